@@ -1,0 +1,2 @@
+//! dropless
+fn main() {}
