@@ -1,0 +1,272 @@
+//! Streams rows into a file from a thread of its own, so that a slow or full disk never holds up who measures.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use crate::rundir::WriteError;
+
+/// Rows waiting for the disk: at one row a millisecond, a disk may stand still for half a minute.
+const WAITING_MAX: usize = 32_768;
+/// Rows are gathered up to this many bytes for one write while more are waiting.
+const GATHERED_MAX: usize = 256 * 1024;
+
+/// Sends rows to the thread that writes them. Rows are lines, each with its newline.
+#[derive(Debug)]
+pub struct RowWriter {
+    name: String,
+    rows: u64,
+    refused: u64,
+    to_disk: Option<SyncSender<Vec<u8>>>,
+    thread: Option<JoinHandle<Written>>,
+}
+
+/// What became of the rows that reached the thread.
+#[derive(Debug, Default)]
+struct Written {
+    lost: u64,
+    headless: bool,
+    first: Option<io::Error>,
+}
+
+impl RowWriter {
+    /// Makes the file `path`, writes `header` (with its newline), and starts the thread.
+    /// A header that does not fit is told at the end, with the rows: the disk may have room by then.
+    pub fn create(path: &Path, header: &str) -> Result<Self, WriteError> {
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let failed = |cause| WriteError::Io {
+            name: name.clone(),
+            cause,
+        };
+        let file = File::create(path).map_err(failed)?;
+        Self::onto(Whole::new(file), name.clone(), header).map_err(failed)
+    }
+
+    fn onto<S: RowSink + Send + 'static>(sink: S, name: String, header: &str) -> io::Result<Self> {
+        let (to_disk, from_control) = sync_channel(WAITING_MAX);
+        let header = header.as_bytes().to_vec();
+        let thread = thread::Builder::new()
+            .name("rows-to-disk".to_owned())
+            .spawn(move || write_until_closed(sink, header, &from_control))?;
+        Ok(Self {
+            name,
+            rows: 0,
+            refused: 0,
+            to_disk: Some(to_disk),
+            thread: Some(thread),
+        })
+    }
+
+    /// Hands over one row, and never waits: when the disk is too far behind, the row is counted as lost.
+    pub fn push(&mut self, row: Vec<u8>) {
+        self.rows += 1;
+        let sent = self.to_disk.as_ref().map(|to_disk| to_disk.try_send(row));
+        if !matches!(sent, Some(Ok(()))) {
+            debug_assert!(
+                !matches!(sent, Some(Err(TrySendError::Disconnected(_)))),
+                "the thread outlives us"
+            );
+            self.refused += 1;
+        }
+    }
+
+    /// Waits until every row that was handed over is in the file, or known not to be.
+    pub fn finish(mut self) -> Result<(), WriteError> {
+        self.to_disk = None;
+        let written = match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(written)) => written,
+            _ => Written {
+                lost: self.rows,
+                headless: true,
+                first: Some(io::Error::other("the writing thread died")),
+            },
+        };
+        let lost = written.lost + self.refused;
+        if lost == 0 && !written.headless {
+            return Ok(());
+        }
+        Err(WriteError::Rows {
+            name: std::mem::take(&mut self.name),
+            lost,
+            rows: self.rows,
+            cause: written
+                .first
+                .map_or_else(|| "the disk is too slow".to_owned(), |error| error.to_string()),
+        })
+    }
+}
+
+impl Drop for RowWriter {
+    /// Without `finish` (a panic, an early return) what was handed over still reaches the file.
+    fn drop(&mut self) {
+        self.to_disk = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Takes whole rows.
+trait RowSink {
+    /// Writes `rows` whole, or leaves no part of them behind.
+    fn put(&mut self, rows: &[u8]) -> io::Result<()>;
+}
+
+/// A file that is cut back to its last whole row when a write stops half way.
+struct Whole {
+    file: File,
+    len: u64,
+}
+
+impl Whole {
+    fn new(file: File) -> Self {
+        Self { file, len: 0 }
+    }
+}
+
+impl RowSink for Whole {
+    fn put(&mut self, rows: &[u8]) -> io::Result<()> {
+        match self.file.write_all(rows) {
+            Ok(()) => {
+                self.len += rows.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // Neither works on a device or a pipe, and there it does not matter.
+                let _ = self.file.set_len(self.len);
+                let _ = io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.len));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Writes rows as they come, many at once when many wait: whenever nothing waits, the file is complete so far.
+fn write_until_closed<S: RowSink>(mut sink: S, header: Vec<u8>, rows: &Receiver<Vec<u8>>) -> Written {
+    let mut written = Written::default();
+    let mut header = Some(header);
+    let (mut gathered, mut count) = (Vec::with_capacity(GATHERED_MAX), 0);
+    loop {
+        put_gathered(&mut sink, &mut header, &mut gathered, &mut count, &mut written);
+        let Ok(row) = rows.recv() else { return written };
+        gathered.extend_from_slice(&row);
+        count += 1;
+        while gathered.len() < GATHERED_MAX {
+            match rows.try_recv() {
+                Ok(row) => {
+                    gathered.extend_from_slice(&row);
+                    count += 1;
+                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            }
+        }
+    }
+}
+
+/// Puts the header, if it is still to be put, and then the rows; without a header no row is of use.
+fn put_gathered<S: RowSink>(
+    sink: &mut S,
+    header: &mut Option<Vec<u8>>,
+    gathered: &mut Vec<u8>,
+    count: &mut u64,
+    written: &mut Written,
+) {
+    let title = match header.take() {
+        None => Ok(()),
+        Some(line) => sink.put(&line).inspect_err(|_| *header = Some(line)),
+    };
+    if let Err(error) = title.and_then(|()| sink.put(gathered)) {
+        written.lost += *count;
+        written.first.get_or_insert(error);
+    }
+    written.headless = header.is_some();
+    gathered.clear();
+    *count = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    fn row(number: u64) -> Vec<u8> {
+        format!("{number}\n").into_bytes()
+    }
+
+    #[test]
+    fn every_row_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("intervals.csv");
+        let mut writer = RowWriter::create(&path, "number\n").unwrap();
+        (0..20_000).for_each(|number| writer.push(row(number)));
+        writer.finish().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let expected: String = std::iter::once("number\n".to_owned())
+            .chain((0..20_000).map(|n| format!("{n}\n")))
+            .collect();
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn dropped_without_finish_it_is_still_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("intervals.csv");
+        let mut writer = RowWriter::create(&path, "number\n").unwrap();
+        writer.push(row(1));
+        drop(writer);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "number\n1\n");
+    }
+
+    #[test]
+    fn a_full_device_is_told_at_the_end() {
+        let mut writer = RowWriter::create(Path::new("/dev/full"), "number\n").unwrap();
+        (0..10).for_each(|number| writer.push(row(number)));
+        let error = writer.finish().unwrap_err().to_string();
+        assert!(
+            error.starts_with("full: 10 of 10 rows are missing: No space left"),
+            "{error}"
+        );
+    }
+
+    /// Fails when told to, and shows what it holds.
+    #[derive(Clone, Default)]
+    struct Fickle(Arc<Mutex<(bool, Vec<u8>)>>);
+
+    impl RowSink for Fickle {
+        fn put(&mut self, rows: &[u8]) -> io::Result<()> {
+            let mut inner = self.0.lock().unwrap();
+            if inner.0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            inner.1.extend_from_slice(rows);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_disk_that_has_room_again_gets_the_header_first() {
+        let sink = Fickle::default();
+        sink.0.lock().unwrap().0 = true;
+        let (mut header, mut written) = (Some(b"h\n".to_vec()), Written::default());
+        let mut put = |text: &[u8]| {
+            put_gathered(
+                &mut sink.clone(),
+                &mut header,
+                &mut text.to_vec(),
+                &mut 1,
+                &mut written,
+            );
+        };
+        put(b"1\n");
+        sink.0.lock().unwrap().0 = false;
+        put(b"2\n");
+        put(b"3\n");
+        assert_eq!(sink.0.lock().unwrap().1, b"h\n2\n3\n");
+        assert_eq!(written.lost, 1);
+    }
+}

@@ -1,0 +1,289 @@
+//! The run directory: makes one of its own for every run, and writes the files of version 1 into it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::{atomic, json, utc};
+
+/// The files of a run directory, version 1.
+pub mod file {
+    /// The validated plan; `--plan` replays it.
+    pub const PLAN: &str = "plan.json";
+    /// Facts about the machine.
+    pub const HOST: &str = "host.json";
+    /// The whole result.
+    pub const SUMMARY: &str = "summary.json";
+    /// The ledger alone.
+    pub const LEDGER: &str = "ledger.json";
+    /// One row per statistics interval.
+    pub const INTERVALS: &str = "intervals.csv";
+    /// One row per stream.
+    pub const STREAMS: &str = "streams.csv";
+    /// Latency as an `HdrHistogram` percentile distribution.
+    pub const LATENCY: &str = "latency.hgrm";
+    /// Times at which a worker did not poll.
+    pub const STALLS: &str = "stalls.csv";
+}
+
+/// Runs of one command begun in the same second; far beyond what anybody starts.
+const SAME_SECOND_MAX: u32 = 1000;
+
+/// Why there is no run directory. One line; nothing has been sent yet.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a run directory in {}: {cause}; fix: {}", base.display(), fix(base, cause))]
+pub struct RunDirError {
+    base: PathBuf,
+    cause: io::Error,
+}
+
+fn fix(base: &Path, cause: &io::Error) -> String {
+    let base = base.display();
+    match cause.kind() {
+        ErrorKind::PermissionDenied => {
+            format!("name a directory you may write to, or: sudo chown \"$USER\" {base}")
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            format!("free some space (df -h {base}), or name another place")
+        }
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+            format!("a file is in the way (ls -ld {base}); name a directory")
+        }
+        _ => "name a directory on a file system you may write to".to_owned(),
+    }
+}
+
+/// Why one file of the run directory is not there, or not whole. The run goes on without it.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The file could not be written.
+    #[error("{name}: {cause}")]
+    Io {
+        /// The file's name.
+        name: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The value would not become JSON.
+    #[error("{name}: cannot be made into JSON: {cause}")]
+    Json {
+        /// The file's name.
+        name: String,
+        /// What the serializer said.
+        cause: serde_json::Error,
+    },
+    /// Some rows of a streamed file are missing.
+    #[error("{name}: {lost} of {rows} rows are missing: {cause}")]
+    Rows {
+        /// The file's name.
+        name: String,
+        /// Rows that are not in the file.
+        lost: u64,
+        /// Rows that should be.
+        rows: u64,
+        /// Why the first of them is not.
+        cause: String,
+    },
+}
+
+/// The directory of one run. Its files may fail (a full disk): the run then goes on, and [`RunDir::note`] says so.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// What went wrong first, and how many more times after.
+    trouble: Mutex<Option<Trouble>>,
+}
+
+#[derive(Debug)]
+struct Trouble {
+    first: String,
+    more: u64,
+}
+
+impl RunDir {
+    /// Makes `base/<UTC time>-<command>/`, and `base` itself if need be. Two runs never share a directory:
+    /// the second of one second gets `-2` behind its name, and so on.
+    pub fn create(base: &Path, command: &str, now: SystemTime) -> Result<Self, RunDirError> {
+        let failed = |cause| RunDirError {
+            base: base.to_owned(),
+            cause,
+        };
+        fs::create_dir_all(base).map_err(failed)?;
+        let name = format!("{}-{command}", utc::stamp(now));
+        for attempt in 1..=SAME_SECOND_MAX {
+            let path = match attempt {
+                1 => base.join(&name),
+                again => base.join(format!("{name}-{again}")),
+            };
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    return Ok(Self {
+                        path,
+                        trouble: Mutex::new(None),
+                    });
+                }
+                Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(failed(cause)),
+            }
+        }
+        Err(failed(io::Error::other(format!(
+            "{SAME_SECOND_MAX} runs are named {name} already"
+        ))))
+    }
+
+    /// Where it is, as it was named: below `base`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the file `name` of this run is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes `value` as JSON to the file `name`, whole or not at all. A failure is kept for [`RunDir::note`].
+    pub fn write_json<T: Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), WriteError> {
+        self.keep(match json::pretty(value) {
+            Ok(text) => self.whole(name, text.as_bytes()),
+            Err(cause) => Err(WriteError::Json {
+                name: name.to_owned(),
+                cause,
+            }),
+        })
+    }
+
+    /// Writes `text` to the file `name`, whole or not at all. A failure is kept for [`RunDir::note`].
+    pub fn write_text(&self, name: &str, text: &str) -> Result<(), WriteError> {
+        self.keep(self.whole(name, text.as_bytes()))
+    }
+
+    /// Keeps the trouble in `result`, if any, for [`RunDir::note`], and hands it on.
+    pub fn keep<T>(&self, result: Result<T, WriteError>) -> Result<T, WriteError> {
+        if let Err(error) = &result {
+            // A poisoned lock still holds a whole value: nothing here can stop half way.
+            let mut trouble = self
+                .trouble
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            match trouble.as_mut() {
+                Some(trouble) => trouble.more += 1,
+                None => {
+                    *trouble = Some(Trouble {
+                        first: error.to_string(),
+                        more: 0,
+                    });
+                }
+            }
+        }
+        result
+    }
+
+    /// One line when anything is missing from the directory: the first trouble, and how many more there were.
+    pub fn note(&self) -> Option<String> {
+        let trouble = self
+            .trouble
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        trouble.as_ref().map(|Trouble { first, more }| {
+            let more = if *more == 0 {
+                String::new()
+            } else {
+                format!(" (and {more} more)")
+            };
+            format!(
+                "the run directory {} is incomplete: {first}{more}",
+                self.path.display()
+            )
+        })
+    }
+
+    fn whole(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
+        atomic::write(&self.file(name), content).map_err(|cause| WriteError::Io {
+            name: name.to_owned(),
+            cause,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn moment() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_763_681_445)
+    }
+
+    fn name(run: &RunDir) -> &str {
+        run.path().file_name().unwrap().to_str().unwrap()
+    }
+
+    #[test]
+    fn runs_of_one_second_do_not_collide() {
+        let base = tempfile::tempdir().unwrap();
+        let deep = base.path().join("made/on/demand");
+        let first = RunDir::create(&deep, "send", moment()).unwrap();
+        let second = RunDir::create(&deep, "send", moment()).unwrap();
+        let third = RunDir::create(&deep, "reflect", moment()).unwrap();
+        assert_eq!(name(&first), "2025-11-20T23-30-45Z-send");
+        assert_eq!(name(&second), "2025-11-20T23-30-45Z-send-2");
+        assert_eq!(name(&third), "2025-11-20T23-30-45Z-reflect");
+    }
+
+    #[test]
+    fn many_at_once_each_get_their_own() {
+        let base = tempfile::tempdir().unwrap();
+        let mut paths: Vec<PathBuf> = std::thread::scope(|scope| {
+            let started: Vec<_> = (0..16)
+                .map(|_| {
+                    scope.spawn(|| {
+                        RunDir::create(base.path(), "send", moment())
+                            .unwrap()
+                            .path()
+                            .to_owned()
+                    })
+                })
+                .collect();
+            started.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), 16);
+    }
+
+    #[test]
+    fn a_base_that_cannot_be_is_one_line_with_a_fix() {
+        let base = tempfile::tempdir().unwrap();
+        let in_the_way = base.path().join("runs");
+        fs::write(&in_the_way, "a file").unwrap();
+        for base in [
+            in_the_way.clone(),
+            in_the_way.join("below"),
+            PathBuf::from("/proc/runs"),
+        ] {
+            let error = RunDir::create(&base, "send", moment()).unwrap_err().to_string();
+            assert!(error.starts_with("cannot make a run directory in "), "{error}");
+            assert!(error.contains("; fix: ") && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_trouble_is_told() {
+        let base = tempfile::tempdir().unwrap();
+        let run = RunDir::create(base.path(), "send", moment()).unwrap();
+        run.write_json(file::PLAN, &1).unwrap();
+        assert_eq!(run.note(), None);
+        fs::remove_dir_all(run.path()).unwrap();
+        run.write_json(file::SUMMARY, &2).unwrap_err();
+        run.write_text(file::LATENCY, "x").unwrap_err();
+        let note = run.note().unwrap();
+        assert!(
+            note.contains("is incomplete: summary.json: No such file") && note.ends_with("(and 1 more)"),
+            "{note}"
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! Lays cells out in columns: numbers to the right, words to the left, no lines but white space.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::style::{Paint, Style};
+
+/// Columns between two cells.
+const GAP: usize = 2;
+
+/// Text in one column of one row.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    text: String,
+    paint: Paint,
+    right: bool,
+}
+
+impl Cell {
+    /// Words, set to the left.
+    pub fn left(text: impl Into<String>) -> Self {
+        Self {
+            text: clean(text.into()),
+            ..Self::default()
+        }
+    }
+
+    /// A number, set to the right.
+    pub fn right(text: impl Into<String>) -> Self {
+        Self {
+            right: true,
+            ..Self::left(text)
+        }
+    }
+
+    /// The same cell in `paint`.
+    #[must_use]
+    pub fn paint(mut self, paint: Paint) -> Self {
+        self.paint = paint;
+        self
+    }
+
+    fn width(&self) -> usize {
+        self.text.width()
+    }
+}
+
+/// Names and reasons come from elsewhere (devices, peers): none may move the cursor.
+fn clean(text: String) -> String {
+    if text.chars().any(char::is_control) {
+        text.chars()
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect()
+    } else {
+        text
+    }
+}
+
+/// Rows of cells.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: Vec<Vec<Cell>>,
+    indent: usize,
+}
+
+impl Table {
+    /// An empty table whose rows begin `indent` columns from the left.
+    pub fn indented(indent: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            indent,
+        }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Adds a row of dim column titles; those that begin with `>` are set to the right.
+    pub fn titles(&mut self, titles: &[&str]) {
+        self.row(titles.iter().map(|title| match title.strip_prefix('>') {
+            Some(title) => Cell::right(title).paint(Paint::Dim),
+            None => Cell::left(*title).paint(Paint::Dim),
+        }));
+    }
+
+    /// The lines, each ended. What does not fit the style's width is shortened in the widest left-set column
+    /// (numbers are never shortened), and never below eight columns.
+    pub fn render(&self, style: &Style) -> String {
+        let widths = self.widths(style.width);
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = " ".repeat(self.indent);
+            let mut pending = 0;
+            for (cell, &width) in row.iter().zip(&widths) {
+                let shown = shorten(&cell.text, width, style);
+                let space = width - shown.width().min(width);
+                let (before, after) = if cell.right { (space, 0) } else { (0, space) };
+                // White space is held back until something follows it: no line ends in blanks.
+                if shown.is_empty() {
+                    pending += width + GAP;
+                } else {
+                    line.push_str(&" ".repeat(pending + before));
+                    line.push_str(&style.paint(cell.paint, &shown));
+                    pending = after + GAP;
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    fn widths(&self, fit: usize) -> Vec<usize> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widest = |column: usize| {
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(Cell::width)
+                .max()
+                .unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..columns).map(widest).collect();
+        let total = self.indent + widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
+        let words = |column: &usize| {
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(*column))
+                .all(|cell| !cell.right || cell.width() <= 8)
+        };
+        if let Some(widest) = (0..columns).filter(words).max_by_key(|&column| widths[column]) {
+            widths[widest] = widths[widest]
+                .saturating_sub(total.saturating_sub(fit))
+                .max(widths[widest].min(8));
+        }
+        widths
+    }
+}
+
+/// `text` in at most `width` columns, its end replaced when it is longer.
+fn shorten(text: &str, width: usize, style: &Style) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mark = if style.unicode { "…" } else { "~" };
+    let mut short = String::new();
+    for c in text.chars() {
+        short.push(c);
+        if short.width() + 1 > width {
+            short.pop();
+            break;
+        }
+    }
+    short + mark
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Table {
+        let mut table = Table::indented(2);
+        table.titles(&["name", ">packets", "what"]);
+        table.row([
+            Cell::left("a"),
+            Cell::right("1,000"),
+            Cell::left("a long remark that may be cut"),
+        ]);
+        table.row([Cell::left("bbb"), Cell::right("7")]);
+        table
+    }
+
+    #[test]
+    fn numbers_right_words_left() {
+        let expected =
+            "  name  packets  what\n  a       1,000  a long remark that may be cut\n  bbb         7\n";
+        assert_eq!(sample().render(&Style::plain()), expected);
+    }
+
+    #[test]
+    fn words_give_way_and_numbers_do_not() {
+        let narrow = Style {
+            width: 30,
+            ..Style::plain()
+        };
+        let expected = "  name  packets  what\n  a       1,000  a long remar~\n  bbb         7\n";
+        assert_eq!(sample().render(&narrow), expected);
+    }
+
+    #[test]
+    fn colour_does_not_move_a_column() {
+        let mut table = Table::indented(0);
+        table.row([Cell::left("x").paint(Paint::Bad), Cell::right("1")]);
+        let coloured = Style {
+            color: true,
+            ..Style::plain()
+        };
+        assert_eq!(table.render(&coloured), "\x1b[1;31mx\x1b[0m  1\n");
+    }
+
+    #[test]
+    fn a_name_cannot_move_the_cursor() {
+        let mut table = Table::indented(0);
+        table.row([Cell::left("evil\x1b[2J\nname")]);
+        assert_eq!(table.render(&Style::plain()), "evil?[2J?name\n");
+    }
+}
