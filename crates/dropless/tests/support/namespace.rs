@@ -1,0 +1,117 @@
+//! Network namespaces and the virtual wires between them.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::process::{Running, command, until};
+
+/// A network namespace of its own name, deleted with all its interfaces when dropped.
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    pub(super) fn new(name: &str) -> Self {
+        ip(&["netns", "add", name]);
+        let namespace = Self { name: name.into() };
+        namespace.ip(&["link", "set", "lo", "up"]);
+        namespace
+    }
+
+    /// Its name for `ip netns`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `ip ARGUMENTS` in this namespace; returns what it printed.
+    pub fn ip(&self, arguments: &[&str]) -> String {
+        ip(&[&["-n", &self.name], arguments].concat())
+    }
+
+    /// Runs a program here to its end; returns what it printed, and fails the test when it fails.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> String {
+        let mut command = command(program, Some(&self.name));
+        output(command.args(arguments))
+    }
+
+    /// Starts a program here, such as an echo server. It dies with the thread that calls this.
+    pub fn spawn(&self, program: &str, arguments: &[&str]) -> Running {
+        let mut command = command(program, Some(&self.name));
+        command.args(arguments);
+        Running::spawn(command)
+    }
+
+    /// Lays a virtual wire between an interface here and one in another namespace. Both are down.
+    pub fn veth(&self, interface: &str, other: &Self, other_interface: &str) {
+        self.veth_with_queues(interface, other, other_interface, 1);
+    }
+
+    /// The same with several receive and transmit queues at each end (`AF_XDP` binds to one queue each).
+    pub fn veth_with_queues(&self, interface: &str, other: &Self, other_interface: &str, queues: u32) {
+        let queues = queues.to_string();
+        let queues = ["numtxqueues", &queues, "numrxqueues", &queues];
+        let near = ["link", "add", interface, "netns", &self.name];
+        let far = ["peer", "name", other_interface, "netns", &other.name];
+        ip(&[&near[..], &queues, &["type", "veth"], &far, &queues].concat());
+    }
+
+    /// Gives the interface its addresses (`10.0.0.1/24`, `fd00::1/64`) and sets it up; they serve at once.
+    pub fn up(&self, interface: &str, addresses: &[&str]) {
+        // Duplicate address detection would keep an IPv6 address from serving for a second.
+        let key = format!("/proc/sys/net/ipv6/conf/{interface}/accept_dad");
+        self.run("sh", &["-c", &format!("if [ -e {key} ]; then echo 0 >{key}; fi")]);
+        for address in addresses {
+            let nodad: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
+            self.ip(&[&["address", "add", address, "dev", interface], nodad].concat());
+        }
+        self.ip(&["link", "set", interface, "up"]);
+    }
+
+    /// Waits until the interface has its carrier: both ends of the wire are up.
+    pub fn wait_for_link(&self, interface: &str) {
+        let up = until(Duration::from_secs(5), || {
+            self.ip(&["link", "show", interface]).contains("state UP")
+        });
+        assert!(up, "{interface} in {} never came up", self.name);
+    }
+
+    /// Makes the kernel write real checksums: over a virtual wire it leaves them to hardware that is not there.
+    pub fn without_offload(&self, interface: &str) {
+        self.run("ethtool", &["-K", interface, "tx", "off"]);
+    }
+
+    /// The interface's MAC address.
+    pub fn mac(&self, interface: &str) -> String {
+        let shown = self.ip(&["-o", "link", "show", interface]);
+        let mut words = shown.split_whitespace().skip_while(|word| *word != "link/ether");
+        words
+            .nth(1)
+            .unwrap_or_else(|| panic!("no MAC address in {shown:?}"))
+            .into()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "delete", &self.name]).output();
+    }
+}
+
+fn ip(arguments: &[&str]) -> String {
+    output(Command::new("ip").args(arguments))
+}
+
+/// What the command printed; fails the test when it fails.
+fn output(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("starting {command:?}: {error}"));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{stdout}{stderr}",
+        output.status
+    );
+    stdout
+}

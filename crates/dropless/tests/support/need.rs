@@ -1,0 +1,92 @@
+//! What a test needs of the machine, and how it is skipped, with the reason, where that is missing.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::process::Command;
+
+use super::lab::Lab;
+
+/// Something that a test cannot do without.
+#[derive(Clone, Copy, Debug)]
+pub enum Need {
+    /// Effective user id 0.
+    Root,
+    /// Leave to make network namespaces.
+    Namespaces,
+    /// A program in `PATH`.
+    Tool(&'static str),
+    /// At least this many processors to run on.
+    Processors(usize),
+}
+
+impl Need {
+    /// Why this need is not met here, or nothing when it is.
+    fn missing(self) -> Option<String> {
+        match self {
+            Self::Root if !nix::unistd::geteuid().is_root() => Some("needs root".into()),
+            Self::Namespaces => namespaces_missing(),
+            Self::Tool(tool) if find_tool(tool).is_none() => Some(format!("needs the program {tool}")),
+            Self::Processors(count) => {
+                let found = std::thread::available_parallelism().map_or(1, usize::from);
+                (found < count).then(|| format!("needs {count} processors, {found} found"))
+            }
+            Self::Root | Self::Tool(_) => None,
+        }
+    }
+}
+
+fn namespaces_missing() -> Option<String> {
+    if let Some(reason) = Need::Root.missing().or_else(|| Need::Tool("ip").missing()) {
+        return Some(reason);
+    }
+    let name = format!("dropless-{}-probe", std::process::id());
+    let added = Command::new("ip").args(["netns", "add", &name]).output();
+    let _ = Command::new("ip").args(["netns", "delete", &name]).output();
+    match added {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(format!(
+            "needs network namespaces: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
+        Err(error) => Some(format!("needs network namespaces: {error}")),
+    }
+}
+
+/// Where `PATH` has the program.
+pub fn find_tool(name: &str) -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    // An ordinary user's PATH often lacks the directories of the network tools.
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
+}
+
+/// Waits for this test's turn and returns its lab, or records why the test is skipped.
+pub fn require(needs: &[Need]) -> Option<Lab> {
+    let missing: Vec<String> = needs.iter().filter_map(|need| need.missing()).collect();
+    if missing.is_empty() {
+        return Some(Lab::enter());
+    }
+    skip(&missing.join(", "));
+    None
+}
+
+/// Appends `name: reason` to the file that `./dev test` reads its skips from.
+fn skip(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!(
+        "{}::{}: {reason}\n",
+        env!("CARGO_CRATE_NAME"),
+        thread.name().unwrap_or("?")
+    );
+    eprint!("skipped: {line}");
+    if let Some(path) = std::env::var_os("DROPLESS_SKIPS") {
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .expect("opening DROPLESS_SKIPS");
+        file.write_all(line.as_bytes()).expect("writing DROPLESS_SKIPS");
+    }
+}

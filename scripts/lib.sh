@@ -1,0 +1,33 @@
+# shellcheck shell=sh
+# Words that every script of the project shares.
+
+# Where cargo puts what it builds (used by the scripts that read this file).
+# shellcheck disable=SC2034
+target_dir=${CARGO_TARGET_DIR:-target}
+# rustup puts cargo here, and the shell that ran it first does not know yet.
+PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+export PATH
+
+say() { printf '%s\n' "dev: $*" >&2; }
+
+die() {
+    say "$*"
+    exit 2
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Runs a command as root: as it is, or through sudo.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif have sudo; then
+        sudo "$@"
+    else
+        say "needs root and there is no sudo; run as root: $*"
+        return 1
+    fi
+}
+
+# The project's shell scripts.
+shell_files() { printf '%s\n' dev .ci/run scripts/*.sh lab/*.sh lab/guest/* lab/tests/*.sh; }

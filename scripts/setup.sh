@@ -1,0 +1,85 @@
+# shellcheck shell=sh
+# Installs what is missing, by need: to run, to build, to test, to lint. Read by ./dev.
+
+# DPDK loads its drivers at run time, so nothing that links to the binary names these.
+run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
+build_packages="build-essential pkg-config libdpdk-dev libclang-dev ca-certificates"
+# dpdk-dev has dpdk-testpmd; xz-utils unpacks the kernel modules of the virtual machine.
+test_packages="dpdk-dev iproute2 iputils-ping ethtool socat tcpdump tshark xz-utils"
+lint_packages="shellcheck"
+
+# Prints those of the packages that are not installed.
+missing_packages() {
+    for package; do
+        state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || state=absent
+        [ "$state" = installed ] || printf '%s ' "$package"
+    done
+}
+
+# Installs those of the packages that are not there yet; asks nobody when all are.
+install_packages() {
+    have apt-get || {
+        say "no apt-get here; install by hand what these Debian packages hold: $*"
+        return 1
+    }
+    missing=$(missing_packages "$@")
+    [ -n "$missing" ] || return 0
+    say "installing: $missing"
+    # A third-party source that is down must not stop us: the install itself tells whether the lists serve.
+    as_root apt-get -qq update || say "apt-get update reported a problem; going on"
+    # shellcheck disable=SC2086 # one word per package
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $missing >&2
+}
+
+setup_run() {
+    # shellcheck disable=SC2086
+    install_packages $run_packages || die "dropless cannot run without these packages"
+}
+
+setup_build() {
+    # shellcheck disable=SC2086
+    install_packages $build_packages || die "dropless cannot be built without these packages"
+    setup_rust || die "needs cargo $(wanted_rust) or newer: install it with rustup"
+}
+
+setup_test() {
+    # shellcheck disable=SC2086
+    install_packages $test_packages
+}
+
+setup_lint() {
+    # shellcheck disable=SC2086
+    install_packages $lint_packages || say "going on without: $lint_packages"
+    if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then return 0; fi
+    have rustup || die "cargo fmt and cargo clippy are missing; on Debian: apt-get install rustfmt rust-clippy"
+    rustup component add rustfmt clippy
+}
+
+wanted_rust() { sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml; }
+
+# Is there a cargo that is new enough?
+rust_is_new() {
+    found=$(cargo --version 2>/dev/null | cut -d' ' -f2)
+    [ -n "$found" ] && [ "$(printf '%s\n' "$(wanted_rust)" "$found" | sort -V | head -n 1)" = "$(wanted_rust)" ]
+}
+
+setup_rust() {
+    rust_is_new && return 0
+    have rustup || install_rustup || return 1
+    say "installing the stable Rust toolchain"
+    rustup toolchain install stable --profile minimal && rustup default stable && rust_is_new
+}
+
+# rustup is a package on Debian 13 and Ubuntu 24.04; Debian 12 has none, so there it is rustup's own installer.
+install_rustup() {
+    as_root apt-get -qq update || say "apt-get update reported a problem; going on"
+    if [ -n "$(apt-cache search --names-only '^rustup$')" ]; then
+        # --no-remove: an older cargo package would be thrown out otherwise
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends --no-remove install rustup >&2 &&
+            return 0
+    fi
+    install_packages curl ca-certificates || return 1
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+        sh -s -- -y --no-modify-path --profile minimal --default-toolchain none
+    have rustup
+}

@@ -1,0 +1,94 @@
+#!/bin/sh
+# Runs everything that proves dropless, and ends with what passed, failed and was skipped, and why.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+. scripts/lib.sh
+
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+# A test that cannot run here appends "name: reason" to this file.
+DROPLESS_SKIPS=$work/skips
+export DROPLESS_SKIPS
+: >"$DROPLESS_SKIPS"
+passed=0 failed=0
+failures=
+
+# step NAME COMMAND...: runs it, shows its output, adds up the "test result:" lines; a command that prints none is one test.
+step() {
+    name=$1
+    shift
+    printf '\n== %s\n' "$name"
+    begun=$(date +%s)
+    { "$@" && echo 0 >"$work/code" || echo $? >"$work/code"; } 2>&1 </dev/null | tee "$work/log"
+    code=$(cat "$work/code")
+    # shellcheck disable=SC2046 # three numbers, three words
+    set -- $(sed -n 's/.*test result: .* \([0-9]*\) passed; \([0-9]*\) failed; \([0-9]*\) ignored.*/\1 \2 \3/p' "$work/log" |
+        awk '{ p += $1; f += $2; i += $3; n++ } END { print p + 0, f + 0, i + 0, n + 0 }')
+    [ "$4" -gt 0 ] || [ "$code" -ne 0 ] || set -- 1 0 0 1
+    # A build that breaks or a process that dies prints no failed test: it is one all the same.
+    [ "$code" -eq 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3" "$4"
+    passed=$((passed + $1)) failed=$((failed + $2))
+    [ "$3" -eq 0 ] || echo "$name: $3 marked #[ignore]" >>"$work/ignored"
+    ignored=$((${ignored:-0} + $3))
+    if [ "$2" -gt 0 ]; then
+        failures="$failures$(printf '\n  %s' "$name")$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\n    \1/p' "$work/log")"
+    fi
+    printf '== %s: %s passed, %s failed, %s s\n' "$name" "$1" "$2" $(($(date +%s) - begun))
+}
+
+# DPDK starts once in a process, so there every test is a process of its own.
+alone() {
+    cargo test -p "$1" --no-run 2>&1 | tee "$work/built"
+    sed -n 's/.*Executable .*(\(.*\))$/\1/p' "$work/built" >"$work/executables"
+    [ -s "$work/executables" ] || return 1
+    bad=0
+    while read -r executable; do
+        "$executable" --list --format terse | sed -n 's/: test$//p' >"$work/tests"
+        while read -r test; do
+            "$executable" --exact "$test" --test-threads=1 </dev/null || bad=1
+        done <"$work/tests"
+    done <"$work/executables"
+    cargo test -p "$1" --doc && return $bad
+}
+
+# Real interfaces want root: cargo stays the user's, only the tests themselves go through a sudo that does not ask.
+integration() {
+    if [ "$(id -u)" -ne 0 ] && have sudo && sudo -n true 2>/dev/null; then
+        triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+        export "CARGO_TARGET_${triple}_RUNNER=sudo -n -E"
+    fi
+    # One at a time: two tests that poll a core each would measure one another.
+    cargo test -p dropless --no-fail-fast -- --test-threads=1
+}
+
+virtual_machine() {
+    cargo build --release -p dropless || return 1
+    lab/vm.sh -f "$target_dir/release/dropless" lab/tests/*.sh
+}
+
+step "libraries" cargo test --workspace --exclude dropless --exclude dpdk --no-fail-fast
+step "dpdk" alone dpdk
+step "dropless on real interfaces" integration
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+if reason=$(lab/packages.sh 2>&1); then
+    step "virtual machine" virtual_machine
+else
+    echo "virtual machine: $(printf '%s' "$reason" | tail -n 1)" >>"$DROPLESS_SKIPS"
+fi
+
+sort -u -o "$DROPLESS_SKIPS" "$DROPLESS_SKIPS"
+skipped=$(($(wc -l <"$DROPLESS_SKIPS") + ${ignored:-0}))
+# A test that skipped itself has returned, so cargo counted it as passed; the virtual machine was not counted.
+passed=$((passed - $(grep -vc '^virtual machine: ' "$DROPLESS_SKIPS")))
+[ -z "$failures" ] || printf '\nfailed:%s\n' "$failures"
+if [ "$skipped" -gt 0 ]; then
+    printf '\nskipped:\n'
+    cat "$DROPLESS_SKIPS" "$work/ignored" 2>/dev/null | sed 's/^/  /'
+fi
+if [ "$skipped" -gt 0 ] && [ "${CI:-}" = true ]; then
+    printf '\nin CI a skipped test is a failure\n'
+    failed_run=1
+fi
+printf '\n%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" -eq 0 ] && [ -z "${failed_run:-}" ]
