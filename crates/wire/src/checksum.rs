@@ -1,0 +1,109 @@
+//! Internet checksum (RFC 1071) by wide additions.
+//!
+//! Sums are kept unfolded in a `u64` over 16-bit words in wire order read as little-endian; a checksum made of them is
+//! stored with `to_le_bytes`. All arithmetic is modulo 65535, where 2^16, 2^32 and 2^64 are all 1, so that any width may be
+//! added.
+
+use crate::bytes::{le16, le32, le64};
+
+/// IP protocol number of UDP.
+pub const UDP: u8 = 17;
+/// IP protocol number of `ICMPv6`.
+pub const ICMPV6: u8 = 58;
+
+/// A 64-bit group of four words as the sum of its halves: below 2^33, so that thousands fit a `u64`.
+#[inline]
+#[must_use]
+pub const fn halves(word: u64) -> u64 {
+    (word >> 32) + (word & 0xFFFF_FFFF)
+}
+
+/// Unfolded sum of `bytes` as 16-bit words; an odd last byte counts as if a zero followed (RFC 1071 section 4.1).
+///
+/// Good for 2^34 bytes without overflow.
+#[inline]
+#[must_use]
+pub fn sum(bytes: &[u8]) -> u64 {
+    let mut lanes = [0_u64; 4];
+    let mut rest = bytes;
+    while let Some((block, after)) = rest.split_first_chunk::<32>() {
+        for (index, lane) in lanes.iter_mut().enumerate() {
+            *lane += halves(le64(block, index * 8));
+        }
+        rest = after;
+    }
+    let mut total = lanes[0] + lanes[1] + lanes[2] + lanes[3];
+    while let Some((word, after)) = rest.split_first_chunk::<8>() {
+        total += halves(le64(word, 0));
+        rest = after;
+    }
+    total + sum_tail(rest)
+}
+
+/// Sum of up to seven bytes.
+#[inline]
+fn sum_tail(mut tail: &[u8]) -> u64 {
+    let mut total = 0;
+    if let Some((word, rest)) = tail.split_first_chunk::<4>() {
+        total += u64::from(le32(word, 0));
+        tail = rest;
+    }
+    if let Some((word, rest)) = tail.split_first_chunk::<2>() {
+        total += u64::from(le16(word, 0));
+        tail = rest;
+    }
+    total + tail.first().copied().map_or(0, u64::from)
+}
+
+/// Folds a sum to 16 bits with end-around carry; only a sum of zero gives zero.
+#[inline]
+#[must_use]
+pub const fn fold(sum: u64) -> u16 {
+    let half = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
+    (half.wrapping_add(half.rotate_right(16)) >> 16) as u16
+}
+
+/// Whether a sum that includes the checksum field says "undamaged": all ones after folding.
+///
+/// A sum of nothing but zeros is not valid, as RFC 1071 would have it.
+#[inline]
+#[must_use]
+pub const fn is_valid(sum: u64) -> bool {
+    // One multiplication instead of the folding: a fold is all ones exactly when 65535 divides a sum other than zero.
+    sum % 65535 == 0 && sum != 0
+}
+
+/// Sum of the IPv4 pseudo header (RFC 768) of `source ++ destination`, next protocol and length in bytes.
+#[inline]
+#[must_use]
+pub fn pseudo_v4(addresses: &[u8; 8], protocol: u8, len: u16) -> u64 {
+    halves(le64(addresses, 0)) + (u64::from(protocol) << 8) + u64::from(len.swap_bytes())
+}
+
+/// Sum of the IPv6 pseudo header (RFC 8200 section 8.1) of `source ++ destination`, next header and length in bytes.
+#[inline]
+#[must_use]
+pub fn pseudo_v6(addresses: &[u8; 32], protocol: u8, len: u16) -> u64 {
+    (0..4)
+        .map(|index| halves(le64(addresses, index * 8)))
+        .sum::<u64>()
+        + (u64::from(protocol) << 8)
+        + u64::from(len.swap_bytes())
+}
+
+/// The checksum field, as bytes, for a sum that was made with the field zero.
+#[inline]
+#[must_use]
+pub const fn field(sum: u64) -> [u8; 2] {
+    (!fold(sum)).to_le_bytes()
+}
+
+/// As [`field`], for UDP: zero means "no checksum" there and is sent as its other form, all ones (RFC 768).
+#[inline]
+#[must_use]
+pub const fn udp_field(sum: u64) -> [u8; 2] {
+    match !fold(sum) {
+        0 => [0xFF, 0xFF],
+        value => value.to_le_bytes(),
+    }
+}

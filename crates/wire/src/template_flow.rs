@@ -1,0 +1,95 @@
+//! From a flow's number to its ports and source address, without a division.
+//!
+//! Flows go through the destination ports first, then through the source ports, then through source addresses.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::TemplateSpec;
+
+/// Source ports that flows use: 1024 to 65535, from the given one on and round.
+const SOURCE_PORTS: u32 = 64_512;
+
+/// How the flows of a template differ.
+#[derive(Clone, Debug)]
+pub(crate) struct Flows {
+    pub count: u32,
+    src_port: u32,
+    dst_port: u32,
+    dst_ports: u32,
+    /// 2^64 divided by `dst_ports`, rounded up; unused when that is 1.
+    reciprocal: u64,
+    source_low: u32,
+}
+
+/// The fields of one flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow {
+    /// Source port in the upper, destination port in the lower half.
+    pub ports: u32,
+    /// Low 32 bits of the source address.
+    pub source_low: u32,
+    /// `source_low` minus that of flow 0, wrapping in 64 bits.
+    pub source_moved: u64,
+}
+
+impl Flow {
+    #[inline]
+    pub(crate) const fn ports_sum(&self) -> u64 {
+        (self.ports >> 16) as u64 + (self.ports & 0xFFFF) as u64
+    }
+}
+
+impl Flows {
+    pub(crate) fn new(spec: &TemplateSpec) -> Self {
+        let (first, last) = (
+            u32::from(*spec.dst_ports.start()),
+            u32::from(*spec.dst_ports.end()),
+        );
+        let dst_ports = last.saturating_sub(first) + 1;
+        Self {
+            count: spec.flows,
+            src_port: u32::from(spec.src.port()),
+            dst_port: first,
+            dst_ports,
+            reciprocal: (u64::MAX / u64::from(dst_ports)).wrapping_add(1),
+            source_low: source_low(&spec.src),
+        }
+    }
+
+    pub(crate) fn first(&self) -> Flow {
+        Flow {
+            ports: self.src_port << 16 | self.dst_port,
+            source_low: self.source_low,
+            source_moved: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn nth(&self, flow: u32) -> Flow {
+        let (turn, dst_offset) = if self.dst_ports == 1 {
+            (flow, 0)
+        } else {
+            // Exact: the rounding error stays below 2^-32, and dst_ports is at most 2^16.
+            let turn = ((u128::from(flow) * u128::from(self.reciprocal)) >> 64) as u32;
+            (turn, flow - turn * self.dst_ports)
+        };
+        let address = turn / SOURCE_PORTS;
+        let mut src_port = self.src_port + turn % SOURCE_PORTS;
+        if src_port > 65535 {
+            src_port -= SOURCE_PORTS;
+        }
+        let source_low = self.source_low.wrapping_add(address);
+        Flow {
+            ports: src_port << 16 | (self.dst_port + dst_offset),
+            source_low,
+            source_moved: u64::from(source_low).wrapping_sub(u64::from(self.source_low)),
+        }
+    }
+}
+
+fn source_low(source: &SocketAddr) -> u32 {
+    match source.ip() {
+        IpAddr::V4(ip) => ip.to_bits(),
+        IpAddr::V6(ip) => ip.to_bits() as u32,
+    }
+}
