@@ -1,0 +1,290 @@
+//! CPU cores: the list notation, which ones this process may use, and which ones make good workers.
+
+use crate::{Fix, Problem, Sys};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+/// More than any kernel is built for; bounds what a list may ask for.
+const CORE_MAX: u32 = 8191;
+
+/// A logical CPU, by the kernel's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Core(pub u32);
+
+impl fmt::Display for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A set of cores, read and printed as the kernel does: `0-3,5`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct CoreSet(BTreeSet<Core>);
+
+impl CoreSet {
+    /// The cores, ascending.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Core> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the core is one of them.
+    pub fn contains(&self, core: Core) -> bool {
+        self.0.contains(&core)
+    }
+
+    /// The cores of this set that are not in `other`.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self(self.0.difference(&other.0).copied().collect())
+    }
+
+    /// The cores of both sets.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        Self(self.0.union(&other.0).copied().collect())
+    }
+
+    /// The cores that are in both sets.
+    #[must_use]
+    pub fn common(&self, other: &Self) -> Self {
+        Self(self.0.intersection(&other.0).copied().collect())
+    }
+}
+
+impl FromIterator<Core> for CoreSet {
+    fn from_iter<I: IntoIterator<Item = Core>>(cores: I) -> Self {
+        Self(cores.into_iter().collect())
+    }
+}
+
+/// A list of cores that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no list of cores; write them as 0-3,5 (each at most {CORE_MAX})")]
+pub struct CoreListError(String);
+
+impl FromStr for CoreSet {
+    type Err = CoreListError;
+
+    /// Reads `0-3,5`. An empty list is a set of none, as the kernel prints it.
+    fn from_str(text: &str) -> Result<Self, CoreListError> {
+        let error = || CoreListError(text.to_owned());
+        let number = |part: &str| match part.trim().parse::<u32>() {
+            Ok(number) if number <= CORE_MAX => Ok(number),
+            _ => Err(error()),
+        };
+        let mut cores = BTreeSet::new();
+        for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last {
+                return Err(error());
+            }
+            cores.extend((first..=last).map(Core));
+        }
+        Ok(Self(cores))
+    }
+}
+
+impl fmt::Display for CoreSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for Core(core) in self.iter() {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == core => *last = core,
+                _ => ranges.push((core, core)),
+            }
+        }
+        let words = ranges.into_iter().map(|(first, last)| match last - first {
+            0 => first.to_string(),
+            1 => format!("{first},{last}"),
+            _ => format!("{first}-{last}"),
+        });
+        f.write_str(&words.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl From<CoreSet> for String {
+    fn from(set: CoreSet) -> Self {
+        set.to_string()
+    }
+}
+
+impl TryFrom<String> for CoreSet {
+    type Error = CoreListError;
+
+    fn try_from(text: String) -> Result<Self, CoreListError> {
+        text.parse()
+    }
+}
+
+fn list(sys: &Sys, path: &str) -> Option<CoreSet> {
+    sys.text(path)?.parse().ok()
+}
+
+/// Cores that are switched on.
+pub fn online(sys: &Sys) -> CoreSet {
+    list(sys, &format!("{CPUS}/online")).unwrap_or_default()
+}
+
+/// Cores the scheduler keeps off (`isolcpus=` or an isolated cpuset).
+pub fn isolated(sys: &Sys) -> CoreSet {
+    list(sys, &format!("{CPUS}/isolated")).unwrap_or_default()
+}
+
+/// Cores without a timer tick while one thread runs (`nohz_full=`).
+pub fn tickless(sys: &Sys) -> CoreSet {
+    list(sys, &format!("{CPUS}/nohz_full")).unwrap_or_default()
+}
+
+/// Cores this process may run workers on.
+///
+/// The kernel leaves isolated cores out of every process's affinity, but lets a process ask for them: they count
+/// as allowed unless somebody narrowed the affinity further (`taskset`, a cpuset).
+pub fn allowed(sys: &Sys) -> CoreSet {
+    let online = online(sys);
+    let ranges = sys.status().and_then(|status| status.cpus_allowed_list);
+    let Some(ranges) = ranges else { return online };
+    let affinity: CoreSet = ranges
+        .iter()
+        .flat_map(|(first, last)| (*first..=*last).map(Core))
+        .collect();
+    let affinity = if online.is_empty() {
+        affinity
+    } else {
+        affinity.common(&online)
+    };
+    let isolated = isolated(sys).common(&online);
+    if affinity == online.without(&isolated) {
+        affinity.with(&isolated)
+    } else {
+        affinity
+    }
+}
+
+/// Whether all of `wanted` are there, on, and allowed.
+pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
+    let what = format!("cores {wanted}");
+    let (online, allowed) = (online(sys), allowed(sys));
+    let present = list(sys, &format!("{CPUS}/present")).unwrap_or_else(|| online.clone());
+    if wanted.is_empty() {
+        return Err(Problem::new(
+            "cores",
+            "the list is empty",
+            Fix::one(format!("choose from --cores {allowed}")),
+        ));
+    }
+    let absent = wanted.without(&present);
+    if !absent.is_empty() {
+        let found = format!("this machine has no core {absent} (it has {present})");
+        return Err(Problem::new(
+            what,
+            found,
+            Fix::one(format!("choose from --cores {allowed}")),
+        ));
+    }
+    let off = wanted.without(&online);
+    if let Some(core) = off.iter().next() {
+        let fix = off.iter().map(|core| format!("echo 1 > {CPUS}/cpu{core}/online"));
+        let undo = off.iter().map(|core| format!("echo 0 > {CPUS}/cpu{core}/online"));
+        let found = if off.len() == 1 {
+            format!("core {core} is switched off")
+        } else {
+            format!("cores {off} are switched off")
+        };
+        return Err(Problem::new(what, found, Fix::all(fix).undone_by(undo)));
+    }
+    let forbidden = wanted.without(&allowed);
+    if !forbidden.is_empty() {
+        let found = format!("core {forbidden} is outside this process's affinity or cpuset ({allowed})");
+        return Err(Problem::new(
+            what,
+            found,
+            Fix::one(format!("taskset -pc {} $$", wanted.with(&allowed))),
+        ));
+    }
+    Ok(())
+}
+
+/// Which cores do what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// One per worker, best first.
+    pub workers: Vec<Core>,
+    /// For the control thread and everything else.
+    pub housekeeping: Core,
+    /// A worker runs on the housekeeping core, as there are too few.
+    pub shared: bool,
+}
+
+/// Chooses cores for `workers` workers: isolated ones first, then the highest numbers; those near `node` before
+/// others, and a physical core of one's own before a sibling thread. The lowest core keeps the house.
+pub fn pick(sys: &Sys, workers: usize, node: Option<u32>) -> Result<Choice, Problem> {
+    let (allowed, isolated) = (allowed(sys), isolated(sys));
+    let house = allowed
+        .without(&isolated)
+        .iter()
+        .next()
+        .or_else(|| allowed.iter().next());
+    let Some(housekeeping) = house else {
+        let fix = Fix::one("mount -t sysfs sysfs /sys");
+        return Err(Problem::new(
+            "worker cores",
+            format!("no list of cores in {CPUS}/online"),
+            fix,
+        ));
+    };
+    if workers > allowed.len() {
+        let found = format!(
+            "{workers} workers need a core each, and {} may be used ({allowed})",
+            allowed.len()
+        );
+        let fix = Fix::one("use fewer ports or queues (--tx-queues, --rx-queues)");
+        return Err(Problem::new("worker cores", found, fix));
+    }
+    let near = node.and_then(|node| list(sys, &format!("/sys/devices/system/node/node{node}/cpulist")));
+    let mut ranked: Vec<Core> = allowed.iter().filter(|core| *core != housekeeping).collect();
+    ranked.sort_by_key(|core| {
+        let far = near.as_ref().is_some_and(|near| !near.contains(*core));
+        (far, !isolated.contains(*core), std::cmp::Reverse(*core))
+    });
+    let mut taken = siblings(sys, housekeeping);
+    let (mut own, mut second) = (Vec::new(), Vec::new());
+    for core in ranked {
+        if taken.contains(core) {
+            second.push(core);
+        } else {
+            taken = taken.with(&siblings(sys, core));
+            own.push(core);
+        }
+    }
+    own.extend(second);
+    let shared = workers > own.len();
+    own.push(housekeeping);
+    own.truncate(workers);
+    Ok(Choice {
+        workers: own,
+        housekeeping,
+        shared,
+    })
+}
+
+/// The threads of a core's physical core, itself included.
+pub fn siblings(sys: &Sys, core: Core) -> CoreSet {
+    list(sys, &format!("{CPUS}/cpu{core}/topology/thread_siblings_list"))
+        .unwrap_or_else(|| [core].into_iter().collect())
+}

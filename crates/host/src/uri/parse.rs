@@ -1,0 +1,297 @@
+//! Reads a port URI.
+
+use super::error::KINDS;
+use super::options::Options;
+use super::{MacAddress, PciAddress, PortKind, PortUri, UriError, XdpMode};
+use crate::nearest::nearest;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Linux interface names end here (`IFNAMSIZ` with its NUL).
+const INTERFACE_NAME_MAX: usize = 15;
+/// `sun_path` less its NUL.
+const SOCKET_PATH_MAX: usize = 107;
+
+impl FromStr for PortUri {
+    type Err = UriError;
+
+    fn from_str(text: &str) -> Result<Self, UriError> {
+        if text.is_empty() {
+            return Err(UriError::Empty);
+        }
+        let end = text.find([':', ',']).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let Some((kind, form)) = KINDS.into_iter().find(|(kind, _)| *kind == word) else {
+            return Err(unknown_kind(text, word));
+        };
+        let reader = Reader {
+            uri: text,
+            kind,
+            form,
+        };
+        if let ("vdev", Some(arguments)) = (kind, rest.strip_prefix(':')) {
+            let arguments = reader.target(arguments, "DPDK's device arguments")?.to_owned();
+            return Ok(Self::new(PortKind::Vdev { arguments }));
+        }
+        let (target, options) = match rest.strip_prefix(':') {
+            Some(rest) => rest
+                .split_once(',')
+                .map_or((rest, None), |(target, options)| (target, Some(options))),
+            None => ("", rest.strip_prefix(',')),
+        };
+        let parts: Vec<&str> = options
+            .map(|options| options.split(',').collect())
+            .unwrap_or_default();
+        reader.read(target, &parts)
+    }
+}
+
+fn unknown_kind(uri: &str, kind: &str) -> UriError {
+    let suggestion = if uri.parse::<PciAddress>().is_ok() {
+        Some(format!("pci:{uri}"))
+    } else if uri.parse::<MacAddress>().is_ok() {
+        Some(format!("mac:{uri}"))
+    } else if let Some(near) = nearest(kind, KINDS.iter().map(|(kind, _)| *kind)) {
+        Some(near.to_owned())
+    } else if !uri.contains([':', ',', '/']) {
+        Some(format!("xdp:{uri} or packet:{uri}"))
+    } else {
+        None
+    };
+    UriError::UnknownKind {
+        uri: uri.to_owned(),
+        kind: kind.to_owned(),
+        suggestion,
+    }
+}
+
+struct Reader<'a> {
+    uri: &'a str,
+    kind: &'static str,
+    form: &'static str,
+}
+
+impl<'a> Reader<'a> {
+    fn read(&self, target: &'a str, parts: &[&'a str]) -> Result<PortUri, UriError> {
+        let (output, parts) = self.split_output(parts);
+        let mut options = Options::new(self.uri, self.kind, known_options(self.kind), parts)?;
+        let queues = options.value("queues", "a number of queues from 1")?;
+        let kind = match self.kind {
+            "ring" | "null" => self.embedded(target, &mut options)?,
+            "xdp" | "packet" | "tap" => self.interface(target, &mut options)?,
+            "memif" | "vhost" | "virtio-user" => self.socket(target, &mut options)?,
+            "pcap" => self.pcap(target, output)?,
+            "kernel" => self.kernel(target)?,
+            "vdev" => return Err(self.no_target("DPDK's device arguments")),
+            _ => self.hardware(target)?,
+        };
+        options.finish()?;
+        Ok(PortUri { kind, queues })
+    }
+
+    /// A pcap port has a second file where others have their first option.
+    fn split_output<'p>(&self, parts: &'p [&'a str]) -> (Option<&'a str>, &'p [&'a str]) {
+        match parts.split_first() {
+            Some((first, rest)) if self.kind == "pcap" && !first.starts_with("queues=") => {
+                (Some(first), rest)
+            }
+            _ => (None, parts),
+        }
+    }
+
+    fn embedded(&self, target: &str, options: &mut Options<'_>) -> Result<PortKind, UriError> {
+        let good = target
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        if !good || target.len() > 16 {
+            return Err(self.bad_target(target, "a name of at most 16 letters and digits"));
+        }
+        let name = (!target.is_empty()).then(|| target.to_owned());
+        if self.kind == "null" {
+            let wanted = "a frame length of 64 to 16384 bytes";
+            return Ok(PortKind::Null {
+                name,
+                size: options.value_if("size", wanted, |n| (64..=16384).contains(n))?,
+            });
+        }
+        let wanted = "a power of two from 64 to 1048576";
+        let fits = |slots: &u32| slots.is_power_of_two() && (64..=1 << 20).contains(slots);
+        Ok(PortKind::Ring {
+            name,
+            direct: options.flag("direct")?,
+            size: options.value_if("size", wanted, fits)?,
+        })
+    }
+
+    fn interface(&self, target: &str, options: &mut Options<'_>) -> Result<PortKind, UriError> {
+        let name = self.target(target, "the name of an interface")?.to_owned();
+        let strange = name.contains(['/', ':'])
+            || name.contains(char::is_whitespace)
+            || name.contains(char::is_control);
+        if strange || name.len() > INTERFACE_NAME_MAX || name == "." || name == ".." {
+            return Err(self.bad_target(
+                &name,
+                "the name of an interface (at most 15 bytes, no '/', ':' or blank)",
+            ));
+        }
+        Ok(match self.kind {
+            "tap" => {
+                let unicast = |mac: &MacAddress| mac.0[0] & 1 == 0;
+                PortKind::Tap {
+                    name,
+                    mac: options.value_if("mac", "a unicast MAC address", unicast)?,
+                }
+            }
+            "packet" => PortKind::Packet {
+                interface: name,
+                qdisc_bypass: options.flag("qdisc-bypass")?,
+            },
+            _ => PortKind::Xdp {
+                interface: name,
+                start: options.value("start", "the number of a queue")?,
+                mode: options
+                    .value("mode", "copy, zero-copy or auto")?
+                    .unwrap_or_default(),
+            },
+        })
+    }
+
+    fn socket(&self, target: &str, options: &mut Options<'_>) -> Result<PortKind, UriError> {
+        let path = PathBuf::from(self.target(target, "the path of a socket")?);
+        if target.len() > SOCKET_PATH_MAX {
+            return Err(self.bad_target(target, "a socket path of at most 107 bytes (the kernel's limit)"));
+        }
+        Ok(match self.kind {
+            "memif" => {
+                let (server, zero_copy) = (options.flag("server")?, options.flag("zero-copy")?);
+                if server && zero_copy {
+                    return Err(UriError::Contradiction {
+                        uri: self.uri.to_owned(),
+                        why: "server and zero-copy exclude each other; give zero-copy to the client's end",
+                    });
+                }
+                let id = options.value("id", "a number")?.unwrap_or(0);
+                let size_log2 = options.value_if("size", "log2 of the ring's slots, 5 to 14", |n| {
+                    (5..=14).contains(n)
+                })?;
+                PortKind::Memif {
+                    path,
+                    server,
+                    id,
+                    zero_copy,
+                    size_log2,
+                }
+            }
+            "vhost" => PortKind::Vhost {
+                path,
+                client: options.flag("client")?,
+            },
+            _ => PortKind::VirtioUser {
+                path,
+                server: options.flag("server")?,
+            },
+        })
+    }
+
+    fn pcap(&self, input: &str, output: Option<&str>) -> Result<PortKind, UriError> {
+        let file = |name: &str| (name != "-").then(|| PathBuf::from(name));
+        let input = file(self.target(input, "a pcap file to read, or -")?);
+        let output = output.filter(|name| !name.is_empty()).and_then(file);
+        if input.is_none() && output.is_none() {
+            return Err(self.bad_target("-", "a port: it needs a file to read or a file to write"));
+        }
+        Ok(PortKind::Pcap { input, output })
+    }
+
+    fn kernel(&self, target: &str) -> Result<PortKind, UriError> {
+        let target = self.target(target, "a local IP address")?;
+        let bare = target
+            .strip_prefix('[')
+            .and_then(|t| t.strip_suffix(']'))
+            .unwrap_or(target);
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            return Ok(PortKind::Kernel { address, port: None });
+        }
+        match target.parse::<SocketAddr>() {
+            Ok(socket) => Ok(PortKind::Kernel {
+                address: socket.ip(),
+                port: Some(socket.port()),
+            }),
+            Err(_) => Err(self.bad_target(target, "ADDR or ADDR:PORT ([ADDR]:PORT for IPv6)")),
+        }
+    }
+
+    fn hardware(&self, target: &str) -> Result<PortKind, UriError> {
+        let wanted = match self.kind {
+            "pci" => "a PCI address",
+            "vmbus" => "the UUID of a VMBus device",
+            _ => "a MAC address",
+        };
+        let target = self.target(target, wanted)?;
+        let bad = |wanted| self.bad_target(target, wanted);
+        Ok(match self.kind {
+            "pci" => PortKind::Pci {
+                address: target.parse().map_err(bad)?,
+            },
+            "vmbus" => PortKind::Vmbus {
+                id: target.parse().map_err(bad)?,
+            },
+            _ => PortKind::Mac {
+                address: target.parse().map_err(bad)?,
+            },
+        })
+    }
+
+    fn target<'t>(&self, target: &'t str, wanted: &'static str) -> Result<&'t str, UriError> {
+        if target.is_empty() {
+            Err(self.no_target(wanted))
+        } else {
+            Ok(target)
+        }
+    }
+
+    fn no_target(&self, wanted: &'static str) -> UriError {
+        UriError::NoTarget {
+            uri: self.uri.to_owned(),
+            kind: self.kind,
+            wanted,
+            form: self.form,
+        }
+    }
+
+    fn bad_target(&self, target: &str, wanted: &'static str) -> UriError {
+        UriError::BadTarget {
+            uri: self.uri.to_owned(),
+            target: target.to_owned(),
+            wanted,
+        }
+    }
+}
+
+fn known_options(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "ring" => &["direct", "size", "queues"],
+        "null" => &["size", "queues"],
+        "xdp" => &["start", "mode", "queues"],
+        "packet" => &["qdisc-bypass", "queues"],
+        "tap" => &["mac", "queues"],
+        "memif" => &["server", "id", "zero-copy", "size", "queues"],
+        "vhost" => &["client", "queues"],
+        "virtio-user" => &["server", "queues"],
+        _ => &["queues"],
+    }
+}
+
+impl FromStr for XdpMode {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "copy" => Ok(Self::Copy),
+            "zero-copy" => Ok(Self::ZeroCopy),
+            _ => Err(()),
+        }
+    }
+}
