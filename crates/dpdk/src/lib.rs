@@ -1,1 +1,56 @@
-//! dpdk
+//! Safe ownership of DPDK: the environment, pools, packets, ports and queues, with teardown order in the types.
+//!
+//! Everything borrows the [`Eal`], so nothing outlives it. A packet is owned by exactly one [`Burst`] or [`Mbuf`];
+//! neither can be copied, so a packet cannot be freed twice:
+//!
+//! ```compile_fail,E0382
+//! fn twice(packet: dpdk::Mbuf<'_>) {
+//!     drop(packet);
+//!     drop(packet);
+//! }
+//! ```
+//!
+//! A queue belongs to one thread at a time: it may be moved to a worker, never shared.
+//!
+//! ```compile_fail,E0277
+//! fn shared<T: Sync>() {}
+//! shared::<dpdk::RxQueue<'static>>();
+//! ```
+//!
+//! Nothing outlives the environment:
+//!
+//! ```compile_fail,E0505
+//! fn outlives(eal: dpdk::Eal) {
+//!     let mut burst = dpdk::Burst::new(&eal);
+//!     drop(eal);
+//!     burst.clear();
+//! }
+//! ```
+
+mod burst;
+mod device;
+mod eal;
+mod error;
+mod gate;
+mod log;
+mod mbuf;
+mod pool;
+mod port;
+mod queue;
+mod raw;
+mod stats;
+mod time;
+mod virtual_port;
+mod worker;
+
+pub use burst::{BURST_CAPACITY, Burst};
+pub use device::{Capabilities, Device, Granted, Parts, PortConfig};
+pub use eal::Eal;
+pub use error::{EalError, PoolError, PortError, WorkerError};
+pub use mbuf::Mbuf;
+pub use pool::{MbufTrace, Pool};
+pub use port::{Link, Port};
+pub use queue::{RxQueue, TxQueue};
+pub use stats::{PortStats, QueueMissed};
+pub use time::{Calibration, calibrate, monotonic_ns, tsc, tsc_is_invariant, tsc_offset_bounds};
+pub use worker::{Worker, pin_to_core, spawn_worker};

@@ -1,0 +1,214 @@
+/* Ports on the control path. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+
+#include "shim.h"
+
+static_assert(DL_NAME_SIZE == RTE_ETH_XSTATS_NAME_SIZE, "xstat names");
+static_assert(DL_NO_PORT >= RTE_MAX_ETHPORTS, "no port");
+
+uint16_t dl_port_next(uint16_t from)
+{
+	uint64_t port = rte_eth_find_next(from);
+	return port >= RTE_MAX_ETHPORTS ? DL_NO_PORT : (uint16_t)port;
+}
+
+int dl_port_name(uint16_t port, char *room, size_t size)
+{
+	char name[RTE_ETH_NAME_MAX_LEN + 1] = "";
+	int result = rte_eth_dev_get_name_by_port(port, name);
+
+	if (result == 0)
+		snprintf(room, size, "%s", name);
+	return result;
+}
+
+int dl_port_by_name(const char *name)
+{
+	uint16_t port;
+	int result = rte_eth_dev_get_port_by_name(name, &port);
+	return result < 0 ? result : port;
+}
+
+/* Only UDP over IP matters here; the plain IP hash is the fallback of devices that know no ports. */
+static const uint64_t rss_wanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP;
+
+int dl_port_info(uint16_t port, struct dl_port_info *info)
+{
+	struct rte_eth_dev_info device;
+	int result = rte_eth_dev_info_get(port, &device);
+
+	if (result != 0)
+		return result;
+	*info = (struct dl_port_info){
+		.driver = device.driver_name,
+		.socket = rte_eth_dev_socket_id(port),
+		.max_rx_queues = device.max_rx_queues,
+		.max_tx_queues = device.max_tx_queues,
+		.min_mtu = device.min_mtu,
+		.max_mtu = device.max_mtu,
+		.default_rx_descriptors = device.default_rxportconf.ring_size,
+		.default_tx_descriptors = device.default_txportconf.ring_size,
+		.rss_types = device.flow_type_rss_offloads & rss_wanted,
+		.tx_udp_checksum = !!(device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM),
+		.tx_ipv4_checksum = !!(device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM),
+		.rx_scatter = !!(device.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER),
+		.tx_segments = !!(device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
+	};
+	return 0;
+}
+
+/* The offloads of `setup` that the device has. */
+static void offloads(const struct dl_port_setup *setup, const struct rte_eth_dev_info *device,
+		     struct rte_eth_conf *conf)
+{
+	if (setup->tx_checksum)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	if (setup->segments) {
+		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	}
+	conf->rxmode.offloads &= device->rx_offload_capa;
+	conf->txmode.offloads &= device->tx_offload_capa;
+}
+
+int dl_port_configure(uint16_t port, const struct dl_port_setup *setup)
+{
+	struct rte_eth_dev_info device;
+	struct rte_eth_conf conf = { 0 };
+	int result = rte_eth_dev_info_get(port, &device);
+
+	if (result != 0)
+		return result;
+	conf.rxmode.mtu = setup->mtu;
+	offloads(setup, &device, &conf);
+	if (setup->rss_types != 0) {
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf.rx_adv_conf.rss_conf.rss_hf = setup->rss_types & device.flow_type_rss_offloads;
+	}
+	return rte_eth_dev_configure(port, setup->rx_queues, setup->tx_queues, &conf);
+}
+
+int dl_port_mtu(uint16_t port)
+{
+	uint16_t mtu;
+	int result = rte_eth_dev_get_mtu(port, &mtu);
+	return result < 0 ? result : mtu;
+}
+
+int dl_port_adjust_descriptors(uint16_t port, uint16_t *rx, uint16_t *tx)
+{
+	return rte_eth_dev_adjust_nb_rx_tx_desc(port, rx, tx);
+}
+
+/* Queues inherit the port's offloads; a NULL configuration means the driver's own thresholds. */
+int dl_rx_queue_setup(uint16_t port, uint16_t queue, uint16_t descriptors, int socket, struct rte_mempool *pool)
+{
+	return rte_eth_rx_queue_setup(port, queue, descriptors, (unsigned)socket, NULL, pool);
+}
+
+int dl_tx_queue_setup(uint16_t port, uint16_t queue, uint16_t descriptors, int socket)
+{
+	return rte_eth_tx_queue_setup(port, queue, descriptors, (unsigned)socket, NULL);
+}
+
+int dl_port_promiscuous(uint16_t port)
+{
+	return rte_eth_promiscuous_enable(port);
+}
+
+int dl_port_start(uint16_t port)
+{
+	return rte_eth_dev_start(port);
+}
+
+int dl_port_stop(uint16_t port)
+{
+	return rte_eth_dev_stop(port);
+}
+
+int dl_port_close(uint16_t port)
+{
+	return rte_eth_dev_close(port);
+}
+
+int dl_port_mac(uint16_t port, uint8_t mac[6])
+{
+	struct rte_ether_addr address;
+	int result = rte_eth_macaddr_get(port, &address);
+
+	if (result == 0)
+		memcpy(mac, address.addr_bytes, 6);
+	return result;
+}
+
+int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps, int *full_duplex)
+{
+	struct rte_eth_link link;
+	int result = rte_eth_link_get_nowait(port, &link);
+
+	if (result == 0) {
+		*up = link.link_status == RTE_ETH_LINK_UP;
+		*speed_mbps = link.link_speed;
+		*full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
+	}
+	return result;
+}
+
+int dl_port_stats(uint16_t port, struct dl_port_stats *stats)
+{
+	struct rte_eth_stats counted;
+	int result = rte_eth_stats_get(port, &counted);
+
+	if (result == 0)
+		*stats = (struct dl_port_stats){
+			.ipackets = counted.ipackets,
+			.opackets = counted.opackets,
+			.ibytes = counted.ibytes,
+			.obytes = counted.obytes,
+			.imissed = counted.imissed,
+			.ierrors = counted.ierrors,
+			.oerrors = counted.oerrors,
+			.rx_nombuf = counted.rx_nombuf,
+		};
+	return result;
+}
+
+int dl_port_stats_reset(uint16_t port)
+{
+	return rte_eth_stats_reset(port);
+}
+
+int dl_port_xstats(uint16_t port, struct dl_xstat *room, unsigned size)
+{
+	int count = rte_eth_xstats_get_names(port, NULL, 0);
+	if (count <= 0 || room == NULL)
+		return count;
+
+	struct rte_eth_xstat_name *names = calloc((size_t)count, sizeof(*names));
+	struct rte_eth_xstat *values = calloc((size_t)count, sizeof(*values));
+	int result = -ENOMEM;
+	if (names != NULL && values != NULL) {
+		int named = rte_eth_xstats_get_names(port, names, (unsigned)count);
+		result = named < 0 ? named : rte_eth_xstats_get(port, values, (unsigned)count);
+		/* The number of counters changed between the calls: the caller asks anew. */
+		if (result >= 0 && (named != count || result != count))
+			result = -EAGAIN;
+	}
+	unsigned written = 0;
+	for (int i = 0; result > 0 && i < result && written < size; i++) {
+		if (values[i].id >= (uint64_t)count)
+			continue;
+		memcpy(room[written].name, names[values[i].id].name, DL_NAME_SIZE);
+		room[written].name[DL_NAME_SIZE - 1] = '\0';
+		room[written].value = values[i].value;
+		written++;
+	}
+	free(names);
+	free(values);
+	return result < 0 ? result : (int)written;
+}

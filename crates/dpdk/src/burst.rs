@@ -1,0 +1,299 @@
+//! A burst of owned packets: filled by a receive queue or a pool, emptied by a transmit queue or by freeing.
+
+use std::{fmt, marker::PhantomData, mem::MaybeUninit, ptr};
+
+use crate::{
+    Eal, Mbuf,
+    raw::{self, RawMbuf},
+};
+
+/// How many packets a [`Burst`] holds.
+pub const BURST_CAPACITY: usize = 128;
+
+/// Up to [`BURST_CAPACITY`] packets, each owned by this burst alone; what is left when it is dropped is freed.
+pub struct Burst<'e> {
+    /// Packets are at `start..start + len`; sending removes from the front by moving `start`.
+    mbufs: [MaybeUninit<RawMbuf>; BURST_CAPACITY],
+    start: usize,
+    len: usize,
+    eal: PhantomData<&'e Eal>,
+}
+
+// SAFETY: a burst is the one owner of its packets, and pools may be used from any thread.
+unsafe impl Send for Burst<'_> {}
+
+impl<'e> Burst<'e> {
+    /// An empty burst.
+    pub fn new(_eal: &'e Eal) -> Self {
+        Self {
+            mbufs: [MaybeUninit::uninit(); BURST_CAPACITY],
+            start: 0,
+            len: 0,
+            eal: PhantomData,
+        }
+    }
+
+    /// How many packets it holds.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many packets it can hold.
+    #[inline]
+    pub const fn capacity(&self) -> usize {
+        BURST_CAPACITY
+    }
+
+    /// How many more packets fit.
+    #[inline]
+    pub fn room(&self) -> usize {
+        BURST_CAPACITY - self.len
+    }
+
+    /// The packet at `index`.
+    /// # Panics
+    /// Beyond the burst's length, as slices do.
+    #[inline]
+    fn at(&self, index: usize) -> RawMbuf {
+        assert!(index < self.len, "packet {index} of {}", self.len);
+        // SAFETY: start + len <= BURST_CAPACITY always, and the places between are initialised.
+        unsafe { self.mbufs.get_unchecked(self.start + index).assume_init() }
+    }
+
+    /// The first segment's bytes of packet `index`.
+    #[inline]
+    pub fn bytes(&self, index: usize) -> &[u8] {
+        // SAFETY: this burst owns the packet; the result borrows the burst.
+        unsafe { raw::bytes(self.at(index)) }
+    }
+
+    /// The first segment's bytes of packet `index`, to be changed in place.
+    #[inline]
+    pub fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
+        // SAFETY: this burst owns the packet; the result borrows the burst uniquely.
+        unsafe { raw::bytes_mut(self.at(index)) }
+    }
+
+    /// The room of packet `index`, from the frame's first byte to the end of its buffer.
+    #[inline]
+    pub fn room_mut(&mut self, index: usize) -> &mut [u8] {
+        // SAFETY: this burst owns the packet; the result borrows the burst uniquely.
+        unsafe { raw::room_mut(self.at(index)) }
+    }
+
+    /// The length of the whole packet, all segments, bytes without FCS.
+    #[inline]
+    pub fn packet_len(&self, index: usize) -> usize {
+        // SAFETY: this burst owns the packet.
+        unsafe { raw::packet_len(self.at(index)) }
+    }
+
+    /// Sets the length of packet `index`, bytes without FCS; further segments are freed.
+    /// # Panics
+    /// When it is longer than the packet's room.
+    #[inline]
+    pub fn set_len(&mut self, index: usize, len: usize) {
+        // SAFETY: this burst owns the packet.
+        unsafe { raw::set_len(self.at(index), len) }
+    }
+
+    /// Whether the packet lies in more than one buffer, so that [`Burst::bytes`] is only its beginning.
+    #[inline]
+    pub fn is_segmented(&self, index: usize) -> bool {
+        // SAFETY: this burst owns the packet.
+        unsafe { raw::is_segmented(self.at(index)) }
+    }
+
+    /// Makes packet `index` a fresh frame of `len` bytes (without FCS) and returns the room to write it: `len`
+    /// bytes, at least 64. A packet of [`crate::Pool::allocate`] holds leftovers until it is written.
+    /// # Panics
+    /// When the pool's room is shorter.
+    #[inline]
+    pub fn write(&mut self, index: usize, len: usize) -> &mut [u8] {
+        // SAFETY: this burst owns the packet; the result borrows the burst uniquely.
+        unsafe { raw::write(self.at(index), len) }
+    }
+
+    /// Asks the NIC for the UDP checksum of packet `index`, whose checksum field holds the sum of the pseudo-header.
+    /// `l2_len` and `l3_len` are the lengths of its headers, bytes. The port must have been configured so.
+    #[inline]
+    pub fn request_udp_checksum(&mut self, index: usize, l2_len: u16, l3_len: u16, ipv6: bool) {
+        // SAFETY: this burst owns the packet.
+        unsafe { raw::request_udp_checksum(self.at(index), l2_len, l3_len, ipv6) }
+    }
+
+    /// Starts fetching the first line of packet `index`'s bytes; nothing happens beyond the end.
+    #[inline]
+    pub fn prefetch(&self, index: usize) {
+        if index < self.len {
+            raw::prefetch_data(self.at(index));
+        }
+    }
+
+    /// Starts fetching the header of packet `index`; nothing happens beyond the end.
+    #[inline]
+    pub fn prefetch_header(&self, index: usize) {
+        if index < self.len {
+            raw::prefetch_header(self.at(index));
+        }
+    }
+
+    /// Frees all packets.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Frees the packets from `len` on.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            let from = self.start + len;
+            let to = self.start + self.len;
+            self.len = len;
+            // SAFETY: these places are initialised, and with `len` lowered the burst no longer owns them.
+            unsafe { raw::free(self.mbufs[from..to].assume_init_mut()) };
+        }
+        if self.len == 0 {
+            self.start = 0;
+        }
+    }
+
+    /// Keeps the packets whose flag is set, in order, and frees the others at once. Packets beyond the flags stay.
+    pub fn retain(&mut self, keep: &[bool]) {
+        let mut freed = [ptr::null_mut(); BURST_CAPACITY];
+        let mut freed_count = 0;
+        let mut kept = 0;
+        for index in 0..self.len {
+            let mbuf = self.at(index);
+            if keep.get(index).copied().unwrap_or(true) {
+                self.mbufs[self.start + kept].write(mbuf);
+                kept += 1;
+            } else {
+                freed[freed_count] = mbuf;
+                freed_count += 1;
+            }
+        }
+        self.len = kept;
+        if kept == 0 {
+            self.start = 0;
+        }
+        if freed_count > 0 {
+            // SAFETY: each of these was taken out of the burst above.
+            unsafe { raw::free(&mut freed[..freed_count]) };
+        }
+    }
+
+    /// Takes packet `index` out; the later ones move up.
+    /// # Panics
+    /// Beyond the burst's length.
+    pub fn take(&mut self, index: usize) -> Mbuf<'e> {
+        let mbuf = self.at(index);
+        let at = self.start + index;
+        self.mbufs.copy_within(at + 1..self.start + self.len, at);
+        self.len -= 1;
+        // SAFETY: the packet is no longer in the burst.
+        unsafe { Mbuf::from_raw(mbuf) }
+    }
+
+    /// Takes the first packet out.
+    pub fn pop_front(&mut self) -> Option<Mbuf<'e>> {
+        (self.len > 0).then(|| {
+            let mbuf = self.at(0);
+            self.start += 1;
+            self.len -= 1;
+            // SAFETY: the packet is no longer in the burst.
+            unsafe { Mbuf::from_raw(mbuf) }
+        })
+    }
+
+    /// Takes the last packet out.
+    pub fn pop(&mut self) -> Option<Mbuf<'e>> {
+        (self.len > 0).then(|| self.take(self.len - 1))
+    }
+
+    /// Appends a packet, or gives it back when the burst is full.
+    pub fn push(&mut self, packet: Mbuf<'e>) -> Result<(), Mbuf<'e>> {
+        if self.room() == 0 {
+            return Err(packet);
+        }
+        self.spare(1)[0].write(packet.into_raw());
+        // SAFETY: the place was just written.
+        unsafe { self.grow(1) };
+        Ok(())
+    }
+
+    /// Moves up to `count` packets from the front of `other` to the end of this burst: how many.
+    pub fn append(&mut self, other: &mut Burst<'e>, count: usize) -> usize {
+        let count = count.min(other.len).min(self.room());
+        let from = other.start;
+        self.spare(count)
+            .copy_from_slice(&other.mbufs[from..from + count]);
+        // SAFETY: `count` places were just written with packets that `other` gives up in the next statement.
+        unsafe {
+            self.grow(count);
+            other.shrink_front(count);
+        }
+        count
+    }
+
+    /// `count` free places behind the last packet, `count` being at most [`Burst::room`].
+    #[inline]
+    pub(crate) fn spare(&mut self, count: usize) -> &mut [MaybeUninit<RawMbuf>] {
+        if self.start + self.len + count > BURST_CAPACITY {
+            self.mbufs.copy_within(self.start..self.start + self.len, 0);
+            self.start = 0;
+        }
+        let end = self.start + self.len;
+        &mut self.mbufs[end..end + count]
+    }
+
+    /// # Safety
+    /// The first `count` places of [`Burst::spare`] hold packets that this burst owns from now on.
+    #[inline]
+    pub(crate) unsafe fn grow(&mut self, count: usize) {
+        debug_assert!(
+            self.start + self.len + count <= BURST_CAPACITY,
+            "a burst too long"
+        );
+        self.len += count;
+    }
+
+    /// The packets, to be offered to a driver.
+    #[inline]
+    pub(crate) fn front_mut(&mut self, count: usize) -> &mut [MaybeUninit<RawMbuf>] {
+        let count = count.min(self.len);
+        &mut self.mbufs[self.start..self.start + count]
+    }
+
+    /// # Safety
+    /// The first `count` packets have another owner now, and the burst has as many.
+    #[inline]
+    pub(crate) unsafe fn shrink_front(&mut self, count: usize) {
+        debug_assert!(count <= self.len, "more sent than there were");
+        self.len -= count;
+        self.start = if self.len == 0 { 0 } else { self.start + count };
+    }
+}
+
+impl Drop for Burst<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl fmt::Debug for Burst<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Burst")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,355 @@
+//! A port before it is configured: what it can, and the step that turns it into a [`Port`] with its queues.
+
+use std::{ffi::CStr, ffi::CString, fmt::Write as _, sync::Arc};
+
+use dpdk_sys as sys;
+
+use crate::{
+    Eal, Pool, Port, PortError, RxQueue, TxQueue, eal::QUOTED_LINES, error::os_error, gate::Gate, log,
+    raw::HEADROOM,
+};
+
+/// Ethernet header and FCS, bytes: what a frame has beyond the MTU, VLAN tags aside.
+const FRAME_OVERHEAD: usize = 18;
+const DEFAULT_MTU: usize = 1500;
+
+/// What is wanted of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Receive queues; 0 for a port that only sends, where the driver allows it.
+    pub rx_queues: u16,
+    /// Transmit queues.
+    pub tx_queues: u16,
+    /// Descriptors of each receive queue.
+    pub rx_descriptors: u16,
+    /// Descriptors of each transmit queue.
+    pub tx_descriptors: u16,
+    /// The largest frame, bytes with FCS, VLAN tags not counted.
+    pub max_frame_size: usize,
+    /// Spread what is received over the queues by addresses and UDP ports.
+    pub rss: bool,
+    /// Receive frames for any address.
+    pub promiscuous: bool,
+    /// Let the NIC put in UDP checksums ([`crate::Burst::request_udp_checksum`]).
+    pub tx_checksum_offload: bool,
+}
+
+impl Default for PortConfig {
+    fn default() -> Self {
+        Self {
+            rx_queues: 1,
+            tx_queues: 1,
+            rx_descriptors: 1024,
+            tx_descriptors: 1024,
+            max_frame_size: 1518,
+            rss: true,
+            promiscuous: true,
+            tx_checksum_offload: false,
+        }
+    }
+}
+
+/// What was granted of a [`PortConfig`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// Receive queues.
+    pub rx_queues: u16,
+    /// Transmit queues.
+    pub tx_queues: u16,
+    /// Descriptors of each receive queue.
+    pub rx_descriptors: u16,
+    /// Descriptors of each transmit queue.
+    pub tx_descriptors: u16,
+    /// The largest frame, bytes with FCS, VLAN tags not counted.
+    pub max_frame_size: usize,
+    /// The device spreads by addresses and ports.
+    pub rss: bool,
+    /// Frames for any address are received.
+    pub promiscuous: bool,
+    /// The NIC puts in UDP checksums.
+    pub tx_checksum_offload: bool,
+    /// What differs from what was asked, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What a device can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The driver, such as `net_ring`.
+    pub driver: String,
+    /// The NUMA node, where it is known.
+    pub numa_node: Option<u32>,
+    /// Most receive queues.
+    pub max_rx_queues: u16,
+    /// Most transmit queues.
+    pub max_tx_queues: u16,
+    /// Smallest MTU, bytes.
+    pub min_mtu: u16,
+    /// Largest MTU, bytes.
+    pub max_mtu: u16,
+    /// It can put in UDP checksums.
+    pub tx_udp_checksum: bool,
+    /// It can spread a frame over several buffers.
+    pub rx_scatter: bool,
+    /// It can spread by UDP or IP (DPDK's `RTE_ETH_RSS_*` bits).
+    pub rss_types: u64,
+    tx_segments: bool,
+}
+
+/// A port that is taken but not configured yet.
+#[derive(Debug)]
+pub struct Device<'e> {
+    eal: &'e Eal,
+    id: u16,
+    name: String,
+    capabilities: Capabilities,
+}
+
+impl<'e> Device<'e> {
+    pub(crate) fn by_name(eal: &'e Eal, name: &str) -> Result<Self, PortError> {
+        let unknown = || PortError::Unknown {
+            name: name.to_owned(),
+            ports: eal.ports(),
+        };
+        let c_name = CString::new(name).map_err(|_| unknown())?;
+        // SAFETY: a zero-terminated name; EAL runs while `eal` lives.
+        let id = u16::try_from(unsafe { sys::dl_port_by_name(c_name.as_ptr()) }).map_err(|_| unknown())?;
+        let capabilities = Capabilities::of(id).map_err(|code| failed(name, "asking what it can", code))?;
+        if !eal.claim(id) {
+            return Err(PortError::Taken(name.to_owned()));
+        }
+        Ok(Self {
+            eal,
+            id,
+            name: name.to_owned(),
+            capabilities,
+        })
+    }
+
+    /// What the device can.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// The port's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Configures the port and makes its queues, which take their buffers from `pool`. Where the device can less
+    /// than is asked, [`Port::granted`] says what it got. The port is still to be started.
+    pub fn configure(self, wanted: &PortConfig, pool: &Pool<'e>) -> Result<Parts<'e>, PortError> {
+        let mut granted = self.grant(wanted);
+        if granted.rx_queues == 0 && granted.tx_queues == 0 {
+            return Err(self.invalid("neither receive nor transmit queues are left".to_owned()));
+        }
+        self.apply(&mut granted, pool)?;
+        self.setup_queues(&granted, pool)?;
+        if wanted.promiscuous {
+            // SAFETY: the port is configured and ours alone.
+            granted.promiscuous = unsafe { sys::dl_port_promiscuous(self.id) } == 0;
+            if !granted.promiscuous {
+                granted
+                    .notes
+                    .push("the driver has no promiscuous mode".to_owned());
+            }
+        }
+        let gates = |count: u16| (0..count).map(|_| Arc::new(Gate::new())).collect::<Vec<_>>();
+        let (rx_gates, tx_gates) = (gates(granted.rx_queues), gates(granted.tx_queues));
+        let rx = (0..)
+            .zip(&rx_gates)
+            .map(|(index, gate)| RxQueue::new(Arc::clone(gate), self.id, index));
+        let tx = (0..)
+            .zip(&tx_gates)
+            .map(|(index, gate)| TxQueue::new(Arc::clone(gate), self.id, index));
+        let (rx, tx) = (rx.collect(), tx.collect());
+        let gates = rx_gates.into_iter().chain(tx_gates).collect();
+        let Self {
+            eal,
+            id,
+            ref name,
+            ref capabilities,
+        } = self;
+        let port = Port::new(eal, id, name.clone(), capabilities.clone(), granted, gates);
+        // The port owns the claim from here on.
+        std::mem::forget(self);
+        Ok((port, rx, tx))
+    }
+
+    /// The wishes, cut to what the device can.
+    fn grant(&self, wanted: &PortConfig) -> Granted {
+        let can = &self.capabilities;
+        let mut granted = Granted {
+            rx_queues: wanted.rx_queues.min(can.max_rx_queues),
+            tx_queues: wanted.tx_queues.min(can.max_tx_queues),
+            rx_descriptors: wanted.rx_descriptors,
+            tx_descriptors: wanted.tx_descriptors,
+            tx_checksum_offload: wanted.tx_checksum_offload && can.tx_udp_checksum,
+            ..Granted::default()
+        };
+        granted.rss = wanted.rss && granted.rx_queues > 1 && can.rss_types != 0;
+        let mtu = wanted
+            .max_frame_size
+            .saturating_sub(FRAME_OVERHEAD)
+            .max(DEFAULT_MTU);
+        granted.max_frame_size = mtu.min(usize::from(can.max_mtu)) + FRAME_OVERHEAD;
+        let mut note = |cut: bool, text: std::fmt::Arguments<'_>| {
+            if cut {
+                granted.notes.push(text.to_string());
+            }
+        };
+        note(
+            can.max_rx_queues < wanted.rx_queues,
+            format_args!(
+                "{} receive queues asked, the device has {}",
+                wanted.rx_queues, can.max_rx_queues
+            ),
+        );
+        note(
+            can.max_tx_queues < wanted.tx_queues,
+            format_args!(
+                "{} transmit queues asked, the device has {}",
+                wanted.tx_queues, can.max_tx_queues
+            ),
+        );
+        note(
+            mtu > usize::from(can.max_mtu),
+            format_args!(
+                "frames of {} bytes asked, the device's MTU ends at {}",
+                wanted.max_frame_size, can.max_mtu
+            ),
+        );
+        note(
+            wanted.tx_checksum_offload && !can.tx_udp_checksum,
+            format_args!("the device cannot put in UDP checksums"),
+        );
+        note(
+            wanted.rss && wanted.rx_queues.min(can.max_rx_queues) > 1 && can.rss_types == 0,
+            format_args!("the device cannot spread what it receives over its queues (no RSS)"),
+        );
+        granted
+    }
+
+    fn apply(&self, granted: &mut Granted, pool: &Pool<'e>) -> Result<(), PortError> {
+        let can = &self.capabilities;
+        let mtu = granted.max_frame_size - FRAME_OVERHEAD;
+        // 8: two VLAN tags may come on top.
+        let scatter = granted.rx_queues > 0 && granted.max_frame_size + 8 > pool.data_room();
+        if scatter && !can.rx_scatter {
+            let room = pool.data_room();
+            let mut note = String::new();
+            let _ = write!(
+                note,
+                "a frame above {room} bytes fits no buffer, and the device cannot scatter"
+            );
+            granted.notes.push(note);
+        }
+        let setup = sys::dl_port_setup {
+            rx_queues: granted.rx_queues,
+            tx_queues: granted.tx_queues,
+            // The default is left to the driver: some know no MTU at all.
+            mtu: if mtu == DEFAULT_MTU { 0 } else { mtu as u16 },
+            rss_types: if granted.rss { can.rss_types } else { 0 },
+            tx_checksum: granted.tx_checksum_offload.into(),
+            segments: (scatter && can.rx_scatter && can.tx_segments).into(),
+        };
+        let (mut rx, mut tx) = (granted.rx_descriptors, granted.tx_descriptors);
+        // SAFETY: the port exists and is ours alone; the structures live through the calls.
+        let (configured, adjusted) = unsafe {
+            (
+                sys::dl_port_configure(self.id, &raw const setup),
+                sys::dl_port_adjust_descriptors(self.id, &raw mut rx, &raw mut tx),
+            )
+        };
+        self.check(configured, "configuring it")?;
+        self.check(adjusted, "fitting its descriptors")?;
+        if (rx, tx) != (granted.rx_descriptors, granted.tx_descriptors) {
+            let (old_rx, old_tx) = (granted.rx_descriptors, granted.tx_descriptors);
+            granted.notes.push(format!(
+                "{old_rx}/{old_tx} receive/transmit descriptors asked, the device takes {rx}/{tx}"
+            ));
+            (granted.rx_descriptors, granted.tx_descriptors) = (rx, tx);
+        }
+        Ok(())
+    }
+
+    fn setup_queues(&self, granted: &Granted, pool: &Pool<'e>) -> Result<(), PortError> {
+        let socket = self.capabilities.numa_node.map_or(-1, |node| node as i32);
+        for queue in 0..granted.rx_queues {
+            let descriptors = granted.rx_descriptors;
+            // SAFETY: the port is configured and ours alone; the pool's memory lives as long as 'e.
+            let result =
+                unsafe { sys::dl_rx_queue_setup(self.id, queue, descriptors, socket, pool.as_raw()) };
+            self.check(result, &format!("making receive queue {queue}"))?;
+        }
+        for queue in 0..granted.tx_queues {
+            // SAFETY: the port is configured and ours alone.
+            let result = unsafe { sys::dl_tx_queue_setup(self.id, queue, granted.tx_descriptors, socket) };
+            self.check(result, &format!("making transmit queue {queue}"))?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, result: i32, step: &str) -> Result<(), PortError> {
+        if result < 0 {
+            Err(failed(&self.name, step, result))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn invalid(&self, problem: String) -> PortError {
+        PortError::Invalid {
+            name: self.name.clone(),
+            problem,
+        }
+    }
+}
+
+impl Drop for Device<'_> {
+    fn drop(&mut self) {
+        self.eal.release(self.id);
+    }
+}
+
+/// A configured port and its queues.
+pub type Parts<'e> = (Port<'e>, Vec<RxQueue<'e>>, Vec<TxQueue<'e>>);
+
+/// The error of a driver's step.
+pub(crate) fn failed(name: &str, step: &str, code: i32) -> PortError {
+    PortError::Driver {
+        name: name.to_owned(),
+        step: step.to_owned(),
+        source: os_error(code),
+        log: log::tail(QUOTED_LINES),
+    }
+}
+
+impl Capabilities {
+    fn of(port: u16) -> Result<Self, i32> {
+        // SAFETY: all-zero is a value of this plain C structure.
+        let mut info: sys::dl_port_info = unsafe { std::mem::zeroed() };
+        // SAFETY: `info` is writable; EAL runs while its caller lives.
+        let result = unsafe { sys::dl_port_info(port, &raw mut info) };
+        if result != 0 || info.driver.is_null() {
+            return Err(result);
+        }
+        Ok(Self {
+            // SAFETY: the driver's name is a constant zero-terminated string.
+            driver: unsafe { CStr::from_ptr(info.driver) }
+                .to_string_lossy()
+                .into_owned(),
+            numa_node: u32::try_from(info.socket).ok(),
+            max_rx_queues: info.max_rx_queues,
+            max_tx_queues: info.max_tx_queues,
+            min_mtu: info.min_mtu,
+            max_mtu: info.max_mtu,
+            tx_udp_checksum: info.tx_udp_checksum != 0,
+            rx_scatter: info.rx_scatter != 0,
+            rss_types: info.rss_types,
+            tx_segments: info.tx_segments != 0,
+        })
+    }
+}
+
+const _: () = assert!(HEADROOM <= 1024, "the headroom is a small part of a buffer");

@@ -1,0 +1,135 @@
+//! The DPDK environment: started once, ended when dropped, which the borrow checker puts after everything in it.
+
+use std::{
+    collections::BTreeSet,
+    ffi::{CStr, CString, c_char},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use dpdk_sys as sys;
+
+use crate::{error::EalError, error::os_error, gate, log, virtual_port::RingGroup};
+
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// How many of DPDK's last log lines an error quotes.
+pub(crate) const QUOTED_LINES: usize = 4;
+
+/// The running DPDK environment.
+#[derive(Debug)]
+pub struct Eal {
+    /// Ports that were handed out: a second owner would mean two owners of one queue.
+    claimed: Mutex<BTreeSet<u16>>,
+    rings: Mutex<Vec<RingGroup>>,
+}
+
+impl Eal {
+    /// Starts DPDK with these arguments (without the program's name). Its log stays in memory: [`Eal::log_tail`].
+    pub fn init(arguments: &[String]) -> Result<Self, EalError> {
+        Self::start(arguments, false)
+    }
+
+    /// Like [`Eal::init`], with DPDK's log on standard error too.
+    pub fn init_verbose(arguments: &[String]) -> Result<Self, EalError> {
+        Self::start(arguments, true)
+    }
+
+    fn start(arguments: &[String], echo: bool) -> Result<Self, EalError> {
+        let mut all = vec![c"dropless".to_owned()];
+        for argument in arguments {
+            all.push(CString::new(argument.as_str()).map_err(|_| EalError::Argument(argument.clone()))?);
+        }
+        if STARTED.swap(true, Ordering::SeqCst) {
+            return Err(EalError::AlreadyStarted);
+        }
+        gate::register();
+        log::capture(echo);
+
+        // EAL reorders the array and keeps pointers into it: it is left allocated for ever.
+        let mut pointers: Vec<*mut c_char> = all.into_iter().map(CString::into_raw).collect();
+        let count = pointers.len() as i32;
+        pointers.push(std::ptr::null_mut());
+        // SAFETY: `pointers` holds `count` zero-terminated strings and a final null, all leaked; STARTED makes this
+        // the only call in the life of the process.
+        let result = unsafe { sys::dl_eal_init(count, pointers.leak().as_mut_ptr()) };
+        if result < 0 {
+            return Err(EalError::Init {
+                arguments: arguments.join(" "),
+                source: os_error(result),
+                log: log::tail(QUOTED_LINES),
+            });
+        }
+        Ok(Self {
+            claimed: Mutex::default(),
+            rings: Mutex::default(),
+        })
+    }
+
+    /// The names of all ports, in the order of their ids.
+    pub fn ports(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut from = 0;
+        loop {
+            // SAFETY: a plain read of EAL's port table; EAL runs while `self` lives.
+            let port = unsafe { sys::dl_port_next(from) };
+            if u32::from(port) == sys::DL_NO_PORT {
+                return names;
+            }
+            names.extend(self.port_name(port));
+            from = port + 1;
+        }
+    }
+
+    /// The newest `count` lines of DPDK's log, oldest first.
+    pub fn log_tail(&self, count: usize) -> Vec<String> {
+        log::tail(count)
+    }
+
+    /// DPDK's version, such as `DPDK 22.11.11`.
+    pub fn version(&self) -> String {
+        // SAFETY: a constant zero-terminated string.
+        unsafe { CStr::from_ptr(sys::dl_version()) }
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    pub(crate) fn port_name(&self, port: u16) -> Option<String> {
+        let mut room = [0; 128];
+        // SAFETY: `room` has `room.len()` writable bytes; the shim ends what it writes with a zero.
+        let result = unsafe { sys::dl_port_name(port, room.as_mut_ptr(), room.len()) };
+        // SAFETY: zero-terminated: by the shim, or untouched and all zero.
+        let name = unsafe { CStr::from_ptr(room.as_ptr()) }
+            .to_string_lossy()
+            .into_owned();
+        (result == 0).then_some(name)
+    }
+
+    /// Takes the port: false when somebody has it.
+    pub(crate) fn claim(&self, port: u16) -> bool {
+        lock(&self.claimed).insert(port)
+    }
+
+    /// Gives a port back that was never configured.
+    pub(crate) fn release(&self, port: u16) {
+        lock(&self.claimed).remove(&port);
+    }
+
+    pub(crate) fn rings(&self) -> MutexGuard<'_, Vec<RingGroup>> {
+        lock(&self.rings)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The data is whole after every statement, so a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Eal {
+    fn drop(&mut self) {
+        // SAFETY: every pool, port, queue and packet borrows `self`, so none is left to be used.
+        unsafe { sys::dl_eal_cleanup() };
+    }
+}

@@ -1,0 +1,188 @@
+//! A configured port on the control path: start, stop, link, counters. Its queues live apart, with the workers.
+
+use std::{cell::Cell, marker::PhantomData, sync::Arc};
+
+use dpdk_sys as sys;
+
+use crate::{
+    Capabilities, Device, Eal, Granted, PortError, PortStats, QueueMissed, device::failed, gate::Gate, stats,
+    virtual_port,
+};
+
+/// A port's link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// The link is up.
+    pub up: bool,
+    /// Its speed in Mbit/s, where it is known. Virtual devices make one up.
+    pub speed_mbps: Option<u32>,
+    /// Both directions at once.
+    pub full_duplex: bool,
+}
+
+/// A configured port: stopped and closed when dropped. Its queues then give and take nothing.
+#[derive(Debug)]
+pub struct Port<'e> {
+    eal: &'e Eal,
+    id: u16,
+    name: String,
+    capabilities: Capabilities,
+    granted: Granted,
+    gates: Vec<Arc<Gate>>,
+    started: bool,
+    /// Not Sync: the control functions of a port are for one thread at a time.
+    cell: PhantomData<Cell<()>>,
+}
+
+impl<'e> Port<'e> {
+    /// Takes the port of this name, which must not be in use, to be configured.
+    pub fn by_name(eal: &'e Eal, name: &str) -> Result<Device<'e>, PortError> {
+        Device::by_name(eal, name)
+    }
+
+    pub(crate) fn new(
+        eal: &'e Eal,
+        id: u16,
+        name: String,
+        capabilities: Capabilities,
+        granted: Granted,
+        gates: Vec<Arc<Gate>>,
+    ) -> Self {
+        Self {
+            eal,
+            id,
+            name,
+            capabilities,
+            granted,
+            gates,
+            started: false,
+            cell: PhantomData,
+        }
+    }
+
+    /// Starts the port and opens its queues.
+    pub fn start(&mut self) -> Result<(), PortError> {
+        if !self.started {
+            // SAFETY: the port and all its queues are configured, and `&mut self` is its only control handle.
+            let result = unsafe { sys::dl_port_start(self.id) };
+            self.check(result, "starting it")?;
+            self.started = true;
+            self.gates.iter().for_each(|gate| gate.open());
+        }
+        Ok(())
+    }
+
+    /// Closes the queues, waits until no burst call is inside, and stops the port.
+    pub fn stop(&mut self) -> Result<(), PortError> {
+        if !self.started {
+            return Ok(());
+        }
+        Gate::close_all(self.gates.iter().map(Arc::as_ref));
+        self.started = false;
+        // SAFETY: no thread is inside a burst call of this port, nor will be: its gates are closed.
+        let result = unsafe { sys::dl_port_stop(self.id) };
+        self.check(result, "stopping it")
+    }
+
+    /// The link as it is now; does not wait for negotiation.
+    pub fn link(&self) -> Result<Link, PortError> {
+        let (mut up, mut speed, mut duplex) = (0, 0, 0);
+        // SAFETY: three writable places; the port exists.
+        let result = unsafe { sys::dl_port_link(self.id, &raw mut up, &raw mut speed, &raw mut duplex) };
+        self.check(result, "reading its link")?;
+        // 0 is "none", all ones is "unknown".
+        let speed_mbps = (speed != 0 && speed != u32::MAX).then_some(speed);
+        Ok(Link {
+            up: up != 0,
+            speed_mbps,
+            full_duplex: duplex != 0,
+        })
+    }
+
+    /// The port's MAC address.
+    pub fn mac(&self) -> Result<[u8; 6], PortError> {
+        let mut mac = [0; 6];
+        // SAFETY: six writable bytes; the port exists.
+        let result = unsafe { sys::dl_port_mac(self.id, mac.as_mut_ptr()) };
+        self.check(result, "reading its MAC address")?;
+        Ok(mac)
+    }
+
+    /// The port's counters since it was started or reset.
+    pub fn stats(&self) -> Result<PortStats, PortError> {
+        stats::port(self.id).map_err(|code| failed(&self.name, "reading its counters", code))
+    }
+
+    /// All the driver's own counters by name, in its order.
+    pub fn xstats(&self) -> Result<Vec<(String, u64)>, PortError> {
+        stats::extended(self.id).map_err(|code| failed(&self.name, "reading its extended counters", code))
+    }
+
+    /// What each receive queue lost, where the driver counts that by queue; empty where it counts by port only.
+    pub fn queue_missed(&self) -> Result<Vec<QueueMissed>, PortError> {
+        Ok(stats::queue_missed(&self.xstats()?))
+    }
+
+    /// Sets the port's counters to zero, where the driver can.
+    pub fn reset_stats(&self) -> Result<(), PortError> {
+        // SAFETY: the port exists.
+        let result = unsafe { sys::dl_port_stats_reset(self.id) };
+        self.check(result, "resetting its counters")
+    }
+
+    /// The port's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The port's DPDK id.
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// The driver, such as `net_ring`.
+    pub fn driver_name(&self) -> &str {
+        &self.capabilities.driver
+    }
+
+    /// The NUMA node, where it is known.
+    pub fn numa_node(&self) -> Option<u32> {
+        self.capabilities.numa_node
+    }
+
+    /// What the device can.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// What was granted of the configuration, with notes on what was not.
+    pub fn granted(&self) -> &Granted {
+        &self.granted
+    }
+
+    /// The MTU in force, bytes.
+    pub fn mtu(&self) -> Result<u16, PortError> {
+        // SAFETY: the port exists.
+        let result = unsafe { sys::dl_port_mtu(self.id) };
+        self.check(result, "reading its MTU")?;
+        Ok(result as u16)
+    }
+
+    fn check(&self, result: i32, step: &str) -> Result<(), PortError> {
+        if result < 0 {
+            Err(failed(&self.name, step, result))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Drop for Port<'_> {
+    fn drop(&mut self) {
+        // A driver that refuses to stop is closed all the same: the gates are shut in any case.
+        let _ = self.stop();
+        // SAFETY: stopped, and its queues stay shut for ever. The claim stays too: the id is never handed out again.
+        unsafe { sys::dl_port_close(self.id) };
+        virtual_port::closed(self.eal, self.id);
+    }
+}

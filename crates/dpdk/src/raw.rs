@@ -1,0 +1,250 @@
+//! Field access of an mbuf by the offsets the shim exports: the one place that knows where a field lies.
+
+use std::{ptr, slice};
+
+use dpdk_sys as sys;
+
+pub(crate) type RawMbuf = *mut sys::rte_mbuf;
+
+/// From an mbuf's header to the first byte of a fresh frame: our pools have no private area.
+pub(crate) const ROOM_OFFSET: usize = sys::DL_MBUF_SIZE as usize + sys::DL_HEADROOM as usize;
+pub(crate) const HEADROOM: usize = sys::DL_HEADROOM as usize;
+
+/// `data_off` = headroom, refcnt = 1, `nb_segs` = 1, port = none, as one little-endian word.
+const FRESH: u64 = sys::DL_HEADROOM as u64 | 1 << 16 | 1 << 32 | 0xffff << 48;
+const PLAIN_MASK: u64 = 0x0000_ffff_ffff_0000;
+const PLAIN: u64 = 1 << 16 | 1 << 32;
+
+/// # Safety
+/// `mbuf` is owned by the caller and `OFFSET` is the shim's offset of a field of type `T`.
+#[inline]
+unsafe fn get<T: Copy, const OFFSET: u32>(mbuf: RawMbuf) -> T {
+    // SAFETY: inside the mbuf and aligned, as the offset comes from offsetof().
+    unsafe { mbuf.byte_add(OFFSET as usize).cast::<T>().read() }
+}
+
+/// # Safety
+/// As for [`get`].
+#[inline]
+unsafe fn set<T: Copy, const OFFSET: u32>(mbuf: RawMbuf, value: T) {
+    // SAFETY: inside the mbuf and aligned, as the offset comes from offsetof().
+    unsafe { mbuf.byte_add(OFFSET as usize).cast::<T>().write(value) }
+}
+
+/// Length of the first segment, bytes.
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn data_len(mbuf: RawMbuf) -> usize {
+    // SAFETY: by the caller; data_len is a u16.
+    usize::from(unsafe { get::<u16, { sys::DL_OFF_DATA_LEN }>(mbuf) })
+}
+
+/// Length of all segments, bytes.
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn packet_len(mbuf: RawMbuf) -> usize {
+    // SAFETY: by the caller; pkt_len is a u32.
+    unsafe { get::<u32, { sys::DL_OFF_PKT_LEN }>(mbuf) as usize }
+}
+
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn is_segmented(mbuf: RawMbuf) -> bool {
+    // SAFETY: by the caller; nb_segs is a u16.
+    unsafe { get::<u16, { sys::DL_OFF_NB_SEGS }>(mbuf) != 1 }
+}
+
+/// # Safety
+/// The caller owns `mbuf`, or only wants a guess.
+#[inline]
+pub(crate) unsafe fn port(mbuf: RawMbuf) -> u16 {
+    // SAFETY: by the caller; port is a u16.
+    unsafe { get::<u16, { sys::DL_OFF_PORT }>(mbuf) }
+}
+
+/// # Safety
+/// The caller owns `mbuf`, or only wants a guess.
+#[inline]
+pub(crate) unsafe fn refcnt(mbuf: RawMbuf) -> u16 {
+    // SAFETY: by the caller; refcnt is a u16.
+    unsafe { get::<u16, { sys::DL_OFF_REFCNT }>(mbuf) }
+}
+
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+unsafe fn data(mbuf: RawMbuf) -> *mut u8 {
+    // SAFETY: by the caller; buf_addr is a pointer, data_off a u16 that stays within the buffer.
+    unsafe {
+        let offset = get::<u16, { sys::DL_OFF_DATA_OFF }>(mbuf);
+        get::<*mut u8, { sys::DL_OFF_BUF_ADDR }>(mbuf).add(usize::from(offset))
+    }
+}
+
+/// Bytes from the frame's start to the buffer's end.
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn room_len(mbuf: RawMbuf) -> usize {
+    // SAFETY: by the caller; both are u16.
+    unsafe {
+        let buffer = get::<u16, { sys::DL_OFF_BUF_LEN }>(mbuf);
+        usize::from(buffer.saturating_sub(get::<u16, { sys::DL_OFF_DATA_OFF }>(mbuf)))
+    }
+}
+
+/// The first segment's bytes.
+/// # Safety
+/// The caller owns `mbuf` for `'a` and writes it meanwhile through no other path.
+#[inline]
+pub(crate) unsafe fn bytes<'a>(mbuf: RawMbuf) -> &'a [u8] {
+    // SAFETY: data_off + data_len <= buf_len holds for every mbuf a driver or `write` left; pool memory is
+    // zero-filled when mapped, so every byte is initialised.
+    unsafe { slice::from_raw_parts(data(mbuf), data_len(mbuf)) }
+}
+
+/// The first segment's bytes, to be changed.
+/// # Safety
+/// The caller owns `mbuf` for `'a`; the slice is the only path to its bytes.
+#[inline]
+pub(crate) unsafe fn bytes_mut<'a>(mbuf: RawMbuf) -> &'a mut [u8] {
+    // SAFETY: as in `bytes`; refcnt is 1, for nothing in this crate clones an mbuf.
+    unsafe { slice::from_raw_parts_mut(data(mbuf), data_len(mbuf)) }
+}
+
+/// The whole room from the frame's start.
+/// # Safety
+/// As for [`bytes_mut`].
+#[inline]
+pub(crate) unsafe fn room_mut<'a>(mbuf: RawMbuf) -> &'a mut [u8] {
+    // SAFETY: data_off + room_len = buf_len.
+    unsafe { slice::from_raw_parts_mut(data(mbuf), room_len(mbuf)) }
+}
+
+/// Sets the frame's length; further segments are freed.
+/// # Panics
+/// When `len` is longer than the room.
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn set_len(mbuf: RawMbuf, len: usize) {
+    // SAFETY: the caller owns `mbuf`.
+    unsafe {
+        assert!(
+            len <= room_len(mbuf),
+            "a frame of {len} bytes in a room of {}",
+            room_len(mbuf)
+        );
+        if is_segmented(mbuf) {
+            sys::dl_make_plain(mbuf);
+        }
+        set::<u16, { sys::DL_OFF_DATA_LEN }>(mbuf, len as u16);
+        set::<u32, { sys::DL_OFF_PKT_LEN }>(mbuf, len as u32);
+    }
+}
+
+/// Makes `mbuf` a fresh frame of `len` bytes and returns its room: the frame, or 64 bytes if it is shorter. The
+/// address is computed, so that no load has to come back before the frame can be written.
+/// # Panics
+/// When the room is shorter than that.
+/// # Safety
+/// The caller owns `mbuf` for `'a`; the slice is the only path to its bytes.
+#[inline]
+pub(crate) unsafe fn write<'a>(mbuf: RawMbuf, len: usize) -> &'a mut [u8] {
+    let room = len.max(64);
+    // SAFETY: the caller owns `mbuf`. It comes from one of our pools (the only ones in the process, given to every
+    // receive queue), so behind the header lie the headroom and then a room whose length is checked against
+    // buf_len, once `make_plain` has put the mbuf's own buffer back in its place.
+    unsafe {
+        let rearm = get::<u64, { sys::DL_OFF_REARM }>(mbuf);
+        let flags = get::<u64, { sys::DL_OFF_OL_FLAGS }>(mbuf);
+        if rearm & PLAIN_MASK != PLAIN || flags & sys::DL_MBUF_NOT_DIRECT != 0 {
+            make_plain(mbuf);
+        }
+        let buffer = usize::from(get::<u16, { sys::DL_OFF_BUF_LEN }>(mbuf));
+        assert!(
+            HEADROOM + room <= buffer,
+            "a frame of {len} bytes in a buffer of {buffer}"
+        );
+        set::<u64, { sys::DL_OFF_REARM }>(mbuf, FRESH);
+        set::<u64, { sys::DL_OFF_OL_FLAGS }>(mbuf, 0);
+        // pkt_len, data_len, and VLAN tag 0.
+        set::<u64, { sys::DL_OFF_PKT_LEN }>(mbuf, len as u64 | (len as u64) << 32);
+        slice::from_raw_parts_mut(mbuf.cast::<u8>().add(ROOM_OFFSET), room)
+    }
+}
+
+/// # Safety
+/// The caller owns `mbuf`.
+#[cold]
+#[inline(never)]
+unsafe fn make_plain(mbuf: RawMbuf) {
+    // SAFETY: the caller owns `mbuf` and so the segments behind it.
+    unsafe { sys::dl_make_plain(mbuf) };
+}
+
+/// Asks the NIC to put in the UDP checksum; the field holds the pseudo-header's sum.
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn request_udp_checksum(mbuf: RawMbuf, l2_len: u16, l3_len: u16, ipv6: bool) {
+    let flags = if ipv6 {
+        sys::DL_TX_UDP_CHECKSUM_V6
+    } else {
+        sys::DL_TX_UDP_CHECKSUM_V4
+    };
+    // SAFETY: the caller owns `mbuf`; tx_offload is a u64 whose low bits are l2_len:7 and l3_len:9.
+    unsafe {
+        let old = get::<u64, { sys::DL_OFF_OL_FLAGS }>(mbuf);
+        set::<u64, { sys::DL_OFF_OL_FLAGS }>(mbuf, old | flags);
+        let lengths = u64::from(l2_len & 0x7f) | u64::from(l3_len & 0x1ff) << 7;
+        set::<u64, { sys::DL_OFF_TX_OFFLOAD }>(mbuf, lengths);
+    }
+}
+
+/// Fetches the header's first line into the cache.
+#[inline]
+pub(crate) fn prefetch_header(mbuf: RawMbuf) {
+    prefetch(mbuf.cast());
+}
+
+/// Fetches the frame's first line, at the place where drivers put a frame by default.
+#[inline]
+pub(crate) fn prefetch_data(mbuf: RawMbuf) {
+    prefetch(mbuf.cast::<u8>().wrapping_add(ROOM_OFFSET));
+}
+
+#[inline]
+fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address; SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// # Safety
+/// The caller gives up the `count` mbufs at `mbufs`, all of which it owns.
+#[inline]
+pub(crate) unsafe fn free(mbufs: &mut [RawMbuf]) {
+    debug_assert!(
+        mbufs.iter().all(|mbuf| !ptr::eq(*mbuf, ptr::null())),
+        "a null mbuf"
+    );
+    // SAFETY: by the caller; a burst is far shorter than 65536.
+    unsafe { sys::dl_free_bulk(mbufs.as_mut_ptr(), mbufs.len() as u16) };
+}
+
+/// The room [`write`] would find, bytes.
+/// # Safety
+/// The caller owns `mbuf`.
+pub(crate) unsafe fn fresh_room_len(mbuf: RawMbuf) -> usize {
+    // SAFETY: by the caller; buf_len is a u16.
+    usize::from(unsafe { get::<u16, { sys::DL_OFF_BUF_LEN }>(mbuf) }).saturating_sub(HEADROOM)
+}

@@ -1,0 +1,180 @@
+//! The time stamp counter: reading it, how fast it runs, and whether it can be trusted.
+
+use std::{
+    fs, io, thread,
+    time::{Duration, Instant},
+};
+
+use crate::worker::pin_to_core;
+
+/// The time stamp counter now.
+#[inline]
+pub fn tsc() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has RDTSC, and Linux leaves it to user space.
+    unsafe {
+        std::arch::x86_64::_rdtsc()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: reads a register.
+    unsafe {
+        dpdk_sys::dl_tsc()
+    }
+}
+
+/// `CLOCK_MONOTONIC` now, nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is writable; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How the counter relates to `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    /// A reading of the counter,
+    pub tsc0: u64,
+    /// and `CLOCK_MONOTONIC` at that instant, nanoseconds.
+    pub ns0: u64,
+    /// Ticks per second.
+    pub hz: f64,
+    /// How far `hz` may be off, parts per million, from the widths of the readings.
+    pub uncertainty_ppm: f64,
+}
+
+/// One reading of both clocks: the counter before and after that of the kernel.
+#[derive(Debug, Clone, Copy)]
+struct Bracket {
+    tsc: u64,
+    ns: u64,
+    width: u64,
+}
+
+/// Readings tried at each end; the narrowest was disturbed least.
+const READINGS: usize = 64;
+
+fn bracket() -> Bracket {
+    let once = || {
+        let before = tsc();
+        let ns = monotonic_ns();
+        let width = tsc().saturating_sub(before);
+        Bracket {
+            tsc: before + width / 2,
+            ns,
+            width,
+        }
+    };
+    (0..READINGS).map(|_| once()).fold(
+        once(),
+        |best, next| if next.width < best.width { next } else { best },
+    )
+}
+
+/// Measures the counter against `CLOCK_MONOTONIC` over `duration` (at least 1 ms), asleep in between.
+pub fn calibrate(duration: Duration) -> Calibration {
+    let start = bracket();
+    thread::sleep(duration.max(Duration::from_millis(1)));
+    let end = bracket();
+    let ticks = end.tsc.saturating_sub(start.tsc).max(1) as f64;
+    let ns = end.ns.saturating_sub(start.ns).max(1) as f64;
+    // Each instant is known to half its bracket.
+    let unsure_ticks = (start.width + end.width) as f64 / 2.0;
+    Calibration {
+        tsc0: end.tsc,
+        ns0: end.ns,
+        hz: ticks / ns * 1e9,
+        uncertainty_ppm: unsure_ticks / ticks * 1e6,
+    }
+}
+
+/// Whether the kernel says that the counter runs at one speed and through idle states; false where it is unknown.
+pub fn tsc_is_invariant() -> bool {
+    if cfg!(target_arch = "aarch64") {
+        // The generic timer is so by architecture.
+        return true;
+    }
+    let Ok(text) = fs::read_to_string("/proc/cpuinfo") else {
+        return false;
+    };
+    let Some(flags) = text.lines().find(|line| line.starts_with("flags")) else {
+        return false;
+    };
+    let has = |flag| flags.split_whitespace().any(|word| word == flag);
+    has("constant_tsc") && has("nonstop_tsc")
+}
+
+/// The bounds, in ticks, of how far the counters of `core` are ahead (+) or behind (-) of those of `reference`, from
+/// `CLOCK_MONOTONIC`-free ping-pong of `rounds` exchanges. 0 within the bounds means: not told apart.
+pub fn tsc_offset_bounds(reference: usize, core: usize, rounds: usize) -> io::Result<(i64, i64)> {
+    offset::bounds(reference, core, rounds)
+}
+
+mod offset {
+    //! Two pinned threads exchange readings through one cache line each way.
+    use super::{Duration, Instant, io, pin_to_core, thread, tsc};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[repr(align(128))]
+    #[derive(Default)]
+    struct Line(AtomicU64);
+
+    /// A partner that does not answer within this time is not there.
+    const PATIENCE: Duration = Duration::from_secs(2);
+
+    fn wait_for(line: &Line, deadline: Instant, old: u64) -> io::Result<u64> {
+        let mut spins = 0_u32;
+        loop {
+            let value = line.0.load(Ordering::Acquire);
+            if value != old {
+                return Ok(value);
+            }
+            spins += 1;
+            if spins.is_multiple_of(1024) {
+                // Both threads may share one core.
+                thread::yield_now();
+                if Instant::now() > deadline {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    pub(super) fn bounds(reference: usize, core: usize, rounds: usize) -> io::Result<(i64, i64)> {
+        let (ping, pong) = (Line::default(), Line::default());
+        let deadline = Instant::now() + PATIENCE;
+        thread::scope(|scope| {
+            let far = scope.spawn(|| {
+                pin_to_core(core)?;
+                let mut seen = 0;
+                for _ in 0..rounds {
+                    seen = wait_for(&ping, deadline, seen)?;
+                    pong.0.store(tsc(), Ordering::Release);
+                }
+                Ok::<_, io::Error>(())
+            });
+            let near = scope.spawn(|| {
+                pin_to_core(reference)?;
+                let (mut low, mut high) = (i64::MIN, i64::MAX);
+                let mut answered = 0;
+                for _ in 0..rounds {
+                    let sent = tsc();
+                    ping.0.store(sent, Ordering::Release);
+                    answered = wait_for(&pong, deadline, answered)?;
+                    let back = tsc();
+                    // The answer was read after `sent` and before `back` of this core's clock.
+                    low = low.max(answered.wrapping_sub(back) as i64);
+                    high = high.min(answered.wrapping_sub(sent) as i64);
+                }
+                Ok::<_, io::Error>((low, high))
+            });
+            let panicked = || io::Error::other("a measuring thread panicked");
+            far.join().map_err(|_| panicked())??;
+            near.join().map_err(|_| panicked())?
+        })
+    }
+}
