@@ -1,1 +1,46 @@
-//! measure
+//! The truth about a run, sans-I/O: what was due, sent, received, late or lost, and whether the numbers may be believed.
+//!
+//! Time is always an argument and nothing here makes a system call, so every result replays in a test.
+//! The pieces that workers call ([`pacer`], [`schedule`], [`sequence`], [`histogram`], [`counter`], [`jitter`],
+//! [`interval`]) allocate only when they are made; the rest ([`ledger`], [`verdict`], [`expect`], [`summary`])
+//! runs once, after the workers have stopped.
+#![forbid(unsafe_code)]
+
+pub mod collect;
+pub mod counter;
+pub mod expect;
+pub mod histogram;
+pub mod interval;
+pub mod jitter;
+pub mod ledger;
+pub mod pacer;
+pub mod result;
+pub mod schedule;
+pub mod sequence;
+pub mod shared_histogram;
+pub mod sizes;
+pub mod summary;
+pub mod time;
+pub mod units;
+pub mod verdict;
+
+pub use collect::{IntervalCollector, IntervalRow, IntervalTotals};
+pub use counter::Counter;
+pub use expect::{ExpectError, Expectation};
+pub use histogram::Histogram;
+pub use interval::{IntervalError, IntervalRing, IntervalWriter};
+pub use jitter::Jitter;
+pub use ledger::{Arrived, Imbalance, Lane, Ledger, LedgerInput};
+pub use pacer::{Pacer, Rate, Take};
+pub use result::{
+    ClockSummary, ExpectationResult, GapSummary, LinkState, Percentiles, PoolSummary, PortSummary,
+    QueueSummary, Stall, StreamSummary, WorkerSummary,
+};
+pub use schedule::{Entry, Schedule, ScheduleError, StreamWeights};
+pub use sequence::{Outcome, SequenceWindow};
+pub use shared_histogram::{CompactHistogram, SharedHistogram};
+pub use sizes::SizeMix;
+pub use summary::{ReflectSummary, Summary, VERSION};
+pub use time::{Clock, Nanos, Ticks};
+pub use units::{RateSpec, UnitError};
+pub use verdict::{Evidence, Reason, Validity, Verdict};

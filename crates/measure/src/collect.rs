@@ -1,0 +1,225 @@
+//! Control's side of the intervals: sums the workers' cells into finished rows.
+
+use std::sync::Arc;
+
+use crate::histogram::Histogram;
+use crate::interval::{Cell, IntervalRing, LATENCY_SUB_BITS};
+use crate::result::Percentiles;
+use crate::time::Nanos;
+
+/// What one stream (or all of them) did in one interval, by the time of sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IntervalTotals {
+    /// Packets the driver accepted.
+    pub sent: u64,
+    /// Distinct packets of these that came back in time.
+    pub received: u64,
+    /// Further copies.
+    pub duplicate: u64,
+    /// Packets out of order.
+    pub reordered: u64,
+    /// Sum of the latencies in ns.
+    pub latency_sum_ns: u64,
+    /// Smallest latency in ns; `None` when nothing came back.
+    pub latency_min_ns: Option<u64>,
+    /// Largest latency in ns; `None` when nothing came back.
+    pub latency_max_ns: Option<u64>,
+}
+
+impl IntervalTotals {
+    /// Adds a worker's cell.
+    fn add_cell(&mut self, cell: &Cell) {
+        let received = cell.received.get();
+        let min_plus_1 = cell.latency_min_plus_1.get();
+        self.add(&IntervalTotals {
+            sent: cell.sent.get(),
+            received,
+            duplicate: cell.duplicate.get(),
+            reordered: cell.reordered.get(),
+            latency_sum_ns: cell.latency_sum_ns.get(),
+            latency_min_ns: min_plus_1.checked_sub(1),
+            latency_max_ns: (received > 0).then(|| cell.latency_max_ns.get()),
+        });
+    }
+
+    /// Adds another's figures.
+    pub fn add(&mut self, other: &IntervalTotals) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.duplicate += other.duplicate;
+        self.reordered += other.reordered;
+        self.latency_sum_ns = self.latency_sum_ns.saturating_add(other.latency_sum_ns);
+        self.latency_min_ns = match (self.latency_min_ns, other.latency_min_ns) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.latency_max_ns = self.latency_max_ns.max(other.latency_max_ns);
+    }
+
+    /// Packets sent in the interval that did not come back in time.
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    /// Lost packets in percent of those sent; `None` when nothing was sent.
+    pub fn drop_rate_percent(&self) -> Option<f64> {
+        (self.sent > 0).then(|| 100.0 * self.lost() as f64 / self.sent as f64)
+    }
+
+    /// Mean latency in ns; `None` when nothing came back.
+    pub fn latency_mean_ns(&self) -> Option<f64> {
+        (self.received > 0).then(|| self.latency_sum_ns as f64 / self.received as f64)
+    }
+}
+
+/// One finished interval over all workers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntervalRow {
+    /// Its number from 0 on.
+    pub index: u64,
+    /// Its start in ns since the start of the run.
+    pub start_ns: u64,
+    /// Its end in ns since the start of the run; the last one ends with the sending.
+    pub end_ns: u64,
+    /// Every stream.
+    pub streams: Vec<IntervalTotals>,
+    /// Damaged frames that arrived in it (in the last row: and after it).
+    pub corrupt: u64,
+    /// Packets that were due in it and given up.
+    pub unsent: u64,
+    /// The latencies of the packets sent in it.
+    pub latency: Histogram,
+}
+
+impl IntervalRow {
+    /// All streams together.
+    pub fn total(&self) -> IntervalTotals {
+        let mut total = IntervalTotals::default();
+        self.streams.iter().for_each(|stream| total.add(stream));
+        total
+    }
+
+    /// Its length in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    /// Latency percentiles (3 % resolution, minimum and maximum exact).
+    pub fn percentiles(&self) -> Percentiles {
+        Percentiles::from(&self.latency)
+    }
+}
+
+/// Collects the rows of all workers in order.
+#[derive(Debug)]
+pub struct IntervalCollector {
+    rings: Vec<Arc<IntervalRing>>,
+    start: Nanos,
+    interval_ns: u64,
+    drain_ns: u64,
+    next: u64,
+}
+
+impl IntervalCollector {
+    /// A collector over the rings of all workers, all made with the same start, interval and streams.
+    pub fn new(rings: Vec<Arc<IntervalRing>>, drain_ns: u64) -> IntervalCollector {
+        let (start, interval_ns) = rings
+            .first()
+            .map_or((Nanos(0), 1), |ring| (ring.start(), ring.interval_ns()));
+        IntervalCollector {
+            rings,
+            start,
+            interval_ns,
+            drain_ns,
+            next: 0,
+        }
+    }
+
+    /// The next row, once it is final: every worker has recorded everything up to its end plus the drain time.
+    ///
+    /// From then on a packet of it would be late, so no row changes after it is returned.
+    pub fn next_final(&mut self) -> Option<IntervalRow> {
+        let end = self.start.after((self.next + 1).saturating_mul(self.interval_ns));
+        let recorded = self.rings.iter().map(|ring| ring.progress()).min()?;
+        (recorded > end.after(self.drain_ns)).then(|| self.take_next())
+    }
+
+    /// The next row of a run whose sending stopped at `end`; for after the workers have stopped. `None` once all
+    /// intervals that began before `end` are out. The last one is cut at `end` and takes in what was damaged later.
+    pub fn next_remaining(&mut self, end: Nanos) -> Option<IntervalRow> {
+        let sending_ns = end.since(self.start);
+        if self.rings.is_empty() || self.next.saturating_mul(self.interval_ns) >= sending_ns {
+            return None;
+        }
+        let mut row = self.take_next();
+        if row.end_ns >= sending_ns {
+            row.end_ns = sending_ns;
+            row.corrupt += self.corrupt_after(row.index);
+        }
+        Some(row)
+    }
+
+    /// Damaged frames in all slots after `index`, which no row will show otherwise.
+    fn corrupt_after(&self, index: u64) -> u64 {
+        let in_ring = |ring: &Arc<IntervalRing>| -> u64 {
+            let later = (index + 1)..(index + ring.slots() as u64);
+            later
+                .filter_map(|later| ring.common(later))
+                .map(|common| common.corrupt.get())
+                .sum()
+        };
+        self.rings.iter().map(in_ring).sum()
+    }
+
+    /// Collects and releases the next interval.
+    fn take_next(&mut self) -> IntervalRow {
+        let row = self.collect(self.next);
+        self.rings.iter().for_each(|ring| ring.release(self.next));
+        self.next += 1;
+        row
+    }
+
+    /// Sums an interval over all workers as it stands now, final or not.
+    pub fn collect(&self, index: u64) -> IntervalRow {
+        let streams = self.rings.iter().map(|ring| ring.streams()).max().unwrap_or(0);
+        let mut row = IntervalRow {
+            index,
+            start_ns: index.saturating_mul(self.interval_ns),
+            end_ns: (index + 1).saturating_mul(self.interval_ns),
+            streams: vec![IntervalTotals::default(); streams],
+            corrupt: 0,
+            unsent: 0,
+            latency: Histogram::new(LATENCY_SUB_BITS),
+        };
+        for ring in &self.rings {
+            for (stream, totals) in row.streams.iter_mut().enumerate() {
+                if let Some(cell) = ring.cell(index, stream) {
+                    totals.add_cell(cell);
+                }
+            }
+            if let Some(common) = ring.common(index) {
+                row.corrupt += common.corrupt.get();
+                row.unsent += common.unsent.get();
+            }
+            if let Some(latency) = ring.latency(index) {
+                row.latency.merge(&latency.snapshot());
+            }
+        }
+        row
+    }
+
+    /// The number of the next row.
+    pub fn next_index(&self) -> u64 {
+        self.next
+    }
+
+    /// Packets that are in no row because control was too slow.
+    pub fn overrun(&self) -> u64 {
+        self.rings.iter().map(|ring| ring.overrun()).sum()
+    }
+
+    /// Packets that are in no row because their row was already out.
+    pub fn stale(&self) -> u64 {
+        self.rings.iter().map(|ring| ring.stale()).sum()
+    }
+}

@@ -1,0 +1,320 @@
+//! The ledger: where every packet went, and whether the sums agree.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Frames that arrived while the receivers ran, by what they were.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Arrived {
+    /// All frames the receive queues handed over.
+    pub frames: u64,
+    /// Distinct packets of this run, in time.
+    pub received: u64,
+    /// Further copies of packets already received.
+    pub duplicate: u64,
+    /// Frames damaged on the way.
+    pub corrupt: u64,
+    /// Packets of this run that came more than the drain time after they were sent.
+    pub late: u64,
+    /// Packets of this run further behind than the sequence window: new or a copy, nobody can tell.
+    pub too_old: u64,
+    /// Frames that are not probes of this run, by kind.
+    pub foreign: BTreeMap<String, u64>,
+    /// Those of `foreign` that were answered (ARP, NDP, echo).
+    pub answered: u64,
+}
+
+impl Arrived {
+    /// Frames that are not probes of this run.
+    pub fn foreign_total(&self) -> u64 {
+        self.foreign.values().sum()
+    }
+}
+
+/// The balanced books of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    /// Packets that were due, or, at rate `max`, that were prepared.
+    pub intended: u64,
+    /// Packets the driver accepted.
+    pub accepted: u64,
+    /// Packets that were due and never handed to the driver.
+    pub unsent: u64,
+    /// Distinct packets that came back in time.
+    pub received: u64,
+    /// Missing packets by the place that lost them; places that lost none are not listed.
+    pub lost_at: BTreeMap<String, u64>,
+    /// Missing packets no place accounts for.
+    pub unexplained: u64,
+    /// What arrived.
+    pub arrived: Arrived,
+    /// The evidence as read from drivers, reflector and fault injector, also where it is no loss.
+    pub raw: BTreeMap<String, u64>,
+}
+
+/// What the workers, ports, reflector and fault injector counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LedgerInput {
+    /// Packets that were due (at rate `max`: prepared).
+    pub intended: u64,
+    /// Packets the driver accepted.
+    pub accepted: u64,
+    /// Packets given up before the driver saw them.
+    pub unsent: u64,
+    /// What arrived.
+    pub arrived: Arrived,
+    /// Losses by place: `fault_drop`, `reflector_*` (drops only), `tx_error`, `rx_nombuf`, `rx_missed`, `rx_error`,
+    /// or any further name. `late`, `too_old` and `corrupt` are taken from `arrived`, not from here.
+    pub places: BTreeMap<String, u64>,
+    /// All counters as read, for the record.
+    pub raw: BTreeMap<String, u64>,
+    /// True where nothing is meant to come back: all that is missing is then `not_awaited`.
+    pub one_way: bool,
+}
+
+/// The place of packets nobody waits for (a run that only sends).
+pub const NOT_AWAITED: &str = "not_awaited";
+
+/// The rank in which places are charged with missing packets: what saw the packet itself comes first, what only
+/// counts frames (and so may have counted a stranger's) last.
+fn rank(place: &str) -> u8 {
+    match place {
+        "late" => 0,
+        "too_old" => 1,
+        "corrupt" => 2,
+        "fault_drop" => 3,
+        _ if place.starts_with("reflector_") => 4,
+        "tx_error" => 5,
+        "rx_nombuf" => 6,
+        "rx_missed" => 7,
+        "rx_error" => 8,
+        _ => 9,
+    }
+}
+
+impl Ledger {
+    /// Allots the missing packets (`accepted - received`) to the places in order, each at most what it counted.
+    pub fn balance(input: LedgerInput) -> Ledger {
+        let mut places: Vec<(String, u64)> = [
+            ("late".to_owned(), input.arrived.late),
+            ("too_old".to_owned(), input.arrived.too_old),
+            ("corrupt".to_owned(), input.arrived.corrupt),
+        ]
+        .into();
+        places.extend(input.places.into_iter().filter(|(name, _)| rank(name) > 2));
+        // A stable sort: places of equal rank stay in the order of their names.
+        places.sort_by_key(|(name, _)| rank(name));
+        if input.one_way {
+            places.push((NOT_AWAITED.to_owned(), u64::MAX));
+        }
+
+        let mut missing = input.accepted.saturating_sub(input.arrived.received);
+        let mut lost_at = BTreeMap::new();
+        for (name, count) in places {
+            let charged = count.min(missing);
+            missing -= charged;
+            if charged > 0 {
+                lost_at.insert(name, charged);
+            }
+        }
+        Ledger {
+            intended: input.intended,
+            accepted: input.accepted,
+            unsent: input.unsent,
+            received: input.arrived.received,
+            lost_at,
+            unexplained: missing,
+            arrived: input.arrived,
+            raw: input.raw,
+        }
+    }
+
+    /// Packets sent that did not come back in time (and were awaited).
+    pub fn lost(&self) -> u64 {
+        let not_awaited = self.lost_at.get(NOT_AWAITED).copied().unwrap_or(0);
+        self.accepted
+            .saturating_sub(self.received)
+            .saturating_sub(not_awaited)
+    }
+
+    /// Packets charged to named places.
+    pub fn lost_at_total(&self) -> u64 {
+        self.lost_at.values().sum()
+    }
+
+    /// Every identity that does not hold; a valid run has none.
+    pub fn check(&self, lanes: &[Lane]) -> Vec<Imbalance> {
+        let sum = |parts: &[u64]| parts.iter().map(|&part| u128::from(part)).sum::<u128>();
+        let arrived = &self.arrived;
+        let foreign = arrived.foreign_total();
+        let mut broken = Vec::new();
+        if sum(&[self.intended]) != sum(&[self.accepted, self.unsent]) {
+            broken.push(Imbalance::Intended {
+                intended: self.intended,
+                accepted: self.accepted,
+                unsent: self.unsent,
+            });
+        }
+        if sum(&[self.accepted]) != sum(&[self.received, self.lost_at_total(), self.unexplained]) {
+            broken.push(Imbalance::Accepted {
+                accepted: self.accepted,
+                received: self.received,
+                lost: self.lost_at_total(),
+                unexplained: self.unexplained,
+            });
+        }
+        let classes = [
+            arrived.received,
+            arrived.duplicate,
+            arrived.corrupt,
+            arrived.late,
+            arrived.too_old,
+            foreign,
+        ];
+        if sum(&[arrived.frames]) != sum(&classes) {
+            broken.push(Imbalance::Arrived {
+                frames: arrived.frames,
+                classified: classes.iter().sum(),
+            });
+        }
+        if arrived.received != self.received {
+            broken.push(Imbalance::Received {
+                ledger: self.received,
+                arrived: arrived.received,
+            });
+        }
+        if arrived.answered > foreign {
+            broken.push(Imbalance::Answered {
+                answered: arrived.answered,
+                foreign,
+            });
+        }
+        broken.extend(lanes.iter().filter_map(Lane::imbalance));
+        if !lanes.is_empty() {
+            let accepted = lanes.iter().map(|lane| lane.accepted).sum::<u64>();
+            let received = lanes.iter().map(|lane| lane.received).sum::<u64>();
+            if accepted != self.accepted || received != self.received {
+                broken.push(Imbalance::Lanes {
+                    accepted: self.accepted,
+                    lanes_accepted: accepted,
+                    received: self.received,
+                    lanes_received: received,
+                });
+            }
+        }
+        broken
+    }
+}
+
+/// One sequence space (port, transmit queue, stream) and its two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lane {
+    /// The lane's number as the probe carries it.
+    pub lane: u16,
+    /// Packets of it the driver accepted.
+    pub accepted: u64,
+    /// Distinct packets of it that came back in time.
+    pub received: u64,
+}
+
+impl Lane {
+    /// More back than sent: a surplus here could hide a loss elsewhere.
+    fn imbalance(&self) -> Option<Imbalance> {
+        (self.received > self.accepted).then_some(Imbalance::Lane {
+            lane: self.lane,
+            accepted: self.accepted,
+            received: self.received,
+        })
+    }
+}
+
+/// An identity of the ledger that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Imbalance {
+    /// intended = accepted + unsent.
+    #[error("{intended} packets were intended, but {accepted} accepted + {unsent} unsent make {}", u128::from(*accepted) + u128::from(*unsent))]
+    Intended {
+        /// Packets due.
+        intended: u64,
+        /// Packets the driver accepted.
+        accepted: u64,
+        /// Packets given up.
+        unsent: u64,
+    },
+    /// accepted = received + lost + unexplained.
+    #[error("{accepted} packets were accepted, but {received} received + {lost} lost + {unexplained} unexplained make {}", u128::from(*received) + u128::from(*lost) + u128::from(*unexplained))]
+    Accepted {
+        /// Packets the driver accepted.
+        accepted: u64,
+        /// Packets received.
+        received: u64,
+        /// Packets lost at named places.
+        lost: u64,
+        /// Packets unexplained.
+        unexplained: u64,
+    },
+    /// Frames = the sum of their classes.
+    #[error("{frames} frames arrived, but {classified} were classified")]
+    Arrived {
+        /// Frames handed over by the receive queues.
+        frames: u64,
+        /// Frames that were given a class.
+        classified: u64,
+    },
+    /// The two counts of received packets differ.
+    #[error("the ledger has {ledger} received packets, the receivers {arrived}")]
+    Received {
+        /// The ledger's count.
+        ledger: u64,
+        /// The receivers' count.
+        arrived: u64,
+    },
+    /// More answered than there was to answer.
+    #[error("{answered} requests were answered, but only {foreign} foreign frames arrived")]
+    Answered {
+        /// Answers.
+        answered: u64,
+        /// Foreign frames.
+        foreign: u64,
+    },
+    /// A lane received more than it sent.
+    #[error("lane {lane} received {received} distinct packets, but only {accepted} were sent")]
+    Lane {
+        /// The lane.
+        lane: u16,
+        /// Packets sent.
+        accepted: u64,
+        /// Packets received.
+        received: u64,
+    },
+    /// The lanes do not add up to the whole.
+    #[error(
+        "the lanes add up to {lanes_accepted} accepted and {lanes_received} received, the ledger has {accepted} and {received}"
+    )]
+    Lanes {
+        /// The ledger's accepted.
+        accepted: u64,
+        /// The lanes' sum.
+        lanes_accepted: u64,
+        /// The ledger's received.
+        received: u64,
+        /// The lanes' sum.
+        lanes_received: u64,
+    },
+    /// A reflector's frames = returned + answered + dropped.
+    #[error("the reflector took {taken} frames (copies made by the fault injector included), but {returned} returned + {answered} answered + {dropped} dropped make {}", u128::from(*returned) + u128::from(*answered) + u128::from(*dropped))]
+    Reflected {
+        /// Frames received plus copies made on purpose.
+        taken: u64,
+        /// Frames sent back.
+        returned: u64,
+        /// Requests answered.
+        answered: u64,
+        /// Frames dropped.
+        dropped: u64,
+    },
+}

@@ -1,0 +1,239 @@
+//! The parts of a run's result, as they stand in `summary.json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// Percentiles of a value in nanoseconds; every field is `null` when nothing was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Percentiles {
+    /// Smallest value, exact, in ns.
+    pub min: Option<u64>,
+    /// Median in ns.
+    pub p50: Option<u64>,
+    /// 90th percentile in ns.
+    pub p90: Option<u64>,
+    /// 99th percentile in ns.
+    pub p99: Option<u64>,
+    /// 99.9th percentile in ns.
+    pub p999: Option<u64>,
+    /// Largest value, exact, in ns.
+    pub max: Option<u64>,
+    /// Arithmetic mean, exact to the rounding of f64, in ns.
+    pub mean: Option<f64>,
+}
+
+impl From<&Histogram> for Percentiles {
+    fn from(histogram: &Histogram) -> Percentiles {
+        Percentiles {
+            min: histogram.min(),
+            p50: histogram.percentile(50.0),
+            p90: histogram.percentile(90.0),
+            p99: histogram.percentile(99.0),
+            p999: histogram.percentile(99.9),
+            max: histogram.max(),
+            mean: histogram.mean(),
+        }
+    }
+}
+
+/// The gaps between departures that were really achieved, in ns, beside the gap the asked rate means.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GapSummary {
+    /// 1 / asked rate, in ns; `null` at rate `max`.
+    pub asked: Option<f64>,
+    /// Median in ns.
+    pub p50: Option<u64>,
+    /// 90th percentile in ns.
+    pub p90: Option<u64>,
+    /// 99th percentile in ns.
+    pub p99: Option<u64>,
+    /// 99.9th percentile in ns.
+    pub p999: Option<u64>,
+    /// Largest gap, exact, in ns.
+    pub max: Option<u64>,
+}
+
+impl GapSummary {
+    /// The percentiles of `gaps` (one value per packet, in ns) beside the asked gap.
+    pub fn new(asked_ns: Option<f64>, gaps: &Histogram) -> GapSummary {
+        GapSummary {
+            asked: asked_ns,
+            p50: gaps.percentile(50.0),
+            p90: gaps.percentile(90.0),
+            p99: gaps.percentile(99.0),
+            p999: gaps.percentile(99.9),
+            max: gaps.max(),
+        }
+    }
+}
+
+/// What one stream did.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StreamSummary {
+    /// The name given by the user, or its number.
+    pub name: String,
+    /// Packets the driver accepted.
+    pub sent: u64,
+    /// Distinct packets that came back in time.
+    pub received: u64,
+    /// `sent - received`.
+    pub lost: u64,
+    /// Further copies of packets already received.
+    pub duplicate: u64,
+    /// Packets that came after one with a higher sequence number (RFC 4737, section 3.3).
+    pub reordered: u64,
+    /// Largest distance of a reordered packet behind the next expected sequence number.
+    pub reorder_extent_max: u64,
+    /// Damaged packets; `null` where the damage leaves the stream unknown.
+    pub corrupt: Option<u64>,
+    /// Packets that came more than the drain time after they were sent.
+    pub late: u64,
+    /// Latency from the real departure, in ns.
+    pub latency_ns: Percentiles,
+    /// Interarrival jitter (RFC 3550, section 6.4.1), in ns.
+    pub jitter_ns: Option<f64>,
+    /// Mean rate accepted by the driver, in packets per second.
+    pub rate_tx_pps: f64,
+    /// Mean rate received, in packets per second.
+    pub rate_rx_pps: f64,
+    /// Flows asked for.
+    pub flows_asked: u64,
+    /// Flows of which at least one packet was accepted.
+    pub flows_sent: u64,
+}
+
+/// The link of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkState {
+    /// Whether the link was up when the run ended.
+    pub up: bool,
+    /// Speed in Mbit/s; `null` where the driver does not know one.
+    pub speed_mbps: Option<u32>,
+}
+
+/// One port and its own counters over the run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortSummary {
+    /// The port as the user named it.
+    pub uri: String,
+    /// The driver's name.
+    pub driver: String,
+    /// The name the driver's framework gave it.
+    pub name: String,
+    /// The link.
+    pub link: LinkState,
+    /// Packets the port says it sent.
+    pub tx_packets: u64,
+    /// Packets the port says it received.
+    pub rx_packets: u64,
+    /// Packets the port dropped because its receive ring was full (imissed).
+    pub rx_missed: u64,
+    /// Packets the port dropped because the buffer pool was empty.
+    pub rx_nombuf: u64,
+    /// Packets the port received in error (ierrors).
+    pub rx_errors: u64,
+    /// Packets the port failed to send (oerrors).
+    pub tx_errors: u64,
+}
+
+/// One queue, and its share of the packets of its port and direction.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueSummary {
+    /// The port's number.
+    pub port: u16,
+    /// The queue's number.
+    pub queue: u16,
+    /// `rx` or `tx`.
+    pub direction: String,
+    /// The core that served it.
+    pub core: u32,
+    /// Packets through the queue.
+    pub packets: u64,
+    /// Part (0 to 1) of all packets of this port and direction.
+    pub share: f64,
+}
+
+/// One worker thread.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerSummary {
+    /// The core it was pinned to.
+    pub core: u32,
+    /// What it did: `send`, `receive`, `reflect`.
+    pub roles: Vec<String>,
+    /// Rounds of its loop.
+    pub polls: u64,
+    /// Part (0 to 1) of its rounds that moved a packet.
+    pub busy_share: f64,
+    /// Longest time between two rounds, in ns.
+    pub poll_gap_ns_max: u64,
+    /// 99.9th percentile of the time between two rounds, in ns.
+    pub poll_gap_ns_p999: u64,
+}
+
+/// The buffer pool, counted before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PoolSummary {
+    /// Its name.
+    pub name: String,
+    /// Buffers in all.
+    pub size: u64,
+    /// Buffers out of the pool before the run.
+    pub in_use_at_start: u64,
+    /// Buffers out of the pool after the queues were closed.
+    pub in_use_at_end: u64,
+    /// Buffers that did not come back.
+    pub leaked: u64,
+}
+
+/// The clock the times were taken with.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClockSummary {
+    /// Its source, such as `tsc`.
+    pub source: String,
+    /// Calibrated frequency in Hz.
+    pub hz: f64,
+    /// Uncertainty of the calibration in parts per million.
+    pub uncertainty_ppm: f64,
+    /// Whether it was checked to be invariant and the same on all cores in use.
+    pub checked: bool,
+}
+
+/// A pause of a worker that was longer than its receive ring holds, one row of `stalls.csv`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stall {
+    /// The core that paused.
+    pub core: u32,
+    /// What the worker does there.
+    pub role: String,
+    /// When the pause ended, in ns since the start of the run.
+    pub at_ns: u64,
+    /// How long it took, in ns.
+    pub gap_ns: u64,
+    /// How long the receive ring can hold at the rate of the run, in ns; 0 where there is no ring.
+    pub ring_holds_ns: u64,
+}
+
+/// One `--expect` and what was found.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExpectationResult {
+    /// The expectation as written.
+    pub text: String,
+    /// The measured value in `unit`; `null` when there was nothing to measure it on.
+    pub actual: Option<f64>,
+    /// The unit of `actual`: `ratio`, `packets`, `ns` or `pps`.
+    pub unit: String,
+    /// Whether it holds; false when `actual` is null.
+    pub met: bool,
+}

@@ -1,0 +1,201 @@
+//! Which sequence numbers of a lane have come: new, twice, out of order or too far behind to tell.
+
+use std::hint::black_box;
+
+use crate::time::sign_extend_48;
+
+/// Sequence numbers have 48 bits on the wire and wrap.
+pub const SEQUENCE_MASK: u64 = (1 << 48) - 1;
+
+/// Displacements are kept by powers of two: class k counts extents from 2^k to 2^(k+1) - 1.
+pub const DISPLACEMENT_CLASSES: usize = 32;
+
+/// What a run of packets turned out to be; `fresh + duplicate + too_old` is the length of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Packets seen for the first time, reordered ones included.
+    pub fresh: u64,
+    /// Packets seen before.
+    pub duplicate: u64,
+    /// Those of `fresh` that came after a packet with a higher number (RFC 4737, section 3.3).
+    pub reordered: u64,
+    /// The largest extent among them: next expected number less the packet's own, at the time it came.
+    ///
+    /// RFC 4737, section 4.2.1, counts positions of arrival instead; without loss both are the same.
+    pub extent_max: u64,
+    /// Packets further behind than the window (or before the first number): new or not, nobody can tell.
+    pub too_old: u64,
+}
+
+/// A bitmap over the last numbers before the next expected one.
+///
+/// Bit `i mod bits` belongs to number i for the numbers in `next - bits .. next`; a number is new exactly if its bit
+/// is clear. Advancing clears (or sets) every bit it passes, at most the whole window once.
+#[derive(Debug, Clone)]
+pub struct SequenceWindow {
+    words: Box<[u64]>,
+    /// Next expected number, unwrapped; numbers start at [`ORIGIN`].
+    next: u64,
+    displacement: [u64; DISPLACEMENT_CLASSES],
+}
+
+/// Where unwrapped numbers start: on the wire this is 0, and there is room for numbers before it.
+const ORIGIN: u64 = 1 << 48;
+
+/// A mask of `count` bits (1 to 64) from bit `from` on.
+#[inline]
+fn mask(from: u64, count: u64) -> u64 {
+    (u64::MAX >> (64 - count)) << from
+}
+
+impl SequenceWindow {
+    /// A window of `bits` numbers, rounded up to a power of two from 64 on; its memory is touched here, not later.
+    pub fn new(bits: usize) -> SequenceWindow {
+        let words = bits.next_power_of_two().max(64) / 64;
+        // Written with ones, and hidden from the optimiser, so that the kernel maps real pages now.
+        let mut words = black_box(vec![u64::MAX; words].into_boxed_slice());
+        words.fill(0);
+        SequenceWindow {
+            words,
+            next: ORIGIN,
+            displacement: [0; DISPLACEMENT_CLASSES],
+        }
+    }
+
+    /// How many numbers the window holds.
+    #[inline]
+    pub fn bits(&self) -> u64 {
+        self.words.len() as u64 * 64
+    }
+
+    /// The next expected number as it stands on the wire.
+    pub fn next_expected(&self) -> u64 {
+        self.next & SEQUENCE_MASK
+    }
+
+    /// Reordered packets by extent: class k holds extents from 2^k to 2^(k+1) - 1 (after RFC 5236's displacement).
+    pub fn displacement(&self) -> &[u64; DISPLACEMENT_CLASSES] {
+        &self.displacement
+    }
+
+    /// Records `n` packets with consecutive numbers from `sequence` (48 bits, wrapping) on.
+    #[inline]
+    pub fn record(&mut self, sequence: u64, n: u64) -> Outcome {
+        let ahead = sign_extend_48(sequence.wrapping_sub(self.next));
+        if ahead == 0 && n != 0 {
+            self.fill(self.next, n);
+            self.next += n;
+            return Outcome {
+                fresh: n,
+                ..Outcome::default()
+            };
+        }
+        self.record_elsewhere(ahead, n)
+    }
+
+    /// A run that does not start at the next expected number.
+    fn record_elsewhere(&mut self, ahead: i64, n: u64) -> Outcome {
+        if n == 0 {
+            return Outcome::default();
+        }
+        if ahead > 0 {
+            let gap = ahead.unsigned_abs();
+            self.clear(self.next, gap);
+            self.next += gap;
+            self.fill(self.next, n);
+            self.next += n;
+            return Outcome {
+                fresh: n,
+                ..Outcome::default()
+            };
+        }
+        let behind = ahead.unsigned_abs();
+        let mut outcome = self.record_behind(behind, n.min(behind));
+        if n > behind {
+            let rest = n - behind;
+            self.fill(self.next, rest);
+            self.next += rest;
+            outcome.fresh += rest;
+        }
+        outcome
+    }
+
+    /// A run of `n` numbers that begins `behind` before the next expected one and does not reach it.
+    fn record_behind(&mut self, behind: u64, n: u64) -> Outcome {
+        let mut outcome = Outcome::default();
+        // Numbers before the first were never sent, and their bits are not theirs.
+        let known = self.bits().min(self.next - ORIGIN);
+        outcome.too_old = behind.saturating_sub(known).min(n);
+        let mut number = self.next - behind + outcome.too_old;
+        let end = self.next - behind + n;
+        while number < end {
+            let bit = number % 64;
+            let count = (64 - bit).min(end - number);
+            let Some(word) = self.word(number) else { break };
+            let fresh = !*word & mask(bit, count);
+            *word |= fresh;
+            if fresh != 0 {
+                self.displace(number - bit, fresh, &mut outcome);
+            }
+            outcome.duplicate += count - u64::from(fresh.count_ones());
+            number += count;
+        }
+        outcome
+    }
+
+    /// Counts the packets of one word that came late but new.
+    fn displace(&mut self, word_start: u64, fresh: u64, outcome: &mut Outcome) {
+        outcome.fresh += u64::from(fresh.count_ones());
+        outcome.reordered += u64::from(fresh.count_ones());
+        let lowest = word_start + u64::from(fresh.trailing_zeros());
+        outcome.extent_max = outcome.extent_max.max(self.next - lowest);
+        let mut left = fresh;
+        while left != 0 {
+            let extent = self.next - (word_start + u64::from(left.trailing_zeros()));
+            let class = (extent.ilog2() as usize).min(DISPLACEMENT_CLASSES - 1);
+            self.displacement[class] += 1;
+            left &= left - 1;
+        }
+    }
+
+    /// The word of a number.
+    #[inline]
+    fn word(&mut self, number: u64) -> Option<&mut u64> {
+        let index = (number / 64) as usize & (self.words.len() - 1);
+        self.words.get_mut(index)
+    }
+
+    /// Sets the bits of `n` numbers from `number` on: they were the bits of numbers that now leave the window.
+    #[inline]
+    fn fill(&mut self, number: u64, n: u64) {
+        self.apply(number, n, u64::MAX);
+    }
+
+    /// Clears the bits of `n` numbers from `number` on.
+    #[inline]
+    fn clear(&mut self, number: u64, n: u64) {
+        self.apply(number, n, 0);
+    }
+
+    /// Writes `pattern` (all ones or all zeros) to the bits of `n` numbers; work is bounded by the window.
+    #[inline]
+    fn apply(&mut self, number: u64, n: u64, pattern: u64) {
+        let mut number = number;
+        let mut left = n;
+        // A jump beyond the window touches every bit once, whichever numbers they belong to.
+        if left > self.bits() {
+            self.words.fill(pattern);
+            return;
+        }
+        while left != 0 {
+            let bit = number % 64;
+            let count = (64 - bit).min(left);
+            let mask = mask(bit, count);
+            if let Some(word) = self.word(number) {
+                *word = (*word & !mask) | (pattern & mask);
+            }
+            number += count;
+            left -= count;
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The mix of frame sizes of a stream.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::units::UnitError;
+
+/// Largest frame size (with FCS) anyone can ask for; ports allow less.
+pub const FRAME_SIZE_MAX: usize = 65_535;
+
+/// Frame sizes with FCS, and how often each is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SizeMix {
+    /// Every listed size equally often (`64` or `64,512,1518`).
+    List(Vec<usize>),
+    /// 64, 594 and 1518 bytes, 7:4:1.
+    Imix,
+    /// Every size from the first to the second, both included, equally often (`64-1518`).
+    Range(usize, usize),
+}
+
+impl SizeMix {
+    /// The sizes and the weight of each.
+    pub fn sizes(&self) -> Vec<(usize, u32)> {
+        match self {
+            SizeMix::List(sizes) => sizes.iter().map(|&size| (size, 1)).collect(),
+            SizeMix::Imix => vec![(64, 7), (594, 4), (1518, 1)],
+            SizeMix::Range(low, high) => (*low..=*high).map(|size| (size, 1)).collect(),
+        }
+    }
+
+    /// The mean frame size with FCS, in bytes.
+    pub fn mean(&self) -> f64 {
+        let sizes = self.sizes();
+        let weights: f64 = sizes.iter().map(|&(_, weight)| f64::from(weight)).sum();
+        sizes
+            .iter()
+            .map(|&(size, weight)| size as f64 * f64::from(weight))
+            .sum::<f64>()
+            / weights
+    }
+
+    /// The smallest frame size with FCS, in bytes.
+    pub fn smallest(&self) -> usize {
+        self.sizes().iter().map(|&(size, _)| size).min().unwrap_or(0)
+    }
+
+    /// The largest frame size with FCS, in bytes.
+    pub fn largest(&self) -> usize {
+        self.sizes().iter().map(|&(size, _)| size).max().unwrap_or(0)
+    }
+}
+
+/// Reads one size in bytes.
+fn size(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let digits = text.strip_suffix('B').unwrap_or(text);
+    digits
+        .parse()
+        .ok()
+        .filter(|size| (1..=FRAME_SIZE_MAX).contains(size))
+}
+
+impl FromStr for SizeMix {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<SizeMix, UnitError> {
+        let wrong = || {
+            UnitError::new(
+                "frame size",
+                text,
+                "64, 64,512,1518, 64-1518 or imix (bytes with FCS)",
+            )
+        };
+        if text.trim().eq_ignore_ascii_case("imix") {
+            return Ok(SizeMix::Imix);
+        }
+        if let Some((low, high)) = text.split_once('-') {
+            let (low, high) = (size(low).ok_or_else(wrong)?, size(high).ok_or_else(wrong)?);
+            return if low <= high {
+                Ok(SizeMix::Range(low, high))
+            } else {
+                Err(wrong())
+            };
+        }
+        let sizes: Option<Vec<usize>> = text.split(',').map(size).collect();
+        sizes.map(SizeMix::List).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for SizeMix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeMix::Imix => write!(f, "imix"),
+            SizeMix::Range(low, high) => write!(f, "{low}-{high}"),
+            SizeMix::List(sizes) => {
+                let texts: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+                write!(f, "{}", texts.join(","))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mixes_parse_and_print() {
+        for text in ["64", "64,512,1518", "imix", "64-1518"] {
+            let mix: SizeMix = text.parse().unwrap();
+            assert_eq!(mix.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn wrong_mixes_are_refused() {
+        for text in [
+            "", "0", "64,", "1518-64", "-", "64-", "abc", "70000", "64;128", "-64",
+        ] {
+            let error = text.parse::<SizeMix>().unwrap_err().to_string();
+            assert!(error.contains("imix"), "{error}");
+        }
+    }
+
+    #[test]
+    fn imix_has_its_mean() {
+        assert!((SizeMix::Imix.mean() - (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0).abs() < 1e-9);
+        assert_eq!(SizeMix::Range(64, 66).sizes(), vec![(64, 1), (65, 1), (66, 1)]);
+        assert_eq!((SizeMix::Imix.smallest(), SizeMix::Imix.largest()), (64, 1518));
+    }
+}

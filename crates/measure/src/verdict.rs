@@ -1,0 +1,303 @@
+//! The verdict: whether a run's numbers may be believed, and if not, why.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::ledger::Imbalance;
+use crate::result::{PoolSummary, Stall};
+use crate::units::{format_duration, format_rate};
+
+/// Whether the numbers may be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Validity {
+    /// They may.
+    Valid,
+    /// They may not: see the reasons.
+    #[default]
+    Invalid,
+}
+
+/// Offered may stay below asked by one part in this many (0.1 %).
+const OFFERED_TOLERANCE: f64 = 1e-3;
+
+/// A clock less certain than this could itself hide a rate error of the size we judge.
+const CLOCK_UNCERTAINTY_PPM_MAX: f64 = 100.0;
+
+/// Which packets a run has to move to have measured anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// Sends and receives back.
+    #[default]
+    Send,
+    /// Sends only; nothing comes back.
+    SendOnly,
+    /// Reflects what others send.
+    Reflect,
+}
+
+/// A time during which a port had no link.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LinkLoss {
+    /// The port as the user named it.
+    pub port: String,
+    /// When, in ns since the start of the run.
+    pub at_ns: u64,
+    /// For how long; `None` when it was still down at the end.
+    pub down_ns: Option<u64>,
+}
+
+/// All the verdict is drawn from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Evidence {
+    /// What the run was to do.
+    pub role: Role,
+    /// Broken identities of the ledger (see [`crate::Ledger::check`]).
+    pub imbalances: Vec<Imbalance>,
+    /// Ports in use.
+    pub ports: usize,
+    /// Packets accepted by the driver (for a reflector: returned).
+    pub sent: u64,
+    /// Packets received.
+    pub received: u64,
+    /// Packets that were due by the schedule.
+    pub intended: u64,
+    /// Lost packets no counter accounts for.
+    pub unexplained: u64,
+    /// Packets lost because a receive ring was full.
+    pub rx_missed: u64,
+    /// The rate asked for; `None` at rate `max` and for a reflector.
+    pub asked_pps: Option<f64>,
+    /// Time from the start of the schedule to the end of sending, in ns.
+    pub sending_ns: u64,
+    /// Workers that sent: each may be one packet short by rounding.
+    pub senders: usize,
+    /// Times without link.
+    pub link_losses: Vec<LinkLoss>,
+    /// Pauses of receivers; those shorter than their ring holds are ignored.
+    pub stalls: Vec<Stall>,
+    /// Uncertainty of the clock in parts per million.
+    pub clock_uncertainty_ppm: f64,
+    /// What a check of the clock found, one sentence each.
+    pub clock_problems: Vec<String>,
+    /// The pools at the end, each with the places its lost buffers were last seen, where known.
+    pub pools: Vec<(PoolSummary, Option<String>)>,
+    /// Workers that ended before they were told to: name and how.
+    pub dead_workers: Vec<(String, String)>,
+}
+
+/// Why a run is invalid.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Reason {
+    /// The ledger does not balance.
+    #[error("the ledger does not balance: {0}")]
+    Unbalanced(Imbalance),
+    /// No packet was accepted by a driver.
+    #[error("nothing was sent")]
+    NothingSent,
+    /// No packet came (back).
+    #[error("nothing was received")]
+    NothingReceived,
+    /// There was no port.
+    #[error("no port was in use")]
+    NoPorts,
+    /// Less was offered than asked.
+    #[error("offered {} of {} asked ({:.3} %): the sender could not keep up", format_rate(*offered_pps), format_rate(*asked_pps), 100.0 * offered_pps / asked_pps)]
+    Underoffered {
+        /// Asked rate in packets per second.
+        asked_pps: f64,
+        /// Offered rate in packets per second.
+        offered_pps: f64,
+    },
+    /// A port lost its link.
+    #[error("port {} lost its link {} after the start, {}", .0.port, format_duration(.0.at_ns), down(.0))]
+    LinkLost(LinkLoss),
+    /// A receiver paused longer than its ring holds while packets went missing.
+    #[error("the receiver on core {} paused for {}, its ring holds {}: {missing} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns))]
+    ReceiverStalled {
+        /// The longest pause on this core.
+        stall: Stall,
+        /// Packets unexplained or missed by the ring.
+        missing: u64,
+    },
+    /// The clock cannot be trusted.
+    #[error("the clock is not good: {0}")]
+    ClockBad(String),
+    /// Buffers did not come back.
+    #[error("pool {pool} leaked {leaked} buffers{}", place.as_ref().map(|place| format!(", last seen: {place}")).unwrap_or_default())]
+    PoolLeak {
+        /// The pool.
+        pool: String,
+        /// Buffers that did not come back.
+        leaked: u64,
+        /// Where they were last seen.
+        place: Option<String>,
+    },
+    /// A worker ended by itself.
+    #[error("worker {worker} died: {detail}")]
+    WorkerDied {
+        /// The worker.
+        worker: String,
+        /// How it ended.
+        detail: String,
+    },
+}
+
+/// How long a link was down, in words.
+fn down(loss: &LinkLoss) -> String {
+    match loss.down_ns {
+        Some(ns) => format!("for {}", format_duration(ns)),
+        None => "until the end".to_owned(),
+    }
+}
+
+impl Reason {
+    /// A short fixed name of the kind of reason, for scripts and tests.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Reason::Unbalanced(_) => "unbalanced",
+            Reason::NothingSent => "nothing_sent",
+            Reason::NothingReceived => "nothing_received",
+            Reason::NoPorts => "no_ports",
+            Reason::Underoffered { .. } => "underoffered",
+            Reason::LinkLost(_) => "link_lost",
+            Reason::ReceiverStalled { .. } => "receiver_stalled",
+            Reason::ClockBad(_) => "clock_bad",
+            Reason::PoolLeak { .. } => "pool_leak",
+            Reason::WorkerDied { .. } => "worker_died",
+        }
+    }
+}
+
+/// The judgement of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Valid, exactly when `reasons` is empty.
+    pub validity: Validity,
+    /// Everything that speaks against the numbers.
+    pub reasons: Vec<Reason>,
+}
+
+impl Verdict {
+    /// Judges the evidence; a pure function.
+    pub fn of(evidence: &Evidence) -> Verdict {
+        let mut reasons = Vec::new();
+        reasons.extend(
+            evidence
+                .dead_workers
+                .iter()
+                .map(|(worker, detail)| Reason::WorkerDied {
+                    worker: worker.clone(),
+                    detail: detail.clone(),
+                }),
+        );
+        reasons.extend(evidence.imbalances.iter().cloned().map(Reason::Unbalanced));
+        reasons.extend(movement(evidence));
+        reasons.extend(underoffered(evidence));
+        reasons.extend(evidence.link_losses.iter().cloned().map(Reason::LinkLost));
+        reasons.extend(stalls(evidence));
+        reasons.extend(clock(evidence));
+        reasons.extend(leaks(evidence));
+        let validity = if reasons.is_empty() {
+            Validity::Valid
+        } else {
+            Validity::Invalid
+        };
+        Verdict { validity, reasons }
+    }
+
+    /// The reasons as sentences.
+    pub fn sentences(&self) -> Vec<String> {
+        self.reasons.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// Whether anything moved at all.
+fn movement(evidence: &Evidence) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    if evidence.ports == 0 {
+        reasons.push(Reason::NoPorts);
+    }
+    if evidence.sent == 0 && evidence.role != Role::Reflect {
+        reasons.push(Reason::NothingSent);
+    }
+    if evidence.received == 0 && evidence.role != Role::SendOnly {
+        reasons.push(Reason::NothingReceived);
+    }
+    reasons
+}
+
+/// Whether less was offered than asked, by the schedule's own count and, independently of it, by the clock.
+fn underoffered(evidence: &Evidence) -> Option<Reason> {
+    let asked_pps = evidence.asked_pps?;
+    let seconds = evidence.sending_ns as f64 / 1e9;
+    let by_clock = asked_pps * seconds - evidence.senders as f64;
+    let due = by_clock.max(evidence.intended as f64);
+    let sent = evidence.sent as f64;
+    // One packet is the grain: a run of ten packets is not short by being nine and a half long.
+    if evidence.sent == 0 || sent >= due * (1.0 - OFFERED_TOLERANCE) || due - sent < 1.0 {
+        return None;
+    }
+    Some(Reason::Underoffered {
+        asked_pps,
+        offered_pps: asked_pps * sent / due,
+    })
+}
+
+/// The longest pause of each core that outlasted its ring, when packets are missing that it could have cost.
+fn stalls(evidence: &Evidence) -> Vec<Reason> {
+    let missing = evidence.unexplained.saturating_add(evidence.rx_missed);
+    if missing == 0 {
+        return Vec::new();
+    }
+    let mut worst: Vec<&Stall> = Vec::new();
+    for stall in evidence
+        .stalls
+        .iter()
+        .filter(|stall| stall.ring_holds_ns > 0 && stall.gap_ns > stall.ring_holds_ns)
+    {
+        match worst.iter_mut().find(|known| known.core == stall.core) {
+            Some(known) if known.gap_ns >= stall.gap_ns => {}
+            Some(known) => *known = stall,
+            None => worst.push(stall),
+        }
+    }
+    worst
+        .into_iter()
+        .map(|stall| Reason::ReceiverStalled {
+            stall: stall.clone(),
+            missing,
+        })
+        .collect()
+}
+
+/// What is wrong with the clock.
+fn clock(evidence: &Evidence) -> Vec<Reason> {
+    let mut reasons: Vec<Reason> = evidence
+        .clock_problems
+        .iter()
+        .cloned()
+        .map(Reason::ClockBad)
+        .collect();
+    let ppm = evidence.clock_uncertainty_ppm;
+    // Written so that NaN is bad too.
+    if !(ppm <= CLOCK_UNCERTAINTY_PPM_MAX) {
+        reasons.push(Reason::ClockBad(format!(
+            "its calibration is uncertain by {ppm:.0} ppm, more than {CLOCK_UNCERTAINTY_PPM_MAX:.0} ppm"
+        )));
+    }
+    reasons
+}
+
+/// Pools that are not whole again.
+fn leaks(evidence: &Evidence) -> impl Iterator<Item = Reason> + '_ {
+    evidence
+        .pools
+        .iter()
+        .filter(|(pool, _)| pool.leaked > 0)
+        .map(|(pool, place)| Reason::PoolLeak {
+            pool: pool.name.clone(),
+            leaked: pool.leaked,
+            place: place.clone(),
+        })
+}
