@@ -2,6 +2,7 @@
 
 use crate::{Fix, Sys, Warning, cores, hugepages};
 
+const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
 /// The warnings that concern every run, whatever its ports.
@@ -20,7 +21,7 @@ pub fn ambient(sys: &Sys) -> Vec<Warning> {
 
 fn no_hugepages(sys: &Sys) -> Option<Warning> {
     (hugepages::free_bytes(sys, None) == 0).then(|| {
-        let fix = hugepages::check(sys, "", hugepages::MINIMUM_BYTES, None).err().map(|problem| problem.fix);
+        let fix = hugepages::check(sys, "", hugepages::MINIMUM_BYTES, None).err().map(|problem| *problem.fix);
         let text = "no huge pages are free: memory comes from ordinary pages (embedded mode), NIC ports will not start";
         Warning { fix, ..Warning::new("no-hugepages", text) }
     })
@@ -78,9 +79,8 @@ fn governor(sys: &Sys) -> Option<Warning> {
         let file = format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor");
         sys.text(file).filter(|governor| governor != "performance")
     })?;
-    const FILES: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
     let text = format!("the frequency governor is {slow}, not performance: rates depend on the core's mood");
-    let fix = Fix::one(format!("echo performance | tee {FILES} > /dev/null"))
-        .undone_by([format!("echo {slow} | tee {FILES} > /dev/null")]);
+    let fix = Fix::one(format!("echo performance | tee {GOVERNORS} > /dev/null"))
+        .undone_by([format!("echo {slow} | tee {GOVERNORS} > /dev/null")]);
     Some(Warning::new("governor", text).with_fix(fix))
 }

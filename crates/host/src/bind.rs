@@ -4,6 +4,7 @@ use crate::{Fix, PciAddress, Sys, VmbusId};
 use crate::{pci, vmbus};
 
 const PCI: &str = "/sys/bus/pci";
+const NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 const VMBUS: &str = "/sys/bus/vmbus";
 
 /// Binds a PCI function to `driver` (`vfio-pci`, `uio_pci_generic`), now at `from`.
@@ -56,13 +57,12 @@ fn no_iommu(sys: &Sys) -> Fix {
     if pci::vfio_without_iommu(sys) {
         return Fix::default();
     }
-    const PARAMETER: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
-    Fix::one(format!("echo 1 > {PARAMETER}"))
-        .undone_by([format!("echo 0 > {PARAMETER}")])
+    Fix::one(format!("echo 1 > {NO_IOMMU}"))
+        .undone_by([format!("echo 0 > {NO_IOMMU}")])
         .kept_by(["echo 'options vfio enable_unsafe_noiommu_mode=1' > /etc/modprobe.d/vfio-noiommu.conf"])
 }
 
-/// Binds a VMBus network device to `uio_hv_generic`, now at `from`.
+/// Binds a `VMBus` network device to `uio_hv_generic`, now at `from`.
 pub fn vmbus_bind(sys: &Sys, id: &VmbusId, from: Option<&str>) -> Fix {
     const TO: &str = "uio_hv_generic";
     let class = vmbus::CLASS_NETWORK;

@@ -1,7 +1,11 @@
 //! Everything on this machine that could carry packets, and what keeps it from doing so.
 
-use crate::{Fix, MacAddress, PortUri, Problem, Role, Sys};
-use crate::{Link, check};
+mod hardware;
+mod interfaces;
+mod virtuals;
+
+use crate::interface::interfaces;
+use crate::{Fix, Link, MacAddress, Prepared, Problem, Role, Sys};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -12,7 +16,7 @@ use std::net::IpAddr;
 pub enum CarrierKind {
     /// A PCI network function.
     Pci,
-    /// A VMBus network device.
+    /// A `VMBus` network device.
     Vmbus,
     /// An interface of the kernel.
     Interface,
@@ -56,7 +60,7 @@ pub struct Carrier {
     pub name: String,
     /// What sort of thing it is.
     pub kind: CarrierKind,
-    /// The port to write to use it; a form to fill in where a path or name is the user's choice.
+    /// The port to write to use it; capital words are for the user to fill in.
     pub uri: String,
     /// Kernel driver, or DPDK's for virtual kinds.
     pub driver: Option<String>,
@@ -77,11 +81,31 @@ pub struct Carrier {
     /// What this machine is reached by through it.
     pub roles: BTreeSet<Role>,
 }
-/// Lists everything that could carry packets: PCI, VMBus, interfaces, then the virtual kinds.
+
+/// Lists everything that could carry packets: PCI, `VMBus`, interfaces, then the virtual kinds.
 pub fn discover(sys: &Sys) -> Vec<Carrier> {
-    let _ = (
-        sys,
-        check as fn(&PortUri, &Sys) -> Result<crate::Prepared, Problem>,
-    );
-    Vec::new()
+    let interfaces = interfaces(sys);
+    let roles = crate::roles::roles(sys, &interfaces);
+    let mut carriers = hardware::pci(sys, &interfaces, &roles);
+    carriers.extend(hardware::vmbus(sys, &interfaces, &roles));
+    carriers.extend(interfaces::list(sys, &interfaces, &roles));
+    carriers.extend(virtuals::list(sys));
+    carriers
+}
+
+/// A check's outcome, as a listing shows it.
+fn usable(outcome: Result<Prepared, Problem>) -> Usable {
+    match outcome {
+        Err(Problem { found, fix, .. }) => Usable::No {
+            why: found,
+            fix: *fix,
+        },
+        Ok(prepared) if prepared.notes.is_empty() => Usable::Yes,
+        Ok(prepared) => {
+            let notes = prepared.notes.iter().map(ToString::to_string).collect::<Vec<_>>();
+            Usable::Caution {
+                why: notes.join("; "),
+            }
+        }
+    }
 }

@@ -152,6 +152,12 @@ fn interesting_flags(cpuinfo: &str) -> Vec<String> {
         .collect()
 }
 
+/// Whether this machine is a virtual one.
+pub(crate) fn is_virtual(sys: &Sys) -> bool {
+    let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
+    hypervisor(sys, &cpuinfo).is_some()
+}
+
 /// The hypervisor by what firmware says of the machine; a CPU that says only that there is one is "unknown".
 fn hypervisor(sys: &Sys, cpuinfo: &str) -> Option<String> {
     const VENDORS: [(&str, &str); 10] = [

@@ -77,7 +77,7 @@ pub struct Interface {
     pub lower: Vec<String>,
     /// The PCI function behind it.
     pub pci: Option<PciAddress>,
-    /// The VMBus device behind it.
+    /// The `VMBus` device behind it.
     pub vmbus: Option<VmbusId>,
 }
 

@@ -98,9 +98,15 @@ pub fn blocking_group(sys: &Sys, group: u32, except: PciAddress) -> Vec<(PciAddr
         .collect()
 }
 
-/// Whether this machine has a working IOMMU.
+/// Whether this machine has a working IOMMU. Without one, VFIO makes up groups of its own.
 pub fn has_iommu(sys: &Sys) -> bool {
-    !sys.names("/sys/kernel/iommu_groups").is_empty()
+    let made_up = |group: &String| {
+        sys.text(format!("/sys/kernel/iommu_groups/{group}/name"))
+            .is_some_and(|name| name == "vfio-noiommu")
+    };
+    sys.names("/sys/kernel/iommu_groups")
+        .iter()
+        .any(|group| !made_up(group))
 }
 
 /// Whether VFIO was told to work without an IOMMU.

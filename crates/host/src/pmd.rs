@@ -93,10 +93,9 @@ pub fn read(sys: &Sys) -> Drivers {
     let mut drivers = Drivers::default();
     for directory in directories(sys) {
         let names = sys.names(&directory);
-        for library in names
-            .iter()
-            .filter(|name| name.ends_with(".so") && name.starts_with("librte_"))
-        {
+        for library in names.iter().filter(|name| {
+            name.starts_with("librte_") && Path::new(name).extension().is_some_and(|e| e == "so")
+        }) {
             if drivers.libraries.contains(library) {
                 continue;
             }

@@ -80,8 +80,8 @@ pub struct Problem {
     pub what: String,
     /// What was found instead.
     pub found: String,
-    /// What mends it.
-    pub fix: Fix,
+    /// What mends it; boxed to keep results small.
+    pub fix: Box<Fix>,
 }
 
 impl Problem {
@@ -90,8 +90,19 @@ impl Problem {
         Self {
             what: one_line(&what.to_string()),
             found: one_line(&found.into()),
-            fix,
+            fix: Box::new(fix),
         }
+    }
+}
+
+/// Quotes a path or name for a shell, where it needs that.
+pub(crate) fn quoted(text: impl fmt::Display) -> String {
+    let text = text.to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@,+=%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 
@@ -137,5 +148,33 @@ impl fmt::Display for Warning {
             Some(fix) => write!(f, "{}; fix: {fix}", self.text),
             None => f.write_str(&self.text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_where_a_shell_would_stumble() {
+        assert_eq!(quoted("/run/x.sock"), "/run/x.sock");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_problem_is_one_line() {
+        let problem = Problem::new("xdp:a", "no\nsuch", Fix::all(["one", "two"]));
+        assert_eq!(problem.to_string(), "xdp:a: no\u{fffd}such; fix: one && two");
+    }
+
+    #[test]
+    fn what_is_done_last_is_undone_first() {
+        let first = Fix::one("load").persistent().undone_by(["unload"]);
+        let both = Fix::one("bind").undone_by(["unbind"]).after(first);
+        assert_eq!(both.commands, ["load", "bind"]);
+        assert_eq!(both.undo, ["unbind", "unload"]);
+        assert!(!both.persists);
     }
 }

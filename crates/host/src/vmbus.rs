@@ -1,4 +1,4 @@
-//! Network channels on Hyper-V's VMBus as sysfs shows them.
+//! Network channels on Hyper-V's `VMBus` as sysfs shows them.
 
 use crate::interface::{Interface, numa_node};
 use crate::{Sys, VmbusId};
@@ -8,7 +8,7 @@ const DEVICES: &str = "/sys/bus/vmbus/devices";
 /// Class of synthetic network devices, the same on every Hyper-V.
 pub const CLASS_NETWORK: &str = "f8615163-df3e-46c5-913f-f2d2f965ed0e";
 
-/// A VMBus network device.
+/// A `VMBus` network device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmbusDevice {
     /// Its instance UUID.
@@ -42,7 +42,7 @@ pub fn device(sys: &Sys, id: &VmbusId) -> Option<VmbusDevice> {
     })
 }
 
-/// Every network device of the VMBus; none on machines without one.
+/// Every network device of the `VMBus`; none on machines without one.
 pub fn network_channels(sys: &Sys) -> Vec<VmbusDevice> {
     let ids = sys
         .names(DEVICES)
@@ -53,7 +53,7 @@ pub fn network_channels(sys: &Sys) -> Vec<VmbusDevice> {
         .collect()
 }
 
-/// Whether this machine has a VMBus at all.
+/// Whether this machine has a `VMBus` at all.
 pub fn exists(sys: &Sys) -> bool {
     sys.exists(DEVICES)
 }

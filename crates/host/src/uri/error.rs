@@ -24,6 +24,9 @@ pub enum UriError {
     /// Nothing at all.
     #[error("a port is named kind:target, but the name is empty; kinds: {}", kinds())]
     Empty,
+    /// Line breaks and the like, which no name has; shown escaped.
+    #[error("port '{0}': a control character is in its name; write it without")]
+    Control(String),
     /// The word before the colon is no kind.
     #[error("port '{uri}': no kind of port is called '{kind}'{}; kinds: {}", hint(suggestion.as_ref()), kinds())]
     UnknownKind {

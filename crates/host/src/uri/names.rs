@@ -1,4 +1,4 @@
-//! The addresses that name hardware: PCI, VMBus and MAC.
+//! The addresses that name hardware: PCI, `VMBus` and MAC.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -81,12 +81,12 @@ impl FromStr for MacAddress {
 
 impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+        let bytes = self.0.map(|byte| format!("{byte:02x}"));
+        f.write_str(&bytes.join(":"))
     }
 }
 
-/// A device on Hyper-V's VMBus, named by its instance UUID in lower case.
+/// A device on Hyper-V's `VMBus`, named by its instance UUID in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct VmbusId(String);

@@ -52,17 +52,19 @@ impl<'a> Options<'a> {
         })
     }
 
-    fn take(&mut self, name: &str) -> Option<Option<&'a str>> {
-        let position = self.left.iter().position(|(other, _)| *other == name)?;
-        Some(self.left.swap_remove(position).1)
+    /// Takes an option out: whether it is there, and the text behind its `=`.
+    fn take(&mut self, name: &str) -> (bool, Option<&'a str>) {
+        let position = self.left.iter().position(|(other, _)| *other == name);
+        position.map_or((false, None), |position| {
+            (true, self.left.swap_remove(position).1)
+        })
     }
 
     /// Whether the bare word `name` is there.
     pub fn flag(&mut self, name: &'static str) -> Result<bool, UriError> {
         match self.take(name) {
-            None => Ok(false),
-            Some(None) => Ok(true),
-            Some(Some(value)) => Err(self.bad(name, value, "no value")),
+            (there, None) => Ok(there),
+            (_, Some(value)) => Err(self.bad(name, value, "no value")),
         }
     }
 
@@ -82,10 +84,11 @@ impl<'a> Options<'a> {
         wanted: &'static str,
         fits: impl Fn(&T) -> bool,
     ) -> Result<Option<T>, UriError> {
-        let Some(text) = self.take(name) else {
-            return Ok(None);
-        };
+        let (there, text) = self.take(name);
         let text = text.unwrap_or_default();
+        if !there {
+            return Ok(None);
+        }
         match text.parse() {
             Ok(value) if fits(&value) => Ok(Some(value)),
             _ => Err(self.bad(name, text, wanted)),

@@ -20,6 +20,9 @@ impl FromStr for PortUri {
         if text.is_empty() {
             return Err(UriError::Empty);
         }
+        if text.contains(char::is_control) {
+            return Err(UriError::Control(text.escape_debug().to_string()));
+        }
         let end = text.find([':', ',']).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
         let Some((kind, form)) = KINDS.into_iter().find(|(kind, _)| *kind == word) else {

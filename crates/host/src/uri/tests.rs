@@ -72,6 +72,7 @@ fn other_spellings_mean_the_same() {
 
 #[test]
 fn wrong_uris_say_what_to_write() {
+    refused("memif:/run/a\nb", "port 'memif:/run/a\\nb': a control character");
     refused("", "the name is empty; kinds: ring, null, pci:0000:3b:00.0");
     refused(
         "pic:3b:00.0",

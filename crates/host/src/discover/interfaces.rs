@@ -1,0 +1,102 @@
+//! The kernel's interfaces, used through `AF_XDP` or `AF_PACKET`.
+
+use super::{Carrier, CarrierKind, Queues, Usable, usable};
+use crate::interface::{Interface, Sort};
+use crate::{Fix, PortKind, PortUri, Role, Sys, XdpMode, check};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Every interface; those that carry nothing are listed with the reason.
+pub fn list(sys: &Sys, interfaces: &[Interface], roles: &BTreeMap<String, BTreeSet<Role>>) -> Vec<Carrier> {
+    let carrier = |interface: &Interface| {
+        let roles = roles.get(&interface.name).cloned().unwrap_or_default();
+        let (uri, usable) = best_port(sys, interface, roles.is_empty());
+        Carrier {
+            name: interface.name.clone(),
+            kind: CarrierKind::Interface,
+            uri,
+            driver: interface.driver.clone(),
+            description: describe(interface),
+            numa_node: interface.numa_node,
+            link: interface.link,
+            queues: Some(Queues {
+                rx: interface.rx_queues,
+                tx: interface.tx_queues,
+            }),
+            mac: interface.mac,
+            addresses: interface.addresses.clone(),
+            usable,
+            roles,
+        }
+    };
+    interfaces.iter().map(carrier).collect()
+}
+
+/// `AF_XDP` where it works and takes nothing that the kernel needs, else `AF_PACKET`; sorts that lead nowhere are refused here though a socket would open.
+fn best_port(sys: &Sys, interface: &Interface, free: bool) -> (String, Usable) {
+    let name = interface.name.clone();
+    let xdp = PortUri::new(PortKind::Xdp {
+        interface: name.clone(),
+        start: None,
+        mode: XdpMode::Auto,
+    });
+    let packet = PortUri::new(PortKind::Packet {
+        interface: name,
+        qdisc_bypass: false,
+    });
+    let excluded = match interface.sort {
+        Sort::Loopback => Some((
+            "the loopback leads back to this kernel only",
+            "use kernel:127.0.0.1 to measure the kernel, or ring to measure dropless",
+        )),
+        Sort::Ifb => Some((
+            "an ifb is a place for traffic shaping: it leads nowhere",
+            "choose another interface",
+        )),
+        _ => None,
+    };
+    if let Some((why, fix)) = excluded {
+        return (
+            packet.to_string(),
+            Usable::No {
+                why: why.to_owned(),
+                fix: Fix::one(fix),
+            },
+        );
+    }
+    match check(&xdp, sys) {
+        Ok(prepared) if free => (xdp.to_string(), usable(Ok(prepared))),
+        _ => (packet.to_string(), usable(check(&packet, sys))),
+    }
+}
+
+fn describe(interface: &Interface) -> String {
+    let lower = interface.lower.join(", ");
+    match interface.sort {
+        Sort::Device => {
+            let bus = interface.pci.map(|address| format!("pci:{address}"));
+            let bus = bus.or_else(|| interface.vmbus.as_ref().map(|id| format!("vmbus:{id}")));
+            bus.map_or_else(
+                || "a device of this machine".to_owned(),
+                |bus| format!("the kernel's interface on {bus}"),
+            )
+        }
+        Sort::Loopback => "the loopback".to_owned(),
+        Sort::Paired if lower.is_empty() => {
+            "one end of a veth pair or the like: software in this kernel, no NIC".to_owned()
+        }
+        Sort::Paired => format!("stacked on {lower}"),
+        Sort::Tap => "a TAP or TUN interface: frames go to the process that holds it".to_owned(),
+        Sort::Bridge => format!(
+            "a bridge of {}",
+            if lower.is_empty() { "no ports" } else { &lower }
+        ),
+        Sort::Bond => format!(
+            "a bond of {}",
+            if lower.is_empty() { "no interfaces" } else { &lower }
+        ),
+        Sort::Vlan => format!("a VLAN on {lower}"),
+        Sort::Ifb => "an intermediate functional block".to_owned(),
+        Sort::Virtual => "an interface made in software".to_owned(),
+        Sort::NotEthernet => "no Ethernet: a tunnel or another sort of link".to_owned(),
+    }
+}

@@ -1,0 +1,78 @@
+//! Two ports of one run must not take the same thing.
+
+use crate::{Fix, PortKind, PortUri, Problem};
+use std::collections::BTreeMap;
+use std::num::NonZeroU16;
+
+/// Fails on the first two that clash.
+pub fn check(uris: &[PortUri]) -> Result<(), Problem> {
+    let mut taken: BTreeMap<String, &PortUri> = BTreeMap::new();
+    for uri in uris {
+        for thing in std::iter::once(uri.to_string()).chain(takes(uri)) {
+            let Some(first) = taken
+                .insert(thing, uri)
+                .filter(|first| !std::ptr::eq(*first, uri))
+            else {
+                continue;
+            };
+            let why = if first == uri {
+                "it is given twice".to_owned()
+            } else {
+                format!("it takes the same as {first}")
+            };
+            return Err(Problem::new(uri, why, Fix::one(advice(uri))));
+        }
+    }
+    Ok(())
+}
+
+fn advice(uri: &PortUri) -> String {
+    let kind = uri.kind_name();
+    match uri.kind {
+        PortKind::Ring { .. } | PortKind::Null { .. } => {
+            format!("give it once, or name the two apart: {kind}:a {kind}:b")
+        }
+        PortKind::Xdp { .. } => "give it once, with queues=N for more queues".to_owned(),
+        _ => "give it once".to_owned(),
+    }
+}
+
+/// Names of the things that only one port can have.
+fn takes(uri: &PortUri) -> Vec<String> {
+    let kind = uri.kind_name();
+    match &uri.kind {
+        PortKind::Ring { name, .. } | PortKind::Null { name, .. } => {
+            vec![format!("{kind} {}", name.as_deref().unwrap_or_default())]
+        }
+        PortKind::Pci { address } => vec![format!("pci {address}")],
+        PortKind::Vmbus { id } => vec![format!("vmbus {id}")],
+        PortKind::Mac { address } => vec![format!("mac {address}")],
+        PortKind::Xdp { interface, start, .. } => {
+            let (start, queues) = (start.unwrap_or(0), uri.queues.map_or(1, NonZeroU16::get));
+            (start..start.saturating_add(queues))
+                .map(|queue| format!("xdp {interface} {queue}"))
+                .collect()
+        }
+        PortKind::Packet { interface, .. } => vec![format!("packet {interface}")],
+        PortKind::Tap { name, .. } => vec![format!("tap {name}")],
+        PortKind::Memif { path, server, id, .. } => vec![format!("memif {} {id} {server}", path.display())],
+        PortKind::Vhost { path, client: false } | PortKind::VirtioUser { path, server: true } => {
+            vec![format!("listen {}", path.display())]
+        }
+        PortKind::Vhost { path, .. } | PortKind::VirtioUser { path, .. } => {
+            vec![format!("{kind} {}", path.display())]
+        }
+        PortKind::Pcap { output, .. } => output
+            .iter()
+            .map(|path| format!("write {}", path.display()))
+            .collect(),
+        PortKind::Kernel { address, port } => port
+            .map(|port| format!("udp {address} {port}"))
+            .into_iter()
+            .collect(),
+        PortKind::Vdev { arguments } => vec![format!(
+            "vdev {}",
+            arguments.split(',').next().unwrap_or_default()
+        )],
+    }
+}

@@ -1,0 +1,42 @@
+//! `kernel:`: plain UDP sockets.
+
+use super::{Look, Prepared, as_root};
+use crate::{Fix, Problem};
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
+
+/// The address must be one of this machine's, the port free.
+pub fn check(look: &Look<'_>, address: IpAddr, port: Option<u16>) -> Result<Prepared, Problem> {
+    let ours: Vec<IpAddr> = look.sys.addresses.iter().map(|(_, ip)| *ip).collect();
+    if !address.is_unspecified() && !address.is_loopback() && !ours.contains(&address) {
+        let list = ours
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let found = format!("{address} is no address of this machine (it has: {list})");
+        let length = if address.is_ipv4() { 32 } else { 128 };
+        let fix = Fix::one(format!("ip address add {address}/{length} dev lo"))
+            .undone_by([format!("ip address del {address}/{length} dev lo")]);
+        let fix = if address.is_multicast() {
+            Fix::one("use an address of this machine")
+        } else {
+            fix
+        };
+        return Err(look.problem(found, fix));
+    }
+    let Some(port) = port else {
+        return Ok(Prepared::of(look.uri));
+    };
+    match UdpSocket::bind((address, port)).map_err(|error| error.kind()) {
+        Err(ErrorKind::AddrInUse) => {
+            let fix =
+                format!("choose another port, or stop the process that this shows: ss -ulpn sport = :{port}");
+            Err(look.problem(format!("UDP port {port} is in use"), Fix::one(fix)))
+        }
+        Err(ErrorKind::PermissionDenied) => {
+            Err(look.problem(format!("UDP port {port} is reserved for root"), as_root()))
+        }
+        _ => Ok(Prepared::of(look.uri)),
+    }
+}

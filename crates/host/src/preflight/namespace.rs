@@ -1,0 +1,102 @@
+//! Looks for an interface in the other network namespaces of this machine.
+
+use crate::Sys;
+use nix::sched::{CloneFlags, setns};
+use std::fmt;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+
+const NAMED: &str = "/run/netns";
+/// Network namespaces looked into at the most.
+const NAMESPACES_MAX: usize = 256;
+
+/// A network namespace other than ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Namespace {
+    /// `ip netns` knows it by this name.
+    Named(String),
+    /// Only its processes hold it, this one among them.
+    OfProcess(u32),
+}
+
+impl Namespace {
+    /// The command that runs dropless in it.
+    pub fn enter(&self) -> String {
+        match self {
+            Self::Named(name) => format!("ip netns exec {name} dropless <the same arguments>"),
+            Self::OfProcess(pid) => format!("nsenter --target {pid} --net dropless <the same arguments>"),
+        }
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => f.write_str(name),
+            Self::OfProcess(pid) => write!(f, "that of process {pid}"),
+        }
+    }
+}
+
+/// The namespace that has an interface of this name, as far as we may look.
+pub fn holding(sys: &Sys, interface: &str) -> Option<Namespace> {
+    let known = sys.names(NAMED);
+    let mut candidates = known.iter().take(NAMESPACES_MAX);
+    if let Some(name) = candidates.find(|name| sys.is_live() && named_lists(sys, name, interface)) {
+        return Some(Namespace::Named(name.clone()));
+    }
+    let own = sys.link_name("/proc/self/ns/net");
+    let mut seen = vec![own];
+    let pids = sys
+        .names("/proc")
+        .into_iter()
+        .filter_map(|name| name.parse::<u32>().ok());
+    for pid in pids {
+        let namespace = sys.link_name(format!("/proc/{pid}/ns/net"));
+        if namespace.is_none() || seen.contains(&namespace) || seen.len() > NAMESPACES_MAX {
+            continue;
+        }
+        let table = sys.text(format!("/proc/{pid}/net/dev")).unwrap_or_default();
+        if lists(&table, interface) {
+            let name = namespace.and_then(|namespace| name_of(sys, &known, &namespace));
+            return Some(name.map_or(Namespace::OfProcess(pid), Namespace::Named));
+        }
+        seen.push(namespace);
+    }
+    None
+}
+
+/// Whether `/proc/net/dev` lists the interface.
+fn lists(table: &str, interface: &str) -> bool {
+    table
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .any(|(name, _)| name.trim() == interface)
+}
+
+/// Enters the namespace with a thread of its own, which ends with it, and reads its interfaces there.
+fn named_lists(sys: &Sys, name: &str, interface: &str) -> bool {
+    let Ok(namespace) = File::open(sys.path(format!("{NAMED}/{name}"))) else {
+        return false;
+    };
+    let thread = std::thread::spawn(move || {
+        setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
+        fs::read_to_string("/proc/thread-self/net/dev").ok()
+    });
+    thread
+        .join()
+        .ok()
+        .flatten()
+        .is_some_and(|table| lists(&table, interface))
+}
+
+/// The name `ip netns` has for `net:[inode]`.
+fn name_of(sys: &Sys, names: &[String], namespace: &str) -> Option<String> {
+    let inode: u64 = namespace.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()?;
+    let inode_of = |name: &str| {
+        fs::metadata(sys.path(format!("{NAMED}/{name}")))
+            .ok()
+            .map(|file| file.ino())
+    };
+    names.iter().find(|name| inode_of(name) == Some(inode)).cloned()
+}

@@ -1,0 +1,124 @@
+//! `pcap:`: a file to receive from, a file to send to.
+
+use super::{Look, Prepared, may};
+use crate::problem::quoted;
+use crate::{Fix, Problem, Warning};
+use nix::unistd::AccessFlags;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+const PCAPNG: u32 = 0x0a0d_0d0a;
+const PCAP_MICROSECONDS: u32 = 0xa1b2_c3d4;
+const PCAP_NANOSECONDS: u32 = 0xa1b2_3c4d;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const LINKTYPE_ETHERNET: u32 = 1;
+/// Length of the file header; a file without packets is no longer.
+const HEADER_LEN: usize = 24;
+
+/// Checks both files.
+pub fn check(look: &Look<'_>, input: Option<&Path>, output: Option<&Path>) -> Result<Prepared, Problem> {
+    look.driver("pcap")?;
+    let mut notes = Vec::new();
+    if let Some(input) = input {
+        notes.extend(check_input(look, input)?);
+    }
+    if let Some(output) = output {
+        if input.is_some_and(|input| same_file(&look.path(input), &look.path(output))) {
+            let found = format!("{} is to be read and written at once", output.display());
+            return Err(look.problem(found, Fix::one("write to another file")));
+        }
+        notes.extend(check_output(look, output)?);
+    }
+    Ok(Prepared::of(look.uri).with_notes(notes))
+}
+
+fn same_file(first: &Path, second: &Path) -> bool {
+    first == second
+        || fs::canonicalize(first)
+            .ok()
+            .zip(fs::canonicalize(second).ok())
+            .is_some_and(|(a, b)| a == b)
+}
+
+fn check_input(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem> {
+    let (shown, file) = (path.display(), quoted(path.display()));
+    let real = look.path(path);
+    if real.is_dir() {
+        return Err(look.problem(
+            format!("{shown} is a directory"),
+            Fix::one("name a pcap file in it"),
+        ));
+    }
+    let mut header = Vec::new();
+    let outcome =
+        File::open(&real).and_then(|file| Read::take(file, HEADER_LEN as u64 + 1).read_to_end(&mut header));
+    if let Err(error) = outcome {
+        let fix = match error.kind() {
+            std::io::ErrorKind::NotFound => format!("record one: tcpdump -i IF -w {file}"),
+            _ => "sudo dropless <the same arguments>".to_owned(),
+        };
+        return Err(look.problem(format!("{shown} cannot be read ({error})"), Fix::one(fix)));
+    }
+    if header.starts_with(&GZIP) {
+        let fix = Fix::one(format!(
+            "gunzip --keep --stdout {file} > {}",
+            quoted(format!("{shown}.pcap"))
+        ));
+        return Err(look.problem(format!("{shown} is compressed"), fix));
+    }
+    let Some(link_type) = link_type(&header) else {
+        let fix = Fix::one(format!(
+            "name a pcap or pcapng file; this shows what it is: file {file}"
+        ));
+        return Err(look.problem(format!("{shown} is not a pcap file"), fix));
+    };
+    if link_type != LINKTYPE_ETHERNET {
+        let fix = Fix::one(format!(
+            "record on an Ethernet interface: tcpdump -i IF -w {file}"
+        ));
+        return Err(look.problem(
+            format!("{shown} holds no Ethernet frames (link type {link_type})"),
+            fix,
+        ));
+    }
+    let empty = header.len() == HEADER_LEN;
+    Ok(empty.then(|| Warning::new("pcap-empty", format!("{shown} holds no packets"))))
+}
+
+/// The link type of a capture file, `None` if it is none. A pcapng file may mix them: taken as Ethernet.
+fn link_type(header: &[u8]) -> Option<u32> {
+    let word = |at: usize| Some(u32::from_le_bytes(header.get(at..at + 4)?.try_into().ok()?));
+    let magic = word(0)?;
+    if magic == PCAPNG {
+        return Some(LINKTYPE_ETHERNET);
+    }
+    // The upper bits of the link type tell whether frames carry their FCS.
+    let link_type = word(20)?;
+    match (magic, magic.swap_bytes()) {
+        (PCAP_MICROSECONDS | PCAP_NANOSECONDS, _) => Some(link_type & 0xffff),
+        (_, PCAP_MICROSECONDS | PCAP_NANOSECONDS) => Some(link_type.swap_bytes() & 0xffff),
+        _ => None,
+    }
+}
+
+fn check_output(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem> {
+    let shown = path.display();
+    let real = look.path(path);
+    if real.is_dir() {
+        return Err(look.problem(format!("{shown} is a directory"), Fix::one("name a file in it")));
+    }
+    if !real.exists() {
+        return look.writable_parent(path).map(|()| None);
+    }
+    if !may(&real, AccessFlags::W_OK) {
+        return Err(look.problem(
+            format!("{shown} cannot be written"),
+            Fix::one("choose another file"),
+        ));
+    }
+    Ok(Some(Warning::new(
+        "pcap-overwritten",
+        format!("{shown} exists and is overwritten"),
+    )))
+}

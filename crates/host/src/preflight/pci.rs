@@ -1,0 +1,307 @@
+//! `pci:`: a network function that DPDK drives itself, or through its kernel driver (mlx4, mlx5, MANA).
+
+use super::interface::{first_name, named, refused_role};
+use super::{Look, Memory, Prepared, as_root, may};
+use crate::capability::Capability;
+use crate::modules::{Module, module};
+use crate::pci::{PciDevice, blocking_group, has_iommu, network_functions, vfio_without_iommu};
+use crate::{Fix, PciAddress, Problem, Warning, bind, facts, hugepages, pci};
+use nix::unistd::AccessFlags;
+
+/// The device, its binding, its libraries, then memory.
+pub fn check(look: &Look<'_>, address: PciAddress) -> Result<Prepared, Problem> {
+    let sys = look.sys;
+    let Some(device) = pci::device(sys, address) else {
+        return Err(absent(look));
+    };
+    if !device.is_network() {
+        let fix = Fix::one("name a network function; dropless ports lists them");
+        let found = format!(
+            "it is no network function ({}, class {:06x})",
+            device.identifiers(),
+            device.class
+        );
+        return Err(look.problem(found, fix));
+    }
+    refused_role(look, &device.interfaces(&look.interfaces))?;
+    let mut notes = Vec::new();
+    if let Some(family) = Bifurcated::of(look, &device) {
+        family.check(look, &device)?;
+    } else {
+        claimed(look, &device)?;
+        bound(look, &device)?;
+        if vfio_without_iommu(sys) && device.driver.as_deref() == Some("vfio-pci") && !has_iommu(sys) {
+            let text = "VFIO works without an IOMMU here: the device can write anywhere in memory";
+            notes.push(Warning::new("no-iommu", text));
+        }
+    }
+    hugepages::check(
+        sys,
+        &look.uri.to_string(),
+        hugepages::MINIMUM_BYTES,
+        device.numa_node,
+    )?;
+    Ok(Prepared {
+        memory: Memory::HugePages,
+        numa_node: device.numa_node,
+        interface: first_name(&device, &look.interfaces),
+        ..Prepared::of(look.uri)
+    }
+    .with_notes(notes))
+}
+
+fn absent(look: &Look<'_>) -> Problem {
+    let there: Vec<String> = network_functions(look.sys)
+        .iter()
+        .map(|device| device.address.to_string())
+        .collect();
+    let found = match there.as_slice() {
+        [] => "no PCI device is there, and no network function anywhere".to_owned(),
+        some => format!("no PCI device is there (network functions: {})", some.join(", ")),
+    };
+    look.problem(
+        found,
+        Fix::one("echo 1 > /sys/bus/pci/rescan, or choose from: dropless ports"),
+    )
+}
+
+/// An installed DPDK driver must know the device.
+fn claimed(look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
+    let drivers = look.sys.drivers();
+    if drivers.directories.is_empty() || drivers.claiming(device).is_some() {
+        return Ok(());
+    }
+    let likely: &[&str] = match device.vendor {
+        0x8086 => &["e1000", "igc", "ixgbe", "i40e", "ice", "iavf"],
+        0x1af4 => &["virtio"],
+        0x15b3 => &["mlx5"],
+        0x1d0f => &["ena"],
+        0x1ae0 => &["gve"],
+        0x14e4 => &["bnxt"],
+        0x15ad => &["vmxnet3"],
+        0x1425 => &["cxgbe"],
+        0x1137 => &["enic"],
+        0x1924 => &["sfc"],
+        0x1dd8 => &["ionic"],
+        0x1d6a => &["atlantic"],
+        0x1077 => &["qede"],
+        0x19e5 => &["hinic", "hns3"],
+        _ => &[],
+    };
+    let missing: Vec<&&str> = likely
+        .iter()
+        .filter(|name| drivers.has(name) == Some(false))
+        .collect();
+    let found = format!("no installed DPDK driver claims {}", device.identifiers());
+    let packages: Vec<String> = missing.iter().map(|name| drivers.package(name)).collect();
+    let fix = match (packages.is_empty(), first_name(device, &look.interfaces)) {
+        (false, _) => format!("apt-get install -y {}", packages.join(" ")),
+        (true, Some(name)) => format!("use it through the kernel: xdp:{name} or packet:{name}"),
+        (true, None) => "apt-get install -y dpdk, or use another device".to_owned(),
+    };
+    Err(look.problem(found, Fix::one(fix)))
+}
+
+/// It must be bound to a driver that hands it over.
+fn bound(look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
+    match device.driver.as_deref() {
+        Some("vfio-pci") => vfio(look, device),
+        Some("uio_pci_generic" | "igb_uio") => look.capabilities(&[Capability::SysAdmin], "a UIO device"),
+        from => Err(unbound(look, device, from)),
+    }
+}
+
+fn vfio(look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
+    let sys = look.sys;
+    let Some(group) = device.iommu_group else {
+        let fix = if has_iommu(sys) || !facts::is_virtual(sys) {
+            boot_with_iommu(sys)
+        } else {
+            rebind(look, device)
+        };
+        return Err(look.problem("it is bound to vfio-pci, and there is no IOMMU", fix));
+    };
+    let blocking = blocking_group(sys, group, device.address);
+    if let Some((address, driver)) = blocking.first() {
+        let names: Vec<String> = blocking
+            .iter()
+            .map(|(address, driver)| format!("{address} ({driver})"))
+            .collect();
+        let found = format!(
+            "its IOMMU group {group} is shared with {}, which the kernel drives",
+            names.join(", ")
+        );
+        return Err(look.problem(found, bind::pci_bind(sys, *address, Some(driver), "vfio-pci")));
+    }
+    let file = [format!("/dev/vfio/{group}"), format!("/dev/vfio/noiommu-{group}")];
+    let file = file
+        .into_iter()
+        .map(|path| sys.path(path))
+        .find(|path| path.exists());
+    if file.is_some_and(|file| !may(&file, AccessFlags::R_OK | AccessFlags::W_OK)) {
+        return Err(look.problem(
+            format!("/dev/vfio/{group} may not be opened by this user"),
+            as_root(),
+        ));
+    }
+    Ok(())
+}
+
+fn unbound(look: &Look<'_>, device: &PciDevice, from: Option<&str>) -> Problem {
+    let sys = look.sys;
+    let interfaces = device.interfaces(&look.interfaces);
+    let to = from.map_or("no driver".to_owned(), |driver| {
+        format!("the kernel's driver {driver}")
+    });
+    let found = format!("it is bound to {to}{}", named(&interfaces));
+    let has = |name: &str| module(sys, name) != Module::Absent;
+    // UIO's generic driver needs a wired interrupt, which virtual functions do not have.
+    let driver = match (
+        has("vfio-pci"),
+        has("uio_pci_generic") && !device.is_virtual_function,
+    ) {
+        (true, _) => "vfio-pci",
+        (false, true) => "uio_pci_generic",
+        (false, false) => {
+            let fix = Fix::one("boot a kernel with CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
+            return look.problem(
+                format!("{found}, and this kernel has neither vfio-pci nor uio_pci_generic"),
+                fix,
+            );
+        }
+    };
+    if driver == "vfio-pci" && !has_iommu(sys) && !vfio_without_iommu(sys) {
+        let found = format!("{found}, and the IOMMU that vfio-pci wants is absent");
+        let virtual_machine = facts::is_virtual(sys);
+        let fix = if virtual_machine {
+            bind::pci_bind(sys, device.address, from, driver)
+        } else {
+            boot_with_iommu(sys)
+        };
+        return look.problem(found, fix);
+    }
+    let found = format!("{found}, and DPDK needs {driver}");
+    look.problem(found, bind::pci_bind(sys, device.address, from, driver))
+}
+
+/// Bound to vfio-pci before VFIO was told to do without an IOMMU: once more, in the right order.
+fn rebind(look: &Look<'_>, device: &PciDevice) -> Fix {
+    bind::pci_bind(look.sys, device.address, Some("vfio-pci"), "vfio-pci")
+}
+
+fn boot_with_iommu(sys: &crate::Sys) -> Fix {
+    let intel = sys
+        .text("/proc/cpuinfo")
+        .unwrap_or_default()
+        .contains("GenuineIntel");
+    let words = if intel {
+        "intel_iommu=on iommu=pt"
+    } else {
+        "iommu=pt"
+    };
+    Fix::one(format!(
+        "switch the IOMMU on in the firmware and boot with it: sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && update-grub && reboot"
+    ))
+    .persistent()
+}
+
+/// A family of NICs whose DPDK driver works beside the kernel's, through libibverbs.
+struct Bifurcated {
+    kernel_driver: &'static str,
+    library: &'static str,
+    modules: &'static str,
+}
+
+impl Bifurcated {
+    const FAMILIES: [Self; 3] = [
+        Self {
+            kernel_driver: "mlx5_core",
+            library: "mlx5",
+            modules: "mlx5_core mlx5_ib ib_uverbs",
+        },
+        Self {
+            kernel_driver: "mlx4_core",
+            library: "mlx4",
+            modules: "mlx4_core mlx4_ib ib_uverbs",
+        },
+        Self {
+            kernel_driver: "mana",
+            library: "mana",
+            modules: "mana mana_ib ib_uverbs",
+        },
+    ];
+
+    /// By the driver it is bound to, by the DPDK driver that claims it, or by its maker.
+    fn of(look: &Look<'_>, device: &PciDevice) -> Option<&'static Self> {
+        let claiming = look.sys.drivers().claiming(device);
+        let name = match (device.driver.as_deref(), claiming) {
+            (Some(driver), _) if Self::FAMILIES.iter().any(|family| family.kernel_driver == driver) => driver,
+            (_, Some(pmd)) if pmd.is_bifurcated() => {
+                return Self::FAMILIES
+                    .iter()
+                    .find(|family| pmd.kmod.contains(family.kernel_driver));
+            }
+            (_, None) if device.vendor == 0x15b3 => "mlx5_core",
+            (_, None) if device.identifiers() == "1414:00ba" => "mana",
+            _ => return None,
+        };
+        Self::FAMILIES.iter().find(|family| family.kernel_driver == name)
+    }
+
+    fn check(&self, look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
+        let (sys, address) = (look.sys, device.address);
+        let Self {
+            kernel_driver,
+            library,
+            modules,
+        } = self;
+        match device.driver.as_deref() {
+            Some(driver) if driver == *kernel_driver => {}
+            Some(driver) => {
+                let found = format!(
+                    "it is bound to {driver}, and this NIC stays on its kernel driver {kernel_driver}"
+                );
+                return Err(look.problem(found, bind::pci_unbind(address, driver, kernel_driver)));
+            }
+            None => {
+                let found =
+                    format!("it is bound to no driver, and this NIC needs its kernel driver {kernel_driver}");
+                let fix = Fix::one(format!("echo {address} > /sys/bus/pci/drivers_probe"))
+                    .after(Fix::one(format!("modprobe -a {modules}")));
+                return Err(look.problem(found, fix));
+            }
+        }
+        if !has_library(sys, "libibverbs.so.1") {
+            let fix = Fix::one("apt-get install -y libibverbs1 ibverbs-providers").persistent();
+            return Err(look.problem(
+                "libibverbs, through which DPDK reaches this NIC, is not installed",
+                fix,
+            ));
+        }
+        look.driver(library)?;
+        if sys
+            .names("/sys/class/infiniband_verbs")
+            .iter()
+            .all(|name| !name.starts_with("uverbs"))
+        {
+            let fix = Fix::one(format!("modprobe -a {modules}"));
+            return Err(look.problem(
+                "no verbs device: the kernel's InfiniBand modules are not loaded",
+                fix,
+            ));
+        }
+        look.capabilities(&[Capability::NetRaw], "this NIC")
+    }
+}
+
+fn has_library(sys: &crate::Sys, name: &str) -> bool {
+    let triplets = sys
+        .names("/usr/lib")
+        .into_iter()
+        .filter(|entry| entry.contains("-linux-"));
+    let places = triplets.map(|triplet| format!("/usr/lib/{triplet}"));
+    let fixed = ["/usr/lib64", "/usr/lib", "/usr/local/lib", "/lib64"].map(str::to_owned);
+    places
+        .chain(fixed)
+        .any(|place| sys.exists(format!("{place}/{name}")))
+}

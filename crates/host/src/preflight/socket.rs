@@ -1,0 +1,166 @@
+//! `memif:`, `vhost:` and `virtio-user:`: ports at the end of a socket.
+
+use super::{Look, Prepared};
+use crate::problem::quoted;
+use crate::{Fix, Problem, Warning};
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use procfs_core::FromRead;
+use procfs_core::net::{UnixNetEntries, UnixState};
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// memif: packets of messages on a sequenced socket.
+pub fn memif(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepared, Problem> {
+    look.driver("memif")?;
+    if path.to_string_lossy().starts_with('@') {
+        return Ok(Prepared::of(look.uri));
+    }
+    if server {
+        serve(look, path, SockType::SeqPacket)
+    } else {
+        wait_for(look, path, "memif:PATH,server")
+    }
+}
+
+/// vhost-user, the host's end.
+pub fn vhost(look: &Look<'_>, path: &Path, client: bool) -> Result<Prepared, Problem> {
+    look.driver("vhost")?;
+    if client {
+        wait_for(look, path, "virtio-user:PATH,server")
+    } else {
+        serve(look, path, SockType::Stream)
+    }
+}
+
+/// vhost-user, the guest's end. As a client it does not wait: DPDK connects when it starts.
+pub fn virtio_user(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepared, Problem> {
+    look.driver("virtio")?;
+    if server {
+        return serve(look, path, SockType::Stream);
+    }
+    let shown = path.display();
+    let fix = || {
+        Fix::one(format!(
+            "start the other end first, for example: dropless reflect vhost:{shown}"
+        ))
+    };
+    match state(look, path, SockType::Stream) {
+        State::Served | State::Device => Ok(Prepared::of(look.uri)),
+        State::Free => Err(look.problem(format!("nobody serves {shown}: there is no such socket"), fix())),
+        State::Stale => Err(look.problem(format!("nobody serves {shown}: its server is gone"), fix())),
+        other => Err(unusable(look, path, &other)),
+    }
+}
+
+/// To serve a socket, its path must be free; what a dead server left is removed.
+fn serve(look: &Look<'_>, path: &Path, sort: SockType) -> Result<Prepared, Problem> {
+    look.writable_parent(path)?;
+    let shown = path.display();
+    match state(look, path, sort) {
+        State::Free => Ok(Prepared::of(look.uri)),
+        State::Stale => match fs::remove_file(look.path(path)) {
+            Ok(()) => {
+                let text = format!("removed {shown}, which a dead server had left");
+                Ok(Prepared::of(look.uri).with_notes(vec![Warning::new("stale-socket", text)]))
+            }
+            Err(error) => {
+                let found = format!("{shown} is left from a dead server and cannot be removed ({error})");
+                Err(look.problem(found, Fix::one(format!("sudo rm {}", quoted(shown)))))
+            }
+        },
+        other => Err(unusable(look, path, &other)),
+    }
+}
+
+/// A client may start before its server; it only needs a place where the socket can appear.
+fn wait_for(look: &Look<'_>, path: &Path, server: &str) -> Result<Prepared, Problem> {
+    let prepared = Prepared::of(look.uri);
+    match fs::metadata(look.path(path)) {
+        Ok(file) if file.file_type().is_socket() => Ok(prepared),
+        Ok(_) => Err(unusable(look, path, &State::NoSocket)),
+        Err(_) => {
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            if !look.path(parent).is_dir() {
+                look.writable_parent(path)?;
+            }
+            let server = server.replace("PATH", &path.display().to_string());
+            let text = format!(
+                "nobody serves {} yet: no link before {server} or the like starts",
+                path.display()
+            );
+            Ok(prepared.with_notes(vec![Warning::new("no-server", text)]))
+        }
+    }
+}
+
+/// What is at a socket's path.
+enum State {
+    Free,
+    Stale,
+    Served,
+    Forbidden,
+    NoSocket,
+    Device,
+}
+
+fn state(look: &Look<'_>, path: &Path, sort: SockType) -> State {
+    let real = look.path(path);
+    match fs::metadata(&real) {
+        Err(_) => return State::Free,
+        Ok(file) if file.file_type().is_char_device() => return State::Device,
+        Ok(file) if !file.file_type().is_socket() => return State::NoSocket,
+        Ok(_) => {}
+    }
+    // The kernel's list spares the server a connection that says nothing; it shows only our own namespace.
+    if listening(look, path) {
+        return State::Served;
+    }
+    match try_connect(&real, sort) {
+        Err(Errno::ECONNREFUSED) => State::Stale,
+        Err(Errno::ENOENT) => State::Free,
+        Err(Errno::EACCES | Errno::EPERM) => State::Forbidden,
+        // Connected, or too busy to answer (EAGAIN), or of another type (EPROTOTYPE): somebody is there.
+        _ => State::Served,
+    }
+}
+
+fn listening(look: &Look<'_>, path: &Path) -> bool {
+    let table = UnixNetEntries::from_file(look.sys.path("/proc/net/unix"))
+        .map(|table| table.0)
+        .unwrap_or_default();
+    table
+        .iter()
+        .any(|entry| entry.state == UnixState::UNCONNECTED && entry.path.as_deref() == Some(path))
+}
+
+fn try_connect(path: &Path, sort: SockType) -> nix::Result<()> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let client = socket(AddressFamily::Unix, sort, flags, None)?;
+    connect(client.as_raw_fd(), &UnixAddr::new(path)?)
+}
+
+fn unusable(look: &Look<'_>, path: &Path, state: &State) -> Problem {
+    let shown = path.display();
+    match state {
+        State::Forbidden => look.problem(
+            format!("{shown} may not be opened by this user"),
+            super::as_root(),
+        ),
+        State::NoSocket | State::Device => look.problem(
+            format!("{shown} exists and is no socket"),
+            Fix::one("choose another path"),
+        ),
+        _ => {
+            let fix = Fix::one(format!(
+                "choose another path, or stop the process that this shows: ss -xlp src {shown}"
+            ));
+            look.problem(format!("a living process serves {shown} already"), Fix::one(fix))
+        }
+    }
+}
