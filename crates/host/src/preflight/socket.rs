@@ -68,7 +68,7 @@ fn serve(look: &Look<'_>, path: &Path, sort: SockType) -> Result<Prepared, Probl
             }
             Err(error) => {
                 let found = format!("{shown} is left from a dead server and cannot be removed ({error})");
-                Err(look.problem(found, Fix::one(format!("sudo rm {}", quoted(shown)))))
+                Err(look.problem(found, Fix::one(format!("sudo rm {}", quoted(&shown)))))
             }
         },
         other => Err(unusable(look, path, &other)),
@@ -157,9 +157,10 @@ fn unusable(look: &Look<'_>, path: &Path, state: &State) -> Problem {
             Fix::one("choose another path"),
         ),
         _ => {
-            let fix = Fix::one(format!(
-                "choose another path, or stop the process that this shows: ss -xlp src {shown}"
-            ));
+            let fix = format!(
+                "choose another path, or stop the process that this shows: ss -xlp src {}",
+                quoted(&shown)
+            );
             look.problem(format!("a living process serves {shown} already"), Fix::one(fix))
         }
     }
