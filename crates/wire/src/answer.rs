@@ -84,17 +84,17 @@ fn answer_solicitation(room: &mut [u8], len: usize, ip: &Ip, me: &Addresses) -> 
     let message = neighbour::discovery_message(frame, ip, SOLICITATION)?;
     let target = Ipv6Addr::from(*message.get(8..)?.first_chunk::<16>()?);
     let asker = Ipv6Addr::from(*try_array::<16>(frame, ip.at + 8)?);
-    let asked = Ipv6Addr::from(*try_array::<16>(frame, ip.at + 24)?);
+    let destination = Ipv6Addr::from(*try_array::<16>(frame, ip.at + 24)?);
     let source_option = neighbour::option(message.get(24..)?, neighbour::SOURCE_LINK_LAYER).ok()?;
     if !me.has(target)
         || asker.is_multicast()
-        || (asked != target && asked != neighbour::solicited_node(target))
+        || (destination != target && destination != neighbour::solicited_node(target))
     {
         return None;
     }
     // Somebody checks whether the address is taken: everybody is told (RFC 4861 section 7.2.4).
     let is_detection = asker.is_unspecified();
-    if is_detection && (source_option.is_some() || asked == target) {
+    if is_detection && (source_option.is_some() || destination == target) {
         return None;
     }
     let (to_ip, to_mac, flags) = if is_detection {

@@ -48,6 +48,7 @@ macro_rules! access {
 access!(u16, 2, le16, be16, put_le16, put_be16);
 access!(u32, 4, le32, be32, put_le32, put_be32);
 access!(u64, 8, le64, be64, put_le64, put_be64);
+access!(u128, 16, le128, be128, put_le128, put_be128);
 
 /// Big-endian 16 bits of a slice of unknown length, for the paths that may meet anything.
 #[inline]

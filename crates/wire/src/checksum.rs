@@ -24,15 +24,22 @@ pub const fn halves(word: u64) -> u64 {
 #[inline]
 #[must_use]
 pub fn sum(bytes: &[u8]) -> u64 {
-    let mut lanes = [0_u64; 4];
+    // Three vector operations for 16 bytes: sum the upper halves alone, and all words modulo 2^64. What is missing, the sum
+    // of the lower halves, is the difference, and it is exact because it fits.
+    let (mut upper, mut all) = ([0_u64; 4], [0_u64; 4]);
     let mut rest = bytes;
     while let Some((block, after)) = rest.split_first_chunk::<32>() {
-        for (index, lane) in lanes.iter_mut().enumerate() {
-            *lane += halves(le64(block, index * 8));
+        for lane in 0..4 {
+            let word = le64(block, lane * 8);
+            upper[lane] += word >> 32;
+            all[lane] = all[lane].wrapping_add(word);
         }
         rest = after;
     }
-    let mut total = lanes[0] + lanes[1] + lanes[2] + lanes[3];
+    let mut total = 0;
+    for lane in 0..4 {
+        total += upper[lane] + all[lane].wrapping_sub(upper[lane] << 32);
+    }
     while let Some((word, after)) = rest.split_first_chunk::<8>() {
         total += halves(le64(word, 0));
         rest = after;
@@ -53,6 +60,29 @@ fn sum_tail(mut tail: &[u8]) -> u64 {
         tail = rest;
     }
     total + tail.first().copied().map_or(0, u64::from)
+}
+
+/// A sum of whole 64-bit words, two instructions each; for the few fixed words of a header.
+#[derive(Clone, Copy)]
+pub(crate) struct WideSum(u128);
+
+impl WideSum {
+    #[inline]
+    pub(crate) const fn new(word: u64) -> Self {
+        Self(word as u128)
+    }
+
+    #[inline]
+    pub(crate) const fn add(self, word: u64) -> Self {
+        Self(self.0 + word as u128)
+    }
+
+    /// Whether what was summed is undamaged, as [`is_valid`]; something other than zero must have been summed.
+    #[inline]
+    pub(crate) const fn is_valid(self) -> bool {
+        let (sum, carry) = (self.0 as u64).overflowing_add((self.0 >> 64) as u64);
+        (sum + carry as u64) % 65535 == 0
+    }
 }
 
 /// Folds a sum to 16 bits with end-around carry; only a sum of zero gives zero.

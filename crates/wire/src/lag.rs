@@ -38,11 +38,12 @@ pub fn encode(lag_ns: u64) -> u8 {
     }
     // DECODED[first] = 16 << octave <= lag_ns: the answer is one of the nine codes from here.
     let first = 1 + 8 * (lag_ns.ilog2() as usize - 4);
-    if first > 247 {
+    let Some(codes) = DECODED.get(first..) else {
         return 255;
-    }
-    let below = DECODED[first..first + 8]
+    };
+    let below = codes
         .iter()
+        .take(8)
         .filter(|&&bound_ns| bound_ns < lag_ns)
         .count();
     (first + below).min(255) as u8

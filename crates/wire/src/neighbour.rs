@@ -185,7 +185,7 @@ fn host_mac(bytes: &[u8]) -> Option<Mac> {
     (mac[0] & 1 == 0 && mac != [0; 6]).then_some(mac)
 }
 
-/// The ICMPv6 message, if it is of this kind and passes the checks every discovery message must (RFC 4861 section 7.1).
+/// The message, if it is of this kind and passes the checks every discovery message must (RFC 4861 section 7.1).
 pub(crate) fn discovery_message<'f>(frame: &'f [u8], ip: &Ip, kind: u8) -> Option<&'f [u8]> {
     let message = frame.get(ip.transport..ip.end)?;
     let is_kind = message.len() >= 24 && message[0] == kind && message[1] == 0;

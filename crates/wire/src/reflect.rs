@@ -3,10 +3,12 @@
 //! A swap leaves every Internet checksum as it is, because addition does not mind the order. Nothing is verified: a damaged
 //! packet goes back damaged, and its sender counts it.
 
-use crate::bytes::{be16, le16, le32, le64, put_le32, put_le64, try_array};
+use crate::bytes::{be16, le32, le64, le128, put_le32, put_le64, put_le128, try_array, try_be16};
 use crate::checksum::UDP;
 use crate::headers::{self, Ip, Parsed};
+use crate::plain;
 use crate::probe::{MAGIC, PROBE_LEN};
+use crate::vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE};
 
 /// Why a frame was not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,21 +79,56 @@ impl DropReason {
     }
 }
 
-/// Ethernet 14, IPv4 20, UDP 8 and the magic's 2.
-const PLAIN_LEN: usize = 44;
+/// Where the ether type is without tags.
+const TYPE_AT: usize = 12;
+/// From the ether type to the magic: type 2, header, UDP 8, magic 2.
+const V4_LEN: usize = 32;
+const V6_LEN: usize = 52;
 
 /// Swaps both ends of a UDP frame in place, or says why it must not go back; then it is untouched.
 #[inline]
 pub fn reflect(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
-    let frame_len = frame.len();
-    if let Some(head) = frame.first_chunk_mut::<PLAIN_LEN>() {
-        if is_plain(head, frame_len, only_ours) {
+    let room = frame.len().saturating_sub(TYPE_AT);
+    if let Some(head) = frame.first_chunk_mut::<{ TYPE_AT + V4_LEN }>() {
+        let is_unicast = (head[0] | head[6]) & 1 == 0;
+        if is_unicast
+            && head
+                .last_chunk_mut()
+                .is_some_and(|tail| swap_v4(tail, room, only_ours))
+        {
             swap_macs(head);
-            let addresses = le64(head, 26);
-            let ports = le32(head, 34);
-            put_le64(head, 26, addresses.rotate_left(32));
-            put_le32(head, 34, ports.rotate_left(16));
             return Ok(());
+        }
+    }
+    reflect_tagged(frame, only_ours)
+}
+
+/// Tries the fixed offsets behind VLAN tags, and IPv6.
+#[inline(never)]
+fn reflect_tagged(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
+    let mut at = TYPE_AT;
+    for _ in 0..=MAX_VLANS {
+        match try_be16(frame, at) {
+            Some(TPID_CUSTOMER | TPID_SERVICE) => at += 4,
+            Some(_) => break,
+            None => return Err(DropReason::Truncated),
+        }
+    }
+    let is_group = frame.iter().step_by(6).take(2).any(|first| first & 1 == 1);
+    if let (false, Some(tail)) = (is_group, frame.get_mut(at..)) {
+        let room = tail.len();
+        let is_v4 = tail
+            .first_chunk_mut()
+            .is_some_and(|head| swap_v4(head, room, only_ours));
+        if is_v4
+            || tail
+                .first_chunk_mut()
+                .is_some_and(|head| swap_v6(head, room, only_ours))
+        {
+            if let Some(head) = frame.first_chunk_mut::<14>() {
+                swap_macs(head);
+                return Ok(());
+            }
         }
     }
     reflect_any(frame, only_ours)
@@ -105,34 +142,71 @@ fn swap_macs<const N: usize>(head: &mut [u8; N]) {
     put_le64(head, 0, (source & 0xFFFF_FFFF_FFFF) | destination << 48);
     put_le32(head, 8, (destination >> 16) as u32);
 }
-
-/// Whether this is returnable IPv4 without tags and options; says no in doubt, the slow path knows better.
+/// Swaps addresses and ports of IPv4 without options that may go back; `false` in doubt, the slow path knows better.
+///
+/// `head` begins with the ether type and is part of `room` bytes.
 #[inline]
-fn is_plain(head: &[u8; PLAIN_LEN], frame_len: usize, only_ours: bool) -> bool {
-    let total_len = usize::from(be16(head, 16));
-    let shape = (le32(head, 12) & 0x00FF_FFFF) ^ 0x0045_0008;
-    let fragment = u32::from(le16(head, 20) & 0xFF3F);
-    let protocol = u32::from(head[23] ^ UDP);
-    let group = u32::from((head[0] | head[6]) & 1);
-    let magic = if only_ours {
-        u32::from(be16(head, 42) ^ MAGIC)
-    } else {
-        0
-    };
-    let udp_len = usize::from(be16(head, 38));
+fn swap_v4(head: &mut [u8; V4_LEN], room: usize, only_ours: bool) -> bool {
+    let (addresses, ports) = (le64(head, 14), le32(head, 22));
+    let (total_len, udp_len) = (usize::from(be16(head, 4)), usize::from(be16(head, 26)));
+    let swapped = addresses.rotate_left(32);
+    let is_returnable = plain::is_v4_udp(head)
+        && total_len + 2 <= room
+        && udp_len + 20 == total_len
+        && are_hosts_v4(addresses)
+        && swapped != addresses
+        && is_wanted(udp_len, ports, be16(head, 30), only_ours);
+    if is_returnable {
+        put_le64(head, 14, swapped);
+        put_le32(head, 22, ports.rotate_left(16));
+    }
+    is_returnable
+}
+
+/// As [`swap_v4`], for IPv6 without extension headers.
+#[inline]
+fn swap_v6(head: &mut [u8; V6_LEN], room: usize, only_ours: bool) -> bool {
+    let (source, destination) = (le128(head, 10), le128(head, 26));
+    let (payload_len, udp_len) = (usize::from(be16(head, 6)), usize::from(be16(head, 46)));
+    let ports = le32(head, 42);
+    let is_returnable = plain::is_v6_udp(head)
+        && payload_len + 42 <= room
+        && udp_len == payload_len
+        && source != destination
+        && source != 0
+        && destination != 0
+        && source & 0xFF != 0xFF
+        && destination & 0xFF != 0xFF
+        && is_wanted(udp_len, ports, be16(head, 50), only_ours);
+    if is_returnable {
+        put_le128(head, 10, destination);
+        put_le128(head, 26, source);
+        put_le32(head, 42, ports.rotate_left(16));
+    }
+    is_returnable
+}
+
+/// Whether the UDP part may go back: a length that holds what must be there, a port to answer to, the magic if asked for.
+#[inline]
+fn is_wanted(udp_len: usize, ports: u32, magic: u16, only_ours: bool) -> bool {
     let needed = if only_ours {
         headers::UDP_LEN + PROBE_LEN
     } else {
         headers::UDP_LEN
     };
-    (shape | fragment | protocol | group | magic) == 0
-        && total_len + 14 <= frame_len
-        && udp_len + 20 <= total_len
-        && udp_len >= needed
-        && is_host_v4(head[26])
-        && is_host_v4(head[30])
-        && le32(head, 26) != le32(head, 30)
-        && le16(head, 34) != 0
+    udp_len >= needed && ports & 0xFFFF != 0 && (!only_ours || magic == MAGIC)
+}
+
+/// Whether both IPv4 addresses (little-endian, first bytes lowest) are of single hosts, as [`is_host_v4`], in one go.
+#[inline]
+const fn are_hosts_v4(addresses: u64) -> bool {
+    let firsts = addresses & 0x0000_00FF_0000_00FF;
+    // A first byte of 224 or more carries into bit 8, one of 0 borrows from it.
+    let (high, zero) = (
+        firsts + 0x0000_0020_0000_0020,
+        firsts.wrapping_sub(0x0000_0001_0000_0001),
+    );
+    (high | zero) & 0x0000_0100_0000_0100 == 0
 }
 
 /// First byte of an IPv4 address that one host may have: not "this network", not multicast, reserved or broadcast.
