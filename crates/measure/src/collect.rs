@@ -164,7 +164,7 @@ impl IntervalCollector {
         let in_ring = |ring: &Arc<IntervalRing>| -> u64 {
             let later = (index + 1)..(index + ring.slots() as u64);
             later
-                .filter_map(|later| ring.common(later))
+                .filter_map(|later| ring.common_at(ring.slot_of(later)))
                 .map(|common| common.corrupt.get())
                 .sum()
         };
@@ -192,16 +192,17 @@ impl IntervalCollector {
             latency: Histogram::new(LATENCY_SUB_BITS),
         };
         for ring in &self.rings {
+            let slot = ring.slot_of(index);
             for (stream, totals) in row.streams.iter_mut().enumerate() {
-                if let Some(cell) = ring.cell(index, stream) {
+                if let Some(cell) = ring.cell_at(slot, stream) {
                     totals.add_cell(cell);
                 }
             }
-            if let Some(common) = ring.common(index) {
+            if let Some(common) = ring.common_at(slot) {
                 row.corrupt += common.corrupt.get();
                 row.unsent += common.unsent.get();
             }
-            if let Some(latency) = ring.latency(index) {
+            if let Some(latency) = ring.latency_at(slot) {
                 row.latency.merge(&latency.snapshot());
             }
         }

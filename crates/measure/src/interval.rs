@@ -1,7 +1,6 @@
 //! What happened in each interval, attributed to the time a packet was SENT: the cells workers write.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
 use thiserror::Error;
 
@@ -234,9 +233,14 @@ impl IntervalRing {
         Nanos(self.progress_ns.0.load(Acquire))
     }
 
-    /// The cell of a stream in an interval.
-    pub(crate) fn cell(&self, index: u64, stream: usize) -> Option<&Cell> {
-        let slot = (index % self.slots as u64) as usize;
+    /// The slot of an interval.
+    pub(crate) fn slot_of(&self, index: u64) -> usize {
+        (index % self.slots as u64) as usize
+    }
+
+    /// The cell of a stream in a slot.
+    #[inline]
+    pub(crate) fn cell_at(&self, slot: usize, stream: usize) -> Option<&Cell> {
         if stream >= self.streams {
             None
         } else {
@@ -244,178 +248,57 @@ impl IntervalRing {
         }
     }
 
-    /// What an interval has beside its streams.
-    pub(crate) fn common(&self, index: u64) -> Option<&Common> {
-        self.commons.get((index % self.slots as u64) as usize)
+    /// What a slot has beside its streams.
+    #[inline]
+    pub(crate) fn common_at(&self, slot: usize) -> Option<&Common> {
+        self.commons.get(slot)
     }
 
-    /// The latencies of an interval; `None` in a sender's ring.
-    pub(crate) fn latency(&self, index: u64) -> Option<&CompactHistogram> {
-        self.latencies.get((index % self.slots as u64) as usize)
+    /// The latencies of a slot; `None` in a sender's ring.
+    #[inline]
+    pub(crate) fn latency_at(&self, slot: usize) -> Option<&CompactHistogram> {
+        self.latencies.get(slot)
+    }
+
+    /// The first interval that is still open.
+    #[inline]
+    pub(crate) fn released(&self) -> u64 {
+        self.released.0.load(Acquire)
+    }
+
+    /// Everything up to `at` is recorded; for the worker.
+    #[inline]
+    pub(crate) fn set_progress(&self, at: Nanos) {
+        self.progress_ns.0.store(at.0, Release);
+    }
+
+    /// Counts packets without a free slot; for the worker.
+    #[cold]
+    pub(crate) fn count_overrun(&self, n: u64) {
+        self.overrun.add(n);
+    }
+
+    /// Counts packets whose interval is closed; for the worker.
+    #[cold]
+    pub(crate) fn count_stale(&self, n: u64) {
+        self.stale.add(n);
     }
 
     /// Clears the slot of an interval that control has collected and gives it back to the worker.
     ///
     /// Intervals are released in order; releasing one releases all before it.
     pub fn release(&self, index: u64) {
+        let slot = self.slot_of(index);
         (0..self.streams)
-            .filter_map(|stream| self.cell(index, stream))
+            .filter_map(|stream| self.cell_at(slot, stream))
             .for_each(Cell::clear);
-        if let Some(common) = self.common(index) {
+        if let Some(common) = self.common_at(slot) {
             common.corrupt.set(0);
             common.unsent.set(0);
         }
-        if let Some(latency) = self.latency(index) {
+        if let Some(latency) = self.latency_at(slot) {
             latency.clear();
         }
         self.released.0.store(index + 1, Release);
     }
 }
-
-/// The worker's side of an [`IntervalRing`]; there is one for each ring.
-#[derive(Debug)]
-pub struct IntervalWriter {
-    ring: Arc<IntervalRing>,
-    /// The interval of the last packet: consecutive packets nearly always share it, which saves a division.
-    index: u64,
-    begin_ns: u64,
-    end_ns: u64,
-    slot: usize,
-}
-
-impl IntervalWriter {
-    /// The writer of `ring`. The caller makes one only: two would lose counts (never memory safety).
-    pub fn new(ring: Arc<IntervalRing>) -> IntervalWriter {
-        let begin_ns = ring.start.0;
-        let end_ns = begin_ns.saturating_add(ring.interval_ns);
-        IntervalWriter {
-            ring,
-            index: 0,
-            begin_ns,
-            end_ns,
-            slot: 0,
-        }
-    }
-
-    /// The ring it writes.
-    pub fn ring(&self) -> &Arc<IntervalRing> {
-        &self.ring
-    }
-
-    /// The slot for packets sent at `at`, or a count of those that have none.
-    #[inline]
-    fn slot(&mut self, at: Nanos, n: u64) -> Option<usize> {
-        if at.0 < self.begin_ns || at.0 >= self.end_ns {
-            self.move_to(at);
-        }
-        let released = self.ring.released.0.load(Acquire);
-        if self.index < released || at.0 < self.begin_ns {
-            self.ring.stale.add(n);
-            return None;
-        }
-        if self.index - released >= self.ring.slots as u64 {
-            self.ring.overrun.add(n);
-            return None;
-        }
-        Some(self.slot)
-    }
-
-    /// Makes the interval of `at` the present one.
-    #[inline(never)]
-    fn move_to(&mut self, at: Nanos) {
-        let ring = &*self.ring;
-        self.index = at.since(ring.start) / ring.interval_ns;
-        self.slot = (self.index % ring.slots as u64) as usize;
-        self.begin_ns = ring
-            .start
-            .0
-            .saturating_add(self.index.saturating_mul(ring.interval_ns));
-        self.end_ns = self.begin_ns.saturating_add(ring.interval_ns);
-    }
-
-    /// The cell for packets of `stream` sent at `at`.
-    #[inline]
-    fn cell(&mut self, at: Nanos, stream: usize, n: u64) -> Option<&Cell> {
-        let slot = self.slot(at, n)?;
-        if stream >= self.ring.streams {
-            return None;
-        }
-        self.ring.cells.get(slot * self.ring.streams + stream)
-    }
-
-    /// `n` packets of `stream` were accepted by the driver, stamped `at`.
-    #[inline]
-    pub fn sent(&mut self, at: Nanos, stream: usize, n: u64) {
-        if let Some(cell) = self.cell(at, stream, n) {
-            cell.sent.add(n);
-        }
-    }
-
-    /// `n` new packets of `stream`, stamped `sent_at`, came back after `latency_ns`.
-    #[inline]
-    pub fn received(&mut self, sent_at: Nanos, stream: usize, latency_ns: u64, n: u64) {
-        if n == 0 {
-            return;
-        }
-        let Some(cell) = self.cell(sent_at, stream, n) else {
-            return;
-        };
-        cell.received.add(n);
-        cell.latency_sum_ns.add(latency_ns.saturating_mul(n));
-        cell.latency_max_ns.raise(latency_ns);
-        let plus_1 = latency_ns.saturating_add(1);
-        let min = cell.latency_min_plus_1.get();
-        if min == 0 || plus_1 < min {
-            cell.latency_min_plus_1.set(plus_1);
-        }
-        if let Some(latency) = self.ring.latencies.get(self.slot) {
-            latency.record(latency_ns, n);
-        }
-    }
-
-    /// `n` further copies of packets of `stream` came back.
-    #[inline]
-    pub fn duplicate(&mut self, sent_at: Nanos, stream: usize, n: u64) {
-        if let Some(cell) = self.cell(sent_at, stream, n) {
-            cell.duplicate.add(n);
-        }
-    }
-
-    /// `n` of the received packets of `stream` were out of order.
-    #[inline]
-    pub fn reordered(&mut self, sent_at: Nanos, stream: usize, n: u64) {
-        if let Some(cell) = self.cell(sent_at, stream, n) {
-            cell.reordered.add(n);
-        }
-    }
-
-    /// `n` damaged frames came at `arrived_at`; when they were sent nobody knows.
-    #[inline]
-    pub fn corrupt(&mut self, arrived_at: Nanos, n: u64) {
-        if let Some(slot) = self.slot(arrived_at, n) {
-            self.ring.commons[slot].corrupt.add(n);
-        }
-    }
-
-    /// `n` packets that were due about `at` were given up.
-    #[inline]
-    pub fn unsent(&mut self, at: Nanos, n: u64) {
-        if let Some(slot) = self.slot(at, n) {
-            self.ring.commons[slot].unsent.add(n);
-        }
-    }
-
-    /// Says that everything up to `now` is recorded: at the top of the loop, also when nothing came.
-    #[inline]
-    pub fn publish(&self, now: Nanos) {
-        self.ring.progress_ns.0.store(now.0, Release);
-    }
-
-    /// Says that nothing more will come.
-    pub fn finish(&self) {
-        self.ring.progress_ns.0.store(u64::MAX, Release);
-    }
-}
-
-// Relaxed is what `Counter` uses; the hand-over of a slot is ordered by `released` and `progress_ns` alone.
-const _: std::sync::atomic::Ordering = Relaxed;

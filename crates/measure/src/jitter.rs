@@ -5,7 +5,7 @@
 /// `J += (|D| - J) / 16`, D the difference of two consecutive packets' latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Jitter {
-    jitter_ns: f64,
+    smoothed_ns: f64,
     last_ns: u64,
     packets: u64,
 }
@@ -39,10 +39,10 @@ impl Jitter {
         }
         if self.packets > 0 {
             let difference = latency_ns.abs_diff(self.last_ns) as f64;
-            self.jitter_ns += (difference - self.jitter_ns) / 16.0;
+            self.smoothed_ns += (difference - self.smoothed_ns) / 16.0;
         }
         let equal = n - 1;
-        self.jitter_ns *= match DECAY.get(equal as usize) {
+        self.smoothed_ns *= match DECAY.get(equal as usize) {
             Some(factor) => *factor,
             // (15/16)^1024 is 2e-29: beyond, nothing is left.
             None => {
@@ -56,7 +56,7 @@ impl Jitter {
 
     /// The jitter in ns; `None` before the second packet.
     pub fn ns(&self) -> Option<f64> {
-        (self.packets > 1).then_some(self.jitter_ns)
+        (self.packets > 1).then_some(self.smoothed_ns)
     }
 
     /// Packets recorded.

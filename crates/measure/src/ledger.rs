@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+
+use crate::imbalance::Imbalance;
 
 /// Frames that arrived while the receivers ran, by what they were.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,10 +28,15 @@ pub struct Arrived {
     pub answered: u64,
 }
 
+/// The sum, or the largest u64: a result file may hold anything.
+fn total(parts: impl IntoIterator<Item = u64>) -> u64 {
+    parts.into_iter().fold(0, u64::saturating_add)
+}
+
 impl Arrived {
     /// Frames that are not probes of this run.
     pub fn foreign_total(&self) -> u64 {
-        self.foreign.values().sum()
+        total(self.foreign.values().copied())
     }
 }
 
@@ -78,6 +84,9 @@ pub struct LedgerInput {
 
 /// The place of packets nobody waits for (a run that only sends).
 pub const NOT_AWAITED: &str = "not_awaited";
+
+/// The fault injector's count of the copies it made.
+pub const FAULT_DUPLICATE: &str = "fault_duplicate";
 
 /// The rank in which places are charged with missing packets: what saw the packet itself comes first, what only
 /// counts frames (and so may have counted a stranger's) last.
@@ -143,7 +152,7 @@ impl Ledger {
 
     /// Packets charged to named places.
     pub fn lost_at_total(&self) -> u64 {
-        self.lost_at.values().sum()
+        total(self.lost_at.values().copied())
     }
 
     /// Every identity that does not hold; a valid run has none.
@@ -178,7 +187,7 @@ impl Ledger {
         if sum(&[arrived.frames]) != sum(&classes) {
             broken.push(Imbalance::Arrived {
                 frames: arrived.frames,
-                classified: classes.iter().sum(),
+                classified: total(classes),
             });
         }
         if arrived.received != self.received {
@@ -195,8 +204,8 @@ impl Ledger {
         }
         broken.extend(lanes.iter().filter_map(Lane::imbalance));
         if !lanes.is_empty() {
-            let accepted = lanes.iter().map(|lane| lane.accepted).sum::<u64>();
-            let received = lanes.iter().map(|lane| lane.received).sum::<u64>();
+            let accepted = total(lanes.iter().map(|lane| lane.accepted));
+            let received = total(lanes.iter().map(|lane| lane.received));
             if accepted != self.accepted || received != self.received {
                 broken.push(Imbalance::Lanes {
                     accepted: self.accepted,
@@ -230,91 +239,4 @@ impl Lane {
             received: self.received,
         })
     }
-}
-
-/// An identity of the ledger that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Imbalance {
-    /// intended = accepted + unsent.
-    #[error("{intended} packets were intended, but {accepted} accepted + {unsent} unsent make {}", u128::from(*accepted) + u128::from(*unsent))]
-    Intended {
-        /// Packets due.
-        intended: u64,
-        /// Packets the driver accepted.
-        accepted: u64,
-        /// Packets given up.
-        unsent: u64,
-    },
-    /// accepted = received + lost + unexplained.
-    #[error("{accepted} packets were accepted, but {received} received + {lost} lost + {unexplained} unexplained make {}", u128::from(*received) + u128::from(*lost) + u128::from(*unexplained))]
-    Accepted {
-        /// Packets the driver accepted.
-        accepted: u64,
-        /// Packets received.
-        received: u64,
-        /// Packets lost at named places.
-        lost: u64,
-        /// Packets unexplained.
-        unexplained: u64,
-    },
-    /// Frames = the sum of their classes.
-    #[error("{frames} frames arrived, but {classified} were classified")]
-    Arrived {
-        /// Frames handed over by the receive queues.
-        frames: u64,
-        /// Frames that were given a class.
-        classified: u64,
-    },
-    /// The two counts of received packets differ.
-    #[error("the ledger has {ledger} received packets, the receivers {arrived}")]
-    Received {
-        /// The ledger's count.
-        ledger: u64,
-        /// The receivers' count.
-        arrived: u64,
-    },
-    /// More answered than there was to answer.
-    #[error("{answered} requests were answered, but only {foreign} foreign frames arrived")]
-    Answered {
-        /// Answers.
-        answered: u64,
-        /// Foreign frames.
-        foreign: u64,
-    },
-    /// A lane received more than it sent.
-    #[error("lane {lane} received {received} distinct packets, but only {accepted} were sent")]
-    Lane {
-        /// The lane.
-        lane: u16,
-        /// Packets sent.
-        accepted: u64,
-        /// Packets received.
-        received: u64,
-    },
-    /// The lanes do not add up to the whole.
-    #[error(
-        "the lanes add up to {lanes_accepted} accepted and {lanes_received} received, the ledger has {accepted} and {received}"
-    )]
-    Lanes {
-        /// The ledger's accepted.
-        accepted: u64,
-        /// The lanes' sum.
-        lanes_accepted: u64,
-        /// The ledger's received.
-        received: u64,
-        /// The lanes' sum.
-        lanes_received: u64,
-    },
-    /// A reflector's frames = returned + answered + dropped.
-    #[error("the reflector took {taken} frames (copies made by the fault injector included), but {returned} returned + {answered} answered + {dropped} dropped make {}", u128::from(*returned) + u128::from(*answered) + u128::from(*dropped))]
-    Reflected {
-        /// Frames received plus copies made on purpose.
-        taken: u64,
-        /// Frames sent back.
-        returned: u64,
-        /// Requests answered.
-        answered: u64,
-        /// Frames dropped.
-        dropped: u64,
-    },
 }

@@ -10,9 +10,12 @@ pub mod collect;
 pub mod counter;
 pub mod expect;
 pub mod histogram;
+pub mod imbalance;
 pub mod interval;
+pub mod interval_writer;
 pub mod jitter;
 pub mod ledger;
+pub mod metric;
 pub mod pacer;
 pub mod result;
 pub mod schedule;
@@ -28,9 +31,11 @@ pub use collect::{IntervalCollector, IntervalRow, IntervalTotals};
 pub use counter::Counter;
 pub use expect::{ExpectError, Expectation};
 pub use histogram::Histogram;
-pub use interval::{IntervalError, IntervalRing, IntervalWriter};
+pub use imbalance::Imbalance;
+pub use interval::{IntervalError, IntervalRing};
+pub use interval_writer::IntervalWriter;
 pub use jitter::Jitter;
-pub use ledger::{Arrived, Imbalance, Lane, Ledger, LedgerInput};
+pub use ledger::{Arrived, Lane, Ledger, LedgerInput};
 pub use pacer::{Pacer, Rate, Take};
 pub use result::{
     ClockSummary, ExpectationResult, GapSummary, LinkState, Percentiles, PoolSummary, PortSummary,

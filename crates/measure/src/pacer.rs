@@ -25,7 +25,7 @@ pub struct Take {
 /// Tells a sender how many packets are due.
 ///
 /// The period is a fixed-point number of ticks with 64 fraction bits, taken from `hz / rate` without rounding in
-/// between; after 10^12 packets an instant is off by less than 2^-24 ticks plus one tick of truncation.
+/// between; after 10^12 packets an instant is off by less than 2^-20 ticks plus one tick of truncation.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     start: Ticks,
@@ -42,18 +42,21 @@ pub struct Pacer {
     next_due: Ticks,
 }
 
-/// `numerator / denominator` with 64 fraction bits, exact to 2^-74 of the value; saturating.
+/// `numerator / denominator` with 64 fraction bits, rounded up by less than 2^-73 of it or 2^-64; saturating.
 ///
 /// Both are taken as the exact rationals that an f64 is. Both must be finite and above 0.
 fn ratio(numerator: f64, denominator: f64) -> u128 {
     let (top, top_exponent) = decompose(numerator);
     let (bottom, bottom_exponent) = decompose(denominator);
-    let quotient = (u128::from(top) << 75) / u128::from(bottom);
+    let quotient = (u128::from(top) << 75).div_ceil(u128::from(bottom));
     let shift = top_exponent - bottom_exponent - 11;
     match u32::try_from(shift) {
         Ok(left) if left < quotient.leading_zeros() => quotient << left,
         Ok(_) => u128::MAX,
-        Err(_) => quotient.checked_shr(shift.unsigned_abs()).unwrap_or(0),
+        // Up, so that a product that should be whole is not cut to the tick before.
+        Err(_) => quotient
+            .checked_shr(shift.unsigned_abs())
+            .map_or(1, |cut| cut + 1),
     }
 }
 
@@ -131,8 +134,9 @@ impl Pacer {
         if !self.is_paced() {
             return self.limit;
         }
-        let mut due = scale(now.since(self.start), self.packets_per_tick);
-        // The estimate is short by at most two: packet 0 (due at tick 0) and one by rounding.
+        // Packet k is due if k * period is below the next tick; both factors are cut, so the estimate may be
+        // short by two packets, and never by more.
+        let mut due = scale(now.since(self.start).saturating_add(1), self.packets_per_tick);
         for _ in 0..3 {
             if due == u64::MAX || self.instant(due) > now {
                 break;

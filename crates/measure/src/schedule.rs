@@ -161,10 +161,10 @@ fn approximate_counts(weights: &[u64], rounds: &[u64]) -> Vec<u64> {
         .iter()
         .zip(rounds)
         .map(|(&weight, &round)| {
-            let share = (u128::from(weight) * ENTRIES_MAX as u128 / total) as u64;
+            let wanted = (u128::from(weight) * ENTRIES_MAX as u128 / total) as u64;
             let dealt = (u128::from(weight) * u128::from(spare) / total) as u64;
             // Towards the true share, but never beyond what the table has.
-            round * (share.min(round + dealt) / round).max(1)
+            round * (wanted.min(round + dealt) / round).max(1)
         })
         .collect()
 }
@@ -216,7 +216,8 @@ fn interleave(templates: &[Vec<u64>], counts: &[u64]) -> Vec<Entry> {
 fn spread(counts: &[u64]) -> Vec<usize> {
     let length: u64 = counts.iter().sum();
     let mut waiting: BinaryHeap<Reverse<(u64, usize, u64)>> = BinaryHeap::new();
-    let mut ready: BinaryHeap<Reverse<(u64, usize, u64)>> = BinaryHeap::new();
+    // Equal deadlines: the step that has waited longest goes first, which spreads a little better still.
+    let mut ready: BinaryHeap<Reverse<(u64, u64, usize, u64)>> = BinaryHeap::new();
     for (item, &count) in counts.iter().enumerate() {
         if count > 0 {
             waiting.push(Reverse((0, item, 0)));
@@ -230,9 +231,9 @@ fn spread(counts: &[u64]) -> Vec<usize> {
             }
             waiting.pop();
             let deadline = ((step + 1) * length).div_ceil(counts[item]);
-            ready.push(Reverse((deadline, item, step)));
+            ready.push(Reverse((deadline, release, item, step)));
         }
-        let Some(Reverse((_, item, step))) = ready.pop() else {
+        let Some(Reverse((_, _, item, step))) = ready.pop() else {
             break;
         };
         sequence.push(item);

@@ -21,7 +21,7 @@ pub struct Outcome {
     pub reordered: u64,
     /// The largest extent among them: next expected number less the packet's own, at the time it came.
     ///
-    /// RFC 4737, section 4.2.1, counts positions of arrival instead; without loss both are the same.
+    /// RFC 4737, section 4.2, counts positions of arrival instead; without loss both are the same.
     pub extent_max: u64,
     /// Packets further behind than the window (or before the first number): new or not, nobody can tell.
     pub too_old: u64,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::Ledger;
+use crate::imbalance::Imbalance;
+use crate::ledger::{FAULT_DUPLICATE, Ledger};
 use crate::result::{
     ClockSummary, ExpectationResult, GapSummary, Percentiles, PoolSummary, PortSummary, QueueSummary,
     StreamSummary, WorkerSummary,
@@ -178,7 +179,8 @@ pub struct ReflectSummary {
     pub answered: u64,
     /// Frames not sent back, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// What the fault injector did, by kind; empty without `--fault`.
+    /// What the fault injector did, by kind (`fault_drop`, `fault_duplicate`, ...); empty without `--fault`.
+    /// What it dropped stands in `dropped` too.
     pub faults: BTreeMap<String, u64>,
     /// Mean rate received, in packets per second.
     pub rate_rx_pps: f64,
@@ -227,6 +229,23 @@ impl Default for ReflectSummary {
 }
 
 impl ReflectSummary {
+    /// Checks received + copies made on purpose = returned + answered + dropped; `None` when it holds.
+    pub fn imbalance(&self) -> Option<Imbalance> {
+        let copies = self.faults.get(FAULT_DUPLICATE).copied().unwrap_or(0);
+        let taken = self.received.saturating_add(copies);
+        let dropped = self
+            .dropped
+            .values()
+            .fold(0, |sum: u64, &n| sum.saturating_add(n));
+        let gone = u128::from(self.returned) + u128::from(self.answered) + u128::from(dropped);
+        (u128::from(taken) != gone).then_some(Imbalance::Reflected {
+            taken,
+            returned: self.returned,
+            answered: self.answered,
+            dropped,
+        })
+    }
+
     /// The process exit code: 0 when valid, else 2. What a reflector drops by rule is its job, not a loss.
     pub fn exit_code(&self) -> u8 {
         if self.verdict == Validity::Invalid {

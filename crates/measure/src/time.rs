@@ -20,6 +20,7 @@ impl Ticks {
 
     /// The instant `ticks` later.
     #[inline]
+    #[must_use]
     pub fn after(self, ticks: u64) -> Ticks {
         Ticks(self.0.saturating_add(ticks))
     }
@@ -34,6 +35,7 @@ impl Nanos {
 
     /// The instant `ns` nanoseconds later.
     #[inline]
+    #[must_use]
     pub fn after(self, ns: u64) -> Nanos {
         Nanos(self.0.saturating_add(ns))
     }
@@ -49,7 +51,13 @@ impl Nanos {
 /// Reads the low 48 bits of `value` as a signed number.
 #[inline]
 pub(crate) fn sign_extend_48(value: u64) -> i64 {
-    (value << 16).cast_signed() >> 16
+    signed(value << 16) >> 16
+}
+
+/// The same bits as a signed number.
+#[inline]
+fn signed(bits: u64) -> i64 {
+    i64::from_ne_bytes(bits.to_ne_bytes())
 }
 
 /// Fraction bits of both multipliers: relative rounding below 2^-39 for any TSC from 1 MHz to 500 GHz.
@@ -90,14 +98,14 @@ impl Clock {
     /// The monotonic time of a TSC instant; instants before the calibration are fine.
     #[inline]
     pub fn ns(&self, at: Ticks) -> Nanos {
-        let ticks = at.0.wrapping_sub(self.tsc0).cast_signed();
+        let ticks = signed(at.0.wrapping_sub(self.tsc0));
         let ns = (i128::from(ticks) * i128::from(self.ns_per_tick)) >> SHIFT;
         Nanos(self.ns0.wrapping_add_signed(ns as i64))
     }
 
     /// The TSC instant of a monotonic time.
     pub fn ticks(&self, at: Nanos) -> Ticks {
-        let ns = at.0.wrapping_sub(self.ns0).cast_signed();
+        let ns = signed(at.0.wrapping_sub(self.ns0));
         let ticks = (i128::from(ns) * i128::from(self.ticks_per_ns)) >> SHIFT;
         Ticks(self.tsc0.wrapping_add_signed(ticks as i64))
     }

@@ -122,6 +122,10 @@ impl fmt::Display for RateSpec {
 }
 
 /// The number with the largest prefix that keeps it 1 or more, to be read back as it was.
+#[allow(
+    clippy::float_cmp,
+    reason = "the very question is whether the product is the same number"
+)]
 fn exact(value: f64) -> String {
     for (factor, prefix) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
         // Only where the division loses nothing: what is printed must mean the same rate.
@@ -268,7 +272,7 @@ pub fn format_count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
             out.push(',');
         }
         out.push(digit);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::ledger::Imbalance;
+use crate::imbalance::Imbalance;
 use crate::result::{PoolSummary, Stall};
 use crate::units::{format_duration, format_rate};
 
@@ -280,8 +280,7 @@ fn clock(evidence: &Evidence) -> Vec<Reason> {
         .map(Reason::ClockBad)
         .collect();
     let ppm = evidence.clock_uncertainty_ppm;
-    // Written so that NaN is bad too.
-    if !(ppm <= CLOCK_UNCERTAINTY_PPM_MAX) {
+    if ppm.is_nan() || ppm > CLOCK_UNCERTAINTY_PPM_MAX {
         reasons.push(Reason::ClockBad(format!(
             "its calibration is uncertain by {ppm:.0} ppm, more than {CLOCK_UNCERTAINTY_PPM_MAX:.0} ppm"
         )));

@@ -1,0 +1,90 @@
+//! The ways in which the books of a run can fail to balance.
+
+use thiserror::Error;
+
+/// An identity of the ledger that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Imbalance {
+    /// intended = accepted + unsent.
+    #[error("{intended} packets were intended, but {accepted} accepted + {unsent} unsent make {}", u128::from(*accepted) + u128::from(*unsent))]
+    Intended {
+        /// Packets due.
+        intended: u64,
+        /// Packets the driver accepted.
+        accepted: u64,
+        /// Packets given up.
+        unsent: u64,
+    },
+    /// accepted = received + lost + unexplained.
+    #[error("{accepted} packets were accepted, but {received} received + {lost} lost + {unexplained} unexplained make {}", u128::from(*received) + u128::from(*lost) + u128::from(*unexplained))]
+    Accepted {
+        /// Packets the driver accepted.
+        accepted: u64,
+        /// Packets received.
+        received: u64,
+        /// Packets lost at named places.
+        lost: u64,
+        /// Packets unexplained.
+        unexplained: u64,
+    },
+    /// Frames = the sum of their classes.
+    #[error("{frames} frames arrived, but {classified} were classified")]
+    Arrived {
+        /// Frames handed over by the receive queues.
+        frames: u64,
+        /// Frames that were given a class.
+        classified: u64,
+    },
+    /// The two counts of received packets differ.
+    #[error("the ledger has {ledger} received packets, the receivers {arrived}")]
+    Received {
+        /// The ledger's count.
+        ledger: u64,
+        /// The receivers' count.
+        arrived: u64,
+    },
+    /// More answered than there was to answer.
+    #[error("{answered} requests were answered, but only {foreign} foreign frames arrived")]
+    Answered {
+        /// Answers.
+        answered: u64,
+        /// Foreign frames.
+        foreign: u64,
+    },
+    /// A lane received more than it sent.
+    #[error("lane {lane} received {received} distinct packets, but only {accepted} were sent")]
+    Lane {
+        /// The lane.
+        lane: u16,
+        /// Packets sent.
+        accepted: u64,
+        /// Packets received.
+        received: u64,
+    },
+    /// The lanes do not add up to the whole.
+    #[error(
+        "the lanes add up to {lanes_accepted} accepted and {lanes_received} received, the ledger has {accepted} and {received}"
+    )]
+    Lanes {
+        /// The ledger's accepted.
+        accepted: u64,
+        /// The lanes' sum.
+        lanes_accepted: u64,
+        /// The ledger's received.
+        received: u64,
+        /// The lanes' sum.
+        lanes_received: u64,
+    },
+    /// A reflector's frames = returned + answered + dropped.
+    #[error("the reflector took {taken} frames (copies made by the fault injector included), but {returned} returned + {answered} answered + {dropped} dropped make {}", u128::from(*returned) + u128::from(*answered) + u128::from(*dropped))]
+    Reflected {
+        /// Frames received plus copies made on purpose.
+        taken: u64,
+        /// Frames sent back.
+        returned: u64,
+        /// Requests answered.
+        answered: u64,
+        /// Frames dropped.
+        dropped: u64,
+    },
+}

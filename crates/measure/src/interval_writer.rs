@@ -1,0 +1,148 @@
+//! The worker's side of the intervals: where each run of packets is counted.
+
+use std::sync::Arc;
+
+use crate::interval::{Cell, IntervalRing};
+use crate::time::Nanos;
+
+/// The worker's side of an [`IntervalRing`]; there is one for each ring.
+#[derive(Debug)]
+pub struct IntervalWriter {
+    ring: Arc<IntervalRing>,
+    /// The interval of the last packet: consecutive packets nearly always share it, which saves a division.
+    index: u64,
+    begin_ns: u64,
+    end_ns: u64,
+    slot: usize,
+}
+
+impl IntervalWriter {
+    /// The writer of `ring`. The caller makes one only: two would lose counts (never memory safety).
+    pub fn new(ring: Arc<IntervalRing>) -> IntervalWriter {
+        let begin_ns = ring.start().0;
+        let end_ns = begin_ns.saturating_add(ring.interval_ns());
+        IntervalWriter {
+            ring,
+            index: 0,
+            begin_ns,
+            end_ns,
+            slot: 0,
+        }
+    }
+
+    /// The ring it writes.
+    pub fn ring(&self) -> &Arc<IntervalRing> {
+        &self.ring
+    }
+
+    /// The slot for packets sent at `at`, or a count of those that have none.
+    #[inline]
+    fn slot(&mut self, at: Nanos, n: u64) -> Option<usize> {
+        if at.0 < self.begin_ns || at.0 >= self.end_ns {
+            self.move_to(at);
+        }
+        let released = self.ring.released();
+        if self.index < released || at.0 < self.begin_ns {
+            self.ring.count_stale(n);
+            return None;
+        }
+        if self.index - released >= self.ring.slots() as u64 {
+            self.ring.count_overrun(n);
+            return None;
+        }
+        Some(self.slot)
+    }
+
+    /// Makes the interval of `at` the present one.
+    #[inline(never)]
+    fn move_to(&mut self, at: Nanos) {
+        let ring = &*self.ring;
+        self.index = at.since(ring.start()) / ring.interval_ns();
+        self.slot = (self.index % ring.slots() as u64) as usize;
+        self.begin_ns = ring
+            .start()
+            .0
+            .saturating_add(self.index.saturating_mul(ring.interval_ns()));
+        self.end_ns = self.begin_ns.saturating_add(ring.interval_ns());
+    }
+
+    /// The cell for packets of `stream` sent at `at`.
+    #[inline]
+    fn cell(&mut self, at: Nanos, stream: usize, n: u64) -> Option<&Cell> {
+        let slot = self.slot(at, n)?;
+        self.ring.cell_at(slot, stream)
+    }
+
+    /// `n` packets of `stream` were accepted by the driver, stamped `at`.
+    #[inline]
+    pub fn sent(&mut self, at: Nanos, stream: usize, n: u64) {
+        if let Some(cell) = self.cell(at, stream, n) {
+            cell.sent.add(n);
+        }
+    }
+
+    /// `n` new packets of `stream`, stamped `sent_at`, came back after `latency_ns`.
+    #[inline]
+    pub fn received(&mut self, sent_at: Nanos, stream: usize, latency_ns: u64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        let Some(cell) = self.cell(sent_at, stream, n) else {
+            return;
+        };
+        cell.received.add(n);
+        cell.latency_sum_ns.add(latency_ns.saturating_mul(n));
+        cell.latency_max_ns.raise(latency_ns);
+        let plus_1 = latency_ns.saturating_add(1);
+        let min = cell.latency_min_plus_1.get();
+        if min == 0 || plus_1 < min {
+            cell.latency_min_plus_1.set(plus_1);
+        }
+        if let Some(latency) = self.ring.latency_at(self.slot) {
+            latency.record(latency_ns, n);
+        }
+    }
+
+    /// `n` further copies of packets of `stream` came back.
+    #[inline]
+    pub fn duplicate(&mut self, sent_at: Nanos, stream: usize, n: u64) {
+        if let Some(cell) = self.cell(sent_at, stream, n) {
+            cell.duplicate.add(n);
+        }
+    }
+
+    /// `n` of the received packets of `stream` were out of order.
+    #[inline]
+    pub fn reordered(&mut self, sent_at: Nanos, stream: usize, n: u64) {
+        if let Some(cell) = self.cell(sent_at, stream, n) {
+            cell.reordered.add(n);
+        }
+    }
+
+    /// `n` damaged frames came at `arrived_at`; when they were sent nobody knows.
+    #[inline]
+    pub fn corrupt(&mut self, arrived_at: Nanos, n: u64) {
+        if let Some(slot) = self.slot(arrived_at, n) {
+            self.ring.common_at(slot).inspect(|common| common.corrupt.add(n));
+        }
+    }
+
+    /// `n` packets that were due about `at` were given up.
+    #[inline]
+    pub fn unsent(&mut self, at: Nanos, n: u64) {
+        if let Some(slot) = self.slot(at, n) {
+            self.ring.common_at(slot).inspect(|common| common.unsent.add(n));
+        }
+    }
+
+    /// Says that everything up to `now` is recorded: at the top of the loop, also when nothing came.
+    #[inline]
+    pub fn publish(&self, now: Nanos) {
+        self.ring.set_progress(now);
+    }
+
+    /// Says that nothing more will come.
+    pub fn finish(&self) {
+        self.ring.set_progress(Nanos(u64::MAX));
+    }
+}

@@ -1,0 +1,219 @@
+//! Every metric, operator and unit of `--expect`, and every way to write it wrong.
+#![allow(clippy::panic, reason = "a test helper shows the error it met")]
+
+use measure::metric::metric_names;
+use measure::result::Percentiles;
+use measure::{Expectation, Ledger, Summary};
+
+/// A result in which every metric has a value of its own.
+fn summary() -> Summary {
+    Summary {
+        sent: 1_000_000,
+        received: 999_990,
+        lost: 10,
+        duplicate: 2,
+        reordered: 3,
+        corrupt: 4,
+        late: 5,
+        unexplained: 6,
+        rate_tx_pps: 3.5e6,
+        rate_rx_pps: 3.4e6,
+        latency_ns: Percentiles {
+            min: Some(1_000),
+            p50: Some(5_000),
+            p90: Some(9_000),
+            p99: Some(99_000),
+            p999: Some(999_000),
+            max: Some(2_000_000),
+            mean: Some(5_500.5),
+        },
+        jitter_ns: Some(123.0),
+        pdv_ns: Some(998_000),
+        ledger: Ledger {
+            unsent: 7,
+            ..Ledger::default()
+        },
+        ..Summary::default()
+    }
+}
+
+fn met(text: &str) -> bool {
+    text.parse::<Expectation>()
+        .unwrap_or_else(|error| panic!("{error}"))
+        .evaluate(&summary())
+        .met
+}
+
+/// For every metric: a condition that holds, one that does not, and its value and unit.
+const METRICS: &[(&str, &str, &str, f64, &str)] = &[
+    ("loss", "loss<0.0011%", "loss<0.001%", 1e-5, "ratio"),
+    ("lost", "lost<=10", "lost<10", 10.0, "packets"),
+    ("sent", "sent==1M", "sent>1M", 1e6, "packets"),
+    (
+        "received",
+        "received>=999_990",
+        "received==sent",
+        999_990.0,
+        "packets",
+    ),
+    ("unsent", "unsent<10", "unsent==0", 7.0, "packets"),
+    ("duplicate", "duplicate<5", "duplicate==0", 2.0, "packets"),
+    ("reordered", "reordered!=0", "reordered<3", 3.0, "packets"),
+    ("corrupt", "corrupt==4", "corrupt!=4", 4.0, "packets"),
+    ("late", "late<1k", "late==0", 5.0, "packets"),
+    ("unexplained", "unexplained<=6", "unexplained==0", 6.0, "packets"),
+    (
+        "latency_min",
+        "latency_min<=1us",
+        "latency_min<1us",
+        1_000.0,
+        "ns",
+    ),
+    (
+        "latency_mean",
+        "latency_mean<5.6us",
+        "latency_mean<5.5us",
+        5_500.5,
+        "ns",
+    ),
+    (
+        "latency_p50",
+        "latency_p50==5us",
+        "latency_p50>5us",
+        5_000.0,
+        "ns",
+    ),
+    (
+        "latency_p90",
+        "latency_p90<10us",
+        "latency_p90<9000ns",
+        9_000.0,
+        "ns",
+    ),
+    (
+        "latency_p99",
+        "latency_p99<100us",
+        "latency_p99<99us",
+        99_000.0,
+        "ns",
+    ),
+    (
+        "latency_p999",
+        "latency_p999<1ms",
+        "latency_p999<0.9ms",
+        999_000.0,
+        "ns",
+    ),
+    ("latency_max", "latency_max<1s", "latency_max<2ms", 2e6, "ns"),
+    ("jitter", "jitter<124ns", "jitter<123ns", 123.0, "ns"),
+    ("pdv", "pdv<latency_p999", "pdv<latency_p99", 998_000.0, "ns"),
+    ("rate_tx", "rate_tx>=3.5Mpps", "rate_tx>3500kpps", 3.5e6, "pps"),
+    ("rate_rx", "rate_rx>=1Mpps", "rate_rx>=rate_tx", 3.4e6, "pps"),
+];
+
+#[test]
+fn every_metric_is_compared() {
+    for &(name, holds, fails, value, unit) in METRICS {
+        let result = holds.parse::<Expectation>().unwrap().evaluate(&summary());
+        assert!(result.met, "{holds}");
+        assert_eq!(
+            (result.actual, result.unit.as_str(), result.text.as_str()),
+            (Some(value), unit, holds)
+        );
+        assert!(!met(fails), "{fails}");
+        assert!(holds.starts_with(name));
+    }
+    let tested: Vec<&str> = METRICS.iter().map(|metric| metric.0).collect();
+    let mut there: Vec<&str> = metric_names().collect();
+    let mut sorted = tested;
+    sorted.sort_unstable();
+    there.sort_unstable();
+    assert_eq!(sorted, there, "a metric has no test");
+}
+
+#[test]
+fn every_unit_is_read() {
+    for text in [
+        "loss<0.0011%",
+        "loss<10.1ppm",
+        "loss<0.0000101",
+        "lost<0.01k",
+        "latency_p50<5001ns",
+        "latency_p50<5.001us",
+        "latency_p50<5.001µs",
+        "latency_p50<0.005001ms",
+        "latency_p50<0.000005001s",
+        "rate_rx<3400001pps",
+        "rate_rx<3401kpps",
+        "rate_rx<3.5mpps",
+        "rate_rx<0.1Gpps",
+        " rate_rx  <  3.5 Mpps ",
+    ] {
+        // Lost is 10 itself: 0.01 k is not more.
+        assert_eq!(met(text), text != "lost<0.01k", "{text}");
+    }
+}
+
+#[test]
+fn nothing_received_meets_no_latency() {
+    let nothing = Summary {
+        latency_ns: Percentiles::default(),
+        sent: 0,
+        lost: 0,
+        ..summary()
+    };
+    for text in [
+        "latency_p99<100s",
+        "latency_p99>=0ns",
+        "latency_p99!=5us",
+        "loss<100%",
+        "loss==0",
+        "pdv<latency_min",
+    ] {
+        let result = text.parse::<Expectation>().unwrap().evaluate(&nothing);
+        assert!(!result.met, "{text}");
+    }
+    assert_eq!(
+        "loss<1%"
+            .parse::<Expectation>()
+            .unwrap()
+            .evaluate(&nothing)
+            .actual,
+        None
+    );
+}
+
+#[test]
+fn wrong_expectations_say_what_is_right() {
+    let says = |text: &str, part: &str| {
+        let error = text.parse::<Expectation>().unwrap_err().to_string();
+        assert!(error.contains(part), "{text}: {error}");
+        assert!(!error.contains('\n'));
+    };
+    says("loss", "has no comparison");
+    says("loss=1%", "has no comparison");
+    says("", "has no comparison");
+    says("los<1%", "there is no metric \"los\"; there are loss, lost, sent");
+    says("<1%", "there is no metric \"\"");
+    for text in [
+        "loss<",
+        "loss<5us",
+        "loss<abc",
+        "loss<-1%",
+        "loss<1e-5",
+        "loss<sent",
+        "loss<<1%",
+    ] {
+        says(text, "write a number in %, ppm or a plain ratio");
+    }
+    for text in [
+        "latency_p99<100",
+        "latency_p99<1h",
+        "latency_p99<1%",
+        "latency_p99<received",
+    ] {
+        says(text, "write a number in ns, us, ms or s");
+    }
+    says("rate_rx>=10Gbps", "pps, kpps, Mpps or Gpps");
+    says("lost<1%", "a whole number, k or M");
+}

@@ -1,0 +1,324 @@
+//! Every reason that makes a run invalid, and what must not.
+
+use measure::result::{PoolSummary, Stall};
+use measure::verdict::{LinkLoss, Role};
+use measure::{Evidence, Imbalance, Validity, Verdict};
+
+/// Evidence of a good run: 1 Mpps for 10 s, everything back.
+fn good() -> Evidence {
+    Evidence {
+        ports: 1,
+        sent: 10_000_000,
+        received: 10_000_000,
+        intended: 10_000_000,
+        asked_pps: Some(1e6),
+        sending_ns: 10_000_000_000,
+        senders: 1,
+        clock_uncertainty_ppm: 0.4,
+        pools: vec![(
+            PoolSummary {
+                name: "packets".into(),
+                size: 16_384,
+                ..PoolSummary::default()
+            },
+            None,
+        )],
+        ..Evidence::default()
+    }
+}
+
+/// Judges, demands exactly one reason of that name, and returns its sentence.
+fn only_reason(evidence: &Evidence, name: &str) -> String {
+    let verdict = Verdict::of(evidence);
+    assert_eq!(verdict.validity, Validity::Invalid);
+    let names: Vec<&str> = verdict.reasons.iter().map(measure::Reason::name).collect();
+    assert_eq!(names, [name]);
+    verdict.sentences().remove(0)
+}
+
+fn valid(evidence: &Evidence) {
+    let verdict = Verdict::of(evidence);
+    assert_eq!(verdict.sentences(), Vec::<String>::new());
+    assert_eq!(verdict.validity, Validity::Valid);
+}
+
+#[test]
+fn a_good_run_is_valid() {
+    valid(&good());
+}
+
+#[test]
+fn no_evidence_at_all_is_not_a_good_run() {
+    assert_eq!(Verdict::of(&Evidence::default()).validity, Validity::Invalid);
+}
+
+#[test]
+fn unbalanced() {
+    let imbalance = Imbalance::Arrived {
+        frames: 5,
+        classified: 4,
+    };
+    let text = only_reason(
+        &Evidence {
+            imbalances: vec![imbalance],
+            ..good()
+        },
+        "unbalanced",
+    );
+    assert_eq!(
+        text,
+        "the ledger does not balance: 5 frames arrived, but 4 were classified"
+    );
+}
+
+#[test]
+fn nothing_sent() {
+    // What was never sent is not short of the asked rate, too: one reason is enough.
+    let verdict = Verdict::of(&Evidence {
+        sent: 0,
+        received: 0,
+        ..good()
+    });
+    let names: Vec<&str> = verdict.reasons.iter().map(measure::Reason::name).collect();
+    assert_eq!(names, ["nothing_sent", "nothing_received"]);
+}
+
+#[test]
+fn nothing_received() {
+    only_reason(
+        &Evidence {
+            received: 0,
+            ..good()
+        },
+        "nothing_received",
+    );
+    valid(&Evidence {
+        received: 0,
+        role: Role::SendOnly,
+        ..good()
+    });
+    let reflect = Evidence {
+        role: Role::Reflect,
+        sent: 0,
+        asked_pps: None,
+        intended: 0,
+        ..good()
+    };
+    valid(&reflect);
+    only_reason(
+        &Evidence {
+            received: 0,
+            ..reflect
+        },
+        "nothing_received",
+    );
+}
+
+#[test]
+fn no_ports() {
+    only_reason(&Evidence { ports: 0, ..good() }, "no_ports");
+}
+
+#[test]
+fn offered_below_asked() {
+    let text = only_reason(
+        &Evidence {
+            sent: 9_989_000,
+            received: 9_989_000,
+            ..good()
+        },
+        "underoffered",
+    );
+    assert_eq!(
+        text,
+        "offered 998.9 kpps of 1.000 Mpps asked (99.890 %): the sender could not keep up"
+    );
+    valid(&Evidence {
+        sent: 9_990_001,
+        received: 9_990_001,
+        ..good()
+    });
+    valid(&Evidence {
+        sent: 5,
+        received: 5,
+        asked_pps: None,
+        ..good()
+    });
+}
+
+#[test]
+fn a_schedule_that_forgot_packets_is_found_by_the_clock() {
+    let forgetful = Evidence {
+        sent: 5_000_000,
+        received: 5_000_000,
+        intended: 5_000_000,
+        ..good()
+    };
+    let text = only_reason(&forgetful, "underoffered");
+    assert!(text.contains("50.000 %"), "{text}");
+}
+
+#[test]
+fn a_short_run_is_not_short_by_rounding() {
+    valid(&Evidence {
+        sent: 9,
+        received: 9,
+        intended: 9,
+        asked_pps: Some(1.0),
+        sending_ns: 9_700_000_000,
+        ..good()
+    });
+    let two_missing = Evidence {
+        sent: 7,
+        received: 7,
+        intended: 9,
+        asked_pps: Some(1.0),
+        ..good()
+    };
+    only_reason(
+        &Evidence {
+            sending_ns: 9_000_000_000,
+            ..two_missing
+        },
+        "underoffered",
+    );
+}
+
+#[test]
+fn link_lost() {
+    let mut loss = LinkLoss {
+        port: "packet:eth1".into(),
+        at_ns: 1_500_000_000,
+        down_ns: Some(20_000_000),
+    };
+    let text = only_reason(
+        &Evidence {
+            link_losses: vec![loss.clone()],
+            ..good()
+        },
+        "link_lost",
+    );
+    assert_eq!(
+        text,
+        "port packet:eth1 lost its link 1.500 s after the start, for 20.00 ms"
+    );
+    loss.down_ns = None;
+    let text = only_reason(
+        &Evidence {
+            link_losses: vec![loss],
+            ..good()
+        },
+        "link_lost",
+    );
+    assert!(text.ends_with("until the end"), "{text}");
+}
+
+#[test]
+fn receiver_stalled() {
+    let stall = |core, gap_ns| Stall {
+        core,
+        role: "receive".into(),
+        at_ns: 5,
+        gap_ns,
+        ring_holds_ns: 1_000_000,
+    };
+    let stalls = vec![stall(2, 1_500_000), stall(2, 3_000_000), stall(2, 2_000_000)];
+    let text = only_reason(
+        &Evidence {
+            stalls: stalls.clone(),
+            unexplained: 7,
+            ..good()
+        },
+        "receiver_stalled",
+    );
+    assert_eq!(
+        text,
+        "the receiver on core 2 paused for 3.000 ms, its ring holds 1.000 ms: 7 missing packets may be its own"
+    );
+    only_reason(
+        &Evidence {
+            stalls: stalls.clone(),
+            rx_missed: 1,
+            ..good()
+        },
+        "receiver_stalled",
+    );
+    // Nothing is missing: the pause did no harm.
+    valid(&Evidence { stalls, ..good() });
+    // The ring held: what is missing was lost elsewhere.
+    valid(&Evidence {
+        stalls: vec![stall(2, 1_000_000)],
+        unexplained: 7,
+        ..good()
+    });
+    let two_cores = Evidence {
+        stalls: vec![stall(1, 2_000_000), stall(3, 2_000_000)],
+        unexplained: 1,
+        ..good()
+    };
+    assert_eq!(Verdict::of(&two_cores).reasons.len(), 2);
+}
+
+#[test]
+fn clock_bad() {
+    let problem = vec!["the TSC is not invariant".to_owned()];
+    let text = only_reason(
+        &Evidence {
+            clock_problems: problem,
+            ..good()
+        },
+        "clock_bad",
+    );
+    assert_eq!(text, "the clock is not good: the TSC is not invariant");
+    only_reason(
+        &Evidence {
+            clock_uncertainty_ppm: 101.0,
+            ..good()
+        },
+        "clock_bad",
+    );
+    only_reason(
+        &Evidence {
+            clock_uncertainty_ppm: f64::NAN,
+            ..good()
+        },
+        "clock_bad",
+    );
+}
+
+#[test]
+fn pool_leak() {
+    let mut leaky = good();
+    leaky.pools[0].0.leaked = 3;
+    assert_eq!(only_reason(&leaky, "pool_leak"), "pool packets leaked 3 buffers");
+    leaky.pools[0].1 = Some("transmit ring of port 0".into());
+    assert_eq!(
+        only_reason(&leaky, "pool_leak"),
+        "pool packets leaked 3 buffers, last seen: transmit ring of port 0"
+    );
+}
+
+#[test]
+fn worker_died() {
+    let dead = vec![("send on core 3".to_owned(), "it panicked".to_owned())];
+    let text = only_reason(
+        &Evidence {
+            dead_workers: dead,
+            ..good()
+        },
+        "worker_died",
+    );
+    assert_eq!(text, "worker send on core 3 died: it panicked");
+}
+
+#[test]
+fn every_reason_is_given_not_only_the_first() {
+    let mut bad = Evidence {
+        ports: 0,
+        received: 0,
+        clock_uncertainty_ppm: 1e6,
+        ..good()
+    };
+    bad.pools[0].0.leaked = 1;
+    assert_eq!(Verdict::of(&bad).reasons.len(), 4);
+}
