@@ -16,6 +16,9 @@ pub struct Burst<'e> {
     mbufs: [MaybeUninit<RawMbuf>; BURST_CAPACITY],
     start: usize,
     len: usize,
+    /// When all packets came straight from pools: the shortest room of those pools, bytes; else 0. Such packets are
+    /// plain (one owner, one segment, their own buffer), so [`Burst::write`] need not read them first.
+    plain_room: usize,
     eal: PhantomData<&'e Eal>,
 }
 
@@ -29,6 +32,7 @@ impl<'e> Burst<'e> {
             mbufs: [MaybeUninit::uninit(); BURST_CAPACITY],
             start: 0,
             len: 0,
+            plain_room: 0,
             eal: PhantomData,
         }
     }
@@ -117,8 +121,17 @@ impl<'e> Burst<'e> {
     /// When the pool's room is shorter.
     #[inline]
     pub fn write(&mut self, index: usize, len: usize) -> &mut [u8] {
-        // SAFETY: this burst owns the packet; the result borrows the burst uniquely.
-        unsafe { raw::write(self.at(index), len) }
+        let mbuf = self.at(index);
+        let room = len.max(raw::ROOM_MIN);
+        // SAFETY: this burst owns the packet; the result borrows the burst uniquely; `plain_room` says that the
+        // packet is plain and how long its room is.
+        unsafe {
+            if room <= self.plain_room {
+                raw::write_plain(mbuf, len)
+            } else {
+                raw::write(mbuf, len)
+            }
+        }
     }
 
     /// Asks the NIC for the UDP checksum of packet `index`, whose checksum field holds the sum of the pseudo-header.
@@ -225,8 +238,8 @@ impl<'e> Burst<'e> {
             return Err(packet);
         }
         self.spare(1)[0].write(packet.into_raw());
-        // SAFETY: the place was just written.
-        unsafe { self.grow(1) };
+        // SAFETY: the place was just written; nothing is said of the packet.
+        unsafe { self.grow(1, 0) };
         Ok(())
     }
 
@@ -238,7 +251,7 @@ impl<'e> Burst<'e> {
             .copy_from_slice(&other.mbufs[from..from + count]);
         // SAFETY: `count` places were just written with packets that `other` gives up in the next statement.
         unsafe {
-            self.grow(count);
+            self.grow(count, other.plain_room);
             other.shrink_front(count);
         }
         count
@@ -256,13 +269,19 @@ impl<'e> Burst<'e> {
     }
 
     /// # Safety
-    /// The first `count` places of [`Burst::spare`] hold packets that this burst owns from now on.
+    /// The first `count` places of [`Burst::spare`] hold packets that this burst owns from now on. They are plain
+    /// and have a room of `plain_room` bytes, which is 0 when that is not known.
     #[inline]
-    pub(crate) unsafe fn grow(&mut self, count: usize) {
+    pub(crate) unsafe fn grow(&mut self, count: usize, plain_room: usize) {
         debug_assert!(
             self.start + self.len + count <= BURST_CAPACITY,
             "a burst too long"
         );
+        self.plain_room = if self.len == 0 {
+            plain_room
+        } else {
+            self.plain_room.min(plain_room)
+        };
         self.len += count;
     }
 

@@ -115,8 +115,8 @@ impl<'e> Pool<'e> {
             return 0;
         }
         // SAFETY: the pool gave `count` packets that nobody else owns. Raw objects keep refcnt 1, one segment and a
-        // frame inside their buffer, so they are sound to read and to send, if meaningless.
-        unsafe { burst.grow(count) };
+        // frame inside their own buffer, so they are plain, and sound to read and to send, if meaningless.
+        unsafe { burst.grow(count, self.room) };
         count
     }
 

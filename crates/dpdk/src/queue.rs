@@ -60,8 +60,8 @@ impl<'e> RxQueue<'e> {
         // SAFETY: the queue exists (made by `Device::configure`) and its gate is open, so its port runs; `&mut self`
         // of the only handle makes this the only caller; `room` places are writable.
         let count = gate.pass(|| unsafe { sys::dl_rx_burst(port, index, pointer.cast(), room) });
-        // SAFETY: the driver wrote `count` packets, which are ours from now on.
-        unsafe { burst.grow(usize::from(count)) };
+        // SAFETY: the driver wrote `count` packets, which are ours from now on; nothing is said of them.
+        unsafe { burst.grow(usize::from(count), 0) };
         self.received += u64::from(count);
         self.polls += 1;
         usize::from(count)

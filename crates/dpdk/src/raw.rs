@@ -146,34 +146,51 @@ pub(crate) unsafe fn set_len(mbuf: RawMbuf, len: usize) {
     }
 }
 
-/// Makes `mbuf` a fresh frame of `len` bytes and returns its room: the frame, or 64 bytes if it is shorter. The
-/// address is computed, so that no load has to come back before the frame can be written.
+/// The shortest room [`write`] gives, bytes: a frame this short is written as one copy of one cache line.
+pub(crate) const ROOM_MIN: usize = 64;
+
+/// Makes `mbuf` a fresh frame of `len` bytes and returns its room: the frame, or [`ROOM_MIN`] bytes if it is shorter.
 /// # Panics
 /// When the room is shorter than that.
 /// # Safety
 /// The caller owns `mbuf` for `'a`; the slice is the only path to its bytes.
 #[inline]
 pub(crate) unsafe fn write<'a>(mbuf: RawMbuf, len: usize) -> &'a mut [u8] {
-    let room = len.max(64);
-    // SAFETY: the caller owns `mbuf`. It comes from one of our pools (the only ones in the process, given to every
-    // receive queue), so behind the header lie the headroom and then a room whose length is checked against
-    // buf_len, once `make_plain` has put the mbuf's own buffer back in its place.
+    // SAFETY: the caller owns `mbuf`, and so the segments behind it. It comes from one of our pools (the only ones in
+    // the process, given to every receive queue), so once it is plain its own buffer follows the header, and
+    // buf_len says how long it is.
     unsafe {
         let rearm = get::<u64, { sys::DL_OFF_REARM }>(mbuf);
         let flags = get::<u64, { sys::DL_OFF_OL_FLAGS }>(mbuf);
         if rearm & PLAIN_MASK != PLAIN || flags & sys::DL_MBUF_NOT_DIRECT != 0 {
             make_plain(mbuf);
         }
-        let buffer = usize::from(get::<u16, { sys::DL_OFF_BUF_LEN }>(mbuf));
+        let room = fresh_room_len(mbuf);
         assert!(
-            HEADROOM + room <= buffer,
-            "a frame of {len} bytes in a buffer of {buffer}"
+            len.max(ROOM_MIN) <= room,
+            "a frame of {len} bytes in a room of {room}"
         );
+        write_plain(mbuf, len)
+    }
+}
+
+/// Like [`write`], for an mbuf that is known to be plain. Nothing is read from it and the room's address is computed,
+/// so no cache miss holds the core up.
+/// # Safety
+/// The caller owns `mbuf` for `'a`; the slice is the only path to its bytes; it is plain, and its own room has `len`
+/// bytes and [`ROOM_MIN`] at least.
+#[inline]
+pub(crate) unsafe fn write_plain<'a>(mbuf: RawMbuf, len: usize) -> &'a mut [u8] {
+    // SAFETY: by the caller; the room of a plain mbuf of our pools begins at a constant distance.
+    unsafe {
         set::<u64, { sys::DL_OFF_REARM }>(mbuf, FRESH);
         set::<u64, { sys::DL_OFF_OL_FLAGS }>(mbuf, 0);
-        // pkt_len, data_len, and VLAN tag 0.
-        set::<u64, { sys::DL_OFF_PKT_LEN }>(mbuf, len as u64 | (len as u64) << 32);
-        slice::from_raw_parts_mut(mbuf.cast::<u8>().add(ROOM_OFFSET), room)
+        // pkt_len, data_len, and VLAN tag 0; the word lies across an 8-byte boundary.
+        let lengths = len as u64 | (len as u64) << 32;
+        mbuf.byte_add(sys::DL_OFF_PKT_LEN as usize)
+            .cast::<u64>()
+            .write_unaligned(lengths);
+        slice::from_raw_parts_mut(mbuf.cast::<u8>().add(ROOM_OFFSET), len.max(ROOM_MIN))
     }
 }
 

@@ -45,7 +45,11 @@ fn packets_cross_a_ring_pair() {
     assert_eq!(burst.len(), 24);
     assert_eq!(burst.bytes(0), [40; 60]);
     assert_eq!(tx.transmit(&mut burst, 64), 24);
-    assert_eq!((tx.offered(), tx.accepted()), (128, 64), "a refused packet counts at each offer");
+    assert_eq!(
+        (tx.offered(), tx.accepted()),
+        (128, 64),
+        "a refused packet counts at each offer"
+    );
 
     let mut received = Burst::new(&eal);
     assert_eq!(rx.receive(&mut received, 32), 32);
