@@ -2,16 +2,24 @@
 #![forbid(unsafe_code)]
 
 mod atomic;
+mod csv;
+mod files;
+pub mod hgrm;
+pub mod intervals;
 pub mod json;
 pub mod live;
 pub mod number;
 pub mod out;
+pub mod read;
 pub mod rows;
 pub mod rundir;
 pub mod style;
 pub mod table;
+pub mod terminal;
 pub mod utc;
 
+pub use files::STALL_COLUMNS;
+pub use intervals::IntervalWriter;
 pub use live::{Live, Snapshot, Traffic};
 pub use out::Console;
 pub use rundir::{RunDir, RunDirError, WriteError};

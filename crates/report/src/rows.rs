@@ -1,5 +1,6 @@
 //! Streams rows into a file from a thread of its own, so that a slow or full disk never holds up who measures.
 
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,18 +9,28 @@ use std::thread::{self, JoinHandle};
 
 use crate::rundir::WriteError;
 
-/// Rows waiting for the disk: at one row a millisecond, a disk may stand still for half a minute.
-const WAITING_MAX: usize = 32_768;
 /// Rows are gathered up to this many bytes for one write while more are waiting.
 const GATHERED_MAX: usize = 256 * 1024;
 
-/// Sends rows to the thread that writes them. Rows are lines, each with its newline.
+/// What is written as one row, or as several that belong together.
+pub trait Row: Send + 'static {
+    /// Adds whole lines to `text`.
+    fn write(&self, text: &mut String) -> fmt::Result;
+}
+
+impl Row for String {
+    fn write(&self, text: &mut String) -> fmt::Result {
+        text.write_str(self)
+    }
+}
+
+/// Sends rows to the thread that makes them into text and writes them.
 #[derive(Debug)]
-pub struct RowWriter {
+pub struct RowWriter<R> {
     name: String,
     rows: u64,
     refused: u64,
-    to_disk: Option<SyncSender<Vec<u8>>>,
+    to_disk: Option<SyncSender<R>>,
     thread: Option<JoinHandle<Written>>,
 }
 
@@ -31,10 +42,11 @@ struct Written {
     first: Option<io::Error>,
 }
 
-impl RowWriter {
-    /// Makes the file `path`, writes `header` (with its newline), and starts the thread.
+impl<R: Row> RowWriter<R> {
+    /// Makes the file `path`, writes `header` (with its newline), and starts the thread. At most `waiting_max` rows
+    /// wait for the disk.
     /// A header that does not fit is told at the end, with the rows: the disk may have room by then.
-    pub fn create(path: &Path, header: &str) -> Result<Self, WriteError> {
+    pub fn create(path: &Path, header: &str, waiting_max: usize) -> Result<Self, WriteError> {
         let name = path
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
@@ -44,12 +56,17 @@ impl RowWriter {
             cause,
         };
         let file = File::create(path).map_err(failed)?;
-        Self::onto(Whole::new(file), name.clone(), header).map_err(failed)
+        Self::onto(Whole::new(file), name.clone(), header, waiting_max).map_err(failed)
     }
 
-    fn onto<S: RowSink + Send + 'static>(sink: S, name: String, header: &str) -> io::Result<Self> {
-        let (to_disk, from_control) = sync_channel(WAITING_MAX);
-        let header = header.as_bytes().to_vec();
+    fn onto<S: RowSink + Send + 'static>(
+        sink: S,
+        name: String,
+        header: &str,
+        waiting_max: usize,
+    ) -> io::Result<Self> {
+        let (to_disk, from_control) = sync_channel(waiting_max);
+        let header = header.to_owned();
         let thread = thread::Builder::new()
             .name("rows-to-disk".to_owned())
             .spawn(move || write_until_closed(sink, header, &from_control))?;
@@ -63,7 +80,7 @@ impl RowWriter {
     }
 
     /// Hands over one row, and never waits: when the disk is too far behind, the row is counted as lost.
-    pub fn push(&mut self, row: Vec<u8>) {
+    pub fn push(&mut self, row: R) {
         self.rows += 1;
         let sent = self.to_disk.as_ref().map(|to_disk| to_disk.try_send(row));
         if !matches!(sent, Some(Ok(()))) {
@@ -101,7 +118,7 @@ impl RowWriter {
     }
 }
 
-impl Drop for RowWriter {
+impl<R> Drop for RowWriter<R> {
     /// Without `finish` (a panic, an early return) what was handed over still reaches the file.
     fn drop(&mut self) {
         self.to_disk = None;
@@ -147,40 +164,42 @@ impl RowSink for Whole {
 }
 
 /// Writes rows as they come, many at once when many wait: whenever nothing waits, the file is complete so far.
-fn write_until_closed<S: RowSink>(mut sink: S, header: Vec<u8>, rows: &Receiver<Vec<u8>>) -> Written {
+fn write_until_closed<S: RowSink, R: Row>(mut sink: S, header: String, rows: &Receiver<R>) -> Written {
     let mut written = Written::default();
     let mut header = Some(header);
-    let (mut gathered, mut count) = (Vec::with_capacity(GATHERED_MAX), 0);
+    let (mut gathered, mut count) = (String::with_capacity(GATHERED_MAX), 0);
     loop {
         put_gathered(&mut sink, &mut header, &mut gathered, &mut count, &mut written);
         let Ok(row) = rows.recv() else { return written };
-        gathered.extend_from_slice(&row);
-        count += 1;
+        gather(&row, &mut gathered, &mut count);
         while gathered.len() < GATHERED_MAX {
             match rows.try_recv() {
-                Ok(row) => {
-                    gathered.extend_from_slice(&row);
-                    count += 1;
-                }
+                Ok(row) => gather(&row, &mut gathered, &mut count),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
     }
 }
 
+fn gather<R: Row>(row: &R, gathered: &mut String, count: &mut u64) {
+    // A `String` takes everything.
+    let _ = row.write(gathered);
+    *count += 1;
+}
+
 /// Puts the header, if it is still to be put, and then the rows; without a header no row is of use.
 fn put_gathered<S: RowSink>(
     sink: &mut S,
-    header: &mut Option<Vec<u8>>,
-    gathered: &mut Vec<u8>,
+    header: &mut Option<String>,
+    gathered: &mut String,
     count: &mut u64,
     written: &mut Written,
 ) {
     let title = match header.take() {
         None => Ok(()),
-        Some(line) => sink.put(&line).inspect_err(|_| *header = Some(line)),
+        Some(line) => sink.put(line.as_bytes()).inspect_err(|_| *header = Some(line)),
     };
-    if let Err(error) = title.and_then(|()| sink.put(gathered)) {
+    if let Err(error) = title.and_then(|()| sink.put(gathered.as_bytes())) {
         written.lost += *count;
         written.first.get_or_insert(error);
     }
@@ -194,15 +213,15 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    fn row(number: u64) -> Vec<u8> {
-        format!("{number}\n").into_bytes()
+    fn row(number: u64) -> String {
+        format!("{number}\n")
     }
 
     #[test]
     fn every_row_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("intervals.csv");
-        let mut writer = RowWriter::create(&path, "number\n").unwrap();
+        let mut writer = RowWriter::create(&path, "number\n", 32_768).unwrap();
         (0..20_000).for_each(|number| writer.push(row(number)));
         writer.finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -216,7 +235,7 @@ mod tests {
     fn dropped_without_finish_it_is_still_whole() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("intervals.csv");
-        let mut writer = RowWriter::create(&path, "number\n").unwrap();
+        let mut writer = RowWriter::create(&path, "number\n", 32_768).unwrap();
         writer.push(row(1));
         drop(writer);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "number\n1\n");
@@ -224,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_full_device_is_told_at_the_end() {
-        let mut writer = RowWriter::create(Path::new("/dev/full"), "number\n").unwrap();
+        let mut writer = RowWriter::create(Path::new("/dev/full"), "number\n", 32_768).unwrap();
         (0..10).for_each(|number| writer.push(row(number)));
         let error = writer.finish().unwrap_err().to_string();
         assert!(
@@ -252,20 +271,20 @@ mod tests {
     fn a_disk_that_has_room_again_gets_the_header_first() {
         let sink = Fickle::default();
         sink.0.lock().unwrap().0 = true;
-        let (mut header, mut written) = (Some(b"h\n".to_vec()), Written::default());
-        let mut put = |text: &[u8]| {
+        let (mut header, mut written) = (Some("h\n".to_owned()), Written::default());
+        let mut put = |text: &str| {
             put_gathered(
                 &mut sink.clone(),
                 &mut header,
-                &mut text.to_vec(),
+                &mut text.to_owned(),
                 &mut 1,
                 &mut written,
             );
         };
-        put(b"1\n");
+        put("1\n");
         sink.0.lock().unwrap().0 = false;
-        put(b"2\n");
-        put(b"3\n");
+        put("2\n");
+        put("3\n");
         assert_eq!(sink.0.lock().unwrap().1, b"h\n2\n3\n");
         assert_eq!(written.lost, 1);
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub mod file {
     pub const LEDGER: &str = "ledger.json";
     /// One row per statistics interval.
     pub const INTERVALS: &str = "intervals.csv";
-    /// One row per stream.
+    /// One row per statistics interval and stream, when there is more than one stream.
     pub const STREAMS: &str = "streams.csv";
     /// Latency as an `HdrHistogram` percentile distribution.
     pub const LATENCY: &str = "latency.hgrm";
@@ -91,11 +91,12 @@ pub enum WriteError {
 }
 
 /// The directory of one run. Its files may fail (a full disk): the run then goes on, and [`RunDir::note`] says so.
-#[derive(Debug)]
+/// Clones are the same directory.
+#[derive(Clone, Debug)]
 pub struct RunDir {
     path: PathBuf,
     /// What went wrong first, and how many more times after.
-    trouble: Mutex<Option<Trouble>>,
+    trouble: Arc<Mutex<Option<Trouble>>>,
 }
 
 #[derive(Debug)]
@@ -123,7 +124,7 @@ impl RunDir {
                 Ok(()) => {
                     return Ok(Self {
                         path,
-                        trouble: Mutex::new(None),
+                        trouble: Arc::default(),
                     });
                 }
                 Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
@@ -164,11 +165,7 @@ impl RunDir {
     /// Keeps the trouble in `result`, if any, for [`RunDir::note`], and hands it on.
     pub fn keep<T>(&self, result: Result<T, WriteError>) -> Result<T, WriteError> {
         if let Err(error) = &result {
-            // A poisoned lock still holds a whole value: nothing here can stop half way.
-            let mut trouble = self
-                .trouble
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut trouble = self.trouble();
             match trouble.as_mut() {
                 Some(trouble) => trouble.more += 1,
                 None => {
@@ -184,10 +181,7 @@ impl RunDir {
 
     /// One line when anything is missing from the directory: the first trouble, and how many more there were.
     pub fn note(&self) -> Option<String> {
-        let trouble = self
-            .trouble
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let trouble = self.trouble();
         trouble.as_ref().map(|Trouble { first, more }| {
             let more = if *more == 0 {
                 String::new()
@@ -199,6 +193,11 @@ impl RunDir {
                 self.path.display()
             )
         })
+    }
+
+    /// A poisoned lock still holds a whole value: nothing under it can stop half way.
+    fn trouble(&self) -> MutexGuard<'_, Option<Trouble>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn whole(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {

@@ -76,12 +76,21 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Adds a row of dim column titles; those that begin with `>` are set to the right.
-    pub fn titles(&mut self, titles: &[&str]) {
-        self.row(titles.iter().map(|title| match title.strip_prefix('>') {
+    /// A table whose first row is its name, and the dim titles of its further columns; those that begin with `>`
+    /// are set to the right.
+    pub fn section(name: &str, titles: &[&str]) -> Self {
+        let titles = titles.iter().map(|title| match title.strip_prefix('>') {
             Some(title) => Cell::right(title).paint(Paint::Dim),
             None => Cell::left(*title).paint(Paint::Dim),
-        }));
+        });
+        let mut table = Self::default();
+        table.row(std::iter::once(Cell::left(name).paint(Paint::Head)).chain(titles));
+        table
+    }
+
+    /// Adds a row of a section: its name, set in a little, and its cells.
+    pub fn item(&mut self, name: &str, cells: impl IntoIterator<Item = Cell>) {
+        self.row(std::iter::once(Cell::left(format!("  {name}"))).chain(cells));
     }
 
     /// The lines, each ended. What does not fit the style's width is shortened in the widest left-set column
@@ -160,21 +169,19 @@ mod tests {
     use super::*;
 
     fn sample() -> Table {
-        let mut table = Table::indented(2);
-        table.titles(&["name", ">packets", "what"]);
-        table.row([
-            Cell::left("a"),
-            Cell::right("1,000"),
-            Cell::left("a long remark that may be cut"),
-        ]);
-        table.row([Cell::left("bbb"), Cell::right("7")]);
+        let mut table = Table::section("Name", &[">packets", "what"]);
+        table.item(
+            "a",
+            [Cell::right("1,000"), Cell::left("a long remark that may be cut")],
+        );
+        table.item("bbb", [Cell::right("7")]);
         table
     }
 
     #[test]
     fn numbers_right_words_left() {
         let expected =
-            "  name  packets  what\n  a       1,000  a long remark that may be cut\n  bbb         7\n";
+            "Name   packets  what\n  a      1,000  a long remark that may be cut\n  bbb        7\n";
         assert_eq!(sample().render(&Style::plain()), expected);
     }
 
@@ -184,7 +191,7 @@ mod tests {
             width: 30,
             ..Style::plain()
         };
-        let expected = "  name  packets  what\n  a       1,000  a long remar~\n  bbb         7\n";
+        let expected = "Name   packets  what\n  a      1,000  a long remark~\n  bbb        7\n";
         assert_eq!(sample().render(&narrow), expected);
     }
 

@@ -1,0 +1,57 @@
+//! Shows the reports and the live display with invented results: `cargo run -p report --example show [live]`.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::time::Duration;
+
+use report::{Console, Live, Snapshot, Traffic, terminal};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given = |word: &str| arguments.iter().any(|argument| argument == word);
+    let console = Console {
+        json: given("--json"),
+        quiet: given("--quiet"),
+    };
+    if given("live") {
+        play(console.quiet);
+    }
+    let style = console.style();
+    let printed = console
+        .human(&terminal::render(&common::clean(), &style))
+        .and_then(|()| console.human(&("\n".to_owned() + &terminal::render(&common::lossy(), &style))))
+        .and_then(|()| {
+            console.human(&("\n".to_owned() + &terminal::render_reflect(&common::reflected(), &style)))
+        })
+        .and_then(|()| console.object(&common::lossy()));
+    if let Err(error) = printed {
+        console.error(&error.to_string());
+        std::process::exit(2);
+    }
+}
+
+/// Two seconds of a run that will last ten.
+fn play(quiet: bool) {
+    let mut live = Live::stderr(quiet);
+    for step in 0..40_u32 {
+        let elapsed = Duration::from_millis(50) * step;
+        live.update(&Snapshot {
+            phase: "sending".to_owned(),
+            elapsed,
+            done: Some(elapsed.as_secs_f64() / 10.0),
+            planned: Some(Duration::from_secs(10)),
+            traffic: Traffic::Send {
+                rate_tx_pps: 3.5e6,
+                rate_rx_pps: 3.499e6,
+                sent: u64::from(step) * 175_000,
+                lost: u64::from(step / 30) * 17,
+                unsent: 0,
+                latency_p50_ns: Some(1_234.0),
+                latency_p99_ns: Some(8_765.0),
+            },
+        });
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    live.finish();
+}

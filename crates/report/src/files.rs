@@ -1,0 +1,49 @@
+//! The files of a run directory that are written whole, at the end.
+
+use std::fmt::Write;
+
+use measure::result::Stall;
+use measure::{Histogram, ReflectSummary, Summary};
+
+use crate::csv::field;
+use crate::hgrm;
+use crate::rundir::{RunDir, WriteError, file};
+
+/// Columns of `stalls.csv`, version 1: `time` (the end of the pause) in ms since the start of the run.
+pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns";
+
+impl RunDir {
+    /// Writes `ledger.json` and `summary.json`. The note of the directory so far belongs into the summary before.
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), WriteError> {
+        let ledger = self.write_json(file::LEDGER, &summary.ledger);
+        self.write_json(file::SUMMARY, summary).and(ledger)
+    }
+
+    /// Writes `summary.json` of a `reflect` run.
+    pub fn write_reflect_summary(&self, summary: &ReflectSummary) -> Result<(), WriteError> {
+        self.write_json(file::SUMMARY, summary)
+    }
+
+    /// Writes `latency.hgrm`, in ns from the real departure.
+    pub fn write_latency(&self, latency: &Histogram) -> Result<(), WriteError> {
+        self.write_text(file::LATENCY, &hgrm::render(latency))
+    }
+
+    /// Writes `stalls.csv`, one row per pause; with no pause the file says so by having no row.
+    pub fn write_stalls(&self, stalls: &[Stall]) -> Result<(), WriteError> {
+        let mut text = format!("{STALL_COLUMNS}\n");
+        for Stall {
+            core,
+            role,
+            at_ns,
+            gap_ns,
+            ring_holds_ns,
+        } in stalls
+        {
+            let time = *at_ns as f64 / 1e6;
+            // A `String` takes everything.
+            let _ = writeln!(text, "{time:.3},{core},{},{gap_ns},{ring_holds_ns}", field(role));
+        }
+        self.write_text(file::STALLS, &text)
+    }
+}

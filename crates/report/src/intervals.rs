@@ -1,0 +1,167 @@
+//! `intervals.csv` and `streams.csv`: what happened in each interval, streamed while the run goes.
+
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use measure::{IntervalRow, IntervalTotals};
+
+use crate::csv::{field, optional};
+use crate::rows::{Row, RowWriter};
+use crate::rundir::{RunDir, WriteError, file};
+
+/// Columns of `intervals.csv`, version 1. The first five are those of the older dpdk-project: `time` (the end of the
+/// interval) and `avg_latency` in ms, `drop_rate` in percent. Empty where there was nothing to measure.
+pub const COLUMNS: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency,duration,lost,duplicate,reordered,\
+corrupt,unsent,tx_pps,rx_pps,latency_min_ns,latency_p50_ns,latency_p90_ns,latency_p99_ns,latency_p999_ns,latency_max_ns";
+
+/// Columns of `streams.csv`, version 1; units as in [`COLUMNS`]. A stream has no row for an interval in which it
+/// sent nothing.
+pub const STREAM_COLUMNS: &str = "time,stream,tx_packets,rx_packets,drop_rate,avg_latency,lost,duplicate,reordered,\
+latency_min_ns,latency_max_ns";
+
+/// Intervals waiting for the disk at most: half a minute of them at 1 ms.
+const WAITING_MAX: usize = 32_768;
+/// Streams of all waiting intervals together: some 40 MB.
+const WAITING_STREAMS_MAX: usize = 1 << 19;
+
+/// Writes both files. It never fails while the run goes: what the disk does not take is told at the end.
+#[derive(Debug)]
+pub struct IntervalWriter {
+    run: RunDir,
+    intervals: Option<RowWriter<String>>,
+    streams: Option<RowWriter<StreamRows>>,
+    names: Arc<[String]>,
+}
+
+impl IntervalWriter {
+    /// Begins `intervals.csv`, and `streams.csv` when `streams` names more than one.
+    /// A file that cannot be made is a note of `run`, and the run goes on without it.
+    pub fn create(run: &RunDir, streams: &[String]) -> Self {
+        let intervals = RowWriter::create(&run.file(file::INTERVALS), &format!("{COLUMNS}\n"), WAITING_MAX);
+        let several = streams.len() > 1;
+        let room = (WAITING_STREAMS_MAX / streams.len().max(1)).clamp(16, WAITING_MAX);
+        let streamed = several
+            .then(|| RowWriter::create(&run.file(file::STREAMS), &format!("{STREAM_COLUMNS}\n"), room));
+        Self {
+            intervals: run.keep(intervals).ok(),
+            streams: streamed.and_then(|writer| run.keep(writer).ok()),
+            names: streams.iter().map(|name| field(name)).collect(),
+            run: run.clone(),
+        }
+    }
+
+    /// Hands over one finished interval, and never waits for the disk.
+    pub fn push(&mut self, row: &IntervalRow) {
+        if let Some(intervals) = &mut self.intervals {
+            intervals.push(line(row));
+        }
+        if let Some(streams) = &mut self.streams {
+            let (time, totals, names) = (
+                milliseconds(row.end_ns),
+                row.streams.clone(),
+                Arc::clone(&self.names),
+            );
+            streams.push(StreamRows { time, totals, names });
+        }
+    }
+
+    /// Waits until all is in the files. What is missing is a note of the run, and the first of it returned.
+    pub fn finish(self) -> Result<(), WriteError> {
+        let intervals = self.run.keep(self.intervals.map_or(Ok(()), RowWriter::finish));
+        let streams = self.run.keep(self.streams.map_or(Ok(()), RowWriter::finish));
+        intervals.and(streams)
+    }
+}
+
+/// One line of `intervals.csv`.
+pub fn line(row: &IntervalRow) -> String {
+    let mut text = String::with_capacity(160);
+    // A `String` takes everything.
+    let _ = write_line(&mut text, row);
+    text
+}
+
+fn write_line(text: &mut String, row: &IntervalRow) -> fmt::Result {
+    let total = row.total();
+    let rate = |packets: u64| (row.seconds() > 0.0).then(|| format!("{:.3}", packets as f64 / row.seconds()));
+    let latency = row.percentiles();
+    write!(
+        text,
+        "{},{},{},",
+        milliseconds(row.end_ns),
+        total.sent,
+        total.received
+    )?;
+    write!(text, "{},{},", drop_rate(&total), mean_ms(&total))?;
+    write!(
+        text,
+        "{},{},",
+        milliseconds(row.end_ns.saturating_sub(row.start_ns)),
+        total.lost()
+    )?;
+    write!(
+        text,
+        "{},{},{},{},",
+        total.duplicate, total.reordered, row.corrupt, row.unsent
+    )?;
+    write!(
+        text,
+        "{},{},",
+        optional(rate(total.sent)),
+        optional(rate(total.received))
+    )?;
+    let (p50, p90, p99) = (
+        optional(latency.p50),
+        optional(latency.p90),
+        optional(latency.p99),
+    );
+    let (min, p999, max) = (
+        optional(latency.min),
+        optional(latency.p999),
+        optional(latency.max),
+    );
+    writeln!(text, "{min},{p50},{p90},{p99},{p999},{max}")
+}
+
+/// The streams of one interval, made into text by the thread that writes.
+#[derive(Debug)]
+struct StreamRows {
+    time: String,
+    totals: Vec<IntervalTotals>,
+    names: Arc<[String]>,
+}
+
+impl Row for StreamRows {
+    fn write(&self, text: &mut String) -> fmt::Result {
+        for (name, total) in self
+            .names
+            .iter()
+            .zip(&self.totals)
+            .filter(|(_, total)| **total != IntervalTotals::default())
+        {
+            write!(text, "{},{name},{},{},", self.time, total.sent, total.received)?;
+            write!(text, "{},{},", drop_rate(total), mean_ms(total))?;
+            write!(text, "{},{},{},", total.lost(), total.duplicate, total.reordered)?;
+            writeln!(
+                text,
+                "{},{}",
+                optional(total.latency_min_ns),
+                optional(total.latency_max_ns)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// All digits of it: one packet lost in a thousand million must not read 0.
+fn drop_rate(total: &IntervalTotals) -> String {
+    optional(total.drop_rate_percent())
+}
+
+fn mean_ms(total: &IntervalTotals) -> String {
+    optional(total.latency_mean_ns().map(|ns| format!("{:.6}", ns / 1e6)))
+}
+
+fn milliseconds(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1_000_000, ns / 1000 % 1000)
+}

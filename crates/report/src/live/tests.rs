@@ -1,0 +1,109 @@
+//! The live display, drawn onto a screen of bytes.
+
+use super::draw::drawing;
+use super::*;
+use std::sync::{Arc, Mutex};
+
+use unicode_width::UnicodeWidthStr;
+
+#[derive(Clone, Default)]
+struct Screen(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Screen {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+fn at(milliseconds: u64) -> Snapshot {
+    Snapshot {
+        phase: "sending".to_owned(),
+        elapsed: Duration::from_millis(milliseconds),
+        done: Some(milliseconds as f64 / 10_000.0),
+        planned: Some(Duration::from_secs(10)),
+        traffic: Traffic::Send {
+            rate_tx_pps: 3.5e6,
+            rate_rx_pps: 3.4e6,
+            sent: 14_700_000,
+            lost: 12,
+            unsent: 0,
+            latency_p50_ns: Some(1234.0),
+            latency_p99_ns: None,
+        },
+    }
+}
+
+#[test]
+fn elsewhere_one_line_per_second() {
+    let screen = Screen::default();
+    let mut live = Live::onto(Box::new(screen.clone()), None);
+    (0..30).for_each(|tenth| live.update(&at(tenth * 100)));
+    live.finish();
+    let text = screen.text();
+    assert_eq!(text.lines().count(), 2);
+    let first = "    1.0 s  sending: tx 3.500 Mpps, rx 3.400 Mpps, sent 14,700,000, lost 12, unsent 0, p50 1.234 us, p99 -";
+    assert_eq!(text.lines().next().unwrap(), first);
+}
+
+#[test]
+fn a_caller_of_one_per_second_is_never_skipped() {
+    let screen = Screen::default();
+    let mut live = Live::onto(Box::new(screen.clone()), None);
+    for ms in [1002, 1998, 3001, 3999] {
+        live.update(&at(ms));
+    }
+    assert_eq!(screen.text().lines().count(), 4);
+}
+
+#[test]
+fn in_place_each_drawing_erases_the_last() {
+    let screen = Screen::default();
+    let mut live = Live::onto(Box::new(screen.clone()), Some(Style::plain()));
+    live.update(&at(4200));
+    live.update(&at(4210)); // too early
+    live.update(&at(4300));
+    live.finish();
+    let first = "sending  ################------------------------  4.2 s of 10.0 s\n\
+                 tx 3.500 Mpps   rx 3.400 Mpps   sent 14,700,000   lost 12   unsent 0\n\
+                 p50 1.234 us   p99 -\n";
+    let text = screen.text();
+    assert!(text.starts_with(first), "{text}");
+    assert_eq!(text.matches("\r\x1b[3A\x1b[J").count(), 2);
+    assert!(text.ends_with("\x1b[J"));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [1, 5, 20, 40, 80, 120] {
+        let (text, lines) = drawing(
+            &at(5000),
+            &Style {
+                width,
+                ..Style::plain()
+            },
+        );
+        assert_eq!(text.lines().count(), lines);
+        if width >= 40 {
+            assert!(text.lines().all(|line| line.width() < width), "{width}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_who_goes_ends_the_display_only() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut live = Live::onto(Box::new(full), None);
+    live.update(&at(1000));
+    live.update(&at(2000));
+    assert!(matches!(live.look, Look::Off));
+    live.finish();
+}

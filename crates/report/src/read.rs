@@ -1,0 +1,188 @@
+//! Reads run directories back: those of this version, and of every earlier one, for ever.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use measure::summary::VERSION;
+use measure::{ReflectSummary, Summary};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::csv::split;
+use crate::rundir::file;
+
+/// Why a run directory cannot be read. One line.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// No such file, or not readable.
+    #[error("cannot read {}: {cause}; is {} a run directory?", path.display(), parent(path).display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Not what the file should hold.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Written by a later dropless.
+    #[error("{} has format version {found}, and this dropless reads up to {VERSION}; fix: use a newer dropless", path.display())]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+    },
+    /// Of another command.
+    #[error("{} is the result of `{found}`, not of `{wanted}`", path.display())]
+    OtherCommand {
+        /// The file.
+        path: PathBuf,
+        /// The command that wrote it.
+        found: String,
+        /// The command wanted.
+        wanted: &'static str,
+    },
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+/// The result of the `send` run in the directory `run`.
+pub fn summary(run: &Path) -> Result<Summary, ReadError> {
+    result(run, "send")
+}
+
+/// The result of the `reflect` run in the directory `run`.
+pub fn reflect_summary(run: &Path) -> Result<ReflectSummary, ReadError> {
+    result(run, "reflect")
+}
+
+fn result<T: DeserializeOwned>(run: &Path, wanted: &'static str) -> Result<T, ReadError> {
+    let path = run.join(file::SUMMARY);
+    let damaged = |what: String| ReadError::Damaged {
+        path: path.clone(),
+        what,
+    };
+    let value: Value = serde_json::from_str(&text(&path)?).map_err(|error| damaged(error.to_string()))?;
+    // The version first: what a later one means by the other keys is not ours to judge.
+    match value.get("version").and_then(Value::as_u64) {
+        Some(version) if version > u64::from(VERSION) => {
+            return Err(ReadError::TooNew { path, found: version });
+        }
+        Some(1..) => {}
+        _ => return Err(damaged("it has no format version".to_owned())),
+    }
+    match value.get("command").and_then(Value::as_str) {
+        Some(command) if command == wanted => {}
+        Some(other) => {
+            return Err(ReadError::OtherCommand {
+                found: other.to_owned(),
+                path,
+                wanted,
+            });
+        }
+        None => return Err(damaged("it does not say which command wrote it".to_owned())),
+    }
+    serde_json::from_value(value).map_err(|error| damaged(error.to_string()))
+}
+
+/// One row of `intervals.csv`. Files of the older dpdk-project have the first five figures only.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Interval {
+    /// End of the interval in ms since the start of the run.
+    pub time_ms: f64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Packets of these that came back.
+    pub rx_packets: u64,
+    /// Loss in percent; `None` when nothing was sent.
+    pub drop_rate: Option<f64>,
+    /// Mean latency in ms; `None` when nothing came back.
+    pub avg_latency_ms: Option<f64>,
+    /// Every further column by its name, where it is not empty.
+    pub more: Vec<(String, f64)>,
+}
+
+impl Interval {
+    /// A column beyond the first five.
+    pub fn get(&self, column: &str) -> Option<f64> {
+        self.more
+            .iter()
+            .find(|(name, _)| name == column)
+            .map(|(_, value)| *value)
+    }
+}
+
+/// The rows of `intervals.csv` in the directory `run`.
+pub fn intervals(run: &Path) -> Result<Vec<Interval>, ReadError> {
+    let path = run.join(file::INTERVALS);
+    let text = text(&path)?;
+    let mut lines = text.lines();
+    let columns = split(lines.next().unwrap_or_default());
+    // Line 1 is the header.
+    let rows = lines.enumerate().map(|(at, line)| {
+        interval(&columns, &split(line)).map_err(|what| format!("line {}: {what}", at + 2))
+    });
+    rows.collect::<Result<_, _>>()
+        .map_err(|what| ReadError::Damaged { path, what })
+}
+
+fn interval(columns: &[String], fields: &[String]) -> Result<Interval, String> {
+    if columns.len() != fields.len() {
+        return Err(format!("{} fields under {} columns", fields.len(), columns.len()));
+    }
+    let mut row = Interval::default();
+    let mut seen = 0;
+    for (column, field) in columns.iter().zip(fields) {
+        let number = || {
+            field
+                .parse::<f64>()
+                .map_err(|_| format!("{column} is `{field}`, not a number"))
+        };
+        let count = || {
+            field
+                .parse::<u64>()
+                .map_err(|_| format!("{column} is `{field}`, not a count"))
+        };
+        let optional = || {
+            if field.is_empty() {
+                Ok(None)
+            } else {
+                number().map(Some)
+            }
+        };
+        seen += 1;
+        match column.as_str() {
+            "time" => row.time_ms = number()?,
+            "tx_packets" => row.tx_packets = count()?,
+            "rx_packets" => row.rx_packets = count()?,
+            "drop_rate" => row.drop_rate = optional()?,
+            "avg_latency" => row.avg_latency_ms = optional()?,
+            other => {
+                seen -= 1;
+                row.more
+                    .extend(optional()?.map(|value| (other.to_owned(), value)));
+            }
+        }
+    }
+    if seen == 5 {
+        Ok(row)
+    } else {
+        Err("not the columns of an intervals.csv".to_owned())
+    }
+}
+
+fn text(path: &Path) -> Result<String, ReadError> {
+    fs::read_to_string(path).map_err(|cause| ReadError::Io {
+        path: path.to_owned(),
+        cause,
+    })
+}

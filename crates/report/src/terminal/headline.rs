@@ -1,0 +1,131 @@
+//! The verdict in plain words, the expectations, and the last lines.
+
+use measure::ledger::NOT_AWAITED;
+use measure::{ExpectationResult, ReflectSummary, Summary, Validity};
+
+use crate::number::{count, counted, pps, share, time};
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table};
+
+/// What a `send` run came to.
+pub fn send(summary: &Summary, style: &Style) -> String {
+    let paint = match summary.exit_code() {
+        0 => Paint::Good,
+        1 => Paint::Warn,
+        _ => Paint::Bad,
+    };
+    let line = match summary.verdict {
+        Validity::Valid => style.paint(paint, &format!("VALID: {}", outcome(summary))) + "\n",
+        Validity::Invalid => invalid(&summary.reasons, style),
+    };
+    line + &expectations(&summary.expectations, style)
+}
+
+/// What a `reflect` run came to.
+pub fn reflect(summary: &ReflectSummary, style: &Style) -> String {
+    match summary.verdict {
+        Validity::Invalid => invalid(&summary.reasons, style),
+        Validity::Valid => {
+            let (received, returned) = (summary.received, summary.returned);
+            let what = if received == returned && received > 0 {
+                format!("{} received, every one returned", counted(received, "frame"))
+            } else {
+                format!(
+                    "{} received, {} returned",
+                    counted(received, "frame"),
+                    count(returned)
+                )
+            };
+            style.paint(Paint::Good, &format!("VALID: {what}")) + "\n"
+        }
+    }
+}
+
+/// The one sentence about a measured run.
+fn outcome(summary: &Summary) -> String {
+    let sent = format!("{} sent", counted(summary.sent, "packet"));
+    if summary.ledger.lost_at.contains_key(NOT_AWAITED) {
+        return format!("{sent}, none expected back");
+    }
+    let mut troubles = Vec::new();
+    if summary.lost > 0 {
+        troubles.push(format!(
+            "{} lost ({})",
+            count(summary.lost),
+            share(summary.lost, summary.sent)
+        ));
+    }
+    if summary.duplicate > 0 {
+        troubles.push(format!("{} came more than once", count(summary.duplicate)));
+    }
+    if summary.corrupt > 0 {
+        troubles.push(format!("{} damaged", count(summary.corrupt)));
+    }
+    match troubles.as_slice() {
+        [] => format!("{sent}, every one came back"),
+        _ if summary.lost > 0 => format!("{sent}, {}", troubles.join(", ")),
+        _ => format!("{sent}, every one came back, but {}", troubles.join(", ")),
+    }
+}
+
+fn invalid(reasons: &[String], style: &Style) -> String {
+    match reasons {
+        [] => style.paint(Paint::Bad, "INVALID: these numbers must not be believed") + "\n",
+        [only] => style.paint(Paint::Bad, &format!("INVALID: {only}")) + "\n",
+        several => {
+            let head = style.paint(Paint::Bad, &format!("INVALID for {} reasons:", several.len()));
+            several
+                .iter()
+                .fold(head + "\n", |text, reason| text + "  - " + reason + "\n")
+        }
+    }
+}
+
+fn expectations(expectations: &[ExpectationResult], style: &Style) -> String {
+    let mut table = Table::indented(2);
+    for expectation in expectations {
+        let (word, paint) = if expectation.met {
+            ("met", Paint::Good)
+        } else {
+            ("FAILED", Paint::Bad)
+        };
+        table.row([
+            Cell::left(word).paint(paint),
+            Cell::left(&expectation.text),
+            Cell::left(format!("found {}", actual(expectation))),
+        ]);
+    }
+    table.render(style)
+}
+
+/// The measured value as people write it, in the unit that `measure` names.
+fn actual(expectation: &ExpectationResult) -> String {
+    let Some(value) = expectation.actual else {
+        return "nothing to measure it on".to_owned();
+    };
+    match expectation.unit.as_str() {
+        // Ten digits: an expectation may be about one packet in a thousand million.
+        "ratio" => format!("{} %", trimmed(value * 100.0)),
+        "ns" => time(value),
+        "pps" => pps(value),
+        "packets" => count(value as u64),
+        unit => format!("{} {unit}", trimmed(value)),
+    }
+}
+
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.10}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Notes, and where the run is kept.
+pub fn ending(notes: &[String], run: &str, style: &Style) -> String {
+    let mut lines: Vec<String> = notes
+        .iter()
+        .map(|note| style.paint(Paint::Warn, "note:") + " " + note + "\n")
+        .collect();
+    if !run.is_empty() {
+        lines.push(style.paint(Paint::Dim, "run directory:") + " " + run + "\n");
+    }
+    lines.concat()
+}

@@ -1,0 +1,36 @@
+//! What a reflector did with the frames it got.
+
+use measure::ReflectSummary;
+
+use super::traffic::bad;
+use crate::number::{count, pps, time};
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table};
+
+/// Received, returned, answered, and everything dropped by its reason.
+pub fn frames(summary: &ReflectSummary, style: &Style) -> String {
+    let mut table = Table::section("Frames", &[]);
+    let lasting = Cell::left(format!("for {}", time(summary.duration_s * 1e9))).paint(Paint::Dim);
+    let rate = |rate_pps| Cell::right(pps(rate_pps));
+    table.item(
+        "received",
+        [
+            Cell::right(count(summary.received)),
+            rate(summary.rate_rx_pps),
+            lasting,
+        ],
+    );
+    table.item(
+        "returned",
+        [Cell::right(count(summary.returned)), rate(summary.rate_tx_pps)],
+    );
+    table.item("answered", [Cell::right(count(summary.answered))]);
+    table.item("dropped", [bad(summary.dropped.values().sum())]);
+    for (reason, &number) in summary.dropped.iter().filter(|(_, number)| **number > 0) {
+        table.item(&format!("  {reason}"), [bad(number)]);
+    }
+    for (fault, &number) in &summary.faults {
+        table.item(&format!("on purpose: {fault}"), [Cell::right(count(number))]);
+    }
+    table.render(style)
+}
