@@ -16,10 +16,7 @@ pub fn check(look: &Look<'_>, arguments: &str) -> Result<Prepared, Problem> {
     let bare = device.trim_end_matches(|c: char| c.is_ascii_digit());
     let fix = match nearest(bare, known()) {
         Some(near) => format!("write vdev:{near}0"),
-        None => format!(
-            "apt-get install -y {}",
-            drivers.package(bare.trim_start_matches("net_"))
-        ),
+        None => format!("choose from: {}", virtual_drivers(look).join(", ")),
     };
     Err(look.problem(
         format!("no installed DPDK driver is called {bare}"),

@@ -1,0 +1,125 @@
+//! Lists of cores, and the choice of workers.
+
+use crate::fixture::Fixture;
+use host::cores::{Core, CoreSet, allowed, check, pick};
+use proptest::prelude::*;
+
+fn set(text: &str) -> CoreSet {
+    text.parse().unwrap()
+}
+
+fn numbers(cores: &[Core]) -> Vec<u32> {
+    cores.iter().map(|core| core.0).collect()
+}
+
+#[test]
+fn lists_read_and_print_as_the_kernel_does() {
+    for text in ["", "0", "0-3,5", "1,3,5-7", "0,1"] {
+        assert_eq!(set(text).to_string(), text);
+    }
+    assert_eq!(set("3,1-2,2"), set("1-3"));
+    for text in ["a", "1-", "-1", "3-1", "1,,2", "9999", "0-4294967295"] {
+        let error = text.parse::<CoreSet>().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("'{text}' is no list of cores; write them as 0-3,5")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn the_highest_cores_work_and_the_lowest_keeps_the_house() {
+    let machine = Fixture::new();
+    let choice = pick(&machine.sys, 3, None).unwrap();
+    assert_eq!(
+        (numbers(&choice.workers), choice.housekeeping, choice.shared),
+        (vec![7, 6, 5], Core(0), false)
+    );
+    let all = pick(&machine.sys, 8, None).unwrap();
+    assert_eq!((numbers(&all.workers).last(), all.shared), (Some(&0), true));
+    let line = pick(&machine.sys, 9, None).unwrap_err().to_string();
+    assert!(
+        line.contains("9 workers need a core each, and 8 may be used (0-7)"),
+        "{line}"
+    );
+}
+
+#[test]
+fn isolated_cores_are_allowed_and_come_first() {
+    let machine = Fixture::new();
+    machine.write("/sys/devices/system/cpu/isolated", "2-3\n");
+    // The kernel leaves isolated cores out of the affinity it hands out.
+    machine.process("000001ffffffffff", "0-1,4-7");
+    assert_eq!(allowed(&machine.sys), set("0-7"));
+    assert_eq!(numbers(&pick(&machine.sys, 3, None).unwrap().workers), [3, 2, 7]);
+    // Somebody who narrowed the affinity meant it.
+    machine.process("000001ffffffffff", "0,4-5");
+    assert_eq!(allowed(&machine.sys), set("0,4-5"));
+}
+
+#[test]
+fn sibling_threads_come_last_and_far_nodes_after_near_ones() {
+    let machine = Fixture::new();
+    for core in 0..8 {
+        let (low, high) = (core % 4, core % 4 + 4);
+        let file = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
+        machine.write(&file, &format!("{low},{high}\n"));
+    }
+    // 4 shares its physical core with 0, the housekeeper; 1 to 3 with 5 to 7.
+    assert_eq!(
+        numbers(&pick(&machine.sys, 7, None).unwrap().workers),
+        [7, 6, 5, 4, 3, 2, 1]
+    );
+    assert_eq!(numbers(&pick(&machine.sys, 3, None).unwrap().workers), [7, 6, 5]);
+    machine.write("/sys/devices/system/node/node0/cpulist", "0-3\n");
+    assert_eq!(
+        numbers(&pick(&machine.sys, 3, Some(0)).unwrap().workers),
+        [3, 2, 1]
+    );
+}
+
+#[test]
+fn cores_asked_for_must_be_there_on_and_allowed() {
+    let machine = Fixture::new();
+    check(&machine.sys, &set("1-3")).unwrap();
+    machine.write("/sys/devices/system/cpu/online", "0-5\n");
+    machine.process("000001ffffffffff", "0-3");
+    let line = |text: &str| check(&machine.sys, &set(text)).unwrap_err().to_string();
+    assert_eq!(
+        line("2,9"),
+        "cores 2,9: this machine has no core 9 (it has 0-7); fix: choose from --cores 0-3"
+    );
+    assert_eq!(
+        line("6"),
+        "cores 6: core 6 is switched off; fix: echo 1 > /sys/devices/system/cpu/cpu6/online"
+    );
+    assert_eq!(
+        line("3-4"),
+        "cores 3,4: core 4 is outside this process's affinity or cpuset (0-3); fix: taskset -pc 0-4 $$"
+    );
+    assert!(line("").contains("the list is empty"));
+}
+
+proptest! {
+    #[test]
+    fn any_set_prints_so_that_it_reads_back(cores in prop::collection::btree_set(0u32..300, 0..40)) {
+        let cores: CoreSet = cores.into_iter().map(Core).collect();
+        prop_assert_eq!(cores.to_string().parse::<CoreSet>(), Ok(cores));
+    }
+
+    #[test]
+    fn no_list_panics(text in "[0-9,\\- ]{0,12}") {
+        let _ = text.parse::<CoreSet>();
+    }
+}
+
+#[test]
+fn workers_are_distinct_and_as_many_as_asked_for() {
+    let machine = Fixture::new();
+    for workers in 0..=8 {
+        let choice = pick(&machine.sys, workers, None).unwrap();
+        let distinct: CoreSet = choice.workers.iter().copied().collect();
+        assert_eq!(distinct.len(), workers);
+        assert_eq!(choice.shared, distinct.contains(choice.housekeeping));
+    }
+}

@@ -1,0 +1,55 @@
+//! Huge pages per size and node.
+
+use crate::fixture::Fixture;
+use host::hugepages::{check, free_bytes, pools};
+
+#[test]
+fn every_size_on_every_node() {
+    let machine = Fixture::new();
+    machine.hugepages(0, 1_048_576, 2, 1);
+    machine.hugepages(1, 2048, 0, 0);
+    let found: Vec<(u32, u64, u64)> = pools(&machine.sys)
+        .iter()
+        .map(|p| (p.node, p.page_bytes >> 20, p.free))
+        .collect();
+    assert_eq!(found, [(0, 2, 512), (0, 1024, 1), (1, 2, 0)]);
+    assert_eq!(free_bytes(&machine.sys, None), 2 << 30);
+    assert_eq!(free_bytes(&machine.sys, Some(1)), 0);
+}
+
+#[test]
+fn the_fix_reserves_on_the_right_node_what_is_missing() {
+    let machine = Fixture::new();
+    machine.hugepages(1, 2048, 100, 20);
+    check(&machine.sys, "x", 1 << 30, None).unwrap();
+    check(&machine.sys, "x", 1 << 30, Some(0)).unwrap();
+    let problem = check(&machine.sys, "x", 1 << 30, Some(1)).unwrap_err();
+    assert_eq!(
+        problem.found,
+        "it needs 1024 MiB of free huge pages on NUMA node 1, and 40 MiB are free"
+    );
+    // 80 are in use, 512 must be free.
+    let file = "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages";
+    assert_eq!(problem.fix.commands, [format!("echo 592 > {file}")]);
+    assert_eq!(problem.fix.undo, [format!("echo 100 > {file}")]);
+}
+
+#[test]
+fn kernels_without_numa_and_without_mounts() {
+    let machine = Fixture::new();
+    machine.remove("/sys/devices/system/node");
+    machine.write("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0");
+    machine.write("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0");
+    let line = check(&machine.sys, "x", 1 << 21, None).unwrap_err().to_string();
+    assert!(
+        line.ends_with("fix: echo 1 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"),
+        "{line}"
+    );
+    machine.write("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "1");
+    machine.write("/proc/mounts", "proc /proc proc rw 0 0\n");
+    let line = check(&machine.sys, "x", 1 << 21, None).unwrap_err().to_string();
+    assert!(
+        line.contains("no hugetlbfs is mounted; fix: mkdir -p /dev/hugepages && mount -t hugetlbfs"),
+        "{line}"
+    );
+}

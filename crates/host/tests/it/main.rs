@@ -1,0 +1,20 @@
+//! Machines made of files, and what the crate says of them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests may fail loudly"
+)]
+
+mod cores;
+mod discover;
+mod facts;
+mod files;
+mod fixture;
+mod hugepages;
+mod interfaces;
+mod live;
+mod pci;
+mod roles;
+mod sockets;
+mod vmbus;
