@@ -2,6 +2,7 @@
 
 use super::{Carrier, CarrierKind, Queues, Usable, usable};
 use crate::interface::{Interface, Sort};
+use crate::roles::in_words;
 use crate::{Fix, PortKind, PortUri, Role, Sys, XdpMode, check};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,7 @@ pub fn list(sys: &Sys, interfaces: &[Interface], roles: &BTreeMap<String, BTreeS
     let carrier = |interface: &Interface| {
         let roles = roles.get(&interface.name).cloned().unwrap_or_default();
         let (uri, usable) = best_port(sys, interface, roles.is_empty());
+        let usable = with_roles(usable, &roles);
         Carrier {
             name: interface.name.clone(),
             kind: CarrierKind::Interface,
@@ -66,6 +68,17 @@ fn best_port(sys: &Sys, interface: &Interface, free: bool) -> (String, Usable) {
     match check(&xdp, sys) {
         Ok(prepared) if free => (xdp.to_string(), usable(Ok(prepared))),
         _ => (packet.to_string(), usable(check(&packet, sys))),
+    }
+}
+
+/// A refusal for another reason must not hide what the interface carries: its fix would be taken for advice.
+fn with_roles(usable: Usable, roles: &BTreeSet<Role>) -> Usable {
+    match usable {
+        Usable::No { why, fix } if !roles.is_empty() => Usable::No {
+            why: format!("it carries {} of this machine; {why}", in_words(roles)),
+            fix,
+        },
+        other => other,
     }
 }
 

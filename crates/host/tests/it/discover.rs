@@ -61,6 +61,20 @@ fn devices_interfaces_and_kinds_are_listed_with_what_they_lack() {
 }
 
 #[test]
+fn another_reason_does_not_hide_the_default_route() {
+    let machine = Fixture::new();
+    machine.interface("eth0", None);
+    machine.default_route("eth0");
+    machine.process("0000000000000000", "0-7");
+    let carriers = discover(&machine.sys);
+    let why = why(find(&carriers, "eth0"));
+    assert!(
+        why.starts_with("it carries the default route of this machine; AF_PACKET needs CAP_NET_RAW"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_kind_without_its_driver_names_the_package() {
     let machine = Fixture::new();
     machine.remove(&format!("{PMDS}/librte_net_memif.so"));
