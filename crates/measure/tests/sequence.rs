@@ -207,3 +207,20 @@ fn odd_sizes_become_a_power_of_two() {
     assert_eq!(SequenceWindow::new(0).bits(), 64);
     assert_eq!(SequenceWindow::new(1000).bits(), 1024);
 }
+
+#[test]
+fn outcomes_add_up() {
+    let mut window = SequenceWindow::new(1024);
+    let mut total = Outcome::default();
+    for (sequence, n) in [(0, 10), (20, 10), (12, 3), (18, 1), (0, 2)] {
+        total += window.record(sequence, n);
+    }
+    let sum = Outcome {
+        fresh: 24,
+        duplicate: 2,
+        reordered: 4,
+        extent_max: 18,
+        too_old: 0,
+    };
+    assert_eq!(total, sum);
+}
