@@ -231,6 +231,21 @@ mod tests {
         assert_eq!(text, expected);
     }
 
+    /// What a reader, or a `kill -9`, finds while the run goes: every row handed over a moment ago.
+    #[test]
+    fn rows_do_not_wait_for_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("intervals.csv");
+        let mut writer = RowWriter::create(&path, "number\n", 16).unwrap();
+        writer.push(row(1));
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while std::fs::read_to_string(&path).unwrap() != "number\n1\n" {
+            assert!(std::time::Instant::now() < deadline, "the row is not in the file");
+            thread::sleep(std::time::Duration::from_millis(1));
+        }
+        writer.finish().unwrap();
+    }
+
     #[test]
     fn dropped_without_finish_it_is_still_whole() {
         let dir = tempfile::tempdir().unwrap();

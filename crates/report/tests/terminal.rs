@@ -134,7 +134,7 @@ fn every_place_is_named_even_with_nothing_lost() {
             .unwrap_or_default();
         assert_eq!(line.split_whitespace().nth(1), Some("0"), "{place}: {line}");
     }
-    assert!(text.contains("\n  balances\n"));
+    assert!(text.contains("\n  balances: every packet is in one of these lines\n"));
 }
 
 #[test]

@@ -136,7 +136,11 @@ fn arrivals(arrived: &Arrived, table: &mut Table) {
 /// Computed from the very numbers above it. (The lanes, which `measure` checks too, are not shown here.)
 fn balance(ledger: &Ledger, style: &Style) -> String {
     match ledger.check(&[]).first() {
-        None => style.paint(Paint::Good, "  balances") + "\n",
+        None => {
+            style.paint(Paint::Good, "  balances")
+                + &style.paint(Paint::Dim, ": every packet is in one of these lines")
+                + "\n"
+        }
         Some(broken) => style.paint(Paint::Bad, &format!("  DOES NOT BALANCE: {broken}")) + "\n",
     }
 }
