@@ -95,12 +95,8 @@ impl SequenceWindow {
     #[inline]
     pub fn record(&mut self, sequence: u64, n: u64) -> Outcome {
         let ahead = sign_extend_48(sequence.wrapping_sub(self.next));
-        let bit = self.next % 64;
-        // In order and inside one word, n from 1 to 64 - bit: nearly every call of a loss-free run.
-        if ahead == 0 && n.wrapping_sub(1) < 64 - bit {
-            if let Some(word) = self.word(self.next) {
-                *word |= mask(bit, n);
-            }
+        if ahead == 0 && n != 0 {
+            self.fill(self.next, n);
             self.next += n;
             return Outcome {
                 fresh: n,
@@ -110,13 +106,12 @@ impl SequenceWindow {
         self.record_elsewhere(ahead, n)
     }
 
-    /// A run that does not start at the next expected number, or that does not end in its word.
-    #[inline(never)]
+    /// A run that does not start at the next expected number.
     fn record_elsewhere(&mut self, ahead: i64, n: u64) -> Outcome {
         if n == 0 {
             return Outcome::default();
         }
-        if ahead >= 0 {
+        if ahead > 0 {
             let gap = ahead.unsigned_abs();
             self.clear(self.next, gap);
             self.next += gap;
