@@ -15,6 +15,10 @@ use std::process::{Command, Stdio};
 fn show(arguments: &[&str]) -> Command {
     let tests = std::env::current_exe().unwrap();
     let built: PathBuf = tests.parent().unwrap().parent().unwrap().join("examples/show");
+    assert!(
+        built.exists(),
+        "not built by `cargo test --test`: run `cargo build -p report --examples` before"
+    );
     let mut command = Command::new(built);
     command.args(arguments).env_remove("UPDATE_GOLDEN");
     command
