@@ -91,7 +91,7 @@ fn on_cpu() -> Option<Duration> {
 const CLOCK_BURSTS: usize = 4096;
 
 fn send<'e>(eal: &'e Eal, pool: &Pool<'e>, queue: &mut TxQueue<'e>, length: Duration) -> Sent {
-    let template: [u8; 64] = std::array::from_fn(|index| index as u8);
+    let template = &black_box(std::array::from_fn::<u8, 64, _>(|index| index as u8));
     let (mut one, mut other) = (Burst::new(eal), Burst::new(eal));
     let (mut current, mut next) = (&mut one, &mut other);
     let mut sequence = 0_u64;
@@ -103,7 +103,7 @@ fn send<'e>(eal: &'e Eal, pool: &Pool<'e>, queue: &mut TxQueue<'e>, length: Dura
             pool.allocate(next, BURST);
             for index in 0..current.len() {
                 let room = current.write(index, FRAME_LEN);
-                room[..64].copy_from_slice(black_box(&template));
+                room[..64].copy_from_slice(template);
                 room[46..54].copy_from_slice(&sequence.to_be_bytes());
                 sequence += 1;
             }

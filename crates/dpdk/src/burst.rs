@@ -1,6 +1,6 @@
 //! A burst of owned packets: filled by a receive queue or a pool, emptied by a transmit queue or by freeing.
 
-use std::{fmt, marker::PhantomData, mem::MaybeUninit, ptr};
+use std::{fmt, marker::PhantomData, ptr};
 
 use crate::{
     Eal, Mbuf,
@@ -13,7 +13,7 @@ pub const BURST_CAPACITY: usize = 128;
 /// Up to [`BURST_CAPACITY`] packets, each owned by this burst alone; what is left when it is dropped is freed.
 pub struct Burst<'e> {
     /// Packets are at `start..start + len`; sending removes from the front by moving `start`.
-    mbufs: [MaybeUninit<RawMbuf>; BURST_CAPACITY],
+    mbufs: [RawMbuf; BURST_CAPACITY],
     start: usize,
     len: usize,
     /// When all packets came straight from pools: the shortest room of those pools, bytes; else 0. Such packets are
@@ -29,7 +29,7 @@ impl<'e> Burst<'e> {
     /// An empty burst.
     pub fn new(_eal: &'e Eal) -> Self {
         Self {
-            mbufs: [MaybeUninit::uninit(); BURST_CAPACITY],
+            mbufs: [ptr::null_mut(); BURST_CAPACITY],
             start: 0,
             len: 0,
             plain_room: 0,
@@ -67,8 +67,8 @@ impl<'e> Burst<'e> {
     #[inline]
     fn at(&self, index: usize) -> RawMbuf {
         assert!(index < self.len, "packet {index} of {}", self.len);
-        // SAFETY: start + len <= BURST_CAPACITY always, and the places between are initialised.
-        unsafe { self.mbufs.get_unchecked(self.start + index).assume_init() }
+        // SAFETY: start + len <= BURST_CAPACITY always.
+        unsafe { *self.mbufs.get_unchecked(self.start + index) }
     }
 
     /// The first segment's bytes of packet `index`.
@@ -171,8 +171,8 @@ impl<'e> Burst<'e> {
             let from = self.start + len;
             let to = self.start + self.len;
             self.len = len;
-            // SAFETY: these places are initialised, and with `len` lowered the burst no longer owns them.
-            unsafe { raw::free(self.mbufs[from..to].assume_init_mut()) };
+            // SAFETY: these were the burst's packets until `len` was lowered.
+            unsafe { raw::free(&mut self.mbufs[from..to]) };
         }
         if self.len == 0 {
             self.start = 0;
@@ -187,7 +187,7 @@ impl<'e> Burst<'e> {
         for index in 0..self.len {
             let mbuf = self.at(index);
             if keep.get(index).copied().unwrap_or(true) {
-                self.mbufs[self.start + kept].write(mbuf);
+                self.mbufs[self.start + kept] = mbuf;
                 kept += 1;
             } else {
                 freed[freed_count] = mbuf;
@@ -237,7 +237,7 @@ impl<'e> Burst<'e> {
         if self.room() == 0 {
             return Err(packet);
         }
-        self.spare(1)[0].write(packet.into_raw());
+        self.spare(1)[0] = packet.into_raw();
         // SAFETY: the place was just written; nothing is said of the packet.
         unsafe { self.grow(1, 0) };
         Ok(())
@@ -259,7 +259,7 @@ impl<'e> Burst<'e> {
 
     /// `count` free places behind the last packet, `count` being at most [`Burst::room`].
     #[inline]
-    pub(crate) fn spare(&mut self, count: usize) -> &mut [MaybeUninit<RawMbuf>] {
+    pub(crate) fn spare(&mut self, count: usize) -> &mut [RawMbuf] {
         if self.start + self.len + count > BURST_CAPACITY {
             self.mbufs.copy_within(self.start..self.start + self.len, 0);
             self.start = 0;
@@ -287,7 +287,7 @@ impl<'e> Burst<'e> {
 
     /// The packets, to be offered to a driver.
     #[inline]
-    pub(crate) fn front_mut(&mut self, count: usize) -> &mut [MaybeUninit<RawMbuf>] {
+    pub(crate) fn front_mut(&mut self, count: usize) -> &mut [RawMbuf] {
         let count = count.min(self.len);
         &mut self.mbufs[self.start..self.start + count]
     }

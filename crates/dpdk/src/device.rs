@@ -274,7 +274,7 @@ impl<'e> Device<'e> {
     }
 
     fn setup_queues(&self, granted: &Granted, pool: &Pool<'e>) -> Result<(), PortError> {
-        let socket = self.capabilities.numa_node.map_or(-1, |node| node as i32);
+        let socket = socket_of(self.capabilities.numa_node);
         for queue in 0..granted.rx_queues {
             let descriptors = granted.rx_descriptors;
             // SAFETY: the port is configured and ours alone; the pool's memory lives as long as 'e.
@@ -314,6 +314,11 @@ impl Drop for Device<'_> {
 
 /// A configured port and its queues.
 pub type Parts<'e> = (Port<'e>, Vec<RxQueue<'e>>, Vec<TxQueue<'e>>);
+
+/// DPDK's number of a NUMA node: -1 is any.
+pub(crate) fn socket_of(node: Option<u32>) -> i32 {
+    node.and_then(|node| i32::try_from(node).ok()).unwrap_or(-1)
+}
 
 /// The error of a driver's step.
 pub(crate) fn failed(name: &str, step: &str, code: i32) -> PortError {

@@ -38,6 +38,12 @@ impl Eal {
     }
 
     fn start(arguments: &[String], echo: bool) -> Result<Self, EalError> {
+        if let Some(help) = arguments
+            .iter()
+            .find(|argument| ["-h", "--help"].contains(&argument.as_str()))
+        {
+            return Err(EalError::Help(help.clone()));
+        }
         let mut all = vec![c"dropless".to_owned()];
         for argument in arguments {
             all.push(CString::new(argument.as_str()).map_err(|_| EalError::Argument(argument.clone()))?);
@@ -50,16 +56,27 @@ impl Eal {
 
         // EAL reorders the array and keeps pointers into it: it is left allocated for ever.
         let mut pointers: Vec<*mut c_char> = all.into_iter().map(CString::into_raw).collect();
-        let count = pointers.len() as i32;
+        let count = i32::try_from(pointers.len()).unwrap_or(i32::MAX);
         pointers.push(std::ptr::null_mut());
+        let quiet = if echo { None } else { log::Quiet::begin() };
         // SAFETY: `pointers` holds `count` zero-terminated strings and a final null, all leaked; STARTED makes this
         // the only call in the life of the process.
         let result = unsafe { sys::dl_eal_init(count, pointers.leak().as_mut_ptr()) };
+        let mut log = log::tail(QUOTED_LINES);
+        let printed = quiet.map(log::Quiet::end).unwrap_or_default();
         if result < 0 {
+            // Of what was printed the usage is no help; getopt names the argument it does not know.
+            log.splice(
+                0..0,
+                printed
+                    .lines()
+                    .filter(|line| line.starts_with("dropless: "))
+                    .map(str::to_owned),
+            );
             return Err(EalError::Init {
                 arguments: arguments.join(" "),
                 source: os_error(result),
-                log: log::tail(QUOTED_LINES),
+                log,
             });
         }
         Ok(Self {
@@ -78,7 +95,7 @@ impl Eal {
             if u32::from(port) == sys::DL_NO_PORT {
                 return names;
             }
-            names.extend(self.port_name(port));
+            names.extend(port_name(port));
             from = port + 1;
         }
     }
@@ -96,17 +113,6 @@ impl Eal {
             .into_owned()
     }
 
-    pub(crate) fn port_name(&self, port: u16) -> Option<String> {
-        let mut room = [0; 128];
-        // SAFETY: `room` has `room.len()` writable bytes; the shim ends what it writes with a zero.
-        let result = unsafe { sys::dl_port_name(port, room.as_mut_ptr(), room.len()) };
-        // SAFETY: zero-terminated: by the shim, or untouched and all zero.
-        let name = unsafe { CStr::from_ptr(room.as_ptr()) }
-            .to_string_lossy()
-            .into_owned();
-        (result == 0).then_some(name)
-    }
-
     /// Takes the port: false when somebody has it.
     pub(crate) fn claim(&self, port: u16) -> bool {
         lock(&self.claimed).insert(port)
@@ -120,6 +126,18 @@ impl Eal {
     pub(crate) fn rings(&self) -> MutexGuard<'_, Vec<RingGroup>> {
         lock(&self.rings)
     }
+}
+
+/// The name of the port with this id.
+pub(crate) fn port_name(port: u16) -> Option<String> {
+    let mut room = [0; 128];
+    // SAFETY: `room` has `room.len()` writable bytes; the shim ends what it writes with a zero.
+    let result = unsafe { sys::dl_port_name(port, room.as_mut_ptr(), room.len()) };
+    // SAFETY: zero-terminated: by the shim, or untouched and all zero.
+    let name = unsafe { CStr::from_ptr(room.as_ptr()) }
+        .to_string_lossy()
+        .into_owned();
+    (result == 0).then_some(name)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -15,6 +15,11 @@ pub enum EalError {
     /// EAL starts once in the life of a process.
     #[error("DPDK was already started in this process, and starts only once; fix: run a new process")]
     AlreadyStarted,
+    /// EAL would print its help and end the process as if all were well.
+    #[error(
+        "the EAL argument {0:?} asks for help, and DPDK would end the program with it; fix: see `man dpdk-testpmd`, or remove it"
+    )]
+    Help(String),
     /// An argument holds a zero byte.
     #[error("the EAL argument {0:?} holds a zero byte; fix: remove it")]
     Argument(String),

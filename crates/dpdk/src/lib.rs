@@ -12,6 +12,11 @@
 //!
 //! A queue belongs to one thread at a time: it may be moved to a worker, never shared.
 //!
+//! ```
+//! fn moved<T: Send>() {}
+//! moved::<dpdk::RxQueue<'static>>();
+//! ```
+//!
 //! ```compile_fail,E0277
 //! fn shared<T: Sync>() {}
 //! shared::<dpdk::RxQueue<'static>>();
@@ -52,5 +57,7 @@ pub use pool::{MbufTrace, Pool};
 pub use port::{Link, Port};
 pub use queue::{RxQueue, TxQueue};
 pub use stats::{PortStats, QueueMissed};
-pub use time::{Calibration, calibrate, monotonic_ns, tsc, tsc_is_invariant, tsc_offset_bounds};
+pub use time::{
+    Calibration, calibrate, monotonic_ns, tsc, tsc_is_invariant, tsc_offset_bounds, tsc_synchronous,
+};
 pub use worker::{Worker, pin_to_core, spawn_worker};

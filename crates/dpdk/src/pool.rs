@@ -6,6 +6,7 @@ use dpdk_sys as sys;
 
 use crate::{
     Burst, Eal, Mbuf, PoolError,
+    device::socket_of,
     eal::QUOTED_LINES,
     error::os_error,
     log,
@@ -19,7 +20,7 @@ const CACHE_MAX: usize = 512;
 /// A pool of packet buffers. Its memory lives as long as the [`Eal`], so no packet can outlive it.
 #[derive(Debug)]
 pub struct Pool<'e> {
-    pool: *mut sys::rte_mempool,
+    raw: *mut sys::rte_mempool,
     name: String,
     room: usize,
     eal: PhantomData<&'e Eal>,
@@ -76,7 +77,7 @@ impl<'e> Pool<'e> {
         let count = u32::try_from(size).map_err(|_| invalid(format!("{size} buffers are too many")))?;
         // DPDK wants cache * 1.5 <= size.
         let cache = cache.min(CACHE_MAX).min(size * 2 / 3) as u32;
-        let socket = socket.map_or(-1, |node| node as i32);
+        let socket = socket_of(socket);
         let mut error = 0;
         // SAFETY: the name is zero-terminated and copied; EAL runs while `_eal` lives.
         let pool = unsafe {
@@ -94,7 +95,7 @@ impl<'e> Pool<'e> {
             });
         }
         Ok(Self {
-            pool,
+            raw: pool,
             name: name.to_owned(),
             room: data_room,
             eal: PhantomData,
@@ -111,7 +112,7 @@ impl<'e> Pool<'e> {
         }
         let room = burst.spare(count);
         // SAFETY: `room` has `count` writable places; the pool lives as long as 'e.
-        if unsafe { sys::dl_alloc_raw(self.pool, room.as_mut_ptr().cast(), count as u16) } != 0 {
+        if unsafe { sys::dl_alloc_raw(self.raw, room.as_mut_ptr(), count as u16) } != 0 {
             return 0;
         }
         // SAFETY: the pool gave `count` packets that nobody else owns. Raw objects keep refcnt 1, one segment and a
@@ -124,7 +125,7 @@ impl<'e> Pool<'e> {
     pub fn allocate_one(&self) -> Option<Mbuf<'e>> {
         let mut mbuf: RawMbuf = ptr::null_mut();
         // SAFETY: one writable place; what the pool gives is owned by nobody else.
-        unsafe { (sys::dl_alloc_raw(self.pool, &raw mut mbuf, 1) == 0).then(|| Mbuf::from_raw(mbuf)) }
+        unsafe { (sys::dl_alloc_raw(self.raw, &raw mut mbuf, 1) == 0).then(|| Mbuf::from_raw(mbuf)) }
     }
 
     /// Writes `frame` into every free buffer where a driver without data of its own (null) receives it: how many.
@@ -136,7 +137,7 @@ impl<'e> Pool<'e> {
             unsafe { raw::write(*mbuf, length)[..length].copy_from_slice(&frame[..length]) };
         }
         // SAFETY: all of them came from this pool and nobody else has them.
-        unsafe { sys::dl_pool_put_uncached(self.pool, free.as_mut_ptr(), free.len() as u32) };
+        unsafe { sys::dl_pool_put_uncached(self.raw, free.as_mut_ptr(), free.len() as u32) };
         free.len()
     }
 
@@ -145,7 +146,7 @@ impl<'e> Pool<'e> {
         let mut free = Vec::with_capacity(self.size());
         let mut mbuf: RawMbuf = ptr::null_mut();
         // SAFETY: one writable place each time; the shim says 0 when it wrote it.
-        while free.len() < self.size() && unsafe { sys::dl_pool_take_uncached(self.pool, &raw mut mbuf) } == 0
+        while free.len() < self.size() && unsafe { sys::dl_pool_take_uncached(self.raw, &raw mut mbuf) } == 0
         {
             free.push(mbuf);
         }
@@ -162,8 +163,8 @@ impl<'e> Pool<'e> {
         let (cached_count, count) = unsafe {
             let size = self.size() as u32;
             (
-                sys::dl_pool_cached(self.pool, cached.as_mut_ptr(), size) as usize,
-                sys::dl_pool_objects(self.pool, objects.as_mut_ptr(), size) as usize,
+                sys::dl_pool_cached(self.raw, cached.as_mut_ptr(), size) as usize,
+                sys::dl_pool_objects(self.raw, objects.as_mut_ptr(), size) as usize,
             )
         };
         let home: HashSet<RawMbuf> = free.iter().chain(&cached[..cached_count]).copied().collect();
@@ -171,13 +172,20 @@ impl<'e> Pool<'e> {
             .iter()
             .enumerate()
             .filter(|(_, mbuf)| !home.contains(*mbuf));
-        let traces = missing.map(|(index, mbuf)| self.trace(index, *mbuf)).collect();
+        let traces = missing
+            .map(
+                // SAFETY: an object of this pool.
+                |(index, mbuf)| unsafe { Self::trace(index, *mbuf) },
+            )
+            .collect();
         // SAFETY: all of them came from this pool and nobody else has them.
-        unsafe { sys::dl_pool_put_uncached(self.pool, free.as_mut_ptr(), free.len() as u32) };
+        unsafe { sys::dl_pool_put_uncached(self.raw, free.as_mut_ptr(), free.len() as u32) };
         traces
     }
 
-    fn trace(&self, index: usize, mbuf: RawMbuf) -> MbufTrace {
+    /// # Safety
+    /// `mbuf` is an object of one of our pools.
+    unsafe fn trace(index: usize, mbuf: RawMbuf) -> MbufTrace {
         let mut head = [0_u8; 64];
         // SAFETY: the object lies in the pool's memory, which lives as long as 'e, and `room` is at least 128 bytes.
         // Its owner, if it still runs, may be writing: the bytes are copied by raw pointer and taken as a guess.
@@ -207,13 +215,13 @@ impl<'e> Pool<'e> {
     /// Buffers in the pool now, the threads' caches included.
     pub fn available(&self) -> usize {
         // SAFETY: reads counters of a pool that lives as long as 'e.
-        unsafe { sys::dl_pool_available(self.pool) as usize }
+        unsafe { sys::dl_pool_available(self.raw) as usize }
     }
 
     /// All buffers of the pool.
     pub fn size(&self) -> usize {
         // SAFETY: reads a constant of a pool that lives as long as 'e.
-        unsafe { sys::dl_pool_size(self.pool) as usize }
+        unsafe { sys::dl_pool_size(self.raw) as usize }
     }
 
     /// Bytes for a frame in each buffer.
@@ -227,6 +235,6 @@ impl<'e> Pool<'e> {
     }
 
     pub(crate) fn as_raw(&self) -> *mut sys::rte_mempool {
-        self.pool
+        self.raw
     }
 }

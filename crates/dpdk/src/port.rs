@@ -120,7 +120,7 @@ impl<'e> Port<'e> {
 
     /// What each receive queue lost, where the driver counts that by queue; empty where it counts by port only.
     pub fn queue_missed(&self) -> Result<Vec<QueueMissed>, PortError> {
-        Ok(stats::queue_missed(&self.xstats()?))
+        Ok(stats::queue_missed(self.driver_name(), &self.xstats()?))
     }
 
     /// Sets the port's counters to zero, where the driver can.

@@ -59,7 +59,7 @@ impl<'e> RxQueue<'e> {
         } = self.queue;
         // SAFETY: the queue exists (made by `Device::configure`) and its gate is open, so its port runs; `&mut self`
         // of the only handle makes this the only caller; `room` places are writable.
-        let count = gate.pass(|| unsafe { sys::dl_rx_burst(port, index, pointer.cast(), room) });
+        let count = gate.pass(|| unsafe { sys::dl_rx_burst(port, index, pointer, room) });
         // SAFETY: the driver wrote `count` packets, which are ours from now on; nothing is said of them.
         unsafe { burst.grow(usize::from(count), 0) };
         self.received += u64::from(count);
@@ -118,8 +118,8 @@ impl<'e> TxQueue<'e> {
             ..
         } = self.queue;
         // SAFETY: the queue exists (made by `Device::configure`) and its gate is open, so its port runs; `&mut self`
-        // of the only handle makes this the only caller; the `offered` packets are initialised and ours.
-        let accepted = gate.pass(|| unsafe { sys::dl_tx_burst(port, index, pointer.cast(), offered) });
+        // of the only handle makes this the only caller; the `offered` packets are ours.
+        let accepted = gate.pass(|| unsafe { sys::dl_tx_burst(port, index, pointer, offered) });
         // SAFETY: a driver takes a prefix and owns it from then on; it never takes more than it was offered.
         unsafe { burst.shrink_front(usize::from(accepted)) };
         self.offered += u64::from(offered);

@@ -81,34 +81,36 @@ fn name_of(xstat: &sys::dl_xstat) -> String {
     String::from_utf8_lossy(&bytes.map(|byte| *byte as u8).collect::<Vec<u8>>()).into_owned()
 }
 
-/// What a queue counter of lost packets ends with, in the drivers that have one.
-const LOST: [&str; 8] = [
+/// How drivers begin the name of a receive queue's counter; its number and `_` follow.
+const QUEUE_PREFIXES: [&str; 3] = ["rx_q", "rxq_", "rxq"];
+/// How they end the name of one that counts lost packets.
+const LOST: [&str; 7] = [
     "missed",
     "dropped",
     "drops",
     "drop",
+    "drop_pkts",
     "discards",
     "no_mbufs",
-    "mbuf_allocation_errors",
-    "errors",
 ];
+/// The drivers that count a queue's lost packets under DPDK's own `rx_q<n>_errors`; with all others it stays 0.
+const ERRORS_ARE_LOST: [&str; 5] = ["net_ixgbe", "net_igc", "net_gve", "net_bnxt", "net_af_xdp"];
 
-/// Picks the per-queue loss counters out of the extended ones: `rx_q3_errors`, `rx_q0_dropped`, `rx_q1_discards`.
-pub(crate) fn queue_missed(xstats: &[(String, u64)]) -> Vec<QueueMissed> {
+/// Picks the per-queue loss counters out of the extended ones: `rx_q0_dropped`, `rxq_1_drop_pkts`, `rx_q3_errors`.
+pub(crate) fn queue_missed(driver: &str, xstats: &[(String, u64)]) -> Vec<QueueMissed> {
     let lost = |(name, count): &(String, u64)| {
-        let rest = name
-            .strip_prefix("rx_q")
-            .or_else(|| name.strip_prefix("rx_queue_"))?;
+        let rest = QUEUE_PREFIXES.iter().find_map(|prefix| {
+            name.strip_prefix(prefix)
+                .filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+        })?;
         let (queue, counter) = rest.split_once('_')?;
         let queue = queue.parse().ok()?;
-        let count = *count;
-        LOST.iter()
-            .any(|end| counter.ends_with(end))
-            .then(|| QueueMissed {
-                queue,
-                name: name.clone(),
-                count,
-            })
+        let is_lost = LOST.contains(&counter) || (counter == "errors" && ERRORS_ARE_LOST.contains(&driver));
+        is_lost.then(|| QueueMissed {
+            queue,
+            name: name.clone(),
+            count: *count,
+        })
     };
     xstats.iter().filter_map(lost).collect()
 }
@@ -117,8 +119,7 @@ pub(crate) fn queue_missed(xstats: &[(String, u64)]) -> Vec<QueueMissed> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn queue_counters_are_picked_by_name() {
+    fn found(driver: &str) -> Vec<(u16, u64)> {
         let names = [
             "rx_good_packets",
             "rx_q0_packets",
@@ -126,16 +127,28 @@ mod tests {
             "rx_q12_dropped",
             "tx_q0_errors",
             "rx_qx_errors",
+            "rxq_3_drop_pkts",
+            "rxq_3_drop_octs",
+            "rx_queue_drops",
         ];
         let xstats: Vec<_> = names
             .iter()
             .zip(1..)
             .map(|(name, value)| ((*name).to_owned(), value))
             .collect();
-        let found: Vec<_> = queue_missed(&xstats)
+        queue_missed(driver, &xstats)
             .into_iter()
             .map(|missed| (missed.queue, missed.count))
-            .collect();
-        assert_eq!(found, [(0, 3), (12, 4)]);
+            .collect()
+    }
+
+    #[test]
+    fn loss_counters_are_picked_by_name() {
+        assert_eq!(found("net_ixgbe"), [(0, 3), (12, 4), (3, 7)]);
+    }
+
+    #[test]
+    fn errors_that_no_driver_counts_are_no_counter() {
+        assert_eq!(found("net_i40e"), [(12, 4), (3, 7)]);
     }
 }

@@ -108,9 +108,27 @@ pub fn tsc_is_invariant() -> bool {
 }
 
 /// The bounds, in ticks, of how far the counters of `core` are ahead (+) or behind (-) of those of `reference`, from
-/// `CLOCK_MONOTONIC`-free ping-pong of `rounds` exchanges. 0 within the bounds means: not told apart.
+/// `rounds` exchanges between two threads. 0 within the bounds means: not told apart.
 pub fn tsc_offset_bounds(reference: usize, core: usize, rounds: usize) -> io::Result<(i64, i64)> {
     offset::bounds(reference, core, rounds)
+}
+
+/// Exchanges per pair of cores in [`tsc_synchronous`].
+const ROUNDS: usize = 500;
+
+/// Whether the counters of these cores cannot be told apart by exchanging readings. The cores must not be busy
+/// otherwise; one core alone is always synchronous.
+pub fn tsc_synchronous(cores: &[usize]) -> io::Result<bool> {
+    let Some((first, others)) = cores.split_first() else {
+        return Ok(true);
+    };
+    for core in others.iter().filter(|core| *core != first) {
+        let (low, high) = tsc_offset_bounds(*first, *core, ROUNDS)?;
+        if low > 0 || high < 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 mod offset {
@@ -133,7 +151,7 @@ mod offset {
                 return Ok(value);
             }
             spins += 1;
-            if spins.is_multiple_of(1024) {
+            if spins % 1024 == 0 {
                 // Both threads may share one core.
                 thread::yield_now();
                 if Instant::now() > deadline {
@@ -144,16 +162,22 @@ mod offset {
         }
     }
 
+    /// Two's complement: right for any readings less than 2^63 ticks (centuries) apart.
+    #[allow(clippy::cast_possible_wrap, reason = "the wrap is the sign")]
+    fn difference(a: u64, b: u64) -> i64 {
+        a.wrapping_sub(b) as i64
+    }
+
     pub(super) fn bounds(reference: usize, core: usize, rounds: usize) -> io::Result<(i64, i64)> {
-        let (ping, pong) = (Line::default(), Line::default());
+        let (question, answer) = (Line::default(), Line::default());
         let deadline = Instant::now() + PATIENCE;
         thread::scope(|scope| {
             let far = scope.spawn(|| {
                 pin_to_core(core)?;
                 let mut seen = 0;
                 for _ in 0..rounds {
-                    seen = wait_for(&ping, deadline, seen)?;
-                    pong.0.store(tsc(), Ordering::Release);
+                    seen = wait_for(&question, deadline, seen)?;
+                    answer.0.store(tsc(), Ordering::Release);
                 }
                 Ok::<_, io::Error>(())
             });
@@ -163,12 +187,12 @@ mod offset {
                 let mut answered = 0;
                 for _ in 0..rounds {
                     let sent = tsc();
-                    ping.0.store(sent, Ordering::Release);
-                    answered = wait_for(&pong, deadline, answered)?;
+                    question.0.store(sent, Ordering::Release);
+                    answered = wait_for(&answer, deadline, answered)?;
                     let back = tsc();
                     // The answer was read after `sent` and before `back` of this core's clock.
-                    low = low.max(answered.wrapping_sub(back) as i64);
-                    high = high.min(answered.wrapping_sub(sent) as i64);
+                    low = low.max(difference(answered, back));
+                    high = high.min(difference(answered, sent));
                 }
                 Ok::<_, io::Error>((low, high))
             });
@@ -176,5 +200,34 @@ mod offset {
             far.join().map_err(|_| panicked())??;
             near.join().map_err(|_| panicked())?
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_calibrations_agree() {
+        let first = calibrate(Duration::from_millis(50));
+        let second = calibrate(Duration::from_millis(50));
+        // Far wider than the kernel's own slewing (500 ppm), far narrower than a wrong unit.
+        assert!((first.hz / second.hz - 1.0).abs() < 0.01, "{first:?} {second:?}");
+        assert!(first.uncertainty_ppm < 10_000.0, "{first:?}");
+        let between_ns = (second.tsc0 - first.tsc0) as f64 / second.hz * 1e9;
+        let really_ns = (second.ns0 - first.ns0) as f64;
+        assert!(
+            (between_ns / really_ns - 1.0).abs() < 0.01,
+            "{between_ns} {really_ns}"
+        );
+    }
+
+    #[test]
+    fn offsets_are_bounded() {
+        let core = thread::available_parallelism().map_or(0, |count| count.get() - 1);
+        let (low, high) = tsc_offset_bounds(0, core, 200).unwrap();
+        assert!(low <= high, "the bounds exclude everything: {low} {high}");
+        assert!(tsc_synchronous(&[0]).unwrap());
+        assert!(tsc_offset_bounds(0, 1000, 1).is_err(), "no such core");
     }
 }

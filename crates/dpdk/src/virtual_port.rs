@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use dpdk_sys as sys;
 
-use crate::{Eal, PortError, device::failed};
+use crate::{Eal, PortError, device::failed, eal::port_name};
 
 /// Rings that some ports share; what waits in them is freed once all those ports are closed.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Eal {
     }
 
     fn name_of(&self, port: u16, name: &str) -> Result<String, PortError> {
-        self.port_name(port).ok_or_else(|| PortError::Unknown {
+        port_name(port).ok_or_else(|| PortError::Unknown {
             name: name.to_owned(),
             ports: self.ports(),
         })
