@@ -26,25 +26,15 @@ pub const fn halves(word: u64) -> u64 {
 pub fn sum(bytes: &[u8]) -> u64 {
     // Three vector operations for 16 bytes: sum the upper halves alone, and all words modulo 2^64. What is missing, the sum
     // of the lower halves, is the difference, and it is exact because it fits.
-    let (mut upper, mut all) = ([0_u64; 4], [0_u64; 4]);
-    let mut rest = bytes;
-    while let Some((block, after)) = rest.split_first_chunk::<32>() {
-        for lane in 0..4 {
-            let word = le64(block, lane * 8);
-            upper[lane] += word >> 32;
-            all[lane] = all[lane].wrapping_add(word);
-        }
-        rest = after;
+    let (mut upper, mut all) = (0_u64, 0_u64);
+    let words = bytes.chunks_exact(8);
+    let tail = words.remainder();
+    for word in words {
+        let word = word.first_chunk::<8>().map_or(0, |word| le64(word, 0));
+        upper += word >> 32;
+        all = all.wrapping_add(word);
     }
-    let mut total = 0;
-    for lane in 0..4 {
-        total += upper[lane] + all[lane].wrapping_sub(upper[lane] << 32);
-    }
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
-        total += halves(le64(word, 0));
-        rest = after;
-    }
-    total + sum_tail(rest)
+    upper + all.wrapping_sub(upper << 32) + sum_tail(tail)
 }
 
 /// Sum of up to seven bytes.
@@ -77,11 +67,17 @@ impl WideSum {
         Self(self.0 + word as u128)
     }
 
+    /// The sum so far in 64 bits, modulo 65535 the same.
+    #[inline]
+    pub(crate) const fn narrow(self) -> u64 {
+        let (sum, carry) = (self.0 as u64).overflowing_add((self.0 >> 64) as u64);
+        sum + carry as u64
+    }
+
     /// Whether what was summed is undamaged, as [`is_valid`]; something other than zero must have been summed.
     #[inline]
     pub(crate) const fn is_valid(self) -> bool {
-        let (sum, carry) = (self.0 as u64).overflowing_add((self.0 >> 64) as u64);
-        (sum + carry as u64) % 65535 == 0
+        self.narrow() % 65535 == 0
     }
 }
 

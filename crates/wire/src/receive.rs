@@ -104,10 +104,9 @@ fn v4_probe(tail: &[u8], run: u8, verify: Verify) -> Option<Probe> {
             .add(le64(head, 22))
             .add(le64(head, 30))
             .add(le64(head, 38))
-            .add(PSEUDO_UDP + u64::from(le16(head, 26)) + u64::from(le16(head, 46)))
-            .add(rest_sum(rest, head, V4_PROBE, verify)?);
+            .add(PSEUDO_UDP + u64::from(le16(head, 26)) + u64::from(le16(head, 46)));
         // A zero checksum means "none", which we never send.
-        if !ip.is_valid() || !udp.is_valid() || le16(head, 28) == 0 {
+        if !ip.is_valid() || le16(head, 28) == 0 || !is_intact(udp, rest, run, be16(head, 34), verify) {
             return None;
         }
     }
@@ -130,9 +129,8 @@ fn v6_probe(tail: &[u8], run: u8, verify: Verify) -> Option<Probe> {
             .add(le64(head, 34))
             .add(le64(head, 42))
             .add(le64(head, 50))
-            .add(le64(head, 58))
-            .add(rest_sum(rest, head, V6_PROBE, verify)?);
-        if !udp.is_valid() || le16(head, 48) == 0 {
+            .add(le64(head, 58));
+        if le16(head, 48) == 0 || !is_intact(udp, rest, run, be16(head, 54), verify) {
             return None;
         }
     }
@@ -153,21 +151,28 @@ fn rest(tail: &[u8], head_len: usize, ip_payload_len: u16, udp_len: u16) -> Opti
         .get(..usize::from(udp_len.checked_sub(SHORTEST)?))
 }
 
-/// Sum of the payload after the probe; `None` if it is to be compared and is wrong.
+/// Whether the UDP checksum, summed up to the end of the probe, is right with the payload after it.
 #[inline]
-fn rest_sum(rest: &[u8], head: &[u8], probe_at: usize, verify: Verify) -> Option<u64> {
+fn is_intact(sum: WideSum, rest: &[u8], run: u8, lane: u16, verify: Verify) -> bool {
     if rest.is_empty() {
-        return Some(0);
+        sum.is_valid()
+    } else {
+        is_rest_intact(sum.narrow(), rest, run, lane, verify)
     }
-    if verify == Verify::Checksum {
-        return Some(checksum::sum(rest));
-    }
-    let [run, _, lane @ ..] = *head.get(probe_at + 2..)?.first_chunk::<4>()?;
-    let lane = u16::from_be_bytes(lane);
-    if pattern::expected(run, lane, rest.len())? != rest {
-        return None;
-    }
-    pattern::expected_sum(run, lane, rest.len())
+}
+
+/// Out of line, so that short packets do not pay for its registers.
+#[inline(never)]
+fn is_rest_intact(sum: u64, rest: &[u8], run: u8, lane: u16, verify: Verify) -> bool {
+    let rest_sum = if verify == Verify::Checksum {
+        checksum::sum(rest)
+    } else {
+        match pattern::expected_sum(run, lane, rest.len()) {
+            Some(sum) if pattern::expected(run, lane, rest.len()) == Some(rest) => sum,
+            _ => return false,
+        }
+    };
+    WideSum::new(sum).add(rest_sum).is_valid()
 }
 
 #[inline]

@@ -3,7 +3,9 @@
 //! A swap leaves every Internet checksum as it is, because addition does not mind the order. Nothing is verified: a damaged
 //! packet goes back damaged, and its sender counts it.
 
-use crate::bytes::{be16, le32, le64, le128, put_le32, put_le64, put_le128, try_array, try_be16};
+use crate::bytes::{
+    be16, le16, le32, le64, le128, put_le16, put_le32, put_le64, put_le128, try_array, try_be16,
+};
 use crate::checksum::UDP;
 use crate::headers::{self, Ip, Parsed};
 use crate::plain;
@@ -81,20 +83,23 @@ impl DropReason {
 
 /// Where the ether type is without tags.
 const TYPE_AT: usize = 12;
-/// From the ether type to the magic: type 2, header, UDP 8, magic 2.
-const V4_LEN: usize = 32;
-const V6_LEN: usize = 52;
+/// From the ether type to the end of a probe: type 2, header, UDP 8, probe 18. No Ethernet frame is shorter.
+const V4_LEN: usize = 48;
+const V6_LEN: usize = 68;
+/// Where UDP begins, from the ether type.
+const V4_UDP: usize = 22;
+const V6_UDP: usize = 42;
 
 /// Swaps both ends of a UDP frame in place, or says why it must not go back; then it is untouched.
 #[inline]
 pub fn reflect(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
-    let room = frame.len().saturating_sub(TYPE_AT);
+    let len = frame.len();
     if let Some(head) = frame.first_chunk_mut::<{ TYPE_AT + V4_LEN }>() {
         let is_unicast = (head[0] | head[6]) & 1 == 0;
         if is_unicast
             && head
                 .last_chunk_mut()
-                .is_some_and(|tail| swap_v4(tail, room, only_ours))
+                .is_some_and(|tail| swap_v4(tail, len - TYPE_AT, only_ours))
         {
             swap_macs(head);
             return Ok(());
@@ -137,25 +142,28 @@ fn reflect_tagged(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
 /// Destination 0..6 and source 6..12 change places.
 #[inline]
 fn swap_macs<const N: usize>(head: &mut [u8; N]) {
-    let destination = le64(head, 0);
-    let source = le64(head, 6);
-    put_le64(head, 0, (source & 0xFFFF_FFFF_FFFF) | destination << 48);
-    put_le32(head, 8, (destination >> 16) as u32);
+    // Each store takes two bytes too many, which the next one puts right: fewer instructions than masking.
+    let (destination, source, ether_type) = (le64(head, 0), le64(head, 6), le16(head, 12));
+    put_le64(head, 0, source);
+    put_le64(head, 6, destination);
+    put_le16(head, 12, ether_type);
 }
+
 /// Swaps addresses and ports of IPv4 without options that may go back; `false` in doubt, the slow path knows better.
 ///
 /// `head` begins with the ether type and is part of `room` bytes.
 #[inline]
 fn swap_v4(head: &mut [u8; V4_LEN], room: usize, only_ours: bool) -> bool {
-    let (addresses, ports) = (le64(head, 14), le32(head, 22));
-    let (total_len, udp_len) = (usize::from(be16(head, 4)), usize::from(be16(head, 26)));
+    let (addresses, ports) = (le64(head, 14), le32(head, V4_UDP));
+    let udp_len = be16(head, 26);
     let swapped = addresses.rotate_left(32);
     let is_returnable = plain::is_v4_udp(head)
-        && total_len + 2 <= room
-        && udp_len + 20 == total_len
-        && are_hosts_v4(addresses)
+        && be16(head, 4).wrapping_sub(20) == udp_len
+        && fits(udp_len, room - V4_UDP, only_ours)
+        && NO_HOST[usize::from(head[14])] | NO_HOST[usize::from(head[18])] == 0
+        && ports & 0xFFFF != 0
         && swapped != addresses
-        && is_wanted(udp_len, ports, be16(head, 30), only_ours);
+        && (!only_ours || be16(head, 30) == MAGIC);
     if is_returnable {
         put_le64(head, 14, swapped);
         put_le32(head, 22, ports.rotate_left(16));
@@ -167,17 +175,17 @@ fn swap_v4(head: &mut [u8; V4_LEN], room: usize, only_ours: bool) -> bool {
 #[inline]
 fn swap_v6(head: &mut [u8; V6_LEN], room: usize, only_ours: bool) -> bool {
     let (source, destination) = (le128(head, 10), le128(head, 26));
-    let (payload_len, udp_len) = (usize::from(be16(head, 6)), usize::from(be16(head, 46)));
-    let ports = le32(head, 42);
+    let (udp_len, ports) = (be16(head, 46), le32(head, V6_UDP));
     let is_returnable = plain::is_v6_udp(head)
-        && payload_len + 42 <= room
-        && udp_len == payload_len
+        && be16(head, 6) == udp_len
+        && fits(udp_len, room - V6_UDP, only_ours)
+        && ports & 0xFFFF != 0
+        && (!only_ours || be16(head, 50) == MAGIC)
         && source != destination
         && source != 0
         && destination != 0
         && source & 0xFF != 0xFF
-        && destination & 0xFF != 0xFF
-        && is_wanted(udp_len, ports, be16(head, 50), only_ours);
+        && destination & 0xFF != 0xFF;
     if is_returnable {
         put_le128(head, 10, destination);
         put_le128(head, 26, source);
@@ -186,27 +194,16 @@ fn swap_v6(head: &mut [u8; V6_LEN], room: usize, only_ours: bool) -> bool {
     is_returnable
 }
 
-/// Whether the UDP part may go back: a length that holds what must be there, a port to answer to, the magic if asked for.
+/// Whether a UDP length holds what must be there, and the frame's `room`, enough for a probe, holds that length.
 #[inline]
-fn is_wanted(udp_len: usize, ports: u32, magic: u16, only_ours: bool) -> bool {
+fn fits(udp_len: u16, room: usize, only_ours: bool) -> bool {
+    // One comparison for both ends: a length below what is needed wraps to one far beyond the room.
     let needed = if only_ours {
         headers::UDP_LEN + PROBE_LEN
     } else {
         headers::UDP_LEN
     };
-    udp_len >= needed && ports & 0xFFFF != 0 && (!only_ours || magic == MAGIC)
-}
-
-/// Whether both IPv4 addresses (little-endian, first bytes lowest) are of single hosts, as [`is_host_v4`], in one go.
-#[inline]
-const fn are_hosts_v4(addresses: u64) -> bool {
-    let firsts = addresses & 0x0000_00FF_0000_00FF;
-    // A first byte of 224 or more carries into bit 8, one of 0 borrows from it.
-    let (high, zero) = (
-        firsts + 0x0000_0020_0000_0020,
-        firsts.wrapping_sub(0x0000_0001_0000_0001),
-    );
-    (high | zero) & 0x0000_0100_0000_0100 == 0
+    usize::from(udp_len).wrapping_sub(needed) <= room - needed
 }
 
 /// First byte of an IPv4 address that one host may have: not "this network", not multicast, reserved or broadcast.
@@ -214,6 +211,17 @@ const fn are_hosts_v4(addresses: u64) -> bool {
 const fn is_host_v4(first: u8) -> bool {
     first.wrapping_sub(1) < 223
 }
+
+/// [`is_host_v4`] the other way round as a table: two of its answers are put together with one instruction.
+static NO_HOST: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut first = 0;
+    while first < 256 {
+        table[first] = !is_host_v4(first as u8) as u8;
+        first += 1;
+    }
+    table
+};
 
 #[cold]
 #[inline(never)]
