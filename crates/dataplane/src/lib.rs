@@ -1,1 +1,59 @@
-//! dataplane
+//! The hot loops: what moves packets, one task a file, over a small statically dispatched I/O trait.
+//!
+//! A [`worker`] is one pinned core that polls its [`Task`]s in turn: [`send`] writes stamped probes on an absolute
+//! schedule, [`receive`] verifies and accounts for what comes back, [`reflect`] returns what it gets, through
+//! [`fault`] when loss is wanted on purpose. A task owns its queues and its counters; the control thread only loads
+//! what a task publishes, and takes the exact totals when the worker has ended.
+//!
+//! Nothing in a `poll` allocates, locks, logs, formats or makes a system call.
+#![forbid(unsafe_code)]
+
+pub mod dpdk_io;
+pub mod fault;
+pub mod io;
+pub mod memory;
+pub mod receive;
+pub mod reflect;
+pub mod reply;
+pub mod resolve;
+pub mod send;
+pub mod worker;
+
+use measure::Ticks;
+
+/// Frames offered to or asked from a queue at once, at most.
+pub const BURST_MAX: usize = 128;
+
+/// What the control thread wants of the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Phase {
+    /// Queues are polled (old frames are thrown out), nothing is sent yet.
+    Warm = 0,
+    /// The run.
+    Run = 1,
+    /// Nothing new is sent; what is under way is received and answered.
+    Drain = 2,
+    /// Workers return their results.
+    Stop = 3,
+}
+
+/// One job on one queue, polled by a worker.
+pub trait Task: Send {
+    /// Does at most one burst of work and returns how many packets it moved.
+    fn poll(&mut self, now: Ticks, phase: Phase) -> usize;
+
+    /// Gives back the exact totals once the worker has stopped.
+    fn finish(self: Box<Self>) -> TaskResult;
+}
+
+/// The totals of one task.
+#[derive(Debug)]
+pub enum TaskResult {
+    /// Of a [`send::SendTask`].
+    Send(send::SendResult),
+    /// Of a [`receive::ReceiveTask`].
+    Receive(Box<receive::ReceiveResult>),
+    /// Of a [`reflect::ReflectTask`].
+    Reflect(reflect::ReflectResult),
+}

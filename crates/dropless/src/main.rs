@@ -1,2 +1,51 @@
-//! dropless
-fn main() {}
+//! `dropless`: arguments become a validated plan, the plan is wired to the data plane, the result is reported.
+#![forbid(unsafe_code)]
+
+mod args;
+mod eal;
+mod plan;
+mod ports;
+mod reflect;
+mod send;
+mod session;
+mod signals;
+mod stream;
+mod workers;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+
+/// Exit code of a run that could not measure.
+const EXIT_INVALID: u8 = measure::summary::EXIT_INVALID;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; a closed stdout is none either.
+            let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let result = match &cli.command {
+        Command::Send(args) => send::run(args),
+        Command::Reflect(args) => reflect::run(args),
+        Command::Ports(args) => ports::run(args),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "dropless", &mut text);
+            report::out::print_stdout(&String::from_utf8_lossy(&text)).map(|()| 0).map_err(Into::into)
+        }
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            let _ = report::out::print_stderr(&format!("dropless: {error:#}\n"));
+            ExitCode::from(EXIT_INVALID)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! DPDK queues behind the I/O traits. All of it is inlined: the loops see through to the driver's burst call.
+
+use dpdk::{Burst, Eal, Mbuf, Pool, RxQueue, TxQueue};
+
+use crate::io::{Frames, Receive, Transmit};
+
+/// The receiving side of a DPDK port's queue.
+pub struct DpdkReceive<'e> {
+    eal: &'e Eal,
+    queue: RxQueue<'e>,
+}
+
+impl<'e> DpdkReceive<'e> {
+    /// Receives from `queue`.
+    pub fn new(eal: &'e Eal, queue: RxQueue<'e>) -> Self {
+        Self { eal, queue }
+    }
+}
+
+/// The sending side of a DPDK port's queue, with the pool that it takes fresh buffers from.
+pub struct DpdkTransmit<'p, 'e> {
+    eal: &'e Eal,
+    queue: TxQueue<'e>,
+    pool: &'p Pool<'e>,
+}
+
+impl<'p, 'e> DpdkTransmit<'p, 'e> {
+    /// Sends to `queue` from buffers of `pool`.
+    pub fn new(eal: &'e Eal, queue: TxQueue<'e>, pool: &'p Pool<'e>) -> Self {
+        Self { eal, queue, pool }
+    }
+}
+
+impl<'e> Receive for DpdkReceive<'e> {
+    type Frames = Burst<'e>;
+
+    fn batch(&self) -> Burst<'e> {
+        Burst::new(self.eal)
+    }
+    #[inline]
+    fn receive(&mut self, into: &mut Burst<'e>, max: usize) -> usize {
+        self.queue.receive(into, max)
+    }
+}
+
+impl<'e> Transmit for DpdkTransmit<'_, 'e> {
+    type Frames = Burst<'e>;
+
+    fn batch(&self) -> Burst<'e> {
+        Burst::new(self.eal)
+    }
+    #[inline]
+    fn allocate(&mut self, into: &mut Burst<'e>, count: usize) -> usize {
+        self.pool.allocate(into, count)
+    }
+    #[inline]
+    fn transmit(&mut self, from: &mut Burst<'e>, count: usize) -> usize {
+        self.queue.transmit(from, count)
+    }
+}
+
+impl<'e> Frames for Burst<'e> {
+    type Frame = Mbuf<'e>;
+
+    #[inline]
+    fn len(&self) -> usize {
+        Burst::len(self)
+    }
+    #[inline]
+    fn bytes(&self, index: usize) -> &[u8] {
+        Burst::bytes(self, index)
+    }
+    #[inline]
+    fn room_mut(&mut self, index: usize) -> &mut [u8] {
+        Burst::room_mut(self, index)
+    }
+    #[inline]
+    fn set_len(&mut self, index: usize, len: usize) {
+        Burst::set_len(self, index, len);
+    }
+    #[inline]
+    fn is_segmented(&self, index: usize) -> bool {
+        Burst::is_segmented(self, index)
+    }
+    #[inline]
+    fn write(&mut self, index: usize, len: usize) -> &mut [u8] {
+        Burst::write(self, index, len)
+    }
+    fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool) {
+        Burst::request_udp_checksum(self, index, l2_len as u16, l3_len as u16, ipv6);
+    }
+    #[inline]
+    fn prefetch(&self, index: usize) {
+        Burst::prefetch(self, index);
+    }
+    #[inline]
+    fn clear(&mut self) {
+        Burst::clear(self);
+    }
+    #[inline]
+    fn retain(&mut self, keep: &[bool]) {
+        Burst::retain(self, keep);
+    }
+    #[inline]
+    fn pop_front(&mut self) -> Option<Mbuf<'e>> {
+        Burst::pop_front(self)
+    }
+    #[inline]
+    fn push(&mut self, frame: Mbuf<'e>) -> Result<(), Mbuf<'e>> {
+        Burst::push(self, frame)
+    }
+}
+
+impl<'e> DpdkReceive<'e> {
+    /// Gives the queue back.
+    pub fn into_queue(self) -> RxQueue<'e> {
+        self.queue
+    }
+}
+
+impl<'e> DpdkTransmit<'_, 'e> {
+    /// Gives the queue back.
+    pub fn into_queue(self) -> TxQueue<'e> {
+        self.queue
+    }
+}

@@ -1,0 +1,292 @@
+//! Faults on purpose: drops, duplicates, reorders, corrupts and delays probes, and counts each one it really did.
+//!
+//! A probe suffers at most one fault, so every count has one meaning for whoever must find it again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use measure::{Counter, Ticks};
+use serde::{Deserialize, Serialize};
+
+use crate::BURST_MAX;
+use crate::io::{Frames, Transmit};
+
+/// Probes that wait to be overtaken, at most.
+const OVERTAKEN_MAX: usize = 64;
+/// Room kept in the output for one packet's doings: itself, its copy and those it overtakes.
+const OUT_RESERVE: usize = OVERTAKEN_MAX / 2;
+
+/// Which share of the probes suffers what.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultSpec {
+    /// Share dropped, 0 to 1.
+    pub drop: f64,
+    /// Share sent twice.
+    pub duplicate: f64,
+    /// Share sent only after a later probe of the same lane.
+    pub reorder: f64,
+    /// Share with one bit flipped in UDP header or payload.
+    pub corrupt: f64,
+    /// Share sent later by `delay_ns`.
+    pub delay: f64,
+    /// How much later, ns.
+    pub delay_ns: u64,
+}
+
+/// Why a fault specification cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FaultError {
+    /// An item is not `name=share`.
+    #[error("fault `{0}` is not NAME=SHARE; use drop, duplicate, reorder, corrupt or delay, e.g. drop=0.1%,delay=1%:5ms")]
+    Item(String),
+    /// A share is not a number in 0..=100 %.
+    #[error("fault share `{0}` is not between 0 and 100%; write it as 0.1% or 0.001")]
+    Share(String),
+    /// Not a duration.
+    #[error("fault delay `{0}` is not a duration; write delay=1%:5ms")]
+    Delay(String),
+    /// The shares add up to more than one.
+    #[error("the fault shares add up to {0:.1}%; a packet suffers one fault at most, so keep the sum at or below 100%")]
+    Sum(f64),
+}
+
+impl std::str::FromStr for FaultSpec {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        let mut spec = Self { delay_ns: 1_000_000, ..Self::default() };
+        for item in text.split(',').filter(|item| !item.is_empty()) {
+            let (name, value) = item.split_once('=').ok_or_else(|| FaultError::Item(item.into()))?;
+            match name {
+                "drop" => spec.drop = share(value)?,
+                "duplicate" => spec.duplicate = share(value)?,
+                "reorder" => spec.reorder = share(value)?,
+                "corrupt" => spec.corrupt = share(value)?,
+                "delay" => {
+                    let (part, time) = value.split_once(':').unwrap_or((value, "1ms"));
+                    spec.delay = share(part)?;
+                    let time =
+                        measure::units::parse_duration(time).map_err(|_| FaultError::Delay(value.into()))?;
+                    spec.delay_ns = time.as_nanos() as u64;
+                }
+                _ => return Err(FaultError::Item(item.into())),
+            }
+        }
+        let sum = spec.drop + spec.duplicate + spec.reorder + spec.corrupt + spec.delay;
+        if sum > 1.0 + 1e-9 { Err(FaultError::Sum(sum * 100.0)) } else { Ok(spec) }
+    }
+}
+
+fn share(text: &str) -> Result<f64, FaultError> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+    let value = number.parse::<f64>().map_err(|_| FaultError::Share(text.into()))? * scale;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(FaultError::Share(text.into())) }
+}
+
+/// What was really done. One writer: the reflecting worker.
+#[derive(Debug, Default)]
+pub struct FaultCounters {
+    /// Probes that came by.
+    pub seen: Counter,
+    /// Dropped.
+    pub drop: Counter,
+    /// Sent twice.
+    pub duplicate: Counter,
+    /// Sent on after a later probe of their lane, by reordering or by delay.
+    pub reorder: Counter,
+    /// One bit flipped.
+    pub corrupt: Counter,
+    /// Sent later.
+    pub delay: Counter,
+    /// Faults wanted that could not be done: no buffer for a copy, no room to hold.
+    pub not_done: Counter,
+}
+
+struct Held<F> {
+    frame: F,
+    lane: u16,
+    sequence: u64,
+    since: Ticks,
+}
+
+/// The injector of one reflecting task.
+pub struct Faults<F> {
+    /// Cumulative thresholds out of 2^32: drop, duplicate, reorder, corrupt, delay.
+    thresholds: [u64; 5],
+    delay_ticks: u64,
+    patience_ticks: u64,
+    random: u64,
+    delayed: VecDeque<Held<F>>,
+    delayed_max: usize,
+    overtaken: VecDeque<Held<F>>,
+    /// By lane: the highest sequence passed on, plus one.
+    highest: Vec<u64>,
+    counters: Arc<FaultCounters>,
+}
+
+impl<F> Faults<F> {
+    /// An injector; `delayed_max` bounds how many probes it holds at once, `hz` is ticks per second.
+    pub fn new(spec: &FaultSpec, seed: u64, hz: f64, delayed_max: usize, counters: Arc<FaultCounters>) -> Self {
+        let mut sum = 0.0;
+        let thresholds = [spec.drop, spec.duplicate, spec.reorder, spec.corrupt, spec.delay].map(|share| {
+            sum += share;
+            (sum * 4_294_967_296.0).round() as u64
+        });
+        Self {
+            thresholds,
+            delay_ticks: (spec.delay_ns as f64 * hz / 1e9) as u64,
+            patience_ticks: (hz / 100.0) as u64,
+            random: seed,
+            delayed: VecDeque::with_capacity(delayed_max),
+            delayed_max,
+            overtaken: VecDeque::with_capacity(OVERTAKEN_MAX),
+            highest: vec![0; 1 << 16],
+            counters,
+        }
+    }
+
+    /// Probes in hand.
+    pub fn held(&self) -> usize {
+        self.delayed.len() + self.overtaken.len()
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014): one multiply-and-shift chain a packet, replays from its seed.
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Moves frames from `from` to `out`, some of them with a fault. Frames may stay in `from` while `out` is full.
+    pub fn pass<B, T>(&mut self, from: &mut B, out: &mut B, tx: &mut T, now: Ticks)
+    where
+        B: Frames<Frame = F>,
+        T: Transmit<Frames = B>,
+    {
+        self.release_due(out, now);
+        while !from.is_empty() && out.len() + OUT_RESERVE <= BURST_MAX {
+            let probe = wire::peek(from.bytes(0));
+            let Some(probe) = probe else {
+                forward(from, out);
+                continue;
+            };
+            self.counters.seen.add(1);
+            let random = self.next_random();
+            let draw = random & 0xFFFF_FFFF;
+            let [drop, duplicate, reorder, corrupt, delay] = self.thresholds;
+            let (lane, sequence) = (probe.lane, probe.sequence);
+            if draw < drop {
+                drop_front(from);
+                self.counters.drop.add(1);
+            } else if draw < duplicate {
+                let copy = copy_front(from, tx);
+                forward(from, out);
+                self.passed(lane, sequence, out);
+                match copy.map(|copy| out.push(copy)) {
+                    Some(Ok(())) => self.counters.duplicate.add(1),
+                    _ => self.counters.not_done.add(1),
+                }
+            } else if draw < reorder {
+                self.hold(from, out, lane, sequence, now, false);
+            } else if draw < corrupt {
+                let len = from.bytes(0).len();
+                let done = from.room_mut(0).get_mut(..len).is_some_and(|b| wire::corrupt_one_bit(b, random >> 32));
+                forward(from, out);
+                if done { &self.counters.corrupt } else { &self.counters.not_done }.add(1);
+            } else if draw < delay {
+                self.hold(from, out, lane, sequence, now, true);
+            } else {
+                forward(from, out);
+                self.passed(lane, sequence, out);
+            }
+        }
+    }
+
+    fn hold<B: Frames<Frame = F>>(
+        &mut self,
+        from: &mut B,
+        out: &mut B,
+        lane: u16,
+        sequence: u64,
+        now: Ticks,
+        delay: bool,
+    ) {
+        let room = if delay { self.delayed.len() < self.delayed_max } else { self.overtaken.len() < OVERTAKEN_MAX };
+        if !room {
+            self.counters.not_done.add(1);
+            forward(from, out);
+            self.passed(lane, sequence, out);
+        } else if let Some(frame) = from.pop_front() {
+            let held = Held { frame, lane, sequence, since: now };
+            if delay { &mut self.delayed } else { &mut self.overtaken }.push_back(held);
+        }
+    }
+
+    /// Notes that a sound probe went on, and sends those after it that waited for this.
+    fn passed<B: Frames<Frame = F>>(&mut self, lane: u16, sequence: u64, out: &mut B) {
+        let highest = &mut self.highest[usize::from(lane)];
+        if sequence < *highest {
+            self.counters.reorder.add(1);
+            return;
+        }
+        *highest = sequence + 1;
+        let mut index = 0;
+        while index < self.overtaken.len() {
+            let held = &self.overtaken[index];
+            if held.lane == lane && held.sequence < sequence && out.len() < BURST_MAX - 1 {
+                if let Some(held) = self.overtaken.remove(index) {
+                    self.counters.reorder.add(1);
+                    // Cannot be refused: there was room.
+                    let _ = out.push(held.frame);
+                }
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// Sends what was delayed long enough, and what nobody came to overtake.
+    fn release_due<B: Frames<Frame = F>>(&mut self, out: &mut B, now: Ticks) {
+        while out.len() + OUT_RESERVE <= BURST_MAX
+            && self.delayed.front().is_some_and(|held| now.0.saturating_sub(held.since.0) >= self.delay_ticks)
+        {
+            if let Some(held) = self.delayed.pop_front() {
+                self.counters.delay.add(1);
+                let _ = out.push(held.frame);
+                self.passed(held.lane, held.sequence, out);
+            }
+        }
+        while out.len() + OUT_RESERVE <= BURST_MAX
+            && self.overtaken.front().is_some_and(|held| now.0.saturating_sub(held.since.0) >= self.patience_ticks)
+        {
+            if let Some(held) = self.overtaken.pop_front() {
+                self.counters.not_done.add(1);
+                let _ = out.push(held.frame);
+                self.passed(held.lane, held.sequence, out);
+            }
+        }
+    }
+}
+
+fn forward<B: Frames>(from: &mut B, out: &mut B) {
+    if let Some(frame) = from.pop_front() {
+        // Cannot be refused: the caller kept room.
+        let _ = out.push(frame);
+    }
+}
+
+fn drop_front<B: Frames>(from: &mut B) {
+    drop(from.pop_front());
+}
+
+fn copy_front<B: Frames, T: Transmit<Frames = B>>(from: &B, tx: &mut T) -> Option<B::Frame> {
+    let bytes = from.bytes(0);
+    let mut copy = tx.batch();
+    if tx.allocate(&mut copy, 1) == 0 {
+        return None;
+    }
+    copy.write(0, bytes.len()).get_mut(..bytes.len())?.copy_from_slice(bytes);
+    copy.pop_front()
+}

@@ -1,0 +1,368 @@
+//! The receiving loop: every frame is verified, matched to its lane's sequence, timed, and counted once.
+
+use std::sync::Arc;
+
+use measure::{
+    Clock, Counter, Histogram, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks,
+};
+use wire::{Addresses, Class, Foreign, Probe, Verify, classify, lag};
+
+use crate::io::{Frames, Receive};
+use crate::reply::ReplyQueue;
+use crate::{Phase, Task, TaskResult};
+
+/// Frames looked at ahead of the one being read, so that its line has come when its turn does.
+const PREFETCH_AHEAD: usize = 6;
+const TIME_MASK: u64 = (1 << 48) - 1;
+
+/// What a receiving task publishes while it runs. One writer: its worker.
+#[derive(Debug)]
+pub struct ReceiveCounters {
+    /// Frames taken from the queue since the run began.
+    pub frames: Counter,
+    /// Bytes of these, without FCS.
+    pub bytes: Counter,
+    /// First copies of probes that came in time.
+    pub received: Counter,
+    /// Further copies.
+    pub duplicate: Counter,
+    /// Probes overtaken by a later one of their lane (RFC 4737).
+    pub reordered: Counter,
+    /// Frames whose checksum, length or (with `--verify payload`) pattern is wrong.
+    pub corrupt: Counter,
+    /// Probes that came later than the drain time after they were sent.
+    pub late: Counter,
+    /// Probes further behind than the window remembers: fresh or duplicate cannot be told.
+    pub too_old: Counter,
+    /// Frames that are none of ours, by kind.
+    pub foreign: [Counter; Foreign::COUNT],
+    /// Chained frames, longer than any probe.
+    pub oversized: Counter,
+    /// Probes of an earlier run that were still in some queue.
+    pub stale: Counter,
+    /// ARP, NDP and echo requests answered (part of `foreign`).
+    pub answered: Counter,
+    /// Frames thrown out before the run began.
+    pub flushed: Counter,
+}
+
+impl ReceiveCounters {
+    /// Zeroed counters.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            frames: Counter::default(),
+            bytes: Counter::default(),
+            received: Counter::default(),
+            duplicate: Counter::default(),
+            reordered: Counter::default(),
+            corrupt: Counter::default(),
+            late: Counter::default(),
+            too_old: Counter::default(),
+            foreign: std::array::from_fn(|_| Counter::default()),
+            oversized: Counter::default(),
+            stale: Counter::default(),
+            answered: Counter::default(),
+            flushed: Counter::default(),
+        })
+    }
+}
+
+/// What a receiving task needs to know, besides its queue.
+pub struct ReceivePlan {
+    /// Lanes of the whole run: streams x transmit queues x ports.
+    pub lanes: usize,
+    /// Streams: lane modulo this is the stream.
+    pub streams: usize,
+    /// Sequence numbers that each lane's window remembers; a power of two.
+    pub window: usize,
+    /// Relative resolution of the whole-run latency histograms: 2^-bits.
+    pub latency_bits: u32,
+    /// The run id in the probe.
+    pub run: u8,
+    /// Probes sent before this belong to an earlier run.
+    pub start: Nanos,
+    /// Probes older than this are late, ns.
+    pub drain_ns: u64,
+    /// How much of a frame is checked.
+    pub verify: Verify,
+    /// Packets a burst.
+    pub burst: usize,
+    /// Converts ticks into time.
+    pub clock: Clock,
+    /// Reads the time stamp counter: a frame's time of arrival is taken right after the queue gave it.
+    pub tsc: fn() -> Ticks,
+    /// Where this queue's per-interval counts go.
+    pub intervals: Arc<IntervalRing>,
+    /// What it publishes.
+    pub counters: Arc<ReceiveCounters>,
+    /// Whose ARP, NDP and echo requests are answered, and the way out for the answers.
+    pub me: Addresses,
+    /// See `me`.
+    pub replies: Arc<ReplyQueue>,
+}
+
+/// What one queue saw of one lane.
+#[derive(Debug)]
+pub struct LaneResult {
+    /// First copies in time.
+    pub received: u64,
+    /// Further copies.
+    pub duplicate: u64,
+    /// RFC 4737.
+    pub reordered: u64,
+    /// The largest distance, in packets, by which one was overtaken.
+    pub extent_max: u64,
+    /// First copies that came after the drain time.
+    pub late: u64,
+    /// Too far behind to be told apart.
+    pub too_old: u64,
+    /// RFC 3550 jitter of what this queue saw.
+    pub jitter: Jitter,
+    /// n-reordering: how far behind reordered packets were, in powers of two (RFC 5236).
+    pub displacement: Vec<u64>,
+}
+
+/// What a receiving task gives back at its end.
+#[derive(Debug)]
+pub struct ReceiveResult {
+    /// By lane.
+    pub lanes: Vec<LaneResult>,
+    /// Latency from the actual send, by stream, ns.
+    pub latency: Vec<Histogram>,
+    /// Latency from the scheduled send, all streams, ns.
+    pub latency_scheduled: Histogram,
+    /// Probes whose stamp lay in the future: the clocks of two cores disagree.
+    pub clock_backwards: u64,
+}
+
+struct Lane {
+    window: SequenceWindow,
+    jitter: Jitter,
+    received: u64,
+    duplicate: u64,
+    reordered: u64,
+    extent_max: u64,
+    late: u64,
+    too_old: u64,
+}
+
+/// Consecutive probes of one lane with one time stamp: the books are made once for all of them.
+#[derive(Clone, Copy)]
+struct Run {
+    lane: u16,
+    lag: u8,
+    time: u64,
+    first: u64,
+    count: u64,
+}
+
+/// Receives on one queue.
+pub struct ReceiveTask<R: Receive> {
+    io: R,
+    plan: ReceivePlan,
+    frames: R::Frames,
+    lanes: Vec<Lane>,
+    latency: Vec<SharedHistogram>,
+    latency_scheduled: SharedHistogram,
+    intervals: IntervalWriter,
+    clock_backwards: u64,
+}
+
+impl<R: Receive> ReceiveTask<R> {
+    /// A task that receives on `io` as planned.
+    pub fn new(io: R, plan: ReceivePlan) -> Self {
+        let lane = |_| Lane {
+            window: SequenceWindow::new(plan.window),
+            jitter: Jitter::default(),
+            received: 0,
+            duplicate: 0,
+            reordered: 0,
+            extent_max: 0,
+            late: 0,
+            too_old: 0,
+        };
+        Self {
+            frames: io.batch(),
+            io,
+            lanes: (0..plan.lanes).map(lane).collect(),
+            latency: (0..plan.streams).map(|_| SharedHistogram::new(plan.latency_bits)).collect(),
+            latency_scheduled: SharedHistogram::new(10),
+            intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
+            clock_backwards: 0,
+            plan,
+        }
+    }
+
+    #[inline]
+    fn account_burst(&mut self, at: Nanos) {
+        let count = self.frames.len();
+        for index in 0..PREFETCH_AHEAD {
+            self.frames.prefetch(index);
+        }
+        let mut run = Run { lane: 0, lag: 0, time: 0, first: 0, count: 0 };
+        let mut bytes = 0;
+        for index in 0..count {
+            self.frames.prefetch(index + PREFETCH_AHEAD);
+            let frame = self.frames.bytes(index);
+            bytes += frame.len() as u64;
+            match classify(frame, self.plan.run, self.plan.verify) {
+                Class::Probe(probe) if continues(&run, &probe) => run.count += 1,
+                Class::Probe(probe) => {
+                    if run.count > 0 {
+                        self.account(&run, at);
+                    }
+                    run = Run {
+                        lane: probe.lane,
+                        lag: probe.lag,
+                        time: probe.time_ns,
+                        first: probe.sequence,
+                        count: 1,
+                    };
+                }
+                other => self.account_other(index, &other, at),
+            }
+        }
+        if run.count > 0 {
+            self.account(&run, at);
+        }
+        self.plan.counters.frames.add(count as u64);
+        self.plan.counters.bytes.add(bytes);
+    }
+
+    /// Books a run of probes.
+    #[inline]
+    fn account(&mut self, run: &Run, at: Nanos) {
+        let counters = &*self.plan.counters;
+        let Some(lane) = self.lanes.get_mut(usize::from(run.lane)) else {
+            counters.foreign[Foreign::OtherRun.index()].add(run.count);
+            return;
+        };
+        // 48 bits of nanoseconds are 78 hours: the age is exact for anything younger than half of that.
+        let mut age = at.0.wrapping_sub(run.time) & TIME_MASK;
+        if age > TIME_MASK / 2 {
+            self.clock_backwards += run.count;
+            age = 0;
+        }
+        let sent_at = Nanos(at.0.wrapping_sub(age));
+        if sent_at.0 < self.plan.start.0 {
+            counters.stale.add(run.count);
+            return;
+        }
+        let outcome = lane.window.record(run.first, run.count);
+        let stream = usize::from(run.lane) % self.plan.streams;
+        lane.duplicate += outcome.duplicate;
+        lane.too_old += outcome.too_old;
+        if age > self.plan.drain_ns {
+            lane.late += outcome.fresh;
+            counters.late.add(outcome.fresh);
+            counters.duplicate.add(outcome.duplicate);
+            counters.too_old.add(outcome.too_old);
+            return;
+        }
+        lane.received += outcome.fresh;
+        lane.reordered += outcome.reordered;
+        lane.extent_max = lane.extent_max.max(outcome.extent_max);
+        counters.received.add(outcome.fresh);
+        if outcome.fresh != run.count {
+            counters.duplicate.add(outcome.duplicate);
+            counters.too_old.add(outcome.too_old);
+        }
+        counters.reordered.add(outcome.reordered);
+        if outcome.fresh > 0 {
+            lane.jitter.record(age, outcome.fresh);
+            self.latency[stream].record(age, outcome.fresh);
+            self.latency_scheduled.record(age + lag::decode(run.lag), outcome.fresh);
+            self.intervals.received(sent_at, stream, age, outcome.fresh);
+        }
+        if outcome.duplicate > 0 {
+            self.intervals.duplicate(sent_at, stream, outcome.duplicate);
+        }
+        if outcome.reordered > 0 {
+            self.intervals.reordered(sent_at, stream, outcome.reordered);
+        }
+    }
+
+    /// Books a frame that is no sound probe, and answers it where a host would.
+    #[cold]
+    fn account_other(&mut self, index: usize, class: &Class, at: Nanos) {
+        let counters = &*self.plan.counters;
+        if self.frames.is_segmented(index) {
+            counters.oversized.add(1);
+            return;
+        }
+        match class {
+            Class::Corrupt => {
+                counters.corrupt.add(1);
+                self.intervals.corrupt(at, 1);
+            }
+            Class::Foreign(kind) => {
+                counters.foreign[kind.index()].add(1);
+                if matches!(kind, Foreign::Arp | Foreign::Ndp | Foreign::IcmpEcho)
+                    && self.plan.replies.answer(self.frames.bytes(index), &self.plan.me)
+                {
+                    counters.answered.add(1);
+                }
+            }
+            Class::Probe(_) => {}
+        }
+    }
+
+    /// Before the run: old frames go, but the neighbours are answered already.
+    #[cold]
+    fn flush(&mut self) {
+        for index in 0..self.frames.len() {
+            let frame = self.frames.bytes(index);
+            if let Class::Foreign(Foreign::Arp | Foreign::Ndp) = classify(frame, self.plan.run, Verify::None) {
+                self.plan.replies.answer(frame, &self.plan.me);
+            }
+        }
+        self.plan.counters.flushed.add(self.frames.len() as u64);
+    }
+}
+
+#[inline]
+fn continues(run: &Run, probe: &Probe) -> bool {
+    run.count > 0
+        && probe.sequence == run.first + run.count
+        && probe.time_ns == run.time
+        && probe.lane == run.lane
+        && probe.lag == run.lag
+}
+
+impl<R: Receive> Task for ReceiveTask<R> {
+    #[inline]
+    fn poll(&mut self, now: Ticks, phase: Phase) -> usize {
+        self.intervals.publish(self.plan.clock.ns(now));
+        let count = self.io.receive(&mut self.frames, self.plan.burst);
+        if count == 0 {
+            return 0;
+        }
+        let at = self.plan.clock.ns((self.plan.tsc)());
+        if phase == Phase::Warm {
+            self.flush();
+        } else {
+            self.account_burst(at);
+        }
+        self.frames.clear();
+        count
+    }
+
+    fn finish(self: Box<Self>) -> TaskResult {
+        let lane = |lane: &Lane| LaneResult {
+            received: lane.received,
+            duplicate: lane.duplicate,
+            reordered: lane.reordered,
+            extent_max: lane.extent_max,
+            late: lane.late,
+            too_old: lane.too_old,
+            jitter: lane.jitter.clone(),
+            displacement: lane.window.displacement().to_vec(),
+        };
+        TaskResult::Receive(Box::new(ReceiveResult {
+            lanes: self.lanes.iter().map(lane).collect(),
+            latency: self.latency.iter().map(SharedHistogram::snapshot).collect(),
+            latency_scheduled: self.latency_scheduled.snapshot(),
+            clock_backwards: self.clock_backwards,
+        }))
+    }
+}

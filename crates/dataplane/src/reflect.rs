@@ -1,0 +1,191 @@
+//! The reflecting loop: returns what it gets with its addresses swapped, answers as a host would, and counts the rest.
+
+use std::sync::Arc;
+
+use measure::{Counter, Ticks};
+use wire::{Addresses, DropReason};
+
+use crate::fault::Faults;
+use crate::io::{Frames, Receive, Transmit};
+use crate::{BURST_MAX, Phase, Task, TaskResult};
+
+/// What a reflecting task publishes while it runs. One writer: its worker.
+#[derive(Debug)]
+pub struct ReflectCounters {
+    /// Frames taken from the queue.
+    pub frames: Counter,
+    /// Bytes of these, without FCS.
+    pub bytes: Counter,
+    /// Frames the driver took back.
+    pub returned: Counter,
+    /// ARP, NDP and echo requests among `returned` that were answered, not swapped.
+    pub answered: Counter,
+    /// Frames not returned, by reason.
+    pub dropped: [Counter; DropReason::COUNT],
+    /// Chained frames, longer than a buffer: not returned.
+    pub oversized: Counter,
+    /// Frames given up because the transmit queue stayed full longer than [`ReflectPlan::hold_ticks`].
+    pub tx_full: Counter,
+    /// Transmit calls that took less than was offered.
+    pub queue_full: Counter,
+}
+
+impl ReflectCounters {
+    /// Zeroed counters.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            frames: Counter::default(),
+            bytes: Counter::default(),
+            returned: Counter::default(),
+            answered: Counter::default(),
+            dropped: std::array::from_fn(|_| Counter::default()),
+            oversized: Counter::default(),
+            tx_full: Counter::default(),
+            queue_full: Counter::default(),
+        })
+    }
+}
+
+/// What a reflecting task needs to know, besides its queues.
+pub struct ReflectPlan {
+    /// Return probes only.
+    pub only_ours: bool,
+    /// Whose ARP, NDP and echo requests are answered.
+    pub me: Addresses,
+    /// Frames a burst, at most half of [`BURST_MAX`].
+    pub burst: usize,
+    /// How long a full transmit queue is waited for, ticks. While waiting nothing is received: a queue that can push
+    /// back (memif, ring) does, and a NIC's overflow is counted where it happens.
+    pub hold_ticks: u64,
+    /// What it publishes.
+    pub counters: Arc<ReflectCounters>,
+}
+
+/// What a reflecting task gives back at its end.
+#[derive(Debug)]
+pub struct ReflectResult {
+    /// Frames that were waiting for the transmit queue, or held by the fault injector, when the run ended.
+    pub held: u64,
+}
+
+/// Reflects one queue pair.
+pub struct ReflectTask<R: Receive, T: Transmit<Frames = R::Frames>> {
+    rx: R,
+    tx: T,
+    plan: ReflectPlan,
+    frames: R::Frames,
+    out: R::Frames,
+    faults: Option<Faults<<R::Frames as Frames>::Frame>>,
+    waiting_since: Option<Ticks>,
+}
+
+impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
+    /// A task that returns what `rx` receives through `tx`.
+    pub fn new(
+        rx: R,
+        tx: T,
+        plan: ReflectPlan,
+        faults: Option<Faults<<R::Frames as Frames>::Frame>>,
+    ) -> Self {
+        Self { frames: rx.batch(), out: tx.batch(), rx, tx, plan, faults, waiting_since: None }
+    }
+
+    /// Swaps or answers every frame of the batch; what must not be returned is counted and freed.
+    #[inline]
+    fn turn_round(&mut self) {
+        let count = self.frames.len();
+        let mut keep = [true; BURST_MAX];
+        let mut kept = 0;
+        let mut bytes = 0;
+        for index in 0..4 {
+            self.frames.prefetch(index);
+        }
+        for (index, keep) in keep.iter_mut().enumerate().take(count) {
+            self.frames.prefetch(index + 4);
+            let len = self.frames.bytes(index).len();
+            bytes += len as u64;
+            let room = self.frames.room_mut(index);
+            *keep = match room.get_mut(..len).map(|frame| wire::reflect(frame, self.plan.only_ours)) {
+                Some(Ok(())) => !self.frames.is_segmented(index) || self.count_oversized(),
+                Some(Err(reason)) => self.answer_or_drop(index, len, reason),
+                None => self.count_oversized(),
+            };
+            kept += usize::from(*keep);
+        }
+        if kept < count {
+            self.frames.retain(&keep[..count]);
+        }
+        self.plan.counters.frames.add(count as u64);
+        self.plan.counters.bytes.add(bytes);
+    }
+
+    #[cold]
+    fn count_oversized(&mut self) -> bool {
+        self.plan.counters.oversized.add(1);
+        false
+    }
+
+    #[cold]
+    fn answer_or_drop(&mut self, index: usize, len: usize, reason: DropReason) -> bool {
+        if self.frames.is_segmented(index) {
+            return self.count_oversized();
+        }
+        if let Some(len) = wire::answer(self.frames.room_mut(index), len, &self.plan.me) {
+            self.frames.set_len(index, len);
+            self.plan.counters.answered.add(1);
+            return true;
+        }
+        self.plan.counters.dropped[reason.index()].add(1);
+        false
+    }
+
+    /// Offers what waits; gives it up when the queue has been full for too long.
+    #[inline]
+    fn offer(&mut self, now: Ticks) -> usize {
+        let waiting = self.out.len();
+        if waiting == 0 {
+            return 0;
+        }
+        let taken = self.tx.transmit(&mut self.out, waiting);
+        self.plan.counters.returned.add(taken as u64);
+        if taken == waiting {
+            self.waiting_since = None;
+            return taken;
+        }
+        self.plan.counters.queue_full.add(1);
+        let since = *self.waiting_since.get_or_insert(now);
+        if taken > 0 {
+            self.waiting_since = Some(now);
+        } else if now.0.saturating_sub(since.0) > self.plan.hold_ticks {
+            self.plan.counters.tx_full.add(waiting as u64);
+            self.out.clear();
+            self.waiting_since = None;
+        }
+        taken
+    }
+}
+
+impl<R: Receive, T: Transmit<Frames = R::Frames>> Task for ReflectTask<R, T> {
+    #[inline]
+    fn poll(&mut self, now: Ticks, _phase: Phase) -> usize {
+        let mut moved = self.offer(now);
+        if !self.out.is_empty() {
+            return moved;
+        }
+        // The fault injector may leave frames behind when its output was full.
+        if self.frames.is_empty() && self.rx.receive(&mut self.frames, self.plan.burst) > 0 {
+            self.turn_round();
+        }
+        match &mut self.faults {
+            None => std::mem::swap(&mut self.frames, &mut self.out),
+            Some(faults) => faults.pass(&mut self.frames, &mut self.out, &mut self.tx, now),
+        }
+        moved += self.offer(now);
+        moved
+    }
+
+    fn finish(self: Box<Self>) -> TaskResult {
+        let held = self.faults.as_ref().map_or(0, |faults| faults.held());
+        TaskResult::Reflect(ReflectResult { held: (self.out.len() + self.frames.len() + held) as u64 })
+    }
+}

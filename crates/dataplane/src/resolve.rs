@@ -1,0 +1,92 @@
+//! Finding a neighbour's MAC address by ARP or NDP over the very queues that the run will use, before it starts.
+
+use std::net::IpAddr;
+
+use measure::Ticks;
+use wire::{Addresses, VlanTag, neighbour};
+
+use crate::io::{Frames, Receive, Transmit};
+
+/// Whom to ask for.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The asking side: its MAC and its address of the same family come first.
+    pub me: Addresses,
+    /// Tags that the request carries.
+    pub vlans: Vec<VlanTag>,
+    /// Whose MAC address is wanted.
+    pub target: IpAddr,
+    /// Requests sent, at most.
+    pub attempts: u32,
+    /// Ticks between two requests.
+    pub wait_ticks: u64,
+}
+
+/// Asks until somebody answers, `stop` says so, or the attempts are used up. Answers neighbours meanwhile, since a peer
+/// that has our request may itself ask for us before it replies.
+pub fn resolve<R, T>(
+    rx: &mut R,
+    tx: &mut T,
+    question: &Question,
+    tsc: fn() -> Ticks,
+    stop: &dyn Fn() -> bool,
+) -> Option<[u8; 6]>
+where
+    R: Receive,
+    T: Transmit<Frames = R::Frames>,
+{
+    let request = request(question)?;
+    let mut frames = rx.batch();
+    for _ in 0..question.attempts {
+        send(tx, &request);
+        let asked = tsc();
+        while tsc().0.saturating_sub(asked.0) < question.wait_ticks {
+            if stop() {
+                return None;
+            }
+            if rx.receive(&mut frames, 32) == 0 {
+                std::thread::sleep(std::time::Duration::from_micros(200));
+                continue;
+            }
+            for index in 0..frames.len() {
+                let frame = frames.bytes(index);
+                if let Some(mac) = neighbour::parse_reply(frame, question.target) {
+                    return Some(mac);
+                }
+                let mut reply = frame.to_vec();
+                reply.resize(frame.len() + 32, 0);
+                if let Some(len) = wire::answer(&mut reply, frame.len(), &question.me) {
+                    send(tx, &reply[..len]);
+                }
+            }
+            frames.clear();
+        }
+    }
+    None
+}
+
+/// The ARP request or neighbour solicitation; `None` if we have no address of the target's family.
+fn request(question: &Question) -> Option<Vec<u8>> {
+    let Question { me, vlans, target, .. } = question;
+    match *target {
+        IpAddr::V4(target) => me.ips.iter().find_map(|ip| match ip {
+            IpAddr::V4(ip) => Some(neighbour::arp_request(me.mac, *ip, target, vlans)),
+            IpAddr::V6(_) => None,
+        }),
+        IpAddr::V6(target) => me.ips.iter().find_map(|ip| match ip {
+            IpAddr::V6(ip) => Some(neighbour::neighbour_solicitation(me.mac, *ip, target, vlans)),
+            IpAddr::V4(_) => None,
+        }),
+    }
+}
+
+/// Sends one frame outside a run.
+pub fn send<T: Transmit>(tx: &mut T, frame: &[u8]) -> bool {
+    let mut batch = tx.batch();
+    if tx.allocate(&mut batch, 1) == 0 {
+        return false;
+    }
+    let Some(room) = batch.write(0, frame.len()).get_mut(..frame.len()) else { return false };
+    room.copy_from_slice(frame);
+    tx.transmit(&mut batch, 1) == 1
+}

@@ -1,0 +1,329 @@
+//! The sending loop: stamped probes from templates, on an absolute schedule, one transmit queue a task.
+
+use std::sync::Arc;
+
+use measure::{Clock, Counter, Entry, IntervalRing, IntervalWriter, Nanos, Pacer, SharedHistogram, Ticks};
+use wire::{BurstStamp, Template, lag};
+
+use crate::io::{Frames, Transmit};
+use crate::reply::ReplyQueue;
+use crate::{BURST_MAX, Phase, Task, TaskResult};
+
+/// What a sending task publishes while it runs. One writer: its worker.
+#[derive(Debug)]
+pub struct SendCounters {
+    /// Packets that the schedule (or, without one, the burst loop) wanted on the wire.
+    pub intended: Counter,
+    /// Packets that the driver took.
+    pub accepted: Counter,
+    /// Packets given up because the worker or the queue was later than the backlog bound.
+    pub abandoned: Counter,
+    /// Bytes of the frames built, without FCS.
+    pub bytes: Counter,
+    /// Transmit calls that took less than was offered: the queue was full.
+    pub queue_full: Counter,
+    /// Times that no buffer was free.
+    pub no_buffer: Counter,
+    /// When the driver last took a packet, ticks.
+    pub last_ticks: Counter,
+    /// 1 once the schedule is served.
+    pub done: Counter,
+    /// ARP, NDP and echo replies sent for the receiving side.
+    pub replies: Counter,
+    /// Ticks from one accepted packet to the next, packets of one burst counting as 0.
+    pub gap_ticks: SharedHistogram,
+}
+
+impl SendCounters {
+    /// Zeroed counters.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            intended: Counter::default(),
+            accepted: Counter::default(),
+            abandoned: Counter::default(),
+            bytes: Counter::default(),
+            queue_full: Counter::default(),
+            no_buffer: Counter::default(),
+            last_ticks: Counter::default(),
+            done: Counter::default(),
+            replies: Counter::default(),
+            gap_ticks: SharedHistogram::new(7),
+        })
+    }
+}
+
+/// What a sending task gives back at its end.
+#[derive(Debug)]
+pub struct SendResult {
+    /// Accepted packets per stream of this queue; lane = `lane_base + stream`.
+    pub accepted: Vec<u64>,
+    /// The lane of stream 0.
+    pub lane_base: u16,
+    /// Flows that really went out, per stream.
+    pub flows: Vec<u64>,
+    /// Packets built but never taken by the driver.
+    pub unsent: u64,
+}
+
+/// What a sending task needs to know, besides its queue.
+pub struct SendPlan {
+    /// One template per (stream, frame size), as the schedule's entries index them.
+    pub templates: Vec<Template>,
+    /// The repeating order of streams and templates.
+    pub schedule: Vec<Entry>,
+    /// Flows of each stream.
+    pub flows: Vec<u32>,
+    /// The flow that each stream starts with, and the step to its next: queues share the flows evenly.
+    pub flow_start: u32,
+    /// See `flow_start`.
+    pub flow_step: u32,
+    /// The lane of stream 0.
+    pub lane_base: u16,
+    /// When each packet is due.
+    pub pacer: Pacer,
+    /// When sending ends.
+    pub end: Ticks,
+    /// Packets a burst, at most [`BURST_MAX`].
+    pub burst: usize,
+    /// How many due packets a late worker may still send before it gives the rest up.
+    pub backlog: u64,
+    /// Converts ticks into the probe's time.
+    pub clock: Clock,
+    /// Where this queue's per-interval counts go.
+    pub intervals: Arc<IntervalRing>,
+    /// What it publishes.
+    pub counters: Arc<SendCounters>,
+    /// Replies that the receiving tasks of the same port ask to be sent.
+    pub replies: Arc<ReplyQueue>,
+    /// The templates leave the UDP checksum to the NIC.
+    pub checksum_offload: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    sequence: u64,
+    accepted: u64,
+    flow: u32,
+    /// Below `flows`, so that one subtraction wraps.
+    flow_step: u32,
+    flows: u32,
+}
+
+/// Sends on one queue.
+pub struct SendTask<T: Transmit> {
+    io: T,
+    plan: SendPlan,
+    lanes: Vec<Lane>,
+    cursor: usize,
+    /// Fresh buffers; the first `built` are frames waiting for the driver.
+    frames: T::Frames,
+    built: usize,
+    /// Streams of the built frames, from `built_first`.
+    streams: [u16; BURST_MAX],
+    built_first: usize,
+    built_at: Nanos,
+    reply_frames: T::Frames,
+    accepted_at: Ticks,
+    intervals: IntervalWriter,
+    ended: bool,
+}
+
+impl<T: Transmit> SendTask<T> {
+    /// A task that sends on `io` as planned.
+    pub fn new(mut io: T, plan: SendPlan) -> Self {
+        let lanes = plan
+            .flows
+            .iter()
+            .map(|&flows| flows.max(1))
+            .map(|flows| Lane {
+                flow: plan.flow_start % flows,
+                flow_step: plan.flow_step % flows,
+                flows,
+                ..Lane::default()
+            })
+            .collect();
+        let mut frames = io.batch();
+        io.allocate(&mut frames, plan.burst);
+        Self {
+            reply_frames: io.batch(),
+            frames,
+            io,
+            lanes,
+            cursor: 0,
+            built: 0,
+            streams: [0; BURST_MAX],
+            built_first: 0,
+            built_at: Nanos(0),
+            accepted_at: Ticks(0),
+            intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
+            ended: false,
+            plan,
+        }
+    }
+
+    /// Builds `count` frames, all stamped with one time: the stamp costs a burst, not a packet.
+    #[inline]
+    fn build(&mut self, count: usize, now: Ticks, lag_ticks: u64) {
+        let at = self.plan.clock.ns(now);
+        let lag = if lag_ticks == 0 { 0 } else { lag::encode(self.plan.clock.ns_from_ticks(lag_ticks)) };
+        let stamp = BurstStamp::new(at.0, lag);
+        let mut bytes = 0;
+        for index in 0..count {
+            let entry = self.plan.schedule[self.cursor];
+            self.cursor += 1;
+            if self.cursor == self.plan.schedule.len() {
+                self.cursor = 0;
+            }
+            let lane = &mut self.lanes[usize::from(entry.stream)];
+            let template = &self.plan.templates[entry.template as usize];
+            let room = self.frames.write(index, template.frame_len());
+            template.write(room, &stamp, lane.sequence, lane.flow);
+            if self.plan.checksum_offload {
+                self.frames.request_udp_checksum(index, template.l2_len(), template.l3_len(), template.is_ipv6());
+            }
+            bytes += template.frame_len() as u64;
+            lane.sequence += 1;
+            lane.flow += lane.flow_step;
+            if lane.flow >= lane.flows {
+                lane.flow -= lane.flows;
+            }
+            self.streams[index] = entry.stream;
+        }
+        self.plan.counters.bytes.add(bytes);
+        self.built = count;
+        self.built_first = 0;
+        self.built_at = at;
+    }
+
+    /// Offers the built frames; what is not taken stays for the next poll.
+    #[inline]
+    fn offer(&mut self, now: Ticks) -> usize {
+        let taken = self.io.transmit(&mut self.frames, self.built);
+        if taken < self.built {
+            self.plan.counters.queue_full.add(1);
+            if taken == 0 {
+                return 0;
+            }
+        }
+        if self.lanes.len() == 1 {
+            self.lanes[0].accepted += taken as u64;
+            self.intervals.sent(self.built_at, 0, taken as u64);
+        } else {
+            for &stream in &self.streams[self.built_first..self.built_first + taken] {
+                self.lanes[usize::from(stream)].accepted += 1;
+                self.intervals.sent(self.built_at, usize::from(stream), 1);
+            }
+        }
+        self.built -= taken;
+        self.built_first += taken;
+        let counters = &self.plan.counters;
+        counters.accepted.add(taken as u64);
+        if self.accepted_at.0 != 0 {
+            counters.gap_ticks.record(now.0.saturating_sub(self.accepted_at.0), 1);
+            if taken > 1 {
+                counters.gap_ticks.record(0, taken as u64 - 1);
+            }
+        }
+        counters.last_ticks.set(now.0);
+        self.accepted_at = now;
+        taken
+    }
+
+    #[cold]
+    fn abandon(&mut self, count: u64, now: Ticks) {
+        self.plan.counters.abandoned.add(count);
+        self.plan.counters.intended.add(count);
+        self.intervals.unsent(self.plan.clock.ns(now), count);
+    }
+
+    /// Sending is over: what was due by now and not taken is abandoned.
+    #[cold]
+    fn end(&mut self, now: Ticks) {
+        self.ended = true;
+        let late = self.plan.pacer.finish(now.min(self.plan.end));
+        if late > 0 {
+            self.abandon(late, now);
+        }
+    }
+
+    /// Sends what the receiving tasks answered (ARP, NDP, echo). Rare, and bounded to one frame a poll.
+    #[cold]
+    fn send_reply(&mut self) {
+        if self.reply_frames.is_empty() && self.io.allocate(&mut self.reply_frames, 1) == 0 {
+            return;
+        }
+        let Some(reply) = self.plan.replies.pop() else { return };
+        let bytes = reply.bytes();
+        let room = self.reply_frames.write(0, bytes.len());
+        if let Some(room) = room.get_mut(..bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.plan.counters.replies.add(self.io.transmit(&mut self.reply_frames, 1) as u64);
+        }
+        self.reply_frames.clear();
+    }
+}
+
+impl<T: Transmit> Task for SendTask<T> {
+    #[inline]
+    fn poll(&mut self, now: Ticks, phase: Phase) -> usize {
+        self.intervals.publish(self.plan.clock.ns(now));
+        if !self.plan.replies.is_empty() {
+            self.send_reply();
+        }
+        let mut moved = 0;
+        if self.built > 0 {
+            moved = self.offer(now);
+        }
+        if phase != Phase::Run {
+            if phase > Phase::Run && !self.ended {
+                self.end(now);
+            }
+            return moved;
+        }
+        if self.built > 0 {
+            return moved;
+        }
+        if self.frames.is_empty() && self.io.allocate(&mut self.frames, self.plan.burst) == 0 {
+            self.plan.counters.no_buffer.add(1);
+        }
+        let room = self.frames.len().min(self.plan.burst);
+        // After the end only what was due before it is still sent; without a schedule nothing is.
+        let over = now >= self.plan.end;
+        let room = if over && !self.plan.pacer.is_paced() { 0 } else { room };
+        let take = self.plan.pacer.take(now.min(self.plan.end), room, self.plan.backlog);
+        if take.abandoned > 0 {
+            self.abandon(take.abandoned, now);
+        }
+        if take.count == 0 {
+            if over || self.plan.pacer.is_done() {
+                self.plan.counters.done.set(1);
+            }
+            return moved;
+        }
+        self.plan.counters.intended.add(take.count as u64);
+        self.build(take.count, now, take.lag_ticks);
+        moved += self.offer(now);
+        if self.frames.is_empty() {
+            // One burst ahead: the lines are on their way while the other tasks of this worker have their turn.
+            self.io.allocate(&mut self.frames, self.plan.burst);
+        }
+        moved
+    }
+
+    fn finish(self: Box<Self>) -> TaskResult {
+        let flows = |lane: &Lane| {
+            // start, start + step, ... modulo `flows` repeats after flows / gcd(flows, step) packets.
+            lane.accepted.min(u64::from(lane.flows / gcd(lane.flows, lane.flow_step)))
+        };
+        TaskResult::Send(SendResult {
+            accepted: self.lanes.iter().map(|lane| lane.accepted).collect(),
+            flows: self.lanes.iter().map(flows).collect(),
+            lane_base: self.plan.lane_base,
+            unsent: self.built as u64,
+        })
+    }
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a.max(1) } else { gcd(b, a % b) }
+}

@@ -1,0 +1,97 @@
+//! One core's life: poll the tasks in turn, note every gap, follow the control word.
+
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+use measure::{Counter, SharedHistogram, Ticks};
+
+use crate::{Phase, Task, TaskResult};
+
+/// Rounds between two looks at the control word.
+const ROUNDS_PER_LOOK: u32 = 8;
+
+/// The control word that all workers follow.
+#[derive(Debug)]
+pub struct Control {
+    phase: AtomicU8,
+    ready: AtomicUsize,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self { phase: AtomicU8::new(Phase::Warm as u8), ready: AtomicUsize::new(0) }
+    }
+}
+
+impl Control {
+    /// The phase in force.
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Warm,
+            1 => Phase::Run,
+            2 => Phase::Drain,
+            _ => Phase::Stop,
+        }
+    }
+
+    /// Moves all workers on.
+    pub fn set(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// How many workers poll already.
+    pub fn ready(&self) -> usize {
+        self.ready.load(Ordering::Acquire)
+    }
+}
+
+/// What a worker publishes of itself. One writer.
+#[derive(Debug)]
+pub struct WorkerCounters {
+    /// Rounds over all tasks.
+    pub polls: Counter,
+    /// Rounds that moved a packet.
+    pub busy: Counter,
+    /// Ticks from one round to the next, since the run began.
+    pub gap_ticks: SharedHistogram,
+}
+
+impl Default for WorkerCounters {
+    fn default() -> Self {
+        Self { polls: Counter::default(), busy: Counter::default(), gap_ticks: SharedHistogram::new(5) }
+    }
+}
+
+/// Polls until told to stop, then finishes every task.
+pub fn run(
+    mut tasks: Vec<Box<dyn Task + '_>>,
+    control: &Control,
+    counters: &WorkerCounters,
+    tsc: fn() -> Ticks,
+) -> Vec<TaskResult> {
+    control.ready.fetch_add(1, Ordering::AcqRel);
+    let mut last = tsc();
+    loop {
+        let phase = control.phase();
+        if phase == Phase::Stop {
+            break;
+        }
+        for _ in 0..ROUNDS_PER_LOOK {
+            let now = tsc();
+            if phase != Phase::Warm {
+                counters.gap_ticks.record(now.0.saturating_sub(last.0), 1);
+            }
+            last = now;
+            let mut moved = 0;
+            for task in &mut tasks {
+                // A stamp must not be older than the work of the task before.
+                moved += task.poll(tsc(), phase);
+            }
+            counters.polls.add(1);
+            if moved > 0 {
+                counters.busy.add(1);
+            }
+        }
+    }
+    tasks.into_iter().map(Task::finish).collect()
+}

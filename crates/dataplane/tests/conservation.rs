@@ -1,0 +1,255 @@
+//! The real loops over memory links and a virtual clock: what the injector did is found again, to the packet.
+
+use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use dataplane::fault::{FaultCounters, FaultSpec, Faults};
+use dataplane::memory::MemoryLink;
+use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
+use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::reply::ReplyQueue;
+use dataplane::send::{SendCounters, SendPlan, SendResult, SendTask};
+use dataplane::{Phase, Task, TaskResult};
+use measure::{Clock, Entry, IntervalRing, Nanos, Pacer, Rate, Ticks};
+use proptest::prelude::*;
+use wire::{Addresses, Foreign, Template, TemplateSpec, Verify};
+
+thread_local!(static NOW: Cell<u64> = const { Cell::new(0) });
+
+/// The virtual clock: one tick is one nanosecond.
+fn now() -> Ticks {
+    Ticks(NOW.get())
+}
+
+const START: u64 = 1_000_000_000;
+const DRAIN: u64 = 50_000_000;
+
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    packets: u64,
+    rate: Option<f64>,
+    streams: u16,
+    flows: u32,
+    burst: usize,
+    capacity: usize,
+    step_ns: u64,
+    v6: bool,
+    vlans: usize,
+    fault: FaultSpec,
+    garbage: bool,
+}
+
+struct Outcome {
+    sent: SendResult,
+    received: ReceiveResult,
+    send: Arc<SendCounters>,
+    receive: Arc<ReceiveCounters>,
+    fault: Arc<FaultCounters>,
+    reflect: Arc<ReflectCounters>,
+}
+
+fn template(case: &Case, stream: u16) -> Template {
+    let ip = |last: u8| -> IpAddr {
+        if case.v6 { format!("2001:2::{last}").parse().unwrap() } else { [198, 18, 0, last].into() }
+    };
+    let tag = |outer: bool| wire::VlanTag { tpid: if outer { 0x88A8 } else { 0x8100 }, id: 7, pcp: 0 };
+    Template::new(&TemplateSpec {
+        src_mac: [2, 0, 0, 0, 0, 1],
+        dst_mac: [2, 0, 0, 0, 0, 2],
+        vlans: (0..case.vlans).map(|index| tag(case.vlans == 2 && index == 0)).collect(),
+        src: SocketAddr::new(ip(1), 49152),
+        dst: SocketAddr::new(ip(2), 7),
+        frame_size: 100 + usize::from(stream) * 13,
+        ttl: 64,
+        dscp: 0,
+        run: 9,
+        lane: stream,
+        flows: case.flows,
+        dst_ports: 7..=7,
+    })
+    .unwrap()
+}
+
+fn run(case: &Case) -> Outcome {
+    NOW.set(START - 1000);
+    let clock = Clock::from_calibration(0, 0, 1e9);
+    let (there, back) = (MemoryLink::new(case.capacity), MemoryLink::new(case.capacity));
+    let (send, receive) = (SendCounters::new(), ReceiveCounters::new());
+    let (reflect, fault) = (ReflectCounters::new(), Arc::new(FaultCounters::default()));
+    let ring = || Arc::new(IntervalRing::new(usize::from(case.streams), 50_000_000, 64, Nanos(START)).unwrap());
+    let replies = ReplyQueue::new();
+    let me = Addresses { mac: [2, 0, 0, 0, 0, 1], ips: vec![[198, 18, 0, 1].into()] };
+    let rate = case.rate.map_or(Rate::Max, Rate::Pps);
+    let mut sender: Box<dyn Task> = Box::new(SendTask::new(
+        there.clone(),
+        SendPlan {
+            templates: (0..case.streams).map(|stream| template(case, stream)).collect(),
+            schedule: (0..case.streams).map(|stream| Entry { stream, template: u32::from(stream) }).collect(),
+            flows: vec![case.flows; usize::from(case.streams)],
+            flow_start: 0,
+            flow_step: 1,
+            lane_base: 0,
+            pacer: Pacer::new(rate, Ticks(START), 1e9).with_limit(case.packets),
+            end: Ticks(u64::MAX),
+            burst: case.burst,
+            backlog: 1024,
+            clock,
+            intervals: ring(),
+            counters: Arc::clone(&send),
+            replies: Arc::clone(&replies),
+            checksum_offload: false,
+        },
+    ));
+    let faults = Faults::new(&case.fault, case.seed, 1e9, 1 << 16, Arc::clone(&fault));
+    let mut reflector: Box<dyn Task> = Box::new(ReflectTask::new(
+        there.clone(),
+        back.clone(),
+        ReflectPlan {
+            only_ours: false,
+            me: Addresses { mac: [2, 0, 0, 0, 0, 2], ips: vec![[198, 18, 0, 2].into()] },
+            burst: 32,
+            hold_ticks: u64::MAX,
+            counters: Arc::clone(&reflect),
+        },
+        Some(faults),
+    ));
+    let mut receiver: Box<dyn Task> = Box::new(ReceiveTask::new(
+        back.clone(),
+        ReceivePlan {
+            lanes: usize::from(case.streams),
+            streams: usize::from(case.streams),
+            window: 1 << 16,
+            latency_bits: 7,
+            run: 9,
+            start: Nanos(START),
+            drain_ns: DRAIN,
+            verify: Verify::Payload,
+            burst: 32,
+            clock,
+            tsc: now,
+            intervals: ring(),
+            counters: Arc::clone(&receive),
+            me,
+            replies,
+        },
+    ));
+    // Virtual time goes on until everything is out of every hand: a delayed probe is at most DRAIN / 2 under way.
+    let mut quiet_until = START + 4 * DRAIN;
+    while NOW.get() < quiet_until {
+        NOW.set(NOW.get() + case.step_ns);
+        let phase = if NOW.get() < START { Phase::Warm } else { Phase::Run };
+        if case.garbage && NOW.get() % 7 == 0 {
+            back.inject(&case.seed.to_le_bytes().repeat((NOW.get() % 20) as usize));
+        }
+        let moved = sender.poll(now(), phase) + reflector.poll(now(), phase) + receiver.poll(now(), phase);
+        if moved > 0 || send.intended.get() < case.packets {
+            quiet_until = NOW.get() + 4 * DRAIN;
+        }
+        if moved == 0 && NOW.get() > START {
+            // Nothing to do: let time pass faster, slower than any backlog bound.
+            NOW.set(NOW.get() + if send.intended.get() < case.packets { 5_000 } else { 500_000 });
+        }
+    }
+    let TaskResult::Send(sent) = sender.finish() else { panic!("a sender returns a sender's result") };
+    let TaskResult::Receive(received) = receiver.finish() else { panic!("a receiver returns a receiver's result") };
+    let TaskResult::Reflect(reflected) = reflector.finish() else { panic!("a reflector returns its result") };
+    assert_eq!(reflected.held, 0, "the reflector keeps nothing");
+    assert!(there.is_empty() && back.is_empty(), "nothing is left on the wire");
+    Outcome { sent, received: *received, send, receive, fault, reflect }
+}
+
+fn check(case: &Case) {
+    let o = run(case);
+    let accepted: u64 = o.sent.accepted.iter().sum();
+    assert_eq!(o.send.intended.get(), case.packets, "every packet asked for was intended");
+    assert_eq!(accepted + o.send.abandoned.get() + o.sent.unsent, case.packets, "intended = accepted + unsent");
+    assert_eq!(o.send.accepted.get(), accepted);
+    assert_eq!(o.fault.seen.get(), accepted, "the injector saw every probe");
+    let received: u64 = o.received.lanes.iter().map(|lane| lane.received).sum();
+    assert_eq!(received, accepted - o.fault.drop.get() - o.fault.corrupt.get(), "received = accepted - dropped - corrupt");
+    let duplicate: u64 = o.received.lanes.iter().map(|lane| lane.duplicate).sum();
+    assert_eq!(duplicate, o.fault.duplicate.get(), "every duplicate is found");
+    let reordered: u64 = o.received.lanes.iter().map(|lane| lane.reordered).sum();
+    assert_eq!(reordered, o.fault.reorder.get(), "every overtaken probe is found");
+    assert_eq!(o.receive.corrupt.get(), o.fault.corrupt.get(), "every flipped bit is found");
+    assert_eq!(o.receive.late.get() + o.receive.too_old.get() + o.receive.stale.get(), 0);
+    let foreign: u64 = (0..Foreign::COUNT).map(|kind| o.receive.foreign[kind].get()).sum();
+    assert_eq!(o.receive.frames.get(), received + duplicate + o.receive.corrupt.get() + foreign, "every frame has one class");
+    assert_eq!(o.reflect.returned.get() + o.fault.drop.get(), accepted + o.fault.duplicate.get());
+    if !case.garbage {
+        assert_eq!(foreign, 0);
+    }
+    let latency: u64 = o.received.latency.iter().map(measure::Histogram::count).sum();
+    assert_eq!(latency, received, "every received probe has a latency");
+    for (stream, lane) in o.received.lanes.iter().enumerate() {
+        assert!(lane.received <= o.sent.accepted[stream]);
+    }
+}
+
+fn share() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(0.001), 0.0..0.2f64]
+}
+
+prop_compose! {
+    fn cases()(
+        seed in any::<u64>(), packets in 1u64..3000, paced in any::<bool>(), rate in 1e5..5e7f64,
+        streams in 1u16..5, flows in prop_oneof![Just(1u32), 1u32..5000], burst in 1usize..64,
+        capacity in 64usize..2048, step_ns in 200u64..5000, v6 in any::<bool>(), vlans in 0usize..3,
+        shares in [share(), share(), share(), share(), share()], delay_ns in 0u64..DRAIN / 2, garbage in any::<bool>(),
+    ) -> Case {
+        let [drop, duplicate, reorder, corrupt, delay] = shares;
+        Case {
+            seed, packets, rate: paced.then_some(rate), streams, flows, burst, capacity, step_ns, v6, vlans,
+            fault: FaultSpec { drop, duplicate, reorder, corrupt, delay, delay_ns }, garbage,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #[test]
+    fn the_ledger_finds_exactly_what_was_injected(case in cases()) {
+        check(&case);
+    }
+}
+
+#[test]
+fn a_late_probe_is_late_not_lost_nor_received() {
+    let case = Case {
+        seed: 3, packets: 500, rate: Some(1e6), streams: 1, flows: 1, burst: 8, capacity: 512, step_ns: 500, v6: false,
+        vlans: 0, garbage: false,
+        fault: FaultSpec { delay: 0.1, delay_ns: DRAIN + 1_000_000, ..FaultSpec::default() },
+    };
+    let o = run(&case);
+    let late: u64 = o.received.lanes.iter().map(|lane| lane.late).sum();
+    assert!(late > 0);
+    assert_eq!(late, o.fault.delay.get());
+    assert_eq!(o.received.lanes[0].received + late, 500);
+}
+
+#[test]
+fn probes_of_an_earlier_run_are_stale() {
+    NOW.set(START);
+    let case = Case {
+        seed: 3, packets: 64, rate: None, streams: 1, flows: 1, burst: 64, capacity: 512, step_ns: 500, v6: false,
+        vlans: 0, garbage: false, fault: FaultSpec::default(),
+    };
+    let wire = MemoryLink::new(64);
+    let stamp = wire::BurstStamp::new(START - 5_000_000, 0);
+    let mut frame = vec![0; 256];
+    let template = template(&case, 0);
+    template.write(&mut frame, &stamp, 0, 0);
+    wire.inject(&frame[..template.frame_len()]);
+    let counters = ReceiveCounters::new();
+    let mut receiver = ReceiveTask::new(wire, ReceivePlan {
+        lanes: 1, streams: 1, window: 1 << 10, latency_bits: 7, run: 9, start: Nanos(START), drain_ns: DRAIN,
+        verify: Verify::Checksum, burst: 32, clock: Clock::from_calibration(0, 0, 1e9), tsc: now,
+        intervals: Arc::new(IntervalRing::new(1, 1_000_000, 128, Nanos(START)).unwrap()),
+        counters: Arc::clone(&counters), me: Addresses { mac: [0; 6], ips: vec![] }, replies: ReplyQueue::new(),
+    });
+    receiver.poll(now(), Phase::Run);
+    assert_eq!(counters.stale.get(), 1);
+    assert_eq!(counters.received.get(), 0);
+}

@@ -1,0 +1,44 @@
+//! The command line: one file a subcommand, turned into a validated plan before anything starts.
+
+pub mod ports;
+pub mod reflect;
+pub mod send;
+
+use clap::{Parser, Subcommand};
+
+/// Send and reflect packets at line rate, and account for every single one.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dropless",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  dropless send                                   the whole job on this machine, nothing needed
+  dropless ports                                  what could carry packets here, and what is missing
+  dropless reflect --port xdp:eth1                return packets on the far machine
+  dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps --duration 10s
+
+Exit codes: 0 measured and clean; 1 measured, and loss or a failed expectation was found;
+2 could not measure."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Send UDP probes, receive them back, and account for every one
+    Send(Box<send::SendArgs>),
+    /// Return what arrives: the far end of a measurement
+    Reflect(Box<reflect::ReflectArgs>),
+    /// List everything on this machine that could carry packets
+    Ports(ports::PortsArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell to complete for
+        shell: clap_complete::Shell,
+    },
+}

@@ -1,0 +1,14 @@
+//! Arguments of `dropless ports`.
+
+use clap::Args;
+
+/// List everything on this machine that could carry packets.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  dropless ports            what is here, whether it can be used now, and the command that changes it
+  dropless ports --json     the same for scripts")]
+pub struct PortsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

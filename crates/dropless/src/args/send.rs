@@ -1,0 +1,159 @@
+//! Arguments of `dropless send`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Send UDP probes, receive them back, and account for every one.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  dropless send                                       embedded ring, in-process reflector
+  dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps
+  dropless send --port pci:0000:3b:00.0 --to 10.0.0.2 --size imix --rate 50% --flows 1000
+  dropless send --port memif:/run/x.sock,server --rate max --duration 30s --json
+  dropless send --fault drop=0.1% --rate 100kpps      does the ledger find it?
+  dropless send --rate 1Mpps --expect 'loss<0.001%' --expect 'latency_p99<100us'
+  dropless send --stream 'name=voice,size=128,rate=50kpps' --stream 'name=bulk,size=1518,rate=2Gbps'")]
+pub struct SendArgs {
+    /// Port to send from and receive on; repeat for several [default: ring]
+    #[arg(long = "port", short = 'p', value_name = "URI", help_heading = "Path")]
+    pub ports: Vec<String>,
+    /// Further EAL arguments for DPDK, as one string
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
+    pub eal: Option<String>,
+    /// Where probes go: IP, IP:PORT or IP:PORT-PORT ([IP]:PORT for IPv6) [default: 198.18.0.2:7]
+    #[arg(long, value_name = "IP[:PORT[-PORT]]", help_heading = "Path")]
+    pub to: Option<String>,
+    /// Where probes come from; several ports count up from it [default: 198.18.0.1:49152 or 2001:2::1]
+    #[arg(long, value_name = "IP[:PORT]", help_heading = "Path")]
+    pub from: Option<String>,
+    /// Destination MAC address [default: asked for by ARP or NDP]
+    #[arg(long, value_name = "MAC", help_heading = "Path")]
+    pub to_mac: Option<String>,
+    /// Source MAC address [default: the port's own]
+    #[arg(long, value_name = "MAC", help_heading = "Path")]
+    pub from_mac: Option<String>,
+    /// Neighbour to send through, where `--to` is not on this link
+    #[arg(long, value_name = "IP", help_heading = "Path")]
+    pub via: Option<IpAddr>,
+    /// VLAN id; two ids make QinQ (outer,inner)
+    #[arg(long, value_name = "ID[,ID]", value_delimiter = ',', help_heading = "Path")]
+    pub vlan: Vec<u16>,
+    /// How long to wait for a link or a peer to come up
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Path")]
+    pub wait: String,
+
+    /// Frame size with FCS: 64 | 64,512,1518 | imix | 64-1518 [default: the smallest]
+    #[arg(long, value_name = "SIZE", conflicts_with = "payload", help_heading = "Load")]
+    pub size: Option<String>,
+    /// UDP payload instead of frame size, bytes
+    #[arg(long, value_name = "BYTES", help_heading = "Load")]
+    pub payload: Option<usize>,
+    /// Flows a stream: source ports, then source addresses count up
+    #[arg(long, value_name = "N", default_value = "1", help_heading = "Load")]
+    pub flows: String,
+    /// A stream of its own: name=, size=, rate=, flows=, to=, from=, dscp=, vlan=; repeat for several
+    #[arg(long = "stream", value_name = "FIELDS", help_heading = "Load")]
+    pub streams: Vec<String>,
+    /// 3.5Mpps | 10Gbps (layer 1) | 8GbpsL2 | 50% | max [default: max on ring and null, else 100kpps]
+    #[arg(long, value_name = "RATE", help_heading = "Load")]
+    pub rate: Option<String>,
+    /// Packets a burst, at most
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
+    pub burst: usize,
+    /// Due packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub backlog: Option<u64>,
+    /// How long to send [default: 10s, or until --count]
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub duration: Option<String>,
+    /// How many packets to send
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub count: Option<String>,
+    /// How long a packet may be under way, and how long to wait for the last ones
+    #[arg(long, value_name = "TIME", default_value = "2s", help_heading = "Load")]
+    pub drain: String,
+    /// Seed of everything random [default: from the clock, printed]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub seed: Option<u64>,
+    /// Time to live, or hop limit
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
+    pub ttl: u8,
+    /// Differentiated services code point
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64), help_heading = "Load")]
+    pub dscp: u8,
+
+    /// Transmit queues a port
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
+    pub tx_queues: u16,
+    /// Receive queues a port (RSS spreads flows over them)
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
+    pub rx_queues: u16,
+    /// Worker cores, e.g. 2-3,6; with two or more, half send and half receive [default: chosen and printed]
+    #[arg(long, value_name = "LIST", help_heading = "Machine")]
+    pub cores: Option<String>,
+    /// Descriptors a queue
+    #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Machine")]
+    pub descriptors: u16,
+    /// Packet buffers
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub buffers: Option<u32>,
+    /// Let the NIC fill in UDP checksums
+    #[arg(long, help_heading = "Machine")]
+    pub checksum_offload: bool,
+    /// Ordinary pages even where hugepages are free
+    #[arg(long, help_heading = "Machine")]
+    pub no_huge: bool,
+
+    /// What is checked in a frame that comes back
+    #[arg(long, value_enum, default_value_t = VerifyArg::Checksum, help_heading = "Measurement")]
+    pub verify: VerifyArg,
+    /// Only send: nothing is expected back
+    #[arg(long, help_heading = "Measurement")]
+    pub tx_only: bool,
+    /// Inject faults in the in-process reflector: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms
+    #[arg(long, value_name = "FAULTS", help_heading = "Measurement")]
+    pub fault: Option<String>,
+    /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'latency_p99<100us'; repeat for several
+    #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
+    pub expect: Vec<String>,
+    /// Length of a statistics interval, 1 ms and up
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
+    pub interval: String,
+
+    /// What this prints and where it writes
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub plan: Option<PathBuf>,
+}
+
+/// Where the results go.
+#[derive(Args, Debug, Clone)]
+pub struct OutputArgs {
+    /// Print one JSON object on stdout; what is for people goes to stderr
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// No display and no report
+    #[arg(long, short = 'q', help_heading = "Output")]
+    pub quiet: bool,
+    /// Where run directories are made
+    #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
+    pub runs: PathBuf,
+    /// Show DPDK's own log
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+}
+
+/// `--verify`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VerifyArg {
+    /// Magic, run and length only
+    None,
+    /// IPv4 header and UDP checksum, in full
+    Checksum,
+    /// Checksums, and every byte of the payload pattern
+    Payload,
+}

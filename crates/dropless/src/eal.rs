@@ -1,0 +1,190 @@
+//! Ports into DPDK's terms: EAL arguments and device names.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+use host::{PortKind, PortUri, XdpMode};
+
+/// What DPDK will call a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// A device that EAL makes or probes; its ethdev name.
+    Named(String),
+    /// Rings of this process, made after EAL is up.
+    Ring {
+        /// Name, unique in the process.
+        name: String,
+        /// Slots a ring.
+        size: u32,
+        /// Without the in-process reflector.
+        direct: bool,
+    },
+}
+
+/// The page kind that packet memory lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Ordinary pages, `mib` MiB of them, nothing needed.
+    Ordinary {
+        /// How much EAL takes at start.
+        mib: u64,
+    },
+    /// Hugepages, taken as needed and given back by the kernel when the process ends, however it ends.
+    Huge,
+}
+
+/// EAL arguments and the devices of the ports, in their order.
+#[derive(Debug)]
+pub struct EalPlan {
+    /// The arguments, without the program's name.
+    pub arguments: Vec<String>,
+    /// One for each port.
+    pub devices: Vec<Device>,
+}
+
+/// Slots of an embedded ring: small enough to stay in the cache.
+const RING_SLOTS: u32 = 1024;
+
+/// Plans EAL for `ports`, each with `queues` queue pairs, and the user's own `extra` arguments.
+pub fn plan(ports: &[PortUri], queues: u16, memory: Memory, extra: Option<&str>, verbose: bool) -> Result<EalPlan> {
+    let mut arguments: Vec<String> = Vec::new();
+    let mut add = |text: String| arguments.push(text);
+    // One EAL thread over all CPUs: otherwise rte_eal_init shrinks this process, and each later thread, to one CPU.
+    add(format!("--lcores=0@({})", all_cpus()));
+    add(format!("--file-prefix=dropless-{}", std::process::id()));
+    add("--no-telemetry".into());
+    match memory {
+        Memory::Ordinary { mib } => {
+            add("--no-huge".into());
+            add("--no-shconf".into());
+            add(format!("-m{mib}"));
+        }
+        Memory::Huge => {
+            // No file and no configuration is left behind, also after kill -9; memif and vhost share whole segments.
+            add("--in-memory".into());
+            add("--single-file-segments".into());
+        }
+    }
+    if !verbose {
+        add("--log-level=*:warning".into());
+    }
+    let mut bus = BTreeSet::new();
+    let mut devices = Vec::new();
+    for (index, port) in ports.iter().enumerate() {
+        let queues = port.queues.map_or(queues, std::num::NonZeroU16::get);
+        let (device, argument) = device(port, index, queues)?;
+        match &port.kind {
+            PortKind::Pci { .. } => drop(bus.insert("pci")),
+            PortKind::Vmbus { .. } => drop(bus.insert("vmbus")),
+            _ => {}
+        }
+        devices.push(device);
+        if let Some(argument) = argument {
+            add(argument);
+        }
+    }
+    let extra: Vec<String> = extra.unwrap_or("").split_whitespace().map(Into::into).collect();
+    let scans_pci = extra.iter().any(|word| word.starts_with("-a") || word.starts_with("--allow"));
+    if !bus.contains("pci") && !scans_pci {
+        add("--no-pci".into());
+    }
+    arguments.extend(extra);
+    Ok(EalPlan { arguments, devices })
+}
+
+fn device(port: &PortUri, index: usize, queues: u16) -> Result<(Device, Option<String>)> {
+    let vdev = |kind: &str, rest: String| {
+        let name = format!("net_{kind}{index}");
+        (Device::Named(name.clone()), Some(format!("--vdev={name}{rest}")))
+    };
+    Ok(match &port.kind {
+        PortKind::Ring { name, direct, size } => {
+            let name = name.clone().unwrap_or_else(|| format!("ring{index}"));
+            (Device::Ring { name, size: size.unwrap_or(RING_SLOTS), direct: *direct }, None)
+        }
+        PortKind::Null { size, .. } => vdev("null", format!(",size={},copy=0", size.unwrap_or(60))),
+        PortKind::Pci { address } => (Device::Named(address.to_string()), Some(format!("-a{address}"))),
+        PortKind::Vmbus { id } => (Device::Named(id.to_string()), Some(format!("-a{id}"))),
+        PortKind::Mac { address } => bail!("port mac:{address} was not resolved to a device"),
+        PortKind::Xdp { interface, start, mode } => {
+            let start = start.map(|queue| format!(",start_queue={queue}")).unwrap_or_default();
+            let mode = if *mode == XdpMode::Copy { ",force_copy=1" } else { "" };
+            vdev("af_xdp", format!(",iface={interface},queue_count={queues}{start}{mode}"))
+        }
+        PortKind::Packet { interface, qdisc_bypass } => {
+            let bypass = u8::from(*qdisc_bypass);
+            vdev("af_packet", format!(",iface={interface},qpairs={queues},qdisc_bypass={bypass}"))
+        }
+        PortKind::Tap { name, mac } => {
+            let mac = mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
+            vdev("tap", format!(",iface={name}{mac}"))
+        }
+        PortKind::Memif { path, server, id, zero_copy, size_log2 } => {
+            let path = path.display().to_string();
+            let (path, space) = path.strip_prefix('@').map_or((path.as_str(), "no"), |path| (path, "yes"));
+            let role = if *server { "server" } else { "client" };
+            let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
+            let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
+            vdev("memif", format!(",socket={path},socket-abstract={space},role={role},id={id}{size}{zero_copy}"))
+        }
+        PortKind::Vhost { path, client } => {
+            let client = u8::from(*client);
+            vdev("vhost", format!(",iface={},queues={queues},client={client}", path.display()))
+        }
+        PortKind::VirtioUser { path, server } => {
+            let server = u8::from(*server);
+            vdev("virtio_user", format!(",path={},queues={queues},server={server},queue_size=1024", path.display()))
+        }
+        PortKind::Pcap { input, output } => {
+            let rx = input.as_ref().map(|path| format!(",rx_pcap={}", path.display())).unwrap_or_default();
+            let tx = output.as_ref().map(|path| format!(",tx_pcap={}", path.display())).unwrap_or_default();
+            vdev("pcap", format!("{rx}{tx}"))
+        }
+        PortKind::Vdev { arguments } => {
+            let name = arguments.split(',').next().unwrap_or(arguments).to_owned();
+            (Device::Named(name), Some(format!("--vdev={arguments}")))
+        }
+        PortKind::Kernel { address, .. } => bail!("port kernel:{address} is not a DPDK device"),
+    })
+}
+
+/// Every CPU that is online, as EAL's list.
+fn all_cpus() -> String {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let online = online.trim();
+    if online.is_empty() { "0".into() } else { online.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(port: &str) -> String {
+        let port = port.parse().unwrap();
+        plan(&[port], 2, Memory::Huge, None, false).unwrap().arguments.join(" ")
+    }
+
+    #[test]
+    fn every_kind_becomes_the_device_that_dpdk_knows() {
+        for (port, wanted) in [
+            ("null", "--vdev=net_null0,size=60,copy=0"),
+            ("xdp:eth1", "--vdev=net_af_xdp0,iface=eth1,queue_count=2"),
+            ("packet:eth1", "--vdev=net_af_packet0,iface=eth1,qpairs=2"),
+            ("tap:dl0", "--vdev=net_tap0,iface=dl0"),
+            ("memif:/run/x.sock,server", "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0"),
+            ("vhost:/run/x.sock", "--vdev=net_vhost0,iface=/run/x.sock,queues=2,client=0"),
+            ("virtio-user:/run/x.sock", "--vdev=net_virtio_user0,path=/run/x.sock,queues=2"),
+            ("pcap:in.pcap,out.pcap", "--vdev=net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"),
+            ("pci:0000:3b:00.0", "-a0000:3b:00.0"),
+        ] {
+            let found = arguments(port);
+            assert!(found.contains(wanted), "{port}: {found}");
+        }
+    }
+
+    #[test]
+    fn the_pci_bus_is_scanned_only_for_pci_ports() {
+        assert!(arguments("null").contains("--no-pci"));
+        assert!(!arguments("pci:0000:3b:00.0").contains("--no-pci"));
+    }
+}

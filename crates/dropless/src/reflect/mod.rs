@@ -1,0 +1,236 @@
+//! `dropless reflect`: returns what arrives on its ports until it is told to stop.
+
+pub mod result;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Result;
+use dataplane::Phase;
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::fault::{FaultCounters, Faults};
+use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
+use dataplane::worker::{Control, WorkerCounters};
+use dpdk::{Eal, Pool, PortConfig};
+use host::PortKind;
+use report::live::{Live, Snapshot, Traffic};
+use report::out::Console;
+use report::rows::RowWriter;
+use report::rundir::{RunDir, file};
+use wire::Addresses;
+
+use crate::args::reflect::ReflectArgs;
+use crate::plan::ReflectPlan;
+use crate::session::{self, OpenPort, RunClock};
+use crate::signals::Interrupt;
+use crate::workers::{Running, Worker};
+use result::{Ending, Side};
+
+/// How often the control thread looks.
+const TICK: Duration = Duration::from_millis(50);
+/// How long a full transmit queue is waited for.
+const HOLD_NS: u64 = 100_000_000;
+/// Probes that the injector delays at once, at most.
+const DELAYED_MAX: usize = 4096;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &ReflectArgs) -> Result<u8> {
+    let plan = ReflectPlan::from_args(args)?;
+    let interrupt = Interrupt::install()?;
+    let console = Console { json: args.output.json, quiet: args.output.quiet };
+    let ground = session::check(&plan.machine, (plan.queues, plan.queues), 1518)?;
+    let dir = RunDir::create(&args.output.runs, "reflect", SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, &plan);
+    let _ = dir.write_json(file::HOST, &session::host_facts());
+    let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.output.verbose)?;
+    let pool = session::make_pool(&eal, &ground)?;
+    let mut notes = ground.notes.clone();
+    let config = PortConfig {
+        rx_queues: plan.queues,
+        tx_queues: plan.queues,
+        rx_descriptors: plan.machine.descriptors,
+        tx_descriptors: plan.machine.descriptors,
+        ..PortConfig::default()
+    };
+    prefill_null(&plan, &pool)?;
+    let mut ports = Vec::new();
+    for (uri, device) in ground.ports.iter().zip(&devices) {
+        let open = session::open(&eal, &pool, uri, device, &config)?;
+        notes.extend(open.port.granted().notes.iter().map(|note| format!("port {uri}: {note}")));
+        ports.push(open);
+    }
+    let tasks = ports.iter().map(|port| port.rx.len().min(port.tx.len())).sum();
+    let (cores, note) = session::worker_cores(&plan.machine, tasks, ground.numa_node)?;
+    notes.extend(note);
+    let summary = reflect(&plan, &eal, &pool, ports, &cores, &dir, console, &interrupt, notes)?;
+    let _ = dir.write_reflect_summary(&summary);
+    console.human(&report::terminal::render_reflect(&summary, &console.style()))?;
+    console.object(&summary)?;
+    Ok(summary.exit_code())
+}
+
+/// A null port makes frames from whatever its buffers hold: so that there is something to return, they hold a probe.
+pub fn prefill_null(plan: &ReflectPlan, pool: &Pool<'_>) -> Result<()> {
+    let size = plan.machine.ports.iter().find_map(|port| match port.kind {
+        PortKind::Null { size, .. } => Some(size.unwrap_or(60)),
+        _ => None,
+    });
+    let Some(size) = size else { return Ok(()) };
+    let template = wire::Template::new(&wire::TemplateSpec {
+        src_mac: [2, 0, 0, 0, 0, 1],
+        dst_mac: [2, 0, 0, 0, 0, 2],
+        vlans: Vec::new(),
+        src: ([198, 18, 0, 1], 49152).into(),
+        dst: ([198, 18, 0, 2], 7).into(),
+        frame_size: size as usize + wire::FCS_LEN,
+        ttl: 64,
+        dscp: 0,
+        run: 0,
+        lane: 0,
+        flows: 1,
+        dst_ports: 7..=7,
+    })?;
+    pool.prefill(template.bytes());
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments, reason = "the run's whole environment, once")]
+fn reflect<'e>(
+    plan: &ReflectPlan,
+    eal: &'e Eal,
+    pool: &Pool<'e>,
+    mut ports: Vec<OpenPort<'e>>,
+    cores: &[usize],
+    dir: &RunDir,
+    console: Console,
+    interrupt: &Interrupt,
+    notes: Vec<String>,
+) -> Result<measure::ReflectSummary> {
+    let clock = RunClock::calibrate();
+    let mut sides = Vec::new();
+    let mut workers: Vec<Worker<'_>> = cores.iter().map(|core| Worker::new(*core)).collect();
+    for (index, open) in ports.iter_mut().enumerate() {
+        let me = Addresses { mac: open.mac, ips: plan.addresses.clone() };
+        for (queue, (rx, tx)) in open.rx.drain(..).zip(open.tx.drain(..)).enumerate() {
+            let worker = sides.len() % workers.len();
+            let faults = Arc::new(FaultCounters::default());
+            let counters = ReflectCounters::new();
+            let injector = plan.fault.as_ref().map(|spec| {
+                let seed = plan.seed.wrapping_add(sides.len() as u64);
+                Faults::new(spec, seed, clock.clock.hz(), DELAYED_MAX, Arc::clone(&faults))
+            });
+            let task = ReflectTask::new(
+                DpdkReceive::new(eal, rx),
+                DpdkTransmit::new(eal, tx, pool),
+                TaskPlan {
+                    only_ours: plan.only_ours,
+                    me: me.clone(),
+                    burst: plan.machine.burst,
+                    hold_ticks: clock.clock.ticks_from_ns(HOLD_NS),
+                    counters: Arc::clone(&counters),
+                },
+                injector,
+            );
+            sides.push(Side { port: index, queue, core: workers[worker].core, counters, faults });
+            workers[worker].add("reflect", Box::new(task));
+        }
+    }
+    let roles: Vec<_> = workers.iter().map(|worker| (worker.core, worker.roles.clone())).collect();
+    let published: Vec<WorkerCounters> = workers.iter().map(|_| WorkerCounters::default()).collect();
+    let control = Control::default();
+    session::leave_to_workers(cores);
+    let mut rows = dir.keep(RowWriter::create(&dir.file(file::INTERVALS), HEADER)).ok();
+    let begun = Instant::now();
+    let (results, died) = std::thread::scope(|scope| -> Result<_> {
+        let running = Running::start(scope, workers, &control, &published)?;
+        control.set(Phase::Run);
+        watch(plan, &ports, &sides, console, interrupt, &running, rows.as_mut(), dir.path());
+        control.set(Phase::Stop);
+        Ok(running.join())
+    })?;
+    let seconds = begun.elapsed().as_secs_f64();
+    if let Some(rows) = rows {
+        let _ = dir.keep(rows.finish());
+    }
+    let ending = Ending { results, died, seconds, roles, published, clock, notes };
+    Ok(result::summarise(ports, pool, &sides, ending, dir))
+}
+
+const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
+
+/// Shows and records until the run is over.
+#[allow(clippy::too_many_arguments, reason = "everything that can be seen")]
+fn watch(
+    plan: &ReflectPlan,
+    ports: &[OpenPort<'_>],
+    sides: &[Side],
+    console: Console,
+    interrupt: &Interrupt,
+    running: &Running<'_>,
+    mut rows: Option<&mut RowWriter>,
+    path: &Path,
+) {
+    if !console.quiet && !console.json {
+        let uris: Vec<String> = ports.iter().map(|open| open.uri.to_string()).collect();
+        let _ = report::out::print_stderr(&format!(
+            "reflecting on {}; Ctrl-C ends it; results in {}\n", uris.join(", "), path.display()
+        ));
+    }
+    let mut live = Live::stderr(console.quiet);
+    let begun = Instant::now();
+    let interval = Duration::from_nanos(plan.interval_ns);
+    let mut next_row = interval;
+    let (mut row_base, mut live_base) = (result::total(sides), result::total(sides));
+    let (mut live_at, mut moved_at) = (begun, begun);
+    let mut rates = (0.0, 0.0);
+    loop {
+        let until = begun.elapsed() + TICK;
+        while next_row <= until {
+            std::thread::sleep(next_row.saturating_sub(begun.elapsed()));
+            let now = result::total(sides);
+            if let Some(rows) = rows.as_mut() {
+                rows.push(now.row(next_row, &row_base).into_bytes());
+            }
+            row_base = now;
+            next_row += interval;
+        }
+        std::thread::sleep(until.saturating_sub(begun.elapsed()));
+        let now = result::total(sides);
+        let elapsed = begun.elapsed();
+        let since = live_at.elapsed().as_secs_f64();
+        if since >= 0.5 {
+            rates = ((now.received - live_base.received) as f64 / since, (now.returned - live_base.returned) as f64 / since);
+            if now.received > live_base.received {
+                moved_at = Instant::now();
+            }
+            live_base = now;
+            live_at = Instant::now();
+        }
+        let planned = plan.duration_ns.map(Duration::from_nanos);
+        live.update(&Snapshot {
+            phase: "reflecting".into(),
+            elapsed,
+            done: planned.map(|planned| (elapsed.as_secs_f64() / planned.as_secs_f64()).min(1.0)),
+            planned,
+            traffic: Traffic::Reflect {
+                rate_rx_pps: rates.0,
+                rate_tx_pps: rates.1,
+                received: now.received,
+                returned: now.returned,
+                dropped: now.dropped,
+            },
+        });
+        let idle = plan.idle_exit_ns.is_some_and(|idle| {
+            now.received > 0 && now.received == live_base.received && moved_at.elapsed() > Duration::from_nanos(idle)
+        });
+        if interrupt.is_set()
+            || idle
+            || running.ended_early().is_some()
+            || planned.is_some_and(|planned| elapsed >= planned)
+        {
+            break;
+        }
+    }
+    live.finish();
+}

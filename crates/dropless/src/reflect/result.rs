@@ -1,0 +1,227 @@
+//! What a reflecting run has to say at its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dataplane::TaskResult;
+use dataplane::fault::FaultCounters;
+use dataplane::reflect::ReflectCounters;
+use dataplane::worker::WorkerCounters;
+use dpdk::Pool;
+use measure::{LinkState, PortSummary, QueueSummary, ReflectSummary, Validity};
+use report::rundir::RunDir;
+use wire::DropReason;
+
+use crate::session::{self, OpenPort, RunClock};
+use crate::workers;
+
+/// One reflected queue pair, as the control thread sees it.
+pub struct Side {
+    /// Index of its port.
+    pub port: usize,
+    /// Queue of the port.
+    pub queue: usize,
+    /// Core of its worker.
+    pub core: usize,
+    /// What it publishes.
+    pub counters: Arc<ReflectCounters>,
+    /// What its injector publishes.
+    pub faults: Arc<FaultCounters>,
+}
+
+/// Sums over all queues.
+#[derive(Clone, Copy, Default)]
+pub struct Total {
+    /// Frames received.
+    pub received: u64,
+    /// Frames returned.
+    pub returned: u64,
+    /// Frames that were not to be returned, or could not.
+    pub dropped: u64,
+}
+
+impl Total {
+    /// A row of `intervals.csv`.
+    pub fn row(&self, at: Duration, base: &Self) -> String {
+        format!(
+            "{},{},{},{}\n",
+            at.as_secs_f64() * 1e3,
+            self.received - base.received,
+            self.returned - base.returned,
+            self.dropped - base.dropped
+        )
+    }
+}
+
+/// Sums what the tasks publish.
+pub fn total(sides: &[Side]) -> Total {
+    let mut total = Total::default();
+    for side in sides {
+        let counters = &side.counters;
+        total.received += counters.frames.get();
+        total.returned += counters.returned.get();
+        total.dropped += counters.oversized.get() + counters.tx_full.get();
+        total.dropped += counters.dropped.iter().map(measure::Counter::get).sum::<u64>();
+    }
+    total
+}
+
+/// What is left when the workers have ended.
+pub struct Ending {
+    /// Of every task.
+    pub results: Vec<TaskResult>,
+    /// A worker that died.
+    pub died: Option<anyhow::Error>,
+    /// How long it went.
+    pub seconds: f64,
+    /// Cores and what was done on them.
+    pub roles: Vec<(usize, Vec<&'static str>)>,
+    /// What the workers published.
+    pub published: Vec<WorkerCounters>,
+    /// The clock.
+    pub clock: RunClock,
+    /// Notes so far.
+    pub notes: Vec<String>,
+}
+
+/// The drops of all queues, by name.
+pub fn drops(counters: &[&ReflectCounters]) -> BTreeMap<String, u64> {
+    let mut drops: BTreeMap<String, u64> = BTreeMap::new();
+    for one in counters {
+        for reason in DropReason::ALL {
+            *drops.entry(reason.name().into()).or_default() += one.dropped[reason.index()].get();
+        }
+        *drops.entry("oversized".into()).or_default() += one.oversized.get();
+        *drops.entry("tx_full".into()).or_default() += one.tx_full.get();
+    }
+    drops.retain(|_, count| *count > 0);
+    drops
+}
+
+/// What the injectors did, by name; `seen` says of how many probes.
+pub fn faults(counters: &[&FaultCounters]) -> BTreeMap<String, u64> {
+    let mut faults: BTreeMap<String, u64> = BTreeMap::new();
+    for one in counters {
+        for (name, counter) in [
+            ("seen", &one.seen),
+            ("drop", &one.drop),
+            ("duplicate", &one.duplicate),
+            ("reorder", &one.reorder),
+            ("corrupt", &one.corrupt),
+            ("delay", &one.delay),
+            ("not_done", &one.not_done),
+        ] {
+            *faults.entry(name.into()).or_default() += counter.get();
+        }
+    }
+    if faults.get("seen") == Some(&0) { BTreeMap::new() } else { faults }
+}
+
+/// The counters of one port.
+pub fn port_summary(open: &OpenPort<'_>) -> PortSummary {
+    let stats = open.port.stats().unwrap_or_default();
+    let link = open.port.link().ok();
+    PortSummary {
+        uri: open.uri.to_string(),
+        driver: open.port.driver_name().into(),
+        name: open.port.name().into(),
+        link: LinkState { up: link.is_some_and(|link| link.up), speed_mbps: link.and_then(|link| link.speed_mbps) },
+        tx_packets: stats.opackets,
+        rx_packets: stats.ipackets,
+        rx_missed: stats.imissed,
+        rx_nombuf: stats.rx_nombuf,
+        rx_errors: stats.ierrors,
+        tx_errors: stats.oerrors,
+    }
+}
+
+/// Makes the summary; the ports are closed and the pool is counted on the way.
+pub fn summarise(
+    ports: Vec<OpenPort<'_>>,
+    pool: &Pool<'_>,
+    sides: &[Side],
+    ending: Ending,
+    dir: &RunDir,
+) -> ReflectSummary {
+    let total = total(sides);
+    let (clock, clock_trouble) = ending.clock.finish();
+    let counters: Vec<&ReflectCounters> = sides.iter().map(|side| &*side.counters).collect();
+    let injected: Vec<&FaultCounters> = sides.iter().map(|side| &*side.faults).collect();
+    let faults = faults(&injected);
+    let port_summaries: Vec<PortSummary> = ports.iter().map(port_summary).collect();
+    drop(ports);
+    let (pool, leak) = session::count_pool(pool);
+    let held: u64 = ending.results.iter().map(|result| match result {
+        TaskResult::Reflect(reflect) => reflect.held,
+        _ => 0,
+    }).sum();
+    let fault = |name: &str| faults.get(name).copied().unwrap_or(0);
+    let (enter, leave) = (
+        total.received + fault("duplicate"),
+        total.returned + total.dropped + fault("drop") + held,
+    );
+    let mut reasons: Vec<String> = Vec::new();
+    if total.received == 0 {
+        reasons.push("no packet was received: is the sender running, and does it reach this port?".into());
+    }
+    if enter != leave {
+        reasons.push(format!("the ledger does not balance: {enter} frames came in, {leave} are accounted for"));
+    }
+    reasons.extend(leak);
+    reasons.extend(clock_trouble);
+    reasons.extend(ending.died.map(|error| error.to_string()));
+    let mut notes = ending.notes;
+    if held > 0 {
+        notes.push(format!("{held} frames were still waiting to be sent when the run ended"));
+    }
+    notes.extend(dir.note());
+    ReflectSummary {
+        run: dir.path().display().to_string(),
+        verdict: if reasons.is_empty() { Validity::Valid } else { Validity::Invalid },
+        reasons,
+        received: total.received,
+        returned: total.returned,
+        answered: counters.iter().map(|counters| counters.answered.get()).sum(),
+        dropped: drops(&counters),
+        faults,
+        rate_rx_pps: total.received as f64 / ending.seconds,
+        rate_tx_pps: total.returned as f64 / ending.seconds,
+        duration_s: ending.seconds,
+        ports: port_summaries,
+        queues: queues(sides),
+        workers: ending
+            .roles
+            .iter()
+            .zip(&ending.published)
+            .map(|((core, roles), counters)| workers::summary(*core, roles, counters, &ending.clock.clock))
+            .collect(),
+        pool,
+        clock,
+        notes,
+        ..ReflectSummary::default()
+    }
+}
+
+fn queues(sides: &[Side]) -> Vec<QueueSummary> {
+    let mut queues = Vec::new();
+    for side in sides {
+        let of_port = |pick: fn(&ReflectCounters) -> u64| -> u64 {
+            sides.iter().filter(|other| other.port == side.port).map(|other| pick(&other.counters)).sum()
+        };
+        let mut push = |direction: &str, pick: fn(&ReflectCounters) -> u64| {
+            let packets = pick(&side.counters);
+            queues.push(QueueSummary {
+                port: side.port as u16,
+                queue: side.queue as u16,
+                direction: direction.into(),
+                core: side.core as u32,
+                packets,
+                share: packets as f64 / of_port(pick).max(1) as f64,
+            });
+        };
+        push("rx", |counters| counters.frames.get());
+        push("tx", |counters| counters.returned.get());
+    }
+    queues
+}

@@ -1,0 +1,259 @@
+//! The control thread of a send run: moves the phases on, collects finished intervals, shows, and watches the links.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use dataplane::Phase;
+use dataplane::worker::Control;
+use measure::verdict::LinkLoss;
+use measure::{IntervalCollector, IntervalRow, Nanos, Ticks};
+use report::live::{Live, Snapshot, Traffic};
+use report::out::Console;
+use report::rundir::RunDir;
+
+use super::tasks::{Times, Wiring};
+use crate::plan::SendPlan;
+use crate::session::{OpenPort, now};
+use crate::signals::Interrupt;
+use crate::workers::Running;
+
+/// How often the control thread looks. Nothing in the run waits for it.
+const TICK: Duration = Duration::from_millis(20);
+/// Copies may trail the last first copy by this much.
+const GRACE_NS: u64 = 50_000_000;
+/// With packets still coming in, the drain ends after this many drain times all the same.
+const DRAINS_MAX: u64 = 5;
+
+/// What the control thread saw.
+pub struct Seen {
+    /// When sending ended.
+    pub stopped: Nanos,
+    /// Ports that lost their link.
+    pub link_losses: Vec<LinkLoss>,
+    /// Packets in no interval's row, because this thread was late.
+    pub overrun: u64,
+    /// Whether somebody asked the run to end.
+    pub interrupted: bool,
+    /// A worker that ended by itself.
+    pub ended_early: Option<usize>,
+}
+
+/// Watches one run.
+pub struct Watch<'w, 'e> {
+    plan: &'w SendPlan,
+    wiring: &'w Wiring<'w>,
+    ports: &'w [OpenPort<'e>],
+    interrupt: &'w Interrupt,
+    times: Times,
+    live: Live,
+    dir: &'w RunDir,
+    rows: report::IntervalWriter,
+    collector: IntervalCollector,
+    links: Vec<Option<usize>>,
+    judged_lost: u64,
+    shown: Shown,
+    seen: Seen,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    at: Option<Instant>,
+    sent: u64,
+    received: u64,
+    rates: (f64, f64),
+}
+
+impl<'w, 'e> Watch<'w, 'e> {
+    /// Opens the run's streamed files and the display.
+    pub fn new(
+        plan: &'w SendPlan,
+        wiring: &'w Wiring<'w>,
+        ports: &'w [OpenPort<'e>],
+        dir: &'w RunDir,
+        console: Console,
+        interrupt: &'w Interrupt,
+        times: Times,
+    ) -> Result<Self> {
+        let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
+        Ok(Self {
+            plan,
+            wiring,
+            ports,
+            interrupt,
+            times,
+            live: Live::stderr(console.quiet),
+            dir,
+            rows: report::IntervalWriter::create(dir, &names),
+            collector: IntervalCollector::new(wiring.rings.clone(), plan.drain_ns),
+            links: vec![None; ports.len()],
+            judged_lost: 0,
+            shown: Shown::default(),
+            seen: Seen {
+                stopped: Nanos(0),
+                link_losses: Vec::new(),
+                overrun: 0,
+                interrupted: false,
+                ended_early: None,
+            },
+        })
+    }
+
+    /// Takes the run through its phases.
+    pub fn run(&mut self, control: &Control, running: &Running<'_>) {
+        while control.ready() < running.count() && running.ended_early().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        control.set(Phase::Run);
+        while !self.sending_is_over(running) {
+            self.tick("sending");
+        }
+        self.seen.interrupted = self.interrupt.is_set();
+        self.seen.ended_early = running.ended_early();
+        let asked_to_stop = now().min(self.times.end);
+        control.set(Phase::Drain);
+        self.seen.stopped = self.end_of_sending(asked_to_stop);
+        self.drain(running);
+        control.set(Phase::Stop);
+    }
+
+    fn sending_is_over(&self, running: &Running<'_>) -> bool {
+        let done = || self.wiring.send.iter().all(|side| side.counters.done.get() == 1);
+        // A sender that cannot get rid of its last burst is not waited for longer than a second.
+        let overdue = self.times.end.0 != u64::MAX
+            && now().since(self.times.end) > self.times.clock.ticks_from_ns(1_000_000_000);
+        self.interrupt.is_set() || done() || overdue || running.ended_early().is_some()
+    }
+
+    /// A run by time ends with its time; one by count with its last packet.
+    fn end_of_sending(&self, stopped: Ticks) -> Nanos {
+        let last = || self.wiring.send.iter().map(|side| side.counters.last_ticks.get()).max().unwrap_or(0);
+        let by_count = self.plan.count.is_some() && self.wiring.send.iter().all(|side| side.counters.done.get() == 1);
+        let end = if by_count { Ticks(last()).min(stopped) } else { stopped };
+        self.times.clock.ns(end.max(self.times.start))
+    }
+
+    /// Waits until everything is back, or nothing has come for the drain time.
+    fn drain(&mut self, running: &Running<'_>) {
+        if self.plan.tx_only {
+            return;
+        }
+        let begun = Instant::now();
+        let (mut arrived, mut quiet) = (self.arrived(), Instant::now());
+        loop {
+            self.tick("draining");
+            let now_arrived = self.arrived();
+            if now_arrived != arrived {
+                (arrived, quiet) = (now_arrived, Instant::now());
+            }
+            let waited = quiet.elapsed().as_nanos() as u64;
+            let everything = self.received() >= self.accepted();
+            if waited >= self.plan.drain_ns
+                || (everything && waited >= GRACE_NS.min(self.plan.drain_ns))
+                || begun.elapsed().as_nanos() as u64 >= self.plan.drain_ns * DRAINS_MAX
+                || running.ended_early().is_some()
+            {
+                return;
+            }
+        }
+    }
+
+    fn accepted(&self) -> u64 {
+        self.wiring.send.iter().map(|side| side.counters.accepted.get()).sum()
+    }
+
+    fn received(&self) -> u64 {
+        self.wiring.receive.iter().map(|side| side.counters.received.get()).sum()
+    }
+
+    fn arrived(&self) -> u64 {
+        self.wiring.receive.iter().map(|side| side.counters.frames.get()).sum()
+    }
+
+    /// One look: finished intervals go to the file, the display is brought up to date, links are checked.
+    fn tick(&mut self, phase: &str) {
+        std::thread::sleep(TICK);
+        while let Some(row) = self.collector.next_final() {
+            self.write(&row);
+        }
+        self.check_links();
+        self.show(phase);
+    }
+
+    fn write(&mut self, row: &IntervalRow) {
+        self.judged_lost += row.total().lost();
+        self.rows.push(row);
+    }
+
+    fn check_links(&mut self) {
+        for (open, down) in self.ports.iter().zip(&mut self.links) {
+            let up = open.port.link().is_ok_and(|link| link.up);
+            let at = self.times.clock.ns(now()).since(self.times.clock.ns(self.times.start));
+            match (up, *down) {
+                (false, None) => {
+                    *down = Some(self.seen.link_losses.len());
+                    self.seen.link_losses.push(LinkLoss { port: open.uri.to_string(), at_ns: at, down_ns: None });
+                }
+                (true, Some(index)) => {
+                    let loss = &mut self.seen.link_losses[index];
+                    loss.down_ns = Some(at.saturating_sub(loss.at_ns));
+                    *down = None;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn show(&mut self, phase: &str) {
+        let (sent, received) = (self.accepted(), self.received());
+        let since = self.shown.at.map_or(0.0, |at| at.elapsed().as_secs_f64());
+        if self.shown.at.is_none() || since >= 0.5 {
+            if since > 0.0 {
+                self.shown.rates =
+                    ((sent - self.shown.sent) as f64 / since, (received - self.shown.received) as f64 / since);
+            }
+            self.shown = Shown { at: Some(Instant::now()), sent, received, ..self.shown };
+        }
+        let elapsed = Duration::from_nanos(self.times.clock.ns_from_ticks(now().since(self.times.start)));
+        let planned = self.plan.duration_ns.map(Duration::from_nanos);
+        let by_time = planned.map(|planned| elapsed.as_secs_f64() / planned.as_secs_f64());
+        let by_count = self.plan.count.map(|count| sent as f64 / count as f64);
+        let recent = self.recent_latency(elapsed);
+        let abandoned = self.wiring.send.iter().map(|side| side.counters.abandoned.get()).sum();
+        self.live.update(&Snapshot {
+            phase: phase.into(),
+            elapsed,
+            done: by_time.into_iter().chain(by_count).reduce(f64::max).map(|done| done.min(1.0)),
+            planned,
+            traffic: Traffic::Send {
+                rate_tx_pps: self.shown.rates.0,
+                rate_rx_pps: self.shown.rates.1,
+                sent,
+                lost: self.judged_lost,
+                unsent: abandoned,
+                latency_p50_ns: recent.0,
+                latency_p99_ns: recent.1,
+            },
+        });
+    }
+
+    /// Median and 99th percentile of an interval that just ended: shown before it is final.
+    fn recent_latency(&self, elapsed: Duration) -> (Option<f64>, Option<f64>) {
+        let index = (elapsed.as_nanos() as u64 / self.plan.interval_ns).saturating_sub(1);
+        if index < self.collector.next_index() || self.plan.tx_only {
+            return (None, None);
+        }
+        let percentiles = self.collector.collect(index).percentiles();
+        (percentiles.p50.map(|ns| ns as f64), percentiles.p99.map(|ns| ns as f64))
+    }
+
+    /// After the workers have ended: the rest of the rows.
+    pub fn finish(mut self) -> Seen {
+        while let Some(row) = self.collector.next_remaining(self.seen.stopped) {
+            self.write(&row);
+        }
+        self.seen.overrun = self.collector.overrun();
+        let _ = self.dir.keep(self.rows.finish());
+        self.live.finish();
+        self.seen
+    }
+}

@@ -1,0 +1,189 @@
+//! The load of one port: rates, schedule, templates and neighbours, worked out before anything is sent.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Result, bail, ensure};
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::resolve::{Question, resolve};
+use dpdk::{Eal, Pool};
+use host::PortKind;
+use measure::{Entry, Rate, Schedule, StreamWeights};
+use wire::{Addresses, Template, TemplateSpec};
+
+use crate::plan::{SendPlan, StreamPlan, is_reflected_ring};
+use crate::session::{OpenPort, now};
+use crate::signals::Interrupt;
+
+/// Who takes the packets of a port that has no neighbours to ask.
+const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// Requests, one a second, until a neighbour is given up.
+const ATTEMPTS: u32 = 3;
+
+/// What one port is to send.
+pub struct Load {
+    /// Packets per second of the whole port.
+    pub rate: Rate,
+    /// The cycle of streams and templates.
+    pub schedule: Vec<Entry>,
+    /// Mean frame size with FCS over the cycle.
+    pub mean_size: f64,
+    /// Who this port is.
+    pub me: Addresses,
+    /// Destination MAC address of each stream.
+    pub to_mac: Vec<[u8; 6]>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Works out the load of port number `index`.
+pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Load> {
+    let link = open.port.link().ok().and_then(|link| link.speed_mbps);
+    // Virtual ports make a speed up: a percentage of that would be a made-up rate.
+    let real = matches!(open.uri.kind, PortKind::Pci { .. } | PortKind::Vmbus { .. } | PortKind::Xdp { .. } | PortKind::Packet { .. });
+    let link_bps = link.filter(|_| real).map(|mbps| f64::from(mbps) * 1e6);
+    let mut weights = Vec::new();
+    let (mut total_pps, mut bits) = (0.0, 0.0);
+    for stream in &plan.streams {
+        let mix = stream.sizes()?;
+        let pps = match &stream.rate {
+            None => 1.0,
+            Some(text) => match text.parse::<measure::RateSpec>()?.resolve(mix.mean(), link_bps)? {
+                Rate::Pps(pps) => pps,
+                Rate::Max => bail!("stream `{}`: rate max is not a share; give a number, or one --rate max for all", stream.name),
+            },
+        };
+        total_pps += pps;
+        bits += pps * mix.mean();
+        weights.push(StreamWeights::new(pps, &mix));
+    }
+    let schedule = Schedule::build(&weights)?;
+    let mean_size = bits / total_pps;
+    let rate = if plan.streams.iter().all(|stream| stream.rate.is_some()) {
+        Rate::Pps(total_pps)
+    } else {
+        plan.rate_spec()?.resolve(mean_size, link_bps)?
+    };
+    let mut notes = Vec::new();
+    if let (Rate::Pps(pps), Some(link_bps)) = (rate, link_bps) {
+        let line = link_bps / ((mean_size + 20.0) * 8.0);
+        ensure!(
+            pps <= line * 1.0001,
+            "--rate asks for {} on port {}, whose line rate is {} at {mean_size:.0} bytes; use --rate 100% or less",
+            report::number::pps(pps), open.uri, report::number::pps(line)
+        );
+    }
+    if schedule.share_error() > 1e-3 {
+        notes.push(format!("stream rates are met within {:.2}% (the cycle of streams is bounded)", schedule.share_error() * 100.0));
+    }
+    let mac = plan.from_mac.map_or(open.mac, |mac| mac.0);
+    let mut ips: Vec<IpAddr> = plan.streams.iter().map(|stream| count_up(stream.from.ip(), index)).collect();
+    ips.sort_unstable();
+    ips.dedup();
+    Ok(Load { rate, schedule: schedule.entries().to_vec(), mean_size, me: Addresses { mac, ips }, to_mac: Vec::new(), notes })
+}
+
+/// Finds the MAC address that each stream's packets go to.
+pub fn find_neighbours<'e>(
+    plan: &SendPlan,
+    load: &mut Load,
+    eal: &'e Eal,
+    pool: &Pool<'e>,
+    open: &mut OpenPort<'e>,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let fixed = match (&plan.to_mac, &open.uri.kind) {
+        (Some(mac), _) => Some(mac.0),
+        (None, PortKind::Ring { .. }) => Some(open.far.as_ref().map_or(NOBODY, |far| far.mac)),
+        (None, PortKind::Null { .. } | PortKind::Pcap { .. }) => Some(NOBODY),
+        _ => None,
+    };
+    if let Some(mac) = fixed {
+        load.to_mac = vec![mac; plan.streams.len()];
+        return Ok(());
+    }
+    let mut known: BTreeMap<(IpAddr, Vec<u16>), [u8; 6]> = BTreeMap::new();
+    for stream in &plan.streams {
+        let target = plan.via.unwrap_or(stream.to);
+        let key = (target, stream.vlans.clone());
+        let mac = match known.get(&key) {
+            Some(mac) => *mac,
+            None => ask(stream, target, load, eal, pool, open, interrupt)?,
+        };
+        known.insert(key, mac);
+        load.to_mac.push(mac);
+    }
+    Ok(())
+}
+
+fn ask<'e>(
+    stream: &StreamPlan,
+    target: IpAddr,
+    load: &Load,
+    eal: &'e Eal,
+    pool: &Pool<'e>,
+    open: &mut OpenPort<'e>,
+    interrupt: &Interrupt,
+) -> Result<[u8; 6]> {
+    let protocol = if target.is_ipv4() { "ARP" } else { "NDP" };
+    let (Some(rx), Some(tx)) = (open.rx.pop(), open.tx.pop()) else {
+        bail!("port {} has no queue to ask by {protocol} on; give --to-mac", open.uri)
+    };
+    let (mut rx, mut tx) = (DpdkReceive::new(eal, rx), DpdkTransmit::new(eal, tx, pool));
+    let question = Question {
+        me: load.me.clone(),
+        vlans: stream.vlan_tags(),
+        target,
+        attempts: ATTEMPTS,
+        wait_ticks: (dpdk::calibrate(std::time::Duration::from_millis(1)).hz) as u64,
+    };
+    let answer = resolve(&mut rx, &mut tx, &question, now, &|| interrupt.is_set());
+    open.rx.push(rx.into_queue());
+    open.tx.push(tx.into_queue());
+    match answer {
+        Some(mac) => Ok(mac),
+        None if interrupt.is_set() => bail!("interrupted while asking for {target} on port {}", open.uri),
+        None => bail!(
+            "nobody answered {protocol} for {target} on port {} ({ATTEMPTS} requests in {ATTEMPTS} s); check --to and the far side, give --via for a router, or --to-mac",
+            open.uri
+        ),
+    }
+}
+
+/// The templates of one transmit queue, in the order that the schedule's entries count them.
+pub fn templates(plan: &SendPlan, load: &Load, port: usize, lane_base: usize, run: u8, offload: bool) -> Result<Vec<Template>> {
+    let mut templates = Vec::new();
+    for (index, stream) in plan.streams.iter().enumerate() {
+        for (size, _) in stream.sizes()?.sizes() {
+            let template = Template::new(&TemplateSpec {
+                src_mac: load.me.mac,
+                dst_mac: load.to_mac[index],
+                vlans: stream.vlan_tags(),
+                src: SocketAddr::new(count_up(stream.from.ip(), port), stream.from.port()),
+                dst: SocketAddr::new(stream.to, stream.to_ports.0),
+                frame_size: size,
+                ttl: stream.ttl,
+                dscp: stream.dscp,
+                run,
+                lane: (lane_base + index) as u16,
+                flows: stream.flows,
+                dst_ports: stream.to_ports.0..=stream.to_ports.1,
+            })?;
+            templates.push(if offload { template.with_checksum_offload() } else { template });
+        }
+    }
+    Ok(templates)
+}
+
+/// The address `by` above `ip`.
+pub fn count_up(ip: IpAddr, by: usize) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).wrapping_add(by as u32).into()),
+        IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(by as u128).into()),
+    }
+}
+
+/// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
+pub fn pushes_back(open: &OpenPort<'_>) -> bool {
+    is_reflected_ring(&open.uri) || matches!(open.uri.kind_name(), "ring" | "null" | "memif" | "pcap")
+}

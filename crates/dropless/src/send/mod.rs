@@ -1,0 +1,129 @@
+//! `dropless send`: probes out, probes back, and an account of every one.
+
+mod control;
+mod load;
+mod result;
+mod tasks;
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use dataplane::worker::{Control, WorkerCounters};
+use dpdk::{Eal, Pool, PortConfig};
+use measure::Ticks;
+use report::out::Console;
+use report::rundir::{RunDir, file};
+
+use crate::args::send::SendArgs;
+use crate::plan::SendPlan;
+use crate::session::{self, Ground, OpenPort, RunClock};
+use crate::signals::Interrupt;
+use crate::workers::Running;
+use control::Watch;
+use result::Ending;
+use tasks::Times;
+
+/// From the start of the workers to the first packet: they must poll by then.
+const LEAD_NS: u64 = 50_000_000;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &SendArgs) -> Result<u8> {
+    let plan = match &args.plan {
+        Some(path) => SendPlan::load(path)?,
+        None => SendPlan::from_args(args)?,
+    };
+    let interrupt = Interrupt::install()?;
+    let console = Console { json: args.output.json, quiet: args.output.quiet };
+    let ground = session::check(&plan.machine, (plan.rx_queues, plan.tx_queues), plan.largest_frame()?)?;
+    let dir = RunDir::create(&args.output.runs, "send", SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, &plan);
+    let _ = dir.write_json(file::HOST, &session::host_facts());
+    let queues = plan.rx_queues.max(plan.tx_queues);
+    let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.output.verbose)?;
+    let pool = session::make_pool(&eal, &ground)?;
+    let config = PortConfig {
+        rx_queues: plan.rx_queues,
+        tx_queues: plan.tx_queues,
+        rx_descriptors: plan.machine.descriptors,
+        tx_descriptors: plan.machine.descriptors,
+        max_frame_size: plan.largest_frame()?,
+        tx_checksum_offload: plan.checksum_offload,
+        ..PortConfig::default()
+    };
+    let mut ports = Vec::new();
+    for (uri, device) in ground.ports.iter().zip(&devices) {
+        ports.push(session::open(&eal, &pool, uri, device, &config)?);
+    }
+    session::wait_for_links(&ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
+    let run = Run { plan: &plan, eal: &eal, pool: &pool, ground: &ground, dir: &dir, console, interrupt: &interrupt };
+    let summary = run.go(ports)?;
+    console.human(&report::terminal::render(&summary, &console.style()))?;
+    console.object(&summary)?;
+    Ok(summary.exit_code())
+}
+
+/// The environment of one run.
+struct Run<'r, 'e> {
+    plan: &'r SendPlan,
+    eal: &'e Eal,
+    pool: &'r Pool<'e>,
+    ground: &'r Ground,
+    dir: &'r RunDir,
+    console: Console,
+    interrupt: &'r Interrupt,
+}
+
+impl<'e> Run<'_, 'e> {
+    fn go(&self, mut ports: Vec<OpenPort<'e>>) -> Result<measure::Summary> {
+        let plan = self.plan;
+        let mut notes = self.ground.notes.clone();
+        let mut loads = Vec::new();
+        for (index, open) in ports.iter_mut().enumerate() {
+            let mut load = load::of_port(plan, index, open)?;
+            load::find_neighbours(plan, &mut load, self.eal, self.pool, open, self.interrupt)?;
+            notes.append(&mut load.notes);
+            notes.extend(open.port.granted().notes.iter().map(|note| format!("port {}: {note}", open.uri)));
+            loads.push(load);
+        }
+        let wanted = if plan.has_reflector() { 2 } else { 1 };
+        let (cores, note) = session::worker_cores(&plan.machine, wanted, self.ground.numa_node)?;
+        notes.extend(note);
+        let clock = RunClock::calibrate();
+        let start = Ticks(dpdk::tsc() + clock.clock.ticks_from_ns(LEAD_NS + start_up_ns(plan)));
+        let times = Times {
+            clock: clock.clock,
+            start,
+            end: plan.duration_ns.map_or(Ticks(u64::MAX), |ns| start.after(clock.clock.ticks_from_ns(ns))),
+            run: (clock.clock.ns(start).0 ^ plan.seed.wrapping_mul(0x9E37_79B9)) as u8,
+        };
+        let mut wiring = tasks::wire(plan, self.eal, self.pool, &mut ports, &loads, &cores, times)?;
+        let roles: Vec<_> = wiring.workers.iter().map(|worker| (worker.core, worker.roles.clone())).collect();
+        let published: Vec<WorkerCounters> = cores.iter().map(|_| WorkerCounters::default()).collect();
+        let workers = std::mem::take(&mut wiring.workers);
+        let control = Control::default();
+        session::leave_to_workers(&cores);
+        let mut watch = Watch::new(plan, &wiring, &ports, self.dir, self.console, self.interrupt, times)?;
+        let (results, died) = std::thread::scope(|scope| -> Result<_> {
+            let running = Running::start(scope, workers, &control, &published)?;
+            watch.run(&control, &running);
+            Ok(running.join())
+        })
+        .context("cannot start the workers")?;
+        let ending = Ending {
+            results,
+            died,
+            seen: watch.finish(),
+            roles,
+            published,
+            clock,
+            times,
+            notes,
+        };
+        Ok(result::summarise(self, ports, &loads, &wiring, ending))
+    }
+}
+
+/// Time to touch the windows and intervals of many lanes.
+fn start_up_ns(plan: &SendPlan) -> u64 {
+    plan.lanes() as u64 * 20_000
+}

@@ -1,0 +1,251 @@
+//! Wires a send run: which task polls which queue on which core, and what each publishes.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::fault::{FaultCounters, Faults};
+use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveTask};
+use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::reply::ReplyQueue;
+use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendTask};
+use dpdk::{Eal, Pool};
+use measure::{Clock, IntervalRing, Pacer, Rate, Ticks};
+use wire::Addresses;
+
+use super::load::{self, Load};
+use crate::plan::{FAR_V4, FAR_V6, SendPlan};
+use crate::session::{OpenPort, now};
+use crate::workers::Worker;
+
+/// Sequence numbers that all windows of a receiving task remember together: 32 MiB of bits, some seconds at any rate.
+const WINDOW_BITS: usize = 1 << 28;
+/// How long the in-process reflector waits for a full ring.
+const HOLD_NS: u64 = 100_000_000;
+/// Probes that the injector delays at once, at most.
+const DELAYED_MAX: usize = 4096;
+
+/// One transmit queue, as the control thread sees it.
+pub struct SendSide {
+    /// Index of its port.
+    pub port: usize,
+    /// Queue of the port.
+    pub queue: usize,
+    /// Core of its worker.
+    pub core: usize,
+    /// What it publishes.
+    pub counters: Arc<SendCounters>,
+}
+
+/// One receive queue, as the control thread sees it.
+pub struct ReceiveSide {
+    /// Index of its port.
+    pub port: usize,
+    /// Queue of the port.
+    pub queue: usize,
+    /// Core of its worker.
+    pub core: usize,
+    /// What it publishes.
+    pub counters: Arc<ReceiveCounters>,
+}
+
+/// One queue of the in-process reflector.
+pub struct ReflectSide {
+    /// What it publishes.
+    pub counters: Arc<ReflectCounters>,
+    /// What its injector publishes.
+    pub faults: Arc<FaultCounters>,
+}
+
+/// The wiring.
+pub struct Wiring<'a> {
+    /// One for each core.
+    pub workers: Vec<Worker<'a>>,
+    /// Transmit queues, in the order of their lanes.
+    pub send: Vec<SendSide>,
+    /// Receive queues.
+    pub receive: Vec<ReceiveSide>,
+    /// In-process reflectors.
+    pub reflect: Vec<ReflectSide>,
+    /// The rings of every sender and receiver.
+    pub rings: Vec<Arc<IntervalRing>>,
+}
+
+/// When and on what clock the run goes.
+#[derive(Clone, Copy)]
+pub struct Times {
+    /// The clock.
+    pub clock: Clock,
+    /// When sending begins.
+    pub start: Ticks,
+    /// When it ends, if not by count.
+    pub end: Ticks,
+    /// The run id in the probe.
+    pub run: u8,
+}
+
+/// Who polls what: with more than one core, sending, receiving and reflecting part.
+struct Places {
+    send: Vec<usize>,
+    receive: Vec<usize>,
+    reflect: Vec<usize>,
+}
+
+impl Places {
+    fn new(cores: usize, reflects: bool) -> Self {
+        let (measuring, reflect) = match (cores, reflects) {
+            (1, _) => (1, vec![0]),
+            (_, true) => (cores - 1, vec![cores - 1]),
+            (_, false) => (cores, Vec::new()),
+        };
+        let senders = measuring.div_ceil(2);
+        Self {
+            send: (0..senders).collect(),
+            receive: if measuring == 1 { vec![0] } else { (senders..measuring).collect() },
+            reflect,
+        }
+    }
+}
+
+/// Makes all tasks of the run. Takes the queues out of `ports`.
+pub fn wire<'p, 'e>(
+    plan: &SendPlan,
+    eal: &'e Eal,
+    pool: &'p Pool<'e>,
+    ports: &mut [OpenPort<'e>],
+    loads: &[Load],
+    cores: &[usize],
+    times: Times,
+) -> Result<Wiring<'p>>
+where
+    'e: 'p,
+{
+    let streams = plan.streams.len();
+    let slots = measure::interval::slots_for(streams, plan.interval_ns, plan.drain_ns)?;
+    let start = times.clock.ns(times.start);
+    let places = Places::new(cores.len(), plan.has_reflector());
+    let mut wiring = Wiring {
+        workers: cores.iter().map(|core| Worker::new(*core)).collect(),
+        send: Vec::new(),
+        receive: Vec::new(),
+        reflect: Vec::new(),
+        rings: Vec::new(),
+    };
+    let replies: Vec<_> = ports.iter().map(|_| ReplyQueue::new()).collect();
+    // Receivers first: what comes back is taken before more is sent.
+    for (port, open) in ports.iter_mut().enumerate() {
+        if plan.tx_only {
+            break;
+        }
+        for (queue, rx) in open.rx.drain(..).enumerate() {
+            let counters = ReceiveCounters::new();
+            let intervals = Arc::new(IntervalRing::new(streams, plan.interval_ns, slots, start)?);
+            wiring.rings.push(Arc::clone(&intervals));
+            let task = ReceivePlan {
+                lanes: plan.lanes(),
+                streams,
+                window: window(plan.lanes()),
+                latency_bits: match streams { 0..=64 => 10, 65..=4096 => 7, _ => 5 },
+                run: times.run,
+                start,
+                drain_ns: plan.drain_ns,
+                verify: plan.verify.into(),
+                burst: plan.machine.burst,
+                clock: times.clock,
+                tsc: now,
+                intervals,
+                counters: Arc::clone(&counters),
+                me: loads[port].me.clone(),
+                replies: Arc::clone(&replies[port]),
+            };
+            let worker = places.receive[wiring.receive.len() % places.receive.len()];
+            wiring.workers[worker].add("receive", Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx), task)));
+            wiring.receive.push(ReceiveSide { port, queue, core: cores[worker], counters });
+        }
+    }
+    let senders: usize = ports.iter().map(|open| open.tx.len().min(usize::from(plan.tx_queues))).sum();
+    for (port, open) in ports.iter_mut().enumerate() {
+        let queues = open.tx.len().min(usize::from(plan.tx_queues));
+        let offload = plan.checksum_offload && open.port.granted().tx_checksum_offload;
+        for (queue, tx) in open.tx.drain(..).take(queues).enumerate() {
+            let number = wiring.send.len();
+            let lane_base = number * streams;
+            let rate = match loads[port].rate {
+                Rate::Pps(pps) => Rate::Pps(pps / queues as f64),
+                Rate::Max => Rate::Max,
+            };
+            let mut pacer = Pacer::new(rate, times.start, times.clock.hz());
+            if let Some(count) = plan.count {
+                let (each, rest) = (count / senders as u64, count % senders as u64);
+                pacer = pacer.with_limit(each + u64::from((number as u64) < rest));
+            }
+            let counters = SendCounters::new();
+            let intervals = Arc::new(IntervalRing::for_sender(streams, plan.interval_ns, slots, start)?);
+            wiring.rings.push(Arc::clone(&intervals));
+            let task = TaskPlan {
+                templates: load::templates(plan, &loads[port], port, lane_base, times.run, offload)?,
+                schedule: loads[port].schedule.clone(),
+                flows: plan.streams.iter().map(|stream| stream.flows).collect(),
+                flow_start: queue as u32,
+                flow_step: queues as u32,
+                lane_base: lane_base as u16,
+                pacer,
+                end: times.end,
+                burst: plan.machine.burst,
+                backlog: plan.backlog.unwrap_or_else(|| u64::from(open.port.granted().tx_descriptors)),
+                clock: times.clock,
+                intervals,
+                counters: Arc::clone(&counters),
+                replies: Arc::clone(&replies[port]),
+                checksum_offload: offload,
+            };
+            let worker = places.send[number % places.send.len()];
+            let io = DpdkTransmit::new(eal, tx, pool);
+            wiring.workers[worker].add("send", Box::new(SendTask::new(io, task)));
+            wiring.send.push(SendSide { port, queue, core: cores[worker], counters });
+        }
+    }
+    for open in ports.iter_mut() {
+        reflectors(plan, eal, pool, open, &places, times, &mut wiring);
+    }
+    Ok(wiring)
+}
+
+/// The in-process reflector of an embedded ring.
+fn reflectors<'p, 'e>(
+    plan: &SendPlan,
+    eal: &'e Eal,
+    pool: &'p Pool<'e>,
+    open: &mut OpenPort<'e>,
+    places: &Places,
+    times: Times,
+    wiring: &mut Wiring<'p>,
+) where
+    'e: 'p,
+{
+    let Some(far) = &mut open.far else { return };
+    for (rx, tx) in far.rx.drain(..).zip(far.tx.drain(..)) {
+        let number = wiring.reflect.len();
+        let side = ReflectSide { counters: ReflectCounters::new(), faults: Arc::default() };
+        let faults = plan.fault.as_ref().map(|spec| {
+            let seed = plan.seed.wrapping_add(number as u64);
+            Faults::new(spec, seed, times.clock.hz(), DELAYED_MAX, Arc::clone(&side.faults))
+        });
+        let task = ReflectPlan {
+            only_ours: false,
+            me: Addresses { mac: far.mac, ips: vec![FAR_V4.into(), FAR_V6.into()] },
+            burst: plan.machine.burst,
+            hold_ticks: times.clock.ticks_from_ns(HOLD_NS),
+            counters: Arc::clone(&side.counters),
+        };
+        let task = ReflectTask::new(DpdkReceive::new(eal, rx), DpdkTransmit::new(eal, tx, pool), task, faults);
+        let worker = places.reflect[number % places.reflect.len().max(1)];
+        wiring.workers[worker].add("reflect", Box::new(task));
+        wiring.reflect.push(side);
+    }
+}
+
+fn window(lanes: usize) -> usize {
+    let each = (WINDOW_BITS / lanes.max(1)).clamp(1 << 12, 1 << 26);
+    1 << each.ilog2()
+}

@@ -1,0 +1,273 @@
+//! What `send` and `reflect` need before a packet moves: checked ports, EAL, memory, clock, cores.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use dpdk::{Calibration, Eal, Pool, Port, PortConfig, RxQueue, TxQueue};
+use host::cores::{self, CoreSet};
+use host::{PortUri, Prepared, Sys};
+use measure::{Clock, ClockSummary, PoolSummary, Ticks};
+
+use crate::eal::{self, Device, EalPlan, Memory};
+use crate::plan::MachinePlan;
+use crate::signals::Interrupt;
+
+/// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it.
+const BUFFERS_MIN: u32 = 16384;
+/// Cached buffers a worker; with bursts of 64 the pool's ring is touched every eighth burst.
+const CACHE: usize = 512;
+/// What EAL needs besides packet buffers, MiB.
+const EAL_MIB: u64 = 64;
+
+/// The checked ground that a run stands on.
+pub struct Ground {
+    /// Ports, checked; `mac:` has become the device it names.
+    pub ports: Vec<PortUri>,
+    /// Buffers of the pool.
+    pub buffers: u32,
+    /// Room of one buffer, bytes.
+    pub room: usize,
+    /// Pages.
+    pub memory: Memory,
+    /// NUMA node of the first port that has one.
+    pub numa_node: Option<u32>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Checks everything that can be checked before EAL starts.
+pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Result<Ground> {
+    let sys = Sys::live();
+    let prepared: Vec<Prepared> = host::check_all(&plan.ports, &sys)?;
+    if !plan.cores.is_empty() {
+        cores::check(&sys, &plan.cores)?;
+    }
+    let mut notes: Vec<String> = prepared.iter().flat_map(|port| &port.notes).map(ToString::to_string).collect();
+    let ports = plan.ports.len() as u32 * 2;
+    let descriptors = u32::from(plan.descriptors) * u32::from(queues.0 + queues.1) * ports;
+    let needed = descriptors + (CACHE as u32 + 1024) * 4 * ports;
+    // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
+    let buffers = plan.buffers.unwrap_or_else(|| (needed.max(BUFFERS_MIN) + 1).next_power_of_two() - 1);
+    ensure!(
+        buffers >= descriptors + 1024,
+        "--buffers {buffers} is less than the queues alone hold ({descriptors}); use --buffers {} or fewer descriptors",
+        (descriptors + 1025).next_power_of_two() - 1
+    );
+    let room = largest_frame.next_multiple_of(64).max(2048);
+    let bytes = u64::from(buffers) * (room as u64 + 384);
+    let needs_huge = prepared.iter().any(|port| port.memory == host::Memory::HugePages);
+    let free = host::hugepages::free_bytes(&sys, None);
+    let huge_fits = free >= bytes + (16 << 20);
+    let memory = if needs_huge || (huge_fits && !plan.no_huge) {
+        Memory::Huge
+    } else {
+        Memory::Ordinary { mib: (bytes >> 20) + EAL_MIB }
+    };
+    if memory != Memory::Huge && !plan.no_huge {
+        notes.push(format!(
+            "ordinary pages: {} MiB of hugepages free, {} needed; faster with: echo {} > /proc/sys/vm/nr_hugepages",
+            free >> 20, (bytes >> 20) + 16, (bytes >> 21) + 32
+        ));
+    }
+    Ok(Ground {
+        ports: prepared.iter().map(|port| port.uri.clone()).collect(),
+        buffers,
+        room,
+        memory,
+        numa_node: prepared.iter().find_map(|port| port.numa_node),
+        notes,
+    })
+}
+
+/// Starts DPDK.
+pub fn start_eal(plan: &MachinePlan, ground: &Ground, queues: u16, verbose: bool) -> Result<(Eal, Vec<Device>)> {
+    let EalPlan { arguments, devices } = eal::plan(&ground.ports, queues, ground.memory, plan.eal.as_deref(), verbose)?;
+    let eal = if verbose { Eal::init_verbose(&arguments) } else { Eal::init(&arguments) }?;
+    Ok((eal, devices))
+}
+
+/// The packet pool.
+pub fn make_pool<'e>(eal: &'e Eal, ground: &Ground) -> Result<Pool<'e>> {
+    Ok(Pool::new(eal, "dropless", ground.buffers as usize, CACHE, ground.room, None)?)
+}
+
+/// A started port and its queues.
+pub struct OpenPort<'e> {
+    /// As the user named it.
+    pub uri: PortUri,
+    /// The port.
+    pub port: Port<'e>,
+    /// Its receive queues.
+    pub rx: Vec<RxQueue<'e>>,
+    /// Its transmit queues.
+    pub tx: Vec<TxQueue<'e>>,
+    /// The other end of an embedded ring, for the in-process reflector.
+    pub far: Option<Box<OpenPort<'e>>>,
+    /// Its address.
+    pub mac: [u8; 6],
+}
+
+/// Configures and starts the port behind `device`.
+pub fn open<'e>(
+    eal: &'e Eal,
+    pool: &Pool<'e>,
+    uri: &PortUri,
+    device: &Device,
+    config: &PortConfig,
+) -> Result<OpenPort<'e>> {
+    match device {
+        Device::Named(name) => open_one(eal, pool, uri, name, config),
+        Device::Ring { name, size, direct: true } => {
+            let queues = config.rx_queues.max(config.tx_queues);
+            let name = eal.ring_loop_queues(name, *size as usize, queues)?;
+            open_one(eal, pool, uri, &name, &both_ways(config, queues))
+        }
+        Device::Ring { name, size, direct: false } => {
+            let queues = config.rx_queues.max(config.tx_queues);
+            let (near, far) = eal.ring_pair_queues(name, *size as usize, queues)?;
+            let config = both_ways(config, queues);
+            let mut near = open_one(eal, pool, uri, &near, &config)?;
+            near.far = Some(Box::new(open_one(eal, pool, uri, &far, &config)?));
+            Ok(near)
+        }
+    }
+}
+
+fn both_ways(config: &PortConfig, queues: u16) -> PortConfig {
+    PortConfig { rx_queues: queues, tx_queues: queues, ..config.clone() }
+}
+
+fn open_one<'e>(
+    eal: &'e Eal,
+    pool: &Pool<'e>,
+    uri: &PortUri,
+    name: &str,
+    config: &PortConfig,
+) -> Result<OpenPort<'e>> {
+    let opening = || format!("cannot open port {uri}");
+    let device = Port::by_name(eal, name).with_context(opening)?;
+    let (mut port, rx, tx) = device.configure(config, pool).with_context(opening)?;
+    port.start().with_context(opening)?;
+    let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
+    Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac })
+}
+
+/// Waits until every link is up; says which one is not.
+pub fn wait_for_links(ports: &[OpenPort<'_>], limit: Duration, interrupt: &Interrupt) -> Result<()> {
+    let begun = Instant::now();
+    for open in ports {
+        while !open.port.link().is_ok_and(|link| link.up) {
+            if interrupt.is_set() {
+                bail!("interrupted while waiting for the link of port {}", open.uri);
+            }
+            ensure!(begun.elapsed() < limit, "port {} has no link after {:.1} s; fix: {}", open.uri, limit.as_secs_f64(), link_hint(&open.uri));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
+}
+
+fn link_hint(uri: &PortUri) -> String {
+    match uri.kind_name() {
+        "memif" | "vhost" | "virtio-user" => "start the other side of the socket, or give --wait more time".into(),
+        _ => "check cable and peer, or give --wait more time".into(),
+    }
+}
+
+/// The run's clock.
+pub struct RunClock {
+    /// Ticks to nanoseconds.
+    pub clock: Clock,
+    calibration: Calibration,
+    invariant: bool,
+}
+
+impl RunClock {
+    /// Calibrates the time stamp counter against `CLOCK_MONOTONIC`.
+    pub fn calibrate() -> Self {
+        let calibration = dpdk::calibrate(Duration::from_millis(100));
+        let Calibration { tsc0, ns0, hz, .. } = calibration;
+        Self { clock: Clock::from_calibration(tsc0, ns0, hz), calibration, invariant: dpdk::tsc_is_invariant() }
+    }
+
+    /// Checks the clock against the kernel's once more, at the end: how far apart they are now, and the verdict.
+    pub fn finish(&self) -> (ClockSummary, Option<String>) {
+        let before = dpdk::tsc();
+        let kernel = dpdk::monotonic_ns();
+        let ours = self.clock.ns(Ticks(before)).0;
+        let elapsed = kernel.saturating_sub(self.calibration.ns0).max(1);
+        let drift_ppm = (ours as f64 - kernel as f64).abs() / elapsed as f64 * 1e6;
+        // NTP slews CLOCK_MONOTONIC by at most 500 ppm (adjtimex(2)); more than twice that is a broken counter.
+        let trouble = (drift_ppm > 1000.0 && elapsed > 1_000_000_000)
+            .then(|| format!("the time stamp counter drifted {drift_ppm:.0} ppm from CLOCK_MONOTONIC during the run"));
+        let summary = ClockSummary {
+            source: "tsc".into(),
+            hz: self.calibration.hz,
+            uncertainty_ppm: self.calibration.uncertainty_ppm,
+            checked: self.invariant && trouble.is_none(),
+        };
+        (summary, trouble)
+    }
+}
+
+/// The time stamp counter, as the loops want it.
+pub fn now() -> Ticks {
+    Ticks(dpdk::tsc())
+}
+
+/// Cores for `wanted` workers: the user's, or chosen; and what to tell about the choice.
+pub fn worker_cores(plan: &MachinePlan, wanted: usize, node: Option<u32>) -> Result<(Vec<usize>, Option<String>)> {
+    let sys = Sys::live();
+    if !plan.cores.is_empty() {
+        return Ok((plan.cores.iter().map(|core| core.0 as usize).collect(), None));
+    }
+    let allowed = cores::allowed(&sys).len().max(1);
+    let choice = cores::pick(&sys, wanted.min(allowed), node)?;
+    let list: Vec<usize> = choice.workers.iter().map(|core| core.0 as usize).collect();
+    let note = choice.shared.then(|| {
+        format!(
+            "workers use every core of this machine ({}): the kernel and this display take turns with them",
+            list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        )
+    });
+    Ok((list, note))
+}
+
+/// Keeps the control thread off the workers' cores where there is another.
+pub fn leave_to_workers(workers: &[usize]) {
+    let allowed = cores::allowed(&Sys::live());
+    let taken: CoreSet = workers.iter().map(|core| cores::Core(*core as u32)).collect();
+    if let Some(core) = allowed.without(&taken).iter().next() {
+        // Only comfort: where it is refused, the workers share their core with a thread that mostly sleeps.
+        let _ = dpdk::pin_to_core(core.0 as usize);
+    }
+}
+
+/// Counts the pool once everything that held a buffer is gone; a leak is a reason to distrust the run.
+pub fn count_pool(pool: &Pool<'_>) -> (PoolSummary, Option<String>) {
+    let in_use = pool.in_use() as u64;
+    let summary = PoolSummary {
+        name: pool.name().into(),
+        size: pool.size() as u64,
+        in_use_at_start: 0,
+        in_use_at_end: in_use,
+        leaked: in_use,
+    };
+    let reason = (in_use > 0).then(|| {
+        let traces = pool.audit();
+        let seen: Vec<String> = traces.iter().take(3).map(|trace| match trace.port {
+            Some(port) => format!("one received on port {port}, {} bytes", trace.len),
+            None => format!("one made for sending, {} bytes", trace.len),
+        }).collect();
+        format!("{in_use} packet buffers did not come back to the pool (last seen: {})", seen.join("; "))
+    });
+    (summary, reason)
+}
+
+/// What `host.json` says.
+pub fn host_facts() -> host::Facts {
+    host::facts(
+        &Sys::live(),
+        serde_json::json!({ "name": "dropless", "version": env!("CARGO_PKG_VERSION") }),
+    )
+}

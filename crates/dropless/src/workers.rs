@@ -1,0 +1,106 @@
+//! Worker threads: which core polls what, and how they are started, stopped and joined.
+
+use std::thread::Scope;
+
+use anyhow::{Result, anyhow};
+use dataplane::worker::{Control, WorkerCounters};
+use dataplane::{Task, TaskResult};
+use measure::{Clock, WorkerSummary};
+
+use crate::session::now;
+
+/// One worker to be: a core and what it polls.
+pub struct Worker<'a> {
+    /// The core it is pinned to.
+    pub core: usize,
+    /// What its tasks do, for the report.
+    pub roles: Vec<&'static str>,
+    /// The tasks, in polling order.
+    pub tasks: Vec<Box<dyn Task + 'a>>,
+}
+
+impl<'a> Worker<'a> {
+    /// A worker without work.
+    pub fn new(core: usize) -> Self {
+        Self { core, roles: Vec::new(), tasks: Vec::new() }
+    }
+
+    /// Gives it one more task.
+    pub fn add(&mut self, role: &'static str, task: Box<dyn Task + 'a>) {
+        if !self.roles.contains(&role) {
+            self.roles.push(role);
+        }
+        self.tasks.push(task);
+    }
+}
+
+/// Workers under way.
+pub struct Running<'s> {
+    handles: Vec<(usize, dpdk::Worker<'s, Vec<TaskResult>>)>,
+}
+
+impl<'s> Running<'s> {
+    /// Starts the workers that have tasks. `counters` has a place for each of `workers`.
+    pub fn start<'a: 's>(
+        scope: &'s Scope<'s, '_>,
+        workers: Vec<Worker<'a>>,
+        control: &'s Control,
+        counters: &'s [WorkerCounters],
+    ) -> Result<Self> {
+        let mut handles = Vec::new();
+        for (worker, counters) in workers.into_iter().zip(counters) {
+            if worker.tasks.is_empty() {
+                continue;
+            }
+            let core = worker.core;
+            let name = format!("dropless-{core}");
+            let tasks = worker.tasks;
+            let body = move || dataplane::worker::run(tasks, control, counters, now);
+            match dpdk::spawn_worker(scope, core, &name, body) {
+                Ok(handle) => handles.push((core, handle)),
+                Err(error) => {
+                    control.set(dataplane::Phase::Stop);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(Self { handles })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// The core of a worker that ended although nobody told it to.
+    pub fn ended_early(&self) -> Option<usize> {
+        self.handles.iter().find(|(_, handle)| handle.is_finished()).map(|(core, _)| *core)
+    }
+
+    /// Waits for all; a panic in one is an error that names its core.
+    pub fn join(self) -> (Vec<TaskResult>, Option<anyhow::Error>) {
+        let mut results = Vec::new();
+        let mut died = None;
+        for (core, handle) in self.handles {
+            match handle.join() {
+                Ok(mut of_one) => results.append(&mut of_one),
+                Err(_) => died = Some(anyhow!("the worker on core {core} died")),
+            }
+        }
+        (results, died)
+    }
+}
+
+/// What the report says of a worker.
+pub fn summary(core: usize, roles: &[&'static str], counters: &WorkerCounters, clock: &Clock) -> WorkerSummary {
+    let gaps = counters.gap_ticks.snapshot();
+    let polls = counters.polls.get();
+    WorkerSummary {
+        core: core as u32,
+        roles: roles.iter().map(ToString::to_string).collect(),
+        polls,
+        busy_share: counters.busy.get() as f64 / polls.max(1) as f64,
+        poll_gap_ns_max: clock.ns_from_ticks(gaps.max().unwrap_or(0)),
+        poll_gap_ns_p999: clock.ns_from_ticks(gaps.percentile(99.9).unwrap_or(0)),
+    }
+}
