@@ -1,100 +1,17 @@
 //! A port before it is configured: what it can, and the step that turns it into a [`Port`] with its queues.
 
-use std::{ffi::CStr, ffi::CString, fmt::Write as _, sync::Arc};
+use std::{ffi::CString, sync::Arc};
 
 use dpdk_sys as sys;
 
 use crate::{
-    Eal, Pool, Port, PortError, RxQueue, TxQueue, eal::QUOTED_LINES, error::os_error, gate::Gate, log,
-    raw::HEADROOM,
+    Capabilities, Eal, Granted, Pool, Port, PortConfig, PortError, RxQueue, TxQueue, eal::QUOTED_LINES,
+    error::os_error, gate::Gate, log,
 };
 
 /// Ethernet header and FCS, bytes: what a frame has beyond the MTU, VLAN tags aside.
 const FRAME_OVERHEAD: usize = 18;
 const DEFAULT_MTU: usize = 1500;
-
-/// What is wanted of a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortConfig {
-    /// Receive queues; 0 for a port that only sends, where the driver allows it.
-    pub rx_queues: u16,
-    /// Transmit queues.
-    pub tx_queues: u16,
-    /// Descriptors of each receive queue.
-    pub rx_descriptors: u16,
-    /// Descriptors of each transmit queue.
-    pub tx_descriptors: u16,
-    /// The largest frame, bytes with FCS, VLAN tags not counted.
-    pub max_frame_size: usize,
-    /// Spread what is received over the queues by addresses and UDP ports.
-    pub rss: bool,
-    /// Receive frames for any address.
-    pub promiscuous: bool,
-    /// Let the NIC put in UDP checksums ([`crate::Burst::request_udp_checksum`]).
-    pub tx_checksum_offload: bool,
-}
-
-impl Default for PortConfig {
-    fn default() -> Self {
-        Self {
-            rx_queues: 1,
-            tx_queues: 1,
-            rx_descriptors: 1024,
-            tx_descriptors: 1024,
-            max_frame_size: 1518,
-            rss: true,
-            promiscuous: true,
-            tx_checksum_offload: false,
-        }
-    }
-}
-
-/// What was granted of a [`PortConfig`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Granted {
-    /// Receive queues.
-    pub rx_queues: u16,
-    /// Transmit queues.
-    pub tx_queues: u16,
-    /// Descriptors of each receive queue.
-    pub rx_descriptors: u16,
-    /// Descriptors of each transmit queue.
-    pub tx_descriptors: u16,
-    /// The largest frame, bytes with FCS, VLAN tags not counted.
-    pub max_frame_size: usize,
-    /// The device spreads by addresses and ports.
-    pub rss: bool,
-    /// Frames for any address are received.
-    pub promiscuous: bool,
-    /// The NIC puts in UDP checksums.
-    pub tx_checksum_offload: bool,
-    /// What differs from what was asked, one sentence each.
-    pub notes: Vec<String>,
-}
-
-/// What a device can.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Capabilities {
-    /// The driver, such as `net_ring`.
-    pub driver: String,
-    /// The NUMA node, where it is known.
-    pub numa_node: Option<u32>,
-    /// Most receive queues.
-    pub max_rx_queues: u16,
-    /// Most transmit queues.
-    pub max_tx_queues: u16,
-    /// Smallest MTU, bytes.
-    pub min_mtu: u16,
-    /// Largest MTU, bytes.
-    pub max_mtu: u16,
-    /// It can put in UDP checksums.
-    pub tx_udp_checksum: bool,
-    /// It can spread a frame over several buffers.
-    pub rx_scatter: bool,
-    /// It can spread by UDP or IP (DPDK's `RTE_ETH_RSS_*` bits).
-    pub rss_types: u64,
-    tx_segments: bool,
-}
 
 /// A port that is taken but not configured yet.
 #[derive(Debug)]
@@ -237,12 +154,9 @@ impl<'e> Device<'e> {
         let scatter = granted.rx_queues > 0 && granted.max_frame_size + 8 > pool.data_room();
         if scatter && !can.rx_scatter {
             let room = pool.data_room();
-            let mut note = String::new();
-            let _ = write!(
-                note,
+            granted.notes.push(format!(
                 "a frame above {room} bytes fits no buffer, and the device cannot scatter"
-            );
-            granted.notes.push(note);
+            ));
         }
         let setup = sys::dl_port_setup {
             rx_queues: granted.rx_queues,
@@ -329,32 +243,3 @@ pub(crate) fn failed(name: &str, step: &str, code: i32) -> PortError {
         log: log::tail(QUOTED_LINES),
     }
 }
-
-impl Capabilities {
-    fn of(port: u16) -> Result<Self, i32> {
-        // SAFETY: all-zero is a value of this plain C structure.
-        let mut info: sys::dl_port_info = unsafe { std::mem::zeroed() };
-        // SAFETY: `info` is writable; EAL runs while its caller lives.
-        let result = unsafe { sys::dl_port_info(port, &raw mut info) };
-        if result != 0 || info.driver.is_null() {
-            return Err(result);
-        }
-        Ok(Self {
-            // SAFETY: the driver's name is a constant zero-terminated string.
-            driver: unsafe { CStr::from_ptr(info.driver) }
-                .to_string_lossy()
-                .into_owned(),
-            numa_node: u32::try_from(info.socket).ok(),
-            max_rx_queues: info.max_rx_queues,
-            max_tx_queues: info.max_tx_queues,
-            min_mtu: info.min_mtu,
-            max_mtu: info.max_mtu,
-            tx_udp_checksum: info.tx_udp_checksum != 0,
-            rx_scatter: info.rx_scatter != 0,
-            rss_types: info.rss_types,
-            tx_segments: info.tx_segments != 0,
-        })
-    }
-}
-
-const _: () = assert!(HEADROOM <= 1024, "the headroom is a small part of a buffer");

@@ -33,6 +33,7 @@
 //! ```
 
 mod burst;
+mod config;
 mod device;
 mod eal;
 mod error;
@@ -49,7 +50,8 @@ mod virtual_port;
 mod worker;
 
 pub use burst::{BURST_CAPACITY, Burst};
-pub use device::{Capabilities, Device, Granted, Parts, PortConfig};
+pub use config::{Capabilities, Granted, PortConfig};
+pub use device::{Device, Parts};
 pub use eal::Eal;
 pub use error::{EalError, PoolError, PortError, WorkerError};
 pub use mbuf::Mbuf;
