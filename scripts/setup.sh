@@ -25,10 +25,14 @@ install_packages() {
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
     say "installing: $missing"
-    # A third-party source that is down must not stop us: the install itself tells whether the lists serve.
-    as_root apt-get -qq update || say "apt-get update reported a problem; going on"
+    update_lists
     # shellcheck disable=SC2086 # one word per package
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $missing >&2
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $missing >/dev/null
+}
+
+# A third-party source that is down must not stop us: the install itself tells whether the lists serve.
+update_lists() {
+    as_root apt-get -qq update || say "apt-get update reported a problem; going on"
 }
 
 setup_run() {
@@ -51,31 +55,36 @@ setup_lint() {
     # shellcheck disable=SC2086
     install_packages $lint_packages || say "going on without: $lint_packages"
     if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then return 0; fi
-    have rustup || die "cargo fmt and cargo clippy are missing; on Debian: apt-get install rustfmt rust-clippy"
-    rustup component add rustfmt clippy
+    if have rustup; then rustup component add rustfmt clippy; else install_packages rustfmt rust-clippy; fi ||
+        die "cargo fmt and cargo clippy are missing"
 }
 
 wanted_rust() { sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml; }
 
-# Is there a cargo that is new enough?
-rust_is_new() {
-    found=$(cargo --version 2>/dev/null | cut -d' ' -f2)
-    [ -n "$found" ] && [ "$(printf '%s\n' "$(wanted_rust)" "$found" | sort -V | head -n 1)" = "$(wanted_rust)" ]
-}
+# Is this cargo new enough?
+serves() { [ -n "$1" ] && [ "$(printf '%s\n' "$(wanted_rust)" "$1" | sort -V | head -n 1)" = "$(wanted_rust)" ]; }
 
+rust_serves() { serves "$(cargo --version 2>/dev/null | cut -d' ' -f2)"; }
+
+# Debian 13's own Rust is new enough; elsewhere it comes by rustup.
 setup_rust() {
-    rust_is_new && return 0
-    have rustup || install_rustup || return 1
+    rust_serves && return 0
+    have rustup || install_rust_package || install_rustup || return 1
+    rust_serves && return 0
     say "installing the stable Rust toolchain"
-    rustup toolchain install stable --profile minimal && rustup default stable && rust_is_new
+    rustup toolchain install stable --profile minimal && rustup default stable && rust_serves
 }
 
-# rustup is a package on Debian 13 and Ubuntu 24.04; Debian 12 has none, so there it is rustup's own installer.
+install_rust_package() {
+    update_lists
+    serves "$(apt-cache policy cargo | sed -n 's/.*Candidate: //p')" && install_packages cargo rustc
+}
+
+# rustup is a package on Ubuntu 24.04; Debian 12 has none, so there it is rustup's own installer.
 install_rustup() {
-    as_root apt-get -qq update || say "apt-get update reported a problem; going on"
     if [ -n "$(apt-cache search --names-only '^rustup$')" ]; then
         # --no-remove: an older cargo package would be thrown out otherwise
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends --no-remove install rustup >&2 &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends --no-remove install rustup >/dev/null &&
             return 0
     fi
     install_packages curl ca-certificates || return 1
