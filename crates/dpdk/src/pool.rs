@@ -47,8 +47,9 @@ pub struct MbufTrace {
 }
 
 impl<'e> Pool<'e> {
-    /// Makes a pool of `size` buffers, each with `data_room` bytes for a frame (headroom comes on top), with a
-    /// cache of `cache` buffers per thread, on NUMA node `socket` (none: any).
+    /// Makes a pool of `size` buffers, each with `data_room` bytes for a frame (headroom comes on top), on NUMA node
+    /// `socket` (none: any). Every worker keeps up to 1.5 times `cache` free buffers to itself, also after its end:
+    /// they count as available, but only a later worker in its place finds them.
     pub fn new(
         _eal: &'e Eal,
         name: &str,

@@ -49,7 +49,12 @@ impl<'e> RxQueue<'e> {
     /// Appends at most `max` packets to `burst`: how many.
     #[inline]
     pub fn receive(&mut self, burst: &mut Burst<'e>, max: usize) -> usize {
-        let room = burst.spare(max.min(burst.room()));
+        let max = max.min(burst.room());
+        if max == 0 {
+            // Not every driver can be asked for nothing.
+            return 0;
+        }
+        let room = burst.spare(max);
         let (pointer, room) = (room.as_mut_ptr(), room.len() as u16);
         let Queue {
             port,
