@@ -8,6 +8,8 @@
 mod answer;
 mod bytes;
 pub mod checksum;
+#[cfg(test)]
+mod differential;
 mod fault;
 mod foreign;
 mod headers;

@@ -225,7 +225,7 @@ static NO_HOST: [u8; 256] = {
 
 #[cold]
 #[inline(never)]
-fn reflect_any(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
+pub(crate) fn reflect_any(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
     let ip = match headers::parse(frame) {
         Parsed::Ip(ip) => ip,
         Parsed::Truncated => return Err(DropReason::Truncated),

@@ -1,0 +1,334 @@
+//! Every damage is seen, everything foreign has its name, and no bytes can make the receiver panic.
+
+mod common;
+
+use common::{STACKS, be16, dissect, packet, plain_spec, slow_sum, spec};
+use proptest::prelude::*;
+use wire::{Class, Foreign, Template, Verify, classify, corrupt_one_bit, peek};
+
+const RUN: u8 = 0xA7;
+const CHECKED: [Verify; 2] = [Verify::Checksum, Verify::Payload];
+
+/// Flips every single bit of the UDP datagram in turn.
+fn every_bit_is_seen(frame: &[u8]) {
+    let datagram = dissect(frame).unwrap();
+    let bits = (8 + datagram.payload.len()) as u64 * 8;
+    let mut seen = std::collections::HashSet::new();
+    for selector in 0..bits {
+        let mut damaged = frame.to_vec();
+        assert!(corrupt_one_bit(&mut damaged, selector));
+        let flipped: Vec<_> = damaged
+            .iter()
+            .zip(frame)
+            .enumerate()
+            .filter(|(_, (a, b))| a != b)
+            .collect();
+        assert_eq!(flipped.len(), 1);
+        let (at, (a, b)) = flipped[0];
+        assert!((a ^ b).is_power_of_two() && at >= datagram.udp_at);
+        seen.insert((at, a ^ b));
+        for verify in CHECKED {
+            assert_eq!(
+                classify(&damaged, RUN, verify),
+                Class::Corrupt,
+                "{verify:?}, bit {selector}"
+            );
+        }
+        // The same bit again is the frame as it was: the injector chooses the same place in a damaged frame, unless the
+        // damage moved the datagram's end.
+        if !(datagram.udp_at + 4..datagram.udp_at + 6).contains(&at) {
+            assert!(corrupt_one_bit(&mut damaged, selector));
+            assert_eq!(damaged, frame);
+        }
+    }
+    assert_eq!(seen.len() as u64, bits);
+    let mut again = frame.to_vec();
+    assert!(corrupt_one_bit(&mut again, u64::MAX - u64::MAX % bits));
+}
+
+#[test]
+fn every_flipped_bit_is_seen_in_every_stack_and_size() {
+    for (ipv6, tags) in STACKS {
+        for size in [64, 65, 100, 128, 333, 1518] {
+            let template = Template::new(&plain_spec(ipv6, tags, size)).unwrap();
+            every_bit_is_seen(&packet(&template, 0x1234_5678_9ABC, 9, 0xFEDC_BA98_7654, 77_777));
+        }
+    }
+}
+
+#[test]
+fn a_flip_that_clears_the_checksum_field_is_seen() {
+    for (ipv6, tags) in STACKS {
+        let template = Template::new(&plain_spec(ipv6, tags, 64)).unwrap();
+        let mut found = 0;
+        for sequence in 0..65_535 {
+            let frame = packet(&template, 5, 0, sequence, 0);
+            if be16(&frame, template.udp_offset() + 6).is_power_of_two() {
+                every_bit_is_seen(&frame);
+                found += 1;
+            }
+        }
+        assert_eq!(found, 16);
+    }
+}
+
+#[test]
+fn a_packet_without_checksum_is_corrupt_even_if_it_would_add_up() {
+    for (ipv6, tags) in STACKS {
+        let template = Template::new(&plain_spec(ipv6, tags, 64)).unwrap();
+        let field = template.udp_offset() + 6;
+        let mut found = 0;
+        for sequence in 0..65_535 {
+            let mut frame = packet(&template, 5, 0, sequence, 0);
+            let adds_up = be16(&frame, field) == 0xFFFF;
+            if !adds_up && sequence % 1000 != 0 {
+                continue;
+            }
+            frame[field..field + 2].fill(0);
+            found += usize::from(adds_up);
+            for verify in CHECKED {
+                assert_eq!(classify(&frame, RUN, verify), Class::Corrupt);
+            }
+            assert!(matches!(classify(&frame, RUN, Verify::None), Class::Probe(_)));
+        }
+        assert_eq!(found, 1);
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_the_ipv4_header_is_seen() {
+    let template = Template::new(&plain_spec(false, 0, 200)).unwrap();
+    let frame = packet(&template, 5, 0, 1, 0);
+    for bit in 14 * 8..34 * 8 {
+        let mut damaged = frame.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        for verify in CHECKED {
+            let class = classify(&damaged, RUN, verify);
+            // A longer header than the frame has is all that can be said of it.
+            assert!(
+                matches!(class, Class::Corrupt | Class::Foreign(Foreign::Truncated)),
+                "bit {bit}: {class:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_pattern_under_a_right_checksum_is_seen_when_payload_is_verified() {
+    for (ipv6, tags) in STACKS {
+        let template = Template::new(&plain_spec(ipv6, tags, 300)).unwrap();
+        let mut frame = packet(&template, 5, 0, 1, 0);
+        // Two words exchanged leave the sum as it is.
+        let at = template.probe_offset() + 20;
+        assert_ne!(frame[at..at + 2], frame[at + 2..at + 4]);
+        frame[at..at + 4].rotate_left(2);
+        assert!(dissect(&frame).is_ok());
+        assert!(matches!(classify(&frame, RUN, Verify::Checksum), Class::Probe(_)));
+        assert_eq!(classify(&frame, RUN, Verify::Payload), Class::Corrupt);
+    }
+}
+
+#[test]
+fn an_ipv6_routing_detour_and_ipv4_options_do_not_hide_a_probe() {
+    let template = Template::new(&plain_spec(true, 1, 100)).unwrap();
+    let plain = packet(&template, 5, 0, 1, 0);
+    let ip_at = template.l2_len();
+    // Hop-by-hop with padding, then UDP.
+    let mut frame = [
+        &plain[..ip_at + 40],
+        &[17, 0, 1, 4, 0, 0, 0, 0],
+        &plain[ip_at + 40..],
+    ]
+    .concat();
+    frame[ip_at + 6] = 0;
+    let len = be16(&frame, ip_at + 4) + 8;
+    frame[ip_at + 4..ip_at + 6].copy_from_slice(&len.to_be_bytes());
+    assert!(matches!(classify(&frame, RUN, Verify::Payload), Class::Probe(_)));
+    assert!(peek(&frame).is_some());
+
+    let template = Template::new(&plain_spec(false, 0, 100)).unwrap();
+    let plain = packet(&template, 5, 0, 1, 0);
+    let mut frame = [&plain[..34], &[1, 1, 1, 0], &plain[34..]].concat();
+    frame[14] = 0x46;
+    let len = be16(&frame, 16) + 4;
+    frame[16..18].copy_from_slice(&len.to_be_bytes());
+    assert_eq!(classify(&frame, RUN, Verify::Checksum), Class::Corrupt);
+    frame[24..26].fill(0);
+    let checksum = !slow_sum(&frame[14..38]);
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    assert!(matches!(classify(&frame, RUN, Verify::Payload), Class::Probe(_)));
+    assert!(peek(&frame).is_some());
+}
+
+/// Sets the IPv4 header checksum of a frame without tags right.
+fn mend(mut frame: Vec<u8>) -> Vec<u8> {
+    frame[24..26].fill(0);
+    let checksum = !slow_sum(&frame[14..34]);
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    frame
+}
+
+#[test]
+fn foreign_frames_have_names() {
+    let probe = packet(&Template::new(&plain_spec(false, 0, 128)).unwrap(), 5, 0, 1, 0);
+    let probe6 = packet(&Template::new(&plain_spec(true, 0, 128)).unwrap(), 5, 0, 1, 0);
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut frame = probe.clone();
+        frame[at..at + bytes.len()].copy_from_slice(bytes);
+        mend(frame)
+    };
+    let changed6 = |changes: &[(usize, u8)]| {
+        let mut frame = probe6.clone();
+        changes.iter().for_each(|&(at, byte)| frame[at] = byte);
+        frame
+    };
+    // An error quoting a probe: outer header, 8 bytes of ICMP, then the probe's packet.
+    let error = mend(
+        [
+            &changed(23, &[1])[..34],
+            &[3, 3, 0, 0, 0, 0, 0, 0],
+            &probe[14..80],
+        ]
+        .concat(),
+    );
+    let mut short_error = error.clone();
+    short_error[16..18].copy_from_slice(&60_u16.to_be_bytes());
+    let short_error = mend(short_error[..74].to_vec());
+    let mut error_lens = error.clone();
+    error_lens[16..18].copy_from_slice(&((error.len() - 14) as u16).to_be_bytes());
+    let error = mend(error_lens);
+    let mut error6 = [&probe6[..54], &[1, 4, 0, 0, 0, 0, 0, 0], &probe6[14..]].concat();
+    error6[20] = 58;
+    let len = (error6.len() - 54) as u16;
+    error6[18..20].copy_from_slice(&len.to_be_bytes());
+    let cases = [
+        (changed(12, &[0x88, 0xCC]), Foreign::NotIp),
+        (changed(12, &[0x01, 0x00]), Foreign::NotIp),
+        (changed(12, &[0x08, 0x06]), Foreign::Arp),
+        (changed(23, &[6]), Foreign::OtherIp),
+        (changed(20, &[0x20, 0]), Foreign::Fragment),
+        (changed(20, &[0, 9]), Foreign::Fragment),
+        (
+            mend([&changed(23, &[1])[..34], &[8, 0][..], &probe[36..]].concat()),
+            Foreign::IcmpEcho,
+        ),
+        (
+            mend([&changed(23, &[1])[..34], &[13, 0][..], &probe[36..]].concat()),
+            Foreign::IcmpOther,
+        ),
+        (error.clone(), Foreign::IcmpErrorOurs),
+        (short_error, Foreign::IcmpError),
+        (changed6(&[(20, 58), (54, 135)]), Foreign::Ndp),
+        (changed6(&[(20, 58), (54, 128)]), Foreign::IcmpEcho),
+        (changed6(&[(20, 58), (54, 1)]), Foreign::IcmpError),
+        (changed6(&[(20, 58), (54, 143)]), Foreign::IcmpOther),
+        (changed6(&[(20, 44)]), Foreign::Fragment),
+        (changed6(&[(20, 6)]), Foreign::OtherIp),
+        (error6.clone(), Foreign::IcmpErrorOurs),
+        (probe[..13].to_vec(), Foreign::Truncated),
+        (probe[..33].to_vec(), Foreign::Truncated),
+        (probe6[..53].to_vec(), Foreign::Truncated),
+        (changed(23, &[6])[..60].to_vec(), Foreign::Truncated),
+        (Vec::new(), Foreign::Truncated),
+    ];
+    for (index, (frame, expected)) in cases.iter().enumerate() {
+        for verify in CHECKED {
+            assert_eq!(
+                classify(frame, RUN, verify),
+                Class::Foreign(*expected),
+                "case {index}"
+            );
+        }
+    }
+    for frame in [error, error6] {
+        assert_eq!(
+            classify(&frame, RUN ^ 1, Verify::Checksum),
+            Class::Foreign(Foreign::IcmpError)
+        );
+    }
+    // Another run, and UDP that is no probe.
+    for (ipv6, tags) in STACKS {
+        let frame = packet(&Template::new(&plain_spec(ipv6, tags, 128)).unwrap(), 5, 0, 1, 0);
+        for verify in [Verify::None, Verify::Checksum, Verify::Payload] {
+            assert_eq!(
+                classify(&frame, RUN ^ 1, verify),
+                Class::Foreign(Foreign::OtherRun)
+            );
+        }
+    }
+    let (mut other, field) = (probe.clone(), 40);
+    other[42] = 0;
+    other[field..field + 2].fill(0);
+    let pseudo = [&other[26..34], &[0, 17, other[38], other[39]], &other[34..]].concat();
+    let checksum = !slow_sum(&pseudo);
+    other[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
+    assert_eq!(
+        classify(&other, RUN, Verify::Payload),
+        Class::Foreign(Foreign::OtherUdp)
+    );
+}
+
+#[test]
+fn tables_of_names_are_complete() {
+    let names: std::collections::BTreeSet<_> = Foreign::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(names.len(), Foreign::COUNT);
+    assert!(
+        Foreign::ALL
+            .iter()
+            .enumerate()
+            .all(|(index, kind)| kind.index() == index)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8192))]
+
+    #[test]
+    fn arbitrary_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), run: u8, selector: u64) {
+        for verify in [Verify::None, Verify::Checksum, Verify::Payload] {
+            prop_assert!(!matches!(classify(&bytes, run, verify), Class::Probe(probe) if probe.run != run));
+        }
+        let _ = (peek(&bytes), corrupt_one_bit(&mut bytes, selector));
+    }
+
+    #[test]
+    fn truncated_frames_are_never_accepted(spec in spec(), cut: prop::sample::Index) {
+        let frame = packet(&Template::new(&spec).unwrap(), 1, 2, 3, 0);
+        let short = &frame[..cut.index(frame.len())];
+        for verify in [Verify::None, Verify::Checksum, Verify::Payload] {
+            let class = classify(short, spec.run, verify);
+            prop_assert!(matches!(class, Class::Corrupt | Class::Foreign(Foreign::Truncated)), "{:?}", class);
+        }
+    }
+
+    #[test]
+    fn padding_changes_nothing(spec in spec(), padding in prop::collection::vec(any::<u8>(), 0..50)) {
+        let frame = packet(&Template::new(&spec).unwrap(), 1, 2, 3, 0);
+        let padded = [&frame[..], &padding].concat();
+        for verify in [Verify::None, Verify::Checksum, Verify::Payload] {
+            prop_assert_eq!(classify(&padded, spec.run, verify), classify(&frame, spec.run, verify));
+        }
+    }
+
+    #[test]
+    fn one_flipped_bit_is_always_seen(spec in spec(), flow: u32, sequence: u64, selector: u64) {
+        let mut frame = packet(&Template::new(&spec).unwrap(), sequence, 2, sequence, flow % spec.flows);
+        prop_assert!(corrupt_one_bit(&mut frame, selector));
+        for verify in CHECKED {
+            prop_assert_eq!(classify(&frame, spec.run, verify), Class::Corrupt);
+        }
+    }
+
+    #[test]
+    fn a_damaged_pattern_or_probe_is_always_seen(
+        spec in spec(), at: prop::sample::Index, byte in 1_u8..=255, sequence: u64,
+    ) {
+        let template = Template::new(&spec).unwrap();
+        let mut frame = packet(&template, sequence, 2, sequence, 0);
+        let at = template.udp_offset() + at.index(frame.len() - template.udp_offset());
+        frame[at] ^= byte;
+        for verify in CHECKED {
+            prop_assert_eq!(classify(&frame, spec.run, verify), Class::Corrupt);
+        }
+    }
+}
