@@ -101,8 +101,8 @@ fn send<'e>(eal: &'e Eal, pool: &Pool<'e>, queue: &mut TxQueue<'e>, length: Dura
         for _ in 0..CLOCK_BURSTS {
             // The lines of the next burst arrive while this one is written.
             pool.allocate(next, BURST);
-            for index in 0..current.len() {
-                let room = current.write(index, FRAME_LEN);
+            for blank in current.blanks() {
+                let room = blank.write(FRAME_LEN);
                 room[..64].copy_from_slice(template);
                 room[46..54].copy_from_slice(&sequence.to_be_bytes());
                 sequence += 1;

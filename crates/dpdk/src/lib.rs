@@ -32,6 +32,7 @@
 //! }
 //! ```
 
+mod blank;
 mod burst;
 mod config;
 mod device;
@@ -49,6 +50,7 @@ mod time;
 mod virtual_port;
 mod worker;
 
+pub use blank::Blank;
 pub use burst::{BURST_CAPACITY, Burst};
 pub use config::{Capabilities, Granted, PortConfig};
 pub use device::{Device, Parts};
