@@ -1,5 +1,11 @@
 //! Checksums, lag codes, pattern and stamp against slow, obvious versions of themselves.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::single_match_else,
+    reason = "tests say what they expect"
+)]
+
 mod common;
 
 use common::slow_sum;

@@ -1,5 +1,11 @@
 //! Every damage is seen, everything foreign has its name, and no bytes can make the receiver panic.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::single_match_else,
+    reason = "tests say what they expect"
+)]
+
 mod common;
 
 use common::{STACKS, be16, dissect, packet, plain_spec, slow_sum, spec};
@@ -179,7 +185,9 @@ fn foreign_frames_have_names() {
     };
     let changed6 = |changes: &[(usize, u8)]| {
         let mut frame = probe6.clone();
-        changes.iter().for_each(|&(at, byte)| frame[at] = byte);
+        for &(at, byte) in changes {
+            frame[at] = byte;
+        }
         frame
     };
     // An error quoting a probe: outer header, 8 bytes of ICMP, then the probe's packet.

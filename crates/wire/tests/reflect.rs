@@ -1,5 +1,11 @@
 //! What is reflected has its ends swapped and all its checksums right; what must not go back stays as it was.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::single_match_else,
+    reason = "tests say what they expect"
+)]
+
 mod common;
 
 use std::collections::BTreeSet;
@@ -88,22 +94,22 @@ fn what_must_not_go_back_is_dropped_by_name() {
         check(Err(DropReason::Multicast), &|frame, at| frame[at + dst] = 0xFF);
         check(Err(DropReason::BadSource), &|frame, at| frame[at + src] = 0xFF);
         check(Err(DropReason::Multicast), &|frame, at| {
-            frame[at + dst..at + dst + len].fill(0)
+            frame[at + dst..at + dst + len].fill(0);
         });
         check(Err(DropReason::BadSource), &|frame, at| {
-            frame[at + src..at + src + len].fill(0)
+            frame[at + src..at + src + len].fill(0);
         });
         check(Err(DropReason::SameAddress), &|frame, at| {
-            frame.copy_within(at + src..at + dst, at + dst)
+            frame.copy_within(at + src..at + dst, at + dst);
         });
         check(Err(DropReason::NoReplyPort), &|frame, at| {
-            frame[at + udp..at + udp + 2].fill(0)
+            frame[at + udp..at + udp + 2].fill(0);
         });
         check(Err(DropReason::BadLength), &|frame, at| {
-            frame[at + udp + 4] = 0x7F
+            frame[at + udp + 4] = 0x7F;
         });
         check(Err(DropReason::BadLength), &|frame, at| {
-            frame[at + udp + 4..at + udp + 6].copy_from_slice(&[0, 7])
+            frame[at + udp + 4..at + udp + 6].copy_from_slice(&[0, 7]);
         });
         check(Err(DropReason::BadLength), &|frame, _| frame.truncate(100));
         check(Err(DropReason::Truncated), &|frame, at| frame.truncate(at + 19));
@@ -111,10 +117,10 @@ fn what_must_not_go_back_is_dropped_by_name() {
         check(Err(DropReason::BadLength), &|frame, at| frame[at] = 0x10);
         check(Err(DropReason::NotIp), &|frame, at| frame[at - 2] = 0x99);
         check(Err(DropReason::NotIp), &|frame, at| {
-            frame[at - 2..at].copy_from_slice(&[8, 6])
+            frame[at - 2..at].copy_from_slice(&[8, 6]);
         });
         check(Err(DropReason::NotUdp), &|frame, at| {
-            frame[at + if ipv6 { 6 } else { 9 }] = 6
+            frame[at + if ipv6 { 6 } else { 9 }] = 6;
         });
         check(Err(DropReason::Fragment), &|frame, at| {
             frame[at + 6] = if ipv6 { 44 } else { 0x20 }

@@ -1,5 +1,11 @@
 //! What a template writes is right in the eyes of an independent reader, for every specification.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::single_match_else,
+    reason = "tests say what they expect"
+)]
+
 mod common;
 
 use std::collections::HashSet;
@@ -216,4 +222,32 @@ fn refuses_what_cannot_be_sent_and_says_what_can() {
         Template::new(&spec),
         Err(TemplateError::Vlan(wire::VlanError::TooMany { found: 3 }))
     ));
+}
+
+#[test]
+fn packets_are_those_of_an_independent_tool() {
+    let macs = ([2, 0, 0, 0, 0, 0xBB], [2, 0, 0, 0, 0, 0xAA]);
+    let spec = wire::TemplateSpec {
+        src_mac: macs.0,
+        dst_mac: macs.1,
+        dscp: 10,
+        lane: 1,
+        ..plain_spec(false, 0, 64)
+    };
+    let frame = packet(&Template::new(&spec).unwrap(), 3, 5, 2, 0);
+    assert_eq!(frame, common::hex(common::vectors::UDP4));
+    let spec = wire::TemplateSpec {
+        src_mac: macs.0,
+        dst_mac: macs.1,
+        dscp: 10,
+        ..plain_spec(true, 2, 92)
+    };
+    let frame = packet(
+        &Template::new(&spec).unwrap(),
+        0x1234_5678_90AB,
+        255,
+        0xFEDC_BA98_7654,
+        0,
+    );
+    assert_eq!(frame, common::hex(common::vectors::UDP6));
 }

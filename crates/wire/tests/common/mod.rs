@@ -1,5 +1,8 @@
 //! An independent, slow reading of the same formats, and generators of specifications and frames.
+#![allow(clippy::unwrap_used, reason = "a helper of tests")]
 #![allow(dead_code, reason = "each test file uses its own part")]
+
+pub mod vectors;
 
 use std::net::{IpAddr, SocketAddr};
 
