@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod complaint;
 mod eal;
 mod plan;
 mod ports;
@@ -27,7 +28,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are no errors; a closed stdout is none either.
             let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
-            let _ = error.print();
+            match complaint::of_usage(&error) {
+                Some(line) => complaint::print(&line),
+                None => drop(error.print()),
+            }
             return ExitCode::from(code);
         }
     };
@@ -44,7 +48,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            let _ = report::out::print_stderr(&format!("dropless: {error:#}\n"));
+            complaint::print(&format!("{error:#}"));
             ExitCode::from(EXIT_INVALID)
         }
     }
