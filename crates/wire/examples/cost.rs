@@ -1,6 +1,7 @@
 //! Prints what the hot functions cost, in nanoseconds per packet, by size and number of flows.
 //!
-//! Each figure is the best of several rounds over a working set that fits the caches, as a burst in a driver's ring would.
+//! Each figure is the best of several rounds over a working set that fits the caches, as a burst in a
+//! driver's ring would.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -52,7 +53,8 @@ fn spec(
     })
 }
 
-/// Bytes from one buffer to the next: an odd number of cache lines, so that the buffers spread over all sets of the cache.
+/// Bytes from one buffer to the next: an odd number of cache lines, so that the buffers spread over all sets
+/// of the cache.
 fn stride(len: usize) -> usize {
     (len.div_ceil(64).max(1) | 1) * 64
 }

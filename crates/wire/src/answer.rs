@@ -1,4 +1,5 @@
-//! Answers what an ordinary host asks of its neighbour: ARP, IPv6 neighbour solicitations, ICMP and `ICMPv6` echo.
+//! Answers what an ordinary host asks of its neighbour: ARP, IPv6 neighbour solicitations, ICMP and `ICMPv6`
+//! echo.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -29,8 +30,9 @@ impl Addresses {
 
 /// Turns a request for one of our addresses into its reply, in place, VLAN tags kept.
 ///
-/// The frame is the first `len` bytes of `room`; some replies are longer than their requests and use the room behind it. Returns
-/// the reply's length in bytes, or `None` (and leaves the frame alone) if there is nothing to answer.
+/// The frame is the first `len` bytes of `room`; some replies are longer than their requests and use the room
+/// behind it. Returns the reply's length in bytes, or `None` (and leaves the frame alone) if there is nothing
+/// to answer.
 pub fn answer(room: &mut [u8], len: usize, me: &Addresses) -> Option<usize> {
     let frame = room.get(..len)?;
     // Nobody asks from a group address.

@@ -1,4 +1,5 @@
-//! Fixed-width loads and stores; with constant offsets into arrays each compiles to one instruction without a check.
+//! Fixed-width loads and stores; with constant offsets into arrays each compiles to one instruction without a
+//! check.
 //!
 //! The `le` loads keep the wire's byte order within the register, which is what wide checksum sums want.
 

@@ -1,8 +1,8 @@
 //! Internet checksum (RFC 1071) by wide additions.
 //!
-//! Sums are kept unfolded in a `u64` over 16-bit words in wire order read as little-endian; a checksum made of them is
-//! stored with `to_le_bytes`. All arithmetic is modulo 65535, where 2^16, 2^32 and 2^64 are all 1, so that any width may be
-//! added.
+//! Sums are kept unfolded in a `u64` over 16-bit words in wire order read as little-endian; a checksum made
+//! of them is stored with `to_le_bytes`. All arithmetic is modulo 65535, where 2^16, 2^32 and 2^64 are all 1,
+//! so that any width may be added.
 
 use crate::bytes::{le16, le32, le64};
 
@@ -18,14 +18,15 @@ pub const fn halves(word: u64) -> u64 {
     (word >> 32) + (word & 0xFFFF_FFFF)
 }
 
-/// Unfolded sum of `bytes` as 16-bit words; an odd last byte counts as if a zero followed (RFC 1071 section 4.1).
+/// Unfolded sum of `bytes` as 16-bit words; an odd last byte counts as if a zero followed (RFC 1071 section
+/// 4.1).
 ///
 /// Good for 2^34 bytes without overflow.
 #[inline]
 #[must_use]
 pub fn sum(bytes: &[u8]) -> u64 {
-    // Three vector operations for 16 bytes: sum the upper halves alone, and all words modulo 2^64. What is missing, the sum
-    // of the lower halves, is the difference, and it is exact because it fits.
+    // Three vector operations for 16 bytes: sum the upper halves alone, and all words modulo 2^64. What is
+    // missing, the sum of the lower halves, is the difference, and it is exact because it fits.
     let (mut upper, mut all) = (0_u64, 0_u64);
     let words = bytes.chunks_exact(8);
     let tail = words.remainder();
@@ -74,7 +75,8 @@ impl WideSum {
         sum + carry as u64
     }
 
-    /// Whether what was summed is undamaged, as [`is_valid`]; something other than zero must have been summed.
+    /// Whether what was summed is undamaged, as [`is_valid`]; something other than zero must have been
+    /// summed.
     #[inline]
     pub(crate) const fn is_valid(self) -> bool {
         self.narrow() % 65535 == 0
@@ -95,7 +97,8 @@ pub const fn fold(sum: u64) -> u16 {
 #[inline]
 #[must_use]
 pub const fn is_valid(sum: u64) -> bool {
-    // One multiplication instead of the folding: a fold is all ones exactly when 65535 divides a sum other than zero.
+    // One multiplication instead of the folding: a fold is all ones exactly when 65535 divides a sum other
+    // than zero.
     sum % 65535 == 0 && sum != 0
 }
 
@@ -106,7 +109,8 @@ pub fn pseudo_v4(addresses: &[u8; 8], protocol: u8, len: u16) -> u64 {
     halves(le64(addresses, 0)) + (u64::from(protocol) << 8) + u64::from(len.swap_bytes())
 }
 
-/// Sum of the IPv6 pseudo header (RFC 8200 section 8.1) of `source ++ destination`, next header and length in bytes.
+/// Sum of the IPv6 pseudo header (RFC 8200 section 8.1) of `source ++ destination`, next header and length in
+/// bytes.
 #[inline]
 #[must_use]
 pub fn pseudo_v6(addresses: &[u8; 32], protocol: u8, len: u16) -> u64 {

@@ -47,7 +47,8 @@ fn template(ipv6: bool, tags: usize, extra: usize) -> Template {
 }
 
 prop_compose! {
-    /// A good frame with a few bytes of its headers replaced (or exchanged for others that matter), cut or padded.
+    /// A good frame with a few bytes of its headers replaced (or exchanged for others that matter), cut or
+    /// padded.
     fn frame()(
         (ipv6, tags) in (any::<bool>(), 0_usize..=2),
         extra in prop_oneof![Just(0_usize), 0_usize..100],

@@ -5,8 +5,8 @@ use crate::headers::{self, Parsed};
 
 /// Flips exactly one bit of the UDP header or payload, the one that `selector` names modulo their number.
 ///
-/// [`crate::classify`] with checksums on then says `Corrupt` of any frame it accepted before. Returns `false`, and leaves
-/// the frame alone, if it carries no UDP.
+/// [`crate::classify`] with checksums on then says `Corrupt` of any frame it accepted before. Returns
+/// `false`, and leaves the frame alone, if it carries no UDP.
 #[inline]
 #[must_use]
 pub fn corrupt_one_bit(frame: &mut [u8], selector: u64) -> bool {

@@ -110,7 +110,8 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
         fragment: false,
     };
     for _ in 0..MAX_EXTENSIONS {
-        // RFC 8200 section 4 and RFC 4302: hop-by-hop, routing, destination options; fragment; authentication.
+        // RFC 8200 section 4 and RFC 4302: hop-by-hop, routing, destination options; fragment;
+        // authentication.
         let (unit, first) = match ip.protocol {
             0 | 43 | 60 => (8, 8),
             44 => (0, 8),

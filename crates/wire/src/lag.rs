@@ -49,7 +49,8 @@ pub fn encode(lag_ns: u64) -> u8 {
     (first + below).min(255) as u8
 }
 
-/// The lag in nanoseconds that a code stands for: an upper bound of what was encoded, at most 9.1 % (or 15 ns) above it.
+/// The lag in nanoseconds that a code stands for: an upper bound of what was encoded, at most 9.1 % (or 15
+/// ns) above it.
 #[inline]
 #[must_use]
 pub fn decode(code: u8) -> u64 {

@@ -1,8 +1,9 @@
-//! Bytes to headers and back: probe templates, verification, reflection, and the answers a host owes its neighbours.
+//! Bytes to headers and back: probe templates, verification, reflection, and the answers a host owes its
+//! neighbours.
 //!
 //! No I/O, no clock, no allocation after start, no unsafe. A packet's way through this crate:
-//! [`Template::write`] makes it, [`reflect`] turns it round at the far side, [`classify`] judges it when it is back.
-//! [`answer`] and [`neighbour`] keep ordinary hosts happy in between.
+//! [`Template::write`] makes it, [`reflect()`] turns it round at the far side, [`classify`] judges it when it
+//! is back. [`answer()`] and [`neighbour`] keep ordinary hosts happy in between.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -10,6 +11,7 @@ mod bytes;
 pub mod checksum;
 #[cfg(test)]
 mod differential;
+mod drop_reason;
 mod fault;
 mod foreign;
 mod headers;
@@ -28,11 +30,12 @@ mod template_spec;
 mod vlan;
 
 pub use answer::{Addresses, answer};
+pub use drop_reason::DropReason;
 pub use fault::corrupt_one_bit;
 pub use foreign::Foreign;
 pub use probe::{BurstStamp, MAGIC, PROBE_LEN, Probe};
 pub use receive::{Class, Verify, classify, peek};
-pub use reflect::{DropReason, reflect};
+pub use reflect::reflect;
 pub use template::Template;
 pub use template_spec::{MAX_FRAME_SIZE, TemplateError, TemplateSpec};
 pub use vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE, VlanError, VlanTag};

@@ -1,4 +1,5 @@
-//! Asks for a neighbour's MAC address and reads the answer: ARP (RFC 826) and IPv6 neighbour discovery (RFC 4861).
+//! Asks for a neighbour's MAC address and reads the answer: ARP (RFC 826) and IPv6 neighbour discovery (RFC
+//! 4861).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -148,7 +149,8 @@ pub fn multicast_mac(group: Ipv6Addr) -> Mac {
     [0x33, 0x33, a, b, c, d]
 }
 
-/// The MAC address of `asked`, if this frame is its answer: an ARP reply, or a neighbour advertisement with a good checksum.
+/// The MAC address of `asked`, if this frame is its answer: an ARP reply, or a neighbour advertisement with a
+/// good checksum.
 #[must_use]
 pub fn parse_reply(frame: &[u8], asked: IpAddr) -> Option<Mac> {
     match (headers::parse(frame), asked) {
@@ -185,7 +187,8 @@ fn host_mac(bytes: &[u8]) -> Option<Mac> {
     (mac[0] & 1 == 0 && mac != [0; 6]).then_some(mac)
 }
 
-/// The message, if it is of this kind and passes the checks every discovery message must (RFC 4861 section 7.1).
+/// The message, if it is of this kind and passes the checks every discovery message must (RFC 4861 section
+/// 7.1).
 pub(crate) fn discovery_message<'f>(frame: &'f [u8], ip: &Ip, kind: u8) -> Option<&'f [u8]> {
     let message = frame.get(ip.transport..ip.end)?;
     let is_kind = message.len() >= 24 && message[0] == kind && message[1] == 0;

@@ -1,7 +1,7 @@
 //! The fixed payload pattern after the probe: a slice of one constant table, chosen by run and lane.
 //!
-//! The receiver needs nothing but the probe to know what must follow, and comparing is one `memcmp`. Prefix sums over the table
-//! make the checksum of a payload that compared equal a subtraction.
+//! The receiver needs nothing but the probe to know what must follow, and comparing is one `memcmp`. Prefix
+//! sums over the table make the checksum of a payload that compared equal a subtraction.
 
 use crate::checksum::halves;
 

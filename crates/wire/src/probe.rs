@@ -1,6 +1,7 @@
 //! The probe: the 18 bytes at the start of the UDP payload by which a packet is known again.
 //!
-//! Big-endian: magic and version (2 bytes), run (1), lag code (1, see [`crate::lag`]), lane (2), sequence (6), time (6).
+//! Big-endian: magic and version (2 bytes), run (1), lag code (1, see [`crate::lag`]), lane (2), sequence
+//! (6), time (6).
 
 use crate::bytes::{be16, be64, put_be16, put_be64};
 
@@ -68,7 +69,8 @@ pub struct BurstStamp {
 }
 
 impl BurstStamp {
-    /// `time_ns` is the instant of sending (only its low 48 bits travel), `lag` a code made by [`crate::lag::encode`].
+    /// `time_ns` is the instant of sending (only its low 48 bits travel), `lag` a code made by
+    /// [`crate::lag::encode`].
     #[inline]
     #[must_use]
     pub const fn new(time_ns: u64, lag: u8) -> Self {

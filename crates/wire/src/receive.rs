@@ -1,7 +1,7 @@
 //! Judges what arrived: a probe of ours, a damaged packet, or something foreign.
 //!
-//! Probes without IP options are recognised and verified at fixed offsets from their ether type. Whatever is not accepted so
-//! takes the slow path, which alone decides what is damaged and what is foreign.
+//! Probes without IP options are recognised and verified at fixed offsets from their ether type. Whatever is
+//! not accepted so takes the slow path, which alone decides what is damaged and what is foreign.
 
 use crate::bytes::{be16, be64, le16, le32, le64};
 use crate::checksum::{self, UDP, WideSum};
@@ -26,7 +26,8 @@ pub enum Verify {
 pub enum Class {
     /// An undamaged probe of this run.
     Probe(Probe),
-    /// UDP with a wrong checksum, without one, with wrong lengths, or with a wrong pattern; or a broken IP header.
+    /// UDP with a wrong checksum, without one, with wrong lengths, or with a wrong pattern; or a broken IP
+    /// header.
     Corrupt,
     /// Not ours.
     Foreign(Foreign),
@@ -96,7 +97,7 @@ fn v4_probe(tail: &[u8], run: u8, verify: Verify) -> Option<Probe> {
     if !plain::is_v4_udp(head) || !is_marked(head, V4_PROBE, run) {
         return None;
     }
-    let rest = rest(tail, V4_LEN, be16(head, 4).wrapping_sub(20), be16(head, 26))?;
+    let rest = rest(tail, V4_LEN, le16(head, 4), le16(head, 26), 20)?;
     if verify != Verify::None {
         let addresses = WideSum::new(le64(head, 14));
         let ip = addresses.add(le64(head, 2)).add(u64::from(le32(head, 10)));
@@ -120,7 +121,7 @@ fn v6_probe(tail: &[u8], run: u8, verify: Verify) -> Option<Probe> {
     if !plain::is_v6_udp(head) || !is_marked(head, V6_PROBE, run) {
         return None;
     }
-    let rest = rest(tail, V6_LEN, be16(head, 6), be16(head, 46))?;
+    let rest = rest(tail, V6_LEN, le16(head, 6), le16(head, 46), 0)?;
     if verify != Verify::None {
         let udp = WideSum::new(PSEUDO_UDP + u64::from(le16(head, 46)) + u64::from(le16(head, 66)))
             .add(le64(head, 10))
@@ -137,15 +138,17 @@ fn v6_probe(tail: &[u8], run: u8, verify: Verify) -> Option<Probe> {
     Some(read_probe(head, V6_PROBE))
 }
 
-/// The payload after the probe, if both lengths of the UDP datagram agree and the frame holds it.
+/// The payload after the probe, if both lengths agree and the frame holds it; `header_len` is what the IP
+/// length counts more than the UDP length. Both lengths come as they are on the wire.
 #[inline]
-fn rest(tail: &[u8], head_len: usize, ip_payload_len: u16, udp_len: u16) -> Option<&[u8]> {
+fn rest(tail: &[u8], head_len: usize, ip_len: u16, udp_len: u16, header_len: u16) -> Option<&[u8]> {
     const SHORTEST: u16 = 8 + PROBE_LEN as u16;
-    if ip_payload_len != udp_len {
-        return None;
-    }
-    if udp_len == SHORTEST {
+    if (ip_len, udp_len) == ((SHORTEST + header_len).swap_bytes(), SHORTEST.swap_bytes()) {
         return Some(&[]);
+    }
+    let udp_len = udp_len.swap_bytes();
+    if ip_len.swap_bytes().wrapping_sub(header_len) != udp_len {
+        return None;
     }
     tail.get(head_len..)?
         .get(..usize::from(udp_len.checked_sub(SHORTEST)?))

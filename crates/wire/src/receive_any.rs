@@ -1,4 +1,5 @@
-//! Judges any frame through any header stack: the path that alone decides what is damaged and what is foreign.
+//! Judges any frame through any header stack: the path that alone decides what is damaged and what is
+//! foreign.
 
 use crate::bytes::try_array;
 use crate::checksum::{self, ICMPV6, UDP};
@@ -73,7 +74,8 @@ fn other_protocol(frame: &[u8], ip: &Ip, run: u8) -> Foreign {
     };
     match (ip.v6, ip.protocol, kind) {
         (false, 1, 0 | 8) | (true, ICMPV6, 128 | 129) => Foreign::IcmpEcho,
-        // Unreachable, source quench, redirect, time exceeded, parameter problem; ICMPv6: all errors are below 128.
+        // Unreachable, source quench, redirect, time exceeded, parameter problem; ICMPv6: all errors are
+        // below 128.
         (false, 1, 3 | 4 | 5 | 11 | 12) | (true, ICMPV6, 0..=127) if quotes_probe(frame, ip, run) => {
             Foreign::IcmpErrorOurs
         }

@@ -1,8 +1,9 @@
 //! Turns a UDP frame round in place: MAC addresses, IP addresses and ports change sides.
 //!
-//! A swap leaves every Internet checksum as it is, because addition does not mind the order. Nothing is verified: a damaged
-//! packet goes back damaged, and its sender counts it.
+//! A swap leaves every Internet checksum as it is, because addition does not mind the order. Nothing is
+//! verified: a damaged packet goes back damaged, and its sender counts it.
 
+use crate::DropReason;
 use crate::bytes::{
     be16, le16, le32, le64, le128, put_le16, put_le32, put_le64, put_le128, try_array, try_be16,
 };
@@ -11,75 +12,6 @@ use crate::headers::{self, Ip, Parsed};
 use crate::plain;
 use crate::probe::{MAGIC, PROBE_LEN};
 use crate::vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE};
-
-/// Why a frame was not returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum DropReason {
-    /// Ends before its headers do.
-    Truncated,
-    /// Neither IPv4 nor IPv6.
-    NotIp,
-    /// An IP header that contradicts itself, or a length beyond the frame.
-    BadLength,
-    /// IP, but not UDP.
-    NotUdp,
-    /// A fragment, which has no ports to swap (or only its first has).
-    Fragment,
-    /// Sent to a broadcast or multicast address: an answer could multiply.
-    Multicast,
-    /// Sent from an address that nothing may be sent to: multicast, broadcast, unspecified.
-    BadSource,
-    /// Source and destination are the same address: returning it would loop.
-    SameAddress,
-    /// Source port 0: the sender wants no answer (RFC 768).
-    NoReplyPort,
-    /// Not a probe, and only probes were to be returned.
-    NotOurs,
-}
-
-impl DropReason {
-    /// Number of reasons.
-    pub const COUNT: usize = Self::ALL.len();
-
-    /// Every reason, in the order of [`DropReason::index`].
-    pub const ALL: [Self; 10] = [
-        Self::Truncated,
-        Self::NotIp,
-        Self::BadLength,
-        Self::NotUdp,
-        Self::Fragment,
-        Self::Multicast,
-        Self::BadSource,
-        Self::SameAddress,
-        Self::NoReplyPort,
-        Self::NotOurs,
-    ];
-
-    /// Position in [`DropReason::ALL`], for tables of counters.
-    #[inline]
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// Name of its counter.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Truncated => "truncated",
-            Self::NotIp => "not_ip",
-            Self::BadLength => "bad_length",
-            Self::NotUdp => "not_udp",
-            Self::Fragment => "fragment",
-            Self::Multicast => "multicast",
-            Self::BadSource => "bad_source",
-            Self::SameAddress => "same_address",
-            Self::NoReplyPort => "no_reply_port",
-            Self::NotOurs => "not_ours",
-        }
-    }
-}
 
 /// Where the ether type is without tags.
 const TYPE_AT: usize = 12;
@@ -149,7 +81,8 @@ fn swap_macs<const N: usize>(head: &mut [u8; N]) {
     put_le16(head, 12, ether_type);
 }
 
-/// Swaps addresses and ports of IPv4 without options that may go back; `false` in doubt, the slow path knows better.
+/// Swaps addresses and ports of IPv4 without options that may go back; `false` in doubt, the slow path knows
+/// better.
 ///
 /// `head` begins with the ether type and is part of `room` bytes.
 #[inline]
@@ -194,7 +127,8 @@ fn swap_v6(head: &mut [u8; V6_LEN], room: usize, only_ours: bool) -> bool {
     is_returnable
 }
 
-/// Whether a UDP length holds what must be there, and the frame's `room`, enough for a probe, holds that length.
+/// Whether a UDP length holds what must be there, and the frame's `room`, enough for a probe, holds that
+/// length.
 #[inline]
 fn fits(udp_len: u16, room: usize, only_ours: bool) -> bool {
     // One comparison for both ends: a length below what is needed wraps to one far beyond the room.
@@ -206,7 +140,8 @@ fn fits(udp_len: u16, room: usize, only_ours: bool) -> bool {
     usize::from(udp_len).wrapping_sub(needed) <= room - needed
 }
 
-/// First byte of an IPv4 address that one host may have: not "this network", not multicast, reserved or broadcast.
+/// First byte of an IPv4 address that one host may have: not "this network", not multicast, reserved or
+/// broadcast.
 #[inline]
 const fn is_host_v4(first: u8) -> bool {
     first.wrapping_sub(1) < 223

@@ -1,8 +1,8 @@
 //! A frame made once and written many times: per packet only probe, flow and checksum are patched.
 //!
-//! The UDP checksum is never summed on sending. All fields that vary are subtracted from a prepared number that stands for
-//! everything else, and one fold of the difference is the checksum, with zero already in its form "all ones": numbers above
-//! zero never fold to zero.
+//! The UDP checksum is never summed on sending. All fields that vary are subtracted from a prepared number
+//! that stands for everything else, and one fold of the difference is the checksum, with zero already in its
+//! form "all ones": numbers above zero never fold to zero.
 
 use crate::bytes::{put_be16, put_be32, put_be64};
 use crate::headers::{IPV4_LEN, IPV6_LEN, UDP_LEN};
@@ -28,7 +28,8 @@ pub struct Template {
     probe_at: usize,
     /// Lane in the upper 16 bits, room for the sequence below.
     lane: u64,
-    /// What the varying fields are subtracted from: stands for all other fields, the ports of flow 0 included.
+    /// What the varying fields are subtracted from: stands for all other fields, the ports of flow 0
+    /// included.
     udp_base: u64,
     /// As `udp_base`, but without ports.
     udp_portless: u64,
@@ -68,7 +69,8 @@ impl Template {
         })
     }
 
-    /// The same frame for a NIC that completes the UDP checksum: the field carries the pseudo header's sum only.
+    /// The same frame for a NIC that completes the UDP checksum: the field carries the pseudo header's sum
+    /// only.
     #[must_use]
     pub fn with_checksum_offload(mut self) -> Self {
         let pseudo = u64::from(template_build::pseudo_sum(
@@ -151,8 +153,9 @@ impl Template {
 
     /// Writes one packet into `room`; the hot path.
     ///
-    /// `room` holds at least [`Template::room_needed`] bytes, else nothing is written. `sequence` counts modulo 2^48. `flow`
-    /// is below [`Template::flows`]; distinct flows below 2^32 differ in ports or source address, flow 0 costs nothing.
+    /// `room` holds at least [`Template::room_needed`] bytes, else nothing is written. `sequence` counts
+    /// modulo 2^48. `flow` is below [`Template::flows`]; distinct flows below 2^32 differ in ports or source
+    /// address, flow 0 costs nothing.
     #[inline]
     pub fn write(&self, room: &mut [u8], stamp: &BurstStamp, sequence: u64, flow: u32) {
         if self.is_plain_line {

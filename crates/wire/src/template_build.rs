@@ -100,7 +100,8 @@ fn push_payload(bytes: &mut Vec<u8>, spec: &TemplateSpec, payload_len: usize) {
     bytes.extend_from_slice(pattern::expected(spec.run, spec.lane, payload_len - PROBE_LEN).unwrap_or(&[]));
 }
 
-/// The pseudo header's sum, folded, in network order: what a NIC that completes UDP checksums wants in the field.
+/// The pseudo header's sum, folded, in network order: what a NIC that completes UDP checksums wants in the
+/// field.
 pub(crate) fn pseudo_sum(frame: &[u8], udp_at: usize, ipv6: bool) -> u16 {
     let (headers, udp) = frame.split_at(udp_at);
     let len = udp.len() as u16;

@@ -1,6 +1,7 @@
 //! From a flow's number to its ports and source address, without a division.
 //!
-//! Flows go through the destination ports first, then through the source ports, then through source addresses.
+//! Flows go through the destination ports first, then through the source ports, then through source
+//! addresses.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -40,7 +40,8 @@ pub struct TemplateSpec {
     pub lane: u16,
     /// How many flows there are, at least 1.
     pub flows: u32,
-    /// Destination ports; flows go through them first, then through source ports, then through source addresses.
+    /// Destination ports; flows go through them first, then through source ports, then through source
+    /// addresses.
     pub dst_ports: RangeInclusive<u16>,
 }
 

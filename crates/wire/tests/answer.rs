@@ -1,4 +1,5 @@
-//! Requests made by an independent tool get exactly the replies that tool would make; everything else gets none.
+//! Requests made by an independent tool get exactly the replies that tool would make; everything else gets
+//! none.
 
 #![allow(
     clippy::unwrap_used,
@@ -107,7 +108,8 @@ fn replies_are_read() {
             assert_eq!(parse_reply(&frame[..len], asked), None);
         }
     }
-    // Every single flipped bit of the advertisement's message is seen, and a hop limit below 255 means it was routed.
+    // Every single flipped bit of the advertisement's message is seen, and a hop limit below 255 means it was
+    // routed.
     let frame = hex(NA);
     for bit in 54 * 8..frame.len() * 8 {
         let mut damaged = frame.clone();

@@ -95,7 +95,8 @@ proptest! {
     }
 }
 
-/// The checksum of the packet with this sequence is all ones: its computed value zero, which UDP may not send.
+/// The checksum of the packet with this sequence is all ones: its computed value zero, which UDP may not
+/// send.
 #[test]
 fn sends_a_zero_checksum_as_all_ones() {
     for (ipv6, tags) in common::STACKS {
