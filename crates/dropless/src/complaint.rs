@@ -1,36 +1,29 @@
 //! What went wrong, in one line on standard error: what is wrong, and what to do.
 
+use clap::CommandFactory;
 use clap::error::ErrorKind;
+
+use crate::args::Cli;
 
 /// Prints the line. Where even that fails there is nobody to tell.
 pub fn print(text: &str) {
     let _ = report::out::print_stderr(&format!("dropless: {}\n", one_line(text)));
 }
 
-/// A usage error in one line; `None` for what is to be printed as it is (help, version).
-pub fn of_usage(error: &clap::Error) -> Option<String> {
+/// A usage error in one line; `None` for what is to be printed as it is (help, version). `subcommand` is the word that
+/// was given as such: not every error of clap's says where it happened.
+pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String> {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return None;
     }
     let text = error.render().to_string();
-    let (mut said, mut command) = (Vec::new(), "dropless".to_owned());
-    for line in text.lines() {
-        match line.strip_prefix("Usage: ") {
-            Some(usage) => command = command_of(usage),
-            None if line.starts_with("For more information") => {}
-            None => said.push(line.trim().trim_start_matches("error: ").to_owned()),
-        }
-    }
-    Some(format!("{}; see {command} --help", joined(said)))
-}
-
-/// The program and its subcommand, out of clap's line of usage.
-fn command_of(usage: &str) -> String {
-    let words = usage
-        .split_whitespace()
-        .take(2)
-        .filter(|word| !word.starts_with(['-', '<', '[']));
-    words.collect::<Vec<_>>().join(" ")
+    let about = |line: &&str| !line.starts_with("Usage: ") && !line.starts_with("For more information");
+    let said = text.lines().filter(about);
+    let said = joined(said.map(|line| line.trim().trim_start_matches("error: ").to_owned()));
+    let known = Cli::command();
+    let command = subcommand.filter(|name| known.find_subcommand(name).is_some());
+    let command = command.map(|name| format!(" {name}")).unwrap_or_default();
+    Some(format!("{said}; see dropless{command} --help"))
 }
 
 /// Line breaks become `; `, but after a colon, whose sentence goes on.
@@ -52,11 +45,13 @@ fn joined(lines: impl IntoIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Cli;
     use clap::Parser;
 
     fn said(arguments: &[&str]) -> Option<String> {
-        of_usage(&Cli::try_parse_from(arguments).unwrap_err())
+        of_usage(
+            &Cli::try_parse_from(arguments).unwrap_err(),
+            arguments.get(1).copied(),
+        )
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are no errors; a closed stdout is none either.
             let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
-            match complaint::of_usage(&error) {
+            match complaint::of_usage(&error, std::env::args().nth(1).as_deref()) {
                 Some(line) => complaint::print(&line),
                 None => drop(error.print()),
             }

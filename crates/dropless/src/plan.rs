@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use dataplane::BURST_MAX;
 use dataplane::fault::FaultSpec;
 use host::cores::CoreSet;
@@ -20,6 +20,15 @@ use crate::stream;
 pub const VERSION: u32 = 1;
 /// Lanes are 16 bits in the probe.
 const LANES_MAX: usize = 1 << 16;
+/// `RTE_MAX_QUEUES_PER_PORT` of every DPDK that distributions ship.
+const QUEUES_MAX: u16 = 1024;
+
+/// What every version of a plan begins with.
+#[derive(Deserialize)]
+struct Head {
+    version: u32,
+    command: String,
+}
 
 /// Probes from one stream description.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,6 +113,9 @@ pub struct MachinePlan {
     pub buffers: Option<u32>,
     /// Ordinary pages even where hugepages are free.
     pub no_huge: bool,
+    /// Take a device from the kernel although this machine is reached through it.
+    #[serde(default)]
+    pub force: bool,
     /// How long to wait for a link, ns.
     pub wait_ns: u64,
 }
@@ -190,10 +202,18 @@ pub const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 2);
 impl SendPlan {
     /// Reads a plan that an earlier run wrote.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read plan {}", path.display()))?;
-        let plan: Self = serde_json::from_str(&text)
-            .with_context(|| format!("{} is not the plan of a send run", path.display()))?;
-        ensure!(plan.version <= VERSION, "{} has plan version {}; this dropless knows up to {VERSION}", path.display(), plan.version);
+        let shown = path.display();
+        let advice = "name the plan.json of a `dropless send` run";
+        let text = std::fs::read_to_string(path).map_err(|error| anyhow!("--plan {shown}: {error}; {advice}"))?;
+        let foreign = |error: serde_json::Error| anyhow!("--plan {shown} is not the plan of a send run ({error}); {advice}");
+        // The version first: what a later one looks like is not known here.
+        let head: Head = serde_json::from_str(&text).map_err(foreign)?;
+        ensure!(
+            head.version <= VERSION,
+            "--plan {shown} has version {}, and this dropless knows up to {VERSION}; use a newer dropless", head.version
+        );
+        ensure!(head.command == "send", "--plan {shown} is the plan of a {} run; {advice}", head.command);
+        let plan: Self = serde_json::from_str(&text).map_err(foreign)?;
         plan.validate()?;
         Ok(plan)
     }
@@ -223,6 +243,7 @@ impl SendPlan {
                 descriptors: args.descriptors,
                 buffers: args.buffers,
                 no_huge: args.no_huge,
+                force: args.force,
                 wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
             },
             rate: args.rate.clone().unwrap_or_else(|| if embedded { "max" } else { "100kpps" }.into()),
@@ -254,7 +275,9 @@ impl SendPlan {
     fn validate(&self) -> Result<()> {
         self.machine.validate()?;
         ensure!(self.tx_queues > 0 && self.rx_queues > 0, "a port needs at least one queue each way; use --tx-queues 1 --rx-queues 1");
-        ensure!(self.interval_ns >= 1_000_000, "--interval {} ns is too short; 1ms is the shortest", self.interval_ns);
+        check_queues("--tx-queues", self.tx_queues)?;
+        check_queues("--rx-queues", self.rx_queues)?;
+        check_interval(self.interval_ns)?;
         ensure!(self.drain_ns >= 1_000_000, "--drain 0 would call every packet late; use --drain 1ms or more");
         ensure!(self.count != Some(0), "--count 0 sends nothing; give the number of packets");
         ensure!(!self.streams.is_empty(), "a send run needs at least one stream");
@@ -278,6 +301,22 @@ impl SendPlan {
                 "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; give --from of the same family",
                 stream.name, stream.from.ip(), stream.to
             );
+            ensure!(
+                stream.from.ip() != stream.to,
+                "stream `{}` goes from {} to itself; give --from another address", stream.name, stream.to
+            );
+            ensure!(
+                self.via.is_none_or(|via| via.is_ipv4() == stream.to.is_ipv4()),
+                "stream `{}` goes to {}, and --via is of the other family; give the router's address of the same family",
+                stream.name, stream.to
+            );
+        }
+        if let Some(mac) = self.from_mac.filter(|mac| mac.0[0] & 1 == 1) {
+            bail!("--from-mac {mac} is a group address, which no sender has; use one like 02:00:00:00:00:01");
+        }
+        let null = |port: &PortUri| matches!(port.kind, PortKind::Null { .. });
+        if let Some(port) = self.machine.ports.iter().find(|port| null(port) && !self.tx_only) {
+            bail!("port {port} swallows what is sent, and nothing comes back; use --tx-only, or --port ring");
         }
         let given = self.streams.iter().filter(|stream| stream.rate.is_some()).count();
         ensure!(
@@ -337,6 +376,7 @@ impl ReflectPlan {
                 descriptors: args.descriptors,
                 buffers: args.buffers,
                 no_huge: args.no_huge,
+                force: args.force,
                 wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
             },
             addresses,
@@ -350,7 +390,8 @@ impl ReflectPlan {
         };
         plan.machine.validate()?;
         ensure!(plan.queues > 0, "a port needs at least one queue; use --queues 1");
-        ensure!(plan.interval_ns >= 1_000_000, "--interval is too short; 1ms is the shortest");
+        check_queues("--queues", plan.queues)?;
+        check_interval(plan.interval_ns)?;
         ensure!(
             !plan.machine.ports.iter().any(is_reflected_ring),
             "port ring has its reflector built in, nobody could send to this one; use `dropless send`, or a port that another program can reach"
@@ -403,7 +444,29 @@ fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
 }
 
 fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
-    text.unwrap_or_default().parse().map_err(|error| anyhow!("--cores: {error}"))
+    let Some(text) = text else { return Ok(CoreSet::default()) };
+    let cores: CoreSet = text.parse().map_err(|error| anyhow!("--cores: {error}"))?;
+    ensure!(!cores.is_empty(), "--cores: the list is empty; write the cores as 0-3,5, or leave --cores out");
+    let mut seen = CoreSet::default();
+    for part in text.split(',') {
+        let part: CoreSet = part.parse().map_err(|error| anyhow!("--cores: {error}"))?;
+        if let Some(core) = part.common(&seen).iter().next() {
+            bail!("--cores {text} has core {core} twice; give each core once");
+        }
+        seen = seen.with(&part);
+    }
+    Ok(cores)
+}
+
+fn check_queues(flag: &str, queues: u16) -> Result<()> {
+    ensure!(queues <= QUEUES_MAX, "{flag} {queues} is more than DPDK has for a port, {QUEUES_MAX}; use fewer");
+    Ok(())
+}
+
+fn check_interval(interval_ns: u64) -> Result<()> {
+    let shown = measure::units::format_duration(interval_ns);
+    ensure!(interval_ns >= 1_000_000, "--interval {shown} is too short; 1ms is the shortest");
+    Ok(())
 }
 
 /// A time that must not be 0.

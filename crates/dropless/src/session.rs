@@ -37,14 +37,18 @@ pub struct Ground {
 
 /// Checks everything that can be checked before EAL starts.
 pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Result<Ground> {
-    let sys = Sys::live();
+    let mut sys = Sys::live();
+    sys.force = plan.force;
     let prepared: Vec<Prepared> = host::check_all(&plan.ports, &sys)?;
+    for port in &prepared {
+        check_mtu(&sys, port, largest_frame)?;
+    }
     if !plan.cores.is_empty() {
         cores::check(&sys, &plan.cores)?;
     }
     let mut notes: Vec<String> = prepared.iter().flat_map(|port| &port.notes).map(ToString::to_string).collect();
     let ports = plan.ports.len() as u32 * 2;
-    let descriptors = u32::from(plan.descriptors) * u32::from(queues.0 + queues.1) * ports;
+    let descriptors = u32::from(plan.descriptors) * (u32::from(queues.0) + u32::from(queues.1)) * ports;
     let needed = descriptors + (CACHE as u32 + 1024) * 4 * ports;
     // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
     let buffers = plan.buffers.unwrap_or_else(|| (needed.max(BUFFERS_MIN) + 1).next_power_of_two() - 1);
@@ -58,9 +62,13 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
     let needs_huge = prepared.iter().any(|port| port.memory == host::Memory::HugePages);
     let free = host::hugepages::free_bytes(&sys, None);
     let huge_fits = free >= bytes + (16 << 20);
+    if needs_huge && !huge_fits {
+        host::hugepages::check(&sys, &format!("{buffers} packet buffers"), bytes + (16 << 20), None)?;
+    }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
         Memory::Huge
     } else {
+        check_memory(buffers, bytes + (EAL_MIB << 20))?;
         Memory::Ordinary { mib: (bytes >> 20) + EAL_MIB }
     };
     if memory != Memory::Huge && !plan.no_huge {
@@ -79,11 +87,47 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
     })
 }
 
+/// A frame that the interface below a port will not carry is refused here, not packet by packet.
+fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
+    let Some(name) = &port.interface else { return Ok(()) };
+    let shares = matches!(port.uri.kind, host::PortKind::Xdp { .. } | host::PortKind::Packet { .. });
+    let mtu = host::interface::interface(sys, name).and_then(|interface| interface.mtu).filter(|_| shares);
+    let Some(mtu) = mtu else { return Ok(()) };
+    // Two VLAN tags are not part of what the kernel calls the MTU.
+    let carries = mtu as usize + 18 + 8;
+    ensure!(
+        largest_frame <= carries,
+        "frame size {largest_frame} is above what {} carries with its MTU of {mtu}; use --size {} or less, or: ip link set {name} mtu {}",
+        port.uri, mtu + 18, largest_frame - 18
+    );
+    Ok(())
+}
+
+/// Ordinary pages are taken at start: more than there are would fail in DPDK's words, or wake the OOM killer.
+fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let Some(available) = available else { return Ok(()) };
+    ensure!(
+        bytes >> 10 <= available,
+        "{buffers} packet buffers need {} MiB, and {} MiB of memory are available; use fewer --buffers, queues or --descriptors",
+        bytes >> 20, available >> 10
+    );
+    Ok(())
+}
+
 /// Starts DPDK.
 pub fn start_eal(plan: &MachinePlan, ground: &Ground, queues: u16, verbose: bool) -> Result<(Eal, Vec<Device>)> {
     let EalPlan { arguments, devices } = eal::plan(&ground.ports, queues, ground.memory, plan.eal.as_deref(), verbose)?;
-    let eal = if verbose { Eal::init_verbose(&arguments) } else { Eal::init(&arguments) }?;
-    Ok((eal, devices))
+    let eal = if verbose { Eal::init_verbose(&arguments) } else { Eal::init(&arguments) };
+    match (eal, &plan.eal) {
+        (Ok(eal), _) => Ok((eal, devices)),
+        (Err(dpdk::EalError::Init { log, .. }), Some(extra)) => {
+            let words = log.first().map_or("no reason given", |line| line.trim());
+            bail!("DPDK does not start with --eal '{extra}': {words}; fix --eal (`man dpdk-testpmd` lists what EAL takes), or see more with --verbose")
+        }
+        (Err(error), _) => Err(error.into()),
+    }
 }
 
 /// The packet pool.
@@ -147,6 +191,11 @@ fn open_one<'e>(
     let opening = || format!("cannot open port {uri}");
     let device = Port::by_name(eal, name).with_context(opening)?;
     let (mut port, rx, tx) = device.configure(config, pool).with_context(opening)?;
+    let carries = port.granted().max_frame_size;
+    ensure!(
+        config.max_frame_size <= carries,
+        "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
+    );
     port.start().with_context(opening)?;
     let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
     Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac })

@@ -19,6 +19,7 @@ pub fn from_args(args: &SendArgs) -> Result<Vec<StreamPlan>> {
         Some(text) => destination(text)?,
         None => (IpAddr::V4(FAR_V4), (TO_PORT, TO_PORT)),
     };
+    ensure!(args.size.as_deref() != Some(""), "--size is empty; write 64, 64,512,1518, 64-1518 or imix");
     let mut base = StreamPlan {
         name: "0".into(),
         size: args.size.clone().unwrap_or_default(),
@@ -74,7 +75,7 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
     }
     let mut keep_from = None;
     for item in &items {
-        let (field, value) = item.split_once('=').ok_or_else(|| anyhow!("`{item}` is not FIELD=VALUE"))?;
+        let (field, value) = item.split_once('=').ok_or_else(|| anyhow!("`{item}` is not FIELD=VALUE; write e.g. size=128,rate=50kpps"))?;
         match field {
             "name" => stream.name = value.into(),
             "size" => stream.size = value.into(),
@@ -132,9 +133,13 @@ fn destination(text: &str) -> Result<(IpAddr, (u16, u16))> {
 }
 
 fn checked(ip: IpAddr, text: &str) -> Result<IpAddr> {
-    let bad = ip.is_multicast() || ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::BROADCAST);
-    ensure!(!bad, "--to {text} is not a unicast address; nobody could send its packets back");
+    ensure!(!is_group(ip), "--to {text} is not a unicast address; give the address of the one that sends probes back");
     Ok(ip)
+}
+
+/// Whether this is no one's own address: multicast, broadcast or none at all.
+fn is_group(ip: IpAddr) -> bool {
+    ip.is_multicast() || ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 fn source(text: Option<&str>, to: IpAddr) -> Result<SocketAddr> {
@@ -142,7 +147,10 @@ fn source(text: Option<&str>, to: IpAddr) -> Result<SocketAddr> {
         let ip = if to.is_ipv4() { IpAddr::V4(NEAR_V4) } else { IpAddr::V6(NEAR_V6) };
         return Ok(SocketAddr::new(ip, FROM_PORT));
     };
-    text.parse::<SocketAddr>()
+    let source = text
+        .parse::<SocketAddr>()
         .or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, FROM_PORT)))
-        .map_err(|_| anyhow!("--from {text} is not IP or IP:PORT; write IPv6 with a port as [2001:db8::1]:49152"))
+        .map_err(|_| anyhow!("--from {text} is not IP or IP:PORT; write IPv6 with a port as [2001:db8::1]:49152"))?;
+    ensure!(!is_group(source.ip()), "--from {text} is not a unicast address; nobody could send to it");
+    Ok(source)
 }

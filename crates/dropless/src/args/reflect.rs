@@ -54,6 +54,9 @@ pub struct ReflectArgs {
     /// Ordinary pages even where hugepages are free
     #[arg(long, help_heading = "Machine")]
     pub no_huge: bool,
+    /// Take a NIC from the kernel although this machine is reached through it
+    #[arg(long, help_heading = "Machine")]
+    pub force: bool,
 
     /// How long to reflect [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]

@@ -105,6 +105,9 @@ pub struct SendArgs {
     /// Ordinary pages even where hugepages are free
     #[arg(long, help_heading = "Machine")]
     pub no_huge: bool,
+    /// Take a NIC from the kernel although this machine is reached through it
+    #[arg(long, help_heading = "Machine")]
+    pub force: bool,
 
     /// What is checked in a frame that comes back
     #[arg(long, value_enum, default_value_t = VerifyArg::Checksum, help_heading = "Measurement")]

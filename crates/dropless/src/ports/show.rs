@@ -138,38 +138,49 @@ fn details(carrier: &Carrier, style: &Style) -> String {
     text
 }
 
-/// A line for each command. None is broken: a shell would take the break for its end.
+/// Words that advice begins with, where no command mends it.
+const ADVICE: [&str; 8] = [
+    "boot", "choose", "give", "name", "start", "switch", "use", "write",
+];
+
+/// A line for each command. None is broken, as a shell would take the break for its end; advice in words is.
 fn commands(text: &mut String, commands: &[String], style: &Style) {
+    let column = INDENT + 5;
     for (index, command) in commands.iter().enumerate() {
-        let label = if index == 0 { "fix:" } else { "" };
-        text.push_str(&format!(
-            "{:INDENT$}{} {command}\n",
-            "",
-            style.paint(Paint::Head, &format!("{label:4}"))
-        ));
+        let first = command.split(' ').next().unwrap_or_default();
+        let lines = if ADVICE.contains(&first) {
+            filled(command, style.width.saturating_sub(column))
+        } else {
+            vec![command.clone()]
+        };
+        for (line, words) in lines.iter().enumerate() {
+            let label = if (index, line) == (0, 0) { "fix:" } else { "" };
+            let label = style.paint(Paint::Head, &format!("{label:4}"));
+            *text += &format!("{:INDENT$}{label} {words}\n", "");
+        }
     }
 }
 
 /// `words` in lines that fit, each `indent` columns from the left.
 fn wrapped(text: &mut String, words: &str, indent: usize, paint: Paint, style: &Style) {
-    let room = style.width.saturating_sub(indent).max(20);
-    let mut line = String::new();
-    let mut flush = |line: &mut String| {
-        if !line.is_empty() {
-            text.push_str(&format!("{:indent$}{}\n", "", style.paint(paint, line)));
-            line.clear();
-        }
-    };
-    for word in words.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            flush(&mut line);
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
+    for line in filled(words, style.width.saturating_sub(indent)) {
+        *text += &format!("{:indent$}{}\n", "", style.paint(paint, &line));
     }
-    flush(&mut line);
+}
+
+/// `words` in lines of at most `room` columns, where no single word is longer.
+fn filled(words: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The last line: how many of each, and what always works.

@@ -38,10 +38,7 @@ pub struct Load {
 
 /// Works out the load of port number `index`.
 pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Load> {
-    let link = open.port.link().ok().and_then(|link| link.speed_mbps);
-    // Virtual ports make a speed up: a percentage of that would be a made-up rate.
-    let real = matches!(open.uri.kind, PortKind::Pci { .. } | PortKind::Vmbus { .. } | PortKind::Xdp { .. } | PortKind::Packet { .. });
-    let link_bps = link.filter(|_| real).map(|mbps| f64::from(mbps) * 1e6);
+    let link_bps = link_mbps(open).map(|mbps| f64::from(mbps) * 1e6);
     let mut weights = Vec::new();
     let (mut total_pps, mut bits) = (0.0, 0.0);
     for stream in &plan.streams {
@@ -77,7 +74,7 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         notes.push(format!("stream rates are met within {:.2}% (the cycle of streams is bounded)", schedule.share_error() * 100.0));
     }
     let mac = plan.from_mac.map_or(open.mac, |mac| mac.0);
-    let mut ips: Vec<IpAddr> = plan.streams.iter().map(|stream| count_up(stream.from.ip(), index)).collect();
+    let mut ips: Vec<IpAddr> = plan.streams.iter().map(|stream| source_ip(stream, index)).collect();
     ips.sort_unstable();
     ips.dedup();
     Ok(Load { rate, schedule: schedule.entries().to_vec(), mean_size, me: Addresses { mac, ips }, to_mac: Vec::new(), notes })
@@ -159,7 +156,7 @@ pub fn templates(plan: &SendPlan, load: &Load, port: usize, lane_base: usize, ru
                 src_mac: load.me.mac,
                 dst_mac: load.to_mac[index],
                 vlans: stream.vlan_tags(),
-                src: SocketAddr::new(count_up(stream.from.ip(), port), stream.from.port()),
+                src: SocketAddr::new(source_ip(stream, port), stream.from.port()),
                 dst: SocketAddr::new(stream.to, stream.to_ports.0),
                 frame_size: size,
                 ttl: stream.ttl,
@@ -175,8 +172,26 @@ pub fn templates(plan: &SendPlan, load: &Load, port: usize, lane_base: usize, ru
     Ok(templates)
 }
 
+/// The speed of the link behind a port. Drivers of software make one up, those of `xdp:` and `packet:` too: the kernel
+/// knows what is behind its interface.
+fn link_mbps(open: &OpenPort<'_>) -> Option<u32> {
+    match &open.uri.kind {
+        PortKind::Pci { .. } | PortKind::Vmbus { .. } => open.port.link().ok()?.speed_mbps,
+        PortKind::Xdp { interface, .. } | PortKind::Packet { interface, .. } => {
+            host::interface::interface(&host::Sys::live(), interface)?.link?.speed_mbps
+        }
+        _ => None,
+    }
+}
+
+/// The source of a stream on port number `port`: counted up from the first port's, past the destination.
+fn source_ip(stream: &StreamPlan, port: usize) -> IpAddr {
+    let (first, own) = (stream.from.ip(), count_up(stream.from.ip(), port));
+    if (first..=own).contains(&stream.to) { count_up(own, 1) } else { own }
+}
+
 /// The address `by` above `ip`.
-pub fn count_up(ip: IpAddr, by: usize) -> IpAddr {
+fn count_up(ip: IpAddr, by: usize) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).wrapping_add(by as u32).into()),
         IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(by as u128).into()),

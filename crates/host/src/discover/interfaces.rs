@@ -48,7 +48,7 @@ fn best_port(sys: &Sys, interface: &Interface, free: bool) -> (String, Usable) {
     let excluded = match interface.sort {
         Sort::Loopback => Some((
             "the loopback leads back to this kernel only",
-            "use kernel:127.0.0.1 to measure the kernel, or ring to measure dropless",
+            "choose another interface, or ring to measure dropless itself",
         )),
         Sort::Ifb => Some((
             "an ifb is a place for traffic shaping: it leads nowhere",

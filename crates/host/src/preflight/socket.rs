@@ -44,7 +44,7 @@ pub fn virtio_user(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepare
     let shown = path.display();
     let fix = || {
         Fix::one(format!(
-            "start the other end first, for example: dropless reflect vhost:{shown}"
+            "start the other end first, for example: dropless reflect --port vhost:{shown}"
         ))
     };
     match state(look, path, SockType::Stream) {

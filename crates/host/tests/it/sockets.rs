@@ -73,7 +73,7 @@ fn clients_wait_or_say_that_nobody_serves() {
     assert_eq!(
         machine.line("virtio-user:/run/a.sock"),
         "virtio-user:/run/a.sock: nobody serves /run/a.sock: there is no such socket; \
-         fix: start the other end first, for example: dropless reflect vhost:/run/a.sock"
+         fix: start the other end first, for example: dropless reflect --port vhost:/run/a.sock"
     );
     let server = UnixListener::bind(machine.path("/run/a.sock")).unwrap();
     machine.check("virtio-user:/run/a.sock").unwrap();
