@@ -83,7 +83,7 @@ carry() {
 
 with_libraries() {
     for file; do
-        echo "$file"
+        case " $programs " in *" $file "*) ;; *) echo "$file" ;; esac
         ldd "$file" 2>/dev/null | grep -o '/[^ ]*' || :
     done | sort -u
 }
@@ -92,7 +92,8 @@ with_libraries() {
 job_image() {
     mkdir -p "$work/job/job" "$work/job/usr/bin" "$work/job/usr/local/bin"
     cp "$lab/guest/init" "$work/job/init"
-    cp "$lab/guest/pcibind" "$lab/guest/cards" "$work/job/usr/local/bin"
+    cp "$lab"/guest/* "$work/job/usr/local/bin"
+    rm "$work/job/usr/local/bin/init"
     number=100
     for script; do
         number=$((number + 1))
@@ -104,7 +105,14 @@ job_image() {
     # glibc loads libgcc_s by name when a thread is cancelled.
     # shellcheck disable=SC2086,SC2046 # words are what is wanted
     with_libraries $programs $tools $(drivers) /lib/x86_64-linux-gnu/libgcc_s.so.1 | carry
-    for program in $programs; do ln -s "$program" "$work/job/usr/local/bin/"; done
+    # Debian's DPDK libraries find each other by links that lead from the linker's directory into that of the drivers.
+    for file in "$work"/job/usr/lib/*/dpdk/pmds-*/*; do
+        link=${file#"$work/job"}
+        link=${link%/dpdk/*}/${link##*/}
+        [ ! -L "$link" ] || echo "$link"
+    done | carry
+    # shellcheck disable=SC2086
+    [ -z "$programs" ] || cp $programs "$work/job/usr/local/bin"
     chmod -R +x "$work/job/init" "$work/job/usr/local/bin"
     archive "$work/job"
 }

@@ -7,22 +7,25 @@ near=$1 far=$2
 
 fail() {
     echo "missed: $*"
-    for file in /tmp/missed*; do echo "--- $file"; tail -c 4000 "$file"; done
+    for file in *; do
+        [ ! -f "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
+    done
     exit 1
 }
 
 pcibind vfio-pci "$near" "$far" || fail "binding failed"
-dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >/tmp/missed-reflect.json 2>/tmp/missed-reflect.txt &
+dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >reflect.json 2>reflect.txt &
 reflector=$!
 code=0
 dropless send --port "pci:$near" --to 198.18.0.2 --rate max --duration 3s --tx-only --json \
-    >/tmp/missed-send.json 2>/tmp/missed-send.txt || code=$?
+    >send.json 2>send.txt || code=$?
 [ $code -le 1 ] || fail "send ended with $code"
 wait $reflector || [ $? -eq 1 ] || fail "reflect ended with $?"
 
-sent=$(number tx_packets /tmp/missed-send.json)
-received=$(number rx_packets /tmp/missed-reflect.json) missed=$(number rx_missed /tmp/missed-reflect.json)
-echo "sent $sent, received $received, missed $missed"
-[ "$received" -gt 1000 ] || fail "nothing much arrived"
-[ $((received + missed)) -eq "$sent" ] || fail "received and missed do not add up to sent"
+sent=$(number sent send.json) received=$(number received reflect.json) missed=$(number rx_missed reflect.json)
+# The sender's address requests arrive too.
+asked=$(number answered reflect.json)
+echo "sent $sent, received $received (and $asked requests among them), missed $missed"
+[ "$missed" -gt 0 ] || fail "nothing was missed: this proves nothing"
+[ $((received - asked + missed)) -eq "$sent" ] || fail "received and missed do not add up to sent"
 pcibind default "$near" "$far"

@@ -7,21 +7,31 @@ near=$1 far=$2
 
 fail() {
     echo "pci: $*"
-    for file in /tmp/*.json /tmp/*.txt; do
-        [ ! -s "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
+    for file in *; do
+        [ ! -f "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
     done
     exit 1
 }
 
+# A run is sound if it is valid, or if all that is wrong with it is its pace: an emulated processor pauses at will.
+sound() {
+    if [ "$2" -le 1 ]; then return 0; fi
+    wrong=$(sed -n '/"reasons"/,/\]/p' "$1" | grep -c '^ *"' || :)
+    pace=$(grep -c 'the sender could not keep up' "$1" || :)
+    # The line that opens the list is a reason's neighbour, not a reason.
+    if [ "$pace" -ne 1 ] || [ "$wrong" -ne 2 ]; then fail "send ended with $2"; fi
+    echo "the pace was not held"
+}
+
 echo "== on the kernel's driver the card is listed, and sending says what to do"
-dropless ports >/tmp/ports.txt 2>&1 || fail "ports ended with $?"
-grep -q "$near" /tmp/ports.txt || fail "ports does not list $near"
+dropless ports >ports.txt 2>&1 || fail "ports ended with $?"
+grep -q "$near" ports.txt || fail "ports does not list $near"
 # Does what the refusal says: runs the very command.
 obey() {
     code=0
-    dropless send --port "pci:$1" --to 198.18.0.2 --duration 1s >/tmp/refused.txt 2>&1 || code=$?
+    dropless send --port "pci:$1" --to 198.18.0.2 --duration 1s >refused.txt 2>&1 || code=$?
     [ $code -eq 2 ] || fail "sending from a card on the kernel's driver ended with $code, not 2"
-    fix=$(sed -n 's/.*; fix: //p' /tmp/refused.txt)
+    fix=$(sed -n 's/.*; fix: //p' refused.txt)
     echo "$fix" | grep -q vfio-pci || fail "the refusal does not name the driver to bind"
     echo "+ $fix"
     sh -ec "$fix" || fail "the command that dropless names does not work"
@@ -30,40 +40,46 @@ obey() {
 echo "== bound as dropless says, it can be used"
 obey "$near"
 obey "$far"
-dropless ports >/tmp/bound.txt 2>&1 || fail "ports ended with $?"
-grep "$near" /tmp/bound.txt | grep -q vfio-pci || fail "ports does not show $near on vfio-pci"
+dropless ports >bound.txt 2>&1 || fail "ports ended with $?"
+grep "$near" bound.txt | grep -q vfio-pci || fail "ports does not show $near on vfio-pci"
 
 echo "== dropless sends, dropless reflects"
-dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >/tmp/reflect.json 2>/tmp/reflect.txt &
+dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >reflect.json 2>reflect.txt &
 reflector=$!
 code=0
-dropless send --port "pci:$near" --to 198.18.0.2 --rate 5kpps --duration 3s --json >/tmp/send.json 2>/tmp/send.txt || code=$?
-[ $code -le 1 ] || fail "send ended with $code"
+dropless send --port "pci:$near" --to 198.18.0.2 --rate 2kpps --count 6k --backlog 6000 --json >send.json 2>send.txt || code=$?
+sound send.json $code
 wait $reflector || [ $? -eq 1 ] || fail "reflect ended with $?"
-sent=$(number sent /tmp/send.json) received=$(number received /tmp/send.json)
-[ "$(number verdict /tmp/send.json)" = valid ] || fail "the verdict is not valid"
-[ "$sent" -eq 15000 ] || fail "$sent of 15000 were sent"
+sent=$(number sent send.json) received=$(number received send.json)
+[ "$sent" -eq 6000 ] || fail "$sent of 6000 were sent"
 # These cards' emulation loses packets when its host is busy, and counts none of them.
 [ "$received" -ge $((sent * 9 / 10)) ] || fail "of $sent only $received came back"
-returned=$(number returned /tmp/reflect.json)
+returned=$(number returned reflect.json)
 [ "$returned" -ge "$received" ] || fail "$returned returned, but $received received"
 echo "sent $sent, returned $returned, received $received"
 
 echo "== dpdk-testpmd reflects"
-mkfifo /tmp/commands
+mkfifo commands
 dpdk-testpmd -l 0-1 -m 64 -a "$far" --file-prefix testpmd -- -i --nb-cores=1 --total-num-mbufs=8192 \
-    --forward-mode=5tswap </tmp/commands >/tmp/testpmd.txt 2>&1 &
+    --forward-mode=5tswap <commands >testpmd.txt 2>&1 &
 testpmd=$!
-exec 3>/tmp/commands
+exec 3>commands
 echo start >&3
+tries=0
+# Its prompt comes back once it forwards.
+while [ "$(grep -o 'testpmd> ' testpmd.txt | wc -l)" -lt 2 ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 300 ] || fail "testpmd never started"
+    sleep 0.1
+done
 code=0
-dropless send --port "pci:$near" --to 198.18.0.2 --to-mac 02:00:00:00:00:01 --rate 5kpps --duration 3s --json \
-    >/tmp/send2.json 2>/tmp/send2.txt || code=$?
-[ $code -le 1 ] || fail "send ended with $code"
+dropless send --port "pci:$near" --to 198.18.0.2 --to-mac 02:00:00:00:00:01 --rate 2kpps --count 6k --backlog 6000 --json \
+    >send2.json 2>send2.txt || code=$?
+sound send2.json $code
 echo stop >&3
 echo quit >&3
 wait $testpmd || fail "testpmd ended with $?"
-sent=$(number sent /tmp/send2.json) received=$(number received /tmp/send2.json)
+sent=$(number sent send2.json) received=$(number received send2.json)
 [ "$received" -ge $((sent * 9 / 10)) ] || fail "of $sent only $received came back"
 echo "sent $sent, received $received"
 
