@@ -9,6 +9,7 @@
 mod answer;
 mod bytes;
 pub mod checksum;
+mod classifier;
 #[cfg(test)]
 mod differential;
 mod drop_reason;
@@ -30,6 +31,7 @@ mod template_spec;
 mod vlan;
 
 pub use answer::{Addresses, answer};
+pub use classifier::Classifier;
 pub use drop_reason::DropReason;
 pub use fault::corrupt_one_bit;
 pub use foreign::Foreign;

@@ -156,7 +156,11 @@ impl Template {
     /// `room` holds at least [`Template::room_needed`] bytes, else nothing is written. `sequence` counts
     /// modulo 2^48. `flow` is below [`Template::flows`]; distinct flows below 2^32 differ in ports or source
     /// address, flow 0 costs nothing.
-    #[inline]
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "per packet, from two loops: the template stays in registers"
+    )]
     pub fn write(&self, room: &mut [u8], stamp: &BurstStamp, sequence: u64, flow: u32) {
         if self.is_plain_line {
             if let Some(line) = room.first_chunk_mut::<LINE>() {
@@ -167,7 +171,8 @@ impl Template {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
     fn write_line(&self, line: &mut [u8; LINE], stamp: &BurstStamp, sequence: u64, flow: u32) {
         *line = self.line;
         line[45] = stamp.lag;

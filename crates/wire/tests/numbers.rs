@@ -25,6 +25,19 @@ fn rfc_1071_example() {
 }
 
 #[test]
+fn only_udp_has_two_forms_of_zero() {
+    let ones = checksum::sum(&[0xFF, 0xFF]);
+    assert_eq!(
+        (checksum::field(ones), checksum::udp_field(ones)),
+        ([0, 0], [0xFF, 0xFF])
+    );
+    assert_eq!(
+        (checksum::field(1), checksum::udp_field(1)),
+        ([0xFE, 0xFF], [0xFE, 0xFF])
+    );
+}
+
+#[test]
 fn the_largest_sums_do_not_overflow() {
     for len in [0, 1, 7, 8, 9, 31, 32, 33, 63, 65_535, 1 << 20] {
         let ones = vec![0xFF; len];

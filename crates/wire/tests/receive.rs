@@ -120,6 +120,30 @@ fn every_flipped_bit_of_the_ipv4_header_is_seen() {
 }
 
 #[test]
+fn lengths_that_disagree_are_corrupt_even_without_verification() {
+    for (ipv6, tags) in STACKS {
+        for size in [64, 200] {
+            let template = Template::new(&plain_spec(ipv6, tags, size)).unwrap();
+            let frame = packet(&template, 5, 0, 1, 0);
+            let at = template.udp_offset() + 4;
+            let len = be16(&frame, at);
+            for wrong in (0..len).chain(len + 1..len + 100).chain([u16::MAX]) {
+                let mut damaged = frame.clone();
+                damaged[at..at + 2].copy_from_slice(&wrong.to_be_bytes());
+                damaged.resize(frame.len() + 200, 0);
+                for verify in [Verify::None, Verify::Checksum, Verify::Payload] {
+                    assert_eq!(
+                        classify(&damaged, RUN, verify),
+                        Class::Corrupt,
+                        "{len} told as {wrong}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_wrong_pattern_under_a_right_checksum_is_seen_when_payload_is_verified() {
     for (ipv6, tags) in STACKS {
         let template = Template::new(&plain_spec(ipv6, tags, 300)).unwrap();

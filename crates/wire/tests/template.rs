@@ -120,11 +120,33 @@ fn distinct_flows(spec: &wire::TemplateSpec, flows: impl Iterator<Item = u32>) -
         let found = dissect(&packet(&template, 7, 1, u64::from(flow), flow)).unwrap();
         sources.insert(found.src.ip());
         assert!(
+            flow == 0 || found.src.port() >= spec.src.port().min(1024),
+            "flow {flow}: {found:?}"
+        );
+        assert!(
             seen.insert((found.src, found.dst)),
             "flow {flow} repeats {found:?}"
         );
     }
     (seen.len(), sources)
+}
+
+/// An IPv4 header checksum of zero stays zero when it is patched: all ones is no value a fresh sum could have.
+#[test]
+fn patches_the_ipv4_checksum_as_if_it_were_summed() {
+    let mut zeros = 0;
+    for low in 0..=u16::MAX {
+        let [c, d] = low.to_be_bytes();
+        let spec = wire::TemplateSpec {
+            src: ([10, 0, c, d], 4000).into(),
+            ..plain_spec(false, 0, 64)
+        };
+        let frame = packet(&Template::new(&spec).unwrap(), 1, 2, 3, 64_512);
+        assert_eq!(slow_sum(&frame[14..34]), 0xFFFF);
+        assert_ne!(be16(&frame, 24), 0xFFFF);
+        zeros += usize::from(be16(&frame, 24) == 0);
+    }
+    assert!(zeros > 0);
 }
 
 #[test]

@@ -1,0 +1,206 @@
+//! Judges frames that come one after the other: what a sound probe's headers said is not worked out again.
+//!
+//! Probes of a run differ in little: ports, checksum, lane, sequence, lag and time. A frame whose other bytes equal those of a
+//! probe that was verified in full is verified in full by summing what differs: a comparison says more than a sum.
+
+use crate::bytes::{be16, be64, le16, le32, le64};
+use crate::checksum::{self, UDP, halves};
+use crate::probe::{LOW_48, PROBE_LEN, Probe};
+use crate::{Class, MAGIC, Verify, classify};
+
+/// Ethernet 14, IPv4 20, UDP 8, probe 18.
+const PLAIN_LEN: usize = 60;
+const PROBE_AT: usize = PLAIN_LEN - PROBE_LEN;
+
+/// The headers of the last plain probe that was verified in full.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    frame_len: usize,
+    /// End of the UDP payload in the frame.
+    end: usize,
+    /// Ethernet and IPv4 header.
+    head: [u64; 4],
+    head_end: u16,
+    udp_len: u16,
+    /// Magic and run, as the low 24 bits at the probe.
+    mark: u32,
+    /// Sum of all that the comparison covers and the UDP checksum too.
+    sum: u64,
+}
+
+/// Judges the frames of one queue for one run. Says what [`classify`] says, sooner.
+#[derive(Clone, Debug)]
+pub struct Classifier {
+    run: u8,
+    verify: Verify,
+    known: Known,
+}
+
+impl Classifier {
+    /// A classifier that knows no headers yet.
+    pub fn new(run: u8, verify: Verify) -> Self {
+        // No frame is this long: nothing equals these headers.
+        let known = Known {
+            frame_len: usize::MAX,
+            end: 0,
+            head: [0; 4],
+            head_end: 0,
+            udp_len: 0,
+            mark: 0,
+            sum: 0,
+        };
+        Self { run, verify, known }
+    }
+
+    /// Judges one frame: see [`classify`].
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "one caller, per packet: what is known stays in registers"
+    )]
+    pub fn classify(&mut self, frame: &[u8]) -> Class {
+        match self.again(frame) {
+            Some(probe) => Class::Probe(probe),
+            None => self.anew(frame),
+        }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
+    fn again(&self, frame: &[u8]) -> Option<Probe> {
+        let known = &self.known;
+        if frame.len() != known.frame_len {
+            return None;
+        }
+        let head = frame.first_chunk::<PLAIN_LEN>()?;
+        let [a, b, c, d] = known.head;
+        let differs = (le64(head, 0) ^ a) | (le64(head, 8) ^ b) | (le64(head, 16) ^ c) | (le64(head, 24) ^ d);
+        let differs = differs
+            | u64::from(le16(head, 32) ^ known.head_end)
+            | u64::from(le16(head, 38) ^ known.udp_len)
+            | u64::from((le32(head, PROBE_AT) & 0x00FF_FFFF) ^ known.mark);
+        if differs != 0 {
+            return None;
+        }
+        if self.verify != Verify::None {
+            let rest = if known.end == PLAIN_LEN {
+                0
+            } else {
+                checksum::sum(frame.get(PLAIN_LEN..known.end)?)
+            };
+            let field = le16(head, 40);
+            let sum = known.sum
+                + u64::from(le32(head, 34))
+                + u64::from(field)
+                + halves(le64(head, 44))
+                + halves(le64(head, 52))
+                + rest;
+            if field == 0 || !checksum::is_valid(sum) {
+                return None;
+            }
+        }
+        Some(Probe {
+            run: self.run,
+            lag: head[45],
+            lane: be16(head, 46),
+            sequence: be64(head, 46) & LOW_48,
+            time_ns: be64(head, 52) & LOW_48,
+        })
+    }
+
+    #[inline(never)]
+    fn anew(&mut self, frame: &[u8]) -> Class {
+        let class = classify(frame, self.run, self.verify);
+        if let Class::Probe(_) = class {
+            self.remember(frame);
+        }
+        class
+    }
+
+    /// Remembers the headers of a probe just verified, if it is plain.
+    fn remember(&mut self, frame: &[u8]) {
+        let Some(head) = frame.first_chunk::<PLAIN_LEN>() else {
+            return;
+        };
+        let end = usize::from(be16(head, 38)) + 34;
+        let plain = le16(head, 12) == 0x0008 && head[14] == 0x45 && be16(head, PROBE_AT) == MAGIC;
+        // A payload that is compared byte by byte takes the whole way each time.
+        if !plain || (self.verify == Verify::Payload && end > PLAIN_LEN) {
+            return;
+        }
+        self.known = Known {
+            frame_len: frame.len(),
+            end,
+            head: [le64(head, 0), le64(head, 8), le64(head, 16), le64(head, 24)],
+            head_end: le16(head, 32),
+            udp_len: le16(head, 38),
+            mark: le32(head, PROBE_AT) & 0x00FF_FFFF,
+            // The length counts twice: in the pseudo header and in the UDP header.
+            sum: halves(le64(head, 26))
+                + (u64::from(UDP) << 8)
+                + 2 * u64::from(le16(head, 38))
+                + u64::from(le16(head, PROBE_AT)),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BurstStamp, Template, TemplateSpec, reflect};
+    use proptest::prelude::*;
+
+    fn template(size: usize, v6: bool, flows: u32, lane: u16) -> Template {
+        let ip = |last: u8| -> std::net::IpAddr {
+            if v6 {
+                format!("2001:2::{last}").parse().unwrap()
+            } else {
+                [198, 18, 0, last].into()
+            }
+        };
+        Template::new(&TemplateSpec {
+            src_mac: [2, 0, 0, 0, 0, 1],
+            dst_mac: [2, 0, 0, 0, 0, 2],
+            vlans: Vec::new(),
+            src: (ip(1), 49152).into(),
+            dst: (ip(2), 7).into(),
+            frame_size: size,
+            ttl: 64,
+            dscp: 0,
+            run: 9,
+            lane,
+            flows,
+            dst_ports: 7..=7,
+        })
+        .unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+        /// Whatever came before, and whatever was done to a frame, both ways of judging agree.
+        #[test]
+        fn says_what_classify_says(
+            frames in prop::collection::vec((0usize..4, any::<u32>(), any::<bool>(), prop::option::of((any::<prop::sample::Index>(), 0u8..8)), 0usize..3), 1..40),
+            verify in prop::sample::select(vec![Verify::None, Verify::Checksum, Verify::Payload]),
+        ) {
+            let templates = [template(64, false, 100_000, 1), template(64, false, 1, 2), template(300, false, 10, 3), template(90, true, 1, 4)];
+            let mut classifier = Classifier::new(9, verify);
+            for (which, sequence, turned, flip, cut) in frames {
+                let template = &templates[which];
+                let mut room = [0; 512];
+                let stamp = BurstStamp::new(u64::from(sequence) * 77, (sequence >> 24) as u8);
+                template.write(&mut room, &stamp, u64::from(sequence), sequence % template.flows());
+                let mut frame = room[..template.frame_len()].to_vec();
+                if turned {
+                    let _ = reflect(&mut frame, false);
+                }
+                if let Some((at, bit)) = flip {
+                    let at = at.index(frame.len());
+                    frame[at] ^= 1 << bit;
+                }
+                frame.truncate(frame.len() - cut * 7);
+                prop_assert_eq!(classifier.classify(&frame), classify(&frame, 9, verify));
+            }
+        }
+    }
+}
