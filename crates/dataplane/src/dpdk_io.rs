@@ -1,8 +1,8 @@
 //! DPDK queues behind the I/O traits. All of it is inlined: the loops see through to the driver's burst call.
 
-use dpdk::{Burst, Eal, Mbuf, Pool, RxQueue, TxQueue};
+use dpdk::{Blank as DpdkBlank, Burst, Eal, Mbuf, Pool, RxQueue, TxQueue};
 
-use crate::io::{Frames, Receive, Transmit};
+use crate::io::{Blank, Frames, Receive, Transmit};
 
 /// The receiving side of a DPDK port's queue.
 pub struct DpdkReceive<'e> {
@@ -59,6 +59,13 @@ impl<'e> Transmit for DpdkTransmit<'_, 'e> {
     }
 }
 
+impl<'b> Blank<'b> for DpdkBlank<'b> {
+    #[inline(always)]
+    fn write(self, len: usize) -> &'b mut [u8] {
+        DpdkBlank::write(self, len)
+    }
+}
+
 impl<'e> Frames for Burst<'e> {
     type Frame = Mbuf<'e>;
 
@@ -85,6 +92,10 @@ impl<'e> Frames for Burst<'e> {
     #[inline]
     fn write(&mut self, index: usize, len: usize) -> &mut [u8] {
         Burst::write(self, index, len)
+    }
+    #[inline(always)]
+    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
+        Burst::blanks(self).take(count)
     }
     fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool) {
         Burst::request_udp_checksum(self, index, l2_len as u16, l3_len as u16, ipv6);

@@ -21,6 +21,9 @@ pub trait Frames {
     fn is_segmented(&self, index: usize) -> bool;
     /// Makes the freshly allocated buffer `index` a frame of `len` bytes and returns its room to write into.
     fn write(&mut self, index: usize, len: usize) -> &mut [u8];
+    /// The first `count` freshly allocated buffers, to be written one after the other: what [`Frames::write`] does,
+    /// without looking each one up.
+    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>>;
     /// Asks the NIC to fill in the UDP checksum of frame `index` on its way out.
     fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool);
     /// Asks the cache for the first line of frame `index`; out of range is harmless.
@@ -33,6 +36,12 @@ pub trait Frames {
     fn pop_front(&mut self) -> Option<Self::Frame>;
     /// Appends a frame; a full batch gives it back.
     fn push(&mut self, frame: Self::Frame) -> Result<(), Self::Frame>;
+}
+
+/// A freshly allocated buffer, to be written once.
+pub trait Blank<'b> {
+    /// Makes it a frame of `len` bytes and returns its room: `len` bytes, at least 64.
+    fn write(self, len: usize) -> &'b mut [u8];
 }
 
 /// Where frames come from.

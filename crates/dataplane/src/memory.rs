@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::BURST_MAX;
-use crate::io::{Frames, Receive, Transmit};
+use crate::io::{Blank, Frames, Receive, Transmit};
 
 /// The room of one memory frame, bytes.
 pub const ROOM: usize = 2048;
@@ -42,6 +42,9 @@ impl Frames for MemoryFrames {
         self.set_len(index, len);
         self.room_mut(index)
     }
+    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
+        self.0.iter_mut().take(count)
+    }
     fn request_udp_checksum(&mut self, _index: usize, _l2_len: usize, _l3_len: usize, _ipv6: bool) {}
     fn prefetch(&self, _index: usize) {}
     fn clear(&mut self) {
@@ -60,6 +63,13 @@ impl Frames for MemoryFrames {
         }
         self.0.push_back(frame);
         Ok(())
+    }
+}
+
+impl<'b> Blank<'b> for &'b mut MemoryFrame {
+    fn write(self, len: usize) -> &'b mut [u8] {
+        self.len = len.min(ROOM);
+        &mut self.bytes[..]
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use measure::{
     Clock, Counter, Histogram, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks,
 };
-use wire::{Addresses, Class, Foreign, Probe, Verify, classify, lag};
+use wire::{Addresses, Class, Foreign, Classifier, Probe, Verify, classify, lag};
 
 use crate::io::{Frames, Receive};
 use crate::reply::ReplyQueue;
@@ -156,16 +156,22 @@ struct Run {
     count: u64,
 }
 
-/// Receives on one queue.
-pub struct ReceiveTask<R: Receive> {
-    io: R,
+/// What is known of the run so far: everything but the queue itself.
+struct Books {
     plan: ReceivePlan,
-    frames: R::Frames,
     lanes: Vec<Lane>,
     latency: Vec<SharedHistogram>,
     latency_scheduled: SharedHistogram,
     intervals: IntervalWriter,
     clock_backwards: u64,
+}
+
+/// Receives on one queue.
+pub struct ReceiveTask<R: Receive> {
+    io: R,
+    frames: R::Frames,
+    classifier: Classifier,
+    books: Books,
 }
 
 impl<R: Receive> ReceiveTask<R> {
@@ -183,33 +189,37 @@ impl<R: Receive> ReceiveTask<R> {
         };
         Self {
             frames: io.batch(),
+            classifier: Classifier::new(plan.run, plan.verify),
             io,
-            lanes: (0..plan.lanes).map(lane).collect(),
-            latency: (0..plan.streams).map(|_| SharedHistogram::new(plan.latency_bits)).collect(),
-            latency_scheduled: SharedHistogram::new(10),
-            intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
-            clock_backwards: 0,
-            plan,
+            books: Books {
+                lanes: (0..plan.lanes).map(lane).collect(),
+                latency: (0..plan.streams).map(|_| SharedHistogram::new(plan.latency_bits)).collect(),
+                latency_scheduled: SharedHistogram::new(10),
+                intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
+                clock_backwards: 0,
+                plan,
+            },
         }
     }
 
     #[inline]
     fn account_burst(&mut self, at: Nanos) {
-        let count = self.frames.len();
+        let Self { frames, classifier, books, .. } = self;
+        let count = frames.len();
         for index in 0..PREFETCH_AHEAD {
-            self.frames.prefetch(index);
+            frames.prefetch(index);
         }
         let mut run = Run { lane: 0, lag: 0, time: 0, first: 0, count: 0 };
         let mut bytes = 0;
         for index in 0..count {
-            self.frames.prefetch(index + PREFETCH_AHEAD);
-            let frame = self.frames.bytes(index);
+            frames.prefetch(index + PREFETCH_AHEAD);
+            let frame = frames.bytes(index);
             bytes += frame.len() as u64;
-            match classify(frame, self.plan.run, self.plan.verify) {
+            match classifier.classify(frame) {
                 Class::Probe(probe) if continues(&run, &probe) => run.count += 1,
                 Class::Probe(probe) => {
                     if run.count > 0 {
-                        self.account(&run, at);
+                        books.account(&run, at);
                     }
                     run = Run {
                         lane: probe.lane,
@@ -219,16 +229,31 @@ impl<R: Receive> ReceiveTask<R> {
                         count: 1,
                     };
                 }
-                other => self.account_other(index, &other, at),
+                other => books.account_other(frame, frames.is_segmented(index), &other, at),
             }
         }
         if run.count > 0 {
-            self.account(&run, at);
+            books.account(&run, at);
         }
-        self.plan.counters.frames.add(count as u64);
-        self.plan.counters.bytes.add(bytes);
+        books.plan.counters.frames.add(count as u64);
+        books.plan.counters.bytes.add(bytes);
     }
 
+    /// Before the run: old frames go, but the neighbours are answered already.
+    #[cold]
+    fn flush(&mut self) {
+        let plan = &self.books.plan;
+        for index in 0..self.frames.len() {
+            let frame = self.frames.bytes(index);
+            if let Class::Foreign(Foreign::Arp | Foreign::Ndp) = classify(frame, plan.run, Verify::None) {
+                plan.replies.answer(frame, &plan.me);
+            }
+        }
+        plan.counters.flushed.add(self.frames.len() as u64);
+    }
+}
+
+impl Books {
     /// Books a run of probes.
     #[inline]
     fn account(&mut self, run: &Run, at: Nanos) {
@@ -284,9 +309,9 @@ impl<R: Receive> ReceiveTask<R> {
 
     /// Books a frame that is no sound probe, and answers it where a host would.
     #[cold]
-    fn account_other(&mut self, index: usize, class: &Class, at: Nanos) {
+    fn account_other(&mut self, frame: &[u8], segmented: bool, class: &Class, at: Nanos) {
         let counters = &*self.plan.counters;
-        if self.frames.is_segmented(index) {
+        if segmented {
             counters.oversized.add(1);
             return;
         }
@@ -298,25 +323,13 @@ impl<R: Receive> ReceiveTask<R> {
             Class::Foreign(kind) => {
                 counters.foreign[kind.index()].add(1);
                 if matches!(kind, Foreign::Arp | Foreign::Ndp | Foreign::IcmpEcho)
-                    && self.plan.replies.answer(self.frames.bytes(index), &self.plan.me)
+                    && self.plan.replies.answer(frame, &self.plan.me)
                 {
                     counters.answered.add(1);
                 }
             }
             Class::Probe(_) => {}
         }
-    }
-
-    /// Before the run: old frames go, but the neighbours are answered already.
-    #[cold]
-    fn flush(&mut self) {
-        for index in 0..self.frames.len() {
-            let frame = self.frames.bytes(index);
-            if let Class::Foreign(Foreign::Arp | Foreign::Ndp) = classify(frame, self.plan.run, Verify::None) {
-                self.plan.replies.answer(frame, &self.plan.me);
-            }
-        }
-        self.plan.counters.flushed.add(self.frames.len() as u64);
     }
 }
 
@@ -332,12 +345,12 @@ fn continues(run: &Run, probe: &Probe) -> bool {
 impl<R: Receive> Task for ReceiveTask<R> {
     #[inline]
     fn poll(&mut self, now: Ticks, phase: Phase) -> usize {
-        self.intervals.publish(self.plan.clock.ns(now));
-        let count = self.io.receive(&mut self.frames, self.plan.burst);
+        self.books.intervals.publish(self.books.plan.clock.ns(now));
+        let count = self.io.receive(&mut self.frames, self.books.plan.burst);
         if count == 0 {
             return 0;
         }
-        let at = self.plan.clock.ns((self.plan.tsc)());
+        let at = self.books.plan.clock.ns((self.books.plan.tsc)());
         if phase == Phase::Warm {
             self.flush();
         } else {
@@ -359,10 +372,10 @@ impl<R: Receive> Task for ReceiveTask<R> {
             displacement: lane.window.displacement().to_vec(),
         };
         TaskResult::Receive(Box::new(ReceiveResult {
-            lanes: self.lanes.iter().map(lane).collect(),
-            latency: self.latency.iter().map(SharedHistogram::snapshot).collect(),
-            latency_scheduled: self.latency_scheduled.snapshot(),
-            clock_backwards: self.clock_backwards,
+            lanes: self.books.lanes.iter().map(lane).collect(),
+            latency: self.books.latency.iter().map(SharedHistogram::snapshot).collect(),
+            latency_scheduled: self.books.latency_scheduled.snapshot(),
+            clock_backwards: self.books.clock_backwards,
         }))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use measure::{Clock, Counter, Entry, IntervalRing, IntervalWriter, Nanos, Pacer, SharedHistogram, Ticks};
 use wire::{BurstStamp, Template, lag};
 
-use crate::io::{Frames, Transmit};
+use crate::io::{Blank, Frames, Transmit};
 use crate::reply::ReplyQueue;
 use crate::{BURST_MAX, Phase, Task, TaskResult};
 
@@ -117,6 +117,8 @@ pub struct SendTask<T: Transmit> {
     cursor: usize,
     /// Fresh buffers; the first `built` are frames waiting for the driver.
     frames: T::Frames,
+    /// Fresh buffers for the burst after.
+    next: T::Frames,
     built: usize,
     /// Streams of the built frames, from `built_first`.
     streams: [u16; BURST_MAX],
@@ -146,6 +148,7 @@ impl<T: Transmit> SendTask<T> {
         io.allocate(&mut frames, plan.burst);
         Self {
             reply_frames: io.batch(),
+            next: io.batch(),
             frames,
             io,
             lanes,
@@ -167,32 +170,76 @@ impl<T: Transmit> SendTask<T> {
         let at = self.plan.clock.ns(now);
         let lag = if lag_ticks == 0 { 0 } else { lag::encode(self.plan.clock.ns_from_ticks(lag_ticks)) };
         let stamp = BurstStamp::new(at.0, lag);
-        let mut bytes = 0;
-        for index in 0..count {
-            let entry = self.plan.schedule[self.cursor];
-            self.cursor += 1;
-            if self.cursor == self.plan.schedule.len() {
-                self.cursor = 0;
+        if self.next.is_empty() {
+            // One burst ahead: its lines are on their way while this one is written.
+            self.io.allocate(&mut self.next, self.plan.burst);
+        }
+        let bytes = match *self.plan.schedule {
+            [entry] => self.build_alike(count, &stamp, entry),
+            _ => self.build_mixed(count, &stamp),
+        };
+        if self.plan.checksum_offload {
+            self.request_checksums(count);
+        }
+        self.plan.counters.bytes.add(bytes);
+        self.built = count;
+        self.built_first = 0;
+        self.built_at = at;
+    }
+
+    /// One stream of one size: everything but sequence and flow stays in registers.
+    #[inline]
+    fn build_alike(&mut self, count: usize, stamp: &BurstStamp, entry: Entry) -> u64 {
+        let template = &self.plan.templates[entry.template as usize];
+        let lane = &mut self.lanes[usize::from(entry.stream)];
+        let Lane { mut sequence, mut flow, flow_step, flows, .. } = *lane;
+        let len = template.frame_len();
+        for blank in self.frames.blanks(count) {
+            template.write(blank.write(len), stamp, sequence, flow);
+            sequence += 1;
+            flow += flow_step;
+            if flow >= flows {
+                flow -= flows;
             }
-            let lane = &mut self.lanes[usize::from(entry.stream)];
-            let template = &self.plan.templates[entry.template as usize];
-            let room = self.frames.write(index, template.frame_len());
-            template.write(room, &stamp, lane.sequence, lane.flow);
-            if self.plan.checksum_offload {
-                self.frames.request_udp_checksum(index, template.l2_len(), template.l3_len(), template.is_ipv6());
+        }
+        (lane.sequence, lane.flow) = (sequence, flow);
+        (count * len) as u64
+    }
+
+    fn build_mixed(&mut self, count: usize, stamp: &BurstStamp) -> u64 {
+        let (schedule, templates, lanes) = (&*self.plan.schedule, &*self.plan.templates, &mut *self.lanes);
+        let (mut cursor, mut bytes) = (self.cursor, 0);
+        for (blank, stream) in self.frames.blanks(count).zip(&mut self.streams) {
+            let entry = schedule[cursor];
+            cursor += 1;
+            if cursor == schedule.len() {
+                cursor = 0;
             }
+            let lane = &mut lanes[usize::from(entry.stream)];
+            let template = &templates[entry.template as usize];
+            template.write(blank.write(template.frame_len()), stamp, lane.sequence, lane.flow);
             bytes += template.frame_len() as u64;
             lane.sequence += 1;
             lane.flow += lane.flow_step;
             if lane.flow >= lane.flows {
                 lane.flow -= lane.flows;
             }
-            self.streams[index] = entry.stream;
+            *stream = entry.stream;
         }
-        self.plan.counters.bytes.add(bytes);
-        self.built = count;
-        self.built_first = 0;
-        self.built_at = at;
+        self.cursor = cursor;
+        bytes
+    }
+
+    /// The header lengths are those of the stream, whatever the size.
+    #[cold]
+    fn request_checksums(&mut self, count: usize) {
+        for index in 0..count {
+            let stream = if self.lanes.len() == 1 { 0 } else { self.streams[index] };
+            let of_stream = |entry: &&Entry| entry.stream == stream;
+            let Some(entry) = self.plan.schedule.iter().find(of_stream) else { continue };
+            let template = &self.plan.templates[entry.template as usize];
+            self.frames.request_udp_checksum(index, template.l2_len(), template.l3_len(), template.is_ipv6());
+        }
     }
 
     /// Offers the built frames; what is not taken stays for the next poll.
@@ -283,8 +330,11 @@ impl<T: Transmit> Task for SendTask<T> {
         if self.built > 0 {
             return moved;
         }
-        if self.frames.is_empty() && self.io.allocate(&mut self.frames, self.plan.burst) == 0 {
-            self.plan.counters.no_buffer.add(1);
+        if self.frames.is_empty() {
+            std::mem::swap(&mut self.frames, &mut self.next);
+            if self.frames.is_empty() && self.io.allocate(&mut self.frames, self.plan.burst) == 0 {
+                self.plan.counters.no_buffer.add(1);
+            }
         }
         let room = self.frames.len().min(self.plan.burst);
         // After the end only what was due before it is still sent; without a schedule nothing is.
@@ -303,10 +353,6 @@ impl<T: Transmit> Task for SendTask<T> {
         self.plan.counters.intended.add(take.count as u64);
         self.build(take.count, now, take.lag_ticks);
         moved += self.offer(now);
-        if self.frames.is_empty() {
-            // One burst ahead: the lines are on their way while the other tasks of this worker have their turn.
-            self.io.allocate(&mut self.frames, self.plan.burst);
-        }
         moved
     }
 

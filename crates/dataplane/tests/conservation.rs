@@ -194,7 +194,7 @@ fn share() -> impl Strategy<Value = f64> {
 
 prop_compose! {
     fn cases()(
-        seed in any::<u64>(), packets in 1u64..3000, paced in any::<bool>(), rate in 1e5..5e7f64,
+        seed in any::<u64>(), packets in 1u64..1200, paced in any::<bool>(), rate in 1e5..5e7f64,
         streams in 1u16..5, flows in prop_oneof![Just(1u32), 1u32..5000], burst in 1usize..64,
         capacity in 64usize..2048, step_ns in 200u64..5000, v6 in any::<bool>(), vlans in 0usize..3,
         shares in [share(), share(), share(), share(), share()], delay_ns in 0u64..DRAIN / 2, garbage in any::<bool>(),
@@ -208,7 +208,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").map_or(3000, |cases| cases.parse().unwrap()), ..ProptestConfig::default() })]
     #[test]
     fn the_ledger_finds_exactly_what_was_injected(case in cases()) {
         check(&case);
