@@ -1,0 +1,101 @@
+//! What can be refused by looking at the command line alone.
+
+use super::refused;
+
+/// One test a line: its name, the arguments, what the line says, and last what it tells to do.
+macro_rules! wrong {
+    ($($name:ident: $arguments:expr => $($word:expr),+;)*) => {
+        $(#[test] fn $name() { refused(&$arguments, &[$($word),+]); })*
+    };
+}
+
+wrong! {
+    unknown_command: ["sned"] => "unrecognized subcommand 'sned'", "'send'", "see dropless --help";
+    unknown_flag: ["send", "--foo"] => "unexpected argument '--foo'", "see dropless send --help";
+    no_port_to_reflect_on: ["reflect"] => "--port <URI>", "see dropless reflect --help";
+    size_and_payload: ["send", "--size", "64", "--payload", "64"] => "cannot be used with", "see dropless send --help";
+    unknown_shell: ["completions", "tcsh"] => "'tcsh'", "bash";
+    seed_is_no_number: ["send", "--seed", "x"] => "invalid value 'x' for '--seed <N>'", "see dropless send --help";
+    unknown_verification: ["send", "--verify", "all"] => "invalid value 'all'", "none, checksum, payload";
+    dscp_out_of_range: ["send", "--dscp", "64"] => "64 is not in 0..64", "see dropless send --help";
+
+    empty_port: ["send", "--port", ""] => "the name is empty", "kinds: ring, null";
+    unknown_kind: ["send", "--port", "rnig"] => "no kind of port is called 'rnig'", "did you mean ring?";
+    interface_without_kind: ["send", "--port", "eth7"] => "'eth7'", "xdp:eth7 or packet:eth7";
+    kind_without_target: ["send", "--port", "xdp"] => "xdp needs the name of an interface", "write xdp:IF";
+    unknown_port_option: ["send", "--port", "ring,dircet"] => "no option 'dircet'", "did you mean direct?";
+    port_option_out_of_range: ["send", "--port", "ring,size=100"] => "'100'", "a power of two";
+    bad_pci_address: ["send", "--port", "pci:zz"] => "'zz' is not", "0000:3b:00.0";
+    bad_mac_port: ["send", "--port", "mac:12"] => "'12' is not", "02:00:00:00:00:01";
+    two_equal_ports: ["send", "--port", "ring", "--port", "ring"] => "given twice", "ring:a ring:b";
+    two_rings_of_one_name: ["send", "--port", "ring:a", "--port", "ring:a,size=64"] => "same", "give each port once";
+    kernel_port: ["send", "--port", "kernel:127.0.0.1"] => "not a packet port", "use packet:IF";
+    send_into_null: ["send", "--port", "null"] => "nothing comes back", "--tx-only";
+    reflect_on_ring: ["reflect", "--port", "ring"] => "has its reflector built in", "use `dropless send`";
+
+    size_below_probe: ["send", "--size", "63"] => "63 is below the probe", "use --size 64";
+    size_below_probe_with_tags: ["send", "--size", "64", "--vlan", "5", "--to", "2001:2::2"] => "at least 88", "use --size 88";
+    size_above_jumbo: ["send", "--size", "9700"] => "9700 is above the largest", "use a smaller --size";
+    size_range_backwards: ["send", "--size", "1500-64"] => "\"1500-64\"", "write 64, 64,512,1518";
+    empty_size: ["send", "--size", ""] => "--size is empty", "imix";
+    payload_below_probe: ["send", "--payload", "17"] => "17 is below the probe", "use --payload 18";
+    bad_rate: ["send", "--rate", "5x"] => "\"5x\"", "3.5Mpps, 10Gbps";
+    rate_of_nothing: ["send", "--rate", "0pps"] => "\"0pps\"", "write 3.5Mpps";
+    rate_above_the_link: ["send", "--rate", "101%"] => "\"101%\"", "write 3.5Mpps";
+    bad_duration: ["send", "--duration", "5parsecs"] => "--duration", "a number and a unit";
+    no_duration: ["send", "--duration", "0s"] => "no time at all", "write e.g. 10s";
+    no_packets: ["send", "--count", "0"] => "--count 0 sends nothing", "give the number";
+    bad_count: ["send", "--count", "many"] => "\"many\"", "write";
+    no_flows: ["send", "--flows", "0"] => "--flows 0", "between 1 and 16M";
+    no_queues: ["send", "--tx-queues", "0"] => "at least one queue", "use --tx-queues 1";
+    too_many_queues: ["send", "--rx-queues", "65535"] => "more than DPDK has", "use fewer";
+    no_queues_to_reflect_on: ["reflect", "--port", "null", "--queues", "0"] => "at least one queue", "use --queues 1";
+    empty_burst: ["send", "--burst", "0"] => "--burst 0", "between 1 and 64";
+    burst_too_large: ["send", "--burst", "65"] => "--burst 65", "between 1 and 64";
+    too_few_descriptors: ["send", "--descriptors", "63"] => "--descriptors 63", "1024 is usual";
+    too_many_descriptors: ["send", "--descriptors", "40000"] => "--descriptors 40000", "between 64 and 32768";
+    buffers_below_the_queues: ["send", "--buffers", "10"] => "less than the queues alone hold", "use --buffers";
+    buffers_above_the_memory: ["send", "--no-huge", "--buffers", "4000000000"] => "MiB of memory are available", "use fewer --buffers";
+    interval_too_short: ["send", "--interval", "10us"] => "--interval 10", "1ms is the shortest";
+    interval_too_short_to_reflect: ["reflect", "--port", "null", "--interval", "1us"] => "too short", "1ms is the shortest";
+    drain_of_nothing: ["send", "--drain", "0s"] => "would call every packet late", "use --drain 1ms";
+
+    no_core_list: ["send", "--cores", "0-"] => "'0-' is no list of cores", "write them as 0-3,5";
+    empty_core_list: ["send", "--cores", ""] => "the list is empty", "leave --cores out";
+    absent_core: ["send", "--cores", "8000"] => "no core 8000", "choose from --cores";
+    core_twice: ["send", "--cores", "0-1,0"] => "core 0 twice", "give each core once";
+
+    no_address: ["send", "--to", "10.0.0.256"] => "--to 10.0.0.256", "IP:PORT-PORT";
+    port_range_backwards: ["send", "--to", "10.0.0.1:9-7"] => "ends before it begins", "write 7-9";
+    multicast_destination: ["send", "--to", "224.0.0.1"] => "not a unicast address", "give the address";
+    multicast_source: ["send", "--from", "ff02::1", "--to", "fe80::1"] => "not a unicast address", "nobody could send to it";
+    families_mixed: ["send", "--from", "2001:2::1", "--to", "198.18.0.2"] => "must be IPv4, or both IPv6", "give --from";
+    router_of_the_other_family: ["send", "--via", "2001:2::9"] => "of the other family", "give the router's address";
+    to_itself: ["send", "--from", "198.18.0.2"] => "to itself", "give --from another address";
+    bad_destination_mac: ["send", "--to-mac", "zz"] => "--to-mac zz", "02:00:00:00:00:01";
+    group_source_mac: ["send", "--from-mac", "01:00:5e:00:00:01"] => "group address", "use one like 02:";
+    vlan_out_of_range: ["send", "--vlan", "4095"] => "VLAN id 4095", "between 1 and 4094";
+    three_vlans: ["send", "--vlan", "1,2,3"] => "3 were given", "--vlan takes one id, or two";
+    bad_reflector_address: ["reflect", "--port", "null", "--address", "x"] => "invalid value 'x'", "see dropless reflect --help";
+
+    unknown_stream_field: ["send", "--stream", "colour=red"] => "unknown field `colour`", "fields are name, size";
+    empty_stream: ["send", "--stream", ""] => "not FIELD=VALUE", "write e.g. size=128";
+    some_streams_with_a_rate: ["send", "--stream", "rate=1kpps", "--stream", "size=64"] => "1 of 2 streams", "give every --stream a rate=";
+    unknown_metric: ["send", "--expect", "los<1"] => "no metric \"los\"", "there are loss, lost";
+    unknown_operator: ["send", "--expect", "loss~1"] => "no comparison", "write METRIC<VALUE";
+    unknown_unit: ["send", "--expect", "loss<1parsec"] => "\"1parsec\" is no bound", "write a number in %";
+    unknown_fault: ["send", "--fault", "drip=1%"] => "fault `drip=1%`", "use drop, duplicate";
+    fault_above_one: ["send", "--fault", "drop=150%"] => "150%", "write it as 0.1%";
+    faults_above_one: ["send", "--fault", "drop=60%,corrupt=60%"] => "120", "keep the sum at or below 100%";
+    fault_without_reflector: ["send", "--port", "ring,direct", "--fault", "drop=1%"] => "no port of this run has one", "use --port ring";
+}
+
+#[test]
+fn more_lanes_than_the_probe_can_name() {
+    let streams: Vec<String> = (0..100).map(|number| format!("name={number}")).collect();
+    let mut arguments = vec!["send", "--tx-queues", "1000"];
+    for stream in &streams {
+        arguments.extend(["--stream", stream]);
+    }
+    refused(&arguments, &["100000 lanes", "use fewer streams or queues"]);
+}
