@@ -27,6 +27,7 @@ impl<'e> Device<'e> {
         let unknown = || PortError::Unknown {
             name: name.to_owned(),
             ports: eal.ports(),
+            log: log::tail(QUOTED_LINES),
         };
         let c_name = CString::new(name).map_err(|_| unknown())?;
         // SAFETY: a zero-terminated name; EAL runs while `eal` lives.
@@ -56,6 +57,11 @@ impl<'e> Device<'e> {
     /// Configures the port and makes its queues, which take their buffers from `pool`. Where the device can less
     /// than is asked, [`Port::granted`] says what it got. The port is still to be started.
     pub fn configure(self, wanted: &PortConfig, pool: &Pool<'e>) -> Result<Parts<'e>, PortError> {
+        let (eal, chatty) = (self.eal, is_chatty(&self.capabilities.driver));
+        eal.hush(chatty, || self.configure_aloud(wanted, pool))
+    }
+
+    fn configure_aloud(self, wanted: &PortConfig, pool: &Pool<'e>) -> Result<Parts<'e>, PortError> {
         let mut granted = self.grant(wanted);
         if granted.rx_queues == 0 && granted.tx_queues == 0 {
             return Err(self.invalid("neither receive nor transmit queues are left".to_owned()));
@@ -224,6 +230,11 @@ impl Drop for Device<'_> {
     fn drop(&mut self) {
         self.eal.release(self.id);
     }
+}
+
+/// Whether libraries below this driver print to standard error by themselves: libbpf and libxdp do.
+pub(crate) fn is_chatty(driver: &str) -> bool {
+    driver == "net_af_xdp"
 }
 
 /// A configured port and its queues.

@@ -24,6 +24,8 @@ pub struct Eal {
     /// Ports that were handed out: a second owner would mean two owners of one queue.
     claimed: Mutex<BTreeSet<u16>>,
     rings: Mutex<Vec<RingGroup>>,
+    /// The log reaches standard error too.
+    echo: bool,
 }
 
 impl Eal {
@@ -82,6 +84,7 @@ impl Eal {
         Ok(Self {
             claimed: Mutex::default(),
             rings: Mutex::default(),
+            echo,
         })
     }
 
@@ -103,6 +106,14 @@ impl Eal {
     /// The newest `count` lines of DPDK's log, oldest first.
     pub fn log_tail(&self, count: usize) -> Vec<String> {
         log::tail(count)
+    }
+
+    /// Does `work`; what libraries print meanwhile goes into the log if they are `chatty` and it is not shown.
+    pub(crate) fn hush<T>(&self, chatty: bool, work: impl FnOnce() -> T) -> T {
+        let quiet = (chatty && !self.echo).then(log::Quiet::begin).flatten();
+        let result = work();
+        quiet.map(log::Quiet::end);
+        result
     }
 
     /// DPDK's version, such as `DPDK 22.11.11`.

@@ -71,12 +71,14 @@ pub enum PoolError {
 #[derive(Debug, Error)]
 pub enum PortError {
     /// No such port.
-    #[error("no port {name:?}; DPDK has {}", list(ports))]
+    #[error("no port {name:?}; DPDK has {}{}", list(ports), tail(log))]
     Unknown {
         /// The name asked for.
         name: String,
         /// What there is.
         ports: Vec<String>,
+        /// DPDK's last log lines: why it made no such port.
+        log: Vec<String>,
     },
     /// The port was opened before in this process.
     #[error("port {0:?} is in use already: a port is opened once")]

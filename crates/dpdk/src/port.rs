@@ -5,7 +5,7 @@ use std::{cell::Cell, marker::PhantomData, sync::Arc};
 use dpdk_sys as sys;
 
 use crate::{
-    Capabilities, Device, Eal, Granted, PortError, PortStats, QueueMissed, device::failed, gate::Gate, stats,
+    Capabilities, Device, Eal, Granted, PortError, PortStats, QueueMissed, device::{failed, is_chatty}, gate::Gate, stats,
     virtual_port,
 };
 
@@ -78,10 +78,27 @@ impl<'e> Port<'e> {
             return Ok(());
         }
         Gate::close_all(self.gates.iter().map(Arc::as_ref));
+        self.reap();
         self.started = false;
         // SAFETY: no thread is inside a burst call of this port, nor will be: its gates are closed.
         let result = unsafe { sys::dl_port_stop(self.id) };
         self.check(result, "stopping it")
+    }
+
+    /// What the kernel has sent, the `AF_XDP` driver takes back when it is next called to send: once more, with nothing.
+    fn reap(&self) {
+        for queue in 0..self.granted.tx_queues {
+            if self.keeps_buffers() {
+                let mut nothing = std::ptr::null_mut();
+                // SAFETY: the port runs and its gates are closed, so this is the only caller; no packet is offered.
+                unsafe { sys::dl_tx_burst(self.id, queue, &raw mut nothing, 0) };
+            }
+        }
+    }
+
+    /// Whether the driver keeps the buffers in its rings for ever when it is closed: that of `AF_XDP` does.
+    pub fn keeps_buffers(&self) -> bool {
+        self.driver_name() == "net_af_xdp"
     }
 
     /// The link as it is now; does not wait for negotiation.
@@ -181,8 +198,12 @@ impl Drop for Port<'_> {
     fn drop(&mut self) {
         // A driver that refuses to stop is closed all the same: the gates are shut in any case.
         let _ = self.stop();
-        // SAFETY: stopped, and its queues stay shut for ever. The claim stays too: the id is never handed out again.
-        unsafe { sys::dl_port_close(self.id) };
+        let close = || {
+            // SAFETY: stopped, and its queues stay shut for ever. The claim stays too: the id is never handed out
+            // again.
+            unsafe { sys::dl_port_close(self.id) };
+        };
+        self.eal.hush(is_chatty(self.driver_name()), close);
         virtual_port::closed(self.eal, self.id);
     }
 }

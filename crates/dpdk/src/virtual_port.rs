@@ -86,6 +86,7 @@ impl Eal {
         port_name(port).ok_or_else(|| PortError::Unknown {
             name: name.to_owned(),
             ports: self.ports(),
+            log: Vec::new(),
         })
     }
 }
