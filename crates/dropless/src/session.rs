@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use dpdk::{Calibration, Eal, Pool, Port, PortConfig, RxQueue, TxQueue};
 use host::cores::{self, CoreSet};
-use host::{PortUri, Prepared, Sys};
-use measure::{Clock, ClockSummary, PoolSummary, Ticks};
+use host::{PortKind, PortUri, Prepared, Sys};
+use measure::{Clock, ClockSummary, LinkState, PoolSummary, Ticks};
 
 use crate::eal::{self, Device, EalPlan, Memory};
 use crate::plan::MachinePlan;
@@ -90,7 +90,7 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.
 fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
     let Some(name) = &port.interface else { return Ok(()) };
-    let shares = matches!(port.uri.kind, host::PortKind::Xdp { .. } | host::PortKind::Packet { .. });
+    let shares = matches!(port.uri.kind, PortKind::Xdp { .. } | PortKind::Packet { .. });
     let mtu = host::interface::interface(sys, name).and_then(|interface| interface.mtu).filter(|_| shares);
     let Some(mtu) = mtu else { return Ok(()) };
     // Two VLAN tags are not part of what the kernel calls the MTU.
@@ -149,6 +149,35 @@ pub struct OpenPort<'e> {
     pub far: Option<Box<OpenPort<'e>>>,
     /// Its address.
     pub mac: [u8; 6],
+    /// Buffers that its driver took when it started and never gives back.
+    pub kept: u64,
+}
+
+impl OpenPort<'_> {
+    /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
+    pub fn link(&self) -> LinkState {
+        if let Some(interface) = self.interface() {
+            let link = host::interface::link_of(&Sys::at("/"), interface);
+            return LinkState {
+                up: link.is_some_and(|link| link.up),
+                speed_mbps: link.and_then(|link| link.speed_mbps),
+            };
+        }
+        let link = self.port.link().ok();
+        LinkState { up: link.is_some_and(|link| link.up), speed_mbps: link.and_then(|link| link.speed_mbps) }
+    }
+
+    /// Whether the interface below it has been removed.
+    pub fn is_gone(&self) -> bool {
+        self.interface().is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
+    }
+
+    fn interface(&self) -> Option<&str> {
+        match &self.uri.kind {
+            PortKind::Xdp { interface, .. } | PortKind::Packet { interface, .. } => Some(interface),
+            _ => None,
+        }
+    }
 }
 
 /// Configures and starts the port behind `device`.
@@ -188,7 +217,13 @@ fn open_one<'e>(
     name: &str,
     config: &PortConfig,
 ) -> Result<OpenPort<'e>> {
-    let opening = || format!("cannot open port {uri}");
+    let opening = || match (&uri.kind, config.rx_queues.max(config.tx_queues)) {
+        (PortKind::Xdp { interface, .. }, queues @ 2..) => format!(
+            "cannot open port {uri} with {queues} queues (AF_XDP takes an interface's combined channels, see ethtool -l {interface}; use one queue where it has none)"
+        ),
+        _ => format!("cannot open port {uri}"),
+    };
+    let free = pool.available();
     let device = Port::by_name(eal, name).with_context(opening)?;
     let (mut port, rx, tx) = device.configure(config, pool).with_context(opening)?;
     let carries = port.granted().max_frame_size;
@@ -197,15 +232,16 @@ fn open_one<'e>(
         "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
     );
     port.start().with_context(opening)?;
+    let kept = if port.keeps_buffers() { free.saturating_sub(pool.available()) as u64 } else { 0 };
     let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
-    Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac })
+    Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac, kept })
 }
 
 /// Waits until every link is up; says which one is not.
 pub fn wait_for_links(ports: &[OpenPort<'_>], limit: Duration, interrupt: &Interrupt) -> Result<()> {
     let begun = Instant::now();
     for open in ports {
-        while !open.port.link().is_ok_and(|link| link.up) {
+        while !open.link().up {
             if interrupt.is_set() {
                 bail!("interrupted while waiting for the link of port {}", open.uri);
             }
@@ -292,25 +328,61 @@ pub fn leave_to_workers(workers: &[usize]) {
     }
 }
 
-/// Counts the pool once everything that held a buffer is gone; a leak is a reason to distrust the run.
-pub fn count_pool(pool: &Pool<'_>) -> (PoolSummary, Option<String>) {
+/// What drivers are known to keep of the pool when their ports are closed.
+#[derive(Clone, Copy, Default)]
+pub struct Kept {
+    /// Buffers they took at the start.
+    at_start: u64,
+    /// Most that they may not have taken back from the kernel yet, after sending.
+    under_way: u64,
+}
+
+impl Kept {
+    /// By the drivers of these ports.
+    pub fn by(ports: &[OpenPort<'_>]) -> Self {
+        ports.iter().filter(|open| open.port.keeps_buffers()).fold(Self::default(), |sum, open| {
+            let granted = open.port.granted();
+            Self {
+                at_start: sum.at_start + open.kept,
+                under_way: sum.under_way + u64::from(granted.tx_queues) * u64::from(granted.tx_descriptors),
+            }
+        })
+    }
+}
+
+/// The pool once everything that held a buffer is gone.
+pub struct PoolCount {
+    /// The count.
+    pub summary: PoolSummary,
+    /// Where lost buffers were last seen: a leak is a reason to distrust the run.
+    pub leak: Option<String>,
+    /// What to tell of buffers that are not back and no leak.
+    pub note: Option<String>,
+}
+
+/// Counts the pool. The ports are closed.
+pub fn count_pool(pool: &Pool<'_>, kept: Kept) -> PoolCount {
     let in_use = pool.in_use() as u64;
+    let over = in_use.saturating_sub(kept.at_start);
+    let leaked = if over > kept.under_way { over } else { 0 };
     let summary = PoolSummary {
         name: pool.name().into(),
         size: pool.size() as u64,
-        in_use_at_start: 0,
+        in_use_at_start: kept.at_start,
         in_use_at_end: in_use,
-        leaked: in_use,
+        leaked,
     };
-    let reason = (in_use > 0).then(|| {
+    let leak = (leaked > 0).then(|| {
         let traces = pool.audit();
         let seen: Vec<String> = traces.iter().take(3).map(|trace| match trace.port {
             Some(port) => format!("one received on port {port}, {} bytes", trace.len),
             None => format!("one made for sending, {} bytes", trace.len),
         }).collect();
-        format!("{in_use} packet buffers did not come back to the pool (last seen: {})", seen.join("; "))
+        seen.join("; ")
     });
-    (summary, reason)
+    let note = (over > 0 && leaked == 0)
+        .then(|| format!("{over} sent buffers were still with the kernel when the driver was closed, which does not wait for them"));
+    PoolCount { summary, leak, note }
 }
 
 /// What `host.json` says.

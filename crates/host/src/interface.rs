@@ -123,6 +123,12 @@ pub fn interface(sys: &Sys, name: &str) -> Option<Interface> {
     })
 }
 
+/// The link of an interface, and nothing else of it: cheap enough to look again and again. `None` when it is gone.
+pub fn link_of(sys: &Sys, name: &str) -> Option<Link> {
+    let base = Path::new(CLASS).join(name);
+    sys.exists(&base).then(|| link(sys, &base))
+}
+
 /// The NUMA node of a device; machines with one node say -1.
 pub fn numa_node(sys: &Sys, device: &Path) -> Option<u32> {
     sys.number(device.join("numa_node"))

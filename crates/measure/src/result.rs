@@ -186,11 +186,11 @@ pub struct PoolSummary {
     pub name: String,
     /// Buffers in all.
     pub size: u64,
-    /// Buffers out of the pool before the run.
+    /// Buffers out of the pool before the run: those that a driver keeps in its rings for ever.
     pub in_use_at_start: u64,
     /// Buffers out of the pool after the queues were closed.
     pub in_use_at_end: u64,
-    /// Buffers that did not come back.
+    /// Buffers that did not come back, and that no driver is known to keep.
     pub leaked: u64,
 }
 

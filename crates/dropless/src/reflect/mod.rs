@@ -29,6 +29,8 @@ use result::{Ending, Side};
 
 /// How often the control thread looks.
 const TICK: Duration = Duration::from_millis(50);
+/// Rows that may wait for the disk.
+const ROWS_WAITING: usize = 4096;
 /// How long a full transmit queue is waited for.
 const HOLD_NS: u64 = 100_000_000;
 /// Probes that the injector delays at once, at most.
@@ -140,7 +142,7 @@ fn reflect<'e>(
     let published: Vec<WorkerCounters> = workers.iter().map(|_| WorkerCounters::default()).collect();
     let control = Control::default();
     session::leave_to_workers(cores);
-    let mut rows = dir.keep(RowWriter::create(&dir.file(file::INTERVALS), HEADER)).ok();
+    let mut rows = dir.keep(RowWriter::create(&dir.file(file::INTERVALS), HEADER, ROWS_WAITING)).ok();
     let begun = Instant::now();
     let (results, died) = std::thread::scope(|scope| -> Result<_> {
         let running = Running::start(scope, workers, &control, &published)?;
@@ -168,10 +170,10 @@ fn watch(
     console: Console,
     interrupt: &Interrupt,
     running: &Running<'_>,
-    mut rows: Option<&mut RowWriter>,
+    mut rows: Option<&mut RowWriter<String>>,
     path: &Path,
 ) {
-    if !console.quiet && !console.json {
+    if !console.quiet {
         let uris: Vec<String> = ports.iter().map(|open| open.uri.to_string()).collect();
         let _ = report::out::print_stderr(&format!(
             "reflecting on {}; Ctrl-C ends it; results in {}\n", uris.join(", "), path.display()
@@ -190,7 +192,7 @@ fn watch(
             std::thread::sleep(next_row.saturating_sub(begun.elapsed()));
             let now = result::total(sides);
             if let Some(rows) = rows.as_mut() {
-                rows.push(now.row(next_row, &row_base).into_bytes());
+                rows.push(now.row(next_row, &row_base));
             }
             row_base = now;
             next_row += interval;
@@ -227,6 +229,7 @@ fn watch(
         if interrupt.is_set()
             || idle
             || running.ended_early().is_some()
+            || ports.iter().any(OpenPort::is_gone)
             || planned.is_some_and(|planned| elapsed >= planned)
         {
             break;

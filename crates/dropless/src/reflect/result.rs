@@ -9,7 +9,7 @@ use dataplane::fault::FaultCounters;
 use dataplane::reflect::ReflectCounters;
 use dataplane::worker::WorkerCounters;
 use dpdk::Pool;
-use measure::{LinkState, PortSummary, QueueSummary, ReflectSummary, Validity};
+use measure::{PortSummary, QueueSummary, ReflectSummary, Validity};
 use report::rundir::RunDir;
 use wire::DropReason;
 
@@ -121,12 +121,11 @@ pub fn faults(counters: &[&FaultCounters]) -> BTreeMap<String, u64> {
 /// The counters of one port.
 pub fn port_summary(open: &OpenPort<'_>) -> PortSummary {
     let stats = open.port.stats().unwrap_or_default();
-    let link = open.port.link().ok();
     PortSummary {
         uri: open.uri.to_string(),
         driver: open.port.driver_name().into(),
         name: open.port.name().into(),
-        link: LinkState { up: link.is_some_and(|link| link.up), speed_mbps: link.and_then(|link| link.speed_mbps) },
+        link: open.link(),
         tx_packets: stats.opackets,
         rx_packets: stats.ipackets,
         rx_missed: stats.imissed,
@@ -150,8 +149,10 @@ pub fn summarise(
     let injected: Vec<&FaultCounters> = sides.iter().map(|side| &*side.faults).collect();
     let faults = faults(&injected);
     let port_summaries: Vec<PortSummary> = ports.iter().map(port_summary).collect();
+    let gone: Vec<String> = ports.iter().filter(|open| open.is_gone()).map(|open| open.uri.to_string()).collect();
+    let kept = session::Kept::by(&ports);
     drop(ports);
-    let (pool, leak) = session::count_pool(pool);
+    let pool = session::count_pool(pool, kept);
     let held: u64 = ending.results.iter().map(|result| match result {
         TaskResult::Reflect(reflect) => reflect.held,
         _ => 0,
@@ -168,13 +169,17 @@ pub fn summarise(
     if enter != leave {
         reasons.push(format!("the ledger does not balance: {enter} frames came in, {leave} are accounted for"));
     }
-    reasons.extend(leak);
+    reasons.extend(gone.iter().map(|port| format!("port {port} lost its link: the interface was removed")));
+    reasons.extend(pool.leak.map(|seen| {
+        format!("{} packet buffers did not come back to the pool (last seen: {seen})", pool.summary.leaked)
+    }));
     reasons.extend(clock_trouble);
     reasons.extend(ending.died.map(|error| error.to_string()));
     let mut notes = ending.notes;
     if held > 0 {
         notes.push(format!("{held} frames were still waiting to be sent when the run ended"));
     }
+    notes.extend(pool.note);
     notes.extend(dir.note());
     ReflectSummary {
         run: dir.path().display().to_string(),
@@ -196,7 +201,7 @@ pub fn summarise(
             .zip(&ending.published)
             .map(|((core, roles), counters)| workers::summary(*core, roles, counters, &ending.clock.clock))
             .collect(),
-        pool,
+        pool: pool.summary,
         clock,
         notes,
         ..ReflectSummary::default()

@@ -186,7 +186,7 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     fn check_links(&mut self) {
         for (open, down) in self.ports.iter().zip(&mut self.links) {
-            let up = open.port.link().is_ok_and(|link| link.up);
+            let up = open.link().up;
             let at = self.times.clock.ns(now()).since(self.times.clock.ns(self.times.start));
             match (up, *down) {
                 (false, None) => {

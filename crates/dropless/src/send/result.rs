@@ -93,10 +93,11 @@ pub fn summarise(
     let far_missed: u64 = ports.iter().filter_map(|open| open.far.as_ref()).map(|far| port_summary(far).rx_missed).sum();
     let stalls = stalls(&ports, wiring, &ending.published, &ending.roles, &results, seconds, &ending.clock);
     let ring_ports = ports.iter().map(load::pushes_back).collect::<Vec<_>>();
+    let kept = session::Kept::by(&ports);
     drop(ports);
     let lanes = results.lanes();
     let ledger = ledger(wiring, &results, &port_summaries, far_missed, &ring_ports, plan.tx_only);
-    let (pool, leak) = session::count_pool(run.pool);
+    let pool = session::count_pool(run.pool, kept);
     let (clock, clock_trouble) = ending.clock.finish();
     let asked_pps = total_rate(loads);
     let verdict = Verdict::of(&Evidence {
@@ -109,23 +110,25 @@ pub fn summarise(
         unexplained: ledger.unexplained,
         rx_missed: port_summaries.iter().map(|port| port.rx_missed).sum(),
         asked_pps,
-        sending_ns: (seconds * 1e9) as u64,
+        sending_ns: ((seconds * 1e9) as u64).saturating_sub(last_pause_ns(plan, wiring, &ending.times)),
         senders: wiring.send.len(),
         link_losses: ending.seen.link_losses.clone(),
         stalls: stalls.clone(),
         clock_uncertainty_ppm: clock.uncertainty_ppm,
         clock_problems: clock_trouble.into_iter().collect(),
-        pools: vec![(pool.clone(), leak)],
+        pools: vec![(pool.summary.clone(), pool.leak)],
         dead_workers: ending.died.iter().map(|error| ("dropless".into(), error.to_string())).collect(),
     });
     let streams = streams(plan, &results, seconds);
     let latency = merged(results.receive.iter().flat_map(|receive| &receive.latency));
     let scheduled = merged(results.receive.iter().map(|receive| &receive.latency_scheduled));
-    let sum = |pick: fn(&measure::StreamSummary) -> u64| streams.iter().map(pick).sum::<u64>();
+    let sum = |pick: fn(&StreamSummary) -> u64| streams.iter().map(pick).sum::<u64>();
     let mean_bits = loads.iter().map(|load| load.mean_size).sum::<f64>() / loads.len().max(1) as f64;
     let rate_tx_pps = ledger.accepted as f64 / seconds;
     let mut notes = ending.notes;
     notes.extend(extra_notes(&ending.seen, &results, plan.seed, plan.fault.is_some()));
+    notes.extend(pool.note);
+    notes.extend(checksum_note(plan, &ledger));
     let mut summary = Summary {
         run: run.dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -160,7 +163,7 @@ pub fn summarise(
             .zip(&ending.published)
             .map(|((core, roles), counters)| workers::summary(*core, roles, counters, &ending.clock.clock))
             .collect(),
-        pool,
+        pool: pool.summary,
         clock,
         notes,
         ..Summary::default()
@@ -312,6 +315,15 @@ fn merged<'h>(histograms: impl Iterator<Item = &'h Histogram>) -> Histogram {
     all.unwrap_or_else(|| Histogram::new(5))
 }
 
+/// A run by count ends with its last packet, and one pause at the end makes that late: it is not a rate kept too low.
+fn last_pause_ns(plan: &crate::plan::SendPlan, wiring: &Wiring<'_>, times: &Times) -> u64 {
+    if plan.count.is_none() {
+        return 0;
+    }
+    let pauses = wiring.send.iter().filter_map(|side| side.counters.gap_ticks.snapshot().max());
+    pauses.max().map_or(0, |ticks| times.clock.ns_from_ticks(ticks))
+}
+
 /// The rate of all ports together; `None` where one has no schedule.
 fn total_rate(loads: &[Load]) -> Option<f64> {
     loads.iter().map(|load| match load.rate {
@@ -352,6 +364,14 @@ fn queues(wiring: &Wiring<'_>) -> Vec<QueueSummary> {
         }
     };
     all.iter().map(summary).collect()
+}
+
+/// The usual reason for corrupt frames on a wire that is not one.
+fn checksum_note(plan: &crate::plan::SendPlan, ledger: &Ledger) -> Option<String> {
+    let by_kernel = |port: &host::PortUri| matches!(port.kind_name(), "xdp" | "packet" | "tap");
+    (ledger.arrived.corrupt > 0 && plan.machine.ports.iter().any(by_kernel)).then(|| {
+        "corrupt frames: a kernel at the other end of a virtual wire leaves checksums to hardware that is not there, unless told (over there): ethtool -K INTERFACE tx off".into()
+    })
 }
 
 /// The longest pause of each receiver whose port loses packets silently meanwhile, and what its ring holds.

@@ -129,6 +129,10 @@ pub fn pool_and_clock(pool: &PoolSummary, clock: &ClockSummary, style: &Style) -
     if pool.size > 0 {
         let buffers = counted(pool.size, "buffer");
         let words = match pool.leaked {
+            0 if pool.in_use_at_start > 0 => Cell::left(format!(
+                "{buffers}, {} in the driver's own rings, every other one is back",
+                count(pool.in_use_at_start)
+            )),
             0 => Cell::left(format!("{buffers}, every one is back")),
             leaked => Cell::left(format!("LEAK: {} of {buffers} did not come back", count(leaked)))
                 .paint(Paint::Bad),
