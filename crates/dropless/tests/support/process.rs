@@ -234,7 +234,11 @@ impl Finished {
     /// The number at a path such as `ledger.intended`.
     pub fn number(&self, path: &str) -> u64 {
         let json = self.json();
-        let value = path.split('.').fold(&json, |value, key| &value[key]);
+        let value = path.split('.').fold(&json, |value, key| {
+            // A number names a place in a list.
+            key.parse::<usize>()
+                .map_or_else(|_| &value[key], |index| &value[index])
+        });
         value
             .as_u64()
             .unwrap_or_else(|| panic!("{path} is {value}, not a count\n{self}"))
