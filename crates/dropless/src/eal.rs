@@ -120,8 +120,11 @@ fn device(port: &PortUri, index: usize, queues: u16) -> Result<(Device, Option<S
             vdev("tap", format!(",iface={name}{mac}"))
         }
         PortKind::Memif { path, server, id, zero_copy, size_log2 } => {
-            let path = path.display().to_string();
-            let (path, space) = path.strip_prefix('@').map_or((path.as_str(), "no"), |path| (path, "yes"));
+            let (path, space) = match path.display().to_string().strip_prefix('@') {
+                Some(name) => (name.to_owned(), "yes"),
+                // memif takes no path without a directory.
+                None => (std::path::absolute(path)?.display().to_string(), "no"),
+            };
             let role = if *server { "server" } else { "client" };
             let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
             let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
@@ -180,6 +183,13 @@ mod tests {
             let found = arguments(port);
             assert!(found.contains(wanted), "{port}: {found}");
         }
+    }
+
+    #[test]
+    fn a_memif_socket_may_lie_in_the_working_directory() {
+        let here = std::env::current_dir().unwrap().join("m.sock");
+        assert!(arguments("memif:m.sock").contains(&format!("socket={},", here.display())));
+        assert!(arguments("memif:@m").contains("socket=m,socket-abstract=yes"));
     }
 
     #[test]

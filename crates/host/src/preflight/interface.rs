@@ -76,7 +76,10 @@ fn find<'l>(look: &'l Look<'_>, name: &str) -> Result<&'l Interface, Problem> {
     );
     let kind = look.uri.kind_name();
     let fix = match nearest(name, names()) {
-        Some(near) => format!("write {kind}:{near}"),
+        Some(near) => match look.roles.get(near) {
+            Some(roles) => format!("write {kind}:{near}, but it carries {} of this machine", in_words(roles)),
+            None => format!("write {kind}:{near}"),
+        },
         None => "dropless ports".to_owned(),
     };
     Err(look.problem(found, Fix::one(fix)))
