@@ -27,10 +27,11 @@ mod namespace;
 mod need;
 mod process;
 mod testpmd;
+pub mod wire;
 
 pub use dropless::Dropless;
 pub use lab::Lab;
 pub use namespace::Namespace;
 pub use need::{Need, require};
 pub use process::{Finished, Running, until};
-pub use testpmd::{PortStats, Testpmd};
+pub use testpmd::{Builder as TestpmdBuilder, PortStats, Testpmd};

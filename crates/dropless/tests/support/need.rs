@@ -15,6 +15,10 @@ pub enum Need {
     Namespaces,
     /// A program in `PATH`.
     Tool(&'static str),
+    /// A file, such as a device node.
+    File(&'static str),
+    /// VLAN interfaces of the kernel (8021q).
+    VlanInterfaces,
     /// At least this many processors to run on.
     Processors(usize),
 }
@@ -30,7 +34,9 @@ impl Need {
                 let found = std::thread::available_parallelism().map_or(1, usize::from);
                 (found < count).then(|| format!("needs {count} processors, {found} found"))
             }
-            Self::Root | Self::Tool(_) => None,
+            Self::File(path) if !std::path::Path::new(path).exists() => Some(format!("needs {path}")),
+            Self::VlanInterfaces => vlan_interfaces_missing(),
+            Self::Root | Self::Tool(_) | Self::File(_) => None,
         }
     }
 }
@@ -50,6 +56,20 @@ fn namespaces_missing() -> Option<String> {
         )),
         Err(error) => Some(format!("needs network namespaces: {error}")),
     }
+}
+
+/// Tries one in a namespace of its own.
+fn vlan_interfaces_missing() -> Option<String> {
+    if let Some(reason) = namespaces_missing() {
+        return Some(reason);
+    }
+    let name = format!("dropless-{}-vlan", std::process::id());
+    let script = format!(
+        "ip netns add {name} && ip -n {name} link add link lo name vlan5 type vlan id 5; code=$?; ip netns delete {name}; exit $code"
+    );
+    let tried = Command::new("sh").args(["-c", &script]).output();
+    let made = tried.is_ok_and(|output| output.status.success());
+    (!made).then(|| "needs VLAN interfaces, which this kernel was built without (CONFIG_VLAN_8021Q)".into())
 }
 
 /// Where `PATH` has the program.

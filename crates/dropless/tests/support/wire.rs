@@ -1,0 +1,172 @@
+//! A virtual wire between two namespaces: dropless at the near end, a kernel or another dropless at the far end.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::{Dropless, Finished, Lab, Namespace, Running};
+
+/// The far end's addresses: those that `send` aims at unless told otherwise.
+pub const FAR_V4: &str = "198.18.0.2";
+pub const FAR_V6: &str = "2001:2::2";
+/// Where programs listen for their readiness.
+const STARTING: Duration = Duration::from_secs(30);
+
+/// Two namespaces and the wire between them: `near0` has no address, `far0` is the kernel's.
+pub struct Wire {
+    pub near: Namespace,
+    pub far: Namespace,
+}
+
+impl Wire {
+    /// A wire of one queue whose far end is a kernel with addresses, and with checksums that the kernel writes itself.
+    pub fn to_kernel(lab: &Lab) -> Self {
+        let wire = Self::bare(lab, 1);
+        wire.far.without_offload("far0");
+        wire.far.up("far0", &["198.18.0.2/24", "2001:2::2/64"]);
+        wire.near.up("near0", &[]);
+        wire.far.wait_for_link("far0");
+        wire
+    }
+
+    /// A wire of several queues whose ends both belong to dropless: neither kernel has anything to say on it.
+    pub fn between(lab: &Lab, queues: u32) -> Self {
+        let wire = Self::bare(lab, queues);
+        wire.far.run("sh", &["-c", &no_ipv6("far0")]);
+        wire.near.up("near0", &[]);
+        wire.far.up("far0", &[]);
+        wire.near.wait_for_link("near0");
+        wire
+    }
+
+    fn bare(lab: &Lab, queues: u32) -> Self {
+        let (near, far) = (lab.namespace("near"), lab.namespace("far"));
+        near.veth_with_queues("near0", &far, "far0", queues);
+        // The near kernel is a bystander; without IPv6 it also says nothing of its own.
+        near.run("sh", &["-c", &no_ipv6("near0")]);
+        Self { near, far }
+    }
+
+    /// `dropless send` at the near end, on a port of this kind.
+    pub fn send(&self, lab: &Lab, kind: &str, arguments: &[&str]) -> Dropless {
+        let port = format!("{kind}:near0");
+        lab.dropless(&[&["send", "--json", "--port", &port][..], arguments].concat())
+            .within(&self.near)
+    }
+
+    /// A running `dropless reflect` at the near end, for kernels to talk to.
+    pub fn reflect_near(&self, lab: &Lab, kind: &str, arguments: &[&str]) -> Running {
+        reflect(lab, &self.near, &format!("{kind}:near0"), arguments)
+    }
+
+    /// A running `dropless reflect` at the far end, for `send`.
+    pub fn reflect_far(&self, lab: &Lab, kind: &str, arguments: &[&str]) -> Running {
+        reflect(lab, &self.far, &format!("{kind}:far0"), arguments)
+    }
+
+    /// A kernel UDP echo server at the far end, on port 7, for probes of the smallest size.
+    pub fn echo_server(&self, v6: bool) -> Running {
+        echo_server(&self.far, v6)
+    }
+}
+
+/// socat as a UDP echo server for one flow. A pipe joins datagrams that come together; reads of a probe's size part them.
+pub fn echo_server(namespace: &Namespace, v6: bool) -> Running {
+    let listen = if v6 {
+        "UDP6-LISTEN:7,ipv6only=1"
+    } else {
+        "UDP4-LISTEN:7"
+    };
+    let mut server = namespace.spawn("socat", &["-d", "-d", "-b", "18", listen, "PIPE"]);
+    server.wait_for("listening on", STARTING);
+    server
+}
+
+fn reflect(lab: &Lab, namespace: &Namespace, port: &str, arguments: &[&str]) -> Running {
+    let mut running = lab
+        .dropless(&[&["reflect", "--json", "--port", port][..], arguments].concat())
+        .within(namespace)
+        .spawn();
+    running.wait_for("reflecting on", STARTING);
+    running
+}
+
+/// Ends it in order and returns what it reported.
+pub fn interrupted(running: Running) -> Finished {
+    running.signal(Signal::SIGINT);
+    running.wait(STARTING)
+}
+
+fn no_ipv6(interface: &str) -> String {
+    let key = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
+    format!("if [ -e {key} ]; then echo 1 >{key}; fi")
+}
+
+/// The numbers of a JSON object by name, such as `lost_at`; summed.
+pub fn sum(object: &Value) -> u64 {
+    object
+        .as_object()
+        .expect("an object")
+        .values()
+        .filter_map(Value::as_u64)
+        .sum()
+}
+
+/// Packets of one direction's queues, in order.
+pub fn packets_by_queue(run: &Value, direction: &str) -> Vec<u64> {
+    let queues = run["queues"].as_array().expect("a table of queues");
+    queues
+        .iter()
+        .filter(|queue| queue["direction"] == direction)
+        .filter_map(|queue| queue["packets"].as_u64())
+        .collect()
+}
+
+/// The sender's identities, from the report alone: what was due, what was accepted, what arrived.
+pub fn assert_conserved(run: &Finished) {
+    let json = run.json();
+    let ledger = &json["ledger"];
+    let count = |value: &Value| value.as_u64().expect("a count");
+    let arrived = &ledger["arrived"];
+    assert_eq!(
+        count(&ledger["intended"]),
+        count(&ledger["accepted"]) + count(&ledger["unsent"]),
+        "{run}"
+    );
+    assert_eq!(
+        count(&ledger["accepted"]),
+        count(&ledger["received"]) + sum(&ledger["lost_at"]) + count(&ledger["unexplained"]),
+        "{run}"
+    );
+    let parts = ["received", "duplicate", "corrupt", "late", "too_old"].map(|part| count(&arrived[part]));
+    assert_eq!(
+        count(&arrived["frames"]),
+        parts.iter().sum::<u64>() + sum(&arrived["foreign"]),
+        "{run}"
+    );
+    assert_eq!(count(&json["pool"]["leaked"]), 0, "{run}");
+}
+
+/// The one line of a refusal: nothing on stdout, exit code 2, and these words on stderr.
+pub fn assert_refused(run: &Finished, words: &[&str]) {
+    assert_eq!(run.code, Some(2), "{run}");
+    assert_eq!(run.stdout, "", "{run}");
+    assert_eq!(run.stderr.lines().count(), 1, "{run}");
+    for word in words {
+        assert!(run.stderr.contains(word), "{word:?} is not said: {run}");
+    }
+}
+
+/// The verdict is invalid, for a reason that has this word in it.
+pub fn assert_invalid(run: &Finished, reason: &str) {
+    assert_eq!(run.code, Some(2), "{run}");
+    let json = run.json();
+    assert_eq!(json["verdict"], "invalid", "{run}");
+    let reasons = json["reasons"].as_array().expect("a list of reasons");
+    let said = reasons
+        .iter()
+        .filter_map(Value::as_str)
+        .any(|text| text.contains(reason));
+    assert!(said, "no reason with {reason:?}: {run}");
+}

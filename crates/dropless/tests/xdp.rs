@@ -1,0 +1,127 @@
+//! Two dropless over one virtual wire with `AF_XDP` at both ends: every packet is accounted for on both sides.
+
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use support::wire::{Wire, assert_conserved, assert_refused, interrupted, packets_by_queue, sum};
+use support::{Need, require};
+
+const NEEDS: [Need; 1] = [Need::Namespaces];
+
+#[test]
+fn both_sides_count_the_same() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let sender = wire
+        .send(&lab, "xdp", &["--rate", "5kpps", "--count", "5000"])
+        .run();
+    let reflector = interrupted(reflector);
+    assert_eq!(
+        (sender.code, reflector.code),
+        (Some(0), Some(0)),
+        "{sender}\n{reflector}"
+    );
+    assert_conserved(&sender);
+    assert_eq!(
+        (sender.number("sent"), sender.number("received")),
+        (5000, 5000),
+        "{sender}"
+    );
+    // The reflector also answered our ARP request.
+    assert_eq!(reflector.number("answered"), 1, "{reflector}");
+    assert_eq!(
+        (reflector.number("received"), reflector.number("returned")),
+        (5001, 5001),
+        "{reflector}"
+    );
+}
+
+#[test]
+fn what_only_the_wire_loses_is_named() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(
+        &lab,
+        "xdp",
+        &["--only-ours", "--fault", "drop=10%", "--seed", "7"],
+    );
+    let sender = wire
+        .send(
+            &lab,
+            "xdp",
+            &["--rate", "5kpps", "--count", "2000", "--drain", "500ms"],
+        )
+        .run();
+    let reflector = interrupted(reflector);
+    assert_eq!(sender.code, Some(1), "{sender}");
+    assert_conserved(&sender);
+    let dropped = reflector.number("faults.drop");
+    assert!(dropped > 0, "{reflector}");
+    assert_eq!(sender.number("lost"), dropped, "{sender}\n{reflector}");
+}
+
+#[test]
+fn every_size_comes_back_whole() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let arguments = [
+        "--size", "64-1518", "--verify", "payload", "--rate", "5kpps", "--count", "2910",
+    ];
+    let sender = wire.send(&lab, "xdp", &arguments).run();
+    let _ = interrupted(reflector);
+    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_eq!(
+        (sender.number("received"), sender.number("corrupt")),
+        (2910, 0),
+        "{sender}"
+    );
+}
+
+#[test]
+fn tagged_probes_come_back() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    for (vlan, to) in [("5", "198.18.0.2"), ("5,6", "2001:2::2")] {
+        let arguments = ["--vlan", vlan, "--to", to, "--rate", "5kpps", "--count", "1000"];
+        let sender = wire.send(&lab, "xdp", &arguments).run();
+        assert_eq!(sender.code, Some(0), "{sender}");
+        assert_eq!(sender.number("received"), 1000, "{sender}");
+    }
+    let reflector = interrupted(reflector);
+    // One ARP request and one neighbour solicitation, in their tags.
+    assert_eq!(reflector.number("answered"), 2, "{reflector}");
+}
+
+/// One port on each queue of the wire: what goes out on one comes in on the same at the other end.
+#[test]
+fn each_queue_can_be_a_port_of_its_own() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 2);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let sender = wire
+        .send(&lab, "xdp", &["--rate", "5kpps", "--count", "2000"])
+        .run();
+    let reflector = interrupted(reflector);
+    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_eq!(packets_by_queue(&sender.json(), "rx"), [2000], "{sender}");
+    assert_eq!(packets_by_queue(&reflector.json(), "rx"), [2001], "{reflector}");
+    // The other queue feeds the kernel, and the user is told.
+    let notes = sender.json()["notes"].to_string();
+    assert!(notes.contains("over 2 queues"), "{sender}");
+    assert_eq!(sum(&sender.json()["ledger"]["lost_at"]), 0, "{sender}");
+}
+
+/// DPDK's driver counts combined channels, and a virtual wire has none: the refusal says so instead of losing half.
+#[test]
+fn more_queues_than_the_driver_takes_is_one_line() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 2);
+    let run = wire
+        .send(&lab, "xdp", &["--rx-queues", "2", "--tx-queues", "2"])
+        .run();
+    assert_refused(&run, &["xdp:near0", "2 queues", "combined", "ethtool -l near0"]);
+}
