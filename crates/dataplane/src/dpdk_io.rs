@@ -73,9 +73,13 @@ impl<'e> Frames for Burst<'e> {
     fn len(&self) -> usize {
         Burst::len(self)
     }
-    #[inline]
+    #[inline(always)]
     fn bytes(&self, index: usize) -> &[u8] {
         Burst::bytes(self, index)
+    }
+    #[inline(always)]
+    fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
+        Burst::bytes_mut(self, index)
     }
     #[inline]
     fn room_mut(&mut self, index: usize) -> &mut [u8] {

@@ -13,6 +13,8 @@ pub trait Frames {
     }
     /// The bytes of frame `index`: its first segment where a driver chained several.
     fn bytes(&self, index: usize) -> &[u8];
+    /// The bytes of frame `index`, to be changed in place.
+    fn bytes_mut(&mut self, index: usize) -> &mut [u8];
     /// The whole room of frame `index`, at least as long as its bytes.
     fn room_mut(&mut self, index: usize) -> &mut [u8];
     /// Sets the length of frame `index`, within its room.

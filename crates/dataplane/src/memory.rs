@@ -29,6 +29,10 @@ impl Frames for MemoryFrames {
     fn bytes(&self, index: usize) -> &[u8] {
         &self.0[index].bytes[..self.0[index].len]
     }
+    fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
+        let len = self.0[index].len;
+        &mut self.0[index].bytes[..len]
+    }
     fn room_mut(&mut self, index: usize) -> &mut [u8] {
         &mut self.0[index].bytes[..]
     }

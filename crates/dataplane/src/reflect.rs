@@ -9,6 +9,9 @@ use crate::fault::Faults;
 use crate::io::{Frames, Receive, Transmit};
 use crate::{BURST_MAX, Phase, Task, TaskResult};
 
+/// Frames looked at ahead of the one being turned round.
+const PREFETCH_AHEAD: usize = 8;
+
 /// What a reflecting task publishes while it runs. One writer: its worker.
 #[derive(Debug)]
 pub struct ReflectCounters {
@@ -74,6 +77,7 @@ pub struct ReflectTask<R: Receive, T: Transmit<Frames = R::Frames>> {
     tx: T,
     plan: ReflectPlan,
     frames: R::Frames,
+    /// What the fault injector let through; unused without one.
     out: R::Frames,
     faults: Option<Faults<<R::Frames as Frames>::Frame>>,
     waiting_since: Option<Ticks>,
@@ -97,18 +101,19 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
         let mut keep = [true; BURST_MAX];
         let mut kept = 0;
         let mut bytes = 0;
-        for index in 0..4 {
+        for index in 0..PREFETCH_AHEAD {
             self.frames.prefetch(index);
         }
         for (index, keep) in keep.iter_mut().enumerate().take(count) {
-            self.frames.prefetch(index + 4);
-            let len = self.frames.bytes(index).len();
+            self.frames.prefetch(index + PREFETCH_AHEAD);
+            let segmented = self.frames.is_segmented(index);
+            let frame = self.frames.bytes_mut(index);
+            let len = frame.len();
             bytes += len as u64;
-            let room = self.frames.room_mut(index);
-            *keep = match room.get_mut(..len).map(|frame| wire::reflect(frame, self.plan.only_ours)) {
-                Some(Ok(())) => !self.frames.is_segmented(index) || self.count_oversized(),
-                Some(Err(reason)) => self.answer_or_drop(index, len, reason),
-                None => self.count_oversized(),
+            *keep = match wire::reflect(frame, self.plan.only_ours) {
+                Ok(()) if !segmented => true,
+                Ok(()) => self.count_oversized(),
+                Err(reason) => self.answer_or_drop(index, len, reason),
             };
             kept += usize::from(*keep);
         }
@@ -142,11 +147,12 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
     /// Offers what waits; gives it up when the queue has been full for too long.
     #[inline]
     fn offer(&mut self, now: Ticks) -> usize {
-        let waiting = self.out.len();
+        let out = if self.faults.is_none() { &mut self.frames } else { &mut self.out };
+        let waiting = out.len();
         if waiting == 0 {
             return 0;
         }
-        let taken = self.tx.transmit(&mut self.out, waiting);
+        let taken = self.tx.transmit(out, waiting);
         self.plan.counters.returned.add(taken as u64);
         if taken == waiting {
             self.waiting_since = None;
@@ -158,7 +164,7 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
             self.waiting_since = Some(now);
         } else if now.0.saturating_sub(since.0) > self.plan.hold_ticks {
             self.plan.counters.tx_full.add(waiting as u64);
-            self.out.clear();
+            out.clear();
             self.waiting_since = None;
         }
         taken
@@ -168,20 +174,21 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
 impl<R: Receive, T: Transmit<Frames = R::Frames>> Task for ReflectTask<R, T> {
     #[inline]
     fn poll(&mut self, now: Ticks, _phase: Phase) -> usize {
-        let mut moved = self.offer(now);
-        if !self.out.is_empty() {
-            return moved;
+        let mut moved = 0;
+        if self.waiting_since.is_some() {
+            moved = self.offer(now);
+            if self.waiting_since.is_some() {
+                return moved;
+            }
         }
-        // The fault injector may leave frames behind when its output was full.
+        // The fault injector leaves frames behind when its output is full.
         if self.frames.is_empty() && self.rx.receive(&mut self.frames, self.plan.burst) > 0 {
             self.turn_round();
         }
-        match &mut self.faults {
-            None => std::mem::swap(&mut self.frames, &mut self.out),
-            Some(faults) => faults.pass(&mut self.frames, &mut self.out, &mut self.tx, now),
+        if let Some(faults) = &mut self.faults {
+            faults.pass(&mut self.frames, &mut self.out, &mut self.tx, now);
         }
-        moved += self.offer(now);
-        moved
+        moved + self.offer(now)
     }
 
     fn finish(self: Box<Self>) -> TaskResult {

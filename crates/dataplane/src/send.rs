@@ -115,10 +115,10 @@ pub struct SendTask<T: Transmit> {
     plan: SendPlan,
     lanes: Vec<Lane>,
     cursor: usize,
-    /// Fresh buffers; the first `built` are frames waiting for the driver.
-    frames: T::Frames,
-    /// Fresh buffers for the burst after.
-    next: T::Frames,
+    /// Fresh buffers for this burst and the one after: which is which, `current` tells. Of this burst's, the first
+    /// `built` are frames waiting for the driver.
+    frames: [T::Frames; 2],
+    current: usize,
     built: usize,
     /// Streams of the built frames, from `built_first`.
     streams: [u16; BURST_MAX],
@@ -148,8 +148,8 @@ impl<T: Transmit> SendTask<T> {
         io.allocate(&mut frames, plan.burst);
         Self {
             reply_frames: io.batch(),
-            next: io.batch(),
-            frames,
+            frames: [frames, io.batch()],
+            current: 0,
             io,
             lanes,
             cursor: 0,
@@ -170,9 +170,10 @@ impl<T: Transmit> SendTask<T> {
         let at = self.plan.clock.ns(now);
         let lag = if lag_ticks == 0 { 0 } else { lag::encode(self.plan.clock.ns_from_ticks(lag_ticks)) };
         let stamp = BurstStamp::new(at.0, lag);
-        if self.next.is_empty() {
+        let next = &mut self.frames[self.current ^ 1];
+        if next.is_empty() {
             // One burst ahead: its lines are on their way while this one is written.
-            self.io.allocate(&mut self.next, self.plan.burst);
+            self.io.allocate(next, self.plan.burst);
         }
         let bytes = match *self.plan.schedule {
             [entry] => self.build_alike(count, &stamp, entry),
@@ -194,7 +195,7 @@ impl<T: Transmit> SendTask<T> {
         let lane = &mut self.lanes[usize::from(entry.stream)];
         let Lane { mut sequence, mut flow, flow_step, flows, .. } = *lane;
         let len = template.frame_len();
-        for blank in self.frames.blanks(count) {
+        for blank in self.frames[self.current].blanks(count) {
             template.write(blank.write(len), stamp, sequence, flow);
             sequence += 1;
             flow += flow_step;
@@ -209,7 +210,7 @@ impl<T: Transmit> SendTask<T> {
     fn build_mixed(&mut self, count: usize, stamp: &BurstStamp) -> u64 {
         let (schedule, templates, lanes) = (&*self.plan.schedule, &*self.plan.templates, &mut *self.lanes);
         let (mut cursor, mut bytes) = (self.cursor, 0);
-        for (blank, stream) in self.frames.blanks(count).zip(&mut self.streams) {
+        for (blank, stream) in self.frames[self.current].blanks(count).zip(&mut self.streams) {
             let entry = schedule[cursor];
             cursor += 1;
             if cursor == schedule.len() {
@@ -238,14 +239,14 @@ impl<T: Transmit> SendTask<T> {
             let of_stream = |entry: &&Entry| entry.stream == stream;
             let Some(entry) = self.plan.schedule.iter().find(of_stream) else { continue };
             let template = &self.plan.templates[entry.template as usize];
-            self.frames.request_udp_checksum(index, template.l2_len(), template.l3_len(), template.is_ipv6());
+            self.frames[self.current].request_udp_checksum(index, template.l2_len(), template.l3_len(), template.is_ipv6());
         }
     }
 
     /// Offers the built frames; what is not taken stays for the next poll.
     #[inline]
     fn offer(&mut self, now: Ticks) -> usize {
-        let taken = self.io.transmit(&mut self.frames, self.built);
+        let taken = self.io.transmit(&mut self.frames[self.current], self.built);
         if taken < self.built {
             self.plan.counters.queue_full.add(1);
             if taken == 0 {
@@ -330,13 +331,14 @@ impl<T: Transmit> Task for SendTask<T> {
         if self.built > 0 {
             return moved;
         }
-        if self.frames.is_empty() {
-            std::mem::swap(&mut self.frames, &mut self.next);
-            if self.frames.is_empty() && self.io.allocate(&mut self.frames, self.plan.burst) == 0 {
+        if self.frames[self.current].is_empty() {
+            self.current ^= 1;
+            let frames = &mut self.frames[self.current];
+            if frames.is_empty() && self.io.allocate(frames, self.plan.burst) == 0 {
                 self.plan.counters.no_buffer.add(1);
             }
         }
-        let room = self.frames.len().min(self.plan.burst);
+        let room = self.frames[self.current].len().min(self.plan.burst);
         // After the end only what was due before it is still sent; without a schedule nothing is.
         let over = now >= self.plan.end;
         let room = if over && !self.plan.pacer.is_paced() { 0 } else { room };

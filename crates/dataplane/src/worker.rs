@@ -82,8 +82,9 @@ pub fn run(
                 counters.gap_ticks.record(now.0.saturating_sub(last.0), 1);
             }
             last = now;
-            let mut moved = 0;
-            for task in &mut tasks {
+            let Some((first, others)) = tasks.split_first_mut() else { return Vec::new() };
+            let mut moved = first.poll(now, phase);
+            for task in others {
                 // A stamp must not be older than the work of the task before.
                 moved += task.poll(tsc(), phase);
             }

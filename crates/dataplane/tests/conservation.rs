@@ -140,7 +140,7 @@ fn run(case: &Case) -> Outcome {
     while NOW.get() < quiet_until {
         NOW.set(NOW.get() + case.step_ns);
         let phase = if NOW.get() < START { Phase::Warm } else { Phase::Run };
-        if case.garbage && NOW.get() % 7 == 0 {
+        if case.garbage && NOW.get() % 7 == 0 && send.intended.get() < case.packets {
             back.inject(&case.seed.to_le_bytes().repeat((NOW.get() % 20) as usize));
         }
         let moved = sender.poll(now(), phase) + reflector.poll(now(), phase) + receiver.poll(now(), phase);
