@@ -17,6 +17,8 @@ pub struct Builder {
     eal: Vec<String>,
     app: Vec<String>,
     within: Option<String>,
+    huge: bool,
+    worker: Option<String>,
 }
 
 impl Builder {
@@ -27,7 +29,23 @@ impl Builder {
             eal: Vec::new(),
             app: Vec::new(),
             within: None,
+            huge: false,
+            worker: None,
         }
+    }
+
+    /// Packets on hugepages, for a fair comparison with a program that has them.
+    #[must_use]
+    pub fn huge(mut self) -> Self {
+        self.huge = true;
+        self
+    }
+
+    /// Pins the forwarding thread to a core.
+    #[must_use]
+    pub fn worker_on(mut self, core: &str) -> Self {
+        self.worker = Some(core.into());
+        self
     }
 
     /// Adds an EAL argument, such as `--vdev=net_ring0`.
@@ -51,21 +69,24 @@ impl Builder {
         self
     }
 
-    /// Starts it without hugepages and PCI devices, and waits for its first prompt. Nothing is forwarded yet.
+    /// Starts it without PCI devices, and without hugepages unless asked, and waits for its first prompt. Nothing is forwarded yet.
     pub fn open(&self) -> Testpmd {
         // Through a pipe its output would come in blocks of 4 KiB.
         let mut command = command("stdbuf", self.within.as_deref());
-        command.args([
-            "-o0",
-            "dpdk-testpmd",
-            "--no-huge",
-            "-m",
-            "512",
-            "--no-pci",
-            "--no-telemetry",
-        ]);
+        command.args(["-o0", "dpdk-testpmd", "--no-pci", "--no-telemetry"]);
+        let memory: &[&str] = if self.huge {
+            &["--in-memory", "--single-file-segments"]
+        } else {
+            &["--no-huge", "-m", "512"]
+        };
+        command.args(memory);
         command
-            .args(["--file-prefix", &self.prefix, "--lcores", &floating_cores()])
+            .args([
+                "--file-prefix",
+                &self.prefix,
+                "--lcores",
+                &cores(self.worker.as_deref()),
+            ])
             .args(&self.eal);
         command
             .args(["--", "-i", "--nb-cores=1", "--total-num-mbufs=16384"])
@@ -79,10 +100,12 @@ impl Builder {
     }
 }
 
-/// Two logical cores that may run on any processor: the scheduler keeps them off the core that a test measures.
-fn floating_cores() -> String {
+/// The prompt's logical core may run on any processor, and so may the worker's unless it is pinned: the scheduler keeps
+/// them off the core that a test measures.
+fn cores(worker: Option<&str>) -> String {
     let last = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-    format!("0@(0-{last}),1@(0-{last})")
+    let any = format!("(0-{last})");
+    format!("0@{any},1@{}", worker.unwrap_or(&any))
 }
 
 /// A running `dpdk-testpmd` that waits at its prompt.

@@ -1,0 +1,80 @@
+//! The command line of the benchmark.
+
+use clap::Parser;
+
+use crate::flat::FLATS;
+use crate::row::ROWS;
+
+/// Measures dropless beside dpdk-testpmd, in alternating rounds.
+#[derive(Parser)]
+#[command(
+    bin_name = "./dev bench",
+    after_help = "Rows:
+  null ring ring-two-cores reflect memif xdp payload          beside testpmd
+  flat-null-flows flat-null-streams flat-ring-flows flat-ring-streams  cost per packet as their number grows
+
+A full run writes docs/benchmark.md. Exit codes: 0 every target was met; 1 one was not; 2 a row could not be measured."
+)]
+pub struct Args {
+    /// Rows to measure [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Rounds: each measures both programs, and the next swaps their order
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Length of one measurement
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    pub seconds: f64,
+    /// One round of one second: does it all work? Targets are not judged
+    #[arg(long)]
+    pub quick: bool,
+    /// What cargo tells a benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+impl Args {
+    /// Reads the command line; nothing unless `cargo bench` started this.
+    pub fn parse() -> Option<Self> {
+        if !std::env::args().any(|argument| argument == "--bench") {
+            return None;
+        }
+        let mut args = <Self as Parser>::parse();
+        if args.quick {
+            (args.rounds, args.seconds) = (1, 1.0);
+        }
+        args.check();
+        Some(args)
+    }
+
+    fn check(&self) {
+        let refuse = |text: String| {
+            eprintln!("bench: {text}");
+            std::process::exit(2);
+        };
+        if !(0.5..=600.0).contains(&self.seconds) {
+            refuse(format!("--seconds {} is not between 0.5 and 600", self.seconds));
+        }
+        let known: Vec<&str> = ROWS
+            .iter()
+            .map(|row| row.name)
+            .chain(FLATS.iter().map(|flat| flat.name))
+            .collect();
+        if let Some(name) = self.names.iter().find(|name| !known.contains(&name.as_str())) {
+            refuse(format!(
+                "no row is called {name}; there are: {}",
+                known.join(", ")
+            ));
+        }
+    }
+
+    /// Whether this row is to be measured.
+    pub fn wants(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+    }
+
+    /// Whether every row is measured for as long as it takes to say something.
+    pub fn is_full(&self) -> bool {
+        self.names.is_empty() && !self.quick
+    }
+}

@@ -1,0 +1,195 @@
+//! dropless as one side of a round.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::rounds::{Bench, Measured};
+use crate::support::wire::Wire;
+use crate::support::{Dropless, Finished, Lab, Running, until};
+use crate::worker::Watch;
+
+const STARTING: Duration = Duration::from_secs(20);
+/// Enough for what is still on its way on one machine.
+const DRAIN: &str = "500ms";
+
+/// `dropless send` into a port that swallows everything.
+pub fn send_into_null(bench: &Bench, lab: &Lab) -> Measured {
+    send(
+        bench,
+        lab,
+        &["--port", "null", "--tx-only", "--cores", &bench.worker()],
+    )
+}
+
+/// `dropless send`, with what comes back verified on the same core.
+pub fn send_over_ring(bench: &Bench, lab: &Lab) -> Measured {
+    send(bench, lab, &["--port", "ring,direct", "--cores", &bench.worker()])
+}
+
+/// The same on two cores: one sends, the other verifies.
+pub fn send_over_ring_on_two_cores(bench: &Bench, lab: &Lab) -> Measured {
+    send(
+        bench,
+        lab,
+        &[
+            "--port",
+            "ring,direct",
+            "--cores",
+            &format!("{},{}", bench.second(), bench.worker()),
+        ],
+    )
+}
+
+/// Large frames, whose every byte is compared.
+pub fn send_with_payload(bench: &Bench, lab: &Lab) -> Measured {
+    let arguments = [
+        "--port",
+        "ring,direct",
+        "--size",
+        "1518",
+        "--verify",
+        "payload",
+        "--cores",
+        &bench.worker(),
+    ];
+    send(bench, lab, &arguments)
+}
+
+/// `dropless send` at full rate with these arguments.
+pub fn send(bench: &Bench, lab: &Lab, arguments: &[&str]) -> Measured {
+    let sender = full_rate(bench, lab.dropless(&["send", "--json", "--quiet"]), arguments);
+    let sender = sender.spawn();
+    let (run, share) = watched(bench, sender, &[]);
+    sent(&run, share)
+}
+
+/// `dropless reflect` on a port that always has something.
+pub fn reflect_null(bench: &Bench, lab: &Lab) -> Measured {
+    let port = ["reflect", "--json", "--quiet", "--port", "null"];
+    let reflector = with_memory(bench, lab.dropless(&port))
+        .arg("--duration")
+        .arg(bench.duration());
+    let (run, share) = watched(bench, reflector.arg("--cores").arg(bench.worker()).spawn(), &[]);
+    let json = valid(&run);
+    Measured {
+        rate_pps: rate(&json, "rate_tx_pps"),
+        share,
+        ..Measured::default()
+    }
+}
+
+/// Two processes over memif.
+pub fn pair_over_memif(bench: &Bench, lab: &Lab) -> Measured {
+    let socket = lab.path("memif.sock");
+    let port = format!("memif:{}", socket.display());
+    let server = format!("{port},server");
+    let reflector = lab.dropless(&["reflect", "--json", "--port", &server, "--cores", &bench.second()]);
+    let mut reflector = with_memory(bench, reflector).spawn();
+    let listens = until(STARTING, || socket.exists() || !reflector.is_alive());
+    assert!(
+        listens && reflector.is_alive(),
+        "the reflector serves no memif: {reflector:?}"
+    );
+    let sender = lab.dropless(&["send", "--json", "--quiet", "--port", &port]);
+    pair(bench, sender, reflector)
+}
+
+/// Two processes over a virtual wire between namespaces.
+pub fn pair_over_xdp(bench: &Bench, lab: &Lab) -> Measured {
+    let wire = Wire::between(lab, 1);
+    let mut reflector = vec!["--only-ours".to_string(), "--cores".into(), bench.second()];
+    if !bench.huge() {
+        reflector.push("--no-huge".into());
+    }
+    let reflector: Vec<&str> = reflector.iter().map(String::as_str).collect();
+    let reflector = wire.reflect_far(lab, "xdp", &reflector);
+    pair(bench, wire.send(lab, "xdp", &["--quiet"]), reflector)
+}
+
+/// Sends at full rate through a reflector, which must have balanced books of its own.
+fn pair(bench: &Bench, sender: Dropless, reflector: Running) -> Measured {
+    let sender = full_rate(bench, sender, &["--cores", &bench.worker()]).spawn();
+    let (run, share) = watched(bench, sender, &[reflector.id()]);
+    reflector.signal(Signal::SIGINT);
+    let reflected = reflector.wait(STARTING);
+    let dropped = valid(&reflected)["dropped"].clone();
+    let mut measured = sent(&run, share);
+    let there = dropped.as_object().into_iter().flatten();
+    let named = there.filter_map(|(name, count)| Some((format!("far_{name}"), count.as_u64()?)));
+    measured.lost_at.extend(named.filter(|(_, count)| *count > 0));
+    measured
+}
+
+fn full_rate(bench: &Bench, mut sender: Dropless, arguments: &[&str]) -> Dropless {
+    let duration = bench.duration();
+    let common = ["--rate", "max", "--drain", DRAIN, "--duration", duration.as_str()];
+    for argument in common.iter().chain(arguments) {
+        sender = sender.arg(*argument);
+    }
+    with_memory(bench, sender)
+}
+
+fn with_memory(bench: &Bench, dropless: Dropless) -> Dropless {
+    if bench.huge() {
+        dropless
+    } else {
+        dropless.arg("--no-huge")
+    }
+}
+
+/// Waits for the end of a run, and takes note of what its workers, and those of `others`, got of their cores.
+fn watched(bench: &Bench, running: Running, others: &[u32]) -> (Finished, Option<f64>) {
+    let watch = Watch::begin(&[&[running.id()], others].concat());
+    // Within the run: its workers are gone right after it.
+    std::thread::sleep(bench.seconds().mul_f64(0.8));
+    let share = watch.share();
+    (running.wait(bench.seconds() + 3 * STARTING), share)
+}
+
+/// The figures of a send run: what came back, or what went out where nothing comes back.
+fn sent(run: &Finished, share: Option<f64>) -> Measured {
+    let json = valid(run);
+    let one_way = json["received"].as_u64() == Some(0);
+    let count = |name: &str| {
+        json[name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no count {name}: {run}"))
+    };
+    let mut lost_at: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, count) in json["ledger"]["lost_at"].as_object().into_iter().flatten() {
+        lost_at.extend(
+            count
+                .as_u64()
+                .filter(|count| *count > 0)
+                .map(|count| (name.clone(), count)),
+        );
+    }
+    if count("unexplained") > 0 {
+        lost_at.insert("unexplained".into(), count("unexplained"));
+    }
+    Measured {
+        rate_pps: rate(&json, if one_way { "rate_tx_pps" } else { "rate_rx_pps" }),
+        share,
+        sent: (!one_way).then(|| count("sent")),
+        lost: (!one_way).then(|| count("lost")),
+        lost_at,
+    }
+}
+
+fn rate(json: &Value, name: &str) -> f64 {
+    json[name]
+        .as_f64()
+        .filter(|rate| *rate > 0.0)
+        .unwrap_or_else(|| panic!("no {name} in {json}"))
+}
+
+/// A run whose own books balance; loss is a result, not a failure.
+fn valid(run: &Finished) -> Value {
+    assert!(matches!(run.code, Some(0 | 1)), "{run}");
+    let json = run.json();
+    assert_eq!(json["verdict"], "valid", "{run}");
+    json
+}

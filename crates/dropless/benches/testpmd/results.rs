@@ -1,0 +1,185 @@
+//! All results of one run: as a page, as JSON, and as an exit code.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::args::Args;
+use crate::flat::FlatRounds;
+use crate::machine::Machine;
+use crate::rounds::{Rounds, rate};
+use crate::table;
+
+/// What was measured.
+pub struct Results {
+    /// The rows.
+    pub rows: Vec<Rounds>,
+    /// The series.
+    pub flats: Vec<FlatRounds>,
+    /// Targets are judged: one short round says too little.
+    pub judged: bool,
+    /// Every row was measured, in a full run.
+    pub complete: bool,
+    asked: String,
+}
+
+impl Results {
+    /// Nothing yet.
+    pub fn new(args: &Args) -> Self {
+        let asked = format!("{} rounds of {} s", args.rounds, args.seconds);
+        Self {
+            rows: Vec::new(),
+            flats: Vec::new(),
+            judged: !args.quick,
+            complete: false,
+            asked,
+        }
+    }
+
+    /// The page for people.
+    pub fn markdown(&self, machine: &Machine) -> String {
+        let mut page = String::from("# Benchmark\n\n");
+        let _ = write!(
+            page,
+            "dropless beside `dpdk-testpmd`: the same devices, one core a program (core {}), bursts of 64, {}.\n\
+             `./dev bench` measures it again and writes this page. Both programs run in each round, one after the\n\
+             other, and the next round swaps their order. testpmd runs at its best settings: `--burst=64\n\
+             --mbcache=512`. dropless does its full job: a sequence number, a time and a checksum in every packet,\n\
+             each verified where packets come back.\n\n",
+            machine.worker, self.asked
+        );
+        let facts = machine
+            .facts()
+            .into_iter()
+            .map(|(name, fact)| vec![name.to_string(), fact]);
+        page += &table::layout(&["machine", ""], facts.collect());
+        if !self.rows.is_empty() {
+            page += &self.figures();
+        }
+        if !self.flats.is_empty() {
+            page += "\n## The cost per packet, as flows and streams grow\n\n\
+                     64-byte frames on one core; medians. The last two columns count only the time that the worker had its core.\n\n";
+            page += &table::costs(&self.flats);
+        }
+        page += &self.failures();
+        page
+    }
+
+    fn figures(&self) -> String {
+        let mut text = String::from("\n## Figures\n\n");
+        let works = self.rows.iter().map(|rounds| {
+            let row = rounds.row;
+            vec![
+                row.name.into(),
+                row.work.into(),
+                row.beside.into(),
+                format!("{} B", row.frame_size),
+            ]
+        });
+        text += &table::layout(&["row", "dropless", "testpmd", "frame"], works.collect());
+        text += "\nBy the wall clock, as medians; the ratio of the medians is judged. Packets count once: when they\n\
+                 have come back, or when they have gone out where nothing comes back.\n\n";
+        text += &table::rates(&self.rows, self.judged);
+        text += "\nPer second that a worker really had its core (\"had\": its share of the core). On a machine that is\n\
+                 shared, neighbours and the hypervisor take from both programs, unevenly (\"stolen\": by the hypervisor,\n\
+                 of all cores); these figures are without that. Where a program has two workers it is their mean.\n\n";
+        text += &table::rates_per_cpu_second(&self.rows);
+        text += "\n## Loss\n\nEvery packet that dropless sent in all rounds and did not get back, and where it was lost (`far_`: as the\n\
+                 reflecting process counts it). What testpmd lost includes the packets that its full rings refused.\n\n";
+        text += &table::losses(&self.rows);
+        for rounds in self.rows.iter().filter(|rounds| rounds.row.frame_size > 64) {
+            if let Some(rate) = rate(&rounds.ours) {
+                let gbps = rate * f64::from(rounds.row.frame_size) * 8.0 / 1e9;
+                let _ = writeln!(
+                    text,
+                    "\n`{}` is {gbps:.1} Gbps of frames on one core.",
+                    rounds.row.name
+                );
+            }
+        }
+        text
+    }
+
+    fn failures(&self) -> String {
+        let rows = self.rows.iter().map(|rounds| (rounds.row.name, &rounds.failed));
+        let flats = self.flats.iter().map(|rounds| (rounds.flat.name, &rounds.failed));
+        let failed = rows
+            .chain(flats)
+            .filter_map(|(name, failed)| Some((name, failed.as_ref()?)));
+        let mut text = String::new();
+        for (name, reason) in failed {
+            if text.is_empty() {
+                text += "\n## Not measured\n\n";
+            }
+            let _ = writeln!(text, "- `{name}`: {reason}");
+        }
+        text
+    }
+
+    fn json(&self, machine: &Machine) -> Value {
+        let rows: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|rounds| {
+                json!({
+                    "name": rounds.row.name, "work": rounds.row.work, "beside": rounds.row.beside,
+                    "frame_size": rounds.row.frame_size, "target": rounds.row.target,
+                    "ratio": rounds.ratio(), "ratio_per_cpu_second": rounds.ratio_per_cpu_second(),
+                    "ratios": rounds.ratios(), "met": rounds.met(), "rounds": rounds,
+                })
+            })
+            .collect();
+        let flats: Vec<Value> = self.flats.iter().map(|rounds| {
+            json!({"name": rounds.flat.name, "work": rounds.flat.work, "counts": rounds.flat.counts, "rounds": rounds})
+        }).collect();
+        json!({
+            "version": 1, "asked": self.asked, "judged": self.judged, "complete": self.complete,
+            "machine": machine.json(), "rows": rows, "flats": flats,
+        })
+    }
+
+    /// Writes the JSON below cargo's target directory, and the page: into the documentation if it is complete.
+    pub fn write(&self, machine: &Machine) {
+        let directory = target().join("bench");
+        let json = format!("{:#}\n", self.json(machine));
+        write(&directory.join("testpmd.json"), &json);
+        let page = if self.complete {
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmark.md")
+        } else {
+            directory.join("testpmd.md")
+        };
+        write(&page, &self.markdown(machine));
+    }
+
+    /// 2: a row could not be measured; 1: a target was missed, or a packet lost that must not be; 0: all is well.
+    pub fn exit_code(&self) -> ExitCode {
+        let failed = |failed: &Option<String>| failed.is_some();
+        if self.rows.iter().any(|rounds| failed(&rounds.failed))
+            || self.flats.iter().any(|rounds| failed(&rounds.failed))
+        {
+            return ExitCode::from(2);
+        }
+        let lossy = |rounds: &Rounds| rounds.row.lossless && rounds.lost().is_none_or(|(lost, _)| lost > 0);
+        let missed = |rounds: &Rounds| lossy(rounds) || (self.judged && rounds.met() == Some(false));
+        ExitCode::from(u8::from(self.rows.iter().any(missed)))
+    }
+}
+
+/// Cargo's target directory: the binary lies in its profile's directory.
+fn target() -> PathBuf {
+    let binary = Path::new(env!("CARGO_BIN_EXE_dropless"));
+    binary
+        .ancestors()
+        .nth(2)
+        .map_or_else(|| PathBuf::from("target"), Path::to_path_buf)
+}
+
+fn write(path: &Path, text: &str) {
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    match made.and_then(|()| std::fs::write(path, text)) {
+        Ok(()) => eprintln!("bench: wrote {}", path.display()),
+        Err(error) => eprintln!("bench: {}: {error}", path.display()),
+    }
+}

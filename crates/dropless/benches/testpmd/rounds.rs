@@ -1,0 +1,226 @@
+//! Alternating rounds: both programs in each, the order swapped from one to the next, and what came of them.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::args::Args;
+use crate::machine::{Machine, stolen};
+use crate::row::{Row, Side};
+use crate::statistics::median;
+use crate::support::{Lab, require};
+
+/// What every measurement has to know.
+pub struct Bench<'a> {
+    /// The command line.
+    pub args: &'a Args,
+    /// The machine.
+    pub machine: &'a Machine,
+}
+
+impl<'a> Bench<'a> {
+    /// Measures as `args` say, on `machine`.
+    pub fn new(args: &'a Args, machine: &'a Machine) -> Self {
+        Self { args, machine }
+    }
+
+    /// Length of one measurement.
+    pub fn seconds(&self) -> Duration {
+        Duration::from_secs_f64(self.args.seconds)
+    }
+
+    /// The same as dropless reads it.
+    pub fn duration(&self) -> String {
+        format!("{}ms", self.seconds().as_millis())
+    }
+
+    /// Core of the worker.
+    pub fn worker(&self) -> String {
+        self.machine.worker.to_string()
+    }
+
+    /// Core of the second worker.
+    pub fn second(&self) -> String {
+        self.machine.second.to_string()
+    }
+
+    /// Whether both programs keep their packets on hugepages.
+    pub fn huge(&self) -> bool {
+        self.machine.huge
+    }
+}
+
+/// What one program did once.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Measured {
+    /// Packets a second by the wall clock: returned ones where they come back.
+    pub rate_pps: f64,
+    /// Mean share of a core that a worker got.
+    pub share: Option<f64>,
+    /// Packets sent, where they come back.
+    pub sent: Option<u64>,
+    /// Of these, lost.
+    pub lost: Option<u64>,
+    /// Where, by name.
+    pub lost_at: BTreeMap<String, u64>,
+}
+
+impl Measured {
+    /// Packets for each second that a worker really had its core.
+    pub fn rate_per_cpu_second(&self) -> Option<f64> {
+        self.share
+            .filter(|share| *share > 0.0)
+            .map(|share| self.rate_pps / share)
+    }
+}
+
+/// All rounds of one row.
+#[derive(Serialize)]
+pub struct Rounds {
+    /// Which row.
+    #[serde(skip)]
+    pub row: &'static Row,
+    /// dropless, round by round.
+    pub ours: Vec<Measured>,
+    /// testpmd, round by round.
+    pub theirs: Vec<Measured>,
+    /// Share of all processor time that the hypervisor gave to others meanwhile.
+    pub stolen_share: f64,
+    /// Why it could not be measured.
+    pub failed: Option<String>,
+}
+
+/// Measures a row; a failure ends the row and not the run.
+pub fn of_row(bench: &Bench, row: &'static Row) -> Rounds {
+    let mut rounds = Rounds {
+        row,
+        ours: Vec::new(),
+        theirs: Vec::new(),
+        stolen_share: 0.0,
+        failed: None,
+    };
+    let before = stolen();
+    for round in 0..bench.args.rounds {
+        if bench.machine.interrupted() {
+            rounds.failed.get_or_insert("interrupted".into());
+        }
+        if rounds.failed.is_some() {
+            break;
+        }
+        if let Err(reason) = rounds.add(bench, round) {
+            rounds.failed = Some(reason);
+        }
+    }
+    rounds.stolen_share = stolen_share(before);
+    rounds
+}
+
+/// Share of the processors' time that was stolen since then.
+pub fn stolen_share(before: (u64, u64)) -> f64 {
+    let after = stolen();
+    (after.1 - before.1) as f64 / (after.0 - before.0).max(1) as f64
+}
+
+/// Measures once, in a lab of its own; what fails it is its reason.
+pub fn attempt<T>(row_needs: &[crate::support::Need], measure: impl FnOnce(&Lab) -> T) -> Result<T, String> {
+    let Some(lab) = require(row_needs) else {
+        return Err("skipped: something it needs is missing".into());
+    };
+    catch_unwind(AssertUnwindSafe(|| measure(&lab))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("failed");
+        text.lines().next().unwrap_or_default().to_owned()
+    })
+}
+
+impl Rounds {
+    fn add(&mut self, bench: &Bench, round: u32) -> Result<(), String> {
+        let once = |side: Side| attempt(self.row.needs, |lab| side(bench, lab));
+        let theirs_first = round % 2 == 1;
+        let mut theirs = None;
+        if let Some(side) = self.row.theirs.filter(|_| theirs_first) {
+            theirs = Some(once(side)?);
+        }
+        let ours = once(self.row.ours)?;
+        if let Some(side) = self.row.theirs.filter(|_| !theirs_first) {
+            theirs = Some(once(side)?);
+        }
+        self.ours.push(ours);
+        self.theirs.extend(theirs);
+        Ok(())
+    }
+
+    /// The ratio of the two medians by the wall clock: what is judged.
+    pub fn ratio(&self) -> Option<f64> {
+        Some(rate(&self.ours)? / rate(&self.theirs)?)
+    }
+
+    /// The ratio of the two medians by the time that the workers had.
+    pub fn ratio_per_cpu_second(&self) -> Option<f64> {
+        Some(rate_per_cpu_second(&self.ours)? / rate_per_cpu_second(&self.theirs)?)
+    }
+
+    /// The ratio of each round.
+    pub fn ratios(&self) -> Vec<f64> {
+        self.ours
+            .iter()
+            .zip(&self.theirs)
+            .map(|(ours, theirs)| ours.rate_pps / theirs.rate_pps)
+            .collect()
+    }
+
+    /// Packets that dropless lost, of all that it sent.
+    pub fn lost(&self) -> Option<(u64, u64)> {
+        total(&self.ours)
+    }
+
+    /// Where dropless lost them, by name, in all rounds.
+    pub fn lost_at(&self) -> BTreeMap<&str, u64> {
+        let mut all = BTreeMap::new();
+        for (name, count) in self.ours.iter().flat_map(|measured| &measured.lost_at) {
+            *all.entry(name.as_str()).or_default() += count;
+        }
+        all
+    }
+
+    /// Whether the row reached what it has to; nothing where there is nothing to reach.
+    pub fn met(&self) -> Option<bool> {
+        let fast = self
+            .row
+            .target
+            .map(|target| self.ratio().is_some_and(|ratio| ratio >= target));
+        let whole = self
+            .row
+            .lossless
+            .then(|| self.lost().is_some_and(|(lost, _)| lost == 0));
+        match (fast, whole) {
+            (None, whole) => whole,
+            (fast, None) => fast,
+            (Some(fast), Some(whole)) => Some(fast && whole),
+        }
+    }
+}
+
+/// Packets lost and sent in all of these.
+pub fn total(all: &[Measured]) -> Option<(u64, u64)> {
+    let sum = |pick: fn(&Measured) -> Option<u64>| all.iter().map(pick).sum::<Option<u64>>();
+    Some((sum(|measured| measured.lost)?, sum(|measured| measured.sent)?)).filter(|(_, sent)| *sent > 0)
+}
+
+/// The median rate by the wall clock.
+pub fn rate(all: &[Measured]) -> Option<f64> {
+    median(&all.iter().map(|measured| measured.rate_pps).collect::<Vec<_>>())
+}
+
+/// The median rate by the time that the workers had.
+pub fn rate_per_cpu_second(all: &[Measured]) -> Option<f64> {
+    median(
+        &all.iter()
+            .filter_map(Measured::rate_per_cpu_second)
+            .collect::<Vec<_>>(),
+    )
+}

@@ -1,0 +1,119 @@
+//! The rows of the benchmark: a piece of work, what testpmd does beside it, and the ratio to reach.
+
+use crate::rounds::{Bench, Measured};
+use crate::support::{Lab, Need};
+use crate::{ours, theirs};
+
+/// How one side is measured once.
+pub type Side = fn(&Bench, &Lab) -> Measured;
+
+/// One row.
+pub struct Row {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What dropless does.
+    pub work: &'static str,
+    /// What testpmd does.
+    pub beside: &'static str,
+    /// The ratio to reach; none where the figure is only reported.
+    pub target: Option<f64>,
+    /// A packet that is lost fails the row.
+    pub lossless: bool,
+    /// Frame size with FCS, bytes.
+    pub frame_size: u32,
+    /// What it takes.
+    pub needs: &'static [Need],
+    /// dropless.
+    pub ours: Side,
+    /// testpmd.
+    pub theirs: Option<Side>,
+}
+
+const TESTPMD: [Need; 2] = [Need::Tool("dpdk-testpmd"), Need::Tool("stdbuf")];
+const TWO_CORES: [Need; 3] = [TESTPMD[0], TESTPMD[1], Need::Processors(2)];
+const NAMESPACES: [Need; 4] = [TESTPMD[0], TESTPMD[1], Need::Processors(2), Need::Namespaces];
+
+/// What all rows that are not special have in common.
+const PLAIN: Row = Row {
+    name: "",
+    work: "",
+    beside: "",
+    target: None,
+    lossless: false,
+    frame_size: 64,
+    needs: &TESTPMD,
+    ours: ours::send_into_null,
+    theirs: None,
+};
+
+/// All rows, in their order.
+pub const ROWS: [Row; 7] = [
+    Row {
+        name: "null",
+        work: "send into null",
+        beside: "txonly into null",
+        target: Some(1.2),
+        theirs: Some(theirs::txonly_into_null),
+        ..PLAIN
+    },
+    Row {
+        name: "ring",
+        work: "send and verify on one core over ring",
+        beside: "flowgen over ring",
+        target: Some(1.2),
+        lossless: true,
+        ours: ours::send_over_ring,
+        theirs: Some(theirs::flowgen_over_ring),
+        ..PLAIN
+    },
+    Row {
+        name: "ring-two-cores",
+        work: "send on one core, verify on another, over ring",
+        beside: "flowgen over ring on one core",
+        target: Some(0.7),
+        lossless: true,
+        needs: &TWO_CORES,
+        ours: ours::send_over_ring_on_two_cores,
+        theirs: Some(theirs::flowgen_over_ring),
+        ..PLAIN
+    },
+    Row {
+        name: "reflect",
+        work: "reflect null to null",
+        beside: "5tswap null to null",
+        target: Some(1.0),
+        ours: ours::reflect_null,
+        theirs: Some(theirs::swap_null),
+        ..PLAIN
+    },
+    Row {
+        name: "memif",
+        work: "send and reflect, two processes over memif, no loss",
+        beside: "flowgen and macswap over memif",
+        target: Some(1.2),
+        lossless: true,
+        needs: &TWO_CORES,
+        ours: ours::pair_over_memif,
+        theirs: Some(theirs::pair_over_memif),
+        ..PLAIN
+    },
+    Row {
+        name: "xdp",
+        work: "send and reflect over veth with AF_XDP",
+        beside: "flowgen and macswap over veth with AF_XDP",
+        target: Some(1.2),
+        needs: &NAMESPACES,
+        ours: ours::pair_over_xdp,
+        theirs: Some(theirs::pair_over_xdp),
+        ..PLAIN
+    },
+    Row {
+        name: "payload",
+        work: "send and verify every payload byte of 1518 on one core over ring",
+        beside: "-",
+        lossless: true,
+        frame_size: 1518,
+        ours: ours::send_with_payload,
+        ..PLAIN
+    },
+];

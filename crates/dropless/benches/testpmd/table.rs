@@ -1,0 +1,220 @@
+//! Tables of the results, readable on a terminal and in Markdown alike.
+
+use crate::flat::FlatRounds;
+use crate::rounds::{Measured, Rounds, rate, rate_per_cpu_second, total};
+use crate::statistics::{median, spread};
+use std::fmt::Write as _;
+
+/// One row as a line, when it is done.
+pub fn line(rounds: &Rounds, judged: bool) -> String {
+    let name = rounds.row.name;
+    if let Some(reason) = &rounds.failed {
+        return format!("{name}: NOT MEASURED: {reason}");
+    }
+    let mut line = format!("{name}: {} Mpps", mpps(rate(&rounds.ours)));
+    if rounds.row.theirs.is_some() {
+        let _ = write!(
+            line,
+            " beside {}: {}",
+            mpps(rate(&rounds.theirs)),
+            number(rounds.ratio())
+        );
+    }
+    if let Some(target) = rounds.row.target {
+        let _ = write!(line, " of {target:.1}");
+    }
+    line + &format!(", {}", met(rounds, judged))
+}
+
+/// One series as a line, when it is done.
+pub fn flat_line(rounds: &FlatRounds) -> String {
+    let name = rounds.flat.name;
+    if let Some(reason) = &rounds.failed {
+        return format!("{name}: NOT MEASURED: {reason}");
+    }
+    let costs: Vec<String> = rounds
+        .costs()
+        .iter()
+        .map(|cost| format!("{}: {:.1} ns", cost.count, cost.ns))
+        .collect();
+    format!("{name}: {}", costs.join(", "))
+}
+
+/// The figures by the wall clock, which are judged.
+pub fn rates(all: &[Rounds], judged: bool) -> String {
+    let head = [
+        "row",
+        "dropless, Mpps",
+        "testpmd, Mpps",
+        "ratio",
+        "by round: median (range)",
+        "target",
+        "met",
+    ];
+    let rows = all.iter().map(|rounds| {
+        vec![
+            rounds.row.name.into(),
+            mpps(rate(&rounds.ours)),
+            mpps(rate(&rounds.theirs)),
+            number(rounds.ratio()),
+            ratios(rounds),
+            rounds
+                .row
+                .target
+                .map_or_else(dash, |target| format!("{target:.1}")),
+            met(rounds, judged),
+        ]
+    });
+    layout(&head, rows.collect())
+}
+
+/// The figures by the time that the workers had, which neighbours cannot take.
+pub fn rates_per_cpu_second(all: &[Rounds]) -> String {
+    let head = [
+        "row",
+        "dropless, Mpps",
+        "testpmd, Mpps",
+        "ratio",
+        "dropless had",
+        "testpmd had",
+        "stolen",
+    ];
+    let rows = all.iter().map(|rounds| {
+        vec![
+            rounds.row.name.into(),
+            mpps(rate_per_cpu_second(&rounds.ours)),
+            mpps(rate_per_cpu_second(&rounds.theirs)),
+            number(rounds.ratio_per_cpu_second()),
+            share(&rounds.ours),
+            share(&rounds.theirs),
+            format!("{:.1} %", rounds.stolen_share * 100.0),
+        ]
+    });
+    layout(&head, rows.collect())
+}
+
+/// What was lost, and where, of what was to come back.
+pub fn losses(all: &[Rounds]) -> String {
+    let head = ["row", "dropless sent", "lost", "where", "testpmd lost"];
+    let rows = all.iter().filter_map(|rounds| {
+        let (lost, sent) = rounds.lost()?;
+        let places: Vec<String> = rounds
+            .lost_at()
+            .iter()
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        let testpmd = total(&rounds.theirs).map_or_else(dash, |(lost, sent)| percent(lost, sent));
+        let places = if places.is_empty() {
+            dash()
+        } else {
+            places.join(", ")
+        };
+        Some(vec![
+            rounds.row.name.into(),
+            sent.to_string(),
+            format!("{lost} ({})", percent(lost, sent)),
+            places,
+            testpmd,
+        ])
+    });
+    layout(&head, rows.collect())
+}
+
+/// Nanoseconds a packet, line by line of every series.
+pub fn costs(all: &[FlatRounds]) -> String {
+    let head = [
+        "work",
+        "number",
+        "ns/packet",
+        "to the first",
+        "worker's ns/packet",
+        "to the first",
+    ];
+    let mut rows = Vec::new();
+    for rounds in all {
+        for cost in rounds.costs() {
+            rows.push(vec![
+                rounds.flat.work.into(),
+                cost.count.to_string(),
+                format!("{:.2}", cost.ns),
+                format!("{:.2}", cost.ratio),
+                number(cost.cpu_ns),
+                number(cost.cpu_ratio),
+            ]);
+        }
+    }
+    layout(&head, rows)
+}
+
+/// A table of these columns.
+pub fn layout(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut all = vec![head.iter().map(ToString::to_string).collect::<Vec<_>>()];
+    all.extend(rows);
+    let width = |column: usize| {
+        all.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    for (place, row) in all.iter().enumerate() {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, &width)| format!("{cell:width$}"))
+            .collect();
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+        if place == 0 {
+            let lines: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
+            let _ = writeln!(text, "| {} |", lines.join(" | "));
+        }
+    }
+    text
+}
+
+fn met(rounds: &Rounds, judged: bool) -> String {
+    match (&rounds.failed, rounds.met()) {
+        (Some(_), _) => "NOT MEASURED".into(),
+        (None, None) => "reported".into(),
+        // Whether a packet was lost does not depend on how long one looks.
+        (None, Some(_)) if rounds.row.lossless && rounds.lost().is_none_or(|(lost, _)| lost > 0) => {
+            "NO: loss".into()
+        }
+        (None, Some(_)) if !judged => "not judged".into(),
+        (None, Some(true)) => "yes".into(),
+        (None, Some(false)) => "NO".into(),
+    }
+}
+
+fn ratios(rounds: &Rounds) -> String {
+    let ratios = rounds.ratios();
+    match (median(&ratios), spread(&ratios)) {
+        (Some(median), Some((low, high))) => format!("{median:.2} ({low:.2} .. {high:.2})"),
+        _ => dash(),
+    }
+}
+
+fn share(all: &[Measured]) -> String {
+    let shares: Vec<f64> = all.iter().filter_map(|measured| measured.share).collect();
+    median(&shares).map_or_else(dash, |share| format!("{:.1} %", share * 100.0))
+}
+
+fn mpps(rate: Option<f64>) -> String {
+    rate.map_or_else(dash, |rate| format!("{:.2}", rate / 1e6))
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(dash, |value| format!("{value:.2}"))
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    match part as f64 / whole.max(1) as f64 * 100.0 {
+        percent if part > 0 && percent < 0.001 => "< 0.001 %".into(),
+        percent => format!("{percent:.3} %"),
+    }
+}
+
+fn dash() -> String {
+    "-".into()
+}
