@@ -85,6 +85,10 @@ int dl_port_configure(uint16_t port, const struct dl_port_setup *setup)
 	if (result != 0)
 		return result;
 	conf.rxmode.mtu = setup->mtu;
+	/* Without it virtio-user looks at its socket in whichever thread asks for the link, beside the interrupt
+	 * thread, and leaves a callback on a closed socket behind: EAL aborts the process over that (22.11). */
+	conf.intr_conf.lsc = strcmp(device.driver_name, "net_virtio_user") == 0 &&
+			     (*device.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	offloads(setup, &device, &conf);
 	if (setup->rss_types != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;

@@ -85,10 +85,11 @@ impl<'e> Port<'e> {
         self.check(result, "stopping it")
     }
 
-    /// What the kernel has sent, the `AF_XDP` driver takes back when it is next called to send: once more, with nothing.
+    /// What the other side has read, the drivers of `AF_XDP` and zero-copy memif take back when they are next called to
+    /// send: once more, with nothing.
     fn reap(&self) {
         for queue in 0..self.granted.tx_queues {
-            if self.keeps_buffers() {
+            if self.keeps_buffers() || self.driver_name() == "net_memif" {
                 let mut nothing = std::ptr::null_mut();
                 // SAFETY: the port runs and its gates are closed, so this is the only caller; no packet is offered.
                 unsafe { sys::dl_tx_burst(self.id, queue, &raw mut nothing, 0) };
@@ -99,6 +100,11 @@ impl<'e> Port<'e> {
     /// Whether the driver keeps the buffers in its rings for ever when it is closed: that of `AF_XDP` does.
     pub fn keeps_buffers(&self) -> bool {
         self.driver_name() == "net_af_xdp"
+    }
+
+    /// Whether the port runs.
+    pub fn is_started(&self) -> bool {
+        self.started
     }
 
     /// The link as it is now; does not wait for negotiation.

@@ -4,6 +4,7 @@
 mod args;
 mod complaint;
 mod eal;
+mod peer;
 mod plan;
 mod ports;
 mod reflect;

@@ -9,6 +9,7 @@ use host::{PortKind, PortUri, Prepared, Sys};
 use measure::{Clock, ClockSummary, LinkState, PoolSummary, Ticks};
 
 use crate::eal::{self, Device, EalPlan, Memory};
+use crate::peer::{self, Patience, Tending};
 use crate::plan::MachinePlan;
 use crate::signals::Interrupt;
 
@@ -48,6 +49,8 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
     }
     let mut notes: Vec<String> = prepared.iter().flat_map(|port| &port.notes).map(ToString::to_string).collect();
     let ports = plan.ports.len() as u32 * 2;
+    let own = plan.ports.iter().filter_map(|port| port.queues).map(std::num::NonZeroU16::get).max().unwrap_or(0);
+    let queues = (queues.0.max(own), queues.1.max(own));
     let descriptors = u32::from(plan.descriptors) * (u32::from(queues.0) + u32::from(queues.1)) * ports;
     let needed = descriptors + (CACHE as u32 + 1024) * 4 * ports;
     // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
@@ -59,7 +62,14 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
     );
     let room = largest_frame.next_multiple_of(64).max(2048);
     let bytes = u64::from(buffers) * (room as u64 + 384);
-    let needs_huge = prepared.iter().any(|port| port.memory == host::Memory::HugePages);
+    let hungry = prepared.iter().find(|port| port.memory == host::Memory::HugePages);
+    let needs_huge = hungry.is_some();
+    if let (Some(port), true) = (hungry, plan.no_huge) {
+        bail!("--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}", port.uri, match port.uri.kind {
+            PortKind::Memif { .. } => "zero-copy",
+            _ => "use another port",
+        });
+    }
     let free = host::hugepages::free_bytes(&sys, None);
     let huge_fits = free >= bytes + (16 << 20);
     if needs_huge && !huge_fits {
@@ -117,9 +127,17 @@ fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
 }
 
 /// Starts DPDK.
-pub fn start_eal(plan: &MachinePlan, ground: &Ground, queues: u16, verbose: bool) -> Result<(Eal, Vec<Device>)> {
+pub fn start_eal(
+    plan: &MachinePlan,
+    ground: &Ground,
+    queues: u16,
+    verbose: bool,
+    wait: (Patience, &Interrupt),
+) -> Result<(Eal, Vec<Device>)> {
     let EalPlan { arguments, devices } = eal::plan(&ground.ports, queues, ground.memory, plan.eal.as_deref(), verbose)?;
-    let eal = if verbose { Eal::init_verbose(&arguments) } else { Eal::init(&arguments) };
+    let eal = peer::start_with(&ground.ports, wait.0, wait.1, || {
+        if verbose { Eal::init_verbose(&arguments) } else { Eal::init(&arguments) }
+    })?;
     match (eal, &plan.eal) {
         (Ok(eal), _) => Ok((eal, devices)),
         (Err(dpdk::EalError::Init { log, .. }), Some(extra)) => {
@@ -151,6 +169,8 @@ pub struct OpenPort<'e> {
     pub mac: [u8; 6],
     /// Buffers that its driver took when it started and never gives back.
     pub kept: u64,
+    /// What became of its link.
+    pub tending: Tending,
 }
 
 impl OpenPort<'_> {
@@ -165,6 +185,13 @@ impl OpenPort<'_> {
         }
         let link = self.port.link().ok();
         LinkState { up: link.is_some_and(|link| link.up), speed_mbps: link.and_then(|link| link.speed_mbps) }
+    }
+
+    /// The link, and what it takes to have one again.
+    pub fn tend(&mut self) -> LinkState {
+        let link = self.link();
+        self.tending.look(link.up, &mut self.port, &self.uri);
+        link
     }
 
     /// Whether the interface below it has been removed.
@@ -187,20 +214,28 @@ pub fn open<'e>(
     uri: &PortUri,
     device: &Device,
     config: &PortConfig,
+    wait: (Patience, &Interrupt),
 ) -> Result<OpenPort<'e>> {
+    // A port's own number of queues goes before the run's.
+    let own = uri.queues.map(std::num::NonZeroU16::get);
+    let config = &PortConfig {
+        rx_queues: own.unwrap_or(config.rx_queues),
+        tx_queues: own.unwrap_or(config.tx_queues),
+        ..config.clone()
+    };
     match device {
-        Device::Named(name) => open_one(eal, pool, uri, name, config),
+        Device::Named(name) => open_one(eal, pool, uri, name, config, wait),
         Device::Ring { name, size, direct: true } => {
             let queues = config.rx_queues.max(config.tx_queues);
             let name = eal.ring_loop_queues(name, *size as usize, queues)?;
-            open_one(eal, pool, uri, &name, &both_ways(config, queues))
+            open_one(eal, pool, uri, &name, &both_ways(config, queues), wait)
         }
         Device::Ring { name, size, direct: false } => {
             let queues = config.rx_queues.max(config.tx_queues);
             let (near, far) = eal.ring_pair_queues(name, *size as usize, queues)?;
             let config = both_ways(config, queues);
-            let mut near = open_one(eal, pool, uri, &near, &config)?;
-            near.far = Some(Box::new(open_one(eal, pool, uri, &far, &config)?));
+            let mut near = open_one(eal, pool, uri, &near, &config, wait)?;
+            near.far = Some(Box::new(open_one(eal, pool, uri, &far, &config, wait)?));
             Ok(near)
         }
     }
@@ -216,6 +251,7 @@ fn open_one<'e>(
     uri: &PortUri,
     name: &str,
     config: &PortConfig,
+    wait: (Patience, &Interrupt),
 ) -> Result<OpenPort<'e>> {
     let opening = || match (&uri.kind, config.rx_queues.max(config.tx_queues)) {
         (PortKind::Xdp { interface, .. }, queues @ 2..) => format!(
@@ -231,10 +267,10 @@ fn open_one<'e>(
         config.max_frame_size <= carries,
         "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
     );
-    port.start().with_context(opening)?;
+    peer::start(&mut port, uri, wait.0, wait.1).with_context(opening)?;
     let kept = if port.keeps_buffers() { free.saturating_sub(pool.available()) as u64 } else { 0 };
     let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
-    Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac, kept })
+    Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac, kept, tending: Tending::new() })
 }
 
 /// Waits until every link is up; says which one is not.
@@ -254,7 +290,7 @@ pub fn wait_for_links(ports: &[OpenPort<'_>], limit: Duration, interrupt: &Inter
 
 fn link_hint(uri: &PortUri) -> String {
     match uri.kind_name() {
-        "memif" | "vhost" | "virtio-user" => "start the other side of the socket, or give --wait more time".into(),
+        "memif" | "vhost" | "virtio-user" => peer::hint(uri),
         _ => "check cable and peer, or give --wait more time".into(),
     }
 }
@@ -265,14 +301,21 @@ pub struct RunClock {
     pub clock: Clock,
     calibration: Calibration,
     invariant: bool,
+    /// Whether the counters of the workers' cores agree; `None` where that could not be tried.
+    synchronous: Option<bool>,
 }
 
 impl RunClock {
-    /// Calibrates the time stamp counter against `CLOCK_MONOTONIC`.
-    pub fn calibrate() -> Self {
+    /// Calibrates the time stamp counter against `CLOCK_MONOTONIC`, and compares those of `cores`, still idle.
+    pub fn calibrate(cores: &[usize]) -> Self {
         let calibration = dpdk::calibrate(Duration::from_millis(100));
         let Calibration { tsc0, ns0, hz, .. } = calibration;
-        Self { clock: Clock::from_calibration(tsc0, ns0, hz), calibration, invariant: dpdk::tsc_is_invariant() }
+        Self {
+            clock: Clock::from_calibration(tsc0, ns0, hz),
+            calibration,
+            invariant: dpdk::tsc_is_invariant(),
+            synchronous: dpdk::tsc_synchronous(cores).ok(),
+        }
     }
 
     /// Checks the clock against the kernel's once more, at the end: how far apart they are now, and the verdict.
@@ -283,13 +326,16 @@ impl RunClock {
         let elapsed = kernel.saturating_sub(self.calibration.ns0).max(1);
         let drift_ppm = (ours as f64 - kernel as f64).abs() / elapsed as f64 * 1e6;
         // NTP slews CLOCK_MONOTONIC by at most 500 ppm (adjtimex(2)); more than twice that is a broken counter.
-        let trouble = (drift_ppm > 1000.0 && elapsed > 1_000_000_000)
+        let drifted = (drift_ppm > 1000.0 && elapsed > 1_000_000_000)
             .then(|| format!("the time stamp counter drifted {drift_ppm:.0} ppm from CLOCK_MONOTONIC during the run"));
+        let apart = (self.synchronous == Some(false))
+            .then(|| "the time stamp counters of the workers' cores disagree: choose one core, or cores of one socket, with --cores".into());
+        let trouble = drifted.or(apart);
         let summary = ClockSummary {
             source: "tsc".into(),
             hz: self.calibration.hz,
             uncertainty_ppm: self.calibration.uncertainty_ppm,
-            checked: self.invariant && trouble.is_none(),
+            checked: self.invariant && self.synchronous == Some(true) && trouble.is_none(),
         };
         (summary, trouble)
     }
@@ -335,20 +381,34 @@ pub struct Kept {
     at_start: u64,
     /// Most that they may not have taken back from the kernel yet, after sending.
     under_way: u64,
+    /// Most that a zero-copy memif had put into its rings, empty, for its peer to write to.
+    posted: u64,
+    /// Most that a zero-copy memif had given to a peer that went away.
+    with_peers: u64,
 }
 
 impl Kept {
     /// By the drivers of these ports.
     pub fn by(ports: &[OpenPort<'_>]) -> Self {
-        ports.iter().filter(|open| open.port.keeps_buffers()).fold(Self::default(), |sum, open| {
+        let mut kept = Self::default();
+        for open in ports {
             let granted = open.port.granted();
-            Self {
-                at_start: sum.at_start + open.kept,
-                under_way: sum.under_way + u64::from(granted.tx_queues) * u64::from(granted.tx_descriptors),
+            if open.port.keeps_buffers() {
+                kept.at_start += open.kept;
+                kept.under_way += u64::from(granted.tx_queues) * u64::from(granted.tx_descriptors);
             }
-        })
+            if let PortKind::Memif { zero_copy: true, server: false, size_log2, .. } = open.uri.kind {
+                let (ring, losses) = (1_u64 << size_log2.map_or(MEMIF_RING_LOG2, u32::from), u64::from(open.tending.losses));
+                kept.posted += u64::from(granted.rx_queues) * ring * (losses + 1);
+                kept.with_peers += u64::from(granted.tx_queues) * ring * losses;
+            }
+        }
+        kept
     }
 }
+
+/// A ring of the memif driver has this many slots, as a power of two, unless told otherwise.
+const MEMIF_RING_LOG2: u32 = 10;
 
 /// The pool once everything that held a buffer is gone.
 pub struct PoolCount {
@@ -363,7 +423,8 @@ pub struct PoolCount {
 /// Counts the pool. The ports are closed.
 pub fn count_pool(pool: &Pool<'_>, kept: Kept) -> PoolCount {
     let in_use = pool.in_use() as u64;
-    let over = in_use.saturating_sub(kept.at_start);
+    let memif = in_memif_rings(pool, kept);
+    let over = in_use.saturating_sub(kept.at_start + memif);
     let leaked = if over > kept.under_way { over } else { 0 };
     let summary = PoolSummary {
         name: pool.name().into(),
@@ -380,9 +441,24 @@ pub fn count_pool(pool: &Pool<'_>, kept: Kept) -> PoolCount {
         }).collect();
         seen.join("; ")
     });
+    let in_rings = (memif > 0).then(|| {
+        format!("{memif} buffers were in the rings of a zero-copy memif when its link ended: DPDK's driver does not give them back")
+    });
     let note = (over > 0 && leaked == 0)
         .then(|| format!("{over} sent buffers were still with the kernel when the driver was closed, which does not wait for them"));
-    PoolCount { summary, leak, note }
+    PoolCount { summary, leak, note: note.or(in_rings) }
+}
+
+/// How many of the missing buffers a zero-copy memif kept: empty ones in its receiving rings, and what it had sent to
+/// peers that went away.
+fn in_memif_rings(pool: &Pool<'_>, kept: Kept) -> u64 {
+    if kept.posted == 0 {
+        return 0;
+    }
+    let traces = pool.audit();
+    let empty = traces.iter().filter(|trace| trace.len == 0 && trace.port.is_none()).count() as u64;
+    let empty = empty.min(kept.posted);
+    empty + (traces.len() as u64 - empty).min(kept.with_peers)
 }
 
 /// What `host.json` says.

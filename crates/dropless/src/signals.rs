@@ -1,25 +1,37 @@
-//! SIGINT and SIGTERM end a run in order; a second one ends the process at once.
+//! SIGINT and SIGTERM end a run in order; a second one, later, ends the process at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Within this time one wish to end often comes twice: timeout(1) signals its child and then the whole group.
+const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// Whether somebody asked the run to end.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Installs the handlers.
+    /// Installs the handlers, and the thread that listens to them.
     pub fn install() -> Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // The order matters: the second signal finds the flag set, and ends the process like an unhandled one.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
-                .context("cannot install a signal handler")?;
-        }
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install a signal handler")?;
+        let seen = Arc::clone(&flag);
+        let listen = move || {
+            let mut first: Option<Instant> = None;
+            for signal in signals.forever() {
+                seen.store(true, Ordering::Relaxed);
+                if first.get_or_insert_with(Instant::now).elapsed() > SAME_WISH {
+                    // Ends the process like an unhandled one.
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+            }
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(listen).context("cannot start a thread")?;
         Ok(Self(flag))
     }
 

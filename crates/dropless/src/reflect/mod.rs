@@ -21,6 +21,7 @@ use report::rundir::{RunDir, file};
 use wire::Addresses;
 
 use crate::args::reflect::ReflectArgs;
+use crate::peer::Patience;
 use crate::plan::ReflectPlan;
 use crate::session::{self, OpenPort, RunClock};
 use crate::signals::Interrupt;
@@ -45,7 +46,8 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let dir = RunDir::create(&args.output.runs, "reflect", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
-    let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.output.verbose)?;
+    let wait = (Patience::Forever(Duration::from_nanos(plan.machine.wait_ns)), &interrupt);
+    let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.output.verbose, wait)?;
     let pool = session::make_pool(&eal, &ground)?;
     let mut notes = ground.notes.clone();
     let config = PortConfig {
@@ -58,7 +60,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     prefill_null(&plan, &pool)?;
     let mut ports = Vec::new();
     for (uri, device) in ground.ports.iter().zip(&devices) {
-        let open = session::open(&eal, &pool, uri, device, &config)?;
+        let open = session::open(&eal, &pool, uri, device, &config, wait)?;
         notes.extend(open.port.granted().notes.iter().map(|note| format!("port {uri}: {note}")));
         ports.push(open);
     }
@@ -109,7 +111,7 @@ fn reflect<'e>(
     interrupt: &Interrupt,
     notes: Vec<String>,
 ) -> Result<measure::ReflectSummary> {
-    let clock = RunClock::calibrate();
+    let clock = RunClock::calibrate(cores);
     let mut sides = Vec::new();
     let mut workers: Vec<Worker<'_>> = cores.iter().map(|core| Worker::new(*core)).collect();
     for (index, open) in ports.iter_mut().enumerate() {
@@ -147,7 +149,7 @@ fn reflect<'e>(
     let (results, died) = std::thread::scope(|scope| -> Result<_> {
         let running = Running::start(scope, workers, &control, &published)?;
         control.set(Phase::Run);
-        watch(plan, &ports, &sides, console, interrupt, &running, rows.as_mut(), dir.path());
+        watch(plan, &mut ports, &sides, console, interrupt, &running, rows.as_mut(), dir.path());
         control.set(Phase::Stop);
         Ok(running.join())
     })?;
@@ -165,7 +167,7 @@ const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
 #[allow(clippy::too_many_arguments, reason = "everything that can be seen")]
 fn watch(
     plan: &ReflectPlan,
-    ports: &[OpenPort<'_>],
+    ports: &mut [OpenPort<'_>],
     sides: &[Side],
     console: Console,
     interrupt: &Interrupt,
@@ -198,6 +200,9 @@ fn watch(
             next_row += interval;
         }
         std::thread::sleep(until.saturating_sub(begun.elapsed()));
+        for open in ports.iter_mut() {
+            open.tend();
+        }
         let now = result::total(sides);
         let elapsed = begun.elapsed();
         let since = live_at.elapsed().as_secs_f64();

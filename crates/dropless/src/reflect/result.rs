@@ -118,6 +118,25 @@ pub fn faults(counters: &[&FaultCounters]) -> BTreeMap<String, u64> {
     if faults.get("seen") == Some(&0) { BTreeMap::new() } else { faults }
 }
 
+/// What became of the links; the memif driver forgets its counters with its link, so that for it the queues speak.
+fn link_notes(ports: &[OpenPort<'_>], sides: &[Side], summaries: &mut [PortSummary]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (index, (open, summary)) in ports.iter().zip(summaries).enumerate() {
+        let losses = open.tending.losses;
+        if losses > 0 {
+            notes.push(format!("port {} lost its link {losses} times, and went on with whoever came next", open.uri));
+        }
+        if losses > 0 && summary.driver == "net_memif" {
+            let of_port = |pick: fn(&ReflectCounters) -> u64| -> u64 {
+                sides.iter().filter(|side| side.port == index).map(|side| pick(&side.counters)).sum()
+            };
+            summary.rx_packets = of_port(|counters| counters.frames.get());
+            summary.tx_packets = of_port(|counters| counters.returned.get());
+        }
+    }
+    notes
+}
+
 /// The counters of one port.
 pub fn port_summary(open: &OpenPort<'_>) -> PortSummary {
     let stats = open.port.stats().unwrap_or_default();
@@ -148,7 +167,8 @@ pub fn summarise(
     let counters: Vec<&ReflectCounters> = sides.iter().map(|side| &*side.counters).collect();
     let injected: Vec<&FaultCounters> = sides.iter().map(|side| &*side.faults).collect();
     let faults = faults(&injected);
-    let port_summaries: Vec<PortSummary> = ports.iter().map(port_summary).collect();
+    let mut port_summaries: Vec<PortSummary> = ports.iter().map(port_summary).collect();
+    let link_notes = link_notes(&ports, sides, &mut port_summaries);
     let gone: Vec<String> = ports.iter().filter(|open| open.is_gone()).map(|open| open.uri.to_string()).collect();
     let kept = session::Kept::by(&ports);
     drop(ports);
@@ -176,6 +196,7 @@ pub fn summarise(
     reasons.extend(clock_trouble);
     reasons.extend(ending.died.map(|error| error.to_string()));
     let mut notes = ending.notes;
+    notes.extend(link_notes);
     if held > 0 {
         notes.push(format!("{held} frames were still waiting to be sent when the run ended"));
     }

@@ -42,7 +42,7 @@ pub struct Seen {
 pub struct Watch<'w, 'e> {
     plan: &'w SendPlan,
     wiring: &'w Wiring<'w>,
-    ports: &'w [OpenPort<'e>],
+    ports: &'w mut [OpenPort<'e>],
     interrupt: &'w Interrupt,
     times: Times,
     live: Live,
@@ -68,7 +68,7 @@ impl<'w, 'e> Watch<'w, 'e> {
     pub fn new(
         plan: &'w SendPlan,
         wiring: &'w Wiring<'w>,
-        ports: &'w [OpenPort<'e>],
+        ports: &'w mut [OpenPort<'e>],
         dir: &'w RunDir,
         console: Console,
         interrupt: &'w Interrupt,
@@ -78,6 +78,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         Ok(Self {
             plan,
             wiring,
+            links: vec![None; ports.len()],
             ports,
             interrupt,
             times,
@@ -85,7 +86,6 @@ impl<'w, 'e> Watch<'w, 'e> {
             dir,
             rows: report::IntervalWriter::create(dir, &names),
             collector: IntervalCollector::new(wiring.rings.clone(), plan.drain_ns),
-            links: vec![None; ports.len()],
             judged_lost: 0,
             shown: Shown::default(),
             seen: Seen {
@@ -185,8 +185,8 @@ impl<'w, 'e> Watch<'w, 'e> {
     }
 
     fn check_links(&mut self) {
-        for (open, down) in self.ports.iter().zip(&mut self.links) {
-            let up = open.link().up;
+        for (open, down) in self.ports.iter_mut().zip(&mut self.links) {
+            let up = open.tend().up;
             let at = self.times.clock.ns(now()).since(self.times.clock.ns(self.times.start));
             match (up, *down) {
                 (false, None) => {

@@ -15,6 +15,7 @@ use report::out::Console;
 use report::rundir::{RunDir, file};
 
 use crate::args::send::SendArgs;
+use crate::peer::Patience;
 use crate::plan::SendPlan;
 use crate::session::{self, Ground, OpenPort, RunClock};
 use crate::signals::Interrupt;
@@ -39,7 +40,8 @@ pub fn run(args: &SendArgs) -> Result<u8> {
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
     let queues = plan.rx_queues.max(plan.tx_queues);
-    let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.output.verbose)?;
+    let wait = (Patience::Until(Duration::from_nanos(plan.machine.wait_ns)), &interrupt);
+    let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.output.verbose, wait)?;
     let pool = session::make_pool(&eal, &ground)?;
     let config = PortConfig {
         rx_queues: plan.rx_queues,
@@ -52,7 +54,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
     };
     let mut ports = Vec::new();
     for (uri, device) in ground.ports.iter().zip(&devices) {
-        ports.push(session::open(&eal, &pool, uri, device, &config)?);
+        ports.push(session::open(&eal, &pool, uri, device, &config, wait)?);
     }
     session::wait_for_links(&ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
     let run = Run { plan: &plan, eal: &eal, pool: &pool, ground: &ground, dir: &dir, console, interrupt: &interrupt };
@@ -88,7 +90,7 @@ impl<'e> Run<'_, 'e> {
         let wanted = if plan.has_reflector() { 2 } else { 1 };
         let (cores, note) = session::worker_cores(&plan.machine, wanted, self.ground.numa_node)?;
         notes.extend(note);
-        let clock = RunClock::calibrate();
+        let clock = RunClock::calibrate(&cores);
         let start = Ticks(dpdk::tsc() + clock.clock.ticks_from_ns(LEAD_NS + start_up_ns(plan)));
         let times = Times {
             clock: clock.clock,
@@ -102,7 +104,7 @@ impl<'e> Run<'_, 'e> {
         let workers = std::mem::take(&mut wiring.workers);
         let control = Control::default();
         session::leave_to_workers(&cores);
-        let mut watch = Watch::new(plan, &wiring, &ports, self.dir, self.console, self.interrupt, times)?;
+        let mut watch = Watch::new(plan, &wiring, &mut ports, self.dir, self.console, self.interrupt, times)?;
         let (results, died) = std::thread::scope(|scope| -> Result<_> {
             let running = Running::start(scope, workers, &control, &published)?;
             watch.run(&control, &running);

@@ -21,9 +21,16 @@ pub enum Need {
     VlanInterfaces,
     /// At least this many processors to run on.
     Processors(usize),
+    /// Free hugepages for two processes.
+    Hugepages,
 }
 
 impl Need {
+    /// Whether this need is met here.
+    pub fn is_met(self) -> bool {
+        self.missing().is_none()
+    }
+
     /// Why this need is not met here, or nothing when it is.
     fn missing(self) -> Option<String> {
         match self {
@@ -35,10 +42,24 @@ impl Need {
                 (found < count).then(|| format!("needs {count} processors, {found} found"))
             }
             Self::File(path) if !std::path::Path::new(path).exists() => Some(format!("needs {path}")),
+            Self::Hugepages => hugepages_missing(),
             Self::VlanInterfaces => vlan_interfaces_missing(),
             Self::Root | Self::Tool(_) | Self::File(_) => None,
         }
     }
+}
+
+fn hugepages_missing() -> Option<String> {
+    const WANTED_KIB: u64 = 256 << 10;
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let value = |name: &str| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    };
+    let free = value("HugePages_Free").unwrap_or(0) * value("Hugepagesize").unwrap_or(0);
+    (free < WANTED_KIB).then(|| format!("needs 256 MiB of free hugepages, {} MiB found", free >> 10))
 }
 
 fn namespaces_missing() -> Option<String> {

@@ -77,7 +77,12 @@ pub fn check(uri: &PortUri, sys: &Sys) -> Result<Prepared, Problem> {
         PortKind::Xdp { interface, start, .. } => interface::xdp(&look, interface, *start),
         PortKind::Packet { interface, .. } => interface::packet(&look, interface),
         PortKind::Tap { name, .. } => tap::check(&look, name),
-        PortKind::Memif { path, server, .. } => socket::memif(&look, path, *server),
+        PortKind::Memif {
+            path,
+            server,
+            zero_copy,
+            ..
+        } => socket::memif(&look, path, *server, *zero_copy),
         PortKind::Vhost { path, client } => socket::vhost(&look, path, *client),
         PortKind::VirtioUser { path, server } => socket::virtio_user(&look, path, *server),
         PortKind::Pcap { input, output } => pcap::check(&look, input.as_deref(), output.as_deref()),

@@ -1,6 +1,6 @@
 //! `memif:`, `vhost:` and `virtio-user:`: ports at the end of a socket.
 
-use super::{Look, Prepared};
+use super::{Look, Memory, Prepared};
 use crate::problem::quoted;
 use crate::{Fix, Problem, Warning};
 use nix::errno::Errno;
@@ -13,8 +13,20 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// memif: packets of messages on a sequenced socket.
-pub fn memif(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepared, Problem> {
+pub fn memif(look: &Look<'_>, path: &Path, server: bool, zero_copy: bool) -> Result<Prepared, Problem> {
     look.driver("memif")?;
+    let mut prepared = memif_socket(look, path, server)?;
+    if zero_copy && server {
+        let text = "zero-copy is the client's business: the memif driver copies where it serves";
+        prepared.notes.push(Warning::new("zero-copy-server", text));
+    } else if zero_copy {
+        // The peer maps the memory by its file, which ordinary pages do not have.
+        prepared.memory = Memory::HugePages;
+    }
+    Ok(prepared)
+}
+
+fn memif_socket(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepared, Problem> {
     if path.to_string_lossy().starts_with('@') {
         return Ok(Prepared::of(look.uri));
     }
