@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use support::wire::{FAR_V4, FAR_V6, Wire, assert_conserved, assert_invalid, assert_refused, interrupted};
-use support::{Need, Running, require, until};
+use support::{Need, Running, VlanInterface, require, until};
 
 const NEEDS: [Need; 3] = [Need::Namespaces, Need::Tool("ethtool"), Need::Tool("ping")];
 const ECHO: [Need; 3] = [Need::Namespaces, Need::Tool("ethtool"), Need::Tool("socat")];
@@ -51,17 +51,26 @@ fn ping_is_answered_over_af_packet() {
 
 /// The same from a VLAN interface: requests and answers carry its tag.
 fn ping_is_answered_in_a_vlan(kind: &str) {
-    let Some(lab) = require(&[Need::VlanInterfaces, Need::Tool("ethtool"), Need::Tool("ping")]) else {
+    let tools = [
+        Need::Tool("ethtool"),
+        Need::Tool("ping"),
+        Need::Tool("tcpdump"),
+        Need::Tool("tshark"),
+    ];
+    let Some(lab) = require(&[&[Need::Namespaces][..], &tools].concat()) else {
         return;
     };
     let wire = Wire::to_kernel(&lab);
     // The tag goes into the frame, not beside it: what is beside a frame is lost on the way to an XDP program.
     wire.far.run("ethtool", &["-K", "far0", "txvlan", "off"]);
-    wire.far.ip(&[
-        "link", "add", "link", "far0", "name", "far0.5", "type", "vlan", "id", "5",
-    ]);
+    let _vlan = VlanInterface::new(&wire.far, "far0", "far0.5", 5);
     wire.far.up("far0.5", &["10.55.0.1/24", "fd55::1/64"]);
     let reflector = wire.reflect_near(&lab, kind, &["--address=10.55.0.9,fd55::9"]);
+    let file = lab.path("vlan.pcap").display().to_string();
+    let ours = ["ether", "src", &wire.near.mac("near0")];
+    let tcpdump = ["-i", "far0", "--immediate-mode", "-U", "-w", &file];
+    let mut capture = wire.far.spawn("tcpdump", &[&tcpdump[..], &ours].concat());
+    capture.wait_for("listening on", SOON);
     wire.far
         .run("ping", &["-c", "3", "-i", "0.2", "-W", "5", "10.55.0.9"]);
     wire.far
@@ -69,6 +78,14 @@ fn ping_is_answered_in_a_vlan(kind: &str) {
     let run = interrupted(reflector);
     assert_eq!(run.code, Some(0), "{run}");
     assert!(run.number("answered") >= 8, "{run}");
+    let _ = interrupted(capture);
+    let tags = wire
+        .far
+        .run("tshark", &["-n", "-r", &file, "-T", "fields", "-e", "vlan.id"]);
+    assert!(
+        tags.lines().count() >= 8 && tags.lines().all(|tag| tag == "5"),
+        "the tags of our answers: {tags}"
+    );
 }
 
 #[test]

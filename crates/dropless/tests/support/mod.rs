@@ -26,6 +26,7 @@ mod lab;
 mod namespace;
 mod need;
 mod process;
+mod tagger;
 mod testpmd;
 pub mod wire;
 
@@ -34,4 +35,5 @@ pub use lab::Lab;
 pub use namespace::Namespace;
 pub use need::{Need, require};
 pub use process::{Finished, Running, until};
+pub use tagger::VlanInterface;
 pub use testpmd::{Builder as TestpmdBuilder, PortStats, Testpmd};
