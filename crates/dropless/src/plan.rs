@@ -416,6 +416,10 @@ impl MachinePlan {
                 bail!("ports {twin} and {port} are the same device; give each port once");
             }
         }
+        let insists = |port: &&PortUri| matches!(port.kind, PortKind::Xdp { mode: host::XdpMode::ZeroCopy, .. });
+        if let Some(port) = self.ports.iter().find(insists) {
+            bail!("port {port}: DPDK's driver falls back to copying where the interface's has no zero copy, and cannot be told not to; use mode=auto");
+        }
         if self.ports.iter().any(|port| matches!(port.kind, PortKind::Kernel { .. })) {
             bail!("port kind kernel: is not a packet port of send and reflect yet; use packet:IF for the kernel's own path");
         }

@@ -29,6 +29,7 @@ wrong! {
     bad_mac_port: ["send", "--port", "mac:12"] => "'12' is not", "02:00:00:00:00:01";
     two_equal_ports: ["send", "--port", "ring", "--port", "ring"] => "given twice", "ring:a ring:b";
     two_rings_of_one_name: ["send", "--port", "ring:a", "--port", "ring:a,size=64"] => "same", "give each port once";
+    xdp_that_insists_on_zero_copy: ["send", "--port", "xdp:lo,mode=zero-copy"] => "falls back to copying", "use mode=auto";
     kernel_port: ["send", "--port", "kernel:127.0.0.1"] => "not a packet port", "use packet:IF";
     send_into_null: ["send", "--port", "null"] => "nothing comes back", "--tx-only";
     reflect_on_ring: ["reflect", "--port", "ring"] => "has its reflector built in", "use `dropless send`";
