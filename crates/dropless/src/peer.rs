@@ -14,7 +14,7 @@ use crate::signals::Interrupt;
 /// How often a wait looks whether it is over.
 const LOOK: Duration = Duration::from_millis(20);
 /// A memif handshake may take this long before it is begun anew: its other end may be kept from its core.
-const HANDSHAKE: Duration = Duration::from_secs(1);
+const HANDSHAKE: Duration = Duration::from_millis(500);
 
 /// How long the other side may take to come.
 #[derive(Clone, Copy)]

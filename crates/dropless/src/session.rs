@@ -274,10 +274,11 @@ fn open_one<'e>(
 }
 
 /// Waits until every link is up; says which one is not.
-pub fn wait_for_links(ports: &[OpenPort<'_>], limit: Duration, interrupt: &Interrupt) -> Result<()> {
+pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &Interrupt) -> Result<()> {
     let begun = Instant::now();
     for open in ports {
-        while !open.link().up {
+        // A memif server turns callers away while it starts: they must call again.
+        while !open.tend().up {
             if interrupt.is_set() {
                 bail!("interrupted while waiting for the link of port {}", open.uri);
             }

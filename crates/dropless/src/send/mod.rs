@@ -56,7 +56,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
     for (uri, device) in ground.ports.iter().zip(&devices) {
         ports.push(session::open(&eal, &pool, uri, device, &config, wait)?);
     }
-    session::wait_for_links(&ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
+    session::wait_for_links(&mut ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
     let run = Run { plan: &plan, eal: &eal, pool: &pool, ground: &ground, dir: &dir, console, interrupt: &interrupt };
     let summary = run.go(ports)?;
     console.human(&report::terminal::render(&summary, &console.style()))?;
