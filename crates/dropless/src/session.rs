@@ -417,6 +417,8 @@ pub struct PoolCount {
     pub summary: PoolSummary,
     /// Where lost buffers were last seen: a leak is a reason to distrust the run.
     pub leak: Option<String>,
+    /// Buffers that are not back and no leak: sent, and not yet taken back from the kernel.
+    pub held: u64,
     /// What to tell of buffers that are not back and no leak.
     pub note: Option<String>,
 }
@@ -445,9 +447,10 @@ pub fn count_pool(pool: &Pool<'_>, kept: Kept) -> PoolCount {
     let in_rings = (memif > 0).then(|| {
         format!("{memif} buffers were in the rings of a zero-copy memif when its link ended: DPDK's driver does not give them back")
     });
-    let note = (over > 0 && leaked == 0)
-        .then(|| format!("{over} sent buffers were still with the kernel when the driver was closed, which does not wait for them"));
-    PoolCount { summary, leak, note: note.or(in_rings) }
+    let held = over - leaked;
+    let note = (held > 0)
+        .then(|| format!("{held} sent buffers were still with the kernel when the driver was closed, which does not wait for them"));
+    PoolCount { summary, leak, held, note: note.or(in_rings) }
 }
 
 /// How many of the missing buffers a zero-copy memif kept: empty ones in its receiving rings, and what it had sent to

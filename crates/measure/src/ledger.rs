@@ -73,7 +73,7 @@ pub struct LedgerInput {
     pub unsent: u64,
     /// What arrived.
     pub arrived: Arrived,
-    /// Losses by place: `fault_drop`, `reflector_*` (drops only), `tx_error`, `rx_nombuf`, `rx_missed`, `rx_error`,
+    /// Losses by place: `fault_drop`, `reflector_*` (drops only), `tx_held`, `tx_error`, `rx_nombuf`, `rx_missed`, `rx_error`,
     /// or any further name. `late`, `too_old` and `corrupt` are taken from `arrived`, not from here.
     pub places: BTreeMap<String, u64>,
     /// All counters as read, for the record.
@@ -97,11 +97,12 @@ fn rank(place: &str) -> u8 {
         "corrupt" => 2,
         "fault_drop" => 3,
         _ if place.starts_with("reflector_") => 4,
-        "tx_error" => 5,
-        "rx_nombuf" => 6,
-        "rx_missed" => 7,
-        "rx_error" => 8,
-        _ => 9,
+        "tx_held" => 5,
+        "tx_error" => 6,
+        "rx_nombuf" => 7,
+        "rx_missed" => 8,
+        "rx_error" => 9,
+        _ => 10,
     }
 }
 

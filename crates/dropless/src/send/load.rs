@@ -198,6 +198,11 @@ fn count_up(ip: IpAddr, by: usize) -> IpAddr {
     }
 }
 
+/// Whether the port's driver counts as errors what it refused to take, and so left to us.
+pub fn counts_refusals(open: &OpenPort<'_>) -> bool {
+    pushes_back(open) || open.uri.kind_name() == "xdp"
+}
+
 /// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
 pub fn pushes_back(open: &OpenPort<'_>) -> bool {
     is_reflected_ring(&open.uri) || matches!(open.uri.kind_name(), "ring" | "null" | "memif" | "pcap")

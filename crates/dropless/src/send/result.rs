@@ -92,12 +92,12 @@ pub fn summarise(
     let port_summaries: Vec<PortSummary> = ports.iter().map(port_summary).collect();
     let far_missed: u64 = ports.iter().filter_map(|open| open.far.as_ref()).map(|far| port_summary(far).rx_missed).sum();
     let stalls = stalls(&ports, wiring, &ending.published, &ending.roles, &results, seconds, &ending.clock);
-    let ring_ports = ports.iter().map(load::pushes_back).collect::<Vec<_>>();
+    let refusals = ports.iter().map(load::counts_refusals).collect::<Vec<_>>();
     let kept = session::Kept::by(&ports);
     drop(ports);
     let lanes = results.lanes();
-    let ledger = ledger(wiring, &results, &port_summaries, far_missed, &ring_ports, plan.tx_only);
     let pool = session::count_pool(run.pool, kept);
+    let ledger = ledger(wiring, &results, &port_summaries, (far_missed, pool.held), &refusals, plan.tx_only);
     let (clock, clock_trouble) = ending.clock.finish();
     let asked_pps = total_rate(loads);
     let verdict = Verdict::of(&Evidence {
@@ -189,16 +189,19 @@ fn ledger(
     wiring: &Wiring<'_>,
     results: &Results,
     ports: &[PortSummary],
-    far_missed: u64,
-    pushes_back: &[bool],
+    (far_missed, held): (u64, u64),
+    counts_refusals: &[bool],
     one_way: bool,
 ) -> Ledger {
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
     let mut raw: BTreeMap<String, u64> = BTreeMap::new();
-    for (port, pushes_back) in ports.iter().zip(pushes_back) {
-        // A null or pcap port that drops what it cannot take says so as an error; a ring only pushes back, which the
-        // driver also calls an error, but the packet is still ours.
-        let tx_errors = if *pushes_back { 0 } else { port.tx_errors };
+    if held > 0 {
+        places.insert("tx_held".into(), held);
+        raw.insert("tx_held".into(), held);
+    }
+    for (port, counts_refusals) in ports.iter().zip(counts_refusals) {
+        // What a driver refused is still ours and is offered again, whatever the driver calls it.
+        let tx_errors = if *counts_refusals { 0 } else { port.tx_errors };
         for (name, count) in [
             ("tx_error", tx_errors),
             ("rx_nombuf", port.rx_nombuf),

@@ -8,11 +8,12 @@ use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
 
 /// Where packets get lost, with what that means, in the order in which `measure` charges them.
-const PLACES: [(&str, &str); 9] = [
+const PLACES: [(&str, &str); 10] = [
     ("late", "came back after the drain time"),
     ("too_old", "came back behind the sequence window"),
     ("corrupt", "came back damaged"),
     (FAULT_DROP, "dropped on purpose (--fault)"),
+    (TX_HELD, "still in the driver's transmit ring at the end"),
     ("tx_error", "the port failed to send them"),
     ("rx_nombuf", "our buffer pool was empty"),
     ("rx_missed", "our receive ring was full"),
@@ -21,6 +22,7 @@ const PLACES: [(&str, &str); 9] = [
 ];
 
 const FAULT_DROP: &str = "fault_drop";
+const TX_HELD: &str = "tx_held";
 
 /// Both sides of the ledger, and whether it balances.
 pub fn render(ledger: &Ledger, style: &Style) -> String {
@@ -89,7 +91,7 @@ fn line(depth: usize, name: &str, number: u64, paint: Paint, words: &str) -> [Ce
 /// The places every run has, also with 0, and whatever else lost a packet.
 fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
     let lost = |place: &str| ledger.lost_at.get(place).copied().unwrap_or(0);
-    let always = |place: &str| place != FAULT_DROP && place != NOT_AWAITED;
+    let always = |place: &str| ![FAULT_DROP, TX_HELD, NOT_AWAITED].contains(&place);
     let known = PLACES
         .into_iter()
         .map(|(place, words)| (place, lost(place), words));
