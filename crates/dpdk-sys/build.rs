@@ -12,7 +12,7 @@ const LIBRARIES: [&str; 6] = [
     "rte_eal",
     "rte_net_ring",
 ];
-const SOURCES: [&str; 5] = ["burst", "eal", "log", "pool", "port"];
+const SOURCES: [&str; 6] = ["burst", "eal", "log", "pool", "port", "unmap"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let found = pkg_config::Config::new()

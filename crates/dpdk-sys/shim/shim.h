@@ -45,6 +45,11 @@ void dl_free_bulk(struct rte_mbuf **mbufs, uint16_t count);
 void dl_make_plain(struct rte_mbuf *mbuf);
 uint64_t dl_tsc(void);
 
+/* ---- unmap.c ---- */
+
+/* `wait` is called on EAL's interrupt thread before a driver unmaps memory there. */
+void dl_before_unmap(void (*wait)(void));
+
 /* ---- eal.c: 0 or a count, or -errno ---- */
 
 int dl_eal_init(int argc, char **argv);

@@ -77,7 +77,7 @@ impl<'e> Device<'e> {
                     .push("the driver has no promiscuous mode".to_owned());
             }
         }
-        let gates = |count: u16| (0..count).map(|_| Arc::new(Gate::new())).collect::<Vec<_>>();
+        let gates = |count: u16| (0..count).map(|_| Gate::new()).collect::<Vec<_>>();
         let (rx_gates, tx_gates) = (gates(granted.rx_queues), gates(granted.tx_queues));
         let rx = (0..)
             .zip(&rx_gates)

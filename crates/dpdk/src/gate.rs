@@ -7,18 +7,49 @@
 use std::{
     hint,
     sync::{
-        OnceLock,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering, compiler_fence, fence},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use dpdk_sys as sys;
+
 static MEMBARRIER: OnceLock<bool> = OnceLock::new();
+
+/// Every gate there is, for [`grace`].
+static GATES: Mutex<Vec<Weak<Gate>>> = Mutex::new(Vec::new());
+
+/// Longer than any burst: whoever has not come out by then never will.
+const GRACE_MAX: Duration = Duration::from_secs(2);
 
 /// Asks the kernel for membarrier(2); where it is refused, workers pay for the fence.
 pub(crate) fn register() {
     MEMBARRIER.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
+    // SAFETY: `grace` is a plain function that may be called at any time, from any thread.
+    unsafe { sys::dl_before_unmap(Some(grace)) };
+}
+
+/// Waits until every burst call that was under way has come out. Called on EAL's interrupt thread, between a driver's
+/// word that its memory goes and the going: whoever enters later has seen the word.
+extern "C" fn grace() {
+    fence(Ordering::SeqCst);
+    if MEMBARRIER.get() == Some(&true) {
+        membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    }
+    let begun = Instant::now();
+    let gates: Vec<Arc<Gate>> = {
+        let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.retain(|gate| gate.strong_count() > 0);
+        gates.iter().filter_map(Weak::upgrade).collect()
+    };
+    for gate in gates {
+        while gate.busy.load(Ordering::Acquire) && begun.elapsed() < GRACE_MAX {
+            // The worker may have been preempted inside a burst by this very thread.
+            thread::sleep(Duration::from_micros(20));
+        }
+    }
 }
 
 fn membarrier(command: libc::c_int) -> bool {
@@ -38,13 +69,15 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// A closed gate.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new() -> Arc<Self> {
         let fenced = !MEMBARRIER.get().copied().unwrap_or(false);
-        Self {
+        let gate = Arc::new(Self {
             open: AtomicBool::new(false),
             busy: AtomicBool::new(false),
             fenced,
-        }
+        });
+        GATES.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&gate));
+        gate
     }
 
     /// Runs `burst` when the gate is open. Only the queue's one owner may call this.

@@ -61,6 +61,10 @@ pub fn start_with<T>(
         result
     });
     if gave_up.load(Ordering::Acquire) {
+        for (_, path) in &served {
+            // The driver leaves it where its start fails.
+            let _ = std::fs::remove_file(path);
+        }
         bail!("{}", nobody(first, interrupt));
     }
     Ok(result)
@@ -109,12 +113,21 @@ fn other_side(uri: &PortUri) -> String {
 
 /// What to do about a port of a socket that has no link.
 pub fn hint(uri: &PortUri) -> String {
+    if calls_once(uri) {
+        return "a zero-copy memif can call its server only once: start this again when the server runs, or leave zero-copy out".into();
+    }
     format!("start the other side (a socket serves one at a time), for example: {}; or give --wait more time", other_side(uri))
 }
 
 /// Whether this is the side of a memif that must call for the other.
 pub fn is_memif_client(uri: &PortUri) -> bool {
     matches!(uri.kind, PortKind::Memif { server: false, .. })
+}
+
+/// Whether this memif client cannot call again: the driver closes the files of the memory it shares, which it would
+/// have to show to the next server (seen with DPDK 22.11).
+pub fn calls_once(uri: &PortUri) -> bool {
+    matches!(uri.kind, PortKind::Memif { server: false, zero_copy: true, .. })
 }
 
 /// A wait with its end, or its one remark.
@@ -171,7 +184,7 @@ impl Tending {
         }
         self.up = up;
         let pause = if port.is_started() { HANDSHAKE } else { LOOK };
-        if !up && is_memif_client(uri) && self.tried.elapsed() >= pause {
+        if !up && is_memif_client(uri) && !calls_once(uri) && self.tried.elapsed() >= pause {
             let _ = port.stop();
             // Fails as long as nobody serves.
             let _ = port.start();
