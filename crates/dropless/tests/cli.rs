@@ -2,7 +2,11 @@
 //!
 //! After a wanted change: `TRYCMD=overwrite UPDATE=1 cargo test -p dropless --test cli`.
 
-#![allow(clippy::expect_used, reason = "a helper of tests fails the test by panicking")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of tests fails the test by panicking"
+)]
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -106,4 +110,84 @@ fn a_closed_stdout_is_no_error() {
             .expect("bash");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "0\n", "{page}");
     }
+}
+
+/// Every page of the documentation: its path and text.
+fn pages() -> Vec<(std::path::PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut folders, mut pages) = (vec![root.join("docs")], Vec::new());
+    for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"] {
+        pages.push(root.join(name));
+    }
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("reading docs").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("reading a page");
+        (path, text)
+    };
+    pages.into_iter().map(read).collect()
+}
+
+#[test]
+fn links_of_the_documentation_lead_somewhere() {
+    for (path, text) in pages() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if file.contains("://") {
+                continue;
+            }
+            let target = path.with_file_name("").join(file);
+            assert!(target.exists(), "{} links to {link}", path.display());
+            if !anchor.is_empty() {
+                let text = std::fs::read_to_string(target).expect("reading the page linked to");
+                let slug = |line: &str| {
+                    line.trim_start_matches('#')
+                        .trim()
+                        .to_lowercase()
+                        .replace(' ', "-")
+                };
+                assert!(
+                    text.lines()
+                        .any(|line| line.starts_with('#') && slug(line) == anchor),
+                    "{link}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_of_the_documentation_have_only_flags_that_exist() {
+    let mut seen = 0;
+    for (path, text) in pages() {
+        for line in text.lines() {
+            let line = line.trim_start_matches(['$', ' ', '`']);
+            let Some(words) = line.strip_prefix("dropless ") else {
+                continue;
+            };
+            let command = words.split(' ').next().unwrap_or_default();
+            let page = match command {
+                "send" | "reflect" | "ports" => stdout(&[command, "--help"]),
+                "completions" => continue,
+                other => panic!("{}: dropless {other}", path.display()),
+            };
+            let flags = words.split([' ', '`', '=']).filter(|word| word.starts_with("--"));
+            for flag in flags {
+                seen += 1;
+                let known = page
+                    .split_whitespace()
+                    .any(|word| word.trim_end_matches(',') == flag);
+                assert!(known, "{}: dropless {command} has no {flag}", path.display());
+            }
+        }
+    }
+    assert!(seen > 20, "only {seen} flags were looked at");
 }
