@@ -37,7 +37,9 @@ pub struct FaultSpec {
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
     /// An item is not `name=share`.
-    #[error("fault `{0}` is not NAME=SHARE; use drop, duplicate, reorder, corrupt or delay, e.g. drop=0.1%,delay=1%:5ms")]
+    #[error(
+        "fault `{0}` is not NAME=SHARE; use drop, duplicate, reorder, corrupt or delay, e.g. drop=0.1%,delay=1%:5ms"
+    )]
     Item(String),
     /// A share is not a number in 0..=100 %.
     #[error("fault share `{0}` is not between 0 and 100%; write it as 0.1% or 0.001")]
@@ -46,7 +48,9 @@ pub enum FaultError {
     #[error("fault delay `{0}` is not a duration; write delay=1%:5ms")]
     Delay(String),
     /// The shares add up to more than one.
-    #[error("the fault shares add up to {0:.1}%; a packet suffers one fault at most, so keep the sum at or below 100%")]
+    #[error(
+        "the fault shares add up to {0:.1}%; a packet suffers one fault at most, so keep the sum at or below 100%"
+    )]
     Sum(f64),
 }
 
@@ -54,9 +58,14 @@ impl std::str::FromStr for FaultSpec {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
-        let mut spec = Self { delay_ns: 1_000_000, ..Self::default() };
+        let mut spec = Self {
+            delay_ns: 1_000_000,
+            ..Self::default()
+        };
         for item in text.split(',').filter(|item| !item.is_empty()) {
-            let (name, value) = item.split_once('=').ok_or_else(|| FaultError::Item(item.into()))?;
+            let (name, value) = item
+                .split_once('=')
+                .ok_or_else(|| FaultError::Item(item.into()))?;
             match name {
                 "drop" => spec.drop = share(value)?,
                 "duplicate" => spec.duplicate = share(value)?,
@@ -73,14 +82,27 @@ impl std::str::FromStr for FaultSpec {
             }
         }
         let sum = spec.drop + spec.duplicate + spec.reorder + spec.corrupt + spec.delay;
-        if sum > 1.0 + 1e-9 { Err(FaultError::Sum(sum * 100.0)) } else { Ok(spec) }
+        if sum > 1.0 + 1e-9 {
+            Err(FaultError::Sum(sum * 100.0))
+        } else {
+            Ok(spec)
+        }
     }
 }
 
 fn share(text: &str) -> Result<f64, FaultError> {
-    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
-    let value = number.parse::<f64>().map_err(|_| FaultError::Share(text.into()))? * scale;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(FaultError::Share(text.into())) }
+    let (number, scale) = text
+        .strip_suffix('%')
+        .map_or((text, 1.0), |number| (number, 0.01));
+    let value = number
+        .parse::<f64>()
+        .map_err(|_| FaultError::Share(text.into()))?
+        * scale;
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(FaultError::Share(text.into()))
+    }
 }
 
 /// What was really done. One writer: the reflecting worker.
@@ -126,7 +148,13 @@ pub struct Faults<F> {
 
 impl<F> Faults<F> {
     /// An injector; `delayed_max` bounds how many probes it holds at once, `hz` is ticks per second.
-    pub fn new(spec: &FaultSpec, seed: u64, hz: f64, delayed_max: usize, counters: Arc<FaultCounters>) -> Self {
+    pub fn new(
+        spec: &FaultSpec,
+        seed: u64,
+        hz: f64,
+        delayed_max: usize,
+        counters: Arc<FaultCounters>,
+    ) -> Self {
         let mut sum = 0.0;
         let thresholds = [spec.drop, spec.duplicate, spec.reorder, spec.corrupt, spec.delay].map(|share| {
             sum += share;
@@ -192,9 +220,17 @@ impl<F> Faults<F> {
                 self.hold(from, out, lane, sequence, now, false);
             } else if draw < corrupt {
                 let len = from.bytes(0).len();
-                let done = from.room_mut(0).get_mut(..len).is_some_and(|b| wire::corrupt_one_bit(b, random >> 32));
+                let done = from
+                    .room_mut(0)
+                    .get_mut(..len)
+                    .is_some_and(|b| wire::corrupt_one_bit(b, random >> 32));
                 forward(from, out);
-                if done { &self.counters.corrupt } else { &self.counters.not_done }.add(1);
+                if done {
+                    &self.counters.corrupt
+                } else {
+                    &self.counters.not_done
+                }
+                .add(1);
             } else if draw < delay {
                 self.hold(from, out, lane, sequence, now, true);
             } else {
@@ -213,14 +249,28 @@ impl<F> Faults<F> {
         now: Ticks,
         delay: bool,
     ) {
-        let room = if delay { self.delayed.len() < self.delayed_max } else { self.overtaken.len() < OVERTAKEN_MAX };
+        let room = if delay {
+            self.delayed.len() < self.delayed_max
+        } else {
+            self.overtaken.len() < OVERTAKEN_MAX
+        };
         if !room {
             self.counters.not_done.add(1);
             forward(from, out);
             self.passed(lane, sequence, out);
         } else if let Some(frame) = from.pop_front() {
-            let held = Held { frame, lane, sequence, since: now };
-            if delay { &mut self.delayed } else { &mut self.overtaken }.push_back(held);
+            let held = Held {
+                frame,
+                lane,
+                sequence,
+                since: now,
+            };
+            if delay {
+                &mut self.delayed
+            } else {
+                &mut self.overtaken
+            }
+            .push_back(held);
         }
     }
 
@@ -250,7 +300,10 @@ impl<F> Faults<F> {
     /// Sends what was delayed long enough, and what nobody came to overtake.
     fn release_due<B: Frames<Frame = F>>(&mut self, out: &mut B, now: Ticks) {
         while out.len() + OUT_RESERVE <= BURST_MAX
-            && self.delayed.front().is_some_and(|held| now.0.saturating_sub(held.since.0) >= self.delay_ticks)
+            && self
+                .delayed
+                .front()
+                .is_some_and(|held| now.0.saturating_sub(held.since.0) >= self.delay_ticks)
         {
             if let Some(held) = self.delayed.pop_front() {
                 self.counters.delay.add(1);
@@ -259,7 +312,10 @@ impl<F> Faults<F> {
             }
         }
         while out.len() + OUT_RESERVE <= BURST_MAX
-            && self.overtaken.front().is_some_and(|held| now.0.saturating_sub(held.since.0) >= self.patience_ticks)
+            && self
+                .overtaken
+                .front()
+                .is_some_and(|held| now.0.saturating_sub(held.since.0) >= self.patience_ticks)
         {
             if let Some(held) = self.overtaken.pop_front() {
                 self.counters.not_done.add(1);
@@ -287,6 +343,8 @@ fn copy_front<B: Frames, T: Transmit<Frames = B>>(from: &B, tx: &mut T) -> Optio
     if tx.allocate(&mut copy, 1) == 0 {
         return None;
     }
-    copy.write(0, bytes.len()).get_mut(..bytes.len())?.copy_from_slice(bytes);
+    copy.write(0, bytes.len())
+        .get_mut(..bytes.len())?
+        .copy_from_slice(bytes);
     copy.pop_front()
 }

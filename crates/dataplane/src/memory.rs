@@ -87,7 +87,10 @@ pub struct MemoryLink {
 impl MemoryLink {
     /// A link that holds up to `capacity` frames.
     pub fn new(capacity: usize) -> Self {
-        Self { queue: Arc::default(), capacity }
+        Self {
+            queue: Arc::default(),
+            capacity,
+        }
     }
 
     /// Frames under way.
@@ -102,7 +105,10 @@ impl MemoryLink {
 
     /// Puts a frame of these bytes on the wire.
     pub fn inject(&self, bytes: &[u8]) {
-        let mut frame = MemoryFrame { bytes: Box::new([0; ROOM]), len: bytes.len().min(ROOM) };
+        let mut frame = MemoryFrame {
+            bytes: Box::new([0; ROOM]),
+            len: bytes.len().min(ROOM),
+        };
         frame.bytes[..frame.len].copy_from_slice(&bytes[..frame.len]);
         self.lock().push_back(frame);
     }
@@ -135,12 +141,17 @@ impl Transmit for MemoryLink {
     fn allocate(&mut self, into: &mut MemoryFrames, count: usize) -> usize {
         let count = count.min(BURST_MAX - into.len());
         // Old bytes stay in a real buffer: so here, a pattern that no frame may rely on.
-        into.0.extend((0..count).map(|_| MemoryFrame { bytes: Box::new([0xA5; ROOM]), len: 0 }));
+        into.0.extend((0..count).map(|_| MemoryFrame {
+            bytes: Box::new([0xA5; ROOM]),
+            len: 0,
+        }));
         count
     }
     fn transmit(&mut self, from: &mut MemoryFrames, count: usize) -> usize {
         let mut queue = self.lock();
-        let count = count.min(from.len()).min(self.capacity.saturating_sub(queue.len()));
+        let count = count
+            .min(from.len())
+            .min(self.capacity.saturating_sub(queue.len()));
         queue.extend(from.0.drain(..count));
         count
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use measure::{
-    Clock, Counter, Histogram, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks,
+    Clock, Counter, Histogram, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram,
+    Ticks,
 };
-use wire::{Addresses, Class, Foreign, Classifier, Probe, Verify, classify, lag};
+use wire::{Addresses, Class, Classifier, Foreign, Probe, Verify, classify, lag};
 
 use crate::io::{Frames, Receive};
 use crate::reply::ReplyQueue;
@@ -193,7 +194,9 @@ impl<R: Receive> ReceiveTask<R> {
             io,
             books: Books {
                 lanes: (0..plan.lanes).map(lane).collect(),
-                latency: (0..plan.streams).map(|_| SharedHistogram::new(plan.latency_bits)).collect(),
+                latency: (0..plan.streams)
+                    .map(|_| SharedHistogram::new(plan.latency_bits))
+                    .collect(),
                 latency_scheduled: SharedHistogram::new(10),
                 intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
                 clock_backwards: 0,
@@ -204,12 +207,23 @@ impl<R: Receive> ReceiveTask<R> {
 
     #[inline]
     fn account_burst(&mut self, at: Nanos) {
-        let Self { frames, classifier, books, .. } = self;
+        let Self {
+            frames,
+            classifier,
+            books,
+            ..
+        } = self;
         let count = frames.len();
         for index in 0..PREFETCH_AHEAD {
             frames.prefetch(index);
         }
-        let mut run = Run { lane: 0, lag: 0, time: 0, first: 0, count: 0 };
+        let mut run = Run {
+            lane: 0,
+            lag: 0,
+            time: 0,
+            first: 0,
+            count: 0,
+        };
         let mut bytes = 0;
         for index in 0..count {
             frames.prefetch(index + PREFETCH_AHEAD);
@@ -296,7 +310,8 @@ impl Books {
         if outcome.fresh > 0 {
             lane.jitter.record(age, outcome.fresh);
             self.latency[stream].record(age, outcome.fresh);
-            self.latency_scheduled.record(age + lag::decode(run.lag), outcome.fresh);
+            self.latency_scheduled
+                .record(age + lag::decode(run.lag), outcome.fresh);
             self.intervals.received(sent_at, stream, age, outcome.fresh);
         }
         if outcome.duplicate > 0 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use measure::{Counter, Ticks};
-use wire::{Addresses, DropReason};
+use wire::{Addresses, DropReason, Turner};
 
 use crate::fault::Faults;
 use crate::io::{Frames, Receive, Transmit};
@@ -81,6 +81,7 @@ pub struct ReflectTask<R: Receive, T: Transmit<Frames = R::Frames>> {
     out: R::Frames,
     faults: Option<Faults<<R::Frames as Frames>::Frame>>,
     waiting_since: Option<Ticks>,
+    turner: Turner,
 }
 
 impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
@@ -91,7 +92,17 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
         plan: ReflectPlan,
         faults: Option<Faults<<R::Frames as Frames>::Frame>>,
     ) -> Self {
-        Self { frames: rx.batch(), out: tx.batch(), rx, tx, plan, faults, waiting_since: None }
+        let turner = Turner::new(plan.only_ours);
+        Self {
+            frames: rx.batch(),
+            out: tx.batch(),
+            rx,
+            tx,
+            plan,
+            faults,
+            waiting_since: None,
+            turner,
+        }
     }
 
     /// Swaps or answers every frame of the batch; what must not be returned is counted and freed.
@@ -110,7 +121,7 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
             let frame = self.frames.bytes_mut(index);
             let len = frame.len();
             bytes += len as u64;
-            *keep = match wire::reflect(frame, self.plan.only_ours) {
+            *keep = match self.turner.turn(frame) {
                 Ok(()) if !segmented => true,
                 Ok(()) => self.count_oversized(),
                 Err(reason) => self.answer_or_drop(index, len, reason),
@@ -147,7 +158,11 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
     /// Offers what waits; gives it up when the queue has been full for too long.
     #[inline]
     fn offer(&mut self, now: Ticks) -> usize {
-        let out = if self.faults.is_none() { &mut self.frames } else { &mut self.out };
+        let out = if self.faults.is_none() {
+            &mut self.frames
+        } else {
+            &mut self.out
+        };
         let waiting = out.len();
         if waiting == 0 {
             return 0;
@@ -193,6 +208,8 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> Task for ReflectTask<R, T> {
 
     fn finish(self: Box<Self>) -> TaskResult {
         let held = self.faults.as_ref().map_or(0, |faults| faults.held());
-        TaskResult::Reflect(ReflectResult { held: (self.out.len() + self.frames.len() + held) as u64 })
+        TaskResult::Reflect(ReflectResult {
+            held: (self.out.len() + self.frames.len() + held) as u64,
+        })
     }
 }

@@ -40,9 +40,14 @@ impl ReplyQueue {
         if frame.len() > REPLY_MAX || self.0.is_full() {
             return false;
         }
-        let mut reply = Reply { len: 0, bytes: [0; REPLY_MAX] };
+        let mut reply = Reply {
+            len: 0,
+            bytes: [0; REPLY_MAX],
+        };
         reply.bytes[..frame.len()].copy_from_slice(frame);
-        let Some(len) = wire::answer(&mut reply.bytes, frame.len(), me) else { return false };
+        let Some(len) = wire::answer(&mut reply.bytes, frame.len(), me) else {
+            return false;
+        };
         reply.len = len.min(REPLY_MAX) as u16;
         self.0.push(reply).is_ok()
     }

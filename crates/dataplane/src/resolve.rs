@@ -67,7 +67,9 @@ where
 
 /// The ARP request or neighbour solicitation; `None` if we have no address of the target's family.
 fn request(question: &Question) -> Option<Vec<u8>> {
-    let Question { me, vlans, target, .. } = question;
+    let Question {
+        me, vlans, target, ..
+    } = question;
     match *target {
         IpAddr::V4(target) => me.ips.iter().find_map(|ip| match ip {
             IpAddr::V4(ip) => Some(neighbour::arp_request(me.mac, *ip, target, vlans)),
@@ -86,7 +88,9 @@ pub fn send<T: Transmit>(tx: &mut T, frame: &[u8]) -> bool {
     if tx.allocate(&mut batch, 1) == 0 {
         return false;
     }
-    let Some(room) = batch.write(0, frame.len()).get_mut(..frame.len()) else { return false };
+    let Some(room) = batch.write(0, frame.len()).get_mut(..frame.len()) else {
+        return false;
+    };
     room.copy_from_slice(frame);
     tx.transmit(&mut batch, 1) == 1
 }

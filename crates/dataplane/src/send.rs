@@ -168,7 +168,11 @@ impl<T: Transmit> SendTask<T> {
     #[inline]
     fn build(&mut self, count: usize, now: Ticks, lag_ticks: u64) {
         let at = self.plan.clock.ns(now);
-        let lag = if lag_ticks == 0 { 0 } else { lag::encode(self.plan.clock.ns_from_ticks(lag_ticks)) };
+        let lag = if lag_ticks == 0 {
+            0
+        } else {
+            lag::encode(self.plan.clock.ns_from_ticks(lag_ticks))
+        };
         let stamp = BurstStamp::new(at.0, lag);
         let next = &mut self.frames[self.current ^ 1];
         if next.is_empty() {
@@ -193,7 +197,13 @@ impl<T: Transmit> SendTask<T> {
     fn build_alike(&mut self, count: usize, stamp: &BurstStamp, entry: Entry) -> u64 {
         let template = &self.plan.templates[entry.template as usize];
         let lane = &mut self.lanes[usize::from(entry.stream)];
-        let Lane { mut sequence, mut flow, flow_step, flows, .. } = *lane;
+        let Lane {
+            mut sequence,
+            mut flow,
+            flow_step,
+            flows,
+            ..
+        } = *lane;
         let len = template.frame_len();
         for blank in self.frames[self.current].blanks(count) {
             template.write(blank.write(len), stamp, sequence, flow);
@@ -235,11 +245,22 @@ impl<T: Transmit> SendTask<T> {
     #[cold]
     fn request_checksums(&mut self, count: usize) {
         for index in 0..count {
-            let stream = if self.lanes.len() == 1 { 0 } else { self.streams[index] };
+            let stream = if self.lanes.len() == 1 {
+                0
+            } else {
+                self.streams[index]
+            };
             let of_stream = |entry: &&Entry| entry.stream == stream;
-            let Some(entry) = self.plan.schedule.iter().find(of_stream) else { continue };
+            let Some(entry) = self.plan.schedule.iter().find(of_stream) else {
+                continue;
+            };
             let template = &self.plan.templates[entry.template as usize];
-            self.frames[self.current].request_udp_checksum(index, template.l2_len(), template.l3_len(), template.is_ipv6());
+            self.frames[self.current].request_udp_checksum(
+                index,
+                template.l2_len(),
+                template.l3_len(),
+                template.is_ipv6(),
+            );
         }
     }
 
@@ -267,7 +288,9 @@ impl<T: Transmit> SendTask<T> {
         let counters = &self.plan.counters;
         counters.accepted.add(taken as u64);
         if self.accepted_at.0 != 0 {
-            counters.gap_ticks.record(now.0.saturating_sub(self.accepted_at.0), 1);
+            counters
+                .gap_ticks
+                .record(now.0.saturating_sub(self.accepted_at.0), 1);
             if taken > 1 {
                 counters.gap_ticks.record(0, taken as u64 - 1);
             }
@@ -300,12 +323,17 @@ impl<T: Transmit> SendTask<T> {
         if self.reply_frames.is_empty() && self.io.allocate(&mut self.reply_frames, 1) == 0 {
             return;
         }
-        let Some(reply) = self.plan.replies.pop() else { return };
+        let Some(reply) = self.plan.replies.pop() else {
+            return;
+        };
         let bytes = reply.bytes();
         let room = self.reply_frames.write(0, bytes.len());
         if let Some(room) = room.get_mut(..bytes.len()) {
             room.copy_from_slice(bytes);
-            self.plan.counters.replies.add(self.io.transmit(&mut self.reply_frames, 1) as u64);
+            self.plan
+                .counters
+                .replies
+                .add(self.io.transmit(&mut self.reply_frames, 1) as u64);
         }
         self.reply_frames.clear();
     }
@@ -341,8 +369,15 @@ impl<T: Transmit> Task for SendTask<T> {
         let room = self.frames[self.current].len().min(self.plan.burst);
         // After the end only what was due before it is still sent; without a schedule nothing is.
         let over = now >= self.plan.end;
-        let room = if over && !self.plan.pacer.is_paced() { 0 } else { room };
-        let take = self.plan.pacer.take(now.min(self.plan.end), room, self.plan.backlog);
+        let room = if over && !self.plan.pacer.is_paced() {
+            0
+        } else {
+            room
+        };
+        let take = self
+            .plan
+            .pacer
+            .take(now.min(self.plan.end), room, self.plan.backlog);
         if take.abandoned > 0 {
             self.abandon(take.abandoned, now);
         }
@@ -361,7 +396,8 @@ impl<T: Transmit> Task for SendTask<T> {
     fn finish(self: Box<Self>) -> TaskResult {
         let flows = |lane: &Lane| {
             // start, start + step, ... modulo `flows` repeats after flows / gcd(flows, step) packets.
-            lane.accepted.min(u64::from(lane.flows / gcd(lane.flows, lane.flow_step)))
+            lane.accepted
+                .min(u64::from(lane.flows / gcd(lane.flows, lane.flow_step)))
         };
         TaskResult::Send(SendResult {
             accepted: self.lanes.iter().map(|lane| lane.accepted).collect(),

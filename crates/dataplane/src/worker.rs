@@ -18,7 +18,10 @@ pub struct Control {
 
 impl Default for Control {
     fn default() -> Self {
-        Self { phase: AtomicU8::new(Phase::Warm as u8), ready: AtomicUsize::new(0) }
+        Self {
+            phase: AtomicU8::new(Phase::Warm as u8),
+            ready: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -58,7 +61,11 @@ pub struct WorkerCounters {
 
 impl Default for WorkerCounters {
     fn default() -> Self {
-        Self { polls: Counter::default(), busy: Counter::default(), gap_ticks: SharedHistogram::new(5) }
+        Self {
+            polls: Counter::default(),
+            busy: Counter::default(),
+            gap_ticks: SharedHistogram::new(5),
+        }
     }
 }
 
@@ -82,7 +89,9 @@ pub fn run(
                 counters.gap_ticks.record(now.0.saturating_sub(last.0), 1);
             }
             last = now;
-            let Some((first, others)) = tasks.split_first_mut() else { return Vec::new() };
+            let Some((first, others)) = tasks.split_first_mut() else {
+                return Vec::new();
+            };
             let mut moved = first.poll(now, phase);
             for task in others {
                 // A stamp must not be older than the work of the task before.

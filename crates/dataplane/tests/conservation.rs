@@ -52,13 +52,23 @@ struct Outcome {
 
 fn template(case: &Case, stream: u16) -> Template {
     let ip = |last: u8| -> IpAddr {
-        if case.v6 { format!("2001:2::{last}").parse().unwrap() } else { [198, 18, 0, last].into() }
+        if case.v6 {
+            format!("2001:2::{last}").parse().unwrap()
+        } else {
+            [198, 18, 0, last].into()
+        }
     };
-    let tag = |outer: bool| wire::VlanTag { tpid: if outer { 0x88A8 } else { 0x8100 }, id: 7, pcp: 0 };
+    let tag = |outer: bool| wire::VlanTag {
+        tpid: if outer { 0x88A8 } else { 0x8100 },
+        id: 7,
+        pcp: 0,
+    };
     Template::new(&TemplateSpec {
         src_mac: [2, 0, 0, 0, 0, 1],
         dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: (0..case.vlans).map(|index| tag(case.vlans == 2 && index == 0)).collect(),
+        vlans: (0..case.vlans)
+            .map(|index| tag(case.vlans == 2 && index == 0))
+            .collect(),
         src: SocketAddr::new(ip(1), 49152),
         dst: SocketAddr::new(ip(2), 7),
         frame_size: 100 + usize::from(stream) * 13,
@@ -78,15 +88,24 @@ fn run(case: &Case) -> Outcome {
     let (there, back) = (MemoryLink::new(case.capacity), MemoryLink::new(case.capacity));
     let (send, receive) = (SendCounters::new(), ReceiveCounters::new());
     let (reflect, fault) = (ReflectCounters::new(), Arc::new(FaultCounters::default()));
-    let ring = || Arc::new(IntervalRing::new(usize::from(case.streams), 50_000_000, 64, Nanos(START)).unwrap());
+    let ring =
+        || Arc::new(IntervalRing::new(usize::from(case.streams), 50_000_000, 64, Nanos(START)).unwrap());
     let replies = ReplyQueue::new();
-    let me = Addresses { mac: [2, 0, 0, 0, 0, 1], ips: vec![[198, 18, 0, 1].into()] };
+    let me = Addresses {
+        mac: [2, 0, 0, 0, 0, 1],
+        ips: vec![[198, 18, 0, 1].into()],
+    };
     let rate = case.rate.map_or(Rate::Max, Rate::Pps);
     let mut sender: Box<dyn Task> = Box::new(SendTask::new(
         there.clone(),
         SendPlan {
             templates: (0..case.streams).map(|stream| template(case, stream)).collect(),
-            schedule: (0..case.streams).map(|stream| Entry { stream, template: u32::from(stream) }).collect(),
+            schedule: (0..case.streams)
+                .map(|stream| Entry {
+                    stream,
+                    template: u32::from(stream),
+                })
+                .collect(),
             flows: vec![case.flows; usize::from(case.streams)],
             flow_start: 0,
             flow_step: 1,
@@ -108,7 +127,10 @@ fn run(case: &Case) -> Outcome {
         back.clone(),
         ReflectPlan {
             only_ours: false,
-            me: Addresses { mac: [2, 0, 0, 0, 0, 2], ips: vec![[198, 18, 0, 2].into()] },
+            me: Addresses {
+                mac: [2, 0, 0, 0, 0, 2],
+                ips: vec![[198, 18, 0, 2].into()],
+            },
             burst: 32,
             hold_ticks: u64::MAX,
             counters: Arc::clone(&reflect),
@@ -139,7 +161,11 @@ fn run(case: &Case) -> Outcome {
     let mut quiet_until = START + 4 * DRAIN;
     while NOW.get() < quiet_until {
         NOW.set(NOW.get() + case.step_ns);
-        let phase = if NOW.get() < START { Phase::Warm } else { Phase::Run };
+        let phase = if NOW.get() < START {
+            Phase::Warm
+        } else {
+            Phase::Run
+        };
         if case.garbage && NOW.get() % 7 == 0 && send.intended.get() < case.packets {
             back.inject(&case.seed.to_le_bytes().repeat((NOW.get() % 20) as usize));
         }
@@ -149,35 +175,83 @@ fn run(case: &Case) -> Outcome {
         }
         if moved == 0 && NOW.get() > START {
             // Nothing to do: let time pass faster, slower than any backlog bound.
-            NOW.set(NOW.get() + if send.intended.get() < case.packets { 5_000 } else { 500_000 });
+            NOW.set(
+                NOW.get()
+                    + if send.intended.get() < case.packets {
+                        5_000
+                    } else {
+                        500_000
+                    },
+            );
         }
     }
-    let TaskResult::Send(sent) = sender.finish() else { panic!("a sender returns a sender's result") };
-    let TaskResult::Receive(received) = receiver.finish() else { panic!("a receiver returns a receiver's result") };
-    let TaskResult::Reflect(reflected) = reflector.finish() else { panic!("a reflector returns its result") };
+    let TaskResult::Send(sent) = sender.finish() else {
+        panic!("a sender returns a sender's result")
+    };
+    let TaskResult::Receive(received) = receiver.finish() else {
+        panic!("a receiver returns a receiver's result")
+    };
+    let TaskResult::Reflect(reflected) = reflector.finish() else {
+        panic!("a reflector returns its result")
+    };
     assert_eq!(reflected.held, 0, "the reflector keeps nothing");
     assert!(there.is_empty() && back.is_empty(), "nothing is left on the wire");
-    Outcome { sent, received: *received, send, receive, fault, reflect }
+    Outcome {
+        sent,
+        received: *received,
+        send,
+        receive,
+        fault,
+        reflect,
+    }
 }
 
 fn check(case: &Case) {
     let o = run(case);
     let accepted: u64 = o.sent.accepted.iter().sum();
-    assert_eq!(o.send.intended.get(), case.packets, "every packet asked for was intended");
-    assert_eq!(accepted + o.send.abandoned.get() + o.sent.unsent, case.packets, "intended = accepted + unsent");
+    assert_eq!(
+        o.send.intended.get(),
+        case.packets,
+        "every packet asked for was intended"
+    );
+    assert_eq!(
+        accepted + o.send.abandoned.get() + o.sent.unsent,
+        case.packets,
+        "intended = accepted + unsent"
+    );
     assert_eq!(o.send.accepted.get(), accepted);
     assert_eq!(o.fault.seen.get(), accepted, "the injector saw every probe");
     let received: u64 = o.received.lanes.iter().map(|lane| lane.received).sum();
-    assert_eq!(received, accepted - o.fault.drop.get() - o.fault.corrupt.get(), "received = accepted - dropped - corrupt");
+    assert_eq!(
+        received,
+        accepted - o.fault.drop.get() - o.fault.corrupt.get(),
+        "received = accepted - dropped - corrupt"
+    );
     let duplicate: u64 = o.received.lanes.iter().map(|lane| lane.duplicate).sum();
     assert_eq!(duplicate, o.fault.duplicate.get(), "every duplicate is found");
     let reordered: u64 = o.received.lanes.iter().map(|lane| lane.reordered).sum();
     assert_eq!(reordered, o.fault.reorder.get(), "every overtaken probe is found");
-    assert_eq!(o.receive.corrupt.get(), o.fault.corrupt.get(), "every flipped bit is found");
-    assert_eq!(o.receive.late.get() + o.receive.too_old.get() + o.receive.stale.get(), 0);
-    let foreign: u64 = (0..Foreign::COUNT).map(|kind| o.receive.foreign[kind].get()).sum();
-    assert_eq!(o.receive.frames.get(), received + duplicate + o.receive.corrupt.get() + foreign, "every frame has one class");
-    assert_eq!(o.reflect.returned.get() + o.fault.drop.get(), accepted + o.fault.duplicate.get());
+    assert_eq!(
+        o.receive.corrupt.get(),
+        o.fault.corrupt.get(),
+        "every flipped bit is found"
+    );
+    assert_eq!(
+        o.receive.late.get() + o.receive.too_old.get() + o.receive.stale.get(),
+        0
+    );
+    let foreign: u64 = (0..Foreign::COUNT)
+        .map(|kind| o.receive.foreign[kind].get())
+        .sum();
+    assert_eq!(
+        o.receive.frames.get(),
+        received + duplicate + o.receive.corrupt.get() + foreign,
+        "every frame has one class"
+    );
+    assert_eq!(
+        o.reflect.returned.get() + o.fault.drop.get(),
+        accepted + o.fault.duplicate.get()
+    );
     if !case.garbage {
         assert_eq!(foreign, 0);
     }
@@ -218,9 +292,22 @@ proptest! {
 #[test]
 fn a_late_probe_is_late_not_lost_nor_received() {
     let case = Case {
-        seed: 3, packets: 500, rate: Some(1e6), streams: 1, flows: 1, burst: 8, capacity: 512, step_ns: 500, v6: false,
-        vlans: 0, garbage: false,
-        fault: FaultSpec { delay: 0.1, delay_ns: DRAIN + 1_000_000, ..FaultSpec::default() },
+        seed: 3,
+        packets: 500,
+        rate: Some(1e6),
+        streams: 1,
+        flows: 1,
+        burst: 8,
+        capacity: 512,
+        step_ns: 500,
+        v6: false,
+        vlans: 0,
+        garbage: false,
+        fault: FaultSpec {
+            delay: 0.1,
+            delay_ns: DRAIN + 1_000_000,
+            ..FaultSpec::default()
+        },
     };
     let o = run(&case);
     let late: u64 = o.received.lanes.iter().map(|lane| lane.late).sum();
@@ -233,8 +320,18 @@ fn a_late_probe_is_late_not_lost_nor_received() {
 fn probes_of_an_earlier_run_are_stale() {
     NOW.set(START);
     let case = Case {
-        seed: 3, packets: 64, rate: None, streams: 1, flows: 1, burst: 64, capacity: 512, step_ns: 500, v6: false,
-        vlans: 0, garbage: false, fault: FaultSpec::default(),
+        seed: 3,
+        packets: 64,
+        rate: None,
+        streams: 1,
+        flows: 1,
+        burst: 64,
+        capacity: 512,
+        step_ns: 500,
+        v6: false,
+        vlans: 0,
+        garbage: false,
+        fault: FaultSpec::default(),
     };
     let wire = MemoryLink::new(64);
     let stamp = wire::BurstStamp::new(START - 5_000_000, 0);
@@ -243,12 +340,29 @@ fn probes_of_an_earlier_run_are_stale() {
     template.write(&mut frame, &stamp, 0, 0);
     wire.inject(&frame[..template.frame_len()]);
     let counters = ReceiveCounters::new();
-    let mut receiver = ReceiveTask::new(wire, ReceivePlan {
-        lanes: 1, streams: 1, window: 1 << 10, latency_bits: 7, run: 9, start: Nanos(START), drain_ns: DRAIN,
-        verify: Verify::Checksum, burst: 32, clock: Clock::from_calibration(0, 0, 1e9), tsc: now,
-        intervals: Arc::new(IntervalRing::new(1, 1_000_000, 128, Nanos(START)).unwrap()),
-        counters: Arc::clone(&counters), me: Addresses { mac: [0; 6], ips: vec![] }, replies: ReplyQueue::new(),
-    });
+    let mut receiver = ReceiveTask::new(
+        wire,
+        ReceivePlan {
+            lanes: 1,
+            streams: 1,
+            window: 1 << 10,
+            latency_bits: 7,
+            run: 9,
+            start: Nanos(START),
+            drain_ns: DRAIN,
+            verify: Verify::Checksum,
+            burst: 32,
+            clock: Clock::from_calibration(0, 0, 1e9),
+            tsc: now,
+            intervals: Arc::new(IntervalRing::new(1, 1_000_000, 128, Nanos(START)).unwrap()),
+            counters: Arc::clone(&counters),
+            me: Addresses {
+                mac: [0; 6],
+                ips: vec![],
+            },
+            replies: ReplyQueue::new(),
+        },
+    );
     receiver.poll(now(), Phase::Run);
     assert_eq!(counters.stale.get(), 1);
     assert_eq!(counters.received.get(), 0);

@@ -5,25 +5,20 @@
 
 use crate::bytes::{be16, be64, le16, le32, le64};
 use crate::checksum::{self, UDP, halves};
+use crate::known_head::{KnownHead, PLAIN_LEN};
 use crate::probe::{LOW_48, PROBE_LEN, Probe};
 use crate::{Class, MAGIC, Verify, classify};
 
-/// Ethernet 14, IPv4 20, UDP 8, probe 18.
-const PLAIN_LEN: usize = 60;
 const PROBE_AT: usize = PLAIN_LEN - PROBE_LEN;
 
 /// The headers of the last plain probe that was verified in full.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    frame_len: usize,
-    /// End of the UDP payload in the frame.
-    end: usize,
-    /// Ethernet and IPv4 header.
-    head: [u64; 4],
-    head_end: u16,
-    udp_len: u16,
+    head: KnownHead,
     /// Magic and run, as the low 24 bits at the probe.
     mark: u32,
+    /// End of the UDP payload in the frame.
+    end: usize,
     /// Sum of all that the comparison covers and the UDP checksum too.
     sum: u64,
 }
@@ -39,14 +34,10 @@ pub struct Classifier {
 impl Classifier {
     /// A classifier that knows no headers yet.
     pub fn new(run: u8, verify: Verify) -> Self {
-        // No frame is this long: nothing equals these headers.
         let known = Known {
-            frame_len: usize::MAX,
-            end: 0,
-            head: [0; 4],
-            head_end: 0,
-            udp_len: 0,
+            head: KnownHead::NONE,
             mark: 0,
+            end: 0,
             sum: 0,
         };
         Self { run, verify, known }
@@ -69,17 +60,9 @@ impl Classifier {
     #[allow(clippy::inline_always, reason = "as above")]
     fn again(&self, frame: &[u8]) -> Option<Probe> {
         let known = &self.known;
-        if frame.len() != known.frame_len {
-            return None;
-        }
         let head = frame.first_chunk::<PLAIN_LEN>()?;
-        let [a, b, c, d] = known.head;
-        let differs = (le64(head, 0) ^ a) | (le64(head, 8) ^ b) | (le64(head, 16) ^ c) | (le64(head, 24) ^ d);
-        let differs = differs
-            | u64::from(le16(head, 32) ^ known.head_end)
-            | u64::from(le16(head, 38) ^ known.udp_len)
-            | u64::from((le32(head, PROBE_AT) & 0x00FF_FFFF) ^ known.mark);
-        if differs != 0 {
+        let mark = le32(head, PROBE_AT) & 0x00FF_FFFF;
+        if !known.head.is_in(head, frame.len()) || mark != known.mark {
             return None;
         }
         if self.verify != Verify::None {
@@ -119,26 +102,22 @@ impl Classifier {
 
     /// Remembers the headers of a probe just verified, if it is plain.
     fn remember(&mut self, frame: &[u8]) {
-        let Some(head) = frame.first_chunk::<PLAIN_LEN>() else {
+        let (Some(known), Some(head)) = (KnownHead::of(frame), frame.first_chunk::<PLAIN_LEN>()) else {
             return;
         };
         let end = usize::from(be16(head, 38)) + 34;
-        let plain = le16(head, 12) == 0x0008 && head[14] == 0x45 && be16(head, PROBE_AT) == MAGIC;
         // A payload that is compared byte by byte takes the whole way each time.
-        if !plain || (self.verify == Verify::Payload && end > PLAIN_LEN) {
+        if be16(head, PROBE_AT) != MAGIC || (self.verify == Verify::Payload && end > PLAIN_LEN) {
             return;
         }
         self.known = Known {
-            frame_len: frame.len(),
-            end,
-            head: [le64(head, 0), le64(head, 8), le64(head, 16), le64(head, 24)],
-            head_end: le16(head, 32),
-            udp_len: le16(head, 38),
+            head: known,
             mark: le32(head, PROBE_AT) & 0x00FF_FFFF,
+            end,
             // The length counts twice: in the pseudo header and in the UDP header.
             sum: halves(le64(head, 26))
                 + (u64::from(UDP) << 8)
-                + 2 * u64::from(le16(head, 38))
+                + 2 * u64::from(known.udp_len)
                 + u64::from(le16(head, PROBE_AT)),
         };
     }

@@ -16,6 +16,7 @@ mod drop_reason;
 mod fault;
 mod foreign;
 mod headers;
+mod known_head;
 pub mod lag;
 pub mod neighbour;
 pub mod pattern;
@@ -28,6 +29,7 @@ mod template;
 mod template_build;
 mod template_flow;
 mod template_spec;
+mod turner;
 mod vlan;
 
 pub use answer::{Addresses, answer};
@@ -40,6 +42,7 @@ pub use receive::{Class, Verify, classify, peek};
 pub use reflect::reflect;
 pub use template::Template;
 pub use template_spec::{MAX_FRAME_SIZE, TemplateError, TemplateSpec};
+pub use turner::Turner;
 pub use vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE, VlanError, VlanTag};
 
 /// An Ethernet address as it is on the wire.
