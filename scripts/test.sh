@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.." || exit 2
 . scripts/lib.sh
 
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work"; return_hugepages' EXIT
 trap 'exit 130' INT TERM
 # A test that cannot run here appends "name: reason" to this file.
 DROPLESS_SKIPS=$work/skips
@@ -40,6 +40,19 @@ step() {
 # A test that hangs fails; it does not hold up everything for ever.
 bounded() { timeout -k 10 900 "$@"; }
 
+# Some tests want 2 MiB hugepages: the kernel lends them for the run, where it lets us ask.
+pool=/proc/sys/vm/nr_hugepages lent=
+lend_hugepages() {
+    free=$(sed -n 's/^HugePages_Free: *//p' /proc/meminfo)
+    before=$(cat $pool 2>/dev/null) || return 0
+    [ "${free:-256}" -lt 256 ] || return 0
+    set_hugepages $((before + 256 - free)) && lent=$before
+}
+return_hugepages() { [ -z "$lent" ] || set_hugepages "$lent"; }
+set_hugepages() {
+    if [ "$(id -u)" -eq 0 ]; then echo "$1" >$pool; else sudo -n sh -c "echo $1 >$pool"; fi 2>/dev/null
+}
+
 # Real interfaces want root: cargo stays the user's, only the tests themselves go through a sudo that does not ask.
 integration() {
     if [ "$(id -u)" -ne 0 ] && have sudo && sudo -n true 2>/dev/null; then
@@ -56,6 +69,7 @@ virtual_machine() {
 }
 
 step "libraries" bounded cargo test --workspace --exclude dropless --no-fail-fast
+lend_hugepages
 step "dropless on real interfaces" integration
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 if reason=$(lab/packages.sh 2>&1); then
