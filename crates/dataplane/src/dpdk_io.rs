@@ -1,4 +1,5 @@
 //! DPDK queues behind the I/O traits. All of it is inlined: the loops see through to the driver's burst call.
+#![allow(clippy::inline_always, reason = "per packet: must vanish into the loops")]
 
 use dpdk::{Blank as DpdkBlank, Burst, Eal, Mbuf, Pool, RxQueue, TxQueue};
 

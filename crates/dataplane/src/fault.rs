@@ -178,7 +178,7 @@ impl<F> Faults<F> {
         self.delayed.len() + self.overtaken.len()
     }
 
-    /// SplitMix64 (Steele, Lea, Flood 2014): one multiply-and-shift chain a packet, replays from its seed.
+    /// `SplitMix64` (Steele, Lea, Flood 2014): one multiply-and-shift chain a packet, replays from its seed.
     fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;

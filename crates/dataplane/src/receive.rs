@@ -383,7 +383,7 @@ impl<R: Receive> Task for ReceiveTask<R> {
             extent_max: lane.extent_max,
             late: lane.late,
             too_old: lane.too_old,
-            jitter: lane.jitter.clone(),
+            jitter: lane.jitter,
             displacement: lane.window.displacement().to_vec(),
         };
         TaskResult::Receive(Box::new(ReceiveResult {

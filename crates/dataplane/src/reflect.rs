@@ -207,7 +207,7 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> Task for ReflectTask<R, T> {
     }
 
     fn finish(self: Box<Self>) -> TaskResult {
-        let held = self.faults.as_ref().map_or(0, |faults| faults.held());
+        let held = self.faults.as_ref().map_or(0, Faults::held);
         TaskResult::Reflect(ReflectResult {
             held: (self.out.len() + self.frames.len() + held) as u64,
         })

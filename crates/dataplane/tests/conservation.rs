@@ -1,4 +1,10 @@
 //! The real loops over memory links and a virtual clock: what the injector did is found again, to the packet.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says so by failing")]
+#![allow(
+    clippy::similar_names,
+    clippy::too_many_lines,
+    reason = "one run, told from beginning to end"
+)]
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
