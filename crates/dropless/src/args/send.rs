@@ -1,11 +1,14 @@
 //! Arguments of `dropless send`.
 
+#![allow(clippy::doc_markdown, reason = "these comments are the help page, where backticks would show")]
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 /// Send UDP probes, receive them back, and account for every one.
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless send                                       embedded ring, in-process reflector

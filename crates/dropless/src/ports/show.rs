@@ -1,5 +1,7 @@
 //! The listing for people: one row a port, below it what it is, and what stands in its way.
 
+use std::fmt::Write as _;
+
 use host::{Carrier, CarrierKind, Link, Usable, Warning};
 use report::Style;
 use report::style::Paint;
@@ -84,9 +86,9 @@ fn section(title: &str, carriers: &[&Carrier], style: &Style) -> String {
     let mut text = format!("{}\n", lines.next().unwrap_or_default());
     for (carrier, line) in carriers.iter().zip(lines) {
         if carrier.uri.len() > URI_MAX {
-            text += &format!("  {}\n", carrier.uri);
+            let _ = writeln!(text, "  {}", carrier.uri);
         }
-        text += &format!("{line}\n{}", details(carrier, style));
+        let _ = write!(text, "{line}\n{}", details(carrier, style));
     }
     text
 }
@@ -156,7 +158,7 @@ fn commands(text: &mut String, commands: &[String], style: &Style) {
         for (line, words) in lines.iter().enumerate() {
             let label = if (index, line) == (0, 0) { "fix:" } else { "" };
             let label = style.paint(Paint::Head, &format!("{label:4}"));
-            *text += &format!("{:INDENT$}{label} {words}\n", "");
+            let _ = writeln!(text, "{:INDENT$}{label} {words}", "");
         }
     }
 }
@@ -164,7 +166,7 @@ fn commands(text: &mut String, commands: &[String], style: &Style) {
 /// `words` in lines that fit, each `indent` columns from the left.
 fn wrapped(text: &mut String, words: &str, indent: usize, paint: Paint, style: &Style) {
     for line in filled(words, style.width.saturating_sub(indent)) {
-        *text += &format!("{:indent$}{}\n", "", style.paint(paint, &line));
+        let _ = writeln!(text, "{:indent$}{}", "", style.paint(paint, &line));
     }
 }
 
