@@ -277,7 +277,7 @@ fn a_duration_intends_what_the_schedule_says() {
         ]],
     );
     assert_sound(&run);
-    assert!(run.number("sent").abs_diff(10_000) <= 1, "{run}");
+    assert_eq!(run.number("sent"), 10_000, "{run}");
 }
 
 #[test]

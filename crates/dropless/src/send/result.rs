@@ -176,10 +176,12 @@ pub fn summarise(
         .collect();
     let _ = run.dir.write_latency(&latency);
     let _ = run.dir.write_stalls(&stalls);
-    summary.notes.extend(run.dir.note());
+    let incomplete = run.dir.note();
+    summary.notes.extend(incomplete.clone());
     if run.dir.write_summary(&summary).is_err() {
-        let told = run.dir.note().filter(|note| !summary.notes.contains(note));
-        summary.notes.extend(told);
+        // Told once, with the summary itself among what is missing.
+        summary.notes.retain(|note| Some(note) != incomplete.as_ref());
+        summary.notes.extend(run.dir.note());
     }
     summary
 }

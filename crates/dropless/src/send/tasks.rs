@@ -190,7 +190,8 @@ where
                 flow_step: queues as u32,
                 lane_base: lane_base as u16,
                 pacer,
-                end: times.end,
+                // A packet that is due when the time is up belongs to the time after: 10 s at 100 pps are 1000.
+                end: Ticks(times.end.0 - 1),
                 burst: plan.machine.burst,
                 backlog: plan.backlog.unwrap_or_else(|| u64::from(open.port.granted().tx_descriptors)),
                 clock: times.clock,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
+use super::process::{Running, command};
 use super::{Dropless, Namespace, testpmd};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -43,6 +44,16 @@ impl Lab {
     /// The program under test, with these arguments.
     pub fn dropless(&self, arguments: &[&str]) -> Dropless {
         Dropless::new(self.directory(), arguments)
+    }
+
+    /// A shell script in the test's directory, with the program under test as `$DROPLESS`.
+    pub fn shell(&self, script: &str) -> Running {
+        let mut command = command("sh", None);
+        command
+            .args(["-c", script])
+            .current_dir(self.directory())
+            .env("DROPLESS", env!("CARGO_BIN_EXE_dropless"));
+        Running::spawn(command)
     }
 
     /// A `dpdk-testpmd` to configure and start.
