@@ -73,10 +73,11 @@ pub fn reflect_null(bench: &Bench, lab: &Lab) -> Measured {
         .arg("--duration")
         .arg(bench.duration());
     let (run, share) = watched(bench, reflector.arg("--cores").arg(bench.worker()).spawn(), &[]);
-    let json = valid(&run);
+    let json = report(&run);
     Measured {
         rate_pps: rate(&json, "rate_tx_pps"),
         share,
+        invalid: invalid(&json),
         ..Measured::default()
     }
 }
@@ -115,9 +116,10 @@ fn pair(bench: &Bench, sender: Dropless, reflector: Running) -> Measured {
     let (run, share) = watched(bench, sender, &[reflector.id()]);
     reflector.signal(Signal::SIGINT);
     let reflected = reflector.wait(STARTING);
-    let dropped = valid(&reflected)["dropped"].clone();
+    let there = report(&reflected);
     let mut measured = sent(&run, share);
-    let there = dropped.as_object().into_iter().flatten();
+    measured.invalid = measured.invalid.or_else(|| invalid(&there));
+    let there = there["dropped"].as_object().into_iter().flatten();
     let named = there.filter_map(|(name, count)| Some((format!("far_{name}"), count.as_u64()?)));
     measured.lost_at.extend(named.filter(|(_, count)| *count > 0));
     measured
@@ -151,7 +153,7 @@ fn watched(bench: &Bench, running: Running, others: &[u32]) -> (Finished, Option
 
 /// The figures of a send run: what came back, or what went out where nothing comes back.
 fn sent(run: &Finished, share: Option<f64>) -> Measured {
-    let json = valid(run);
+    let json = report(run);
     let one_way = json["received"].as_u64() == Some(0);
     let count = |name: &str| {
         json[name]
@@ -176,6 +178,7 @@ fn sent(run: &Finished, share: Option<f64>) -> Measured {
         sent: (!one_way).then(|| count("sent")),
         lost: (!one_way).then(|| count("lost")),
         lost_at,
+        invalid: invalid(&json),
     }
 }
 
@@ -186,10 +189,18 @@ fn rate(json: &Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("no {name} in {json}"))
 }
 
-/// A run whose own books balance; loss is a result, not a failure.
-fn valid(run: &Finished) -> Value {
-    assert!(matches!(run.code, Some(0 | 1)), "{run}");
-    let json = run.json();
-    assert_eq!(json["verdict"], "valid", "{run}");
-    json
+/// The report of a run that ended in order. Loss is a result, and so is a verdict that it was no measurement.
+fn report(run: &Finished) -> Value {
+    assert!(matches!(run.code, Some(0..=2)) && !run.stdout.is_empty(), "{run}");
+    run.json()
+}
+
+/// Why the run says that it was no measurement.
+fn invalid(json: &Value) -> Option<String> {
+    let reasons = json["reasons"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    (json["verdict"] != "valid").then(|| reasons.collect::<Vec<_>>().join("; "))
 }

@@ -12,6 +12,9 @@ use crate::machine::Machine;
 use crate::rounds::{Rounds, rate};
 use crate::table;
 
+/// A worker that has less of its core was disturbed.
+const QUIET: f64 = 0.9;
+
 /// What was measured.
 pub struct Results {
     /// The rows.
@@ -89,6 +92,7 @@ impl Results {
         text += "\n## Loss\n\nEvery packet that dropless sent in all rounds and did not get back, and where it was lost (`far_`: as the\n\
                  reflecting process counts it). What testpmd lost includes the packets that its full rings refused.\n\n";
         text += &table::losses(&self.rows);
+        text += &self.doubts();
         for rounds in self.rows.iter().filter(|rounds| rounds.row.frame_size > 64) {
             if let Some(rate) = rate(&rounds.ours) {
                 let gbps = rate * f64::from(rounds.row.frame_size) * 8.0 / 1e9;
@@ -98,6 +102,30 @@ impl Results {
                     rounds.row.name
                 );
             }
+        }
+        text
+    }
+
+    /// What a reader has to know before believing the figures.
+    fn doubts(&self) -> String {
+        let mut text = String::new();
+        for rounds in &self.rows {
+            if let Some(reason) = rounds.invalid().next() {
+                let (count, name) = (rounds.invalid().count(), rounds.row.name);
+                let _ = writeln!(
+                    text,
+                    "\n`{name}`: {count} of {} rounds say of themselves: {reason}",
+                    rounds.ours.len()
+                );
+            }
+        }
+        let shares = self.rows.iter().filter_map(Rounds::share_min);
+        if let Some(least) = shares.min_by(f64::total_cmp).filter(|least| *least < QUIET) {
+            let _ = writeln!(
+                text,
+                "\n**The machine was not quiet**: in one measurement a worker had only {:.0} % of its core.",
+                least * 100.0
+            );
         }
         text
     }
@@ -127,7 +155,7 @@ impl Results {
                     "name": rounds.row.name, "work": rounds.row.work, "beside": rounds.row.beside,
                     "frame_size": rounds.row.frame_size, "target": rounds.row.target,
                     "ratio": rounds.ratio(), "ratio_per_cpu_second": rounds.ratio_per_cpu_second(),
-                    "ratios": rounds.ratios(), "met": rounds.met(), "rounds": rounds,
+                    "ratios": rounds.ratios(), "shortfall": rounds.shortfall(), "rounds": rounds,
                 })
             })
             .collect();
@@ -161,8 +189,10 @@ impl Results {
         {
             return ExitCode::from(2);
         }
-        let lossy = |rounds: &Rounds| rounds.row.lossless && rounds.lost().is_none_or(|(lost, _)| lost > 0);
-        let missed = |rounds: &Rounds| lossy(rounds) || (self.judged && rounds.met() == Some(false));
+        let missed = |rounds: &Rounds| match rounds.shortfall() {
+            Some("NO" | "NO: invalid") => self.judged,
+            shortfall => shortfall.is_some(),
+        };
         ExitCode::from(u8::from(self.rows.iter().any(missed)))
     }
 }

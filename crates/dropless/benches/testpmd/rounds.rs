@@ -65,6 +65,8 @@ pub struct Measured {
     pub lost: Option<u64>,
     /// Where, by name.
     pub lost_at: BTreeMap<String, u64>,
+    /// Why dropless itself says that this is no measurement.
+    pub invalid: Option<String>,
 }
 
 impl Measured {
@@ -133,7 +135,13 @@ pub fn attempt<T>(row_needs: &[crate::support::Need], measure: impl FnOnce(&Lab)
         let text = text
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("failed");
-        text.lines().next().unwrap_or_default().to_owned()
+        // The whole of it was on stderr already.
+        text.lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(300)
+            .collect()
     })
 }
 
@@ -187,20 +195,37 @@ impl Rounds {
         all
     }
 
-    /// Whether the row reached what it has to; nothing where there is nothing to reach.
-    pub fn met(&self) -> Option<bool> {
-        let fast = self
-            .row
-            .target
-            .map(|target| self.ratio().is_some_and(|ratio| ratio >= target));
-        let whole = self
-            .row
-            .lossless
-            .then(|| self.lost().is_some_and(|(lost, _)| lost == 0));
-        match (fast, whole) {
-            (None, whole) => whole,
-            (fast, None) => fast,
-            (Some(fast), Some(whole)) => Some(fast && whole),
+    /// Why dropless itself says that some of it is no measurement.
+    pub fn invalid(&self) -> impl Iterator<Item = &str> {
+        self.ours
+            .iter()
+            .filter_map(|measured| measured.invalid.as_deref())
+    }
+
+    /// The smallest share of a core that workers had, in any round.
+    pub fn share_min(&self) -> Option<f64> {
+        let shares = self
+            .ours
+            .iter()
+            .chain(&self.theirs)
+            .filter_map(|measured| measured.share);
+        shares.min_by(f64::total_cmp)
+    }
+
+    /// What keeps the row from being good.
+    pub fn shortfall(&self) -> Option<&'static str> {
+        let lost = self.lost().map(|(lost, _)| lost);
+        let missed = |target| self.ratio().is_none_or(|ratio| ratio < target);
+        if self.failed.is_some() {
+            Some("NOT MEASURED")
+        } else if self.row.lossless && lost != Some(0) {
+            Some("NO: loss")
+        } else if self.lost_at().contains_key("unexplained") {
+            Some("NO: loss without a name")
+        } else if self.invalid().next().is_some() {
+            Some("NO: invalid")
+        } else {
+            self.row.target.is_some_and(missed).then_some("NO")
         }
     }
 }

@@ -174,16 +174,12 @@ pub fn layout(head: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 fn met(rounds: &Rounds, judged: bool) -> String {
-    match (&rounds.failed, rounds.met()) {
-        (Some(_), _) => "NOT MEASURED".into(),
+    match (rounds.shortfall(), rounds.row.target) {
+        // One short round says nothing of speed.
+        (None | Some("NO"), Some(_)) if !judged => "not judged".into(),
+        (Some(shortfall), _) => shortfall.into(),
+        (None, Some(_)) => "yes".into(),
         (None, None) => "reported".into(),
-        // Whether a packet was lost does not depend on how long one looks.
-        (None, Some(_)) if rounds.row.lossless && rounds.lost().is_none_or(|(lost, _)| lost > 0) => {
-            "NO: loss".into()
-        }
-        (None, Some(_)) if !judged => "not judged".into(),
-        (None, Some(true)) => "yes".into(),
-        (None, Some(false)) => "NO".into(),
     }
 }
 
