@@ -116,7 +116,7 @@ fn flows(text: &str) -> Result<u32> {
     Ok(flows as u32)
 }
 
-/// IP, IP:PORT, IP:PORT-PORT, [IPv6]:PORT...
+/// `IP`, `IP:PORT`, `IP:PORT-PORT`, `[IPv6]:PORT`...
 fn destination(text: &str) -> Result<(IpAddr, (u16, u16))> {
     let wrong = || anyhow!("--to {text} is not IP, IP:PORT or IP:PORT-PORT; write IPv6 with a port as [2001:db8::1]:7");
     if let Ok(ip) = text.parse() {

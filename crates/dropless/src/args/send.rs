@@ -1,6 +1,10 @@
 //! Arguments of `dropless send`.
 
-#![allow(clippy::doc_markdown, reason = "these comments are the help page, where backticks would show")]
+#![allow(
+    clippy::doc_markdown,
+    rustdoc::broken_intra_doc_links,
+    reason = "these comments are the help page, where backticks would show"
+)]
 
 use std::net::IpAddr;
 use std::path::PathBuf;
