@@ -169,6 +169,8 @@ pub struct OpenPort<'e> {
     pub mac: [u8; 6],
     /// Buffers that its driver took when it started and never gives back.
     pub kept: u64,
+    /// What the kernel had counted as missed before.
+    missed_before: u64,
     /// What became of its link.
     pub tending: Tending,
 }
@@ -197,6 +199,14 @@ impl OpenPort<'_> {
     /// Whether the interface below it has been removed.
     pub fn is_gone(&self) -> bool {
         self.interface().is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
+    }
+
+    /// Frames that the kernel had no room for in our sockets since the port was opened; asked once, at the end.
+    pub fn kernel_missed(&self) -> u64 {
+        match &self.uri.kind {
+            PortKind::Xdp { .. } => kernel_missed(&self.uri).saturating_sub(self.missed_before),
+            _ => kernel_missed(&self.uri),
+        }
     }
 
     fn interface(&self) -> Option<&str> {
@@ -270,7 +280,17 @@ fn open_one<'e>(
     peer::start(&mut port, uri, wait.0, wait.1).with_context(opening)?;
     let kept = if port.keeps_buffers() { free.saturating_sub(pool.available()) as u64 } else { 0 };
     let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
-    Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac, kept, tending: Tending::new() })
+    let missed_before = kernel_missed(uri);
+    Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac, kept, missed_before, tending: Tending::new() })
+}
+
+/// What the kernel counts as missed on the interface below a port: of `xdp:` ever, of `packet:` since last asked.
+fn kernel_missed(uri: &PortUri) -> u64 {
+    match &uri.kind {
+        PortKind::Xdp { interface, .. } => host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0),
+        PortKind::Packet { interface, .. } => dpdk::packet_socket_drops(interface),
+        _ => 0,
+    }
 }
 
 /// Waits until every link is up; says which one is not.

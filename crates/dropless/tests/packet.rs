@@ -116,3 +116,27 @@ fn a_frame_above_the_mtu_is_one_line() {
     let run = wire.send(&lab, "packet", &["--size", "4000"]).run();
     assert_refused(&run, &["4000", "MTU", "ip link set near0 mtu"]);
 }
+
+/// More than the far side can take: its kernel counts what it had no room for, and both sides and that make the whole.
+#[test]
+fn what_overflows_is_named_by_the_far_side() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    // Both on one core: the reflector stands still while the sender has its turn.
+    let reflector = wire.reflect_far(&lab, "packet", &["--cores", "0"]);
+    let arguments = ["--rate", "max", "--count", "200k", "--tx-only", "--cores", "0"];
+    let sender = wire.send(&lab, "packet", &arguments).run();
+    let reflector = interrupted(reflector);
+    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_conserved(&sender);
+    let missed = reflector.json()["ports"][0]["rx_missed"]
+        .as_u64()
+        .expect("a count");
+    assert!(missed > 0, "nothing overflowed: {reflector}");
+    // The ARP request came besides the probes.
+    assert_eq!(
+        reflector.number("received") + missed,
+        200_001,
+        "{sender}\n{reflector}"
+    );
+}

@@ -48,7 +48,7 @@ fn frames(lab: &Lab, name: &str) -> Vec<Frame> {
         String::from_utf8_lossy(&output.stderr)
     );
     let text = String::from_utf8(output.stdout).expect("fields are text");
-    text.lines().map(|line| frame(line)).collect()
+    text.lines().map(frame).collect()
 }
 
 fn frame(line: &str) -> Frame {

@@ -125,3 +125,27 @@ fn more_queues_than_the_driver_takes_is_one_line() {
         .run();
     assert_refused(&run, &["xdp:near0", "2 queues", "combined", "ethtool -l near0"]);
 }
+
+/// More than the far side can take: its kernel counts what it had no room for, and both sides and that make the whole.
+#[test]
+fn what_overflows_is_named_by_the_far_side() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    // Both on one core: the reflector stands still while the sender has its turn.
+    let reflector = wire.reflect_far(&lab, "xdp", &["--cores", "0"]);
+    let arguments = ["--rate", "max", "--count", "200k", "--tx-only", "--cores", "0"];
+    let sender = wire.send(&lab, "xdp", &arguments).run();
+    let reflector = interrupted(reflector);
+    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_conserved(&sender);
+    let missed = reflector.json()["ports"][0]["rx_missed"]
+        .as_u64()
+        .expect("a count");
+    assert!(missed > 0, "nothing overflowed: {reflector}");
+    // The ARP request came besides the probes.
+    assert_eq!(
+        reflector.number("received") + missed,
+        200_001,
+        "{sender}\n{reflector}"
+    );
+}

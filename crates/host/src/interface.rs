@@ -129,6 +129,11 @@ pub fn link_of(sys: &Sys, name: &str) -> Option<Link> {
     sys.exists(&base).then(|| link(sys, &base))
 }
 
+/// Frames that the interface received and the kernel, or an XDP program of ours, had no room for.
+pub fn rx_dropped(sys: &Sys, name: &str) -> Option<u64> {
+    sys.number(Path::new(CLASS).join(name).join("statistics/rx_dropped"))
+}
+
 /// The NUMA node of a device; machines with one node say -1.
 pub fn numa_node(sys: &Sys, device: &Path) -> Option<u32> {
     sys.number(device.join("numa_node"))

@@ -1,0 +1,48 @@
+//! What the kernel could not put into the rings of our packet sockets: DPDK's driver does not ask.
+
+use std::mem::size_of;
+
+/// The most file descriptors looked at.
+const DESCRIPTORS_MAX: i32 = 4096;
+
+/// Frames lost because the ring of a packet socket on this interface was full, since this was last asked.
+pub fn packet_socket_drops(interface: &str) -> u64 {
+    let Ok(name) = std::ffi::CString::new(interface) else {
+        return 0;
+    };
+    // SAFETY: a zero-terminated name.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    let ours =
+        |fd: &i32| domain(*fd) == Some(libc::AF_PACKET) && interface_of(*fd) == i32::try_from(index).ok();
+    (0..DESCRIPTORS_MAX).filter(ours).filter_map(drops).sum()
+}
+
+/// The address family of a socket; `None` for anything else.
+fn domain(fd: i32) -> Option<i32> {
+    option::<i32>(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)
+}
+
+/// The interface that a packet socket is bound to.
+fn interface_of(fd: i32) -> Option<i32> {
+    // SAFETY: all-zero is a value of this plain C structure.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: `address` has `length` writable bytes.
+    let result = unsafe { libc::getsockname(fd, (&raw mut address).cast(), &raw mut length) };
+    (result == 0).then_some(address.sll_ifindex)
+}
+
+/// The kernel sets the counters to zero when they are read.
+fn drops(fd: i32) -> Option<u64> {
+    option::<[u32; 2]>(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS).map(|[_, drops]| u64::from(drops))
+}
+
+/// A socket option that is nothing but numbers.
+fn option<T: Copy>(fd: i32, level: i32, name: i32) -> Option<T> {
+    // SAFETY: only called for integers and arrays of them, of which all-zero is a value.
+    let mut value: T = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` has `length` writable bytes; the kernel writes no more.
+    let result = unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &raw mut length) };
+    (result == 0).then_some(value)
+}
