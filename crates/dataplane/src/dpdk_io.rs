@@ -78,10 +78,6 @@ impl<'e> Frames for Burst<'e> {
     fn bytes(&self, index: usize) -> &[u8] {
         Burst::bytes(self, index)
     }
-    #[inline(always)]
-    fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
-        Burst::bytes_mut(self, index)
-    }
     #[inline]
     fn room_mut(&mut self, index: usize) -> &mut [u8] {
         Burst::room_mut(self, index)
@@ -105,9 +101,17 @@ impl<'e> Frames for Burst<'e> {
     fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool) {
         Burst::request_udp_checksum(self, index, l2_len as u16, l3_len as u16, ipv6);
     }
-    #[inline]
-    fn prefetch(&self, index: usize) {
-        Burst::prefetch(self, index);
+    #[inline(always)]
+    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        Burst::each(self)
+    }
+    #[inline(always)]
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
+        Burst::each_mut(self)
+    }
+    #[inline(always)]
+    fn prefetch_all(&self) {
+        Burst::prefetch_all(self);
     }
     #[inline]
     fn clear(&mut self) {

@@ -13,8 +13,6 @@ pub trait Frames {
     }
     /// The bytes of frame `index`: its first segment where a driver chained several.
     fn bytes(&self, index: usize) -> &[u8];
-    /// The bytes of frame `index`, to be changed in place.
-    fn bytes_mut(&mut self, index: usize) -> &mut [u8];
     /// The whole room of frame `index`, at least as long as its bytes.
     fn room_mut(&mut self, index: usize) -> &mut [u8];
     /// Sets the length of frame `index`, within its room.
@@ -28,8 +26,12 @@ pub trait Frames {
     fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>>;
     /// Asks the NIC to fill in the UDP checksum of frame `index` on its way out.
     fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool);
-    /// Asks the cache for the first line of frame `index`; out of range is harmless.
-    fn prefetch(&self, index: usize);
+    /// Every frame's bytes, and whether a driver chained further buffers to them, in order.
+    fn each(&self) -> impl Iterator<Item = (&[u8], bool)>;
+    /// Every frame's bytes, to be changed in place, and whether further buffers are chained to them, in order.
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)>;
+    /// Asks the cache for the first line of every frame.
+    fn prefetch_all(&self);
     /// Frees every frame.
     fn clear(&mut self);
     /// Frees the frames whose flag is false; the others keep their order. `keep` is as long as the batch.

@@ -29,10 +29,6 @@ impl Frames for MemoryFrames {
     fn bytes(&self, index: usize) -> &[u8] {
         &self.0[index].bytes[..self.0[index].len]
     }
-    fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
-        let len = self.0[index].len;
-        &mut self.0[index].bytes[..len]
-    }
     fn room_mut(&mut self, index: usize) -> &mut [u8] {
         &mut self.0[index].bytes[..]
     }
@@ -50,7 +46,15 @@ impl Frames for MemoryFrames {
         self.0.iter_mut().take(count)
     }
     fn request_udp_checksum(&mut self, _index: usize, _l2_len: usize, _l3_len: usize, _ipv6: bool) {}
-    fn prefetch(&self, _index: usize) {}
+    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.0.iter().map(|frame| (&frame.bytes[..frame.len], false))
+    }
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
+        self.0
+            .iter_mut()
+            .map(|frame| (&mut frame.bytes[..frame.len], false))
+    }
+    fn prefetch_all(&self) {}
     fn clear(&mut self) {
         self.0.clear();
     }

@@ -12,8 +12,6 @@ use crate::io::{Frames, Receive};
 use crate::reply::ReplyQueue;
 use crate::{Phase, Task, TaskResult};
 
-/// Frames looked at ahead of the one being read, so that its line has come when its turn does.
-const PREFETCH_AHEAD: usize = 6;
 const TIME_MASK: u64 = (1 << 48) - 1;
 
 /// What a receiving task publishes while it runs. One writer: its worker.
@@ -214,9 +212,6 @@ impl<R: Receive> ReceiveTask<R> {
             ..
         } = self;
         let count = frames.len();
-        for index in 0..PREFETCH_AHEAD {
-            frames.prefetch(index);
-        }
         let mut run = Run {
             lane: 0,
             lag: 0,
@@ -225,11 +220,12 @@ impl<R: Receive> ReceiveTask<R> {
             count: 0,
         };
         let mut bytes = 0;
-        for index in 0..count {
-            frames.prefetch(index + PREFETCH_AHEAD);
-            let frame = frames.bytes(index);
+        // A copy on the stack: nothing that is called here can change it, so it stays in registers.
+        let mut judge = *classifier;
+        frames.prefetch_all();
+        for (frame, segmented) in frames.each() {
             bytes += frame.len() as u64;
-            match classifier.classify(frame) {
+            match judge.classify(frame) {
                 Class::Probe(probe) if continues(&run, &probe) => run.count += 1,
                 Class::Probe(probe) => {
                     if run.count > 0 {
@@ -243,9 +239,10 @@ impl<R: Receive> ReceiveTask<R> {
                         count: 1,
                     };
                 }
-                other => books.account_other(frame, frames.is_segmented(index), &other, at),
+                other => books.account_other(frame, segmented, &other, at),
             }
         }
+        *classifier = judge;
         if run.count > 0 {
             books.account(&run, at);
         }

@@ -9,9 +9,6 @@ use crate::fault::Faults;
 use crate::io::{Frames, Receive, Transmit};
 use crate::{BURST_MAX, Phase, Task, TaskResult};
 
-/// Frames looked at ahead of the one being turned round.
-const PREFETCH_AHEAD: usize = 8;
-
 /// What a reflecting task publishes while it runs. One writer: its worker.
 #[derive(Debug)]
 pub struct ReflectCounters {
@@ -109,50 +106,49 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
     #[inline]
     fn turn_round(&mut self) {
         let count = self.frames.len();
-        let mut keep = [true; BURST_MAX];
-        let mut kept = 0;
+        let mut refused = [(0, None); BURST_MAX];
+        let mut refusals = 0;
         let mut bytes = 0;
-        for index in 0..PREFETCH_AHEAD {
-            self.frames.prefetch(index);
+        // A copy on the stack: the frames' bytes cannot change it, so it stays in registers.
+        let mut turner = self.turner;
+        self.frames.prefetch_all();
+        for (index, (frame, segmented)) in self.frames.each_mut().enumerate() {
+            bytes += frame.len() as u64;
+            let reason = turner.turn(frame).err();
+            if reason.is_some() || segmented {
+                refused[refusals] = (index, reason);
+                refusals += 1;
+            }
         }
-        for (index, keep) in keep.iter_mut().enumerate().take(count) {
-            self.frames.prefetch(index + PREFETCH_AHEAD);
-            let segmented = self.frames.is_segmented(index);
-            let frame = self.frames.bytes_mut(index);
-            let len = frame.len();
-            bytes += len as u64;
-            *keep = match self.turner.turn(frame) {
-                Ok(()) if !segmented => true,
-                Ok(()) => self.count_oversized(),
-                Err(reason) => self.answer_or_drop(index, len, reason),
-            };
-            kept += usize::from(*keep);
-        }
-        if kept < count {
-            self.frames.retain(&keep[..count]);
+        self.turner = turner;
+        if refusals > 0 {
+            self.answer_or_drop(&refused[..refusals]);
         }
         self.plan.counters.frames.add(count as u64);
         self.plan.counters.bytes.add(bytes);
     }
 
+    /// What was not turned round is answered where a host would, and else counted by its reason and freed.
     #[cold]
-    fn count_oversized(&mut self) -> bool {
-        self.plan.counters.oversized.add(1);
-        false
-    }
-
-    #[cold]
-    fn answer_or_drop(&mut self, index: usize, len: usize, reason: DropReason) -> bool {
-        if self.frames.is_segmented(index) {
-            return self.count_oversized();
+    fn answer_or_drop(&mut self, refused: &[(usize, Option<DropReason>)]) {
+        let mut keep = [true; BURST_MAX];
+        let counters = &self.plan.counters;
+        for &(index, reason) in refused {
+            if self.frames.is_segmented(index) {
+                counters.oversized.add(1);
+                keep[index] = false;
+                continue;
+            }
+            let len = self.frames.bytes(index).len();
+            if let Some(len) = wire::answer(self.frames.room_mut(index), len, &self.plan.me) {
+                self.frames.set_len(index, len);
+                counters.answered.add(1);
+            } else if let Some(reason) = reason {
+                counters.dropped[reason.index()].add(1);
+                keep[index] = false;
+            }
         }
-        if let Some(len) = wire::answer(self.frames.room_mut(index), len, &self.plan.me) {
-            self.frames.set_len(index, len);
-            self.plan.counters.answered.add(1);
-            return true;
-        }
-        self.plan.counters.dropped[reason.index()].add(1);
-        false
+        self.frames.retain(&keep[..self.frames.len()]);
     }
 
     /// Offers what waits; gives it up when the queue has been full for too long.

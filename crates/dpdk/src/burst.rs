@@ -136,6 +136,32 @@ impl<'e> Burst<'e> {
         mbufs.map(move |mbuf| unsafe { Blank::new(*mbuf, plain_room) })
     }
 
+    /// Every packet's first segment, and whether there are more, in order.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the per-packet loops must see through it")]
+    pub fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], bool)> {
+        let mbufs = self.mbufs[self.start..self.start + self.len].iter();
+        // SAFETY: these places hold packets of this burst, which the slices borrow.
+        mbufs.map(|mbuf| unsafe { (raw::bytes(*mbuf), raw::is_segmented(*mbuf)) })
+    }
+
+    /// Every packet's first segment, to be changed in place, and whether there are more, in order.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the per-packet loops must see through it")]
+    pub fn each_mut(&mut self) -> impl ExactSizeIterator<Item = (&mut [u8], bool)> {
+        let mbufs = self.mbufs[self.start..self.start + self.len].iter();
+        // SAFETY: these places hold packets of this burst, each there once, which the slices borrow uniquely.
+        mbufs.map(|mbuf| unsafe { (raw::bytes_mut(*mbuf), raw::is_segmented(*mbuf)) })
+    }
+
+    /// Starts fetching the first line of every packet's bytes.
+    #[inline]
+    pub fn prefetch_all(&self) {
+        for mbuf in &self.mbufs[self.start..self.start + self.len] {
+            raw::prefetch_data(*mbuf);
+        }
+    }
+
     /// Asks the NIC for the UDP checksum of packet `index`, whose checksum field holds the sum of the pseudo-header.
     /// `l2_len` and `l3_len` are the lengths of its headers, bytes. The port must have been configured so.
     #[inline]

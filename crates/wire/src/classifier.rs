@@ -24,7 +24,7 @@ struct Known {
 }
 
 /// Judges the frames of one queue for one run. Says what [`classify`] says, sooner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Classifier {
     run: u8,
     verify: Verify,

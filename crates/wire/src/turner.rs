@@ -5,7 +5,7 @@ use crate::known_head::{KnownHead, PLAIN_LEN};
 use crate::{DropReason, MAGIC, reflect};
 
 /// Turns round the frames of one queue. Does what [`reflect`] does, sooner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Turner {
     only_ours: bool,
     known: KnownHead,
