@@ -76,7 +76,10 @@ impl Gate {
             busy: AtomicBool::new(false),
             fenced,
         });
-        GATES.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&gate));
+        GATES
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::downgrade(&gate));
         gate
     }
 

@@ -40,7 +40,9 @@ pub fn start_with<T>(
             _ => None,
         })
         .collect();
-    let Some((first, _)) = served.first() else { return Ok(start()) };
+    let Some((first, _)) = served.first() else {
+        return Ok(start());
+    };
     let (done, gave_up) = (AtomicBool::new(false), AtomicBool::new(false));
     let watch = || {
         let mut wait = Wait::new(first, patience);
@@ -93,15 +95,22 @@ fn nobody(uri: &PortUri, interrupt: &Interrupt) -> String {
     if interrupt.is_set() {
         format!("interrupted while waiting for the other side of port {uri}")
     } else {
-        format!("nobody came to the other side of port {uri} in time; start it, for example: {}; or give --wait more time", other_side(uri))
+        format!(
+            "nobody came to the other side of port {uri} in time; start it, for example: {}; or give --wait more time",
+            other_side(uri)
+        )
     }
 }
 
 /// A command that would be the other side.
 fn other_side(uri: &PortUri) -> String {
     let port = match &uri.kind {
-        PortKind::Memif { path, server: true, .. } => format!("memif:{}", path.display()),
-        PortKind::Memif { path, server: false, .. } => format!("memif:{},server", path.display()),
+        PortKind::Memif {
+            path, server: true, ..
+        } => format!("memif:{}", path.display()),
+        PortKind::Memif {
+            path, server: false, ..
+        } => format!("memif:{},server", path.display()),
         PortKind::VirtioUser { path, server: true } => format!("vhost:{},client", path.display()),
         PortKind::VirtioUser { path, server: false } => format!("vhost:{}", path.display()),
         PortKind::Vhost { path, client: true } => format!("virtio-user:{},server", path.display()),
@@ -116,7 +125,10 @@ pub fn hint(uri: &PortUri) -> String {
     if calls_once(uri) {
         return "a zero-copy memif can call its server only once: start this again when the server runs, or leave zero-copy out".into();
     }
-    format!("start the other side (a socket serves one at a time), for example: {}; or give --wait more time", other_side(uri))
+    format!(
+        "start the other side (a socket serves one at a time), for example: {}; or give --wait more time",
+        other_side(uri)
+    )
 }
 
 /// Whether this is the side of a memif that must call for the other.
@@ -127,7 +139,14 @@ pub fn is_memif_client(uri: &PortUri) -> bool {
 /// Whether this memif client cannot call again: the driver closes the files of the memory it shares, which it would
 /// have to show to the next server (seen with DPDK 22.11).
 pub fn calls_once(uri: &PortUri) -> bool {
-    matches!(uri.kind, PortKind::Memif { server: false, zero_copy: true, .. })
+    matches!(
+        uri.kind,
+        PortKind::Memif {
+            server: false,
+            zero_copy: true,
+            ..
+        }
+    )
 }
 
 /// A wait with its end, or its one remark.
@@ -140,7 +159,12 @@ struct Wait<'u> {
 
 impl<'u> Wait<'u> {
     fn new(uri: &'u PortUri, patience: Patience) -> Self {
-        Self { uri, begun: Instant::now(), patience, said: false }
+        Self {
+            uri,
+            begun: Instant::now(),
+            patience,
+            said: false,
+        }
     }
 
     fn is_over(&mut self) -> bool {
@@ -173,7 +197,11 @@ pub struct Tending {
 impl Tending {
     /// From here on.
     pub fn new() -> Self {
-        Self { up: false, losses: 0, tried: Instant::now() }
+        Self {
+            up: false,
+            losses: 0,
+            tried: Instant::now(),
+        }
     }
 
     /// Notes the link as it is, and lets a memif client without one call its server again, which the driver does only

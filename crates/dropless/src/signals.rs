@@ -19,7 +19,8 @@ impl Interrupt {
     /// Installs the handlers, and the thread that listens to them.
     pub fn install() -> Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install a signal handler")?;
+        let mut signals =
+            Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install a signal handler")?;
         let seen = Arc::clone(&flag);
         let listen = move || {
             let mut first: Option<Instant> = None;
@@ -31,7 +32,10 @@ impl Interrupt {
                 }
             }
         };
-        std::thread::Builder::new().name("signals".into()).spawn(listen).context("cannot start a thread")?;
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(listen)
+            .context("cannot start a thread")?;
         Ok(Self(flag))
     }
 

@@ -23,15 +23,23 @@ struct Pair {
 /// Runs `send` against `reflect`, each with its port and further arguments.
 fn pair(lab: &Lab, reflect: &[&str], send: &[&str]) -> Pair {
     let quiet = ["--json", "--quiet", "--port"];
-    let far = lab.dropless(&[&["reflect"], &quiet[..], reflect].concat()).spawn();
+    let far = lab
+        .dropless(&[&["reflect"], &quiet[..], reflect].concat())
+        .spawn();
     let near = lab.dropless(&[&["send"], &quiet[..], send, &LOAD].concat()).run();
     far.signal(Signal::SIGINT);
-    Pair { send: near, reflect: far.wait(LIMIT) }
+    Pair {
+        send: near,
+        reflect: far.wait(LIMIT),
+    }
 }
 
 /// The run directories so far.
 fn runs(lab: &Lab) -> impl Iterator<Item = PathBuf> {
-    let runs = std::fs::read_dir(lab.path("runs")).into_iter().flatten().flatten();
+    let runs = std::fs::read_dir(lab.path("runs"))
+        .into_iter()
+        .flatten()
+        .flatten();
     runs.map(|entry| entry.path())
 }
 
@@ -40,7 +48,13 @@ impl Pair {
     fn agree(&self) {
         let (send, reflect) = (&self.send, &self.reflect);
         assert_eq!(reflect.code, Some(0), "{reflect}");
-        for (name, wanted) in [("sent", 20_000), ("received", 20_000), ("lost", 0), ("duplicate", 0), ("unexplained", 0)] {
+        for (name, wanted) in [
+            ("sent", 20_000),
+            ("received", 20_000),
+            ("lost", 0),
+            ("duplicate", 0),
+            ("unexplained", 0),
+        ] {
             assert_eq!(send.number(name), wanted, "{name} {send}");
         }
         let answered = reflect.number("answered");
@@ -73,7 +87,11 @@ fn the_sender_serves() {
 #[test]
 fn ipv6_finds_its_neighbour() {
     let Some(lab) = require(&[]) else { return };
-    let both = pair(&lab, &["memif:m.sock,server"], &["memif:m.sock", "--to", "2001:2::2"]);
+    let both = pair(
+        &lab,
+        &["memif:m.sock,server"],
+        &["memif:m.sock", "--to", "2001:2::2"],
+    );
     both.agree();
     assert_eq!(both.reflect.number("answered"), 1, "{}", both.reflect);
 }
@@ -81,26 +99,46 @@ fn ipv6_finds_its_neighbour() {
 #[test]
 fn an_abstract_socket_serves_too() {
     let Some(lab) = require(&[]) else { return };
-    let name = format!("memif:@{}", lab.directory().file_name().expect("a name").display());
+    let name = format!(
+        "memif:@{}",
+        lab.directory().file_name().expect("a name").display()
+    );
     pair(&lab, &[&format!("{name},server")], &[&name]).agree();
 }
 
 #[test]
 fn ordinary_pages_will_do() {
     let Some(lab) = require(&[]) else { return };
-    pair(&lab, &["memif:m.sock,server", "--no-huge"], &["memif:m.sock", "--no-huge"]).agree();
+    pair(
+        &lab,
+        &["memif:m.sock,server", "--no-huge"],
+        &["memif:m.sock", "--no-huge"],
+    )
+    .agree();
 }
 
 #[test]
 fn zero_copy_counts_every_buffer() {
-    let Some(lab) = require(&[Need::Hugepages]) else { return };
+    let Some(lab) = require(&[Need::Hugepages]) else {
+        return;
+    };
     let quiet = ["--json", "--quiet", "--port"];
-    let far = lab.dropless(&[&["reflect"], &quiet[..], &["memif:m.sock,server"]].concat()).spawn();
+    let far = lab
+        .dropless(&[&["reflect"], &quiet[..], &["memif:m.sock,server"]].concat())
+        .spawn();
     // A zero-copy client calls once only: the reflector must run, which its first file of rows shows.
-    assert!(until(LIMIT, || runs(&lab).any(|run| run.join("intervals.csv").exists())), "{far:?}");
-    let near = lab.dropless(&[&["send"], &quiet[..], &["memif:m.sock,zero-copy"], &LOAD].concat()).run();
+    assert!(
+        until(LIMIT, || runs(&lab).any(|run| run.join("intervals.csv").exists())),
+        "{far:?}"
+    );
+    let near = lab
+        .dropless(&[&["send"], &quiet[..], &["memif:m.sock,zero-copy"], &LOAD].concat())
+        .run();
     far.signal(Signal::SIGINT);
-    let both = Pair { send: near, reflect: far.wait(LIMIT) };
+    let both = Pair {
+        send: near,
+        reflect: far.wait(LIMIT),
+    };
     both.agree();
     // The driver leaves what it had posted for the server in its rings: that is told, and no leak.
     let notes = both.send.json()["notes"].to_string();
@@ -110,9 +148,15 @@ fn zero_copy_counts_every_buffer() {
 #[test]
 fn zero_copy_needs_hugepages_and_says_so() {
     let Some(lab) = require(&[]) else { return };
-    let run = lab.dropless(&["send", "--port", "memif:m.sock,zero-copy", "--no-huge"]).run();
+    let run = lab
+        .dropless(&["send", "--port", "memif:m.sock,zero-copy", "--no-huge"])
+        .run();
     assert_eq!(run.code, Some(2), "{run}");
-    assert!(run.stderr.contains("which needs hugepages; leave --no-huge out, or zero-copy"), "{run}");
+    assert!(
+        run.stderr
+            .contains("which needs hugepages; leave --no-huge out, or zero-copy"),
+        "{run}"
+    );
     assert_eq!(run.stderr.trim().lines().count(), 1, "{run}");
 }
 
@@ -124,7 +168,10 @@ fn found(fault: &str) -> Option<Pair> {
     assert_eq!(both.reflect.code, Some(0), "{}", both.reflect);
     assert_eq!(both.reflect.number("faults.seen"), 20_000, "{}", both.reflect);
     assert_eq!(both.send.number("sent"), 20_000, "{}", both.send);
-    assert_eq!(both.send.number("pool.leaked") + both.reflect.number("pool.leaked"), 0);
+    assert_eq!(
+        both.send.number("pool.leaked") + both.reflect.number("pool.leaked"),
+        0
+    );
     Some(both)
 }
 
@@ -147,14 +194,24 @@ fn every_dropped_packet_is_found_lost() {
 #[test]
 fn every_duplicate_is_found() {
     let Some(both) = found("duplicate=1%") else { return };
-    assert_eq!(both.send.number("duplicate"), injected(&both, "duplicate"), "{}", both.send);
+    assert_eq!(
+        both.send.number("duplicate"),
+        injected(&both, "duplicate"),
+        "{}",
+        both.send
+    );
     assert_eq!(both.send.number("received"), 20_000, "{}", both.send);
 }
 
 #[test]
 fn every_overtaken_packet_is_found() {
     let Some(both) = found("reorder=1%") else { return };
-    assert_eq!(both.send.number("reordered"), injected(&both, "reorder"), "{}", both.send);
+    assert_eq!(
+        both.send.number("reordered"),
+        injected(&both, "reorder"),
+        "{}",
+        both.send
+    );
     assert_eq!(both.send.number("received"), 20_000, "{}", both.send);
 }
 
@@ -164,15 +221,32 @@ fn every_corrupted_packet_is_found() {
     let corrupt = injected(&both, "corrupt");
     assert_eq!(both.send.number("corrupt"), corrupt, "{}", both.send);
     assert_eq!(both.send.number("received"), 20_000 - corrupt, "{}", both.send);
-    assert_eq!(both.send.number("ledger.lost_at.corrupt"), corrupt, "{}", both.send);
+    assert_eq!(
+        both.send.number("ledger.lost_at.corrupt"),
+        corrupt,
+        "{}",
+        both.send
+    );
 }
 
 #[test]
 fn all_faults_together_are_told_apart() {
-    let Some(both) = found("drop=0.5%,duplicate=0.5%,reorder=0.5%,corrupt=0.5%") else { return };
+    let Some(both) = found("drop=0.5%,duplicate=0.5%,reorder=0.5%,corrupt=0.5%") else {
+        return;
+    };
     let (drop, corrupt) = (injected(&both, "drop"), injected(&both, "corrupt"));
     assert_eq!(both.send.number("lost"), drop + corrupt, "{}", both.send);
     assert_eq!(both.send.number("corrupt"), corrupt, "{}", both.send);
-    assert_eq!(both.send.number("duplicate"), injected(&both, "duplicate"), "{}", both.send);
-    assert_eq!(both.send.number("reordered"), injected(&both, "reorder"), "{}", both.send);
+    assert_eq!(
+        both.send.number("duplicate"),
+        injected(&both, "duplicate"),
+        "{}",
+        both.send
+    );
+    assert_eq!(
+        both.send.number("reordered"),
+        injected(&both, "reorder"),
+        "{}",
+        both.send
+    );
 }
