@@ -334,7 +334,8 @@ fn send_counts_what_is_thrown_at_it_and_goes_on() {
         udp_beyond_the_packet(),
     ]);
     frames.extend(truncated());
-    frames.extend(garbage(1000));
+    // All of them fit the ring of the memif, so that testpmd drops none.
+    frames.extend(garbage(600));
     frames.push(probe(0, 9000));
     let run = thrown_at_send(&lab, &frames);
     let (mut wanted, mut corrupt) = (BTreeMap::new(), 0);

@@ -5,7 +5,9 @@
 mod support;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use support::{Finished, Lab, require};
 
@@ -121,6 +123,56 @@ fn all_faults_at_once_are_told_apart_to_the_packet() {
         }
         assert_eq!(run.code, Some(1), "loss must be an exit code of its own: {run}");
     }
+}
+
+#[test]
+fn faults_of_a_reflector_in_another_process_are_found_to_the_packet() {
+    let Some(lab) = require(&[]) else { return };
+    let faults = "drop=1%,duplicate=1%,reorder=1%,corrupt=1%,delay=1%:2ms";
+    let far = [
+        "reflect",
+        "--json",
+        "--port",
+        "memif:m.sock,server",
+        "--fault",
+        faults,
+        "--seed",
+        "7",
+    ];
+    let mut far = lab.dropless(&far).spawn();
+    far.wait_for("reflecting", Duration::from_secs(20));
+    let near = send(
+        &lab,
+        &[SLOW, &["--port", "memif:m.sock", "--to-mac", "02:00:00:00:00:09"]],
+    );
+    far.signal(Signal::SIGINT);
+    let far = far.wait(Duration::from_secs(20));
+    let fault = |name: &str| far.number(&format!("faults.{name}"));
+    assert_eq!(far.number("received"), near.number("sent"), "{near} {far}");
+    assert_eq!(
+        far.number("returned"),
+        near.number("ledger.arrived.frames"),
+        "{near} {far}"
+    );
+    assert!(fault("drop") > 0 && fault("delay") > 0, "{far}");
+    assert_eq!(
+        near.number("lost"),
+        fault("drop") + fault("corrupt"),
+        "{near} {far}"
+    );
+    assert_eq!(
+        near.number("unexplained"),
+        fault("drop"),
+        "only the far side knows what it dropped: {near}"
+    );
+    assert_eq!(near.number("corrupt"), fault("corrupt"), "{near} {far}");
+    assert_eq!(near.number("duplicate"), fault("duplicate"), "{near} {far}");
+    assert_eq!(near.number("reordered"), fault("reorder"), "{near} {far}");
+    assert_eq!(
+        (near.number("pool.leaked"), far.number("pool.leaked")),
+        (0, 0),
+        "{near} {far}"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Debian's `dpdk-testpmd` at the other end: what we count and what it counts is the same, to the packet.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
