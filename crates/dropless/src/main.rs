@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod buffers;
 mod complaint;
 mod eal;
 mod peer;

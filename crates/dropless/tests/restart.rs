@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use support::{Finished, Lab, Running, require, until};
+use support::{Finished, Lab, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -231,6 +231,34 @@ fn a_sender_whose_vhost_server_vanishes_says_so() {
 #[test]
 fn a_sender_whose_virtio_user_server_vanishes_says_so_and_goes_on() {
     reflector_vanishes("virtio-user:s.sock,server", "vhost:s.sock,client", true);
+}
+
+/// A zero-copy sender shares its own pool with the server: what that still had is told, and no leak.
+#[test]
+fn a_zero_copy_sender_whose_server_vanishes_says_so() {
+    let Some(lab) = require(&[Need::Hugepages]) else {
+        return;
+    };
+    let first = reflect(&lab, "memif:s.sock,server", &[]);
+    let rows_of_far = run_directory(&lab, "reflect").join("intervals.csv");
+    assert!(until(LIMIT, || rows_of_far.exists()), "{first:?}");
+    let sender = send(
+        "memif:s.sock,zero-copy",
+        &["--duration", "3s", "--interval", "100ms"],
+    );
+    let sender: Vec<&str> = sender
+        .into_iter()
+        .filter(|argument| *argument != "--no-huge")
+        .collect();
+    let sender = lab.dropless(&sender).spawn();
+    let counts = run_directory(&lab, "send").join("intervals.csv");
+    assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
+    first.kill();
+    let sent = sender.wait(LIMIT);
+    assert_eq!((sent.code, sent.signal), (Some(2), None), "{sent}");
+    assert!(sent.json()["reasons"].to_string().contains("link"), "{sent}");
+    assert_eq!(sent.number("pool.leaked"), 0, "{sent}");
+    assert!(sent.json()["notes"].to_string().contains("zero-copy"), "{sent}");
 }
 
 /// Interrupts a send in its second second; returns what it said.

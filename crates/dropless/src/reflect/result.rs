@@ -13,7 +13,8 @@ use measure::{PortSummary, QueueSummary, ReflectSummary, Validity};
 use report::rundir::RunDir;
 use wire::DropReason;
 
-use crate::session::{self, OpenPort, RunClock};
+use crate::buffers;
+use crate::session::{OpenPort, RunClock};
 use crate::workers;
 
 /// One reflected queue pair, as the control thread sees it.
@@ -171,9 +172,9 @@ pub fn summarise(
     let mut port_summaries: Vec<PortSummary> = ports.iter().map(port_summary).collect();
     let link_notes = link_notes(&ports, sides, &mut port_summaries);
     let gone: Vec<String> = ports.iter().filter(|open| open.is_gone()).map(|open| open.uri.to_string()).collect();
-    let kept = session::Kept::by(&ports);
+    let kept = buffers::Kept::by(&ports);
     drop(ports);
-    let pool = session::count_pool(pool, kept);
+    let pool = buffers::count(pool, kept);
     let held: u64 = ending.results.iter().map(|result| match result {
         TaskResult::Reflect(reflect) => reflect.held,
         _ => 0,

@@ -20,7 +20,8 @@ use super::control::Seen;
 use super::load::{self, Load};
 use super::tasks::{ReceiveSide, Times, Wiring};
 use crate::reflect::result::{drops, faults, port_summary};
-use crate::session::{self, OpenPort, RunClock};
+use crate::buffers;
+use crate::session::{OpenPort, RunClock};
 use crate::workers;
 
 /// What is left when the workers have ended.
@@ -93,10 +94,10 @@ pub fn summarise(
     let far_missed: u64 = ports.iter().filter_map(|open| open.far.as_ref()).map(|far| port_summary(far).rx_missed).sum();
     let stalls = stalls(&ports, wiring, &ending.published, &ending.roles, &results, seconds, &ending.clock);
     let refusals = ports.iter().map(load::counts_refusals).collect::<Vec<_>>();
-    let kept = session::Kept::by(&ports);
+    let kept = buffers::Kept::by(&ports);
     drop(ports);
     let lanes = results.lanes();
-    let pool = session::count_pool(run.pool, kept);
+    let pool = buffers::count(run.pool, kept);
     let ledger = ledger(wiring, &results, &port_summaries, (far_missed, pool.held), &refusals, plan.tx_only);
     let (clock, clock_trouble) = ending.clock.finish();
     let asked_pps = total_rate(loads);
