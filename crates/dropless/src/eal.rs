@@ -45,8 +45,14 @@ pub struct EalPlan {
 /// Slots of an embedded ring: small enough to stay in the cache.
 const RING_SLOTS: u32 = 1024;
 
-/// Plans EAL for `ports`, each with `queues` queue pairs, and the user's own `extra` arguments.
-pub fn plan(ports: &[PortUri], queues: u16, memory: Memory, extra: Option<&str>, verbose: bool) -> Result<EalPlan> {
+/// Plans EAL for `ports`, each with `queues` queue pairs of `descriptors`, and the user's own `extra` arguments.
+pub fn plan(
+    ports: &[PortUri],
+    (queues, descriptors): (u16, u16),
+    memory: Memory,
+    extra: Option<&str>,
+    verbose: bool,
+) -> Result<EalPlan> {
     let mut arguments: Vec<String> = Vec::new();
     let mut add = |text: String| arguments.push(text);
     // One EAL thread over all CPUs: otherwise rte_eal_init shrinks this process, and each later thread, to one CPU.
@@ -72,7 +78,7 @@ pub fn plan(ports: &[PortUri], queues: u16, memory: Memory, extra: Option<&str>,
     let mut devices = Vec::new();
     for (index, port) in ports.iter().enumerate() {
         let queues = port.queues.map_or(queues, std::num::NonZeroU16::get);
-        let (device, argument) = device(port, index, queues)?;
+        let (device, argument) = device(port, index, queues, descriptors)?;
         match &port.kind {
             PortKind::Pci { .. } => drop(bus.insert("pci")),
             PortKind::Vmbus { .. } => drop(bus.insert("vmbus")),
@@ -92,7 +98,7 @@ pub fn plan(ports: &[PortUri], queues: u16, memory: Memory, extra: Option<&str>,
     Ok(EalPlan { arguments, devices })
 }
 
-fn device(port: &PortUri, index: usize, queues: u16) -> Result<(Device, Option<String>)> {
+fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result<(Device, Option<String>)> {
     let vdev = |kind: &str, rest: String| {
         let name = format!("net_{kind}{index}");
         (Device::Named(name.clone()), Some(format!("--vdev={name}{rest}")))
@@ -113,7 +119,12 @@ fn device(port: &PortUri, index: usize, queues: u16) -> Result<(Device, Option<S
         }
         PortKind::Packet { interface, qdisc_bypass } => {
             let bypass = u8::from(*qdisc_bypass);
-            vdev("af_packet", format!(",iface={interface},qpairs={queues},qdisc_bypass={bypass}"))
+            // Its rings are made here and not by descriptors. They lie in blocks of two frames.
+            let frames = descriptors.next_multiple_of(2);
+            vdev(
+                "af_packet",
+                format!(",iface={interface},qpairs={queues},framecnt={frames},qdisc_bypass={bypass}"),
+            )
         }
         PortKind::Tap { name, mac } => {
             let mac = mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
@@ -164,7 +175,7 @@ mod tests {
 
     fn arguments(port: &str) -> String {
         let port = port.parse().unwrap();
-        plan(&[port], 2, Memory::Huge, None, false).unwrap().arguments.join(" ")
+        plan(&[port], (2, 1024), Memory::Huge, None, false).unwrap().arguments.join(" ")
     }
 
     #[test]
@@ -172,7 +183,7 @@ mod tests {
         for (port, wanted) in [
             ("null", "--vdev=net_null0,size=60,copy=0"),
             ("xdp:eth1", "--vdev=net_af_xdp0,iface=eth1,queue_count=2"),
-            ("packet:eth1", "--vdev=net_af_packet0,iface=eth1,qpairs=2"),
+            ("packet:eth1", "--vdev=net_af_packet0,iface=eth1,qpairs=2,framecnt=1024"),
             ("tap:dl0", "--vdev=net_tap0,iface=dl0"),
             ("memif:/run/x.sock,server", "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0"),
             ("vhost:/run/x.sock", "--vdev=net_vhost0,iface=/run/x.sock,queues=2,client=0"),

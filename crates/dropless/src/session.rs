@@ -134,7 +134,7 @@ pub fn start_eal(
     verbose: bool,
     wait: (Patience, &Interrupt),
 ) -> Result<(Eal, Vec<Device>)> {
-    let EalPlan { arguments, devices } = eal::plan(&ground.ports, queues, ground.memory, plan.eal.as_deref(), verbose)?;
+    let EalPlan { arguments, devices } = eal::plan(&ground.ports, (queues, plan.descriptors), ground.memory, plan.eal.as_deref(), verbose)?;
     let eal = peer::start_with(&ground.ports, wait.0, wait.1, || {
         if verbose { Eal::init_verbose(&arguments) } else { Eal::init(&arguments) }
     })?;
