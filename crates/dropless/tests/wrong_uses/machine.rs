@@ -221,6 +221,41 @@ fn more_queues_than_the_interface_has() {
     );
 }
 
+#[test]
+fn veth_that_af_xdp_cannot_take() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let near = lab.namespace("near");
+    let ends = [
+        "va0",
+        "numrxqueues",
+        "1",
+        "numtxqueues",
+        "1",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "vb0",
+    ];
+    let queues = ["numrxqueues", "4", "numtxqueues", "4"];
+    near.ip(&[&["link", "add"], &ends[..], &queues].concat());
+    near.up("va0", &[]);
+    near.up("vb0", &[]);
+    near.wait_for_link("va0");
+    let arguments = ["send", "--port", "xdp:va0", "--to-mac", "02:00:00:00:00:09"];
+    let Finished {
+        code, stdout, stderr, ..
+    } = lab.dropless(&arguments).within(&near).run();
+    insist(
+        code,
+        &stdout,
+        &stderr,
+        &["cannot open port xdp:va0", "must not have more transmit queues"],
+    );
+}
+
 /// A machine with this PCI function in place of its own, and without free hugepages, seen by the program alone.
 fn refused_with_card(driver: &str, words: &[&str]) {
     let Some(lab) = require(&[Need::Root, Need::Tool("unshare")]) else {
