@@ -267,7 +267,10 @@ fn open_one<'e>(
         (PortKind::Xdp { interface, .. }, queues @ 2..) => format!(
             "cannot open port {uri} with {queues} queues (AF_XDP takes an interface's combined channels, see ethtool -l {interface}; use one queue where it has none)"
         ),
-        _ => format!("cannot open port {uri}"),
+        (PortKind::Xdp { .. }, _) => format!(
+            "cannot open port {uri} (the other end of a veth must not have more transmit queues than this one has receive queues; --verbose shows what the kernel says)"
+        ),
+        _ => format!("cannot open port {uri} (--verbose shows what DPDK says)"),
     };
     let free = pool.available();
     let device = Port::by_name(eal, name).with_context(opening)?;
