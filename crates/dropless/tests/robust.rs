@@ -272,8 +272,8 @@ fn reflecting_nothing_is_no_measurement() {
     );
 }
 
-#[test]
-fn a_receiver_paused_for_longer_than_its_ring_holds_makes_the_run_invalid() {
+/// A receiver on `port` that is paused for longer than its ring holds while packets are on their way back to it.
+fn paused(port: &str) {
     let Some(lab) = require(&[Need::Namespaces]) else {
         return;
     };
@@ -298,7 +298,7 @@ fn a_receiver_paused_for_longer_than_its_ring_holds_makes_the_run_invalid() {
     far_side.wait_for("reflecting", LIMIT);
     let flags = [
         "--port",
-        "packet:n0",
+        port,
         "--to",
         "10.98.0.2",
         "--from",
@@ -340,4 +340,14 @@ fn a_receiver_paused_for_longer_than_its_ring_holds_makes_the_run_invalid() {
         "{reasons}"
     );
     assert_eq!(run.number("pool.leaked"), 0, "{run}");
+}
+
+#[test]
+fn a_receiver_paused_for_longer_than_its_ring_holds_makes_the_run_invalid() {
+    paused("packet:n0");
+}
+
+#[test]
+fn a_receiver_paused_on_af_xdp_makes_the_run_invalid() {
+    paused("xdp:n0");
 }
