@@ -93,42 +93,41 @@ pub fn start(port: &mut Port<'_>, uri: &PortUri, patience: Patience, interrupt: 
 /// Why a wait for the other side of `uri` ended, in one line.
 fn nobody(uri: &PortUri, interrupt: &Interrupt) -> String {
     if interrupt.is_set() {
-        format!("interrupted while waiting for the other side of port {uri}")
-    } else {
-        format!(
-            "nobody came to the other side of port {uri} in time; start it, for example: {}; or give --wait more time",
-            other_side(uri)
-        )
+        return format!("interrupted while waiting for the other side of port {uri}");
     }
+    let advice = advice(uri, "reflect");
+    format!("nobody came to the other side of port {uri} in time; {advice}; or give --wait more time")
 }
 
-/// A command that would be the other side.
-fn other_side(uri: &PortUri) -> String {
+/// What to do about an other side that is not there; `command` is the subcommand that it would run.
+fn advice(uri: &PortUri, command: &str) -> String {
+    let with_id = |id: u32| {
+        if id == 0 {
+            String::new()
+        } else {
+            format!(",id={id}")
+        }
+    };
     let port = match &uri.kind {
-        PortKind::Memif {
-            path, server: true, ..
-        } => format!("memif:{}", path.display()),
-        PortKind::Memif {
-            path, server: false, ..
-        } => format!("memif:{},server", path.display()),
+        PortKind::Memif { path, server, id, .. } => {
+            let server = if *server { "" } else { ",server" };
+            format!("memif:{}{server}{}", path.display(), with_id(*id))
+        }
         PortKind::VirtioUser { path, server: true } => format!("vhost:{},client", path.display()),
         PortKind::VirtioUser { path, server: false } => format!("vhost:{}", path.display()),
         PortKind::Vhost { path, client: true } => format!("virtio-user:{},server", path.display()),
         PortKind::Vhost { path, client: false } => format!("virtio-user:{}", path.display()),
-        _ => return "its peer".into(),
+        _ => return "check cable and peer".into(),
     };
-    format!("dropless reflect --port {port}")
+    format!("start it, for example: dropless {command} --port {port}")
 }
 
-/// What to do about a port of a socket that has no link.
+/// What to do about a port that has no link after the wait.
 pub fn hint(uri: &PortUri) -> String {
     if calls_once(uri) {
         return "a zero-copy memif can call its server only once: start this again when the server runs, or leave zero-copy out".into();
     }
-    format!(
-        "start the other side (a socket serves one at a time), for example: {}; or give --wait more time",
-        other_side(uri)
-    )
+    format!("{}, or give --wait more time", advice(uri, "reflect"))
 }
 
 /// Whether this is the side of a memif that must call for the other.
@@ -150,7 +149,7 @@ pub fn calls_once(uri: &PortUri) -> bool {
 }
 
 /// A wait with its end, or its one remark.
-struct Wait<'u> {
+pub struct Wait<'u> {
     uri: &'u PortUri,
     begun: Instant,
     patience: Patience,
@@ -158,7 +157,8 @@ struct Wait<'u> {
 }
 
 impl<'u> Wait<'u> {
-    fn new(uri: &'u PortUri, patience: Patience) -> Self {
+    /// Begins to wait for the other side of `uri`.
+    pub fn new(uri: &'u PortUri, patience: Patience) -> Self {
         Self {
             uri,
             begun: Instant::now(),
@@ -167,16 +167,16 @@ impl<'u> Wait<'u> {
         }
     }
 
-    fn is_over(&mut self) -> bool {
+    /// Whether the patience is at its end; makes the remark when it is due.
+    pub fn is_over(&mut self) -> bool {
         match self.patience {
             Patience::Until(limit) => self.begun.elapsed() >= limit,
             Patience::Forever(remark) => {
                 if !self.said && self.begun.elapsed() >= remark {
                     self.said = true;
+                    let (uri, advice) = (self.uri, advice(self.uri, "send"));
                     let _ = report::out::print_stderr(&format!(
-                        "still waiting for the other side of port {}; start it, for example: {}\n",
-                        self.uri,
-                        other_side(self.uri).replace("reflect", "send")
+                        "still waiting for the other side of port {uri}; {advice}\n"
                     ));
                 }
                 false

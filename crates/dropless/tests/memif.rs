@@ -160,6 +160,23 @@ fn zero_copy_needs_hugepages_and_says_so() {
     assert_eq!(run.stderr.trim().lines().count(), 1, "{run}");
 }
 
+#[test]
+fn a_reflector_to_whom_nobody_comes_says_so_and_waits_on() {
+    for (port, other) in [
+        ("memif:m.sock,server", "memif:m.sock"),
+        ("memif:m.sock", "memif:m.sock,server"),
+    ] {
+        let Some(lab) = require(&[]) else { return };
+        let arguments = ["reflect", "--no-huge", "--wait", "200ms", "--port", port];
+        let mut far = lab.dropless(&arguments).spawn();
+        far.wait_for(&format!("dropless send --port {other}\n"), LIMIT);
+        assert!(far.is_alive(), "{far:?}");
+        far.signal(Signal::SIGINT);
+        let far = far.wait(LIMIT);
+        assert_eq!((far.code, far.signal), (Some(2), None), "{far}");
+    }
+}
+
 /// The far side injects; `send` must find exactly what the injector says it did.
 fn found(fault: &str) -> Option<Pair> {
     let lab = require(&[])?;

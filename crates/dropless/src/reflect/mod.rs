@@ -13,7 +13,7 @@ use dataplane::fault::{FaultCounters, Faults};
 use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
 use dataplane::worker::{Control, WorkerCounters};
 use dpdk::{Eal, Pool, PortConfig};
-use host::PortKind;
+use host::{PortKind, PortUri};
 use report::live::{Live, Snapshot, Traffic};
 use report::out::Console;
 use report::rows::RowWriter;
@@ -21,7 +21,7 @@ use report::rundir::{RunDir, file};
 use wire::Addresses;
 
 use crate::args::reflect::ReflectArgs;
-use crate::peer::Patience;
+use crate::peer::{Patience, Wait};
 use crate::plan::ReflectPlan;
 use crate::session::{self, OpenPort, RunClock};
 use crate::signals::Interrupt;
@@ -46,7 +46,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let dir = RunDir::create(&args.output.runs, "reflect", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
-    let wait = (Patience::Forever(Duration::from_nanos(plan.machine.wait_ns)), &interrupt);
+    let wait = (patience(&plan, console), &interrupt);
     let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.output.verbose, wait)?;
     let pool = session::make_pool(&eal, &ground)?;
     let mut notes = ground.notes.clone();
@@ -163,6 +163,11 @@ fn reflect<'e>(
 
 const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
 
+/// A reflector waits for its peers for ever, and says so after `--wait` where anything is to be said.
+fn patience(plan: &ReflectPlan, console: Console) -> Patience {
+    Patience::Forever(if console.quiet { Duration::MAX } else { Duration::from_nanos(plan.machine.wait_ns) })
+}
+
 /// Shows and records until the run is over.
 #[allow(clippy::too_many_arguments, reason = "everything that can be seen")]
 fn watch(
@@ -181,6 +186,8 @@ fn watch(
             "reflecting on {}; Ctrl-C ends it; results in {}\n", uris.join(", "), path.display()
         ));
     }
+    let uris: Vec<PortUri> = ports.iter().map(|open| open.uri.clone()).collect();
+    let mut waits: Vec<Wait<'_>> = uris.iter().map(|uri| Wait::new(uri, patience(plan, console))).collect();
     let mut live = Live::stderr(console.quiet);
     let begun = Instant::now();
     let interval = Duration::from_nanos(plan.interval_ns);
@@ -200,8 +207,11 @@ fn watch(
             next_row += interval;
         }
         std::thread::sleep(until.saturating_sub(begun.elapsed()));
-        for open in ports.iter_mut() {
-            open.tend();
+        for (open, wait) in ports.iter_mut().zip(&mut waits) {
+            if !open.tend().up && open.tending.losses == 0 {
+                // Never over; says once that nobody has come.
+                let _ = wait.is_over();
+            }
         }
         let now = result::total(sides);
         let elapsed = begun.elapsed();
