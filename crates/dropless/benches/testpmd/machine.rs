@@ -34,7 +34,9 @@ impl Machine {
     pub fn prepare() -> Result<Self, String> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            // The second one ends it at once: it may be waiting for somebody else's turn on the cores.
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
                 .map_err(|error| format!("watching for Ctrl-C: {error}"))?;
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
