@@ -8,9 +8,12 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, soc
 use procfs_core::FromRead;
 use procfs_core::net::{UnixNetEntries, UnixState};
 use std::fs;
+use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 /// memif: packets of messages on a sequenced socket.
 pub fn memif(look: &Look<'_>, path: &Path, server: bool, zero_copy: bool) -> Result<Prepared, Problem> {
@@ -146,16 +149,35 @@ fn listening(look: &Look<'_>, path: &Path) -> bool {
     let table = UnixNetEntries::from_file(look.sys.path("/proc/net/unix"))
         .map(|table| table.0)
         .unwrap_or_default();
-    table
-        .iter()
-        .any(|entry| entry.state == UnixState::UNCONNECTED && entry.path.as_deref() == Some(path))
+    // A server may have been given the whole path.
+    let whole = std::path::absolute(path).ok();
+    let names = [Some(path), whole.as_deref()];
+    table.iter().any(|entry| {
+        entry.state == UnixState::UNCONNECTED
+            && entry.path.is_some()
+            && names.contains(&entry.path.as_deref())
+    })
 }
 
 fn try_connect(path: &Path, sort: SockType) -> nix::Result<()> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let client = socket(AddressFamily::Unix, sort, flags, None)?;
-    connect(client.as_raw_fd(), &UnixAddr::new(path)?)
+    connect(client.as_raw_fd(), &UnixAddr::new(path)?)?;
+    if sort == SockType::SeqPacket {
+        // DPDK's memif server is spoilt by a caller that leaves before its greeting: it is heard out.
+        let mut client = UnixStream::from(client);
+        let heard = client
+            .set_nonblocking(false)
+            .and_then(|()| client.set_read_timeout(Some(GREETING)))
+            .and_then(|()| client.read(&mut [0; 256]));
+        // Whatever came, somebody is there.
+        let _ = heard;
+    }
+    Ok(())
 }
+
+/// How long a living server may take to greet.
+const GREETING: Duration = Duration::from_secs(1);
 
 fn unusable(look: &Look<'_>, path: &Path, state: &State) -> Problem {
     let shown = path.display();
