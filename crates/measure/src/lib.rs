@@ -22,6 +22,7 @@ pub mod schedule;
 pub mod sequence;
 pub mod shared_histogram;
 pub mod sizes;
+mod stagger;
 pub mod summary;
 pub mod time;
 pub mod units;

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::ops::AddAssign;
 
+use crate::stagger;
 use crate::time::sign_extend_48;
 
 /// Sequence numbers have 48 bits on the wire and wrap.
@@ -47,6 +48,8 @@ impl AddAssign for Outcome {
 #[derive(Debug, Clone)]
 pub struct SequenceWindow {
     words: Box<[u64]>,
+    /// Words by which this window's numbers are shifted: see [`crate::stagger`].
+    shift: u64,
     /// Next expected number, unwrapped; numbers start at [`ORIGIN`].
     next: u64,
     displacement: [u64; DISPLACEMENT_CLASSES],
@@ -70,6 +73,7 @@ impl SequenceWindow {
         words.fill(0);
         SequenceWindow {
             words,
+            shift: stagger::next_lines() as u64 * 8,
             next: ORIGIN,
             displacement: [0; DISPLACEMENT_CLASSES],
         }
@@ -174,7 +178,7 @@ impl SequenceWindow {
     /// The word of a number.
     #[inline]
     fn word(&mut self, number: u64) -> Option<&mut u64> {
-        let index = (number / 64) as usize & (self.words.len() - 1);
+        let index = (number / 64 + self.shift) as usize & (self.words.len() - 1);
         self.words.get_mut(index)
     }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::counter::Counter;
 use crate::histogram::{Exact, Histogram, RANGE_BITS, bucket_count, bucket_of, clamp_sub_bits};
+use crate::stagger;
 
 /// One bucket; the width of the count differs between the two forms.
 pub trait Bucket: Default {
@@ -58,6 +59,8 @@ pub struct Shared<B> {
     sum_low: Counter,
     sum_high: Counter,
     saturated: Counter,
+    /// Unused buckets before the first: see [`crate::stagger`].
+    lead: usize,
     buckets: Box<[B]>,
 }
 
@@ -71,14 +74,16 @@ impl<B: Bucket> Shared<B> {
     /// An empty histogram with a relative error of 2^-`sub_bits` (`sub_bits` from 1 to 16), all memory touched.
     pub fn new(sub_bits: u32) -> Shared<B> {
         let sub_bits = clamp_sub_bits(sub_bits);
+        let lead = stagger::next_lines() * 64 / size_of::<B>();
         let shared = Shared {
             sub_bits,
+            lead,
             min: Counter::new(),
             max: Counter::new(),
             sum_low: Counter::new(),
             sum_high: Counter::new(),
             saturated: Counter::new(),
-            buckets: (0..bucket_count(sub_bits)).map(|_| B::default()).collect(),
+            buckets: (0..lead + bucket_count(sub_bits)).map(|_| B::default()).collect(),
         };
         shared.clear();
         shared
@@ -98,7 +103,7 @@ impl<B: Bucket> Shared<B> {
         } else {
             self.saturate(n)
         };
-        if let Some(bucket) = self.buckets.get(index) {
+        if let Some(bucket) = self.buckets.get(self.lead + index) {
             bucket.add(n);
         }
     }
@@ -120,12 +125,12 @@ impl<B: Bucket> Shared<B> {
     #[cold]
     fn saturate(&self, n: u64) -> usize {
         self.saturated.add(n);
-        self.buckets.len() - 1
+        self.buckets.len() - self.lead - 1
     }
 
     /// What has been recorded so far.
     pub fn snapshot(&self) -> Histogram {
-        let counts = self.buckets.iter().map(Bucket::get).collect();
+        let counts = self.buckets.iter().skip(self.lead).map(Bucket::get).collect();
         let exact = Exact {
             sum: (u128::from(self.sum_high.get()) << 64) | u128::from(self.sum_low.get()),
             min: self.min.get(),
