@@ -5,8 +5,10 @@ use std::{cell::Cell, marker::PhantomData, sync::Arc};
 use dpdk_sys as sys;
 
 use crate::{
-    Capabilities, Device, Eal, Granted, PortError, PortStats, QueueMissed, device::{failed, is_chatty}, gate::Gate, stats,
-    virtual_port,
+    Capabilities, Device, Eal, Granted, PortError, PortStats, QueueMissed,
+    device::{failed, is_chatty},
+    gate::Gate,
+    stats, virtual_port,
 };
 
 /// A port's link.

@@ -32,8 +32,17 @@ impl Kept {
                 kept.at_start += open.kept;
                 kept.under_way += u64::from(granted.tx_queues) * u64::from(granted.tx_descriptors);
             }
-            if let PortKind::Memif { zero_copy: true, server: false, size_log2, .. } = open.uri.kind {
-                let (ring, losses) = (1_u64 << size_log2.map_or(MEMIF_RING_LOG2, u32::from), u64::from(open.tending.losses));
+            if let PortKind::Memif {
+                zero_copy: true,
+                server: false,
+                size_log2,
+                ..
+            } = open.uri.kind
+            {
+                let (ring, losses) = (
+                    1_u64 << size_log2.map_or(MEMIF_RING_LOG2, u32::from),
+                    u64::from(open.tending.losses),
+                );
                 kept.posted += u64::from(granted.rx_queues) * ring * (losses + 1);
                 kept.with_peers += u64::from(granted.tx_queues) * ring * losses;
             }
@@ -69,10 +78,14 @@ pub fn count(pool: &Pool<'_>, kept: Kept) -> PoolCount {
     };
     let leak = (leaked > 0).then(|| {
         let traces = pool.audit();
-        let seen: Vec<String> = traces.iter().take(3).map(|trace| match trace.port {
-            Some(port) => format!("one received on port {port}, {} bytes", trace.len),
-            None => format!("one made for sending, {} bytes", trace.len),
-        }).collect();
+        let seen: Vec<String> = traces
+            .iter()
+            .take(3)
+            .map(|trace| match trace.port {
+                Some(port) => format!("one received on port {port}, {} bytes", trace.len),
+                None => format!("one made for sending, {} bytes", trace.len),
+            })
+            .collect();
         seen.join("; ")
     });
     let in_rings = (memif > 0).then(|| {
@@ -81,7 +94,12 @@ pub fn count(pool: &Pool<'_>, kept: Kept) -> PoolCount {
     let held = over - leaked;
     let note = (held > 0)
         .then(|| format!("{held} sent buffers were still with the kernel when the driver was closed, which does not wait for them"));
-    PoolCount { summary, leak, held, note: note.or(in_rings) }
+    PoolCount {
+        summary,
+        leak,
+        held,
+        note: note.or(in_rings),
+    }
 }
 
 /// How many of the missing buffers a zero-copy memif kept: empty ones in its receiving rings, and what it had sent to
@@ -91,7 +109,10 @@ fn in_memif_rings(pool: &Pool<'_>, kept: Kept) -> u64 {
         return 0;
     }
     let traces = pool.audit();
-    let empty = traces.iter().filter(|trace| trace.len == 0 && trace.port.is_none()).count() as u64;
+    let empty = traces
+        .iter()
+        .filter(|trace| trace.len == 0 && trace.port.is_none())
+        .count() as u64;
     let empty = empty.min(kept.posted);
     empty + (traces.len() as u64 - empty).min(kept.with_peers)
 }

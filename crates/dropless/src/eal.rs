@@ -90,7 +90,9 @@ pub fn plan(
         }
     }
     let extra: Vec<String> = extra.unwrap_or("").split_whitespace().map(Into::into).collect();
-    let scans_pci = extra.iter().any(|word| word.starts_with("-a") || word.starts_with("--allow"));
+    let scans_pci = extra
+        .iter()
+        .any(|word| word.starts_with("-a") || word.starts_with("--allow"));
     if !bus.contains("pci") && !scans_pci {
         add("--no-pci".into());
     }
@@ -98,6 +100,7 @@ pub fn plan(
     Ok(EalPlan { arguments, devices })
 }
 
+#[allow(clippy::too_many_lines, reason = "one arm for each kind of port")]
 fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result<(Device, Option<String>)> {
     let vdev = |kind: &str, rest: String| {
         let name = format!("net_{kind}{index}");
@@ -106,18 +109,41 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
     Ok(match &port.kind {
         PortKind::Ring { name, direct, size } => {
             let name = name.clone().unwrap_or_else(|| format!("ring{index}"));
-            (Device::Ring { name, size: size.unwrap_or(RING_SLOTS), direct: *direct }, None)
+            (
+                Device::Ring {
+                    name,
+                    size: size.unwrap_or(RING_SLOTS),
+                    direct: *direct,
+                },
+                None,
+            )
         }
         PortKind::Null { size, .. } => vdev("null", format!(",size={},copy=0", size.unwrap_or(60))),
         PortKind::Pci { address } => (Device::Named(address.to_string()), Some(format!("-a{address}"))),
         PortKind::Vmbus { id } => (Device::Named(id.to_string()), Some(format!("-a{id}"))),
         PortKind::Mac { address } => bail!("port mac:{address} was not resolved to a device"),
-        PortKind::Xdp { interface, start, mode } => {
-            let start = start.map(|queue| format!(",start_queue={queue}")).unwrap_or_default();
-            let mode = if *mode == XdpMode::Copy { ",force_copy=1" } else { "" };
-            vdev("af_xdp", format!(",iface={interface},queue_count={queues}{start}{mode}"))
+        PortKind::Xdp {
+            interface,
+            start,
+            mode,
+        } => {
+            let start = start
+                .map(|queue| format!(",start_queue={queue}"))
+                .unwrap_or_default();
+            let mode = if *mode == XdpMode::Copy {
+                ",force_copy=1"
+            } else {
+                ""
+            };
+            vdev(
+                "af_xdp",
+                format!(",iface={interface},queue_count={queues}{start}{mode}"),
+            )
         }
-        PortKind::Packet { interface, qdisc_bypass } => {
+        PortKind::Packet {
+            interface,
+            qdisc_bypass,
+        } => {
             let bypass = u8::from(*qdisc_bypass);
             // Its rings are made here and not by descriptors. They lie in blocks of two frames.
             let frames = descriptors.next_multiple_of(2);
@@ -130,7 +156,13 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
             let mac = mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
             vdev("tap", format!(",iface={name}{mac}"))
         }
-        PortKind::Memif { path, server, id, zero_copy, size_log2 } => {
+        PortKind::Memif {
+            path,
+            server,
+            id,
+            zero_copy,
+            size_log2,
+        } => {
             let (path, space) = match path.display().to_string().strip_prefix('@') {
                 Some(name) => (name.to_owned(), "yes"),
                 // memif takes no path without a directory.
@@ -139,19 +171,37 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
             let role = if *server { "server" } else { "client" };
             let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
             let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
-            vdev("memif", format!(",socket={path},socket-abstract={space},role={role},id={id}{size}{zero_copy}"))
+            vdev(
+                "memif",
+                format!(",socket={path},socket-abstract={space},role={role},id={id}{size}{zero_copy}"),
+            )
         }
         PortKind::Vhost { path, client } => {
             let client = u8::from(*client);
-            vdev("vhost", format!(",iface={},queues={queues},client={client}", path.display()))
+            vdev(
+                "vhost",
+                format!(",iface={},queues={queues},client={client}", path.display()),
+            )
         }
         PortKind::VirtioUser { path, server } => {
             let server = u8::from(*server);
-            vdev("virtio_user", format!(",path={},queues={queues},server={server},queue_size=1024", path.display()))
+            vdev(
+                "virtio_user",
+                format!(
+                    ",path={},queues={queues},server={server},queue_size=1024",
+                    path.display()
+                ),
+            )
         }
         PortKind::Pcap { input, output } => {
-            let rx = input.as_ref().map(|path| format!(",rx_pcap={}", path.display())).unwrap_or_default();
-            let tx = output.as_ref().map(|path| format!(",tx_pcap={}", path.display())).unwrap_or_default();
+            let rx = input
+                .as_ref()
+                .map(|path| format!(",rx_pcap={}", path.display()))
+                .unwrap_or_default();
+            let tx = output
+                .as_ref()
+                .map(|path| format!(",tx_pcap={}", path.display()))
+                .unwrap_or_default();
             vdev("pcap", format!("{rx}{tx}"))
         }
         PortKind::Vdev { arguments } => {
@@ -166,7 +216,11 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
 fn all_cpus() -> String {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let online = online.trim();
-    if online.is_empty() { "0".into() } else { online.into() }
+    if online.is_empty() {
+        "0".into()
+    } else {
+        online.into()
+    }
 }
 
 #[cfg(test)]
@@ -175,7 +229,10 @@ mod tests {
 
     fn arguments(port: &str) -> String {
         let port = port.parse().unwrap();
-        plan(&[port], (2, 1024), Memory::Huge, None, false).unwrap().arguments.join(" ")
+        plan(&[port], (2, 1024), Memory::Huge, None, false)
+            .unwrap()
+            .arguments
+            .join(" ")
     }
 
     #[test]
@@ -183,12 +240,27 @@ mod tests {
         for (port, wanted) in [
             ("null", "--vdev=net_null0,size=60,copy=0"),
             ("xdp:eth1", "--vdev=net_af_xdp0,iface=eth1,queue_count=2"),
-            ("packet:eth1", "--vdev=net_af_packet0,iface=eth1,qpairs=2,framecnt=1024"),
+            (
+                "packet:eth1",
+                "--vdev=net_af_packet0,iface=eth1,qpairs=2,framecnt=1024",
+            ),
             ("tap:dl0", "--vdev=net_tap0,iface=dl0"),
-            ("memif:/run/x.sock,server", "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0"),
-            ("vhost:/run/x.sock", "--vdev=net_vhost0,iface=/run/x.sock,queues=2,client=0"),
-            ("virtio-user:/run/x.sock", "--vdev=net_virtio_user0,path=/run/x.sock,queues=2"),
-            ("pcap:in.pcap,out.pcap", "--vdev=net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"),
+            (
+                "memif:/run/x.sock,server",
+                "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0",
+            ),
+            (
+                "vhost:/run/x.sock",
+                "--vdev=net_vhost0,iface=/run/x.sock,queues=2,client=0",
+            ),
+            (
+                "virtio-user:/run/x.sock",
+                "--vdev=net_virtio_user0,path=/run/x.sock,queues=2",
+            ),
+            (
+                "pcap:in.pcap,out.pcap",
+                "--vdev=net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap",
+            ),
             ("pci:0000:3b:00.0", "-a0000:3b:00.0"),
         ] {
             let found = arguments(port);

@@ -44,7 +44,9 @@ fn main() -> ExitCode {
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "dropless", &mut text);
-            report::out::print_stdout(&String::from_utf8_lossy(&text)).map(|()| 0).map_err(Into::into)
+            report::out::print_stdout(&String::from_utf8_lossy(&text))
+                .map(|()| 0)
+                .map_err(Into::into)
         }
     };
     match result {

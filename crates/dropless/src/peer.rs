@@ -13,8 +13,9 @@ use crate::signals::Interrupt;
 
 /// How often a wait looks whether it is over.
 const LOOK: Duration = Duration::from_millis(20);
-/// A memif handshake may take this long before it is begun anew: its other end may be kept from its core.
-const HANDSHAKE: Duration = Duration::from_millis(500);
+/// A memif handshake may take this long before it is begun anew: its other end may be kept from its core, and DPDK's is
+/// spoilt by a caller that leaves before its greeting.
+const HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// How long the other side may take to come.
 #[derive(Clone, Copy)]

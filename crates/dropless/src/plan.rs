@@ -59,7 +59,11 @@ impl StreamPlan {
     /// The tags as they stand in a frame: the outer of two is a service tag (IEEE 802.1ad).
     pub fn vlan_tags(&self) -> Vec<VlanTag> {
         let service = self.vlans.len() > 1;
-        let tag = |(index, &id)| VlanTag { tpid: if service && index == 0 { 0x88A8 } else { 0x8100 }, id, pcp: 0 };
+        let tag = |(index, &id)| VlanTag {
+            tpid: if service && index == 0 { 0x88A8 } else { 0x8100 },
+            id,
+            pcp: 0,
+        };
         self.vlans.iter().enumerate().map(tag).collect()
     }
 
@@ -204,15 +208,23 @@ impl SendPlan {
     pub fn load(path: &Path) -> Result<Self> {
         let shown = path.display();
         let advice = "name the plan.json of a `dropless send` run";
-        let text = std::fs::read_to_string(path).map_err(|error| anyhow!("--plan {shown}: {error}; {advice}"))?;
-        let foreign = |error: serde_json::Error| anyhow!("--plan {shown} is not the plan of a send run ({error}); {advice}");
+        let text =
+            std::fs::read_to_string(path).map_err(|error| anyhow!("--plan {shown}: {error}; {advice}"))?;
+        let foreign = |error: serde_json::Error| {
+            anyhow!("--plan {shown} is not the plan of a send run ({error}); {advice}")
+        };
         // The version first: what a later one looks like is not known here.
         let head: Head = serde_json::from_str(&text).map_err(foreign)?;
         ensure!(
             head.version <= VERSION,
-            "--plan {shown} has version {}, and this dropless knows up to {VERSION}; use a newer dropless", head.version
+            "--plan {shown} has version {}, and this dropless knows up to {VERSION}; use a newer dropless",
+            head.version
         );
-        ensure!(head.command == "send", "--plan {shown} is the plan of a {} run; {advice}", head.command);
+        ensure!(
+            head.command == "send",
+            "--plan {shown} is the plan of a {} run; {advice}",
+            head.command
+        );
         let plan: Self = serde_json::from_str(&text).map_err(foreign)?;
         plan.validate()?;
         Ok(plan)
@@ -224,8 +236,14 @@ impl SendPlan {
         if ports.is_empty() {
             ports.push("ring".parse()?);
         }
-        let embedded = ports.iter().all(|port| matches!(port.kind, PortKind::Ring { .. } | PortKind::Null { .. }));
-        let count = args.count.as_deref().map(|text| count(text, "--count")).transpose()?;
+        let embedded = ports
+            .iter()
+            .all(|port| matches!(port.kind, PortKind::Ring { .. } | PortKind::Null { .. }));
+        let count = args
+            .count
+            .as_deref()
+            .map(|text| count(text, "--count"))
+            .transpose()?;
         let duration_ns = match (&args.duration, count) {
             (Some(text), _) => Some(nonzero_ns(text, "--duration")?),
             (None, Some(_)) => None,
@@ -246,14 +264,25 @@ impl SendPlan {
                 force: args.force,
                 wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
             },
-            rate: args.rate.clone().unwrap_or_else(|| if embedded { "max" } else { "100kpps" }.into()),
+            rate: args
+                .rate
+                .clone()
+                .unwrap_or_else(|| if embedded { "max" } else { "100kpps" }.into()),
             backlog: args.backlog,
             duration_ns,
             count,
             drain_ns: duration_ns_or_zero(&args.drain, "--drain")?,
             seed: args.seed.unwrap_or_else(clock_seed),
-            to_mac: args.to_mac.as_deref().map(|text| mac(text, "--to-mac")).transpose()?,
-            from_mac: args.from_mac.as_deref().map(|text| mac(text, "--from-mac")).transpose()?,
+            to_mac: args
+                .to_mac
+                .as_deref()
+                .map(|text| mac(text, "--to-mac"))
+                .transpose()?,
+            from_mac: args
+                .from_mac
+                .as_deref()
+                .map(|text| mac(text, "--from-mac"))
+                .transpose()?,
             via: args.via,
             tx_queues: args.tx_queues,
             rx_queues: args.rx_queues,
@@ -274,12 +303,21 @@ impl SendPlan {
 
     fn validate(&self) -> Result<()> {
         self.machine.validate()?;
-        ensure!(self.tx_queues > 0 && self.rx_queues > 0, "a port needs at least one queue each way; use --tx-queues 1 --rx-queues 1");
+        ensure!(
+            self.tx_queues > 0 && self.rx_queues > 0,
+            "a port needs at least one queue each way; use --tx-queues 1 --rx-queues 1"
+        );
         check_queues("--tx-queues", self.tx_queues)?;
         check_queues("--rx-queues", self.rx_queues)?;
         check_interval(self.interval_ns)?;
-        ensure!(self.drain_ns >= 1_000_000, "--drain 0 would call every packet late; use --drain 1ms or more");
-        ensure!(self.count != Some(0), "--count 0 sends nothing; give the number of packets");
+        ensure!(
+            self.drain_ns >= 1_000_000,
+            "--drain 0 would call every packet late; use --drain 1ms or more"
+        );
+        ensure!(
+            self.count != Some(0),
+            "--count 0 sends nothing; give the number of packets"
+        );
         ensure!(!self.streams.is_empty(), "a send run needs at least one stream");
         let lanes = self.lanes();
         ensure!(
@@ -294,21 +332,29 @@ impl SendPlan {
                     "frame size {size} is below the probe: stream `{}` needs at least {minimum} bytes (headers, 18-byte probe, FCS); use --size {minimum}",
                     stream.name
                 );
-                ensure!(size <= 9618, "frame size {size} is above the largest jumbo frame, 9618; use a smaller --size");
+                ensure!(
+                    size <= 9618,
+                    "frame size {size} is above the largest jumbo frame, 9618; use a smaller --size"
+                );
             }
             ensure!(
                 stream.from.is_ipv4() == stream.to.is_ipv4(),
                 "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; give --from of the same family",
-                stream.name, stream.from.ip(), stream.to
+                stream.name,
+                stream.from.ip(),
+                stream.to
             );
             ensure!(
                 stream.from.ip() != stream.to,
-                "stream `{}` goes from {} to itself; give --from another address", stream.name, stream.to
+                "stream `{}` goes from {} to itself; give --from another address",
+                stream.name,
+                stream.to
             );
             ensure!(
                 self.via.is_none_or(|via| via.is_ipv4() == stream.to.is_ipv4()),
                 "stream `{}` goes to {}, and --via is of the other family; give the router's address of the same family",
-                stream.name, stream.to
+                stream.name,
+                stream.to
             );
         }
         if let Some(mac) = self.from_mac.filter(|mac| mac.0[0] & 1 == 1) {
@@ -363,8 +409,11 @@ impl SendPlan {
 impl ReflectPlan {
     /// Makes a plan of the command line.
     pub fn from_args(args: &ReflectArgs) -> Result<Self> {
-        let addresses =
-            if args.address.is_empty() { vec![IpAddr::V4(FAR_V4), IpAddr::V6(FAR_V6)] } else { args.address.clone() };
+        let addresses = if args.address.is_empty() {
+            vec![IpAddr::V4(FAR_V4), IpAddr::V6(FAR_V6)]
+        } else {
+            args.address.clone()
+        };
         let plan = Self {
             version: VERSION,
             command: "reflect".into(),
@@ -384,8 +433,16 @@ impl ReflectPlan {
             fault: args.fault.as_deref().map(str::parse).transpose()?,
             seed: args.seed.unwrap_or_else(clock_seed),
             queues: args.queues,
-            duration_ns: args.duration.as_deref().map(|text| nonzero_ns(text, "--duration")).transpose()?,
-            idle_exit_ns: args.idle_exit.as_deref().map(|text| nonzero_ns(text, "--idle-exit")).transpose()?,
+            duration_ns: args
+                .duration
+                .as_deref()
+                .map(|text| nonzero_ns(text, "--duration"))
+                .transpose()?,
+            idle_exit_ns: args
+                .idle_exit
+                .as_deref()
+                .map(|text| nonzero_ns(text, "--idle-exit"))
+                .transpose()?,
             interval_ns: nonzero_ns(&args.interval, "--interval")?,
         };
         plan.machine.validate()?;
@@ -402,26 +459,48 @@ impl ReflectPlan {
 
 impl MachinePlan {
     fn validate(&self) -> Result<()> {
-        ensure!(!self.ports.is_empty(), "no port: give at least one --port; `dropless ports` lists what is here");
+        ensure!(
+            !self.ports.is_empty(),
+            "no port: give at least one --port; `dropless ports` lists what is here"
+        );
         ensure!(
             (1..=BURST_MAX / 2).contains(&self.burst),
-            "--burst {} is not between 1 and {}", self.burst, BURST_MAX / 2
+            "--burst {} is not between 1 and {}",
+            self.burst,
+            BURST_MAX / 2
         );
         ensure!(
             (64..=32768).contains(&self.descriptors),
-            "--descriptors {} is not between 64 and 32768; 1024 is usual", self.descriptors
+            "--descriptors {} is not between 64 and 32768; 1024 is usual",
+            self.descriptors
         );
         for (index, port) in self.ports.iter().enumerate() {
             if let Some(twin) = self.ports[..index].iter().find(|other| same_device(other, port)) {
                 bail!("ports {twin} and {port} are the same device; give each port once");
             }
         }
-        let insists = |port: &&PortUri| matches!(port.kind, PortKind::Xdp { mode: host::XdpMode::ZeroCopy, .. });
+        let insists = |port: &&PortUri| {
+            matches!(
+                port.kind,
+                PortKind::Xdp {
+                    mode: host::XdpMode::ZeroCopy,
+                    ..
+                }
+            )
+        };
         if let Some(port) = self.ports.iter().find(insists) {
-            bail!("port {port}: DPDK's driver falls back to copying where the interface's has no zero copy, and cannot be told not to; use mode=auto");
+            bail!(
+                "port {port}: DPDK's driver falls back to copying where the interface's has no zero copy, and cannot be told not to; use mode=auto"
+            );
         }
-        if self.ports.iter().any(|port| matches!(port.kind, PortKind::Kernel { .. })) {
-            bail!("port kind kernel: is not a packet port of send and reflect yet; use packet:IF for the kernel's own path");
+        if self
+            .ports
+            .iter()
+            .any(|port| matches!(port.kind, PortKind::Kernel { .. }))
+        {
+            bail!(
+                "port kind kernel: is not a packet port of send and reflect yet; use packet:IF for the kernel's own path"
+            );
         }
         Ok(())
     }
@@ -436,8 +515,10 @@ fn same_device(one: &PortUri, other: &PortUri) -> bool {
     match (&one.kind, &other.kind) {
         (PortKind::Ring { name: a, .. }, PortKind::Ring { name: b, .. })
         | (PortKind::Null { name: a, .. }, PortKind::Null { name: b, .. }) => a.is_some() && a == b,
-        (PortKind::Xdp { interface: a, .. } | PortKind::Packet { interface: a, .. },
-         PortKind::Xdp { interface: b, .. } | PortKind::Packet { interface: b, .. }) => a == b,
+        (
+            PortKind::Xdp { interface: a, .. } | PortKind::Packet { interface: a, .. },
+            PortKind::Xdp { interface: b, .. } | PortKind::Packet { interface: b, .. },
+        ) => a == b,
         (PortKind::Memif { path: a, id: i, .. }, PortKind::Memif { path: b, id: j, .. }) => a == b && i == j,
         (a, b) => a == b,
     }
@@ -448,9 +529,14 @@ fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
 }
 
 fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
-    let Some(text) = text else { return Ok(CoreSet::default()) };
+    let Some(text) = text else {
+        return Ok(CoreSet::default());
+    };
     let cores: CoreSet = text.parse().map_err(|error| anyhow!("--cores: {error}"))?;
-    ensure!(!cores.is_empty(), "--cores: the list is empty; write the cores as 0-3,5, or leave --cores out");
+    ensure!(
+        !cores.is_empty(),
+        "--cores: the list is empty; write the cores as 0-3,5, or leave --cores out"
+    );
     let mut seen = CoreSet::default();
     for part in text.split(',') {
         let part: CoreSet = part.parse().map_err(|error| anyhow!("--cores: {error}"))?;
@@ -463,20 +549,29 @@ fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
 }
 
 fn check_queues(flag: &str, queues: u16) -> Result<()> {
-    ensure!(queues <= QUEUES_MAX, "{flag} {queues} is more than DPDK has for a port, {QUEUES_MAX}; use fewer");
+    ensure!(
+        queues <= QUEUES_MAX,
+        "{flag} {queues} is more than DPDK has for a port, {QUEUES_MAX}; use fewer"
+    );
     Ok(())
 }
 
 fn check_interval(interval_ns: u64) -> Result<()> {
     let shown = measure::units::format_duration(interval_ns);
-    ensure!(interval_ns >= 1_000_000, "--interval {shown} is too short; 1ms is the shortest");
+    ensure!(
+        interval_ns >= 1_000_000,
+        "--interval {shown} is too short; 1ms is the shortest"
+    );
     Ok(())
 }
 
 /// A time that must not be 0.
 fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
     let value = duration_ns_or_zero(text, flag)?;
-    ensure!(value > 0, "{flag} {text} is no time at all; write e.g. 10s, 500ms, 2m");
+    ensure!(
+        value > 0,
+        "{flag} {text} is no time at all; write e.g. 10s, 500ms, 2m"
+    );
     Ok(value)
 }
 
@@ -491,7 +586,8 @@ pub fn count(text: &str, flag: &str) -> Result<u64> {
 }
 
 fn mac(text: &str, flag: &str) -> Result<MacAddress> {
-    text.parse().map_err(|error| anyhow!("{flag} {text}: {error}; write it as 02:00:00:00:00:01"))
+    text.parse()
+        .map_err(|error| anyhow!("{flag} {text}: {error}; write it as 02:00:00:00:00:01"))
 }
 
 fn clock_seed() -> u64 {

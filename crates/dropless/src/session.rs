@@ -47,14 +47,26 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
     if !plan.cores.is_empty() {
         cores::check(&sys, &plan.cores)?;
     }
-    let mut notes: Vec<String> = prepared.iter().flat_map(|port| &port.notes).map(ToString::to_string).collect();
+    let mut notes: Vec<String> = prepared
+        .iter()
+        .flat_map(|port| &port.notes)
+        .map(ToString::to_string)
+        .collect();
     let ports = plan.ports.len() as u32 * 2;
-    let own = plan.ports.iter().filter_map(|port| port.queues).map(std::num::NonZeroU16::get).max().unwrap_or(0);
+    let own = plan
+        .ports
+        .iter()
+        .filter_map(|port| port.queues)
+        .map(std::num::NonZeroU16::get)
+        .max()
+        .unwrap_or(0);
     let queues = (queues.0.max(own), queues.1.max(own));
     let descriptors = u32::from(plan.descriptors) * (u32::from(queues.0) + u32::from(queues.1)) * ports;
     let needed = descriptors + (CACHE as u32 + 1024) * 4 * ports;
     // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
-    let buffers = plan.buffers.unwrap_or_else(|| (needed.max(BUFFERS_MIN) + 1).next_power_of_two() - 1);
+    let buffers = plan
+        .buffers
+        .unwrap_or_else(|| (needed.max(BUFFERS_MIN) + 1).next_power_of_two() - 1);
     ensure!(
         buffers >= descriptors + 1024,
         "--buffers {buffers} is less than the queues alone hold ({descriptors}); use --buffers {} or fewer descriptors",
@@ -62,24 +74,37 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
     );
     let room = largest_frame.next_multiple_of(64).max(2048);
     let bytes = u64::from(buffers) * (room as u64 + 384);
-    let hungry = prepared.iter().find(|port| port.memory == host::Memory::HugePages);
+    let hungry = prepared
+        .iter()
+        .find(|port| port.memory == host::Memory::HugePages);
     let needs_huge = hungry.is_some();
     if let (Some(port), true) = (hungry, plan.no_huge) {
-        bail!("--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}", port.uri, match port.uri.kind {
-            PortKind::Memif { .. } => "zero-copy",
-            _ => "use another port",
-        });
+        bail!(
+            "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
+            port.uri,
+            match port.uri.kind {
+                PortKind::Memif { .. } => "zero-copy",
+                _ => "use another port",
+            }
+        );
     }
     let free = host::hugepages::free_bytes(&sys, None);
     let huge_fits = free >= bytes + (16 << 20);
     if needs_huge && !huge_fits {
-        host::hugepages::check(&sys, &format!("{buffers} packet buffers"), bytes + (16 << 20), None)?;
+        host::hugepages::check(
+            &sys,
+            &format!("{buffers} packet buffers"),
+            bytes + (16 << 20),
+            None,
+        )?;
     }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
         Memory::Huge
     } else {
         check_memory(buffers, bytes + (EAL_MIB << 20))?;
-        Memory::Ordinary { mib: (bytes >> 20) + EAL_MIB }
+        Memory::Ordinary {
+            mib: (bytes >> 20) + EAL_MIB,
+        }
     };
     if memory != Memory::Huge && !plan.no_huge {
         notes.push(format!(
@@ -99,16 +124,22 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
 
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.
 fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
-    let Some(name) = &port.interface else { return Ok(()) };
+    let Some(name) = &port.interface else {
+        return Ok(());
+    };
     let shares = matches!(port.uri.kind, PortKind::Xdp { .. } | PortKind::Packet { .. });
-    let mtu = host::interface::interface(sys, name).and_then(|interface| interface.mtu).filter(|_| shares);
+    let mtu = host::interface::interface(sys, name)
+        .and_then(|interface| interface.mtu)
+        .filter(|_| shares);
     let Some(mtu) = mtu else { return Ok(()) };
     // Two VLAN tags are not part of what the kernel calls the MTU.
     let carries = mtu as usize + 18 + 8;
     ensure!(
         largest_frame <= carries,
         "frame size {largest_frame} is above what {} carries with its MTU of {mtu}; use --size {} or less, or: ip link set {name} mtu {}",
-        port.uri, mtu + 18, largest_frame - 18
+        port.uri,
+        mtu + 18,
+        largest_frame - 18
     );
     Ok(())
 }
@@ -116,12 +147,19 @@ fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
 /// Ordinary pages are taken at start: more than there are would fail in DPDK's words, or wake the OOM killer.
 fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let available = text.lines().find_map(|line| {
+        line.strip_prefix("MemAvailable:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse::<u64>()
+            .ok()
+    });
     let Some(available) = available else { return Ok(()) };
     ensure!(
         bytes >> 10 <= available,
         "{buffers} packet buffers need {} MiB, and {} MiB of memory are available; use fewer --buffers, queues or --descriptors",
-        bytes >> 20, available >> 10
+        bytes >> 20,
+        available >> 10
     );
     Ok(())
 }
@@ -134,15 +172,27 @@ pub fn start_eal(
     verbose: bool,
     wait: (Patience, &Interrupt),
 ) -> Result<(Eal, Vec<Device>)> {
-    let EalPlan { arguments, devices } = eal::plan(&ground.ports, (queues, plan.descriptors), ground.memory, plan.eal.as_deref(), verbose)?;
+    let EalPlan { arguments, devices } = eal::plan(
+        &ground.ports,
+        (queues, plan.descriptors),
+        ground.memory,
+        plan.eal.as_deref(),
+        verbose,
+    )?;
     let eal = peer::start_with(&ground.ports, wait.0, wait.1, || {
-        if verbose { Eal::init_verbose(&arguments) } else { Eal::init(&arguments) }
+        if verbose {
+            Eal::init_verbose(&arguments)
+        } else {
+            Eal::init(&arguments)
+        }
     })?;
     match (eal, &plan.eal) {
         (Ok(eal), _) => Ok((eal, devices)),
         (Err(dpdk::EalError::Init { log, .. }), Some(extra)) => {
             let words = log.first().map_or("no reason given", |line| line.trim());
-            bail!("DPDK does not start with --eal '{extra}': {words}; fix --eal (`man dpdk-testpmd` lists what EAL takes), or see more with --verbose")
+            bail!(
+                "DPDK does not start with --eal '{extra}': {words}; fix --eal (`man dpdk-testpmd` lists what EAL takes), or see more with --verbose"
+            )
         }
         (Err(error), _) => Err(error.into()),
     }
@@ -150,7 +200,14 @@ pub fn start_eal(
 
 /// The packet pool.
 pub fn make_pool<'e>(eal: &'e Eal, ground: &Ground) -> Result<Pool<'e>> {
-    Ok(Pool::new(eal, "dropless", ground.buffers as usize, CACHE, ground.room, None)?)
+    Ok(Pool::new(
+        eal,
+        "dropless",
+        ground.buffers as usize,
+        CACHE,
+        ground.room,
+        None,
+    )?)
 }
 
 /// A started port and its queues.
@@ -186,7 +243,10 @@ impl OpenPort<'_> {
             };
         }
         let link = self.port.link().ok();
-        LinkState { up: link.is_some_and(|link| link.up), speed_mbps: link.and_then(|link| link.speed_mbps) }
+        LinkState {
+            up: link.is_some_and(|link| link.up),
+            speed_mbps: link.and_then(|link| link.speed_mbps),
+        }
     }
 
     /// The link, and what it takes to have one again.
@@ -198,7 +258,8 @@ impl OpenPort<'_> {
 
     /// Whether the interface below it has been removed.
     pub fn is_gone(&self) -> bool {
-        self.interface().is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
+        self.interface()
+            .is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
     }
 
     /// Frames that the kernel had no room for in our sockets since the port was opened; asked once, at the end.
@@ -235,12 +296,20 @@ pub fn open<'e>(
     };
     match device {
         Device::Named(name) => open_one(eal, pool, uri, name, config, wait),
-        Device::Ring { name, size, direct: true } => {
+        Device::Ring {
+            name,
+            size,
+            direct: true,
+        } => {
             let queues = config.rx_queues.max(config.tx_queues);
             let name = eal.ring_loop_queues(name, *size as usize, queues)?;
             open_one(eal, pool, uri, &name, &both_ways(config, queues), wait)
         }
-        Device::Ring { name, size, direct: false } => {
+        Device::Ring {
+            name,
+            size,
+            direct: false,
+        } => {
             let queues = config.rx_queues.max(config.tx_queues);
             let (near, far) = eal.ring_pair_queues(name, *size as usize, queues)?;
             let config = both_ways(config, queues);
@@ -252,7 +321,11 @@ pub fn open<'e>(
 }
 
 fn both_ways(config: &PortConfig, queues: u16) -> PortConfig {
-    PortConfig { rx_queues: queues, tx_queues: queues, ..config.clone() }
+    PortConfig {
+        rx_queues: queues,
+        tx_queues: queues,
+        ..config.clone()
+    }
 }
 
 fn open_one<'e>(
@@ -281,10 +354,24 @@ fn open_one<'e>(
         "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
     );
     peer::start(&mut port, uri, wait.0, wait.1).with_context(opening)?;
-    let kept = if port.keeps_buffers() { free.saturating_sub(pool.available()) as u64 } else { 0 };
+    let kept = if port.keeps_buffers() {
+        free.saturating_sub(pool.available()) as u64
+    } else {
+        0
+    };
     let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
     let missed_before = kernel_missed(uri);
-    Ok(OpenPort { uri: uri.clone(), port, rx, tx, far: None, mac, kept, missed_before, tending: Tending::new() })
+    Ok(OpenPort {
+        uri: uri.clone(),
+        port,
+        rx,
+        tx,
+        far: None,
+        mac,
+        kept,
+        missed_before,
+        tending: Tending::new(),
+    })
 }
 
 /// What the kernel counts as missed on the interface below a port: of `xdp:` ever, of `packet:` since last asked.
@@ -305,7 +392,13 @@ pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &I
             if interrupt.is_set() {
                 bail!("interrupted while waiting for the link of port {}", open.uri);
             }
-            ensure!(begun.elapsed() < limit, "port {} has no link after {:.1} s; fix: {}", open.uri, limit.as_secs_f64(), link_hint(&open.uri));
+            ensure!(
+                begun.elapsed() < limit,
+                "port {} has no link after {:.1} s; fix: {}",
+                open.uri,
+                limit.as_secs_f64(),
+                link_hint(&open.uri)
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -350,8 +443,9 @@ impl RunClock {
         let elapsed = kernel.saturating_sub(self.calibration.ns0).max(1);
         let drift_ppm = (ours as f64 - kernel as f64).abs() / elapsed as f64 * 1e6;
         // NTP slews CLOCK_MONOTONIC by at most 500 ppm (adjtimex(2)); more than twice that is a broken counter.
-        let drifted = (drift_ppm > 1000.0 && elapsed > 1_000_000_000)
-            .then(|| format!("the time stamp counter drifted {drift_ppm:.0} ppm from CLOCK_MONOTONIC during the run"));
+        let drifted = (drift_ppm > 1000.0 && elapsed > 1_000_000_000).then(|| {
+            format!("the time stamp counter drifted {drift_ppm:.0} ppm from CLOCK_MONOTONIC during the run")
+        });
         let apart = (self.synchronous == Some(false))
             .then(|| "the time stamp counters of the workers' cores disagree: choose one core, or cores of one socket, with --cores".into());
         let trouble = drifted.or(apart);
@@ -371,7 +465,11 @@ pub fn now() -> Ticks {
 }
 
 /// Cores for `wanted` workers: the user's, or chosen; and what to tell about the choice.
-pub fn worker_cores(plan: &MachinePlan, wanted: usize, node: Option<u32>) -> Result<(Vec<usize>, Option<String>)> {
+pub fn worker_cores(
+    plan: &MachinePlan,
+    wanted: usize,
+    node: Option<u32>,
+) -> Result<(Vec<usize>, Option<String>)> {
     let sys = Sys::live();
     if !plan.cores.is_empty() {
         return Ok((plan.cores.iter().map(|core| core.0 as usize).collect(), None));
@@ -379,13 +477,13 @@ pub fn worker_cores(plan: &MachinePlan, wanted: usize, node: Option<u32>) -> Res
     let allowed = cores::allowed(&sys).len().max(1);
     let choice = cores::pick(&sys, wanted.min(allowed), node)?;
     let list: Vec<usize> = choice.workers.iter().map(|core| core.0 as usize).collect();
-    let note = choice.shared.then(|| {
+    let told = choice.shared.then(|| {
         format!(
             "workers use every core of this machine ({}): the kernel and this display take turns with them",
             list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
         )
     });
-    Ok((list, note))
+    Ok((list, told))
 }
 
 /// Keeps the control thread off the workers' cores where there is another.

@@ -19,7 +19,10 @@ pub fn from_args(args: &SendArgs) -> Result<Vec<StreamPlan>> {
         Some(text) => destination(text)?,
         None => (IpAddr::V4(FAR_V4), (TO_PORT, TO_PORT)),
     };
-    ensure!(args.size.as_deref() != Some(""), "--size is empty; write 64, 64,512,1518, 64-1518 or imix");
+    ensure!(
+        args.size.as_deref() != Some(""),
+        "--size is empty; write 64, 64,512,1518, 64-1518 or imix"
+    );
     let mut base = StreamPlan {
         name: "0".into(),
         size: args.size.clone().unwrap_or_default(),
@@ -37,7 +40,8 @@ pub fn from_args(args: &SendArgs) -> Result<Vec<StreamPlan>> {
         let headers = base.minimum_size() - wire::PROBE_LEN;
         ensure!(
             payload >= wire::PROBE_LEN,
-            "--payload {payload} is below the probe: at least {} bytes are needed; use --payload {0}", wire::PROBE_LEN
+            "--payload {payload} is below the probe: at least {} bytes are needed; use --payload {0}",
+            wire::PROBE_LEN
         );
         base.size = (headers + payload).to_string();
     }
@@ -48,7 +52,9 @@ pub fn from_args(args: &SendArgs) -> Result<Vec<StreamPlan>> {
     args.streams
         .iter()
         .enumerate()
-        .map(|(index, text)| one(text, index, &base, explicit_from).with_context(|| format!("--stream '{text}'")))
+        .map(|(index, text)| {
+            one(text, index, &base, explicit_from).with_context(|| format!("--stream '{text}'"))
+        })
         .collect()
 }
 
@@ -60,7 +66,10 @@ fn with_size(mut stream: StreamPlan) -> StreamPlan {
 }
 
 fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>) -> Result<StreamPlan> {
-    let mut stream = StreamPlan { name: index.to_string(), ..base.clone() };
+    let mut stream = StreamPlan {
+        name: index.to_string(),
+        ..base.clone()
+    };
     let mut from = explicit_from;
     // A comma also separates sizes: an item without `=` goes on with the one before.
     let mut items: Vec<String> = Vec::new();
@@ -75,7 +84,9 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
     }
     let mut keep_from = None;
     for item in &items {
-        let (field, value) = item.split_once('=').ok_or_else(|| anyhow!("`{item}` is not FIELD=VALUE; write e.g. size=128,rate=50kpps"))?;
+        let (field, value) = item
+            .split_once('=')
+            .ok_or_else(|| anyhow!("`{item}` is not FIELD=VALUE; write e.g. size=128,rate=50kpps"))?;
         match field {
             "name" => stream.name = value.into(),
             "size" => stream.size = value.into(),
@@ -86,13 +97,28 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
             "flows" => stream.flows = flows(value)?,
             "to" => (stream.to, stream.to_ports) = destination(value)?,
             "from" => keep_from = Some(value.to_owned()),
-            "dscp" => stream.dscp = value.parse().ok().filter(|dscp| *dscp < 64).ok_or_else(|| anyhow!("dscp={value} is not between 0 and 63"))?,
-            "ttl" => stream.ttl = value.parse().map_err(|_| anyhow!("ttl={value} is not between 0 and 255"))?,
+            "dscp" => {
+                stream.dscp = value
+                    .parse()
+                    .ok()
+                    .filter(|dscp| *dscp < 64)
+                    .ok_or_else(|| anyhow!("dscp={value} is not between 0 and 63"))?
+            }
+            "ttl" => {
+                stream.ttl = value
+                    .parse()
+                    .map_err(|_| anyhow!("ttl={value} is not between 0 and 255"))?
+            }
             "vlan" => {
-                stream.vlans = value.split(['.', ',']).map(|id| id.parse().map_err(|_| anyhow!("vlan={value} is not ID or ID.ID"))).collect::<Result<_>>()?;
+                stream.vlans = value
+                    .split(['.', ','])
+                    .map(|id| id.parse().map_err(|_| anyhow!("vlan={value} is not ID or ID.ID")))
+                    .collect::<Result<_>>()?;
                 check_vlans(&stream.vlans)?;
             }
-            _ => bail!("unknown field `{field}`; fields are name, size, rate, flows, to, from, dscp, ttl, vlan"),
+            _ => bail!(
+                "unknown field `{field}`; fields are name, size, rate, flows, to, from, dscp, ttl, vlan"
+            ),
         }
     }
     if let Some(value) = &keep_from {
@@ -103,7 +129,11 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
 }
 
 fn check_vlans(vlans: &[u16]) -> Result<()> {
-    ensure!(vlans.len() <= 2, "--vlan takes one id, or two for QinQ (outer,inner); {} were given", vlans.len());
+    ensure!(
+        vlans.len() <= 2,
+        "--vlan takes one id, or two for QinQ (outer,inner); {} were given",
+        vlans.len()
+    );
     for id in vlans {
         ensure!((1..4095).contains(id), "VLAN id {id} is not between 1 and 4094");
     }
@@ -112,28 +142,42 @@ fn check_vlans(vlans: &[u16]) -> Result<()> {
 
 fn flows(text: &str) -> Result<u32> {
     let flows = count(text, "--flows")?;
-    ensure!((1..=16_000_000).contains(&flows), "--flows {text} is not between 1 and 16M");
+    ensure!(
+        (1..=16_000_000).contains(&flows),
+        "--flows {text} is not between 1 and 16M"
+    );
     Ok(flows as u32)
 }
 
 /// `IP`, `IP:PORT`, `IP:PORT-PORT`, `[IPv6]:PORT`...
 fn destination(text: &str) -> Result<(IpAddr, (u16, u16))> {
-    let wrong = || anyhow!("--to {text} is not IP, IP:PORT or IP:PORT-PORT; write IPv6 with a port as [2001:db8::1]:7");
+    let wrong = || {
+        anyhow!("--to {text} is not IP, IP:PORT or IP:PORT-PORT; write IPv6 with a port as [2001:db8::1]:7")
+    };
     if let Ok(ip) = text.parse() {
         return Ok((checked(ip, text)?, (TO_PORT, TO_PORT)));
     }
     let (ip, ports) = text.rsplit_once(':').ok_or_else(wrong)?;
-    let ip = ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']')).unwrap_or(ip);
+    let ip = ip
+        .strip_prefix('[')
+        .and_then(|ip| ip.strip_suffix(']'))
+        .unwrap_or(ip);
     let ip = ip.parse().map_err(|_| wrong())?;
     let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
     let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
     let (first, last) = port(first).zip(port(last)).ok_or_else(wrong)?;
-    ensure!(first <= last, "--to {text}: the port range ends before it begins; write {last}-{first}");
+    ensure!(
+        first <= last,
+        "--to {text}: the port range ends before it begins; write {last}-{first}"
+    );
     Ok((checked(ip, text)?, (first, last)))
 }
 
 fn checked(ip: IpAddr, text: &str) -> Result<IpAddr> {
-    ensure!(!is_group(ip), "--to {text} is not a unicast address; give the address of the one that sends probes back");
+    ensure!(
+        !is_group(ip),
+        "--to {text} is not a unicast address; give the address of the one that sends probes back"
+    );
     Ok(ip)
 }
 
@@ -144,13 +188,22 @@ fn is_group(ip: IpAddr) -> bool {
 
 fn source(text: Option<&str>, to: IpAddr) -> Result<SocketAddr> {
     let Some(text) = text else {
-        let ip = if to.is_ipv4() { IpAddr::V4(NEAR_V4) } else { IpAddr::V6(NEAR_V6) };
+        let ip = if to.is_ipv4() {
+            IpAddr::V4(NEAR_V4)
+        } else {
+            IpAddr::V6(NEAR_V6)
+        };
         return Ok(SocketAddr::new(ip, FROM_PORT));
     };
     let source = text
         .parse::<SocketAddr>()
         .or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, FROM_PORT)))
-        .map_err(|_| anyhow!("--from {text} is not IP or IP:PORT; write IPv6 with a port as [2001:db8::1]:49152"))?;
-    ensure!(!is_group(source.ip()), "--from {text} is not a unicast address; nobody could send to it");
+        .map_err(|_| {
+            anyhow!("--from {text} is not IP or IP:PORT; write IPv6 with a port as [2001:db8::1]:49152")
+        })?;
+    ensure!(
+        !is_group(source.ip()),
+        "--from {text} is not a unicast address; nobody could send to it"
+    );
     Ok(source)
 }

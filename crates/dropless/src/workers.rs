@@ -22,7 +22,11 @@ pub struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// A worker without work.
     pub fn new(core: usize) -> Self {
-        Self { core, roles: Vec::new(), tasks: Vec::new() }
+        Self {
+            core,
+            roles: Vec::new(),
+            tasks: Vec::new(),
+        }
     }
 
     /// Gives it one more task.
@@ -74,7 +78,10 @@ impl<'s> Running<'s> {
 
     /// The core of a worker that ended although nobody told it to.
     pub fn ended_early(&self) -> Option<usize> {
-        self.handles.iter().find(|(_, handle)| handle.is_finished()).map(|(core, _)| *core)
+        self.handles
+            .iter()
+            .find(|(_, handle)| handle.is_finished())
+            .map(|(core, _)| *core)
     }
 
     /// Waits for all; a panic in one is an error that names its core.
@@ -92,7 +99,12 @@ impl<'s> Running<'s> {
 }
 
 /// What the report says of a worker.
-pub fn summary(core: usize, roles: &[&'static str], counters: &WorkerCounters, clock: &Clock) -> WorkerSummary {
+pub fn summary(
+    core: usize,
+    roles: &[&'static str],
+    counters: &WorkerCounters,
+    clock: &Clock,
+) -> WorkerSummary {
     let gaps = counters.gap_ticks.snapshot();
     let polls = counters.polls.get();
     WorkerSummary {

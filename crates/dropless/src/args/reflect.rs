@@ -1,6 +1,9 @@
 //! Arguments of `dropless reflect`.
 
-#![allow(clippy::doc_markdown, reason = "these comments are the help page, where backticks would show")]
+#![allow(
+    clippy::doc_markdown,
+    reason = "these comments are the help page, where backticks would show"
+)]
 
 use std::net::IpAddr;
 
@@ -17,7 +20,13 @@ use super::send::OutputArgs;
   dropless reflect --port xdp:eth1 --fault drop=0.1%          loses on purpose, and says how many")]
 pub struct ReflectArgs {
     /// Port to reflect on; repeat for several
-    #[arg(long = "port", short = 'p', value_name = "URI", required = true, help_heading = "Path")]
+    #[arg(
+        long = "port",
+        short = 'p',
+        value_name = "URI",
+        required = true,
+        help_heading = "Path"
+    )]
     pub ports: Vec<String>,
     /// Further EAL arguments for DPDK, as one string
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]

@@ -41,7 +41,10 @@ const DELAYED_MAX: usize = 4096;
 pub fn run(args: &ReflectArgs) -> Result<u8> {
     let plan = ReflectPlan::from_args(args)?;
     let interrupt = Interrupt::install()?;
-    let console = Console { json: args.output.json, quiet: args.output.quiet };
+    let console = Console {
+        json: args.output.json,
+        quiet: args.output.quiet,
+    };
     let ground = session::check(&plan.machine, (plan.queues, plan.queues), 1518)?;
     let dir = RunDir::create(&args.output.runs, "reflect", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
@@ -61,13 +64,21 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let mut ports = Vec::new();
     for (uri, device) in ground.ports.iter().zip(&devices) {
         let open = session::open(&eal, &pool, uri, device, &config, wait)?;
-        notes.extend(open.port.granted().notes.iter().map(|note| format!("port {uri}: {note}")));
+        notes.extend(
+            open.port
+                .granted()
+                .notes
+                .iter()
+                .map(|note| format!("port {uri}: {note}")),
+        );
         ports.push(open);
     }
     let tasks = ports.iter().map(|port| port.rx.len().min(port.tx.len())).sum();
     let (cores, note) = session::worker_cores(&plan.machine, tasks, ground.numa_node)?;
     notes.extend(note);
-    let summary = reflect(&plan, &eal, &pool, ports, &cores, &dir, console, &interrupt, notes)?;
+    let summary = reflect(
+        &plan, &eal, &pool, ports, &cores, &dir, console, &interrupt, notes,
+    )?;
     let _ = dir.write_reflect_summary(&summary);
     console.human(&report::terminal::render_reflect(&summary, &console.style()))?;
     console.object(&summary)?;
@@ -115,7 +126,10 @@ fn reflect<'e>(
     let mut sides = Vec::new();
     let mut workers: Vec<Worker<'_>> = cores.iter().map(|core| Worker::new(*core)).collect();
     for (index, open) in ports.iter_mut().enumerate() {
-        let me = Addresses { mac: open.mac, ips: plan.addresses.clone() };
+        let me = Addresses {
+            mac: open.mac,
+            ips: plan.addresses.clone(),
+        };
         for (queue, (rx, tx)) in open.rx.drain(..).zip(open.tx.drain(..)).enumerate() {
             let worker = sides.len() % workers.len();
             let faults = Arc::new(FaultCounters::default());
@@ -136,20 +150,44 @@ fn reflect<'e>(
                 },
                 injector,
             );
-            sides.push(Side { port: index, queue, core: workers[worker].core, counters, faults });
+            sides.push(Side {
+                port: index,
+                queue,
+                core: workers[worker].core,
+                counters,
+                faults,
+            });
             workers[worker].add("reflect", Box::new(task));
         }
     }
-    let roles: Vec<_> = workers.iter().map(|worker| (worker.core, worker.roles.clone())).collect();
+    let roles: Vec<_> = workers
+        .iter()
+        .map(|worker| (worker.core, worker.roles.clone()))
+        .collect();
     let published: Vec<WorkerCounters> = workers.iter().map(|_| WorkerCounters::default()).collect();
     let control = Control::default();
     session::leave_to_workers(cores);
-    let mut rows = dir.keep(RowWriter::create(&dir.file(file::INTERVALS), HEADER, ROWS_WAITING)).ok();
+    let mut rows = dir
+        .keep(RowWriter::create(
+            &dir.file(file::INTERVALS),
+            HEADER,
+            ROWS_WAITING,
+        ))
+        .ok();
     let begun = Instant::now();
     let (results, died) = std::thread::scope(|scope| -> Result<_> {
         let running = Running::start(scope, workers, &control, &published)?;
         control.set(Phase::Run);
-        watch(plan, &mut ports, &sides, console, interrupt, &running, rows.as_mut(), dir.path());
+        watch(
+            plan,
+            &mut ports,
+            &sides,
+            console,
+            interrupt,
+            &running,
+            rows.as_mut(),
+            dir.path(),
+        );
         control.set(Phase::Stop);
         Ok(running.join())
     })?;
@@ -157,7 +195,15 @@ fn reflect<'e>(
     if let Some(rows) = rows {
         let _ = dir.keep(rows.finish());
     }
-    let ending = Ending { results, died, seconds, roles, published, clock, notes };
+    let ending = Ending {
+        results,
+        died,
+        seconds,
+        roles,
+        published,
+        clock,
+        notes,
+    };
     Ok(result::summarise(ports, pool, &sides, ending, dir))
 }
 
@@ -165,7 +211,11 @@ const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
 
 /// A reflector waits for its peers for ever, and says so after `--wait` where anything is to be said.
 fn patience(plan: &ReflectPlan, console: Console) -> Patience {
-    Patience::Forever(if console.quiet { Duration::MAX } else { Duration::from_nanos(plan.machine.wait_ns) })
+    Patience::Forever(if console.quiet {
+        Duration::MAX
+    } else {
+        Duration::from_nanos(plan.machine.wait_ns)
+    })
 }
 
 /// Shows and records until the run is over.
@@ -183,11 +233,16 @@ fn watch(
     if !console.quiet {
         let uris: Vec<String> = ports.iter().map(|open| open.uri.to_string()).collect();
         let _ = report::out::print_stderr(&format!(
-            "reflecting on {}; Ctrl-C ends it; results in {}\n", uris.join(", "), path.display()
+            "reflecting on {}; Ctrl-C ends it; results in {}\n",
+            uris.join(", "),
+            path.display()
         ));
     }
     let uris: Vec<PortUri> = ports.iter().map(|open| open.uri.clone()).collect();
-    let mut waits: Vec<Wait<'_>> = uris.iter().map(|uri| Wait::new(uri, patience(plan, console))).collect();
+    let mut waits: Vec<Wait<'_>> = uris
+        .iter()
+        .map(|uri| Wait::new(uri, patience(plan, console)))
+        .collect();
     let mut live = Live::stderr(console.quiet);
     let begun = Instant::now();
     let interval = Duration::from_nanos(plan.interval_ns);
@@ -217,7 +272,10 @@ fn watch(
         let elapsed = begun.elapsed();
         let since = live_at.elapsed().as_secs_f64();
         if since >= 0.5 {
-            rates = ((now.received - live_base.received) as f64 / since, (now.returned - live_base.returned) as f64 / since);
+            rates = (
+                (now.received - live_base.received) as f64 / since,
+                (now.returned - live_base.returned) as f64 / since,
+            );
             if now.received > live_base.received {
                 moved_at = Instant::now();
             }
@@ -239,7 +297,9 @@ fn watch(
             },
         });
         let idle = plan.idle_exit_ns.is_some_and(|idle| {
-            now.received > 0 && now.received == live_base.received && moved_at.elapsed() > Duration::from_nanos(idle)
+            now.received > 0
+                && now.received == live_base.received
+                && moved_at.elapsed() > Duration::from_nanos(idle)
         });
         if interrupt.is_set()
             || idle

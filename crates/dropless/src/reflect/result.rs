@@ -116,7 +116,11 @@ pub fn faults(counters: &[&FaultCounters]) -> BTreeMap<String, u64> {
             *faults.entry(name.into()).or_default() += counter.get();
         }
     }
-    if faults.get("seen") == Some(&0) { BTreeMap::new() } else { faults }
+    if faults.get("seen") == Some(&0) {
+        BTreeMap::new()
+    } else {
+        faults
+    }
 }
 
 /// What became of the links; the memif driver forgets its counters with its link, so that for it the queues speak.
@@ -125,11 +129,18 @@ fn link_notes(ports: &[OpenPort<'_>], sides: &[Side], summaries: &mut [PortSumma
     for (index, (open, summary)) in ports.iter().zip(summaries).enumerate() {
         let losses = open.tending.losses;
         if losses > 0 {
-            notes.push(format!("port {} lost its link {losses} times, and went on with whoever came next", open.uri));
+            notes.push(format!(
+                "port {} lost its link {losses} times, and went on with whoever came next",
+                open.uri
+            ));
         }
         if losses > 0 && summary.driver == "net_memif" {
             let of_port = |pick: fn(&ReflectCounters) -> u64| -> u64 {
-                sides.iter().filter(|side| side.port == index).map(|side| pick(&side.counters)).sum()
+                sides
+                    .iter()
+                    .filter(|side| side.port == index)
+                    .map(|side| pick(&side.counters))
+                    .sum()
             };
             summary.rx_packets = of_port(|counters| counters.frames.get());
             summary.tx_packets = of_port(|counters| counters.returned.get());
@@ -171,14 +182,22 @@ pub fn summarise(
     let faults = faults(&injected);
     let mut port_summaries: Vec<PortSummary> = ports.iter().map(port_summary).collect();
     let link_notes = link_notes(&ports, sides, &mut port_summaries);
-    let gone: Vec<String> = ports.iter().filter(|open| open.is_gone()).map(|open| open.uri.to_string()).collect();
+    let gone: Vec<String> = ports
+        .iter()
+        .filter(|open| open.is_gone())
+        .map(|open| open.uri.to_string())
+        .collect();
     let kept = buffers::Kept::by(&ports);
     drop(ports);
     let pool = buffers::count(pool, kept);
-    let held: u64 = ending.results.iter().map(|result| match result {
-        TaskResult::Reflect(reflect) => reflect.held,
-        _ => 0,
-    }).sum();
+    let held: u64 = ending
+        .results
+        .iter()
+        .map(|result| match result {
+            TaskResult::Reflect(reflect) => reflect.held,
+            _ => 0,
+        })
+        .sum();
     let fault = |name: &str| faults.get(name).copied().unwrap_or(0);
     let (enter, leave) = (
         total.received + fault("duplicate"),
@@ -189,24 +208,38 @@ pub fn summarise(
         reasons.push("no packet was received: is the sender running, and does it reach this port?".into());
     }
     if enter != leave {
-        reasons.push(format!("the ledger does not balance: {enter} frames came in, {leave} are accounted for"));
+        reasons.push(format!(
+            "the ledger does not balance: {enter} frames came in, {leave} are accounted for"
+        ));
     }
-    reasons.extend(gone.iter().map(|port| format!("port {port} lost its link: the interface was removed")));
+    reasons.extend(
+        gone.iter()
+            .map(|port| format!("port {port} lost its link: the interface was removed")),
+    );
     reasons.extend(pool.leak.map(|seen| {
-        format!("{} packet buffers did not come back to the pool (last seen: {seen})", pool.summary.leaked)
+        format!(
+            "{} packet buffers did not come back to the pool (last seen: {seen})",
+            pool.summary.leaked
+        )
     }));
     reasons.extend(clock_trouble);
     reasons.extend(ending.died.map(|error| error.to_string()));
     let mut notes = ending.notes;
     notes.extend(link_notes);
     if held > 0 {
-        notes.push(format!("{held} frames were still waiting to be sent when the run ended"));
+        notes.push(format!(
+            "{held} frames were still waiting to be sent when the run ended"
+        ));
     }
     notes.extend(pool.note);
     notes.extend(dir.note());
     ReflectSummary {
         run: dir.path().display().to_string(),
-        verdict: if reasons.is_empty() { Validity::Valid } else { Validity::Invalid },
+        verdict: if reasons.is_empty() {
+            Validity::Valid
+        } else {
+            Validity::Invalid
+        },
         reasons,
         received: total.received,
         returned: total.returned,
@@ -235,7 +268,11 @@ fn queues(sides: &[Side]) -> Vec<QueueSummary> {
     let mut queues = Vec::new();
     for side in sides {
         let of_port = |pick: fn(&ReflectCounters) -> u64| -> u64 {
-            sides.iter().filter(|other| other.port == side.port).map(|other| pick(&other.counters)).sum()
+            sides
+                .iter()
+                .filter(|other| other.port == side.port)
+                .map(|other| pick(&other.counters))
+                .sum()
         };
         let mut push = |direction: &str, pick: fn(&ReflectCounters) -> u64| {
             let packets = pick(&side.counters);

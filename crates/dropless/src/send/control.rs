@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use dataplane::Phase;
 use dataplane::worker::Control;
 use measure::verdict::LinkLoss;
@@ -73,9 +72,9 @@ impl<'w, 'e> Watch<'w, 'e> {
         console: Console,
         interrupt: &'w Interrupt,
         times: Times,
-    ) -> Result<Self> {
+    ) -> Self {
         let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
-        Ok(Self {
+        Self {
             plan,
             wiring,
             links: vec![None; ports.len()],
@@ -95,7 +94,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 interrupted: false,
                 ended_early: None,
             },
-        })
+        }
     }
 
     /// Takes the run through its phases.
@@ -126,9 +125,21 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// A run by time ends with its time; one by count with its last packet.
     fn end_of_sending(&self, stopped: Ticks) -> Nanos {
-        let last = || self.wiring.send.iter().map(|side| side.counters.last_ticks.get()).max().unwrap_or(0);
-        let by_count = self.plan.count.is_some() && self.wiring.send.iter().all(|side| side.counters.done.get() == 1);
-        let end = if by_count { Ticks(last()).min(stopped) } else { stopped };
+        let last = || {
+            self.wiring
+                .send
+                .iter()
+                .map(|side| side.counters.last_ticks.get())
+                .max()
+                .unwrap_or(0)
+        };
+        let by_count =
+            self.plan.count.is_some() && self.wiring.send.iter().all(|side| side.counters.done.get() == 1);
+        let end = if by_count {
+            Ticks(last()).min(stopped)
+        } else {
+            stopped
+        };
         self.times.clock.ns(end.max(self.times.start))
     }
 
@@ -158,15 +169,27 @@ impl<'w, 'e> Watch<'w, 'e> {
     }
 
     fn accepted(&self) -> u64 {
-        self.wiring.send.iter().map(|side| side.counters.accepted.get()).sum()
+        self.wiring
+            .send
+            .iter()
+            .map(|side| side.counters.accepted.get())
+            .sum()
     }
 
     fn received(&self) -> u64 {
-        self.wiring.receive.iter().map(|side| side.counters.received.get()).sum()
+        self.wiring
+            .receive
+            .iter()
+            .map(|side| side.counters.received.get())
+            .sum()
     }
 
     fn arrived(&self) -> u64 {
-        self.wiring.receive.iter().map(|side| side.counters.frames.get()).sum()
+        self.wiring
+            .receive
+            .iter()
+            .map(|side| side.counters.frames.get())
+            .sum()
     }
 
     /// One look: finished intervals go to the file, the display is brought up to date, links are checked.
@@ -187,11 +210,19 @@ impl<'w, 'e> Watch<'w, 'e> {
     fn check_links(&mut self) {
         for (open, down) in self.ports.iter_mut().zip(&mut self.links) {
             let up = open.tend().up;
-            let at = self.times.clock.ns(now()).since(self.times.clock.ns(self.times.start));
+            let at = self
+                .times
+                .clock
+                .ns(now())
+                .since(self.times.clock.ns(self.times.start));
             match (up, *down) {
                 (false, None) => {
                     *down = Some(self.seen.link_losses.len());
-                    self.seen.link_losses.push(LinkLoss { port: open.uri.to_string(), at_ns: at, down_ns: None });
+                    self.seen.link_losses.push(LinkLoss {
+                        port: open.uri.to_string(),
+                        at_ns: at,
+                        down_ns: None,
+                    });
                 }
                 (true, Some(index)) => {
                     let loss = &mut self.seen.link_losses[index];
@@ -208,21 +239,37 @@ impl<'w, 'e> Watch<'w, 'e> {
         let since = self.shown.at.map_or(0.0, |at| at.elapsed().as_secs_f64());
         if self.shown.at.is_none() || since >= 0.5 {
             if since > 0.0 {
-                self.shown.rates =
-                    ((sent - self.shown.sent) as f64 / since, (received - self.shown.received) as f64 / since);
+                self.shown.rates = (
+                    (sent - self.shown.sent) as f64 / since,
+                    (received - self.shown.received) as f64 / since,
+                );
             }
-            self.shown = Shown { at: Some(Instant::now()), sent, received, ..self.shown };
+            self.shown = Shown {
+                at: Some(Instant::now()),
+                sent,
+                received,
+                ..self.shown
+            };
         }
         let elapsed = Duration::from_nanos(self.times.clock.ns_from_ticks(now().since(self.times.start)));
         let planned = self.plan.duration_ns.map(Duration::from_nanos);
         let by_time = planned.map(|planned| elapsed.as_secs_f64() / planned.as_secs_f64());
         let by_count = self.plan.count.map(|count| sent as f64 / count as f64);
         let recent = self.recent_latency(elapsed);
-        let abandoned = self.wiring.send.iter().map(|side| side.counters.abandoned.get()).sum();
+        let abandoned = self
+            .wiring
+            .send
+            .iter()
+            .map(|side| side.counters.abandoned.get())
+            .sum();
         self.live.update(&Snapshot {
             phase: phase.into(),
             elapsed,
-            done: by_time.into_iter().chain(by_count).reduce(f64::max).map(|done| done.min(1.0)),
+            done: by_time
+                .into_iter()
+                .chain(by_count)
+                .reduce(f64::max)
+                .map(|done| done.min(1.0)),
             planned,
             traffic: Traffic::Send {
                 rate_tx_pps: self.shown.rates.0,
@@ -243,7 +290,10 @@ impl<'w, 'e> Watch<'w, 'e> {
             return (None, None);
         }
         let percentiles = self.collector.collect(index).percentiles();
-        (percentiles.p50.map(|ns| ns as f64), percentiles.p99.map(|ns| ns as f64))
+        (
+            percentiles.p50.map(|ns| ns as f64),
+            percentiles.p99.map(|ns| ns as f64),
+        )
     }
 
     /// After the workers have ended: the rest of the rows.

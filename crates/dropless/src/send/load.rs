@@ -47,7 +47,10 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
             None => 1.0,
             Some(text) => match text.parse::<measure::RateSpec>()?.resolve(mix.mean(), link_bps)? {
                 Rate::Pps(pps) => pps,
-                Rate::Max => bail!("stream `{}`: rate max is not a share; give a number, or one --rate max for all", stream.name),
+                Rate::Max => bail!(
+                    "stream `{}`: rate max is not a share; give a number, or one --rate max for all",
+                    stream.name
+                ),
             },
         };
         total_pps += pps;
@@ -67,17 +70,33 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         ensure!(
             pps <= line * 1.0001,
             "--rate asks for {} on port {}, whose line rate is {} at {mean_size:.0} bytes; use --rate 100% or less",
-            report::number::pps(pps), open.uri, report::number::pps(line)
+            report::number::pps(pps),
+            open.uri,
+            report::number::pps(line)
         );
     }
     if schedule.share_error() > 1e-3 {
-        notes.push(format!("stream rates are met within {:.2}% (the cycle of streams is bounded)", schedule.share_error() * 100.0));
+        notes.push(format!(
+            "stream rates are met within {:.2}% (the cycle of streams is bounded)",
+            schedule.share_error() * 100.0
+        ));
     }
     let mac = plan.from_mac.map_or(open.mac, |mac| mac.0);
-    let mut ips: Vec<IpAddr> = plan.streams.iter().map(|stream| source_ip(stream, index)).collect();
+    let mut ips: Vec<IpAddr> = plan
+        .streams
+        .iter()
+        .map(|stream| source_ip(stream, index))
+        .collect();
     ips.sort_unstable();
     ips.dedup();
-    Ok(Load { rate, schedule: schedule.entries().to_vec(), mean_size, me: Addresses { mac, ips }, to_mac: Vec::new(), notes })
+    Ok(Load {
+        rate,
+        schedule: schedule.entries().to_vec(),
+        mean_size,
+        me: Addresses { mac, ips },
+        to_mac: Vec::new(),
+        notes,
+    })
 }
 
 /// Finds the MAC address that each stream's packets go to.
@@ -124,7 +143,10 @@ fn ask<'e>(
 ) -> Result<[u8; 6]> {
     let protocol = if target.is_ipv4() { "ARP" } else { "NDP" };
     let (Some(rx), Some(tx)) = (open.rx.pop(), open.tx.pop()) else {
-        bail!("port {} has no queue to ask by {protocol} on; give --to-mac", open.uri)
+        bail!(
+            "port {} has no queue to ask by {protocol} on; give --to-mac",
+            open.uri
+        )
     };
     let (mut rx, mut tx) = (DpdkReceive::new(eal, rx), DpdkTransmit::new(eal, tx, pool));
     let question = Question {
@@ -148,7 +170,14 @@ fn ask<'e>(
 }
 
 /// The templates of one transmit queue, in the order that the schedule's entries count them.
-pub fn templates(plan: &SendPlan, load: &Load, port: usize, lane_base: usize, run: u8, offload: bool) -> Result<Vec<Template>> {
+pub fn templates(
+    plan: &SendPlan,
+    load: &Load,
+    port: usize,
+    lane_base: usize,
+    run: u8,
+    offload: bool,
+) -> Result<Vec<Template>> {
     let mut templates = Vec::new();
     for (index, stream) in plan.streams.iter().enumerate() {
         for (size, _) in stream.sizes()?.sizes() {
@@ -166,7 +195,11 @@ pub fn templates(plan: &SendPlan, load: &Load, port: usize, lane_base: usize, ru
                 flows: stream.flows,
                 dst_ports: stream.to_ports.0..=stream.to_ports.1,
             })?;
-            templates.push(if offload { template.with_checksum_offload() } else { template });
+            templates.push(if offload {
+                template.with_checksum_offload()
+            } else {
+                template
+            });
         }
     }
     Ok(templates)
@@ -178,7 +211,9 @@ fn link_mbps(open: &OpenPort<'_>) -> Option<u32> {
     match &open.uri.kind {
         PortKind::Pci { .. } | PortKind::Vmbus { .. } => open.port.link().ok()?.speed_mbps,
         PortKind::Xdp { interface, .. } | PortKind::Packet { interface, .. } => {
-            host::interface::interface(&host::Sys::live(), interface)?.link?.speed_mbps
+            host::interface::interface(&host::Sys::live(), interface)?
+                .link?
+                .speed_mbps
         }
         _ => None,
     }
@@ -187,7 +222,11 @@ fn link_mbps(open: &OpenPort<'_>) -> Option<u32> {
 /// The source of a stream on port number `port`: counted up from the first port's, past the destination.
 fn source_ip(stream: &StreamPlan, port: usize) -> IpAddr {
     let (first, own) = (stream.from.ip(), count_up(stream.from.ip(), port));
-    if (first..=own).contains(&stream.to) { count_up(own, 1) } else { own }
+    if (first..=own).contains(&stream.to) {
+        count_up(own, 1)
+    } else {
+        own
+    }
 }
 
 /// The address `by` above `ip`.

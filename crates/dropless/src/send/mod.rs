@@ -34,13 +34,23 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         None => SendPlan::from_args(args)?,
     };
     let interrupt = Interrupt::install()?;
-    let console = Console { json: args.output.json, quiet: args.output.quiet };
-    let ground = session::check(&plan.machine, (plan.rx_queues, plan.tx_queues), plan.largest_frame()?)?;
+    let console = Console {
+        json: args.output.json,
+        quiet: args.output.quiet,
+    };
+    let ground = session::check(
+        &plan.machine,
+        (plan.rx_queues, plan.tx_queues),
+        plan.largest_frame()?,
+    )?;
     let dir = RunDir::create(&args.output.runs, "send", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
     let queues = plan.rx_queues.max(plan.tx_queues);
-    let wait = (Patience::Until(Duration::from_nanos(plan.machine.wait_ns)), &interrupt);
+    let wait = (
+        Patience::Until(Duration::from_nanos(plan.machine.wait_ns)),
+        &interrupt,
+    );
     let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.output.verbose, wait)?;
     let pool = session::make_pool(&eal, &ground)?;
     let config = PortConfig {
@@ -57,7 +67,15 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         ports.push(session::open(&eal, &pool, uri, device, &config, wait)?);
     }
     session::wait_for_links(&mut ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
-    let run = Run { plan: &plan, eal: &eal, pool: &pool, ground: &ground, dir: &dir, console, interrupt: &interrupt };
+    let run = Run {
+        plan: &plan,
+        eal: &eal,
+        pool: &pool,
+        ground: &ground,
+        dir: &dir,
+        console,
+        interrupt: &interrupt,
+    };
     let summary = run.go(ports)?;
     console.human(&report::terminal::render(&summary, &console.style()))?;
     console.object(&summary)?;
@@ -84,7 +102,13 @@ impl<'e> Run<'_, 'e> {
             let mut load = load::of_port(plan, index, open)?;
             load::find_neighbours(plan, &mut load, self.eal, self.pool, open, self.interrupt)?;
             notes.append(&mut load.notes);
-            notes.extend(open.port.granted().notes.iter().map(|note| format!("port {}: {note}", open.uri)));
+            notes.extend(
+                open.port
+                    .granted()
+                    .notes
+                    .iter()
+                    .map(|note| format!("port {}: {note}", open.uri)),
+            );
             loads.push(load);
         }
         let wanted = if plan.has_reflector() { 2 } else { 1 };
@@ -95,16 +119,30 @@ impl<'e> Run<'_, 'e> {
         let times = Times {
             clock: clock.clock,
             start,
-            end: plan.duration_ns.map_or(Ticks(u64::MAX), |ns| start.after(clock.clock.ticks_from_ns(ns))),
+            end: plan
+                .duration_ns
+                .map_or(Ticks(u64::MAX), |ns| start.after(clock.clock.ticks_from_ns(ns))),
             run: (clock.clock.ns(start).0 ^ plan.seed.wrapping_mul(0x9E37_79B9)) as u8,
         };
         let mut wiring = tasks::wire(plan, self.eal, self.pool, &mut ports, &loads, &cores, times)?;
-        let roles: Vec<_> = wiring.workers.iter().map(|worker| (worker.core, worker.roles.clone())).collect();
+        let roles: Vec<_> = wiring
+            .workers
+            .iter()
+            .map(|worker| (worker.core, worker.roles.clone()))
+            .collect();
         let published: Vec<WorkerCounters> = cores.iter().map(|_| WorkerCounters::default()).collect();
         let workers = std::mem::take(&mut wiring.workers);
         let control = Control::default();
         session::leave_to_workers(&cores);
-        let mut watch = Watch::new(plan, &wiring, &mut ports, self.dir, self.console, self.interrupt, times)?;
+        let mut watch = Watch::new(
+            plan,
+            &wiring,
+            &mut ports,
+            self.dir,
+            self.console,
+            self.interrupt,
+            times,
+        );
         let (results, died) = std::thread::scope(|scope| -> Result<_> {
             let running = Running::start(scope, workers, &control, &published)?;
             watch.run(&control, &running);

@@ -9,8 +9,8 @@ use dataplane::worker::WorkerCounters;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
 use measure::verdict::{Evidence, Role};
 use measure::{
-    Expectation, GapSummary, Histogram, Jitter, Percentiles, PortSummary, QueueSummary, Rate, Stall, StreamSummary,
-    Summary, Verdict,
+    Expectation, GapSummary, Histogram, Jitter, Percentiles, PortSummary, QueueSummary, Rate, Stall,
+    StreamSummary, Summary, Verdict,
 };
 use report::rundir::file;
 use wire::Foreign;
@@ -19,8 +19,8 @@ use super::Run;
 use super::control::Seen;
 use super::load::{self, Load};
 use super::tasks::{ReceiveSide, Times, Wiring};
-use crate::reflect::result::{drops, faults, port_summary};
 use crate::buffers;
+use crate::reflect::result::{drops, faults, port_summary};
 use crate::session::{OpenPort, RunClock};
 use crate::workers;
 
@@ -71,14 +71,24 @@ impl Results {
         for send in &self.send {
             for (stream, accepted) in send.accepted.iter().enumerate() {
                 let lane = send.lane_base + stream as u16;
-                let received = self.receive.iter().filter_map(|rx| rx.lanes.get(usize::from(lane))).map(|rx| rx.received).sum();
-                lanes.push(Lane { lane, accepted: *accepted, received });
+                let received = self
+                    .receive
+                    .iter()
+                    .filter_map(|rx| rx.lanes.get(usize::from(lane)))
+                    .map(|rx| rx.received)
+                    .sum();
+                lanes.push(Lane {
+                    lane,
+                    accepted: *accepted,
+                    received,
+                });
             }
         }
         lanes
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "a list of what a summary says")]
 /// Makes and writes the summary; the ports are closed and the pool is counted on the way.
 pub fn summarise(
     run: &Run<'_, '_>,
@@ -89,16 +99,40 @@ pub fn summarise(
 ) -> Summary {
     let plan = run.plan;
     let results = Results::sort(ending.results);
-    let seconds = (ending.seen.stopped.since(ending.times.clock.ns(ending.times.start)) as f64 / 1e9).max(1e-9);
+    let seconds = (ending
+        .seen
+        .stopped
+        .since(ending.times.clock.ns(ending.times.start)) as f64
+        / 1e9)
+        .max(1e-9);
     let port_summaries: Vec<PortSummary> = ports.iter().map(port_summary).collect();
-    let far_missed: u64 = ports.iter().filter_map(|open| open.far.as_ref()).map(|far| port_summary(far).rx_missed).sum();
-    let stalls = stalls(&ports, wiring, &ending.published, &ending.roles, &results, seconds, &ending.clock);
+    let far_missed: u64 = ports
+        .iter()
+        .filter_map(|open| open.far.as_ref())
+        .map(|far| port_summary(far).rx_missed)
+        .sum();
+    let stalls = stalls(
+        &ports,
+        wiring,
+        &ending.published,
+        &ending.roles,
+        &results,
+        seconds,
+        &ending.clock,
+    );
     let refusals = ports.iter().map(load::counts_refusals).collect::<Vec<_>>();
     let kept = buffers::Kept::by(&ports);
     drop(ports);
     let lanes = results.lanes();
     let pool = buffers::count(run.pool, kept);
-    let ledger = ledger(wiring, &results, &port_summaries, (far_missed, pool.held), &refusals, plan.tx_only);
+    let ledger = ledger(
+        wiring,
+        &results,
+        &port_summaries,
+        (far_missed, pool.held),
+        &refusals,
+        plan.tx_only,
+    );
     let (clock, clock_trouble) = ending.clock.finish();
     let asked_pps = total_rate(loads);
     let verdict = Verdict::of(&Evidence {
@@ -118,7 +152,11 @@ pub fn summarise(
         clock_uncertainty_ppm: clock.uncertainty_ppm,
         clock_problems: clock_trouble.into_iter().collect(),
         pools: vec![(pool.summary.clone(), pool.leak)],
-        dead_workers: ending.died.iter().map(|error| ("dropless".into(), error.to_string())).collect(),
+        dead_workers: ending
+            .died
+            .iter()
+            .map(|error| ("dropless".into(), error.to_string()))
+            .collect(),
     });
     let streams = streams(plan, &results, seconds);
     let latency = merged(results.receive.iter().flat_map(|receive| &receive.latency));
@@ -127,7 +165,12 @@ pub fn summarise(
     let mean_bits = loads.iter().map(|load| load.mean_size).sum::<f64>() / loads.len().max(1) as f64;
     let rate_tx_pps = ledger.accepted as f64 / seconds;
     let mut notes = ending.notes;
-    notes.extend(extra_notes(&ending.seen, &results, plan.seed, plan.fault.is_some()));
+    notes.extend(extra_notes(
+        &ending.seen,
+        &results,
+        plan.seed,
+        plan.fault.is_some(),
+    ));
     notes.extend(pool.note);
     notes.extend(checksum_note(plan, &ledger));
     let mut summary = Summary {
@@ -139,7 +182,11 @@ pub fn summarise(
         lost: ledger.lost(),
         duplicate: ledger.arrived.duplicate,
         reordered: sum(|stream| stream.reordered),
-        reorder_extent_max: streams.iter().map(|stream| stream.reorder_extent_max).max().unwrap_or(0),
+        reorder_extent_max: streams
+            .iter()
+            .map(|stream| stream.reorder_extent_max)
+            .max()
+            .unwrap_or(0),
         corrupt: ledger.arrived.corrupt,
         late: ledger.arrived.late,
         unexplained: ledger.unexplained,
@@ -151,7 +198,13 @@ pub fn summarise(
         duration_s: seconds,
         latency_ns: Percentiles::from(&latency),
         latency_scheduled_ns: Percentiles::from(&scheduled),
-        jitter_ns: Jitter::mean(results.receive.iter().flat_map(|receive| &receive.lanes).map(|lane| &lane.jitter)),
+        jitter_ns: Jitter::mean(
+            results
+                .receive
+                .iter()
+                .flat_map(|receive| &receive.lanes)
+                .map(|lane| &lane.jitter),
+        ),
         pdv_ns: latency.pdv(),
         gap_ns: gaps(wiring, loads, &ending.clock),
         ledger,
@@ -225,7 +278,10 @@ fn ledger(
     }
     if !wiring.reflect.is_empty() {
         let returned = counters.iter().map(|counters| counters.returned.get()).sum();
-        raw.insert("reflector_received".into(), counters.iter().map(|counters| counters.frames.get()).sum());
+        raw.insert(
+            "reflector_received".into(),
+            counters.iter().map(|counters| counters.frames.get()).sum(),
+        );
         raw.insert("reflector_returned".into(), returned);
         places.insert("reflector_held".into(), results.reflector_held);
         places.insert("reflector_rx_missed".into(), far_missed);
@@ -237,7 +293,9 @@ fn ledger(
         }
         raw.insert(format!("fault_{name}"), count);
     }
-    let sent = |pick: fn(&dataplane::send::SendCounters) -> u64| wiring.send.iter().map(|side| pick(&side.counters)).sum();
+    let sent = |pick: fn(&dataplane::send::SendCounters) -> u64| {
+        wiring.send.iter().map(|side| pick(&side.counters)).sum()
+    };
     let abandoned: u64 = sent(|counters| counters.abandoned.get());
     let never_taken: u64 = results.send.iter().map(|send| send.unsent).sum();
     raw.insert("tx_queue_full".into(), sent(|counters| counters.queue_full.get()));
@@ -286,7 +344,10 @@ fn streams(plan: &crate::plan::SendPlan, results: &Results, seconds: f64) -> Vec
     let mut summaries = Vec::with_capacity(count);
     for (index, stream) in plan.streams.iter().enumerate() {
         let lanes = || {
-            results.receive.iter().flat_map(move |receive| receive.lanes.iter().skip(index).step_by(count))
+            results
+                .receive
+                .iter()
+                .flat_map(move |receive| receive.lanes.iter().skip(index).step_by(count))
         };
         let sent: u64 = results.send.iter().map(|send| send.accepted[index]).sum();
         let received: u64 = lanes().map(|lane| lane.received).sum();
@@ -296,7 +357,11 @@ fn streams(plan: &crate::plan::SendPlan, results: &Results, seconds: f64) -> Vec
             name: stream.name.clone(),
             sent,
             received,
-            lost: if plan.tx_only { 0 } else { sent.saturating_sub(received) },
+            lost: if plan.tx_only {
+                0
+            } else {
+                sent.saturating_sub(received)
+            },
             duplicate: lanes().map(|lane| lane.duplicate).sum(),
             reordered: lanes().map(|lane| lane.reordered).sum(),
             reorder_extent_max: lanes().map(|lane| lane.extent_max).max().unwrap_or(0),
@@ -329,21 +394,31 @@ fn last_pause_ns(plan: &crate::plan::SendPlan, wiring: &Wiring<'_>, times: &Time
     if plan.count.is_none() {
         return 0;
     }
-    let pauses = wiring.send.iter().filter_map(|side| side.counters.gap_ticks.snapshot().max());
+    let pauses = wiring
+        .send
+        .iter()
+        .filter_map(|side| side.counters.gap_ticks.snapshot().max());
     pauses.max().map_or(0, |ticks| times.clock.ns_from_ticks(ticks))
 }
 
 /// The rate of all ports together; `None` where one has no schedule.
 fn total_rate(loads: &[Load]) -> Option<f64> {
-    loads.iter().map(|load| match load.rate {
-        Rate::Pps(pps) => Some(pps),
-        Rate::Max => None,
-    }).sum()
+    loads
+        .iter()
+        .map(|load| match load.rate {
+            Rate::Pps(pps) => Some(pps),
+            Rate::Max => None,
+        })
+        .sum()
 }
 
 /// The gaps between departures of all queues, beside the gap that the rate of one queue means.
 fn gaps(wiring: &Wiring<'_>, loads: &[Load], clock: &RunClock) -> GapSummary {
-    let ticks = wiring.send.iter().map(|side| side.counters.gap_ticks.snapshot()).collect::<Vec<_>>();
+    let ticks = wiring
+        .send
+        .iter()
+        .map(|side| side.counters.gap_ticks.snapshot())
+        .collect::<Vec<_>>();
     let asked = total_rate(loads).map(|pps| 1e9 * wiring.send.len() as f64 / pps);
     let in_ticks = GapSummary::new(asked, &merged(ticks.iter()));
     let ns = |ticks: Option<u64>| ticks.map(|ticks| clock.clock.ns_from_ticks(ticks));
@@ -358,11 +433,26 @@ fn gaps(wiring: &Wiring<'_>, loads: &[Load], clock: &RunClock) -> GapSummary {
 }
 
 fn queues(wiring: &Wiring<'_>) -> Vec<QueueSummary> {
-    let tx = wiring.send.iter().map(|side| ("tx", side.port, side.queue, side.core, side.counters.accepted.get()));
-    let rx = wiring.receive.iter().map(|side| ("rx", side.port, side.queue, side.core, side.counters.frames.get()));
+    let tx = wiring.send.iter().map(|side| {
+        (
+            "tx",
+            side.port,
+            side.queue,
+            side.core,
+            side.counters.accepted.get(),
+        )
+    });
+    let rx = wiring
+        .receive
+        .iter()
+        .map(|side| ("rx", side.port, side.queue, side.core, side.counters.frames.get()));
     let all: Vec<_> = tx.chain(rx).collect();
     let summary = |&(direction, port, queue, core, packets): &(&str, usize, usize, usize, u64)| {
-        let of_port: u64 = all.iter().filter(|other| other.0 == direction && other.1 == port).map(|other| other.4).sum();
+        let of_port: u64 = all
+            .iter()
+            .filter(|other| other.0 == direction && other.1 == port)
+            .map(|other| other.4)
+            .sum();
         QueueSummary {
             port: port as u16,
             queue: queue as u16,
@@ -396,7 +486,9 @@ fn stalls(
     let mut stalls = Vec::new();
     for side in &wiring.receive {
         let open = &ports[side.port];
-        let Some(place) = roles.iter().position(|(core, _)| *core == side.core) else { continue };
+        let Some(place) = roles.iter().position(|(core, _)| *core == side.core) else {
+            continue;
+        };
         if load::pushes_back(open) {
             continue;
         }
@@ -414,20 +506,30 @@ fn stalls(
     stalls
 }
 
-fn extra_notes(seen: &Seen, results: &Results, seed: u64, random: bool) -> Vec<String> {
+fn extra_notes(watched: &Seen, results: &Results, seed: u64, random: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if seen.interrupted {
+    if watched.interrupted {
         notes.push("interrupted: this is the result up to then".into());
     }
-    if seen.overrun > 0 {
-        notes.push(format!("{} packets are in no row of {}: the control thread was late (the totals have them)", seen.overrun, file::INTERVALS));
+    if watched.overrun > 0 {
+        notes.push(format!(
+            "{} packets are in no row of {}: the control thread was late (the totals have them)",
+            watched.overrun,
+            file::INTERVALS
+        ));
     }
-    let backwards: u64 = results.receive.iter().map(|receive| receive.clock_backwards).sum();
+    let backwards: u64 = results
+        .receive
+        .iter()
+        .map(|receive| receive.clock_backwards)
+        .sum();
     if backwards > 0 {
         notes.push(format!("{backwards} packets arrived before they were sent: the cores' clocks disagree; their latency counts as 0"));
     }
     if random {
-        notes.push(format!("seed {seed}: --seed {seed} injects the same faults again"));
+        notes.push(format!(
+            "seed {seed}: --seed {seed} injects the same faults again"
+        ));
     }
     notes
 }

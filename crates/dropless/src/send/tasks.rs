@@ -101,12 +101,20 @@ impl Places {
         let senders = measuring.div_ceil(2);
         Self {
             send: (0..senders).collect(),
-            receive: if measuring == 1 { vec![0] } else { (senders..measuring).collect() },
+            receive: if measuring == 1 {
+                vec![0]
+            } else {
+                (senders..measuring).collect()
+            },
             reflect,
         }
     }
 }
 
+#[allow(
+    clippy::too_many_lines,
+    reason = "the whole wiring, in the order of the packet's way"
+)]
 /// Makes all tasks of the run. Takes the queues out of `ports`.
 pub fn wire<'p, 'e>(
     plan: &SendPlan,
@@ -145,7 +153,11 @@ where
                 lanes: plan.lanes(),
                 streams,
                 window: window(plan.lanes()),
-                latency_bits: match streams { 0..=64 => 10, 65..=4096 => 7, _ => 5 },
+                latency_bits: match streams {
+                    0..=64 => 10,
+                    65..=4096 => 7,
+                    _ => 5,
+                },
                 run: times.run,
                 start,
                 drain_ns: plan.drain_ns,
@@ -159,11 +171,22 @@ where
                 replies: Arc::clone(&replies[port]),
             };
             let worker = places.receive[wiring.receive.len() % places.receive.len()];
-            wiring.workers[worker].add("receive", Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx), task)));
-            wiring.receive.push(ReceiveSide { port, queue, core: cores[worker], counters });
+            wiring.workers[worker].add(
+                "receive",
+                Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx), task)),
+            );
+            wiring.receive.push(ReceiveSide {
+                port,
+                queue,
+                core: cores[worker],
+                counters,
+            });
         }
     }
-    let senders: usize = ports.iter().map(|open| open.tx.len().min(usize::from(plan.tx_queues))).sum();
+    let senders: usize = ports
+        .iter()
+        .map(|open| open.tx.len().min(usize::from(plan.tx_queues)))
+        .sum();
     for (port, open) in ports.iter_mut().enumerate() {
         let queues = open.tx.len().min(usize::from(plan.tx_queues));
         let offload = plan.checksum_offload && open.port.granted().tx_checksum_offload;
@@ -193,7 +216,9 @@ where
                 // A packet that is due when the time is up belongs to the time after: 10 s at 100 pps are 1000.
                 end: Ticks(times.end.0 - 1),
                 burst: plan.machine.burst,
-                backlog: plan.backlog.unwrap_or_else(|| u64::from(open.port.granted().tx_descriptors)),
+                backlog: plan
+                    .backlog
+                    .unwrap_or_else(|| u64::from(open.port.granted().tx_descriptors)),
                 clock: times.clock,
                 intervals,
                 counters: Arc::clone(&counters),
@@ -203,7 +228,12 @@ where
             let worker = places.send[number % places.send.len()];
             let io = DpdkTransmit::new(eal, tx, pool);
             wiring.workers[worker].add("send", Box::new(SendTask::new(io, task)));
-            wiring.send.push(SendSide { port, queue, core: cores[worker], counters });
+            wiring.send.push(SendSide {
+                port,
+                queue,
+                core: cores[worker],
+                counters,
+            });
         }
     }
     for open in ports.iter_mut() {
@@ -227,19 +257,36 @@ fn reflectors<'p, 'e>(
     let Some(far) = &mut open.far else { return };
     for (rx, tx) in far.rx.drain(..).zip(far.tx.drain(..)) {
         let number = wiring.reflect.len();
-        let side = ReflectSide { counters: ReflectCounters::new(), faults: Arc::default() };
+        let side = ReflectSide {
+            counters: ReflectCounters::new(),
+            faults: Arc::default(),
+        };
         let faults = plan.fault.as_ref().map(|spec| {
             let seed = plan.seed.wrapping_add(number as u64);
-            Faults::new(spec, seed, times.clock.hz(), DELAYED_MAX, Arc::clone(&side.faults))
+            Faults::new(
+                spec,
+                seed,
+                times.clock.hz(),
+                DELAYED_MAX,
+                Arc::clone(&side.faults),
+            )
         });
         let task = ReflectPlan {
             only_ours: false,
-            me: Addresses { mac: far.mac, ips: vec![FAR_V4.into(), FAR_V6.into()] },
+            me: Addresses {
+                mac: far.mac,
+                ips: vec![FAR_V4.into(), FAR_V6.into()],
+            },
             burst: plan.machine.burst,
             hold_ticks: times.clock.ticks_from_ns(HOLD_NS),
             counters: Arc::clone(&side.counters),
         };
-        let task = ReflectTask::new(DpdkReceive::new(eal, rx), DpdkTransmit::new(eal, tx, pool), task, faults);
+        let task = ReflectTask::new(
+            DpdkReceive::new(eal, rx),
+            DpdkTransmit::new(eal, tx, pool),
+            task,
+            faults,
+        );
         let worker = places.reflect[number % places.reflect.len().max(1)];
         wiring.workers[worker].add("reflect", Box::new(task));
         wiring.reflect.push(side);

@@ -77,7 +77,10 @@ fn find<'l>(look: &'l Look<'_>, name: &str) -> Result<&'l Interface, Problem> {
     let kind = look.uri.kind_name();
     let fix = match nearest(name, names()) {
         Some(near) => match look.roles.get(near) {
-            Some(roles) => format!("write {kind}:{near}, but it carries {} of this machine", in_words(roles)),
+            Some(roles) => format!(
+                "write {kind}:{near}, but it carries {} of this machine",
+                in_words(roles)
+            ),
             None => format!("write {kind}:{near}"),
         },
         None => "dropless ports".to_owned(),
