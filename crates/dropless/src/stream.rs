@@ -102,12 +102,12 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
                     .parse()
                     .ok()
                     .filter(|dscp| *dscp < 64)
-                    .ok_or_else(|| anyhow!("dscp={value} is not between 0 and 63"))?
+                    .ok_or_else(|| anyhow!("dscp={value} is not between 0 and 63"))?;
             }
             "ttl" => {
                 stream.ttl = value
                     .parse()
-                    .map_err(|_| anyhow!("ttl={value} is not between 0 and 255"))?
+                    .map_err(|_| anyhow!("ttl={value} is not between 0 and 255"))?;
             }
             "vlan" => {
                 stream.vlans = value
