@@ -27,7 +27,7 @@ install_packages() {
     say "installing: $missing"
     update_lists
     # shellcheck disable=SC2086 # one word per package
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $missing >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends install $missing >/dev/null
 }
 
 # A third-party source that is down must not stop us: the install itself tells whether the lists serve.
@@ -84,7 +84,7 @@ install_rust_package() {
 install_rustup() {
     if [ -n "$(apt-cache search --names-only '^rustup$')" ]; then
         # --no-remove: an older cargo package would be thrown out otherwise
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends --no-remove install rustup >/dev/null &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends --no-remove install rustup >/dev/null &&
             return 0
     fi
     install_packages curl ca-certificates || return 1
