@@ -86,7 +86,11 @@ fn a_worker_drives_a_null_port() {
     assert!(matches!(absent, WorkerError::Pin { core: 1000, .. }), "{absent}");
 
     let unknown = Port::by_name(&eal, "net_null_y").unwrap_err();
-    assert_eq!(unknown.to_string(), "no port \"net_null_y\"; DPDK has net_null_x");
+    let unknown = unknown.to_string();
+    assert!(
+        unknown.starts_with("no port \"net_null_y\"; DPDK has net_null_x"),
+        "{unknown}"
+    );
     let taken = Port::by_name(&eal, &name).unwrap_err();
     assert!(matches!(taken, PortError::Taken(_)), "{taken}");
     let huge = Pool::new(&eal, "huge", 1_000_000, 0, 2048, None).unwrap_err();
