@@ -38,6 +38,8 @@ fn frames(lab: &Lab, name: &str) -> Vec<Frame> {
         .arg(lab.path(name))
         .args(["-T", "fields", "-E", "separator=|"]);
     tshark.args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]);
+    // A payload that happens to look like some application's is not that, and not malformed.
+    tshark.args(["-d", "udp.port==1-65535,data"]);
     for field in FIELDS {
         tshark.args(["-e", field]);
     }
