@@ -4,7 +4,7 @@ use dpdk::Pool;
 use host::PortKind;
 use measure::PoolSummary;
 
-use crate::session::OpenPort;
+use crate::open::OpenPort;
 
 /// A ring of the memif driver has this many slots, as a power of two, unless told otherwise.
 const MEMIF_RING_LOG2: u32 = 10;

@@ -3,9 +3,12 @@
 
 mod args;
 mod buffers;
+mod clock;
 mod complaint;
 mod eal;
+mod open;
 mod peer;
+mod placement;
 mod plan;
 mod ports;
 mod reflect;

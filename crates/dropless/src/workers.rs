@@ -7,7 +7,7 @@ use dataplane::worker::{Control, WorkerCounters};
 use dataplane::{Task, TaskResult};
 use measure::{Clock, WorkerSummary};
 
-use crate::session::now;
+use crate::clock::now;
 
 /// One worker to be: a core and what it polls.
 pub struct Worker<'a> {

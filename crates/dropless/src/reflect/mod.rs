@@ -21,9 +21,12 @@ use report::rundir::{RunDir, file};
 use wire::Addresses;
 
 use crate::args::reflect::ReflectArgs;
+use crate::clock::RunClock;
+use crate::open::{self, OpenPort};
 use crate::peer::{Patience, Wait};
+use crate::placement;
 use crate::plan::ReflectPlan;
-use crate::session::{self, OpenPort, RunClock};
+use crate::session;
 use crate::signals::Interrupt;
 use crate::workers::{Running, Worker};
 use result::{Ending, Side};
@@ -63,7 +66,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     prefill_null(&plan, &pool)?;
     let mut ports = Vec::new();
     for (uri, device) in ground.ports.iter().zip(&devices) {
-        let open = session::open(&eal, &pool, uri, device, &config, wait)?;
+        let open = open::open(&eal, &pool, uri, device, &config, wait)?;
         notes.extend(
             open.port
                 .granted()
@@ -74,7 +77,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
         ports.push(open);
     }
     let tasks = ports.iter().map(|port| port.rx.len().min(port.tx.len())).sum();
-    let (cores, note) = session::worker_cores(&plan.machine, tasks, ground.numa_node)?;
+    let (cores, note) = placement::worker_cores(&plan.machine, tasks, ground.numa_node)?;
     notes.extend(note);
     let summary = reflect(
         &plan, &eal, &pool, ports, &cores, &dir, console, &interrupt, notes,
@@ -166,7 +169,7 @@ fn reflect<'e>(
         .collect();
     let published: Vec<WorkerCounters> = workers.iter().map(|_| WorkerCounters::default()).collect();
     let control = Control::default();
-    session::leave_to_workers(cores);
+    placement::leave_to_workers(cores);
     let mut rows = dir
         .keep(RowWriter::create(
             &dir.file(file::INTERVALS),

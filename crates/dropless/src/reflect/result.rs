@@ -14,7 +14,8 @@ use report::rundir::RunDir;
 use wire::DropReason;
 
 use crate::buffers;
-use crate::session::{OpenPort, RunClock};
+use crate::clock::RunClock;
+use crate::open::OpenPort;
 use crate::workers;
 
 /// One reflected queue pair, as the control thread sees it.

@@ -11,8 +11,9 @@ use report::out::Console;
 use report::rundir::RunDir;
 
 use super::tasks::{Times, Wiring};
+use crate::clock::now;
+use crate::open::OpenPort;
 use crate::plan::SendPlan;
-use crate::session::{OpenPort, now};
 use crate::signals::Interrupt;
 use crate::workers::Running;
 

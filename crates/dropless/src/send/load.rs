@@ -11,8 +11,9 @@ use host::PortKind;
 use measure::{Entry, Rate, Schedule, StreamWeights};
 use wire::{Addresses, Template, TemplateSpec};
 
+use crate::clock::now;
+use crate::open::OpenPort;
 use crate::plan::{SendPlan, StreamPlan, is_reflected_ring};
-use crate::session::{OpenPort, now};
 use crate::signals::Interrupt;
 
 /// Who takes the packets of a port that has no neighbours to ask.

@@ -1,5 +1,6 @@
 //! `dropless send`: probes out, probes back, and an account of every one.
 
+mod books;
 mod control;
 mod load;
 mod result;
@@ -15,9 +16,12 @@ use report::out::Console;
 use report::rundir::{RunDir, file};
 
 use crate::args::send::SendArgs;
+use crate::clock::RunClock;
+use crate::open::{self, OpenPort};
 use crate::peer::Patience;
+use crate::placement;
 use crate::plan::SendPlan;
-use crate::session::{self, Ground, OpenPort, RunClock};
+use crate::session::{self, Ground};
 use crate::signals::Interrupt;
 use crate::workers::Running;
 use control::Watch;
@@ -64,9 +68,9 @@ pub fn run(args: &SendArgs) -> Result<u8> {
     };
     let mut ports = Vec::new();
     for (uri, device) in ground.ports.iter().zip(&devices) {
-        ports.push(session::open(&eal, &pool, uri, device, &config, wait)?);
+        ports.push(open::open(&eal, &pool, uri, device, &config, wait)?);
     }
-    session::wait_for_links(&mut ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
+    open::wait_for_links(&mut ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
     let run = Run {
         plan: &plan,
         eal: &eal,
@@ -112,7 +116,7 @@ impl<'e> Run<'_, 'e> {
             loads.push(load);
         }
         let wanted = if plan.has_reflector() { 2 } else { 1 };
-        let (cores, note) = session::worker_cores(&plan.machine, wanted, self.ground.numa_node)?;
+        let (cores, note) = placement::worker_cores(&plan.machine, wanted, self.ground.numa_node)?;
         notes.extend(note);
         let clock = RunClock::calibrate(&cores);
         let start = Ticks(dpdk::tsc() + clock.clock.ticks_from_ns(LEAD_NS + start_up_ns(plan)));
@@ -133,7 +137,7 @@ impl<'e> Run<'_, 'e> {
         let published: Vec<WorkerCounters> = cores.iter().map(|_| WorkerCounters::default()).collect();
         let workers = std::mem::take(&mut wiring.workers);
         let control = Control::default();
-        session::leave_to_workers(&cores);
+        placement::leave_to_workers(&cores);
         let mut watch = Watch::new(
             plan,
             &wiring,

@@ -14,8 +14,9 @@ use measure::{Clock, IntervalRing, Pacer, Rate, Ticks};
 use wire::Addresses;
 
 use super::load::{self, Load};
+use crate::clock::now;
+use crate::open::OpenPort;
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
-use crate::session::{OpenPort, now};
 use crate::workers::Worker;
 
 /// Sequence numbers that all windows of a receiving task remember together: 32 MiB of bits, some seconds at any rate.

@@ -1,0 +1,214 @@
+//! Ports from their URI to running queues, and the wait for their links.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use dpdk::{Eal, Pool, Port, PortConfig, RxQueue, TxQueue};
+use host::{PortKind, PortUri, Sys};
+use measure::LinkState;
+
+use crate::eal::Device;
+use crate::peer::{self, Patience, Tending};
+use crate::signals::Interrupt;
+
+/// A started port and its queues.
+pub struct OpenPort<'e> {
+    /// As the user named it.
+    pub uri: PortUri,
+    /// The port.
+    pub port: Port<'e>,
+    /// Its receive queues.
+    pub rx: Vec<RxQueue<'e>>,
+    /// Its transmit queues.
+    pub tx: Vec<TxQueue<'e>>,
+    /// The other end of an embedded ring, for the in-process reflector.
+    pub far: Option<Box<OpenPort<'e>>>,
+    /// Its address.
+    pub mac: [u8; 6],
+    /// Buffers that its driver took when it started and never gives back.
+    pub kept: u64,
+    /// What the kernel had counted as missed before.
+    missed_before: u64,
+    /// What became of its link.
+    pub tending: Tending,
+}
+
+impl OpenPort<'_> {
+    /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
+    pub fn link(&self) -> LinkState {
+        if let Some(interface) = self.interface() {
+            let link = host::interface::link_of(&Sys::at("/"), interface);
+            return LinkState {
+                up: link.is_some_and(|link| link.up),
+                speed_mbps: link.and_then(|link| link.speed_mbps),
+            };
+        }
+        let link = self.port.link().ok();
+        LinkState {
+            up: link.is_some_and(|link| link.up),
+            speed_mbps: link.and_then(|link| link.speed_mbps),
+        }
+    }
+
+    /// The link, and what it takes to have one again.
+    pub fn tend(&mut self) -> LinkState {
+        let link = self.link();
+        self.tending.look(link.up, &mut self.port, &self.uri);
+        link
+    }
+
+    /// Whether the interface below it has been removed.
+    pub fn is_gone(&self) -> bool {
+        self.interface()
+            .is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
+    }
+
+    /// Frames that the kernel had no room for in our sockets since the port was opened; asked once, at the end.
+    pub fn kernel_missed(&self) -> u64 {
+        match &self.uri.kind {
+            PortKind::Xdp { .. } => kernel_missed(&self.uri).saturating_sub(self.missed_before),
+            _ => kernel_missed(&self.uri),
+        }
+    }
+
+    fn interface(&self) -> Option<&str> {
+        match &self.uri.kind {
+            PortKind::Xdp { interface, .. } | PortKind::Packet { interface, .. } => Some(interface),
+            _ => None,
+        }
+    }
+}
+
+/// Configures and starts the port behind `device`.
+pub fn open<'e>(
+    eal: &'e Eal,
+    pool: &Pool<'e>,
+    uri: &PortUri,
+    device: &Device,
+    config: &PortConfig,
+    wait: (Patience, &Interrupt),
+) -> Result<OpenPort<'e>> {
+    // A port's own number of queues goes before the run's.
+    let own = uri.queues.map(std::num::NonZeroU16::get);
+    let config = &PortConfig {
+        rx_queues: own.unwrap_or(config.rx_queues),
+        tx_queues: own.unwrap_or(config.tx_queues),
+        ..config.clone()
+    };
+    match device {
+        Device::Named(name) => open_one(eal, pool, uri, name, config, wait),
+        Device::Ring {
+            name,
+            size,
+            direct: true,
+        } => {
+            let queues = config.rx_queues.max(config.tx_queues);
+            let name = eal.ring_loop_queues(name, *size as usize, queues)?;
+            open_one(eal, pool, uri, &name, &both_ways(config, queues), wait)
+        }
+        Device::Ring {
+            name,
+            size,
+            direct: false,
+        } => {
+            let queues = config.rx_queues.max(config.tx_queues);
+            let (near, far) = eal.ring_pair_queues(name, *size as usize, queues)?;
+            let config = both_ways(config, queues);
+            let mut near = open_one(eal, pool, uri, &near, &config, wait)?;
+            near.far = Some(Box::new(open_one(eal, pool, uri, &far, &config, wait)?));
+            Ok(near)
+        }
+    }
+}
+
+fn both_ways(config: &PortConfig, queues: u16) -> PortConfig {
+    PortConfig {
+        rx_queues: queues,
+        tx_queues: queues,
+        ..config.clone()
+    }
+}
+
+fn open_one<'e>(
+    eal: &'e Eal,
+    pool: &Pool<'e>,
+    uri: &PortUri,
+    name: &str,
+    config: &PortConfig,
+    wait: (Patience, &Interrupt),
+) -> Result<OpenPort<'e>> {
+    let opening = || match (&uri.kind, config.rx_queues.max(config.tx_queues)) {
+        (PortKind::Xdp { interface, .. }, queues @ 2..) => format!(
+            "cannot open port {uri} with {queues} queues (AF_XDP takes an interface's combined channels, see ethtool -l {interface}; use one queue where it has none)"
+        ),
+        (PortKind::Xdp { .. }, _) => format!(
+            "cannot open port {uri} (the other end of a veth must not have more transmit queues than this one has receive queues; --verbose shows what the kernel says)"
+        ),
+        _ => format!("cannot open port {uri} (--verbose shows what DPDK says)"),
+    };
+    let free = pool.available();
+    let device = Port::by_name(eal, name).with_context(opening)?;
+    let (mut port, rx, tx) = device.configure(config, pool).with_context(opening)?;
+    let carries = port.granted().max_frame_size;
+    ensure!(
+        config.max_frame_size <= carries,
+        "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
+    );
+    peer::start(&mut port, uri, wait.0, wait.1).with_context(opening)?;
+    let kept = if port.keeps_buffers() {
+        free.saturating_sub(pool.available()) as u64
+    } else {
+        0
+    };
+    let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
+    let missed_before = kernel_missed(uri);
+    Ok(OpenPort {
+        uri: uri.clone(),
+        port,
+        rx,
+        tx,
+        far: None,
+        mac,
+        kept,
+        missed_before,
+        tending: Tending::new(),
+    })
+}
+
+/// What the kernel counts as missed on the interface below a port: of `xdp:` ever, of `packet:` since last asked.
+fn kernel_missed(uri: &PortUri) -> u64 {
+    match &uri.kind {
+        PortKind::Xdp { interface, .. } => host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0),
+        PortKind::Packet { interface, .. } => dpdk::packet_socket_drops(interface),
+        _ => 0,
+    }
+}
+
+/// Waits until every link is up; says which one is not.
+pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &Interrupt) -> Result<()> {
+    let begun = Instant::now();
+    for open in ports {
+        // A memif server turns callers away while it starts: they must call again.
+        while !open.tend().up {
+            if interrupt.is_set() {
+                bail!("interrupted while waiting for the link of port {}", open.uri);
+            }
+            ensure!(
+                begun.elapsed() < limit,
+                "port {} has no link after {:.1} s; fix: {}",
+                open.uri,
+                limit.as_secs_f64(),
+                link_hint(&open.uri)
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
+}
+
+fn link_hint(uri: &PortUri) -> String {
+    match uri.kind_name() {
+        "memif" | "vhost" | "virtio-user" => peer::hint(uri),
+        _ => "check cable and peer, or give --wait more time".into(),
+    }
+}

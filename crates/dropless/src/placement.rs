@@ -1,0 +1,39 @@
+//! Which cores the workers get, and which one the control thread keeps.
+
+use anyhow::Result;
+use host::Sys;
+use host::cores::{self, CoreSet};
+
+use crate::plan::MachinePlan;
+
+/// Cores for `wanted` workers: the user's, or chosen; and what to tell about the choice.
+pub fn worker_cores(
+    plan: &MachinePlan,
+    wanted: usize,
+    node: Option<u32>,
+) -> Result<(Vec<usize>, Option<String>)> {
+    let sys = Sys::live();
+    if !plan.cores.is_empty() {
+        return Ok((plan.cores.iter().map(|core| core.0 as usize).collect(), None));
+    }
+    let allowed = cores::allowed(&sys).len().max(1);
+    let choice = cores::pick(&sys, wanted.min(allowed), node)?;
+    let list: Vec<usize> = choice.workers.iter().map(|core| core.0 as usize).collect();
+    let told = choice.shared.then(|| {
+        format!(
+            "workers use every core of this machine ({}): the kernel and this display take turns with them",
+            list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        )
+    });
+    Ok((list, told))
+}
+
+/// Keeps the control thread off the workers' cores where there is another.
+pub fn leave_to_workers(workers: &[usize]) {
+    let allowed = cores::allowed(&Sys::live());
+    let taken: CoreSet = workers.iter().map(|core| cores::Core(*core as u32)).collect();
+    if let Some(core) = allowed.without(&taken).iter().next() {
+        // Only comfort: where it is refused, the workers share their core with a thread that mostly sleeps.
+        let _ = dpdk::pin_to_core(core.0 as usize);
+    }
+}

@@ -1,0 +1,128 @@
+//! What `send` and `reflect` both need of the machine.
+
+use anyhow::{Result, anyhow, bail, ensure};
+use dataplane::BURST_MAX;
+use host::PortKind;
+use host::PortUri;
+use host::cores::CoreSet;
+use serde::{Deserialize, Serialize};
+
+use super::QUEUES_MAX;
+
+/// What `send` and `reflect` both need of the machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachinePlan {
+    /// Ports.
+    pub ports: Vec<PortUri>,
+    /// Further EAL arguments.
+    pub eal: Option<String>,
+    /// Worker cores; empty lets the run choose.
+    pub cores: CoreSet,
+    /// Packets a burst.
+    pub burst: usize,
+    /// Descriptors a queue.
+    pub descriptors: u16,
+    /// Packet buffers; `None` lets the run choose.
+    pub buffers: Option<u32>,
+    /// Ordinary pages even where hugepages are free.
+    pub no_huge: bool,
+    /// Take a device from the kernel although this machine is reached through it.
+    #[serde(default)]
+    pub force: bool,
+    /// How long to wait for a link, ns.
+    pub wait_ns: u64,
+}
+
+impl MachinePlan {
+    pub(super) fn validate(&self) -> Result<()> {
+        ensure!(
+            !self.ports.is_empty(),
+            "no port: give at least one --port; `dropless ports` lists what is here"
+        );
+        ensure!(
+            (1..=BURST_MAX / 2).contains(&self.burst),
+            "--burst {} is not between 1 and {}",
+            self.burst,
+            BURST_MAX / 2
+        );
+        ensure!(
+            (64..=32768).contains(&self.descriptors),
+            "--descriptors {} is not between 64 and 32768; 1024 is usual",
+            self.descriptors
+        );
+        for (index, port) in self.ports.iter().enumerate() {
+            if let Some(twin) = self.ports[..index].iter().find(|other| same_device(other, port)) {
+                bail!("ports {twin} and {port} are the same device; give each port once");
+            }
+        }
+        let insists = |port: &&PortUri| {
+            matches!(
+                port.kind,
+                PortKind::Xdp {
+                    mode: host::XdpMode::ZeroCopy,
+                    ..
+                }
+            )
+        };
+        if let Some(port) = self.ports.iter().find(insists) {
+            bail!(
+                "port {port}: DPDK's driver falls back to copying where the interface's has no zero copy, and cannot be told not to; use mode=auto"
+            );
+        }
+        if self
+            .ports
+            .iter()
+            .any(|port| matches!(port.kind, PortKind::Kernel { .. }))
+        {
+            bail!(
+                "port kind kernel: is not a packet port of send and reflect yet; use packet:IF for the kernel's own path"
+            );
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn same_device(one: &PortUri, other: &PortUri) -> bool {
+    match (&one.kind, &other.kind) {
+        (PortKind::Ring { name: a, .. }, PortKind::Ring { name: b, .. })
+        | (PortKind::Null { name: a, .. }, PortKind::Null { name: b, .. }) => a.is_some() && a == b,
+        (
+            PortKind::Xdp { interface: a, .. } | PortKind::Packet { interface: a, .. },
+            PortKind::Xdp { interface: b, .. } | PortKind::Packet { interface: b, .. },
+        ) => a == b,
+        (PortKind::Memif { path: a, id: i, .. }, PortKind::Memif { path: b, id: j, .. }) => a == b && i == j,
+        (a, b) => a == b,
+    }
+}
+
+pub(super) fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
+    texts.iter().map(|text| Ok(text.parse::<PortUri>()?)).collect()
+}
+
+pub(super) fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
+    let Some(text) = text else {
+        return Ok(CoreSet::default());
+    };
+    let cores: CoreSet = text.parse().map_err(|error| anyhow!("--cores: {error}"))?;
+    ensure!(
+        !cores.is_empty(),
+        "--cores: the list is empty; write the cores as 0-3,5, or leave --cores out"
+    );
+    let mut seen = CoreSet::default();
+    for part in text.split(',') {
+        let part: CoreSet = part.parse().map_err(|error| anyhow!("--cores: {error}"))?;
+        if let Some(core) = part.common(&seen).iter().next() {
+            bail!("--cores {text} has core {core} twice; give each core once");
+        }
+        seen = seen.with(&part);
+    }
+    Ok(cores)
+}
+
+pub(super) fn check_queues(flag: &str, queues: u16) -> Result<()> {
+    ensure!(
+        queues <= QUEUES_MAX,
+        "{flag} {queues} is more than DPDK has for a port, {QUEUES_MAX}; use fewer"
+    );
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The validated plan of a run: what `plan.json` holds and `--plan` replays. Made whole before anything starts.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use anyhow::{Result, anyhow, ensure};
+use host::{MacAddress, PortKind, PortUri};
+use measure::SizeMix;
+use serde::{Deserialize, Serialize};
+use wire::{Template, Verify, VlanTag};
+
+mod machine;
+mod reflect;
+mod send;
+
+pub use machine::MachinePlan;
+pub use reflect::ReflectPlan;
+pub use send::SendPlan;
+
+/// Version of `plan.json`.
+pub const VERSION: u32 = 1;
+/// Lanes are 16 bits in the probe.
+const LANES_MAX: usize = 1 << 16;
+/// `RTE_MAX_QUEUES_PER_PORT` of every DPDK that distributions ship.
+const QUEUES_MAX: u16 = 1024;
+
+/// What every version of a plan begins with.
+#[derive(Deserialize)]
+struct Head {
+    version: u32,
+    command: String,
+}
+
+/// Probes from one stream description.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamPlan {
+    /// Shown in the report.
+    pub name: String,
+    /// Frame sizes with FCS, as the user writes them.
+    pub size: String,
+    /// Rate of this stream, as the user writes it; `None` shares what the whole run sends.
+    pub rate: Option<String>,
+    /// Flows.
+    pub flows: u32,
+    /// Destination.
+    pub to: IpAddr,
+    /// First and last destination port.
+    pub to_ports: (u16, u16),
+    /// Source.
+    pub from: SocketAddr,
+    /// Tags, outermost first.
+    pub vlans: Vec<u16>,
+    /// Differentiated services code point.
+    pub dscp: u8,
+    /// Time to live, or hop limit.
+    pub ttl: u8,
+}
+
+impl StreamPlan {
+    /// The tags as they stand in a frame: the outer of two is a service tag (IEEE 802.1ad).
+    pub fn vlan_tags(&self) -> Vec<VlanTag> {
+        let service = self.vlans.len() > 1;
+        let tag = |(index, &id)| VlanTag {
+            tpid: if service && index == 0 { 0x88A8 } else { 0x8100 },
+            id,
+            pcp: 0,
+        };
+        self.vlans.iter().enumerate().map(tag).collect()
+    }
+
+    /// The smallest frame, with FCS, that holds a probe with these headers.
+    pub fn minimum_size(&self) -> usize {
+        Template::minimum_frame_size(self.to.is_ipv6(), self.vlans.len())
+    }
+
+    /// The frame sizes and their shares.
+    pub fn sizes(&self) -> Result<SizeMix> {
+        Ok(self.size.parse::<SizeMix>()?)
+    }
+}
+
+/// How much of a frame is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VerifyPlan {
+    /// Magic, run and length.
+    None,
+    /// Checksums.
+    Checksum,
+    /// Checksums and payload pattern.
+    Payload,
+}
+
+impl From<VerifyPlan> for Verify {
+    fn from(plan: VerifyPlan) -> Self {
+        match plan {
+            VerifyPlan::None => Self::None,
+            VerifyPlan::Checksum => Self::Checksum,
+            VerifyPlan::Payload => Self::Payload,
+        }
+    }
+}
+
+/// The far end's default address (RFC 2544 appendix C.2.2).
+pub const FAR_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+/// The far end's default IPv6 address (RFC 5180 section 8).
+pub const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 2);
+
+/// Whether this is a ring with the in-process reflector.
+pub fn is_reflected_ring(port: &PortUri) -> bool {
+    matches!(port.kind, PortKind::Ring { direct: false, .. })
+}
+
+fn check_interval(interval_ns: u64) -> Result<()> {
+    let shown = measure::units::format_duration(interval_ns);
+    ensure!(
+        interval_ns >= 1_000_000,
+        "--interval {shown} is too short; 1ms is the shortest"
+    );
+    Ok(())
+}
+
+/// A time that must not be 0.
+fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
+    let value = duration_ns_or_zero(text, flag)?;
+    ensure!(
+        value > 0,
+        "{flag} {text} is no time at all; write e.g. 10s, 500ms, 2m"
+    );
+    Ok(value)
+}
+
+fn duration_ns_or_zero(text: &str, flag: &str) -> Result<u64> {
+    let time = measure::units::parse_duration(text).map_err(|error| anyhow!("{flag}: {error}"))?;
+    u64::try_from(time.as_nanos()).map_err(|_| anyhow!("{flag} {text} is longer than 584 years"))
+}
+
+/// A number with an optional k, M or G.
+pub fn count(text: &str, flag: &str) -> Result<u64> {
+    measure::units::parse_count(text).map_err(|error| anyhow!("{flag}: {error}"))
+}
+
+fn mac(text: &str, flag: &str) -> Result<MacAddress> {
+    text.parse()
+        .map_err(|error| anyhow!("{flag} {text}: {error}; write it as 02:00:00:00:00:01"))
+}
+
+fn clock_seed() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(1, |since| since.as_nanos() as u64)
+        // Short enough to be typed again.
+        % 1_000_000_000
+}

@@ -1,0 +1,268 @@
+//! The plan of a `send` run.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail, ensure};
+use dataplane::fault::FaultSpec;
+use host::{MacAddress, PortKind, PortUri};
+use measure::{Expectation, RateSpec};
+use serde::{Deserialize, Serialize};
+
+use super::machine::{check_queues, parse_cores, parse_ports};
+use super::{
+    Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, clock_seed, count,
+    duration_ns_or_zero, is_reflected_ring, mac, nonzero_ns,
+};
+use crate::args::send::{SendArgs, VerifyArg};
+use crate::stream;
+
+/// A `send` run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SendPlan {
+    /// Version of this format.
+    pub version: u32,
+    /// Always `send`.
+    pub command: String,
+    /// The machine's part.
+    pub machine: MachinePlan,
+    /// Streams, at least one.
+    pub streams: Vec<StreamPlan>,
+    /// Rate of the whole run, as the user writes it; of several ports, each sends at this rate.
+    pub rate: String,
+    /// Catch-up bound, packets; `None` is the transmit ring.
+    pub backlog: Option<u64>,
+    /// How long to send, ns.
+    pub duration_ns: Option<u64>,
+    /// How many packets to send.
+    pub count: Option<u64>,
+    /// How long a packet may be under way, ns.
+    pub drain_ns: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Destination MAC address, if not asked for.
+    pub to_mac: Option<MacAddress>,
+    /// Source MAC address, if not the port's.
+    pub from_mac: Option<MacAddress>,
+    /// Neighbour to send through.
+    pub via: Option<IpAddr>,
+    /// Transmit queues a port.
+    pub tx_queues: u16,
+    /// Receive queues a port.
+    pub rx_queues: u16,
+    /// NIC checksum offload.
+    pub checksum_offload: bool,
+    /// What is checked in a frame.
+    pub verify: VerifyPlan,
+    /// Nothing is expected back.
+    pub tx_only: bool,
+    /// Faults of the in-process reflector.
+    pub fault: Option<FaultSpec>,
+    /// Conditions of success.
+    pub expect: Vec<String>,
+    /// Length of a statistics interval, ns.
+    pub interval_ns: u64,
+}
+
+impl SendPlan {
+    /// Reads a plan that an earlier run wrote.
+    pub fn load(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let advice = "name the plan.json of a `dropless send` run";
+        let text =
+            std::fs::read_to_string(path).map_err(|error| anyhow!("--plan {shown}: {error}; {advice}"))?;
+        let foreign = |error: serde_json::Error| {
+            anyhow!("--plan {shown} is not the plan of a send run ({error}); {advice}")
+        };
+        // The version first: what a later one looks like is not known here.
+        let head: Head = serde_json::from_str(&text).map_err(foreign)?;
+        ensure!(
+            head.version <= VERSION,
+            "--plan {shown} has version {}, and this dropless knows up to {VERSION}; use a newer dropless",
+            head.version
+        );
+        ensure!(
+            head.command == "send",
+            "--plan {shown} is the plan of a {} run; {advice}",
+            head.command
+        );
+        let plan: Self = serde_json::from_str(&text).map_err(foreign)?;
+        plan.validate()?;
+        Ok(plan)
+    }
+
+    /// Makes a plan of the command line.
+    pub fn from_args(args: &SendArgs) -> Result<Self> {
+        let mut ports = parse_ports(&args.ports)?;
+        if ports.is_empty() {
+            ports.push("ring".parse()?);
+        }
+        let embedded = ports
+            .iter()
+            .all(|port| matches!(port.kind, PortKind::Ring { .. } | PortKind::Null { .. }));
+        let count = args
+            .count
+            .as_deref()
+            .map(|text| count(text, "--count"))
+            .transpose()?;
+        let duration_ns = match (&args.duration, count) {
+            (Some(text), _) => Some(nonzero_ns(text, "--duration")?),
+            (None, Some(_)) => None,
+            (None, None) => Some(10_000_000_000),
+        };
+        let plan = Self {
+            version: VERSION,
+            command: "send".into(),
+            streams: stream::from_args(args)?,
+            machine: MachinePlan {
+                ports,
+                eal: args.eal.clone(),
+                cores: parse_cores(args.cores.as_deref())?,
+                burst: args.burst,
+                descriptors: args.descriptors,
+                buffers: args.buffers,
+                no_huge: args.no_huge,
+                force: args.force,
+                wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
+            },
+            rate: args
+                .rate
+                .clone()
+                .unwrap_or_else(|| if embedded { "max" } else { "100kpps" }.into()),
+            backlog: args.backlog,
+            duration_ns,
+            count,
+            drain_ns: duration_ns_or_zero(&args.drain, "--drain")?,
+            seed: args.seed.unwrap_or_else(clock_seed),
+            to_mac: args
+                .to_mac
+                .as_deref()
+                .map(|text| mac(text, "--to-mac"))
+                .transpose()?,
+            from_mac: args
+                .from_mac
+                .as_deref()
+                .map(|text| mac(text, "--from-mac"))
+                .transpose()?,
+            via: args.via,
+            tx_queues: args.tx_queues,
+            rx_queues: args.rx_queues,
+            checksum_offload: args.checksum_offload,
+            verify: match args.verify {
+                VerifyArg::None => VerifyPlan::None,
+                VerifyArg::Checksum => VerifyPlan::Checksum,
+                VerifyArg::Payload => VerifyPlan::Payload,
+            },
+            tx_only: args.tx_only,
+            fault: args.fault.as_deref().map(str::parse).transpose()?,
+            expect: args.expect.clone(),
+            interval_ns: nonzero_ns(&args.interval, "--interval")?,
+        };
+        plan.validate()?;
+        Ok(plan)
+    }
+
+    fn validate(&self) -> Result<()> {
+        self.machine.validate()?;
+        ensure!(
+            self.tx_queues > 0 && self.rx_queues > 0,
+            "a port needs at least one queue each way; use --tx-queues 1 --rx-queues 1"
+        );
+        check_queues("--tx-queues", self.tx_queues)?;
+        check_queues("--rx-queues", self.rx_queues)?;
+        check_interval(self.interval_ns)?;
+        ensure!(
+            self.drain_ns >= 1_000_000,
+            "--drain 0 would call every packet late; use --drain 1ms or more"
+        );
+        ensure!(
+            self.count != Some(0),
+            "--count 0 sends nothing; give the number of packets"
+        );
+        ensure!(!self.streams.is_empty(), "a send run needs at least one stream");
+        let lanes = self.lanes();
+        ensure!(
+            lanes <= LANES_MAX,
+            "{lanes} lanes (ports x transmit queues x streams) are more than {LANES_MAX}; use fewer streams or queues"
+        );
+        for stream in &self.streams {
+            let (minimum, sizes) = (stream.minimum_size(), stream.sizes()?);
+            for (size, _) in sizes.sizes() {
+                ensure!(
+                    size >= minimum,
+                    "frame size {size} is below the probe: stream `{}` needs at least {minimum} bytes (headers, 18-byte probe, FCS); use --size {minimum}",
+                    stream.name
+                );
+                ensure!(
+                    size <= 9618,
+                    "frame size {size} is above the largest jumbo frame, 9618; use a smaller --size"
+                );
+            }
+            ensure!(
+                stream.from.is_ipv4() == stream.to.is_ipv4(),
+                "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; give --from of the same family",
+                stream.name,
+                stream.from.ip(),
+                stream.to
+            );
+            ensure!(
+                stream.from.ip() != stream.to,
+                "stream `{}` goes from {} to itself; give --from another address",
+                stream.name,
+                stream.to
+            );
+            ensure!(
+                self.via.is_none_or(|via| via.is_ipv4() == stream.to.is_ipv4()),
+                "stream `{}` goes to {}, and --via is of the other family; give the router's address of the same family",
+                stream.name,
+                stream.to
+            );
+        }
+        if let Some(mac) = self.from_mac.filter(|mac| mac.0[0] & 1 == 1) {
+            bail!("--from-mac {mac} is a group address, which no sender has; use one like 02:00:00:00:00:01");
+        }
+        let null = |port: &PortUri| matches!(port.kind, PortKind::Null { .. });
+        if let Some(port) = self.machine.ports.iter().find(|port| null(port) && !self.tx_only) {
+            bail!("port {port} swallows what is sent, and nothing comes back; use --tx-only, or --port ring");
+        }
+        let given = self.streams.iter().filter(|stream| stream.rate.is_some()).count();
+        ensure!(
+            given == 0 || given == self.streams.len(),
+            "{given} of {} streams have a rate; give every --stream a rate=, or none and one --rate",
+            self.streams.len()
+        );
+        self.rate_spec()?;
+        for text in &self.expect {
+            text.parse::<Expectation>()?;
+        }
+        ensure!(
+            self.fault.is_none() || self.has_reflector(),
+            "--fault acts in the in-process reflector, and no port of this run has one; use --port ring, or give --fault to the far `dropless reflect`"
+        );
+        Ok(())
+    }
+
+    /// Sequence spaces of the run.
+    pub fn lanes(&self) -> usize {
+        self.machine.ports.len() * usize::from(self.tx_queues) * self.streams.len()
+    }
+
+    /// Whether a port goes through the in-process reflector.
+    pub fn has_reflector(&self) -> bool {
+        self.machine.ports.iter().any(is_reflected_ring)
+    }
+
+    /// The asked rate of one port.
+    pub fn rate_spec(&self) -> Result<RateSpec> {
+        Ok(self.rate.parse::<RateSpec>()?)
+    }
+
+    /// The largest frame, with FCS.
+    pub fn largest_frame(&self) -> Result<usize> {
+        let mut largest = 64;
+        for stream in &self.streams {
+            largest = largest.max(stream.sizes()?.largest());
+        }
+        Ok(largest)
+    }
+}
