@@ -115,12 +115,17 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
         self.frames.prefetch_all();
         for (index, (frame, segmented)) in self.frames.each_mut().enumerate() {
             bytes += frame.len() as u64;
-            let reason = turner.turn(frame).err();
-            if reason.is_some() || segmented {
-                refused[refusals] = index as u8;
-                reasons[refusals] = reason;
-                refusals += 1;
-            }
+            let reason = if segmented {
+                None
+            } else {
+                match turner.turn(frame) {
+                    Ok(()) => continue,
+                    Err(reason) => Some(reason),
+                }
+            };
+            refused[refusals] = index as u8;
+            reasons[refusals] = reason;
+            refusals += 1;
         }
         self.turner = turner;
         if refusals > 0 {

@@ -117,7 +117,7 @@ impl Classifier {
             // The length counts twice: in the pseudo header and in the UDP header.
             sum: halves(le64(head, 26))
                 + (u64::from(UDP) << 8)
-                + 2 * u64::from(known.udp_len)
+                + 2 * u64::from(le16(head, 38))
                 + u64::from(le16(head, PROBE_AT)),
         };
     }

@@ -1,6 +1,6 @@
 //! Turns round frames that come one after the other: equal headers are not looked at again, only written.
 
-use crate::bytes::{be16, le32, put_le16, put_le32, put_le64};
+use crate::bytes::{be16, le32, put_le64};
 use crate::known_head::{KnownHead, PLAIN_LEN};
 use crate::{DropReason, MAGIC, reflect};
 
@@ -9,7 +9,7 @@ use crate::{DropReason, MAGIC, reflect};
 pub struct Turner {
     only_ours: bool,
     known: KnownHead,
-    /// The known headers after the turn, up to the ports.
+    /// The known headers after the turn.
     turned: KnownHead,
 }
 
@@ -38,13 +38,12 @@ impl Turner {
                 && ports & 0xFFFF != 0
                 && (!self.only_ours || be16(head, 42) == MAGIC)
             {
-                let [a, b, c, d] = self.turned.words;
+                let [a, b, c, d, e] = self.turned.words;
                 put_le64(head, 0, a);
                 put_le64(head, 8, b);
                 put_le64(head, 16, c);
                 put_le64(head, 24, d);
-                put_le16(head, 32, self.turned.last);
-                put_le32(head, 34, ports.rotate_left(16));
+                put_le64(head, 32, e | u64::from(ports.rotate_left(16)) << 16);
                 return Ok(());
             }
         }
