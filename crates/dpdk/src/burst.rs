@@ -158,6 +158,7 @@ impl<'e> Burst<'e> {
     #[inline]
     pub fn prefetch_all(&self) {
         for mbuf in &self.mbufs[self.start..self.start + self.len] {
+            raw::prefetch_header(*mbuf);
             raw::prefetch_data(*mbuf);
         }
     }
