@@ -38,12 +38,8 @@ impl Turner {
                 && ports & 0xFFFF != 0
                 && (!self.only_ours || be16(head, 42) == MAGIC)
             {
-                let [a, b, c, d, e] = self.turned.words;
-                put_le64(head, 0, a);
-                put_le64(head, 8, b);
-                put_le64(head, 16, c);
-                put_le64(head, 24, d);
-                put_le64(head, 32, e | u64::from(ports.rotate_left(16)) << 16);
+                head[..32].copy_from_slice(&self.turned.front);
+                put_le64(head, 32, self.turned.back | u64::from(ports.rotate_left(16)) << 16);
                 return Ok(());
             }
         }
