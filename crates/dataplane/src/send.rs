@@ -179,10 +179,7 @@ impl<T: Transmit> SendTask<T> {
             // One burst ahead: its lines are on their way while this one is written.
             self.io.allocate(next, self.plan.burst);
         }
-        let bytes = match *self.plan.schedule {
-            [entry] => self.build_alike(count, &stamp, entry),
-            _ => self.build_mixed(count, &stamp),
-        };
+        let bytes = self.build_runs(count, &stamp);
         if self.plan.checksum_offload {
             self.request_checksums(count);
         }
@@ -192,53 +189,38 @@ impl<T: Transmit> SendTask<T> {
         self.built_at = at;
     }
 
-    /// One stream of one size: everything but sequence and flow stays in registers.
+    /// Writes the frames run by run: equal entries that follow each other are one run.
     #[inline]
-    fn build_alike(&mut self, count: usize, stamp: &BurstStamp, entry: Entry) -> u64 {
-        let template = &self.plan.templates[entry.template as usize];
-        let lane = &mut self.lanes[usize::from(entry.stream)];
-        let Lane {
-            mut sequence,
-            mut flow,
-            flow_step,
-            flows,
-            ..
-        } = *lane;
-        let len = template.frame_len();
-        for blank in self.frames[self.current].blanks(count) {
-            template.write(blank.write(len), stamp, sequence, flow);
-            sequence += 1;
-            flow += flow_step;
-            if flow >= flows {
-                flow -= flows;
+    fn build_runs(&mut self, count: usize, stamp: &BurstStamp) -> u64 {
+        let schedule = &*self.plan.schedule;
+        let mut blanks = self.frames[self.current].blanks(count);
+        if let [entry] = *schedule {
+            let template = &self.plan.templates[entry.template as usize];
+            write_run(
+                &mut self.lanes[usize::from(entry.stream)],
+                template,
+                stamp,
+                blanks,
+            );
+            return (count * template.frame_len()) as u64;
+        }
+        let (mut built, mut bytes) = (0, 0);
+        while built < count {
+            let entry = schedule[self.cursor];
+            let ahead = schedule[self.cursor..].iter().take(count - built);
+            let run = ahead.take_while(|next| **next == entry).count();
+            let template = &self.plan.templates[entry.template as usize];
+            let lane = &mut self.lanes[usize::from(entry.stream)];
+            write_run(lane, template, stamp, blanks.by_ref().take(run));
+            self.streams[built..built + run].fill(entry.stream);
+            built += run;
+            bytes += run * template.frame_len();
+            self.cursor += run;
+            if self.cursor == schedule.len() {
+                self.cursor = 0;
             }
         }
-        (lane.sequence, lane.flow) = (sequence, flow);
-        (count * len) as u64
-    }
-
-    fn build_mixed(&mut self, count: usize, stamp: &BurstStamp) -> u64 {
-        let (schedule, templates, lanes) = (&*self.plan.schedule, &*self.plan.templates, &mut *self.lanes);
-        let (mut cursor, mut bytes) = (self.cursor, 0);
-        for (blank, stream) in self.frames[self.current].blanks(count).zip(&mut self.streams) {
-            let entry = schedule[cursor];
-            cursor += 1;
-            if cursor == schedule.len() {
-                cursor = 0;
-            }
-            let lane = &mut lanes[usize::from(entry.stream)];
-            let template = &templates[entry.template as usize];
-            template.write(blank.write(template.frame_len()), stamp, lane.sequence, lane.flow);
-            bytes += template.frame_len() as u64;
-            lane.sequence += 1;
-            lane.flow += lane.flow_step;
-            if lane.flow >= lane.flows {
-                lane.flow -= lane.flows;
-            }
-            *stream = entry.stream;
-        }
-        self.cursor = cursor;
-        bytes
+        bytes as u64
     }
 
     /// The header lengths are those of the stream, whatever the size.
@@ -278,9 +260,11 @@ impl<T: Transmit> SendTask<T> {
             self.lanes[0].accepted += taken as u64;
             self.intervals.sent(self.built_at, 0, taken as u64);
         } else {
-            for &stream in &self.streams[self.built_first..self.built_first + taken] {
-                self.lanes[usize::from(stream)].accepted += 1;
-                self.intervals.sent(self.built_at, usize::from(stream), 1);
+            let streams = &self.streams[self.built_first..self.built_first + taken];
+            for run in streams.chunk_by(|a, b| a == b) {
+                let (stream, count) = (usize::from(run[0]), run.len() as u64);
+                self.lanes[stream].accepted += count;
+                self.intervals.sent(self.built_at, stream, count);
             }
         }
         self.built -= taken;
@@ -406,6 +390,34 @@ impl<T: Transmit> Task for SendTask<T> {
             unsent: self.built as u64,
         })
     }
+}
+
+/// Writes frames of one stream and one size: everything but sequence and flow stays in registers.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "per packet: must vanish into the loop")]
+fn write_run<'b>(
+    lane: &mut Lane,
+    template: &Template,
+    stamp: &BurstStamp,
+    blanks: impl Iterator<Item = impl Blank<'b>>,
+) {
+    let Lane {
+        mut sequence,
+        mut flow,
+        flow_step,
+        flows,
+        ..
+    } = *lane;
+    let len = template.frame_len();
+    for blank in blanks {
+        template.write(blank.write(len), stamp, sequence, flow);
+        sequence += 1;
+        flow += flow_step;
+        if flow >= flows {
+            flow -= flows;
+        }
+    }
+    (lane.sequence, lane.flow) = (sequence, flow);
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

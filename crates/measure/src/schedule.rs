@@ -1,7 +1,7 @@
 //! Which stream and which of its templates (frame sizes) comes next, as one precomputed cycle.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use thiserror::Error;
 
@@ -95,6 +95,34 @@ impl Schedule {
             entries: interleave(&templates, &counts),
             share_error,
         })
+    }
+
+    /// The cycle in which each stream sends `turn` packets in a row: its shares and the order of its sizes stay.
+    ///
+    /// For a load without a rate to keep. A turn makes the books of a stream once for many packets; it is shorter
+    /// where the cycle would grow beyond [`ENTRIES_MAX`].
+    #[must_use]
+    pub fn in_turns(self, turn: usize) -> Schedule {
+        let turn = turn.min(ENTRIES_MAX / self.entries.len()).max(1);
+        let mut of_stream: BTreeMap<u16, Vec<Entry>> = BTreeMap::new();
+        for entry in &self.entries {
+            of_stream.entry(entry.stream).or_default().push(*entry);
+        }
+        let mut of_stream: BTreeMap<_, _> = of_stream
+            .iter()
+            .map(|(stream, entries)| (*stream, entries.iter().copied().cycle()))
+            .collect();
+        let turns = self.entries.iter().flat_map(|entry| {
+            let stream = of_stream.get_mut(&entry.stream);
+            stream
+                .into_iter()
+                .flat_map(|entries| entries.take(turn))
+                .collect::<Vec<_>>()
+        });
+        Schedule {
+            entries: turns.collect(),
+            share_error: self.share_error,
+        }
     }
 
     /// The cycle.

@@ -52,6 +52,26 @@ proptest! {
         }
         smooth(&schedule, &by_stream)?;
     }
+
+    /// Turns change no share and no stream's own order; each is as long as it was asked to be.
+    #[test]
+    fn turns_keep_the_shares(streams in streams(), turn in 1usize..20) {
+        let schedule = Schedule::build(&streams).unwrap();
+        let turns = schedule.clone().in_turns(turn);
+        let turn = turn.min(ENTRIES_MAX / schedule.entries().len());
+        prop_assert_eq!(turns.entries().len(), schedule.entries().len() * turn);
+        for (index, before) in schedule.entries().iter().enumerate() {
+            let own = &turns.entries()[index * turn..][..turn];
+            prop_assert!(own.iter().all(|entry| entry.stream == before.stream));
+        }
+        for stream in 0..streams.len() {
+            let of = |schedule: &Schedule| {
+                let own = |entry: &&Entry| usize::from(entry.stream) == stream;
+                schedule.entries().iter().filter(own).copied().collect::<Vec<_>>()
+            };
+            prop_assert_eq!(of(&turns), of(&schedule).repeat(turn));
+        }
+    }
 }
 
 proptest! {

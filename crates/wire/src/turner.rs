@@ -39,7 +39,11 @@ impl Turner {
                 && (!self.only_ours || be16(head, 42) == MAGIC)
             {
                 head[..32].copy_from_slice(&self.turned.front);
-                put_le64(head, 32, self.turned.back | u64::from(ports.rotate_left(16)) << 16);
+                put_le64(
+                    head,
+                    32,
+                    self.turned.back | u64::from(ports.rotate_left(16)) << 16,
+                );
                 return Ok(());
             }
         }

@@ -37,6 +37,10 @@ pub struct Load {
     pub notes: Vec<String>,
 }
 
+/// Packets that a stream sends in a row where there is no rate to keep: the cost of a packet is then nearly the same
+/// whatever the number of streams.
+const TURN: usize = 16;
+
 /// Works out the load of port number `index`.
 pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Load> {
     let link_bps = link_mbps(open).map(|mbps| f64::from(mbps) * 1e6);
@@ -64,6 +68,11 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         Rate::Pps(total_pps)
     } else {
         plan.rate_spec()?.resolve(mean_size, link_bps)?
+    };
+    // A count of packets is dealt out one by one, so that a short run has them of every stream.
+    let schedule = match rate {
+        Rate::Max if weights.len() > 1 && plan.count.is_none() => schedule.in_turns(TURN),
+        _ => schedule,
     };
     let mut notes = Vec::new();
     if let (Rate::Pps(pps), Some(link_bps)) = (rate, link_bps) {
