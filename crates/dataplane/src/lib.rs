@@ -8,6 +8,7 @@
 //! Nothing in a `poll` allocates, locks, logs, formats or makes a system call.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod dpdk_io;
 pub mod fault;
 pub mod io;

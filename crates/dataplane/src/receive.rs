@@ -8,6 +8,7 @@ use measure::{
 };
 use wire::{Addresses, Class, Classifier, Foreign, Probe, Verify, classify, lag};
 
+use crate::account::Answers;
 use crate::io::{Frames, Receive};
 use crate::reply::ReplyQueue;
 use crate::{Phase, Task, TaskResult};
@@ -98,6 +99,8 @@ pub struct ReceivePlan {
     pub me: Addresses,
     /// See `me`.
     pub replies: Arc<ReplyQueue>,
+    /// Where the far side's answers go.
+    pub answers: Arc<Answers>,
 }
 
 /// What one queue saw of one lane.
@@ -256,8 +259,12 @@ impl<R: Receive> ReceiveTask<R> {
         let plan = &self.books.plan;
         for index in 0..self.frames.len() {
             let frame = self.frames.bytes(index);
-            if let Class::Foreign(Foreign::Arp | Foreign::Ndp) = classify(frame, plan.run, Verify::None) {
-                plan.replies.answer(frame, &plan.me);
+            match classify(frame, plan.run, Verify::None) {
+                Class::Foreign(Foreign::Arp | Foreign::Ndp) => {
+                    plan.replies.answer(frame, &plan.me);
+                }
+                Class::Foreign(Foreign::Account) => plan.answers.take_from(frame, plan.run),
+                _ => {}
             }
         }
         plan.counters.flushed.add(self.frames.len() as u64);
@@ -338,6 +345,9 @@ impl Books {
                     && self.plan.replies.answer(frame, &self.plan.me)
                 {
                     counters.answered.add(1);
+                }
+                if *kind == Foreign::Account {
+                    self.plan.answers.take_from(frame, self.plan.run);
                 }
             }
             Class::Probe(_) => {}

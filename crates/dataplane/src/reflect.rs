@@ -5,6 +5,7 @@ use std::sync::Arc;
 use measure::{Counter, Ticks};
 use wire::{Addresses, DropReason, Turner};
 
+use crate::account::OwnAccount;
 use crate::fault::Faults;
 use crate::io::{Frames, Receive, Transmit};
 use crate::{BURST_MAX, Phase, Task, TaskResult};
@@ -20,6 +21,8 @@ pub struct ReflectCounters {
     pub returned: Counter,
     /// ARP, NDP and echo requests among `returned` that were answered, not swapped.
     pub answered: Counter,
+    /// Questions for the account among `returned` that were answered.
+    pub told: Counter,
     /// Frames not returned, by reason.
     pub dropped: [Counter; DropReason::COUNT],
     /// Chained frames, longer than a buffer: not returned.
@@ -38,6 +41,7 @@ impl ReflectCounters {
             bytes: Counter::default(),
             returned: Counter::default(),
             answered: Counter::default(),
+            told: Counter::default(),
             dropped: std::array::from_fn(|_| Counter::default()),
             oversized: Counter::default(),
             tx_full: Counter::default(),
@@ -59,6 +63,8 @@ pub struct ReflectPlan {
     pub hold_ticks: u64,
     /// What it publishes.
     pub counters: Arc<ReflectCounters>,
+    /// What it tells a sender that asks.
+    pub account: Option<Arc<OwnAccount>>,
 }
 
 /// What a reflecting task gives back at its end.
@@ -151,6 +157,13 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
             if let Some(len) = wire::answer(self.frames.room_mut(index), len, &self.plan.me) {
                 self.frames.set_len(index, len);
                 counters.answered.add(1);
+            } else if self
+                .plan
+                .account
+                .as_ref()
+                .is_some_and(|account| account.answer(&mut self.frames.room_mut(index)[..len]))
+            {
+                counters.told.add(1);
             } else if let Some(reason) = reason {
                 counters.dropped[reason.index()].add(1);
                 keep[index] = false;

@@ -22,12 +22,13 @@ impl Reply {
 /// A bounded queue of replies; full means that the asker must ask again, as ARP, NDP and ping all do.
 pub struct ReplyQueue(ArrayQueue<Reply>);
 
-impl ReplyQueue {
-    /// An empty queue.
-    pub fn new() -> std::sync::Arc<Self> {
-        std::sync::Arc::new(Self(ArrayQueue::new(REPLIES_MAX)))
+impl Default for ReplyQueue {
+    fn default() -> Self {
+        Self(ArrayQueue::new(REPLIES_MAX))
     }
+}
 
+impl ReplyQueue {
     /// Whether nothing waits. Two loads of lines that nobody writes while no replies are about.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -50,6 +51,18 @@ impl ReplyQueue {
         };
         reply.len = len.min(REPLY_MAX) as u16;
         self.0.push(reply).is_ok()
+    }
+
+    /// Queues a frame of control's own; false if there is no place.
+    pub fn push(&self, frame: &[u8]) -> bool {
+        let mut reply = Reply {
+            len: frame.len().min(REPLY_MAX) as u16,
+            bytes: [0; REPLY_MAX],
+        };
+        frame.len() <= REPLY_MAX && {
+            reply.bytes[..frame.len()].copy_from_slice(frame);
+            self.0.push(reply).is_ok()
+        }
     }
 
     /// The oldest reply.

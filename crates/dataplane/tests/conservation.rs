@@ -96,7 +96,7 @@ fn run(case: &Case) -> Outcome {
     let (reflect, fault) = (ReflectCounters::new(), Arc::new(FaultCounters::default()));
     let ring =
         || Arc::new(IntervalRing::new(usize::from(case.streams), 50_000_000, 64, Nanos(START)).unwrap());
-    let replies = ReplyQueue::new();
+    let replies = Arc::<ReplyQueue>::default();
     let me = Addresses {
         mac: [2, 0, 0, 0, 0, 1],
         ips: vec![[198, 18, 0, 1].into()],
@@ -140,6 +140,7 @@ fn run(case: &Case) -> Outcome {
             burst: 32,
             hold_ticks: u64::MAX,
             counters: Arc::clone(&reflect),
+            account: None,
         },
         Some(faults),
     ));
@@ -161,6 +162,7 @@ fn run(case: &Case) -> Outcome {
             counters: Arc::clone(&receive),
             me,
             replies,
+            answers: Arc::default(),
         },
     ));
     // Virtual time goes on until everything is out of every hand: a delayed probe is at most DRAIN / 2 under way.
@@ -366,7 +368,8 @@ fn probes_of_an_earlier_run_are_stale() {
                 mac: [0; 6],
                 ips: vec![],
             },
-            replies: ReplyQueue::new(),
+            replies: Arc::default(),
+            answers: Arc::default(),
         },
     );
     receiver.poll(now(), Phase::Run);

@@ -58,7 +58,7 @@ pub use device::{Device, Parts};
 pub use eal::Eal;
 pub use error::{EalError, PoolError, PortError, WorkerError};
 pub use mbuf::Mbuf;
-pub use packet_socket::packet_socket_drops;
+pub use packet_socket::PacketSockets;
 pub use pool::{MbufTrace, Pool};
 pub use port::{Link, Port};
 pub use queue::{RxQueue, TxQueue};

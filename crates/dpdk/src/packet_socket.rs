@@ -5,16 +5,27 @@ use std::mem::size_of;
 /// The most file descriptors looked at.
 const DESCRIPTORS_MAX: i32 = 4096;
 
-/// Frames lost because the ring of a packet socket on this interface was full, since this was last asked.
-pub fn packet_socket_drops(interface: &str) -> u64 {
-    let Ok(name) = std::ffi::CString::new(interface) else {
-        return 0;
-    };
-    // SAFETY: a zero-terminated name.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    let ours =
-        |fd: &i32| domain(*fd) == Some(libc::AF_PACKET) && interface_of(*fd) == i32::try_from(index).ok();
-    (0..DESCRIPTORS_MAX).filter(ours).filter_map(drops).sum()
+/// The packet sockets of this process on one interface, as they were when it was made; it outlives none of them.
+#[derive(Debug, Default)]
+pub struct PacketSockets(Vec<i32>);
+
+impl PacketSockets {
+    /// Those of `interface`.
+    pub fn of(interface: &str) -> Self {
+        let Ok(name) = std::ffi::CString::new(interface) else {
+            return Self::default();
+        };
+        // SAFETY: a zero-terminated name.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        let ours =
+            |fd: &i32| domain(*fd) == Some(libc::AF_PACKET) && interface_of(*fd) == i32::try_from(index).ok();
+        Self((0..DESCRIPTORS_MAX).filter(ours).collect())
+    }
+
+    /// Frames lost because a socket's ring was full, since this was last asked.
+    pub fn new_drops(&self) -> u64 {
+        self.0.iter().filter_map(|fd| drops(*fd)).sum()
+    }
 }
 
 /// The address family of a socket; `None` for anything else.

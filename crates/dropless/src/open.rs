@@ -1,14 +1,16 @@
 //! Ports from their URI to running queues, and the wait for their links.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use dpdk::{Eal, Pool, Port, PortConfig, RxQueue, TxQueue};
+use dpdk::{Eal, PacketSockets, Pool, Port, PortConfig, RxQueue, TxQueue};
 use host::{PortKind, PortUri, Sys};
 use measure::LinkState;
 
 use crate::eal::Device;
 use crate::peer::{self, Patience, Tending};
+use crate::plan::is_reflected_ring;
 use crate::signals::Interrupt;
 
 /// A started port and its queues.
@@ -27,13 +29,23 @@ pub struct OpenPort<'e> {
     pub mac: [u8; 6],
     /// Buffers that its driver took when it started and never gives back.
     pub kept: u64,
-    /// What the kernel had counted as missed before.
-    missed_before: u64,
+    /// What the kernel missed below it.
+    missed: KernelMissed,
     /// What became of its link.
     pub tending: Tending,
 }
 
 impl OpenPort<'_> {
+    /// Whether the port's driver counts as errors what it refused to take, and so left to us.
+    pub fn counts_refusals(&self) -> bool {
+        self.pushes_back() || self.uri.kind_name() == "xdp"
+    }
+
+    /// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
+    pub fn pushes_back(&self) -> bool {
+        is_reflected_ring(&self.uri) || matches!(self.uri.kind_name(), "ring" | "null" | "memif" | "pcap")
+    }
+
     /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
     pub fn link(&self) -> LinkState {
         if let Some(interface) = self.interface() {
@@ -63,12 +75,9 @@ impl OpenPort<'_> {
             .is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
     }
 
-    /// Frames that the kernel had no room for in our sockets since the port was opened; asked once, at the end.
+    /// Frames that the kernel had no room for in our sockets since the port was opened.
     pub fn kernel_missed(&self) -> u64 {
-        match &self.uri.kind {
-            PortKind::Xdp { .. } => kernel_missed(&self.uri).saturating_sub(self.missed_before),
-            _ => kernel_missed(&self.uri),
-        }
+        self.missed.get(&self.uri)
     }
 
     fn interface(&self) -> Option<&str> {
@@ -161,7 +170,7 @@ fn open_one<'e>(
         0
     };
     let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
-    let missed_before = kernel_missed(uri);
+    let missed = KernelMissed::from_now(uri);
     Ok(OpenPort {
         uri: uri.clone(),
         port,
@@ -170,17 +179,42 @@ fn open_one<'e>(
         far: None,
         mac,
         kept,
-        missed_before,
+        missed,
         tending: Tending::new(),
     })
 }
 
-/// What the kernel counts as missed on the interface below a port: of `xdp:` ever, of `packet:` since last asked.
-fn kernel_missed(uri: &PortUri) -> u64 {
-    match &uri.kind {
-        PortKind::Xdp { interface, .. } => host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0),
-        PortKind::Packet { interface, .. } => dpdk::packet_socket_drops(interface),
-        _ => 0,
+/// What the kernel has missed below a port since it was opened.
+#[derive(Debug, Default)]
+struct KernelMissed {
+    /// The interface's own count when the port was opened.
+    before: u64,
+    sockets: PacketSockets,
+    /// The kernel forgets what it told of a socket.
+    told: Cell<u64>,
+}
+
+impl KernelMissed {
+    fn from_now(uri: &PortUri) -> Self {
+        let mut missed = Self::default();
+        if let PortKind::Packet { interface, .. } = &uri.kind {
+            missed.sockets = PacketSockets::of(interface);
+        }
+        missed.before = missed.get(uri);
+        missed
+    }
+
+    fn get(&self, uri: &PortUri) -> u64 {
+        let ever = match &uri.kind {
+            PortKind::Xdp { interface, .. } => {
+                host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
+            }
+            _ => {
+                self.told.set(self.told.get() + self.sockets.new_drops());
+                self.told.get()
+            }
+        };
+        ever.saturating_sub(self.before)
     }
 }
 

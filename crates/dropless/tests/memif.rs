@@ -57,7 +57,7 @@ impl Pair {
         ] {
             assert_eq!(send.number(name), wanted, "{name} {send}");
         }
-        let answered = reflect.number("answered");
+        let answered = reflect.number("answered") + reflect.number("told");
         assert_eq!(reflect.number("received"), 20_000 + answered, "{reflect}");
         assert_eq!(reflect.number("returned"), 20_000 + answered, "{reflect}");
         for side in [send, reflect] {

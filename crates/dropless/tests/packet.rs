@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::wire::{Wire, assert_conserved, assert_refused, interrupted, packets_by_queue};
+use support::wire::{Wire, assert_conserved, assert_refused, interrupted, packets_by_queue, told};
 use support::{Need, require};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
@@ -30,11 +30,16 @@ fn both_sides_count_the_same() {
         "{sender}"
     );
     assert_eq!(reflector.number("answered"), 1, "{reflector}");
+    let told = reflector.number("told");
+    assert!(told > 0, "{reflector}");
     assert_eq!(
         (reflector.number("received"), reflector.number("returned")),
-        (5001, 5001),
+        (5001 + told, 5001 + told),
         "{reflector}"
     );
+    // The far side tells what it took and gave back: the probes, to the packet.
+    let raw = |name: &str| sender.number(&format!("ledger.raw.reflector_{name}"));
+    assert_eq!((raw("received"), raw("returned")), (5000, 5000), "{sender}");
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn flows_spread_over_the_queues() {
     assert_conserved(&sender);
     assert_eq!(packets_by_queue(&sender.json(), "tx"), [3200, 3200], "{sender}");
     let received = packets_by_queue(&sender.json(), "rx");
-    assert_eq!(received.iter().sum::<u64>(), 6400, "{sender}");
+    assert_eq!(received.iter().sum::<u64>(), 6400 + told(&sender), "{sender}");
     // 64 flows on one side of a fair hash: once in 2^63 tables.
     assert!(received.iter().all(|packets| *packets > 0), "{sender}");
     let reflected = packets_by_queue(&reflector.json(), "rx");
@@ -106,7 +111,11 @@ fn flows_spread_over_the_queues() {
         reflected.len() == 2 && reflected.iter().all(|packets| *packets > 0),
         "{reflector}"
     );
-    assert_eq!(reflected.iter().sum::<u64>(), 6401, "{reflector}");
+    assert_eq!(
+        reflected.iter().sum::<u64>(),
+        6401 + reflector.number("told"),
+        "{reflector}"
+    );
 }
 
 #[test]
@@ -139,4 +148,24 @@ fn what_overflows_is_named_by_the_far_side() {
         200_001,
         "{sender}\n{reflector}"
     );
+}
+
+/// The same with the way back awaited: the sender's own ledger names what the far side missed.
+#[test]
+fn what_overflows_far_away_is_named_here() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "packet", &["--cores", "0"]);
+    let arguments = ["--rate", "max", "--count", "200k", "--cores", "0"];
+    let sender = wire.send(&lab, "packet", &arguments).run();
+    let reflector = interrupted(reflector);
+    assert_conserved(&sender);
+    let missed = reflector.json()["ports"][0]["rx_missed"]
+        .as_u64()
+        .expect("a count");
+    assert!(missed > 0, "nothing overflowed: {reflector}");
+    let raw = |name: &str| sender.number(&format!("ledger.raw.reflector_{name}"));
+    assert_eq!(raw("rx_missed"), missed, "{sender}\n{reflector}");
+    assert_eq!(raw("received") + missed, 200_000, "{sender}\n{reflector}");
+    assert_eq!(sender.number("unexplained"), 0, "{sender}\n{reflector}");
 }

@@ -345,7 +345,11 @@ fn a_reflector_that_is_told_to_end_gives_its_result() {
     far.signal(Signal::SIGTERM);
     let far = far.wait(LIMIT);
     assert_eq!((far.code, far.signal), (Some(0), None), "{far}");
-    assert_eq!(far.number("received"), 1000 + far.number("answered"), "{far}");
+    assert_eq!(
+        far.number("received"),
+        1000 + far.number("answered") + far.number("told"),
+        "{far}"
+    );
     assert!(!lab.path("s.sock").exists(), "its socket was left behind");
 }
 

@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::wire::{Wire, assert_conserved, assert_refused, interrupted, packets_by_queue, sum};
+use support::wire::{Wire, assert_conserved, assert_refused, interrupted, packets_by_queue, sum, told};
 use support::{Need, require};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
@@ -107,8 +107,16 @@ fn each_queue_can_be_a_port_of_its_own() {
         .run();
     let reflector = interrupted(reflector);
     assert_eq!(sender.code, Some(0), "{sender}");
-    assert_eq!(packets_by_queue(&sender.json(), "rx"), [2000], "{sender}");
-    assert_eq!(packets_by_queue(&reflector.json(), "rx"), [2001], "{reflector}");
+    assert_eq!(
+        packets_by_queue(&sender.json(), "rx"),
+        [2000 + told(&sender)],
+        "{sender}"
+    );
+    assert_eq!(
+        packets_by_queue(&reflector.json(), "rx"),
+        [2001 + reflector.number("told")],
+        "{reflector}"
+    );
     // The other queue feeds the kernel, and the user is told.
     let notes = sender.json()["notes"].to_string();
     assert!(notes.contains("over 2 queues"), "{sender}");

@@ -75,16 +75,4 @@ pub enum Imbalance {
         /// The lanes' sum.
         lanes_received: u64,
     },
-    /// A reflector's frames = returned + answered + dropped.
-    #[error("the reflector took {taken} frames (copies made by the fault injector included), but {returned} returned + {answered} answered + {dropped} dropped make {}", u128::from(*returned) + u128::from(*answered) + u128::from(*dropped))]
-    Reflected {
-        /// Frames received plus copies made on purpose.
-        taken: u64,
-        /// Frames sent back.
-        returned: u64,
-        /// Requests answered.
-        answered: u64,
-        /// Frames dropped.
-        dropped: u64,
-    },
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::imbalance::Imbalance;
-use crate::ledger::{FAULT_DUPLICATE, Ledger};
+use crate::ledger::Ledger;
 use crate::result::{
     ClockSummary, ExpectationResult, GapSummary, Percentiles, PoolSummary, PortSummary, QueueSummary,
     StreamSummary, WorkerSummary,
@@ -175,8 +174,10 @@ pub struct ReflectSummary {
     pub received: u64,
     /// Frames sent back.
     pub returned: u64,
-    /// ARP, NDP and echo requests answered.
+    /// ARP, NDP and echo requests answered, part of `returned`.
     pub answered: u64,
+    /// Senders' questions for these counters that were answered, part of `returned`.
+    pub told: u64,
     /// Frames not sent back, by reason.
     pub dropped: BTreeMap<String, u64>,
     /// What the fault injector did, by kind (`fault_drop`, `fault_duplicate`, ...); empty without `--fault`.
@@ -213,6 +214,7 @@ impl Default for ReflectSummary {
             received: 0,
             returned: 0,
             answered: 0,
+            told: 0,
             dropped: BTreeMap::new(),
             faults: BTreeMap::new(),
             rate_rx_pps: 0.0,
@@ -229,23 +231,6 @@ impl Default for ReflectSummary {
 }
 
 impl ReflectSummary {
-    /// Checks received + copies made on purpose = returned + answered + dropped; `None` when it holds.
-    pub fn imbalance(&self) -> Option<Imbalance> {
-        let copies = self.faults.get(FAULT_DUPLICATE).copied().unwrap_or(0);
-        let taken = self.received.saturating_add(copies);
-        let dropped = self
-            .dropped
-            .values()
-            .fold(0, |sum: u64, &n| sum.saturating_add(n));
-        let gone = u128::from(self.returned) + u128::from(self.answered) + u128::from(dropped);
-        (u128::from(taken) != gone).then_some(Imbalance::Reflected {
-            taken,
-            returned: self.returned,
-            answered: self.answered,
-            dropped,
-        })
-    }
-
     /// The process exit code: 0 when valid, else 2. What a reflector drops by rule is its job, not a loss.
     pub fn exit_code(&self) -> u8 {
         if self.verdict == Validity::Invalid {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use measure::ledger::NOT_AWAITED;
-use measure::{Arrived, Imbalance, Lane, Ledger, LedgerInput, ReflectSummary};
+use measure::{Arrived, Imbalance, Lane, Ledger, LedgerInput};
 use proptest::prelude::*;
 
 fn named(places: &[(&str, u64)]) -> BTreeMap<String, u64> {
@@ -275,27 +275,4 @@ fn numbers_from_a_damaged_file_do_not_overflow() {
     );
     assert!(broken.iter().all(|imbalance| !imbalance.to_string().is_empty()));
     assert!(broken.len() >= 4);
-}
-
-#[test]
-fn a_reflector_balances_too() {
-    let mut reflect = ReflectSummary {
-        received: 100,
-        returned: 95,
-        answered: 3,
-        dropped: named(&[("not_udp", 2), ("fault_drop", 5)]),
-        faults: named(&[("fault_drop", 5), ("fault_duplicate", 5)]),
-        ..ReflectSummary::default()
-    };
-    assert_eq!(reflect.imbalance(), None);
-    reflect.returned -= 1;
-    assert_eq!(
-        reflect.imbalance(),
-        Some(Imbalance::Reflected {
-            taken: 105,
-            returned: 94,
-            answered: 3,
-            dropped: 7
-        })
-    );
 }

@@ -22,6 +22,8 @@ pub enum Foreign {
     OtherUdp,
     /// IPv4 or IPv6 with another protocol.
     OtherIp,
+    /// What a reflector counted, as this run asked it to tell.
+    Account,
     /// A probe of another run.
     OtherRun,
     /// A fragment of an IP packet.
@@ -35,7 +37,7 @@ impl Foreign {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every kind, in the order of [`Foreign::index`].
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NotIp,
         Self::Arp,
         Self::Ndp,
@@ -45,6 +47,7 @@ impl Foreign {
         Self::IcmpOther,
         Self::OtherUdp,
         Self::OtherIp,
+        Self::Account,
         Self::OtherRun,
         Self::Fragment,
         Self::Truncated,
@@ -70,6 +73,7 @@ impl Foreign {
             Self::IcmpOther => "icmp_other",
             Self::OtherUdp => "other_udp",
             Self::OtherIp => "other_ip",
+            Self::Account => "account",
             Self::OtherRun => "other_run",
             Self::Fragment => "fragment",
             Self::Truncated => "truncated",

@@ -6,6 +6,7 @@
 //! is back. [`answer()`] and [`neighbour`] keep ordinary hosts happy in between.
 #![forbid(unsafe_code)]
 
+mod account;
 mod answer;
 mod bytes;
 pub mod checksum;
@@ -32,6 +33,7 @@ mod template_spec;
 mod turner;
 mod vlan;
 
+pub use account::Account;
 pub use answer::{Addresses, answer};
 pub use classifier::Classifier;
 pub use drop_reason::DropReason;

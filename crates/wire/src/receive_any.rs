@@ -6,7 +6,7 @@ use crate::checksum::{self, ICMPV6, UDP};
 use crate::headers::{self, Ip, Parsed, Udp};
 use crate::probe::{PROBE_LEN, Probe};
 use crate::receive::{Class, Verify};
-use crate::{Foreign, pattern};
+use crate::{Foreign, account, pattern};
 
 #[cold]
 #[inline(never)]
@@ -45,7 +45,12 @@ fn classify_udp(frame: &[u8], ip: &Ip, udp: Udp, run: u8, verify: Verify) -> Cla
         return Class::Corrupt;
     }
     let Some((probe, rest)) = probe_and_rest(frame, udp) else {
-        return Class::Foreign(Foreign::OtherUdp);
+        let payload = frame.get(udp.at + headers::UDP_LEN..udp.end);
+        return Class::Foreign(if payload.is_some_and(account::is_answer) {
+            Foreign::Account
+        } else {
+            Foreign::OtherUdp
+        });
     };
     if probe.run != run {
         return Class::Foreign(Foreign::OtherRun);

@@ -2,7 +2,7 @@
 
 use crate::bytes::{be16, le32, put_le64};
 use crate::known_head::{KnownHead, PLAIN_LEN};
-use crate::{DropReason, MAGIC, reflect};
+use crate::{DropReason, MAGIC, account, reflect};
 
 /// Turns round the frames of one queue. Does what [`reflect`] does, sooner.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,10 @@ impl Turner {
 
     #[inline(never)]
     fn turn_anew(&mut self, frame: &mut [u8]) -> Result<(), DropReason> {
+        if account::is_question(frame) {
+            // For the reflector itself, not for the way back.
+            return Err(DropReason::NotOurs);
+        }
         let before = KnownHead::of(frame);
         reflect(frame, self.only_ours)?;
         if let (Some(before), Some(after)) = (before, KnownHead::of(frame)) {

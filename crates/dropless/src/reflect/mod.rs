@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use dataplane::Phase;
+use dataplane::account::OwnAccount;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
@@ -128,6 +129,7 @@ fn reflect<'e>(
     let clock = RunClock::calibrate(cores);
     let mut sides = Vec::new();
     let mut workers: Vec<Worker<'_>> = cores.iter().map(|core| Worker::new(*core)).collect();
+    let accounts: Vec<Arc<OwnAccount>> = ports.iter().map(|_| Arc::default()).collect();
     for (index, open) in ports.iter_mut().enumerate() {
         let me = Addresses {
             mac: open.mac,
@@ -150,6 +152,7 @@ fn reflect<'e>(
                     burst: plan.machine.burst,
                     hold_ticks: clock.clock.ticks_from_ns(HOLD_NS),
                     counters: Arc::clone(&counters),
+                    account: Some(Arc::clone(&accounts[index])),
                 },
                 injector,
             );
@@ -185,6 +188,7 @@ fn reflect<'e>(
             plan,
             &mut ports,
             &sides,
+            &accounts,
             console,
             interrupt,
             &running,
@@ -227,6 +231,7 @@ fn watch(
     plan: &ReflectPlan,
     ports: &mut [OpenPort<'_>],
     sides: &[Side],
+    accounts: &[Arc<OwnAccount>],
     console: Console,
     interrupt: &Interrupt,
     running: &Running<'_>,
@@ -270,6 +275,9 @@ fn watch(
                 // Never over; says once that nobody has come.
                 let _ = wait.is_over();
             }
+        }
+        for (index, (open, own)) in ports.iter().zip(accounts).enumerate() {
+            own.publish(result::account(index, open, sides));
         }
         let now = result::total(sides);
         let elapsed = begun.elapsed();

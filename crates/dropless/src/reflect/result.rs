@@ -11,7 +11,7 @@ use dataplane::worker::WorkerCounters;
 use dpdk::Pool;
 use measure::{PortSummary, QueueSummary, ReflectSummary, Validity};
 use report::rundir::RunDir;
-use wire::DropReason;
+use wire::{Account, DropReason};
 
 use crate::buffers;
 use crate::clock::RunClock;
@@ -168,6 +168,28 @@ pub fn port_summary(open: &OpenPort<'_>) -> PortSummary {
     }
 }
 
+/// What the port `index` has counted so far, for the sender that asks.
+pub fn account(index: usize, open: &OpenPort<'_>, sides: &[Side]) -> Account {
+    let port = port_summary(open);
+    let mut account = Account::default();
+    account.add("rx_missed", port.rx_missed);
+    account.add("rx_nombuf", port.rx_nombuf);
+    account.add("rx_error", port.rx_errors);
+    if !open.counts_refusals() {
+        account.add("tx_error", port.tx_errors);
+    }
+    for side in sides.iter().filter(|side| side.port == index) {
+        let answered = side.counters.answered.get() + side.counters.told.get();
+        account.received += side.counters.frames.get().saturating_sub(answered);
+        account.returned += side.counters.returned.get().saturating_sub(answered);
+        for (name, count) in drops(&[&side.counters]) {
+            account.add(&name, count);
+        }
+        account.add("fault_drop", side.faults.drop.get());
+    }
+    account
+}
+
 /// Makes the summary; the ports are closed and the pool is counted on the way.
 pub fn summarise(
     ports: Vec<OpenPort<'_>>,
@@ -245,6 +267,7 @@ pub fn summarise(
         received: total.received,
         returned: total.returned,
         answered: counters.iter().map(|counters| counters.answered.get()).sum(),
+        told: counters.iter().map(|counters| counters.told.get()).sum(),
         dropped: drops(&counters),
         faults,
         rate_rx_pps: total.received as f64 / ending.seconds,

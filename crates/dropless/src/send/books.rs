@@ -60,12 +60,16 @@ impl Results {
     }
 }
 
+/// What a far side tells that is no loss of ours: what it moved, and what was never a probe.
+const NO_LOSS: [&str; 5] = ["received", "returned", "not_ip", "not_udp", "not_ours"];
+
 /// The books: what was intended, what came, and what each place says that it lost.
 pub fn ledger(
     wiring: &Wiring<'_>,
     results: &Results,
     ports: &[PortSummary],
     (far_missed, held): (u64, u64),
+    far: &BTreeMap<String, u64>,
     counts_refusals: &[bool],
     one_way: bool,
 ) -> Ledger {
@@ -105,6 +109,18 @@ pub fn ledger(
         raw.insert("reflector_returned".into(), returned);
         places.insert("reflector_held".into(), results.reflector_held);
         places.insert("reflector_rx_missed".into(), far_missed);
+    }
+    for (name, count) in far {
+        // The injector's own name, wherever it sits.
+        let place = if name == "fault_drop" {
+            name.clone()
+        } else {
+            format!("reflector_{name}")
+        };
+        if !NO_LOSS.contains(&name.as_str()) {
+            *places.entry(place.clone()).or_default() += count;
+        }
+        *raw.entry(place).or_default() += count;
     }
     let injected: Vec<_> = wiring.reflect.iter().map(|side| &*side.faults).collect();
     for (name, count) in faults(&injected) {

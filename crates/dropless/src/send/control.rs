@@ -1,5 +1,6 @@
 //! The control thread of a send run: moves the phases on, collects finished intervals, shows, and watches the links.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use dataplane::Phase;
@@ -10,6 +11,7 @@ use report::live::{Live, Snapshot, Traffic};
 use report::out::Console;
 use report::rundir::RunDir;
 
+use super::far::FarSides;
 use super::tasks::{Times, Wiring};
 use crate::clock::now;
 use crate::open::OpenPort;
@@ -17,6 +19,8 @@ use crate::plan::SendPlan;
 use crate::signals::Interrupt;
 use crate::workers::Running;
 
+/// The workers must know by then that the run begins.
+const RUN_UP_NS: u64 = 10_000_000;
 /// How often the control thread looks. Nothing in the run waits for it.
 const TICK: Duration = Duration::from_millis(20);
 /// Copies may trail the last first copy by this much.
@@ -36,6 +40,8 @@ pub struct Seen {
     pub interrupted: bool,
     /// A worker that ended by itself.
     pub ended_early: Option<usize>,
+    /// What the far sides counted, as they told.
+    pub far: BTreeMap<String, u64>,
 }
 
 /// Watches one run.
@@ -94,15 +100,17 @@ impl<'w, 'e> Watch<'w, 'e> {
                 overrun: 0,
                 interrupted: false,
                 ended_early: None,
+                far: BTreeMap::new(),
             },
         }
     }
 
     /// Takes the run through its phases.
-    pub fn run(&mut self, control: &Control, running: &Running<'_>) {
+    pub fn run(&mut self, control: &Control, running: &Running<'_>, mut far: FarSides) {
         while control.ready() < running.count() && running.ended_early().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
+        far.ask_before(|| now().after(self.times.clock.ticks_from_ns(RUN_UP_NS)) < self.times.start);
         control.set(Phase::Run);
         while !self.sending_is_over(running) {
             self.tick("sending");
@@ -113,6 +121,10 @@ impl<'w, 'e> Watch<'w, 'e> {
         control.set(Phase::Drain);
         self.seen.stopped = self.end_of_sending(asked_to_stop);
         self.drain(running);
+        if running.ended_early().is_none() {
+            far.ask_after();
+            self.seen.far = far.counted();
+        }
         control.set(Phase::Stop);
     }
 

@@ -13,7 +13,7 @@ use wire::{Addresses, Template, TemplateSpec};
 
 use crate::clock::now;
 use crate::open::OpenPort;
-use crate::plan::{SendPlan, StreamPlan, is_reflected_ring};
+use crate::plan::{SendPlan, StreamPlan};
 use crate::signals::Interrupt;
 
 /// Who takes the packets of a port that has no neighbours to ask.
@@ -33,6 +33,8 @@ pub struct Load {
     pub me: Addresses,
     /// Destination MAC address of each stream.
     pub to_mac: Vec<[u8; 6]>,
+    /// Whether a neighbour was asked for its MAC address.
+    pub asked: bool,
     /// What the user should know.
     pub notes: Vec<String>,
 }
@@ -105,6 +107,7 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         mean_size,
         me: Addresses { mac, ips },
         to_mac: Vec::new(),
+        asked: false,
         notes,
     })
 }
@@ -128,6 +131,7 @@ pub fn find_neighbours<'e>(
         load.to_mac = vec![mac; plan.streams.len()];
         return Ok(());
     }
+    load.asked = true;
     let mut known: BTreeMap<(IpAddr, Vec<u16>), [u8; 6]> = BTreeMap::new();
     for stream in &plan.streams {
         let target = plan.via.unwrap_or(stream.to);
@@ -192,18 +196,9 @@ pub fn templates(
     for (index, stream) in plan.streams.iter().enumerate() {
         for (size, _) in stream.sizes()?.sizes() {
             let template = Template::new(&TemplateSpec {
-                src_mac: load.me.mac,
-                dst_mac: load.to_mac[index],
-                vlans: stream.vlan_tags(),
-                src: SocketAddr::new(source_ip(stream, port), stream.from.port()),
-                dst: SocketAddr::new(stream.to, stream.to_ports.0),
                 frame_size: size,
-                ttl: stream.ttl,
-                dscp: stream.dscp,
-                run,
                 lane: (lane_base + index) as u16,
-                flows: stream.flows,
-                dst_ports: stream.to_ports.0..=stream.to_ports.1,
+                ..spec(plan, load, port, index, run)
             })?;
             templates.push(if offload {
                 template.with_checksum_offload()
@@ -213,6 +208,25 @@ pub fn templates(
         }
     }
     Ok(templates)
+}
+
+/// What the frames of a stream have in common, whatever their size and lane.
+pub fn spec(plan: &SendPlan, load: &Load, port: usize, index: usize, run: u8) -> TemplateSpec {
+    let stream = &plan.streams[index];
+    TemplateSpec {
+        src_mac: load.me.mac,
+        dst_mac: load.to_mac[index],
+        vlans: stream.vlan_tags(),
+        src: SocketAddr::new(source_ip(stream, port), stream.from.port()),
+        dst: SocketAddr::new(stream.to, stream.to_ports.0),
+        frame_size: 0,
+        ttl: stream.ttl,
+        dscp: stream.dscp,
+        run,
+        lane: 0,
+        flows: stream.flows,
+        dst_ports: stream.to_ports.0..=stream.to_ports.1,
+    }
 }
 
 /// The speed of the link behind a port. Drivers of software make one up, those of `xdp:` and `packet:` too: the kernel
@@ -245,14 +259,4 @@ fn count_up(ip: IpAddr, by: usize) -> IpAddr {
         IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).wrapping_add(by as u32).into()),
         IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(by as u128).into()),
     }
-}
-
-/// Whether the port's driver counts as errors what it refused to take, and so left to us.
-pub fn counts_refusals(open: &OpenPort<'_>) -> bool {
-    pushes_back(open) || open.uri.kind_name() == "xdp"
-}
-
-/// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
-pub fn pushes_back(open: &OpenPort<'_>) -> bool {
-    is_reflected_ring(&open.uri) || matches!(open.uri.kind_name(), "ring" | "null" | "memif" | "pcap")
 }

@@ -2,6 +2,7 @@
 
 mod books;
 mod control;
+mod far;
 mod load;
 mod result;
 mod tasks;
@@ -25,6 +26,7 @@ use crate::session::{self, Ground};
 use crate::signals::Interrupt;
 use crate::workers::Running;
 use control::Watch;
+use far::FarSides;
 use result::Ending;
 use tasks::Times;
 
@@ -135,6 +137,7 @@ impl<'e> Run<'_, 'e> {
             .map(|worker| (worker.core, worker.roles.clone()))
             .collect();
         let published: Vec<WorkerCounters> = cores.iter().map(|_| WorkerCounters::default()).collect();
+        let far = FarSides::new(plan, &loads, &wiring.desks, times.run)?;
         let workers = std::mem::take(&mut wiring.workers);
         let control = Control::default();
         placement::leave_to_workers(&cores);
@@ -149,7 +152,7 @@ impl<'e> Run<'_, 'e> {
         );
         let (results, died) = std::thread::scope(|scope| -> Result<_> {
             let running = Running::start(scope, workers, &control, &published)?;
-            watch.run(&control, &running);
+            watch.run(&control, &running, far);
             Ok(running.join())
         })
         .context("cannot start the workers")?;

@@ -13,7 +13,7 @@ use report::rundir::file;
 use super::Run;
 use super::books::{Results, ledger, merged, streams};
 use super::control::Seen;
-use super::load::{self, Load};
+use super::load::Load;
 use super::tasks::{Times, Wiring};
 use crate::buffers;
 use crate::clock::RunClock;
@@ -73,7 +73,7 @@ pub fn summarise(
         seconds,
         &ending.clock,
     );
-    let refusals = ports.iter().map(load::counts_refusals).collect::<Vec<_>>();
+    let refusals = ports.iter().map(OpenPort::counts_refusals).collect::<Vec<_>>();
     let kept = buffers::Kept::by(&ports);
     drop(ports);
     let lanes = results.lanes();
@@ -83,6 +83,7 @@ pub fn summarise(
         &results,
         &port_summaries,
         (far_missed, pool.held),
+        &ending.seen.far,
         &refusals,
         plan.tx_only,
     );
@@ -293,7 +294,7 @@ fn stalls(
         let Some(place) = roles.iter().position(|(core, _)| *core == side.core) else {
             continue;
         };
-        if load::pushes_back(open) {
+        if open.pushes_back() {
             continue;
         }
         let gaps = published[place].gap_ticks.snapshot();

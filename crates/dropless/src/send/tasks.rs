@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use dataplane::account::Answers;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveTask};
@@ -58,6 +59,15 @@ pub struct ReflectSide {
     pub faults: Arc<FaultCounters>,
 }
 
+/// What passes between control and the tasks of one port.
+#[derive(Default)]
+pub struct Desk {
+    /// Frames to be sent: replies to neighbours, and control's own.
+    pub replies: Arc<ReplyQueue>,
+    /// What the far side told.
+    pub answers: Arc<Answers>,
+}
+
 /// The wiring.
 pub struct Wiring<'a> {
     /// One for each core.
@@ -70,6 +80,8 @@ pub struct Wiring<'a> {
     pub reflect: Vec<ReflectSide>,
     /// The rings of every sender and receiver.
     pub rings: Vec<Arc<IntervalRing>>,
+    /// One for each port.
+    pub desks: Vec<Desk>,
 }
 
 /// When and on what clock the run goes.
@@ -139,8 +151,8 @@ where
         receive: Vec::new(),
         reflect: Vec::new(),
         rings: Vec::new(),
+        desks: ports.iter().map(|_| Desk::default()).collect(),
     };
-    let replies: Vec<_> = ports.iter().map(|_| ReplyQueue::new()).collect();
     // Receivers first: what comes back is taken before more is sent.
     for (port, open) in ports.iter_mut().enumerate() {
         if plan.tx_only {
@@ -169,7 +181,8 @@ where
                 intervals,
                 counters: Arc::clone(&counters),
                 me: loads[port].me.clone(),
-                replies: Arc::clone(&replies[port]),
+                replies: Arc::clone(&wiring.desks[port].replies),
+                answers: Arc::clone(&wiring.desks[port].answers),
             };
             let worker = places.receive[wiring.receive.len() % places.receive.len()];
             wiring.workers[worker].add(
@@ -223,7 +236,7 @@ where
                 clock: times.clock,
                 intervals,
                 counters: Arc::clone(&counters),
-                replies: Arc::clone(&replies[port]),
+                replies: Arc::clone(&wiring.desks[port].replies),
                 checksum_offload: offload,
             };
             let worker = places.send[number % places.send.len()];
@@ -281,6 +294,7 @@ fn reflectors<'p, 'e>(
             burst: plan.machine.burst,
             hold_ticks: times.clock.ticks_from_ns(HOLD_NS),
             counters: Arc::clone(&side.counters),
+            account: None,
         };
         let task = ReflectTask::new(
             DpdkReceive::new(eal, rx),

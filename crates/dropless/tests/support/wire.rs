@@ -148,6 +148,13 @@ pub fn assert_conserved(run: &Finished) {
     assert_eq!(count(&json["pool"]["leaked"]), 0, "{run}");
 }
 
+/// Frames in which the far side told the sender what it had counted, since the run began.
+pub fn told(run: &Finished) -> u64 {
+    run.json()["ledger"]["arrived"]["foreign"]["account"]
+        .as_u64()
+        .unwrap_or(0)
+}
+
 /// The one line of a refusal: nothing on stdout, exit code 2, and these words on stderr.
 pub fn assert_refused(run: &Finished, words: &[&str]) {
     assert_eq!(run.code, Some(2), "{run}");

@@ -25,6 +25,15 @@ pub fn frames(summary: &ReflectSummary, style: &Style) -> String {
         [Cell::right(count(summary.returned)), rate(summary.rate_tx_pps)],
     );
     table.item("answered", [Cell::right(count(summary.answered))]);
+    if summary.told > 0 {
+        table.item(
+            "told senders",
+            [
+                Cell::right(count(summary.told)),
+                Cell::left("what was counted here"),
+            ],
+        );
+    }
     table.item("dropped", [bad(summary.dropped.values().sum())]);
     for (reason, &number) in summary.dropped.iter().filter(|(_, number)| **number > 0) {
         table.item(&format!("  {reason}"), [bad(number)]);

@@ -1,0 +1,113 @@
+//! The far side's account: asked before the first packet and after the last, where a neighbour was asked for its MAC address
+//! anyway. A reflector of another make does not answer, and is not asked again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use dataplane::account::Answers;
+use dataplane::reply::ReplyQueue;
+use wire::Account;
+
+use super::load::{self, Load};
+use super::tasks::Desk;
+use crate::plan::SendPlan;
+
+/// From a question to the next.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// How long an account that covers the whole run is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// A look that began after the question is at most this many generations away.
+const FRESH: u64 = 2;
+
+/// The far side of one port.
+struct Far {
+    question: Vec<u8>,
+    replies: Arc<ReplyQueue>,
+    answers: Arc<Answers>,
+    before: Option<Account>,
+    after: Option<Account>,
+}
+
+/// The far sides of all ports that can be asked.
+pub struct FarSides(Vec<Far>);
+
+impl FarSides {
+    /// Those whose neighbours were asked for.
+    pub fn new(plan: &SendPlan, loads: &[Load], desks: &[Desk], run: u8) -> Result<Self> {
+        let mut sides = Vec::new();
+        for (port, (load, desk)) in loads.iter().zip(desks).enumerate() {
+            if load.asked && !plan.tx_only {
+                sides.push(Far {
+                    question: Account::question(&load::spec(plan, load, port, 0, run))?,
+                    replies: Arc::clone(&desk.replies),
+                    answers: Arc::clone(&desk.answers),
+                    before: None,
+                    after: None,
+                });
+            }
+        }
+        Ok(Self(sides))
+    }
+
+    /// Asks once, and waits for the answers as long as `waits` says.
+    pub fn ask_before(&mut self, waits: impl Fn() -> bool) {
+        for far in &self.0 {
+            far.replies.push(&far.question);
+        }
+        while self.0.iter().any(|far| far.before.is_none()) && waits() {
+            std::thread::sleep(Duration::from_millis(1));
+            for far in &mut self.0 {
+                far.before = far.before.or_else(|| far.answers.pop());
+            }
+        }
+        self.0.retain(|far| far.before.is_some());
+    }
+
+    /// Asks those that answered before until they tell what they counted after this call.
+    pub fn ask_after(&mut self) {
+        for far in &mut self.0 {
+            while far.answers.pop().is_some() {}
+            far.account_for_all();
+        }
+    }
+
+    /// What all of them counted meanwhile, by name; empty where nobody told.
+    pub fn counted(&self) -> BTreeMap<String, u64> {
+        let mut counted = BTreeMap::new();
+        for far in &self.0 {
+            let (Some(before), Some(after)) = (&far.before, &far.after) else {
+                continue;
+            };
+            let during = after.since(before);
+            *counted.entry("received".into()).or_default() += during.received;
+            *counted.entry("returned".into()).or_default() += during.returned;
+            for (name, count) in during.lost().filter(|(_, count)| *count > 0) {
+                *counted.entry(name.into()).or_default() += count;
+            }
+        }
+        counted
+    }
+}
+
+impl Far {
+    fn account_for_all(&mut self) {
+        let begun = Instant::now();
+        let mut asked: Option<Instant> = None;
+        let mut first = None;
+        while begun.elapsed() < PATIENCE {
+            if asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN) {
+                self.replies.push(&self.question);
+                asked = Some(Instant::now());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+            if let Some(account) = self.answers.pop() {
+                if account.generation >= *first.get_or_insert(account.generation) + FRESH {
+                    self.after = Some(account);
+                    return;
+                }
+            }
+        }
+    }
+}
