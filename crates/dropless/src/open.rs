@@ -205,14 +205,11 @@ impl KernelMissed {
     }
 
     fn get(&self, uri: &PortUri) -> u64 {
-        let ever = match &uri.kind {
-            PortKind::Xdp { interface, .. } => {
-                host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
-            }
-            _ => {
-                self.told.set(self.told.get() + self.sockets.new_drops());
-                self.told.get()
-            }
+        let ever = if let PortKind::Xdp { interface, .. } = &uri.kind {
+            host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
+        } else {
+            self.told.set(self.told.get() + self.sockets.new_drops());
+            self.told.get()
         };
         ever.saturating_sub(self.before)
     }

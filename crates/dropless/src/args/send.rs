@@ -71,7 +71,7 @@ pub struct SendArgs {
     pub burst: usize,
     /// Due packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
     #[arg(long, value_name = "N", help_heading = "Load")]
-    pub backlog: Option<u64>,
+    pub backlog: Option<String>,
     /// How long to send [default: 10s, or until --count]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub duration: Option<String>,

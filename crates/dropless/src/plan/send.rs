@@ -129,7 +129,11 @@ impl SendPlan {
                 .rate
                 .clone()
                 .unwrap_or_else(|| if embedded { "max" } else { "100kpps" }.into()),
-            backlog: args.backlog,
+            backlog: args
+                .backlog
+                .as_deref()
+                .map(|text| self::count(text, "--backlog"))
+                .transpose()?,
             duration_ns,
             count,
             drain_ns: duration_ns_or_zero(&args.drain, "--drain")?,
