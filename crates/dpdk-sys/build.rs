@@ -29,6 +29,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for library in LIBRARIES {
         println!("cargo:rustc-link-lib=dylib={library}");
     }
+    // A library of its own since 23.11.
+    if found.libs.iter().any(|library| library == "rte_log") {
+        println!("cargo:rustc-link-lib=dylib=rte_log");
+    }
 
     // The pkg-config crate drops `-include rte_config.h` and `-march=…`, without which the inlines differ
     // from those the DPDK libraries were built with: the raw flags are asked for once more.

@@ -101,7 +101,7 @@ fn an_abstract_socket_serves_too() {
     let Some(lab) = require(&[]) else { return };
     let name = format!(
         "memif:@{}",
-        lab.directory().file_name().expect("a name").display()
+        lab.directory().file_name().expect("a name").to_string_lossy()
     );
     pair(&lab, &[&format!("{name},server")], &[&name]).agree();
 }

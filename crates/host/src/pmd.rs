@@ -100,10 +100,10 @@ pub fn read(sys: &Sys) -> Drivers {
                 continue;
             }
             drivers.libraries.push(library.clone());
-            if library.starts_with("librte_net_")
-                && let Ok(bytes) = fs::read(sys.path(directory.join(library)))
-            {
-                drivers.pmds.extend(descriptions(&bytes));
+            if library.starts_with("librte_net_") {
+                if let Ok(bytes) = fs::read(sys.path(directory.join(library))) {
+                    drivers.pmds.extend(descriptions(&bytes));
+                }
             }
         }
         drivers.directories.push(directory);

@@ -73,10 +73,10 @@ fn state(sys: &Sys, form: &str, library: Option<&str>) -> Usable {
             fix: Fix::one("use packet:IF for the kernel's own path"),
         };
     }
-    if !form.contains('[')
-        && let Ok(uri) = form.parse()
-    {
-        return usable(check(&uri, sys));
+    if !form.contains('[') {
+        if let Ok(uri) = form.parse() {
+            return usable(check(&uri, sys));
+        }
     }
     match library {
         Some(library) if sys.drivers().has(library) == Some(false) => Usable::No {
