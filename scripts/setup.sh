@@ -72,7 +72,8 @@ setup_rust() {
     have rustup || install_rust_package || install_rustup || return 1
     rust_serves && return 0
     say "installing the stable Rust toolchain"
-    rustup toolchain install stable --profile minimal && rustup default stable && rust_serves
+    # a packaged rustup cannot update itself, and would fail here for that alone
+    rustup toolchain install stable --profile minimal --no-self-update && rustup default stable && rust_serves
 }
 
 install_rust_package() {
