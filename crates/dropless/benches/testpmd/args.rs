@@ -20,10 +20,10 @@ pub struct Args {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Rounds: each measures both programs, and the next swaps their order
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// Length of one measurement
-    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
     pub seconds: f64,
     /// One round of one second: does it all work? Targets are not judged
     #[arg(long)]
