@@ -85,6 +85,8 @@ pub struct ReflectTask<R: Receive, T: Transmit<Frames = R::Frames>> {
     faults: Option<Faults<<R::Frames as Frames>::Frame>>,
     waiting_since: Option<Ticks>,
     turner: Turner,
+    /// What was not turned round of the batch under way: where it lies, and why.
+    refused: [(u8, Option<DropReason>); BURST_MAX],
 }
 
 impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
@@ -105,21 +107,24 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
             faults,
             waiting_since: None,
             turner,
+            refused: [(0, None); BURST_MAX],
         }
     }
 
     /// Swaps or answers every frame of the batch; what must not be returned is counted and freed.
     #[inline]
     fn turn_round(&mut self) {
-        let count = self.frames.len();
-        // Two arrays of bytes: clearing them costs two lines a burst.
-        let (mut refused, mut reasons) = ([0_u8; BURST_MAX], [None; BURST_MAX]);
+        let Self {
+            frames,
+            turner,
+            refused,
+            ..
+        } = self;
+        let count = frames.len();
         let mut refusals = 0;
         let mut bytes = 0;
-        // A copy on the stack: the frames' bytes cannot change it, so it stays in registers.
-        let mut turner = self.turner;
-        self.frames.prefetch_all();
-        for (index, (frame, segmented)) in self.frames.each_mut().enumerate() {
+        frames.prefetch_all();
+        for (index, (frame, segmented)) in frames.each_mut().enumerate() {
             bytes += frame.len() as u64;
             let reason = if segmented {
                 None
@@ -129,13 +134,11 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
                     Err(reason) => Some(reason),
                 }
             };
-            refused[refusals] = index as u8;
-            reasons[refusals] = reason;
+            refused[refusals] = (index as u8, reason);
             refusals += 1;
         }
-        self.turner = turner;
         if refusals > 0 {
-            self.answer_or_drop(refused.iter().zip(reasons).take(refusals));
+            self.answer_or_drop(refusals);
         }
         self.plan.counters.frames.add(count as u64);
         self.plan.counters.bytes.add(bytes);
@@ -143,10 +146,10 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
 
     /// What was not turned round is answered where a host would, and else counted by its reason and freed.
     #[cold]
-    fn answer_or_drop<'i>(&mut self, refused: impl Iterator<Item = (&'i u8, Option<DropReason>)>) {
+    fn answer_or_drop(&mut self, refusals: usize) {
         let mut keep = [true; BURST_MAX];
         let counters = &self.plan.counters;
-        for (index, reason) in refused {
+        for (index, reason) in &self.refused[..refusals] {
             let index = usize::from(*index);
             if self.frames.is_segmented(index) {
                 counters.oversized.add(1);

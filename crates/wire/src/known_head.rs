@@ -31,7 +31,7 @@ impl KnownHead {
         let head = frame.first_chunk::<PLAIN_LEN>()?;
         (be16(head, 12) == 0x0800 && head[14] == 0x45).then(|| Self {
             frame_len: frame.len(),
-            front: front(head),
+            front: std::array::from_fn(|at| head[at]),
             back: le64(head, 32) & NOT_PORTS,
         })
     }
@@ -41,14 +41,6 @@ impl KnownHead {
     #[allow(clippy::inline_always, reason = "per packet: must vanish into the caller")]
     pub(crate) fn is_in(&self, head: &[u8; PLAIN_LEN], frame_len: usize) -> bool {
         // Two arrays are compared as vectors; a chain of words would be a chain of branches.
-        front(head) == self.front && le64(head, 32) & NOT_PORTS == self.back && frame_len == self.frame_len
+        head[..32] == self.front && le64(head, 32) & NOT_PORTS == self.back && frame_len == self.frame_len
     }
-}
-
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "per packet: must vanish into the caller")]
-fn front(head: &[u8; PLAIN_LEN]) -> [u8; 32] {
-    let mut front = [0; 32];
-    front.copy_from_slice(&head[..32]);
-    front
 }
