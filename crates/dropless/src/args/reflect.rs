@@ -56,9 +56,9 @@ pub struct ReflectArgs {
     /// Packets a burst, at most
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Machine")]
     pub burst: usize,
-    /// Descriptors a queue
-    #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Machine")]
-    pub descriptors: u16,
+    /// Descriptors a queue [default: 1024; 4096 with xdp ports]
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub descriptors: Option<u16>,
     /// Packet buffers
     #[arg(long, value_name = "N", help_heading = "Machine")]
     pub buffers: Option<u32>,

@@ -100,9 +100,9 @@ pub struct SendArgs {
     /// Worker cores, e.g. 2-3,6; with two or more, half send and half receive [default: chosen and printed]
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub cores: Option<String>,
-    /// Descriptors a queue
-    #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Machine")]
-    pub descriptors: u16,
+    /// Descriptors a queue [default: 1024; 4096 with xdp ports]
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub descriptors: Option<u16>,
     /// Packet buffers
     #[arg(long, value_name = "N", help_heading = "Machine")]
     pub buffers: Option<u32>,

@@ -33,6 +33,17 @@ pub struct MachinePlan {
     pub wait_ns: u64,
 }
 
+/// Descriptors a queue, where the user does not say. The kernel, which works for an `xdp` port, takes a core for milliseconds
+/// at a time: the rings must hold that long.
+pub fn default_descriptors(ports: &[PortUri]) -> u16 {
+    let kernel_works = |port: &PortUri| matches!(port.kind, PortKind::Xdp { .. });
+    if ports.iter().any(kernel_works) {
+        4096
+    } else {
+        1024
+    }
+}
+
 impl MachinePlan {
     pub(super) fn validate(&self) -> Result<()> {
         ensure!(

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use dataplane::fault::FaultSpec;
 use serde::{Deserialize, Serialize};
 
-use super::machine::{check_queues, parse_cores, parse_ports};
+use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
 use super::{
     FAR_V4, FAR_V6, MachinePlan, VERSION, check_interval, clock_seed, duration_ns_or_zero, is_reflected_ring,
     nonzero_ns,
@@ -48,15 +48,16 @@ impl ReflectPlan {
         } else {
             args.address.clone()
         };
+        let ports = parse_ports(&args.ports)?;
         let plan = Self {
             version: VERSION,
             command: "reflect".into(),
             machine: MachinePlan {
-                ports: parse_ports(&args.ports)?,
+                descriptors: args.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
+                ports,
                 eal: args.eal.clone(),
                 cores: parse_cores(args.cores.as_deref())?,
                 burst: args.burst,
-                descriptors: args.descriptors,
                 buffers: args.buffers,
                 no_huge: args.no_huge,
                 force: args.force,

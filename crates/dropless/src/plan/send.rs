@@ -9,7 +9,7 @@ use host::{MacAddress, PortKind, PortUri};
 use measure::{Expectation, RateSpec};
 use serde::{Deserialize, Serialize};
 
-use super::machine::{check_queues, parse_cores, parse_ports};
+use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
 use super::{
     Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, clock_seed, count,
     duration_ns_or_zero, is_reflected_ring, mac, nonzero_ns,
@@ -115,11 +115,11 @@ impl SendPlan {
             command: "send".into(),
             streams: stream::from_args(args)?,
             machine: MachinePlan {
+                descriptors: args.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
                 ports,
                 eal: args.eal.clone(),
                 cores: parse_cores(args.cores.as_deref())?,
                 burst: args.burst,
-                descriptors: args.descriptors,
                 buffers: args.buffers,
                 no_huge: args.no_huge,
                 force: args.force,
