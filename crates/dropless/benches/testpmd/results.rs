@@ -46,7 +46,7 @@ impl Results {
         let mut page = String::from("# Benchmark\n\n");
         let _ = write!(
             page,
-            "dropless beside `dpdk-testpmd`: the same devices, one core a program (core {}), bursts of 64, {}.\n\
+            "`dropless` beside `dpdk-testpmd`: the same devices, one core a program (core {}), bursts of 64, {}.\n\
              `./dev bench` measures it again and writes this page. Both programs run in each round, one after the\n\
              other, and the next round swaps their order. testpmd runs at its best settings: `--burst=64\n\
              --mbcache=512`. dropless does its full job: a sequence number, a time and a checksum in every packet,\n\
