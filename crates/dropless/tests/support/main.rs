@@ -20,6 +20,7 @@ fn a_namespace_goes_with_its_wires() {
     left.up("one", &["10.77.0.1/24", "fd77::1/64"]);
     right.up("two", &["10.77.0.2/24", "fd77::2/64"]);
     left.wait_for_link("one");
+    right.wait_for_link("two");
     assert_eq!(left.mac("one").len(), 17);
     left.run("ping", &["-c", "1", "-W", "2", "10.77.0.2"]);
     left.run("ping", &["-6", "-c", "1", "-W", "2", "fd77::2"]);

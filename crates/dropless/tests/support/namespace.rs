@@ -67,10 +67,13 @@ impl Namespace {
         self.ip(&["link", "set", interface, "up"]);
     }
 
-    /// Waits until the interface has its carrier: both ends of the wire are up.
+    /// Waits until the interface has its carrier and none of its addresses is still being set up.
     pub fn wait_for_link(&self, interface: &str) {
         let up = until(Duration::from_secs(5), || {
             self.ip(&["link", "show", interface]).contains("state UP")
+                && self
+                    .ip(&["-6", "address", "show", interface, "tentative"])
+                    .is_empty()
         });
         assert!(up, "{interface} in {} never came up", self.name);
     }
