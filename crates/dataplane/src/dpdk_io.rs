@@ -113,6 +113,10 @@ impl<'e> Frames for Burst<'e> {
     fn prefetch_all(&self) {
         Burst::prefetch_all(self);
     }
+    #[inline(always)]
+    fn prefetch_data(&self) {
+        Burst::prefetch_data(self);
+    }
     #[inline]
     fn clear(&mut self) {
         Burst::clear(self);

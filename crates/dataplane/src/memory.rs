@@ -55,6 +55,7 @@ impl Frames for MemoryFrames {
             .map(|frame| (&mut frame.bytes[..frame.len], false))
     }
     fn prefetch_all(&self) {}
+    fn prefetch_data(&self) {}
     fn clear(&mut self) {
         self.0.clear();
     }

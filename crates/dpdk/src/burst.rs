@@ -154,11 +154,19 @@ impl<'e> Burst<'e> {
         mbufs.map(|mbuf| unsafe { (raw::bytes_mut(*mbuf), raw::is_segmented(*mbuf)) })
     }
 
-    /// Starts fetching the first line of every packet's bytes.
+    /// Starts fetching the header of every packet and the first line of its bytes.
     #[inline]
     pub fn prefetch_all(&self) {
         for mbuf in &self.mbufs[self.start..self.start + self.len] {
             raw::prefetch_header(*mbuf);
+            raw::prefetch_data(*mbuf);
+        }
+    }
+
+    /// As [`Burst::prefetch_all`], for packets whose headers a driver has just written.
+    #[inline]
+    pub fn prefetch_data(&self) {
+        for mbuf in &self.mbufs[self.start..self.start + self.len] {
             raw::prefetch_data(*mbuf);
         }
     }

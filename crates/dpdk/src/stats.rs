@@ -23,6 +23,21 @@ pub struct PortStats {
     pub rx_nombuf: u64,
 }
 
+impl std::iter::Sum for PortStats {
+    fn sum<I: Iterator<Item = Self>>(ports: I) -> Self {
+        ports.fold(Self::default(), |sum, port| Self {
+            ipackets: sum.ipackets + port.ipackets,
+            opackets: sum.opackets + port.opackets,
+            ibytes: sum.ibytes + port.ibytes,
+            obytes: sum.obytes + port.obytes,
+            imissed: sum.imissed + port.imissed,
+            ierrors: sum.ierrors + port.ierrors,
+            oerrors: sum.oerrors + port.oerrors,
+            rx_nombuf: sum.rx_nombuf + port.rx_nombuf,
+        })
+    }
+}
+
 /// What one receive queue lost, under the driver's name for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueMissed {

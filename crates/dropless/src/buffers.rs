@@ -27,11 +27,12 @@ impl Kept {
     pub fn by(ports: &[OpenPort<'_>]) -> Self {
         let mut kept = Self::default();
         for open in ports {
-            let granted = open.port.granted();
-            if open.port.keeps_buffers() {
-                kept.at_start += open.kept;
+            for port in open.devices().filter(|port| port.keeps_buffers()) {
+                let granted = port.granted();
                 kept.under_way += u64::from(granted.tx_queues) * u64::from(granted.tx_descriptors);
             }
+            kept.at_start += open.kept;
+            let granted = open.port.granted();
             if let PortKind::Memif {
                 zero_copy: true,
                 server: false,

@@ -10,6 +10,8 @@ use host::{PortKind, PortUri, XdpMode};
 pub enum Device {
     /// A device that EAL makes or probes; its ethdev name.
     Named(String),
+    /// A device for each queue, made by EAL; their ethdev names.
+    Queues(Vec<String>),
     /// Rings of this process, made after EAL is up.
     Ring {
         /// Name, unique in the process.
@@ -78,16 +80,14 @@ pub fn plan(
     let mut devices = Vec::new();
     for (index, port) in ports.iter().enumerate() {
         let queues = port.queues.map_or(queues, std::num::NonZeroU16::get);
-        let (device, argument) = device(port, index, queues, descriptors)?;
+        let (device, made_by) = device(port, index, queues, descriptors)?;
         match &port.kind {
             PortKind::Pci { .. } => drop(bus.insert("pci")),
             PortKind::Vmbus { .. } => drop(bus.insert("vmbus")),
             _ => {}
         }
         devices.push(device);
-        if let Some(argument) = argument {
-            add(argument);
-        }
+        made_by.into_iter().for_each(&mut add);
     }
     let extra: Vec<String> = extra.unwrap_or("").split_whitespace().map(Into::into).collect();
     let scans_pci = extra
@@ -101,10 +101,10 @@ pub fn plan(
 }
 
 #[allow(clippy::too_many_lines, reason = "one arm for each kind of port")]
-fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result<(Device, Option<String>)> {
+fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result<(Device, Vec<String>)> {
     let vdev = |kind: &str, rest: String| {
         let name = format!("net_{kind}{index}");
-        (Device::Named(name.clone()), Some(format!("--vdev={name}{rest}")))
+        (Device::Named(name.clone()), vec![format!("--vdev={name}{rest}")])
     };
     Ok(match &port.kind {
         PortKind::Ring { name, direct, size } => {
@@ -115,30 +115,35 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
                     size: size.unwrap_or(RING_SLOTS),
                     direct: *direct,
                 },
-                None,
+                Vec::new(),
             )
         }
         PortKind::Null { size, .. } => vdev("null", format!(",size={},copy=0", size.unwrap_or(60))),
-        PortKind::Pci { address } => (Device::Named(address.to_string()), Some(format!("-a{address}"))),
-        PortKind::Vmbus { id } => (Device::Named(id.to_string()), Some(format!("-a{id}"))),
+        PortKind::Pci { address } => (Device::Named(address.to_string()), vec![format!("-a{address}")]),
+        PortKind::Vmbus { id } => (Device::Named(id.to_string()), vec![format!("-a{id}")]),
         PortKind::Mac { address } => bail!("port mac:{address} was not resolved to a device"),
         PortKind::Xdp {
             interface,
             start,
             mode,
         } => {
-            let start = start
-                .map(|queue| format!(",start_queue={queue}"))
-                .unwrap_or_default();
+            let start = start.unwrap_or(0);
             let mode = if *mode == XdpMode::Copy {
                 ",force_copy=1"
             } else {
                 ""
             };
-            vdev(
-                "af_xdp",
-                format!(",iface={interface},queue_count={queues}{start}{mode}"),
-            )
+            // One device with all the queues would be refused where the kernel does not call them combined (veth).
+            let name = |queue: u16| format!("net_af_xdp{index}_{queue}");
+            let queues = start..start.saturating_add(queues);
+            let made_by = queues
+                .clone()
+                .map(|queue| {
+                    let name = name(queue);
+                    format!("--vdev={name},iface={interface},start_queue={queue},queue_count=1{mode}")
+                })
+                .collect();
+            (Device::Queues(queues.map(name).collect()), made_by)
         }
         PortKind::Packet {
             interface,
@@ -206,7 +211,7 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
         }
         PortKind::Vdev { arguments } => {
             let name = arguments.split(',').next().unwrap_or(arguments).to_owned();
-            (Device::Named(name), Some(format!("--vdev={arguments}")))
+            (Device::Named(name), vec![format!("--vdev={arguments}")])
         }
         PortKind::Kernel { address, .. } => bail!("port kernel:{address} is not a DPDK device"),
     })

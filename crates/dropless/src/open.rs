@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use dpdk::{Eal, PacketSockets, Pool, Port, PortConfig, RxQueue, TxQueue};
+use dpdk::{Eal, PacketSockets, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
 use host::{PortKind, PortUri, Sys};
 use measure::LinkState;
 
@@ -17,8 +17,10 @@ use crate::signals::Interrupt;
 pub struct OpenPort<'e> {
     /// As the user named it.
     pub uri: PortUri,
-    /// The port.
+    /// The port; the first one where each queue has a device of its own.
     pub port: Port<'e>,
+    /// The devices of the further queues.
+    pub further: Vec<Port<'e>>,
     /// Its receive queues.
     pub rx: Vec<RxQueue<'e>>,
     /// Its transmit queues.
@@ -35,7 +37,25 @@ pub struct OpenPort<'e> {
     pub tending: Tending,
 }
 
-impl OpenPort<'_> {
+impl<'e> OpenPort<'e> {
+    /// All its devices.
+    pub fn devices(&self) -> impl Iterator<Item = &Port<'e>> {
+        std::iter::once(&self.port).chain(&self.further)
+    }
+
+    /// The counters of all its devices.
+    pub fn stats(&self) -> PortStats {
+        self.devices().map(|port| port.stats().unwrap_or_default()).sum()
+    }
+
+    /// Takes the queues of `other` as its own.
+    fn join(&mut self, mut other: Self) {
+        self.rx.append(&mut other.rx);
+        self.tx.append(&mut other.tx);
+        self.kept += other.kept;
+        self.further.push(other.port);
+    }
+
     /// Whether the port's driver counts as errors what it refused to take, and so left to us.
     pub fn counts_refusals(&self) -> bool {
         self.pushes_back() || self.uri.kind_name() == "xdp"
@@ -106,6 +126,20 @@ pub fn open<'e>(
     };
     match device {
         Device::Named(name) => open_one(eal, pool, uri, name, config, wait),
+        Device::Queues(names) => {
+            let single = both_ways(config, 1);
+            let mut queues = names
+                .iter()
+                .map(|name| open_one(eal, pool, uri, name, &single, wait));
+            let mut open = queues.next().context("a port without queues")??;
+            for queue in queues {
+                open.join(queue?);
+            }
+            // An AF_XDP socket that works in one direction only is half as fast again as one that works in both: the
+            // sender and the receiver of a used-both-ways socket write to the same lines of the kernel's struct xdp_sock.
+            open.tx.rotate_left(1);
+            Ok(open)
+        }
         Device::Ring {
             name,
             size,
@@ -148,7 +182,7 @@ fn open_one<'e>(
 ) -> Result<OpenPort<'e>> {
     let opening = || match (&uri.kind, config.rx_queues.max(config.tx_queues)) {
         (PortKind::Xdp { interface, .. }, queues @ 2..) => format!(
-            "cannot open port {uri} with {queues} queues (AF_XDP takes an interface's combined channels, see ethtool -l {interface}; use one queue where it has none)"
+            "cannot open port {uri} with {queues} queues (the interface needs as many queues in each direction, see ethtool -l {interface}; --verbose shows what the kernel says)"
         ),
         (PortKind::Xdp { .. }, _) => format!(
             "cannot open port {uri} (the other end of a veth must not have more transmit queues than this one has receive queues; --verbose shows what the kernel says)"
@@ -174,6 +208,7 @@ fn open_one<'e>(
     Ok(OpenPort {
         uri: uri.clone(),
         port,
+        further: Vec::new(),
         rx,
         tx,
         far: None,

@@ -1,8 +1,10 @@
 //! What `send` and `reflect` need before a packet moves: checked ports, EAL, memory, clock, cores.
 
+use std::num::NonZeroU16;
+
 use anyhow::{Result, bail, ensure};
 use dpdk::{Eal, Pool};
-use host::cores::{self};
+use host::cores;
 use host::{PortKind, PortUri, Prepared, Sys};
 
 use crate::eal::{self, Device, EalPlan, Memory};
@@ -37,7 +39,15 @@ pub struct Ground {
 pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Result<Ground> {
     let mut sys = Sys::live();
     sys.force = plan.force;
-    let prepared: Vec<Prepared> = host::check_all(&plan.ports, &sys)?;
+    let mut ports = plan.ports.clone();
+    for port in &mut ports {
+        // Each is a socket on a queue of the interface, which must have as many.
+        let asked = queues.0.max(queues.1);
+        if matches!(port.kind, PortKind::Xdp { .. }) && asked > 1 && port.queues.is_none() {
+            port.queues = NonZeroU16::new(asked);
+        }
+    }
+    let prepared: Vec<Prepared> = host::check_all(&ports, &sys)?;
     for port in &prepared {
         check_mtu(&sys, port, largest_frame)?;
     }
@@ -54,7 +64,7 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
         .ports
         .iter()
         .filter_map(|port| port.queues)
-        .map(std::num::NonZeroU16::get)
+        .map(NonZeroU16::get)
         .max()
         .unwrap_or(0);
     let queues = (queues.0.max(own), queues.1.max(own));

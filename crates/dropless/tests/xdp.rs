@@ -123,15 +123,38 @@ fn each_queue_can_be_a_port_of_its_own() {
     assert_eq!(sum(&sender.json()["ledger"]["lost_at"]), 0, "{sender}");
 }
 
-/// DPDK's driver counts combined channels, and a virtual wire has none: the refusal says so instead of losing half.
+/// What arrives at one socket goes back through the other: each works in one direction only.
 #[test]
-fn more_queues_than_the_driver_takes_is_one_line() {
+fn two_queues_are_a_socket_each_way() {
     let Some(lab) = require(&NEEDS) else { return };
     let wire = Wire::between(&lab, 2);
-    let run = wire
-        .send(&lab, "xdp", &["--rx-queues", "2", "--tx-queues", "2"])
-        .run();
-    assert_refused(&run, &["xdp:near0", "2 queues", "combined", "ethtool -l near0"]);
+    let reflector = wire.reflect_far(&lab, "xdp", &["--queues", "2"]);
+    let arguments = ["--rx-queues", "2", "--rate", "5kpps", "--count", "2000"];
+    let sender = wire.send(&lab, "xdp", &arguments).run();
+    let reflector = interrupted(reflector);
+    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_conserved(&sender);
+    // The probes leave through the second socket, arrive at the far second one, and return between the first ones.
+    let received = packets_by_queue(&sender.json(), "rx");
+    let reflected = packets_by_queue(&reflector.json(), "rx");
+    assert!(received[0] >= 2000 && received[1] == 0, "{sender}");
+    assert!(reflected[0] < 20 && reflected[1] >= 2000, "{reflector}");
+    // The port's counters are those of both sockets.
+    let port = &reflector.json()["ports"][0];
+    let moved = Some(reflector.number("received"));
+    assert_eq!(
+        (port["rx_packets"].as_u64(), port["tx_packets"].as_u64()),
+        (moved, moved),
+        "{reflector}"
+    );
+}
+
+#[test]
+fn more_queues_than_the_interface_has_is_one_line() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 2);
+    let run = wire.send(&lab, "xdp", &["--rx-queues", "3"]).run();
+    assert_refused(&run, &["xdp:near0", "2 receive", "ethtool -L near0 rx 3 tx 3"]);
 }
 
 /// More than the far side can take: its kernel counts what it had no room for, and both sides and that make the whole.

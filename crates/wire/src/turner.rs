@@ -52,6 +52,15 @@ impl Turner {
 
     #[inline(never)]
     fn turn_anew(&mut self, frame: &mut [u8]) -> Result<(), DropReason> {
+        let len = frame.len();
+        if frame
+            .first_chunk()
+            .is_some_and(|head| self.turned.is_in(head, len))
+        {
+            // What was turned comes back: the other side of a conversation.
+            std::mem::swap(&mut self.known, &mut self.turned);
+            return reflect(frame, self.only_ours);
+        }
         if account::is_question(frame) {
             // For the reflector itself, not for the way back.
             return Err(DropReason::NotOurs);

@@ -98,16 +98,21 @@ pub fn pair_over_memif(bench: &Bench, lab: &Lab) -> Measured {
     pair(bench, sender, reflector)
 }
 
-/// Two processes over a virtual wire between namespaces.
+/// Two processes over a virtual wire of two queues between namespaces: a socket each way.
 pub fn pair_over_xdp(bench: &Bench, lab: &Lab) -> Measured {
-    let wire = Wire::between(lab, 1);
-    let mut reflector = vec!["--only-ours".to_string(), "--cores".into(), bench.second()];
+    let wire = Wire::between(lab, 2);
+    let mut reflector: Vec<String> = ["--only-ours", "--queues", "2", "--cores"].map(Into::into).into();
+    reflector.push(bench.second());
     if !bench.huge() {
         reflector.push("--no-huge".into());
     }
     let reflector: Vec<&str> = reflector.iter().map(String::as_str).collect();
     let reflector = wire.reflect_far(lab, "xdp", &reflector);
-    pair(bench, wire.send(lab, "xdp", &["--quiet"]), reflector)
+    pair(
+        bench,
+        wire.send(lab, "xdp", &["--quiet", "--rx-queues", "2"]),
+        reflector,
+    )
 }
 
 /// Sends at full rate through a reflector, which must have balanced books of its own.

@@ -47,7 +47,7 @@ const PLAIN: Row = Row {
 };
 
 /// All rows, in their order.
-pub const ROWS: [Row; 7] = [
+pub const ROWS: [Row; 8] = [
     Row {
         name: "null",
         work: "send into null",
@@ -80,10 +80,18 @@ pub const ROWS: [Row; 7] = [
     Row {
         name: "reflect",
         work: "reflect null to null",
-        beside: "5tswap null to null",
+        beside: "5tswap null to null, of UDP frames, too",
         target: Some(1.0),
         ours: ours::reflect_null,
         theirs: Some(theirs::swap_null),
+        ..PLAIN
+    },
+    Row {
+        name: "reflect-blank",
+        work: "reflect null to null",
+        beside: "5tswap null to null, of zeros: MAC addresses only",
+        ours: ours::reflect_null,
+        theirs: Some(theirs::swap_blank),
         ..PLAIN
     },
     Row {
@@ -99,8 +107,8 @@ pub const ROWS: [Row; 7] = [
     },
     Row {
         name: "xdp",
-        work: "send and reflect over veth with AF_XDP",
-        beside: "flowgen and macswap over veth with AF_XDP",
+        work: "send and reflect over veth with AF_XDP, two queues",
+        beside: "flowgen and macswap over veth with AF_XDP, two queues",
         target: Some(1.2),
         needs: &NAMESPACES,
         ours: ours::pair_over_xdp,

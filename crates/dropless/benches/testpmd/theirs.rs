@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::rounds::{Bench, Measured};
 use crate::support::wire::Wire;
-use crate::support::{Lab, Testpmd, TestpmdBuilder as Builder, until};
+use crate::support::{Lab, PortStats, Testpmd, TestpmdBuilder as Builder, until};
 use crate::worker::Watch;
 
 /// 64 bytes with FCS; the cache that a burst of 64 needs, where the default of 250 halves the rate.
@@ -23,16 +23,27 @@ pub fn txonly_into_null(bench: &Bench, lab: &Lab) -> Measured {
     let mut testpmd = builder(bench, lab, "txonly", &bench.worker())
         .eal("--vdev=net_null0,size=64,copy=0")
         .open();
+    testpmd.start();
     let measured = measure(bench, &mut testpmd, &[], Counted::Out);
     testpmd.quit();
     measured
 }
 
-/// `5tswap` on a device that always has something.
+/// `5tswap` on a device that always has something: UDP frames, since `tx_first` has left them in the buffers.
 pub fn swap_null(bench: &Bench, lab: &Lab) -> Measured {
+    swap(bench, lab, "start tx_first 64")
+}
+
+/// The same on the frames of zeros that the device makes by itself, of which `5tswap` swaps only the MAC addresses.
+pub fn swap_blank(bench: &Bench, lab: &Lab) -> Measured {
+    swap(bench, lab, "start")
+}
+
+fn swap(bench: &Bench, lab: &Lab, start: &str) -> Measured {
     let mut testpmd = builder(bench, lab, "5tswap", &bench.worker())
         .eal("--vdev=net_null0,size=64,copy=0")
         .open();
+    testpmd.start_by(start);
     let measured = measure(bench, &mut testpmd, &[], Counted::Out);
     testpmd.quit();
     measured
@@ -43,6 +54,7 @@ pub fn flowgen_over_ring(bench: &Bench, lab: &Lab) -> Measured {
     let mut testpmd = builder(bench, lab, "flowgen", &bench.worker())
         .eal("--vdev=net_ring0")
         .open();
+    testpmd.start();
     let measured = measure(bench, &mut testpmd, &[], Counted::Back);
     testpmd.quit();
     measured
@@ -66,18 +78,20 @@ pub fn pair_over_memif(bench: &Bench, lab: &Lab) -> Measured {
     pair(bench, flowgen, swap)
 }
 
-/// `flowgen` and `macswap` at the ends of a virtual wire.
+/// `flowgen` and `macswap` at the ends of a virtual wire of two queues: a port each, which it forwards between. One queue
+/// gives testpmd 0.85 of that.
 pub fn pair_over_xdp(bench: &Bench, lab: &Lab) -> Measured {
-    let wire = Wire::between(lab, 1);
-    let device = |interface: &str| format!("--vdev=net_af_xdp0,iface={interface}");
-    let swap = builder(bench, lab, "macswap", &bench.second())
-        .eal(device("far0"))
-        .within(&wire.far)
-        .open();
-    let flowgen = builder(bench, lab, "flowgen", &bench.worker())
-        .eal(device("near0"))
-        .within(&wire.near)
-        .open();
+    let wire = Wire::between(lab, 2);
+    let device = |interface: &str, queue: u8| {
+        format!("--vdev=net_af_xdp{queue},iface={interface},start_queue={queue}")
+    };
+    let end = |mode: &str, core: &str, interface: &str| {
+        builder(bench, lab, mode, core)
+            .eal(device(interface, 0))
+            .eal(device(interface, 1))
+    };
+    let swap = end("macswap", &bench.second(), "far0").within(&wire.far).open();
+    let flowgen = end("flowgen", &bench.worker(), "near0").within(&wire.near).open();
     pair(bench, flowgen, swap)
 }
 
@@ -90,6 +104,7 @@ fn pair(bench: &Bench, mut flowgen: Testpmd, mut swap: Testpmd) -> Measured {
         assert!(up, "no link: {:?}", end.process());
     }
     swap.start();
+    flowgen.start();
     let measured = measure(bench, &mut flowgen, &[swap.process().id()], Counted::Back);
     swap.stop();
     flowgen.quit();
@@ -116,21 +131,17 @@ enum Counted {
     Back,
 }
 
-/// The rate between two looks at the counters of port 0, in steady state.
+/// The rate between two looks at the counters of a running testpmd, in steady state.
 fn measure(bench: &Bench, testpmd: &mut Testpmd, others: &[u32], counted: Counted) -> Measured {
-    testpmd.start();
     std::thread::sleep(WARM);
     let watch = Watch::begin(&[&[testpmd.process().id()], others].concat());
     // testpmd reads its counters right after the command came: both instants err by the same.
-    let (begun, before) = (Instant::now(), testpmd.stats()[&0]);
+    let (begun, before) = (Instant::now(), moved(testpmd));
     std::thread::sleep(bench.seconds());
     let share = watch.share();
-    let (ended, after) = (Instant::now(), testpmd.stats()[&0]);
+    let (ended, after) = (Instant::now(), moved(testpmd));
     testpmd.stop();
-    let (out, back) = (
-        after.tx_packets - before.tx_packets,
-        after.rx_packets - before.rx_packets,
-    );
+    let (out, back) = (after.0 - before.0, after.1 - before.1);
     let packets = if counted == Counted::Back { back } else { out };
     assert!(packets > 0, "testpmd moved nothing: {:?}", testpmd.process());
     Measured {
@@ -140,4 +151,11 @@ fn measure(bench: &Bench, testpmd: &mut Testpmd, others: &[u32], counted: Counte
         lost: (counted == Counted::Back).then(|| out.saturating_sub(back)),
         ..Measured::default()
     }
+}
+
+/// What all ports of a testpmd have sent and received.
+fn moved(testpmd: &mut Testpmd) -> (u64, u64) {
+    let stats = testpmd.stats();
+    let sum = |pick: fn(&PortStats) -> u64| stats.values().map(pick).sum();
+    (sum(|port| port.tx_packets), sum(|port| port.rx_packets))
 }

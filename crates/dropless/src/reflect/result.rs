@@ -152,7 +152,7 @@ fn link_notes(ports: &[OpenPort<'_>], sides: &[Side], summaries: &mut [PortSumma
 
 /// The counters of one port.
 pub fn port_summary(open: &OpenPort<'_>) -> PortSummary {
-    let stats = open.port.stats().unwrap_or_default();
+    let stats = open.stats();
     PortSummary {
         uri: open.uri.to_string(),
         driver: open.port.driver_name().into(),

@@ -136,7 +136,12 @@ impl Testpmd {
 
     /// Begins to forward (`start`).
     pub fn start(&mut self) {
-        let said = self.command("start");
+        self.start_by("start");
+    }
+
+    /// Begins to forward by this command.
+    pub fn start_by(&mut self, command: &str) {
+        let said = self.command(command);
         assert!(
             said.contains("packet forwarding"),
             "testpmd did not start: {said}"

@@ -145,8 +145,12 @@ fn queues(
             "queues up to {} are asked for, and {name} has {there} receive queue(s)",
             end - 1
         );
-        let fix = Fix::one(format!("ethtool -L {name} combined {end}"))
-            .undone_by([format!("ethtool -L {name} combined {there}")]);
+        // A veth counts its queues by direction.
+        let set = |count: u32| match interface.sort {
+            Sort::Device => format!("ethtool -L {name} combined {count}"),
+            _ => format!("ethtool -L {name} rx {count} tx {count}"),
+        };
+        let fix = Fix::one(set(end)).undone_by([set(there)]);
         return Err(look.problem(found, fix));
     }
     if asked.is_none() && there > 1 {
