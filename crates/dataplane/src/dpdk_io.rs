@@ -9,12 +9,14 @@ use crate::io::{Blank, Frames, Receive, Transmit};
 pub struct DpdkReceive<'e> {
     eal: &'e Eal,
     queue: RxQueue<'e>,
+    cold: bool,
 }
 
 impl<'e> DpdkReceive<'e> {
-    /// Receives from `queue`.
-    pub fn new(eal: &'e Eal, queue: RxQueue<'e>) -> Self {
-        Self { eal, queue }
+    /// Receives from `queue`. `cold` says that a device or another core writes its frames, so that they are worth
+    /// being fetched ahead; where the driver copies them on this core, they are here already.
+    pub fn new(eal: &'e Eal, queue: RxQueue<'e>, cold: bool) -> Self {
+        Self { eal, queue, cold }
     }
 }
 
@@ -40,7 +42,11 @@ impl<'e> Receive for DpdkReceive<'e> {
     }
     #[inline]
     fn receive(&mut self, into: &mut Burst<'e>, max: usize) -> usize {
-        self.queue.receive(into, max)
+        let count = self.queue.receive(into, max);
+        if self.cold {
+            into.prefetch_all();
+        }
+        count
     }
 }
 
@@ -108,14 +114,6 @@ impl<'e> Frames for Burst<'e> {
     #[inline(always)]
     fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
         Burst::each_mut(self)
-    }
-    #[inline(always)]
-    fn prefetch_all(&self) {
-        Burst::prefetch_all(self);
-    }
-    #[inline(always)]
-    fn prefetch_data(&self) {
-        Burst::prefetch_data(self);
     }
     #[inline]
     fn clear(&mut self) {

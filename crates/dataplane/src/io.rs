@@ -30,10 +30,6 @@ pub trait Frames {
     fn each(&self) -> impl Iterator<Item = (&[u8], bool)>;
     /// Every frame's bytes, to be changed in place, and whether further buffers are chained to them, in order.
     fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)>;
-    /// Asks the cache for the first line of every frame, and what describes the frame.
-    fn prefetch_all(&self);
-    /// Asks the cache for the first line of every frame only: what describes it was just written by the driver.
-    fn prefetch_data(&self);
     /// Frees every frame.
     fn clear(&mut self);
     /// Frees the frames whose flag is false; the others keep their order. `keep` is as long as the batch.

@@ -54,8 +54,6 @@ impl Frames for MemoryFrames {
             .iter_mut()
             .map(|frame| (&mut frame.bytes[..frame.len], false))
     }
-    fn prefetch_all(&self) {}
-    fn prefetch_data(&self) {}
     fn clear(&mut self) {
         self.0.clear();
     }

@@ -225,7 +225,6 @@ impl<R: Receive> ReceiveTask<R> {
         let mut bytes = 0;
         // A copy on the stack: nothing that is called here can change it, so it stays in registers.
         let mut judge = *classifier;
-        frames.prefetch_all();
         for (frame, segmented) in frames.each() {
             bytes += frame.len() as u64;
             match judge.classify(frame) {

@@ -123,7 +123,6 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
         let count = frames.len();
         let mut refusals = 0;
         let mut bytes = 0;
-        frames.prefetch_data();
         for (index, (frame, segmented)) in frames.each_mut().enumerate() {
             bytes += frame.len() as u64;
             let reason = if segmented {

@@ -22,10 +22,11 @@ pub struct Question {
     pub wait_ticks: u64,
 }
 
-/// Asks until somebody answers, `stop` says so, or the attempts are used up. Answers neighbours meanwhile, since a peer
-/// that has our request may itself ask for us before it replies.
+/// Asks until somebody answers, `stop` says so, or the attempts are used up. Listens on every queue of `rx`, for nobody
+/// knows where the answer arrives. Answers neighbours meanwhile, since a peer that has our request may itself ask for us
+/// before it replies.
 pub fn resolve<R, T>(
-    rx: &mut R,
+    rx: &mut [R],
     tx: &mut T,
     question: &Question,
     tsc: fn() -> Ticks,
@@ -36,7 +37,7 @@ where
     T: Transmit<Frames = R::Frames>,
 {
     let request = request(question)?;
-    let mut frames = rx.batch();
+    let mut frames = tx.batch();
     for _ in 0..question.attempts {
         send(tx, &request);
         let asked = tsc();
@@ -44,7 +45,10 @@ where
             if stop() {
                 return None;
             }
-            if rx.receive(&mut frames, 32) == 0 {
+            for queue in rx.iter_mut() {
+                queue.receive(&mut frames, 32);
+            }
+            if frames.is_empty() {
                 std::thread::sleep(std::time::Duration::from_micros(200));
                 continue;
             }

@@ -163,36 +163,12 @@ impl<'e> Burst<'e> {
         }
     }
 
-    /// As [`Burst::prefetch_all`], for packets whose headers a driver has just written.
-    #[inline]
-    pub fn prefetch_data(&self) {
-        for mbuf in &self.mbufs[self.start..self.start + self.len] {
-            raw::prefetch_data(*mbuf);
-        }
-    }
-
     /// Asks the NIC for the UDP checksum of packet `index`, whose checksum field holds the sum of the pseudo-header.
     /// `l2_len` and `l3_len` are the lengths of its headers, bytes. The port must have been configured so.
     #[inline]
     pub fn request_udp_checksum(&mut self, index: usize, l2_len: u16, l3_len: u16, ipv6: bool) {
         // SAFETY: this burst owns the packet.
         unsafe { raw::request_udp_checksum(self.at(index), l2_len, l3_len, ipv6) }
-    }
-
-    /// Starts fetching the first line of packet `index`'s bytes; nothing happens beyond the end.
-    #[inline]
-    pub fn prefetch(&self, index: usize) {
-        if index < self.len {
-            raw::prefetch_data(self.at(index));
-        }
-    }
-
-    /// Starts fetching the header of packet `index`; nothing happens beyond the end.
-    #[inline]
-    pub fn prefetch_header(&self, index: usize) {
-        if index < self.len {
-            raw::prefetch_header(self.at(index));
-        }
     }
 
     /// Frees all packets.

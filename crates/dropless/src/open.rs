@@ -66,6 +66,14 @@ impl<'e> OpenPort<'e> {
         is_reflected_ring(&self.uri) || matches!(self.uri.kind_name(), "ring" | "null" | "memif" | "pcap")
     }
 
+    /// Whether its frames are in no cache of the core that receives them, because a device or another core wrote them.
+    pub fn is_cold(&self) -> bool {
+        match self.uri.kind {
+            PortKind::Memif { zero_copy, .. } => zero_copy,
+            _ => !matches!(self.uri.kind_name(), "null" | "packet" | "tap" | "pcap" | "vhost"),
+        }
+    }
+
     /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
     pub fn link(&self) -> LinkState {
         if let Some(interface) = self.interface() {

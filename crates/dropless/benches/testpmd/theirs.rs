@@ -60,7 +60,7 @@ pub fn flowgen_over_ring(bench: &Bench, lab: &Lab) -> Measured {
     measured
 }
 
-/// `flowgen` and `macswap` as two processes over memif.
+/// `flowgen` and `macswap` as two processes over memif, the sender serving here, too.
 pub fn pair_over_memif(bench: &Bench, lab: &Lab) -> Measured {
     let path = lab.path("memif-testpmd.sock");
     let device = |role: &str| {
@@ -69,10 +69,10 @@ pub fn pair_over_memif(bench: &Bench, lab: &Lab) -> Measured {
             path.display()
         )
     };
-    let swap = builder(bench, lab, "macswap", &bench.second())
+    let flowgen = builder(bench, lab, "flowgen", &bench.worker())
         .eal(device("server"))
         .open();
-    let flowgen = builder(bench, lab, "flowgen", &bench.worker())
+    let swap = builder(bench, lab, "macswap", &bench.second())
         .eal(device("client"))
         .open();
     pair(bench, flowgen, swap)

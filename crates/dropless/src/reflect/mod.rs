@@ -135,6 +135,7 @@ fn reflect<'e>(
             mac: open.mac,
             ips: plan.addresses.clone(),
         };
+        let cold = open.is_cold();
         for (queue, (rx, tx)) in open.rx.drain(..).zip(open.tx.drain(..)).enumerate() {
             let worker = sides.len() % workers.len();
             let faults = Arc::new(FaultCounters::default());
@@ -144,7 +145,7 @@ fn reflect<'e>(
                 Faults::new(spec, seed, clock.clock.hz(), DELAYED_MAX, Arc::clone(&faults))
             });
             let task = ReflectTask::new(
-                DpdkReceive::new(eal, rx),
+                DpdkReceive::new(eal, rx, cold),
                 DpdkTransmit::new(eal, tx, pool),
                 TaskPlan {
                     only_ours: plan.only_ours,

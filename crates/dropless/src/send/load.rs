@@ -156,13 +156,15 @@ fn ask<'e>(
     interrupt: &Interrupt,
 ) -> Result<[u8; 6]> {
     let protocol = if target.is_ipv4() { "ARP" } else { "NDP" };
-    let (Some(rx), Some(tx)) = (open.rx.pop(), open.tx.pop()) else {
+    let Some(tx) = open.tx.pop() else {
         bail!(
             "port {} has no queue to ask by {protocol} on; give --to-mac",
             open.uri
         )
     };
-    let (mut rx, mut tx) = (DpdkReceive::new(eal, rx), DpdkTransmit::new(eal, tx, pool));
+    let mut tx = DpdkTransmit::new(eal, tx, pool);
+    let rx = open.rx.drain(..).map(|rx| DpdkReceive::new(eal, rx, false));
+    let mut rx: Vec<_> = rx.collect();
     let question = Question {
         me: load.me.clone(),
         vlans: stream.vlan_tags(),
@@ -171,7 +173,7 @@ fn ask<'e>(
         wait_ticks: (dpdk::calibrate(std::time::Duration::from_millis(1)).hz) as u64,
     };
     let answer = resolve(&mut rx, &mut tx, &question, now, &|| interrupt.is_set());
-    open.rx.push(rx.into_queue());
+    open.rx.extend(rx.into_iter().map(DpdkReceive::into_queue));
     open.tx.push(tx.into_queue());
     match answer {
         Some(mac) => Ok(mac),

@@ -158,6 +158,7 @@ where
         if plan.tx_only {
             break;
         }
+        let cold = open.is_cold();
         for (queue, rx) in open.rx.drain(..).enumerate() {
             let counters = ReceiveCounters::new();
             let intervals = Arc::new(IntervalRing::new(streams, plan.interval_ns, slots, start)?);
@@ -187,7 +188,7 @@ where
             let worker = places.receive[wiring.receive.len() % places.receive.len()];
             wiring.workers[worker].add(
                 "receive",
-                Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx), task)),
+                Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx, cold), task)),
             );
             wiring.receive.push(ReceiveSide {
                 port,
@@ -269,6 +270,7 @@ fn reflectors<'p, 'e>(
     'e: 'p,
 {
     let Some(far) = &mut open.far else { return };
+    let cold = far.is_cold();
     for (rx, tx) in far.rx.drain(..).zip(far.tx.drain(..)) {
         let number = wiring.reflect.len();
         let side = ReflectSide {
@@ -297,7 +299,7 @@ fn reflectors<'p, 'e>(
             account: None,
         };
         let task = ReflectTask::new(
-            DpdkReceive::new(eal, rx),
+            DpdkReceive::new(eal, rx, cold),
             DpdkTransmit::new(eal, tx, pool),
             task,
             faults,

@@ -22,7 +22,12 @@ pub struct Wire {
 impl Wire {
     /// A wire of one queue whose far end is a kernel with addresses, and with checksums that the kernel writes itself.
     pub fn to_kernel(lab: &Lab) -> Self {
-        let wire = Self::bare(lab, 1);
+        Self::to_kernel_over(lab, 1)
+    }
+
+    /// The same with several queues.
+    pub fn to_kernel_over(lab: &Lab, queues: u32) -> Self {
+        let wire = Self::bare(lab, queues);
         wire.far.without_offload("far0");
         wire.far.up("far0", &["198.18.0.2/24", "2001:2::2/64"]);
         wire.near.up("near0", &[]);
