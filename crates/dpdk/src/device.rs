@@ -93,7 +93,14 @@ impl<'e> Device<'e> {
             ref name,
             ref capabilities,
         } = self;
-        let port = Port::new(eal, id, name.clone(), capabilities.clone(), granted, gates);
+        let port = Port::new(
+            (eal, pool),
+            id,
+            name.clone(),
+            capabilities.clone(),
+            granted,
+            gates,
+        );
         // The port owns the claim from here on.
         std::mem::forget(self);
         Ok((port, rx, tx))

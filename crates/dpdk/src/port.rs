@@ -8,7 +8,8 @@ use crate::{
     Capabilities, Device, Eal, Granted, PortError, PortStats, QueueMissed,
     device::{failed, is_chatty},
     gate::Gate,
-    stats, virtual_port,
+    pool::Pool,
+    raw, stats, virtual_port,
 };
 
 /// A port's link.
@@ -31,6 +32,8 @@ pub struct Port<'e> {
     capabilities: Capabilities,
     granted: Granted,
     gates: Vec<Arc<Gate>>,
+    /// Where its receive queues take their buffers from. Pools live as long as EAL.
+    pool: *mut sys::rte_mempool,
     started: bool,
     /// Not Sync: the control functions of a port are for one thread at a time.
     cell: PhantomData<Cell<()>>,
@@ -43,7 +46,7 @@ impl<'e> Port<'e> {
     }
 
     pub(crate) fn new(
-        eal: &'e Eal,
+        (eal, pool): (&'e Eal, &Pool<'e>),
         id: u16,
         name: String,
         capabilities: Capabilities,
@@ -57,6 +60,7 @@ impl<'e> Port<'e> {
             capabilities,
             granted,
             gates,
+            pool: pool.as_raw(),
             started: false,
             cell: PhantomData,
         }
@@ -90,13 +94,21 @@ impl<'e> Port<'e> {
     /// What the other side has read, the drivers of `AF_XDP` and zero-copy memif take back when they are next called to
     /// send: once more, with nothing.
     fn reap(&self) {
-        for queue in 0..self.granted.tx_queues {
-            if self.keeps_buffers() || self.driver_name() == "net_memif" {
-                let mut nothing = std::ptr::null_mut();
-                // SAFETY: the port runs and its gates are closed, so this is the only caller; no packet is offered.
-                unsafe { sys::dl_tx_burst(self.id, queue, &raw mut nothing, 0) };
-            }
+        if !self.keeps_buffers() && self.driver_name() != "net_memif" {
+            return;
         }
+        let mut spare = std::ptr::null_mut();
+        // SAFETY: one writable place; the pool lives as long as EAL, which `self` borrows.
+        if unsafe { sys::dl_alloc_raw(self.pool, &raw mut spare, 1) } != 0 {
+            return;
+        }
+        for queue in 0..self.granted.tx_queues {
+            // SAFETY: the port runs and its gates are closed, so this is the only caller. No packet is offered, but
+            // memif looks at the first one all the same (DPDK 25.11).
+            unsafe { sys::dl_tx_burst(self.id, queue, &raw mut spare, 0) };
+        }
+        // SAFETY: ours, and given up here.
+        unsafe { raw::free(&mut [spare]) };
     }
 
     /// Whether the driver keeps the buffers in its rings for ever when it is closed: that of `AF_XDP` does.

@@ -156,7 +156,16 @@ fn neighbours_are_found_on_every_queue() {
     let wire = Wire::to_kernel_over(&lab, 2);
     for (to, v6) in [("198.18.0.2", false), ("2001:2::2", true)] {
         let _server = wire.echo_server(v6);
-        let arguments = ["--rx-queues", "2", "--to", to, "--rate", "1kpps", "--count", "100"];
+        let arguments = [
+            "--rx-queues",
+            "2",
+            "--to",
+            to,
+            "--rate",
+            "1kpps",
+            "--count",
+            "100",
+        ];
         let sender = wire.send(&lab, "xdp", &arguments).run();
         assert_eq!(sender.code, Some(0), "{sender}");
         assert_eq!(sender.number("received"), 100, "{sender}");

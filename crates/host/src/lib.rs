@@ -14,6 +14,7 @@ pub mod hugepages;
 pub mod interface;
 mod modules;
 mod nearest;
+pub mod noise;
 mod pci;
 mod pmd;
 mod preflight;

@@ -1,0 +1,256 @@
+//! The kernel's events that say what a core does, with their meaning.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::format::Format;
+
+/// What takes a core away from its program.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// A device's interrupt.
+    Irq {
+        /// Its number, as in `/proc/interrupts`.
+        number: u32,
+        /// Its handler's name.
+        name: String,
+    },
+    /// Deferred work of the kernel.
+    Softirq {
+        /// Its number: see [`SOFTIRQS`].
+        vector: u32,
+        /// What ran before it in the same gap, and most likely raised it.
+        after: Option<Box<Cause>>,
+    },
+    /// An interrupt of the core's own interrupt controller, by the kernel's name for it; `local_timer` is the tick.
+    Vector(&'static str),
+    /// A function that another core had run here.
+    Call {
+        /// The function.
+        function: String,
+        /// Who asked for it, where that was seen.
+        from: Option<Sender>,
+    },
+    /// Another task.
+    Task {
+        /// Its id.
+        pid: u32,
+        /// Its name, at most 15 characters.
+        name: String,
+    },
+    /// A page fault of the program itself.
+    PageFault,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// Nothing that the kernel saw.
+    Outside,
+}
+
+/// Who sent an inter-processor interrupt.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sender {
+    /// The core it ran on.
+    pub core: u32,
+    /// The task it ran in.
+    pub pid: u32,
+    /// The task's name.
+    pub name: String,
+}
+
+/// The names of the softirqs, by number (kernel: `include/linux/interrupt.h`).
+pub const SOFTIRQS: [&str; 10] = [
+    "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
+];
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Irq { number, name } => write!(f, "IRQ {number} {name}"),
+            Self::Softirq { vector, after } => {
+                match SOFTIRQS.get(*vector as usize) {
+                    Some(name) => write!(f, "softirq {name}")?,
+                    None => write!(f, "softirq {vector}")?,
+                }
+                match after {
+                    Some(cause) => write!(f, " after {}", Short(cause)),
+                    None => Ok(()),
+                }
+            }
+            Self::Vector("local_timer") => f.write_str("tick"),
+            Self::Vector(name) => f.write_str(name),
+            Self::Call { function, from } => {
+                write!(f, "IPI {function}")?;
+                match from {
+                    Some(Sender { core, pid, name }) => write!(f, " from CPU {core} ({name}, {pid})"),
+                    None => Ok(()),
+                }
+            }
+            Self::Task { pid, name } => write!(f, "preempted by {name} ({pid})"),
+            Self::PageFault => f.write_str("page fault"),
+            Self::Nmi => f.write_str("NMI"),
+            Self::Outside => f.write_str("outside the kernel (inferred)"),
+        }
+    }
+}
+
+/// A cause within another's name.
+struct Short<'c>(&'c Cause);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Cause::Irq { number, .. } => write!(f, "IRQ {number}"),
+            other => other.fmt(f),
+        }
+    }
+}
+
+/// What a record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Something begins, on top of what ran.
+    Enter(Cause),
+    /// It ends.
+    Leave,
+    /// The core goes to another task.
+    Switch {
+        /// Its id; 0 is the idle task.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The function that the interrupt under way is for, by its address.
+    Function(u64),
+    /// An interrupt is sent to other cores.
+    Send {
+        /// The core, where it is one.
+        to: Option<u32>,
+        /// The task that sends it.
+        pid: u32,
+    },
+}
+
+/// The events that come in pairs, by the cause that both stand for.
+pub const PAIRS: [(&str, &str, &str); 12] = [
+    ("irq", "irq_handler_entry", "irq_handler_exit"),
+    ("irq", "softirq_entry", "softirq_exit"),
+    ("irq_vectors", "local_timer_entry", "local_timer_exit"),
+    ("irq_vectors", "reschedule_entry", "reschedule_exit"),
+    ("irq_vectors", "call_function_entry", "call_function_exit"),
+    (
+        "irq_vectors",
+        "call_function_single_entry",
+        "call_function_single_exit",
+    ),
+    ("irq_vectors", "irq_work_entry", "irq_work_exit"),
+    ("irq_vectors", "x86_platform_ipi_entry", "x86_platform_ipi_exit"),
+    ("irq_vectors", "thermal_apic_entry", "thermal_apic_exit"),
+    ("irq_vectors", "threshold_apic_entry", "threshold_apic_exit"),
+    ("irq_vectors", "error_apic_entry", "error_apic_exit"),
+    ("irq_vectors", "spurious_apic_entry", "spurious_apic_exit"),
+];
+
+/// The events that stand alone.
+pub const SINGLES: [(&str, &str); 5] = [
+    ("sched", "sched_switch"),
+    ("csd", "csd_function_entry"),
+    ("exceptions", "page_fault_user"),
+    ("exceptions", "page_fault_kernel"),
+    ("nmi", "nmi_handler"),
+];
+
+/// The events of the other cores that name who sent an interrupt here.
+pub const SENDERS: [(&str, &str); 2] = [("ipi", "ipi_send_cpu"), ("ipi", "ipi_send_cpumask")];
+
+/// Reads records by the formats of the running kernel.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    known: HashMap<u16, (&'static str, Format)>,
+}
+
+impl Decoder {
+    /// Learns an event: its name and the text of its `format` file.
+    pub fn learn(&mut self, name: &'static str, format: &str) {
+        if let Some(format) = Format::parse(format) {
+            self.known.insert(format.id, (name, format));
+        }
+    }
+
+    /// What a record says; `None` for one that is not known.
+    pub fn decode(&self, record: &[u8]) -> Option<Event> {
+        let id = u16::from_le_bytes(*record.first_chunk()?);
+        let (name, format) = self.known.get(&id)?;
+        let number = |field: &str| format.number(record, field);
+        Some(match *name {
+            "irq_handler_entry" => Event::Enter(Cause::Irq {
+                number: number("irq")? as u32,
+                name: format.text(record, "name")?,
+            }),
+            "softirq_entry" => Event::Enter(Cause::Softirq {
+                vector: number("vec")? as u32,
+                after: None,
+            }),
+            "sched_switch" => Event::Switch {
+                pid: number("next_pid")? as u32,
+                name: format.text(record, "next_comm")?,
+            },
+            "csd_function_entry" => Event::Function(number("func")?),
+            "page_fault_user" | "page_fault_kernel" => Event::Enter(Cause::PageFault),
+            "nmi_handler" => Event::Enter(Cause::Nmi),
+            "ipi_send_cpu" => Event::Send {
+                to: Some(number("cpu")? as u32),
+                pid: number("common_pid")? as u32,
+            },
+            "ipi_send_cpumask" => Event::Send {
+                to: None,
+                pid: number("common_pid")? as u32,
+            },
+            "call_function_entry" | "call_function_single_entry" => Event::Enter(Cause::Call {
+                function: "call".into(),
+                from: None,
+            }),
+            entry if entry.ends_with("_entry") => Event::Enter(Cause::Vector(entry.strip_suffix("_entry")?)),
+            _ => Event::Leave,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_have_the_names_that_an_engineer_knows() {
+        let irq = Cause::Irq {
+            number: 38,
+            name: "virtio2-input.0".into(),
+        };
+        let softirq = Cause::Softirq {
+            vector: 3,
+            after: Some(Box::new(irq.clone())),
+        };
+        let call = Cause::Call {
+            function: "flush_tlb_func".into(),
+            from: Some(Sender {
+                core: 0,
+                pid: 77,
+                name: "hog".into(),
+            }),
+        };
+        let task = Cause::Task {
+            pid: 9,
+            name: "irqbalance".into(),
+        };
+        let names = [irq, softirq, call, task, Cause::Vector("local_timer")].map(|cause| cause.to_string());
+        assert_eq!(
+            names,
+            [
+                "IRQ 38 virtio2-input.0",
+                "softirq NET_RX after IRQ 38",
+                "IPI flush_tlb_func from CPU 0 (hog, 77)",
+                "preempted by irqbalance (9)",
+                "tick"
+            ]
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! A private instance of the kernel's tracer: only ours, stamped with the TSC, and gone when we are.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::event::{Decoder, PAIRS, SENDERS, SINGLES};
+use crate::cores::{Core, CoreSet};
+
+/// Where tracefs is looked for.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// A page of the buffer, as `trace_pipe_raw` hands it out.
+const PAGE: usize = 4096;
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// No tracefs.
+    #[error("tracefs is not mounted; fix: mount -t tracefs nodev /sys/kernel/tracing")]
+    NotMounted,
+    /// Not allowed.
+    #[error("tracefs is for root (CAP_SYS_ADMIN); fix: sudo")]
+    Forbidden,
+    /// The clock of the loops is not among the tracer's.
+    #[error(
+        "this kernel's tracer has no x86-tsc clock: the loop's times and the kernel's cannot be compared"
+    )]
+    NoClock,
+    /// Anything else.
+    #[error("{0}: {1}")]
+    Io(PathBuf, io::Error),
+}
+
+/// Which events of which cores are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// All that runs on the cores.
+    Work,
+    /// Only what they send to other cores.
+    Sending,
+}
+
+/// A running trace. Removed when dropped.
+#[derive(Debug)]
+pub struct Trace {
+    base: PathBuf,
+    pipes: Vec<(Core, File)>,
+    decoder: Decoder,
+    page: Vec<u8>,
+}
+
+impl Trace {
+    /// Records the events of `cores` from now on, in `kib` KiB a core.
+    pub fn start(name: &str, cores: &CoreSet, subject: Subject, kib: u32) -> Result<Self, TraceError> {
+        let root = PLACES
+            .iter()
+            .map(Path::new)
+            .find(|place| place.join("instances").is_dir())
+            .ok_or(TraceError::NotMounted)?;
+        let clocks = fs::read_to_string(root.join("trace_clock")).map_err(|_| TraceError::Forbidden)?;
+        if !clocks.split_whitespace().any(|clock| clock.contains("x86-tsc")) {
+            return Err(TraceError::NoClock);
+        }
+        let base = root.join("instances").join(name);
+        fs::create_dir(&base).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => TraceError::Forbidden,
+            _ => TraceError::Io(base.clone(), error),
+        })?;
+        let mut trace = Self {
+            base,
+            pipes: Vec::new(),
+            decoder: Decoder::default(),
+            page: vec![0; PAGE],
+        };
+        trace.set("tracing_on", "0")?;
+        trace.set("trace_clock", "x86-tsc")?;
+        trace.set("tracing_cpumask", &mask(cores))?;
+        trace.set("buffer_size_kb", &kib.to_string())?;
+        match subject {
+            Subject::Work => {
+                for (system, entry, exit) in PAIRS {
+                    trace.enable(system, entry)?;
+                    trace.enable(system, exit)?;
+                }
+                for (system, name) in SINGLES {
+                    trace.enable(system, name)?;
+                }
+            }
+            Subject::Sending => {
+                for (system, name) in SENDERS {
+                    trace.enable(system, name)?;
+                }
+            }
+        }
+        for core in cores.iter() {
+            let path = trace.base.join(format!("per_cpu/cpu{core}/trace_pipe_raw"));
+            let pipe = OpenOptions::new()
+                .read(true)
+                .custom_flags(nix::libc::O_NONBLOCK)
+                .open(&path)
+                .map_err(|error| TraceError::Io(path, error))?;
+            trace.pipes.push((core, pipe));
+        }
+        trace.set("tracing_on", "1")?;
+        Ok(trace)
+    }
+
+    /// Ends the recording; what was recorded can still be read.
+    pub fn stop(&self) {
+        // It ends with the instance in any case.
+        let _ = self.set("tracing_on", "0");
+    }
+
+    /// Hands every page that is complete to `each`. Never waits.
+    pub fn read(&mut self, mut each: impl FnMut(Core, &Decoder, &[u8])) {
+        for (core, pipe) in &mut self.pipes {
+            while let Ok(count @ 1..) = pipe.read(&mut self.page) {
+                each(*core, &self.decoder, &self.page[..count]);
+            }
+        }
+    }
+
+    /// An event that this kernel does not have is one that cannot happen.
+    fn enable(&mut self, system: &str, name: &'static str) -> Result<(), TraceError> {
+        let event = format!("events/{system}/{name}");
+        let Ok(format) = fs::read_to_string(self.base.join(&event).join("format")) else {
+            return Ok(());
+        };
+        self.decoder.learn(name, &format);
+        self.set(&format!("{event}/enable"), "1")
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<(), TraceError> {
+        let path = self.base.join(file);
+        fs::write(&path, value).map_err(|error| TraceError::Io(path, error))
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        self.stop();
+        self.pipes.clear();
+        // The kernel takes a moment to let go of the buffers.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.base).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// The kernel's notation: words of 32 bits, the highest first.
+fn mask(cores: &CoreSet) -> String {
+    let highest = cores.iter().next_back().map_or(0, |core| core.0);
+    let words: Vec<String> = (0..=highest / 32)
+        .rev()
+        .map(|word| {
+            let bits = cores
+                .iter()
+                .filter(|core| core.0 / 32 == word)
+                .fold(0_u32, |bits, core| bits | 1 << (core.0 % 32));
+            format!("{bits:08x}")
+        })
+        .collect();
+    words.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_words_of_32_cores() {
+        let mask = |text: &str| mask(&text.parse().unwrap());
+        assert_eq!(mask("0,3"), "00000009");
+        assert_eq!(mask("1,33"), "00000002,00000002");
+    }
+}
