@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use measure::{Counter, Ticks};
 use serde::{Deserialize, Serialize};
+use wire::Probe;
 
 use crate::BURST_MAX;
 use crate::io::{Frames, Transmit};
@@ -36,6 +37,11 @@ pub struct FaultSpec {
 /// Why a fault specification cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
+    /// No such fault.
+    #[error(
+        "there is no fault `{0}`; use drop, duplicate, reorder, corrupt or delay, e.g. drop=0.1%,delay=1%:5ms"
+    )]
+    Name(String),
     /// An item is not `name=share`.
     #[error(
         "fault `{0}` is not NAME=SHARE; use drop, duplicate, reorder, corrupt or delay, e.g. drop=0.1%,delay=1%:5ms"
@@ -78,7 +84,7 @@ impl std::str::FromStr for FaultSpec {
                         measure::units::parse_duration(time).map_err(|_| FaultError::Delay(value.into()))?;
                     spec.delay_ns = time.as_nanos() as u64;
                 }
-                _ => return Err(FaultError::Item(item.into())),
+                _ => return Err(FaultError::Name(name.into())),
             }
         }
         let sum = spec.drop + spec.duplicate + spec.reorder + spec.corrupt + spec.delay;
@@ -126,9 +132,16 @@ pub struct FaultCounters {
 
 struct Held<F> {
     frame: F,
-    lane: u16,
-    sequence: u64,
+    probe: Probe,
     since: Ticks,
+}
+
+/// The highest sequence passed on of a lane, plus one.
+#[derive(Clone, Copy, Default)]
+struct Highest {
+    /// Sequences begin again with every run.
+    run: u8,
+    sequence: u64,
 }
 
 /// The injector of one reflecting task.
@@ -141,8 +154,8 @@ pub struct Faults<F> {
     delayed: VecDeque<Held<F>>,
     delayed_max: usize,
     overtaken: VecDeque<Held<F>>,
-    /// By lane: the highest sequence passed on, plus one.
-    highest: Vec<u64>,
+    /// By lane, of the run that came by last.
+    highest: Vec<Highest>,
     counters: Arc<FaultCounters>,
 }
 
@@ -168,7 +181,7 @@ impl<F> Faults<F> {
             delayed: VecDeque::with_capacity(delayed_max),
             delayed_max,
             overtaken: VecDeque::with_capacity(OVERTAKEN_MAX),
-            highest: vec![0; 1 << 16],
+            highest: vec![Highest::default(); 1 << 16],
             counters,
         }
     }
@@ -204,20 +217,19 @@ impl<F> Faults<F> {
             let random = self.next_random();
             let draw = random & 0xFFFF_FFFF;
             let [drop, duplicate, reorder, corrupt, delay] = self.thresholds;
-            let (lane, sequence) = (probe.lane, probe.sequence);
             if draw < drop {
                 drop_front(from);
                 self.counters.drop.add(1);
             } else if draw < duplicate {
                 let copy = copy_front(from, tx);
                 forward(from, out);
-                self.passed(lane, sequence, out);
+                self.passed(&probe, out);
                 match copy.map(|copy| out.push(copy)) {
                     Some(Ok(())) => self.counters.duplicate.add(1),
                     _ => self.counters.not_done.add(1),
                 }
             } else if draw < reorder {
-                self.hold(from, out, lane, sequence, now, false);
+                self.hold(from, out, probe, now, false);
             } else if draw < corrupt {
                 let len = from.bytes(0).len();
                 let done = from
@@ -232,10 +244,10 @@ impl<F> Faults<F> {
                 }
                 .add(1);
             } else if draw < delay {
-                self.hold(from, out, lane, sequence, now, true);
+                self.hold(from, out, probe, now, true);
             } else {
                 forward(from, out);
-                self.passed(lane, sequence, out);
+                self.passed(&probe, out);
             }
         }
     }
@@ -244,8 +256,7 @@ impl<F> Faults<F> {
         &mut self,
         from: &mut B,
         out: &mut B,
-        lane: u16,
-        sequence: u64,
+        probe: Probe,
         now: Ticks,
         delay: bool,
     ) {
@@ -257,12 +268,11 @@ impl<F> Faults<F> {
         if !room {
             self.counters.not_done.add(1);
             forward(from, out);
-            self.passed(lane, sequence, out);
+            self.passed(&probe, out);
         } else if let Some(frame) = from.pop_front() {
             let held = Held {
                 frame,
-                lane,
-                sequence,
+                probe,
                 since: now,
             };
             if delay {
@@ -275,17 +285,22 @@ impl<F> Faults<F> {
     }
 
     /// Notes that a sound probe went on, and sends those after it that waited for this.
-    fn passed<B: Frames<Frame = F>>(&mut self, lane: u16, sequence: u64, out: &mut B) {
+    fn passed<B: Frames<Frame = F>>(&mut self, probe: &Probe, out: &mut B) {
+        let (lane, run, sequence) = (probe.lane, probe.run, probe.sequence);
         let highest = &mut self.highest[usize::from(lane)];
-        if sequence < *highest {
+        if highest.run == run && sequence < highest.sequence {
             self.counters.reorder.add(1);
             return;
         }
-        *highest = sequence + 1;
+        *highest = Highest {
+            run,
+            sequence: sequence + 1,
+        };
         let mut index = 0;
         while index < self.overtaken.len() {
-            let held = &self.overtaken[index];
-            if held.lane == lane && held.sequence < sequence && out.len() < BURST_MAX - 1 {
+            let held = &self.overtaken[index].probe;
+            let overtakes = held.lane == lane && held.run == run && held.sequence < sequence;
+            if overtakes && out.len() < BURST_MAX - 1 {
                 if let Some(held) = self.overtaken.remove(index) {
                     self.counters.reorder.add(1);
                     // Cannot be refused: there was room.
@@ -308,7 +323,7 @@ impl<F> Faults<F> {
             if let Some(held) = self.delayed.pop_front() {
                 self.counters.delay.add(1);
                 let _ = out.push(held.frame);
-                self.passed(held.lane, held.sequence, out);
+                self.passed(&held.probe, out);
             }
         }
         while out.len() + OUT_RESERVE <= BURST_MAX
@@ -320,7 +335,7 @@ impl<F> Faults<F> {
             if let Some(held) = self.overtaken.pop_front() {
                 self.counters.not_done.add(1);
                 let _ = out.push(held.frame);
-                self.passed(held.lane, held.sequence, out);
+                self.passed(&held.probe, out);
             }
         }
     }

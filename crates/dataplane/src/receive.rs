@@ -11,9 +11,12 @@ use wire::{Addresses, Class, Classifier, Foreign, Probe, Verify, classify, lag};
 use crate::account::Answers;
 use crate::io::{Frames, Receive};
 use crate::reply::ReplyQueue;
+use crate::send::SendCounters;
 use crate::{Phase, Task, TaskResult};
 
 const TIME_MASK: u64 = (1 << 48) - 1;
+/// A sender has told of all but the burst under way; more than that, for readers on other cores.
+const AHEAD_MAX: u64 = 1 << 12;
 
 /// What a receiving task publishes while it runs. One writer: its worker.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub struct ReceiveCounters {
     pub oversized: Counter,
     /// Probes of an earlier run that were still in some queue.
     pub stale: Counter,
+    /// Probes with a sequence number that had not been sent yet.
+    pub never_sent: Counter,
     /// ARP, NDP and echo requests answered (part of `foreign`).
     pub answered: Counter,
     /// Frames thrown out before the run began.
@@ -61,6 +66,7 @@ impl ReceiveCounters {
             foreign: std::array::from_fn(|_| Counter::default()),
             oversized: Counter::default(),
             stale: Counter::default(),
+            never_sent: Counter::default(),
             answered: Counter::default(),
             flushed: Counter::default(),
         })
@@ -101,6 +107,18 @@ pub struct ReceivePlan {
     pub replies: Arc<ReplyQueue>,
     /// Where the far side's answers go.
     pub answers: Arc<Answers>,
+    /// The senders of the run, in the order of their lanes: what they have not sent yet cannot come back.
+    pub senders: Vec<Arc<SendCounters>>,
+}
+
+impl ReceivePlan {
+    /// Whether the sender of its lane has come so far.
+    #[cold]
+    fn was_sent(&self, run: &Run) -> bool {
+        self.senders
+            .get(usize::from(run.lane) / self.streams)
+            .is_none_or(|sender| run.first + run.count <= sender.intended.get() + AHEAD_MAX)
+    }
 }
 
 /// What one queue saw of one lane.
@@ -122,6 +140,8 @@ pub struct LaneResult {
     pub jitter: Jitter,
     /// n-reordering: how far behind reordered packets were, in powers of two (RFC 5236).
     pub displacement: Vec<u64>,
+    /// One more than the highest sequence number seen, modulo 2^48.
+    pub beyond: u64,
 }
 
 /// What a receiving task gives back at its end.
@@ -290,6 +310,10 @@ impl Books {
             counters.stale.add(run.count);
             return;
         }
+        if lane.window.is_ahead(run.first) && !self.plan.was_sent(run) {
+            counters.never_sent.add(run.count);
+            return;
+        }
         let outcome = lane.window.record(run.first, run.count);
         let stream = usize::from(run.lane) % self.plan.streams;
         lane.duplicate += outcome.duplicate;
@@ -391,6 +415,7 @@ impl<R: Receive> Task for ReceiveTask<R> {
             too_old: lane.too_old,
             jitter: lane.jitter,
             displacement: lane.window.displacement().to_vec(),
+            beyond: lane.window.next_expected(),
         };
         TaskResult::Receive(Box::new(ReceiveResult {
             lanes: self.books.lanes.iter().map(lane).collect(),

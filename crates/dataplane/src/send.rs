@@ -1,6 +1,7 @@
 //! The sending loop: stamped probes from templates, on an absolute schedule, one transmit queue a task.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use measure::{Clock, Counter, Entry, IntervalRing, IntervalWriter, Nanos, Pacer, SharedHistogram, Ticks};
 use wire::{BurstStamp, Template, lag};
@@ -91,6 +92,8 @@ pub struct SendPlan {
     pub clock: Clock,
     /// Where this queue's per-interval counts go.
     pub intervals: Arc<IntervalRing>,
+    /// When control ended the run before its time, ticks; what is due later is nobody's debt.
+    pub cut: Arc<AtomicU64>,
     /// What it publishes.
     pub counters: Arc<SendCounters>,
     /// Replies that the receiving tasks of the same port ask to be sent.
@@ -295,7 +298,8 @@ impl<T: Transmit> SendTask<T> {
     #[cold]
     fn end(&mut self, now: Ticks) {
         self.ended = true;
-        let late = self.plan.pacer.finish(now.min(self.plan.end));
+        let cut = Ticks(self.plan.cut.load(Ordering::Relaxed));
+        let late = self.plan.pacer.finish(now.min(self.plan.end).min(cut));
         if late > 0 {
             self.abandon(late, now);
         }

@@ -9,6 +9,7 @@
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use dataplane::fault::{FaultCounters, FaultSpec, Faults};
 use dataplane::memory::MemoryLink;
@@ -120,6 +121,7 @@ fn run(case: &Case) -> Outcome {
             end: Ticks(u64::MAX),
             burst: case.burst,
             backlog: 1024,
+            cut: Arc::new(AtomicU64::new(u64::MAX)),
             clock,
             intervals: ring(),
             counters: Arc::clone(&send),
@@ -163,6 +165,7 @@ fn run(case: &Case) -> Outcome {
             me,
             replies,
             answers: Arc::default(),
+            senders: Vec::new(),
         },
     ));
     // Virtual time goes on until everything is out of every hand: a delayed probe is at most DRAIN / 2 under way.
@@ -370,6 +373,7 @@ fn probes_of_an_earlier_run_are_stale() {
             },
             replies: Arc::default(),
             answers: Arc::default(),
+            senders: Vec::new(),
         },
     );
     receiver.poll(now(), Phase::Run);

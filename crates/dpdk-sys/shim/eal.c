@@ -32,6 +32,11 @@ int dl_eal_cleanup(void)
 	return rte_eal_cleanup();
 }
 
+const char *dl_runtime_dir(void)
+{
+	return rte_eal_get_runtime_dir();
+}
+
 const char *dl_version(void)
 {
 	return rte_version();

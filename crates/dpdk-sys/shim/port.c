@@ -120,9 +120,9 @@ int dl_tx_queue_setup(uint16_t port, uint16_t queue, uint16_t descriptors, int s
 	return rte_eth_tx_queue_setup(port, queue, descriptors, (unsigned)socket, NULL);
 }
 
-int dl_port_promiscuous(uint16_t port)
+int dl_port_promiscuous(uint16_t port, int on)
 {
-	return rte_eth_promiscuous_enable(port);
+	return on ? rte_eth_promiscuous_enable(port) : rte_eth_promiscuous_disable(port);
 }
 
 int dl_port_start(uint16_t port)

@@ -54,6 +54,7 @@ void dl_before_unmap(void (*wait)(void));
 
 int dl_eal_init(int argc, char **argv);
 int dl_eal_cleanup(void);
+const char *dl_runtime_dir(void);
 const char *dl_version(void);
 int dl_thread_register(void);
 void dl_thread_unregister(void);
@@ -134,7 +135,7 @@ int dl_port_mtu(uint16_t port);
 int dl_port_adjust_descriptors(uint16_t port, uint16_t *rx, uint16_t *tx);
 int dl_rx_queue_setup(uint16_t port, uint16_t queue, uint16_t descriptors, int socket, struct rte_mempool *pool);
 int dl_tx_queue_setup(uint16_t port, uint16_t queue, uint16_t descriptors, int socket);
-int dl_port_promiscuous(uint16_t port);
+int dl_port_promiscuous(uint16_t port, int on);
 int dl_port_start(uint16_t port);
 int dl_port_stop(uint16_t port);
 int dl_port_close(uint16_t port);

@@ -70,7 +70,7 @@ impl<'e> Device<'e> {
         self.setup_queues(&granted, pool)?;
         if wanted.promiscuous {
             // SAFETY: the port is configured and ours alone.
-            granted.promiscuous = unsafe { sys::dl_port_promiscuous(self.id) } == 0;
+            granted.promiscuous = unsafe { sys::dl_port_promiscuous(self.id, 1) } == 0;
             if !granted.promiscuous {
                 granted
                     .notes

@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::{CStr, CString, c_char},
+    ffi::{CStr, CString, OsStr, c_char},
+    os::unix::ffi::OsStrExt,
+    path::PathBuf,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -116,6 +118,13 @@ impl Eal {
         result
     }
 
+    /// Where EAL keeps files while it runs, such as `/var/run/dpdk/PREFIX`.
+    pub fn runtime_directory(&self) -> PathBuf {
+        // SAFETY: a zero-terminated string that lives as long as the process.
+        let directory = unsafe { CStr::from_ptr(sys::dl_runtime_dir()) };
+        PathBuf::from(OsStr::from_bytes(directory.to_bytes()))
+    }
+
     /// DPDK's version, such as `DPDK 22.11.11`.
     pub fn version(&self) -> String {
         // SAFETY: a constant zero-terminated string.
@@ -158,7 +167,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Eal {
     fn drop(&mut self) {
+        let directory = self.runtime_directory();
         // SAFETY: every pool, port, queue and packet borrows `self`, so none is left to be used.
         unsafe { sys::dl_eal_cleanup() };
+        // DPDK empties it and leaves it.
+        let _ = std::fs::remove_dir(directory);
     }
 }

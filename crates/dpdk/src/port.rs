@@ -218,6 +218,11 @@ impl Drop for Port<'_> {
     fn drop(&mut self) {
         // A driver that refuses to stop is closed all the same: the gates are shut in any case.
         let _ = self.stop();
+        if self.granted.promiscuous {
+            // An interface of the kernel keeps the mode otherwise.
+            // SAFETY: the port is still configured, and `&mut self` is its only control handle.
+            unsafe { sys::dl_port_promiscuous(self.id, 0) };
+        }
         let close = || {
             // SAFETY: stopped, and its queues stay shut for ever. The claim stays too: the id is never handed out
             // again.

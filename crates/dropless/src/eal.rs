@@ -244,7 +244,10 @@ mod tests {
     fn every_kind_becomes_the_device_that_dpdk_knows() {
         for (port, wanted) in [
             ("null", "--vdev=net_null0,size=60,copy=0"),
-            ("xdp:eth1", "--vdev=net_af_xdp0,iface=eth1,queue_count=2"),
+            (
+                "xdp:eth1,start=3",
+                "--vdev=net_af_xdp0_3,iface=eth1,start_queue=3,queue_count=1 --vdev=net_af_xdp0_4,iface=eth1,start_queue=4,queue_count=1",
+            ),
             (
                 "packet:eth1",
                 "--vdev=net_af_packet0,iface=eth1,qpairs=2,framecnt=1024",

@@ -1,6 +1,7 @@
 //! Ports from their URI to running queues, and the wait for their links.
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -48,6 +49,19 @@ impl<'e> OpenPort<'e> {
         self.devices().map(|port| port.stats().unwrap_or_default()).sum()
     }
 
+    /// The file that it writes, and how long that must be by the driver's count: the pcap header, and a header for each
+    /// record.
+    pub fn written(&self) -> Option<(PathBuf, u64)> {
+        let PortKind::Pcap {
+            output: Some(path), ..
+        } = &self.uri.kind
+        else {
+            return None;
+        };
+        let stats = self.stats();
+        Some((path.clone(), 24 + 16 * stats.opackets + stats.obytes))
+    }
+
     /// Takes the queues of `other` as its own.
     fn join(&mut self, mut other: Self) {
         self.rx.append(&mut other.rx);
@@ -58,7 +72,7 @@ impl<'e> OpenPort<'e> {
 
     /// Whether the port's driver counts as errors what it refused to take, and so left to us.
     pub fn counts_refusals(&self) -> bool {
-        self.pushes_back() || self.uri.kind_name() == "xdp"
+        self.pushes_back() || matches!(self.uri.kind_name(), "xdp" | "tap")
     }
 
     /// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
@@ -77,16 +91,21 @@ impl<'e> OpenPort<'e> {
     /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
     pub fn link(&self) -> LinkState {
         if let Some(interface) = self.interface() {
-            let link = host::interface::link_of(&Sys::at("/"), interface);
+            let sys = Sys::at("/");
+            let link = host::interface::link_of(&sys, interface);
+            // Without its program, which anybody may take away, an AF_XDP socket gets nothing.
+            let served = self.uri.kind_name() != "xdp" || host::xdp::program(&sys, interface).is_some();
             return LinkState {
-                up: link.is_some_and(|link| link.up),
+                up: served && link.is_some_and(|link| link.up),
                 speed_mbps: link.and_then(|link| link.speed_mbps),
             };
         }
         let link = self.port.link().ok();
+        // Virtual devices make a speed up.
+        let is_real = matches!(self.uri.kind, PortKind::Pci { .. } | PortKind::Vmbus { .. });
         LinkState {
             up: link.is_some_and(|link| link.up),
-            speed_mbps: link.and_then(|link| link.speed_mbps),
+            speed_mbps: link.and_then(|link| link.speed_mbps).filter(|_| is_real),
         }
     }
 
@@ -127,11 +146,23 @@ pub fn open<'e>(
 ) -> Result<OpenPort<'e>> {
     // A port's own number of queues goes before the run's.
     let own = uri.queues.map(std::num::NonZeroU16::get);
-    let config = &PortConfig {
+    let mut config = PortConfig {
         rx_queues: own.unwrap_or(config.rx_queues),
         tx_queues: own.unwrap_or(config.tx_queues),
         ..config.clone()
     };
+    match &uri.kind {
+        PortKind::Packet { interface, .. } => {
+            // The kernel spreads what arrives over all sockets, those made for sending among them.
+            config = both_ways(&config, config.rx_queues.max(config.tx_queues));
+            config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
+        }
+        PortKind::Xdp { interface, .. } => {
+            config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
+        }
+        _ => {}
+    }
+    let config = &config;
     match device {
         Device::Named(name) => open_one(eal, pool, uri, name, config, wait),
         Device::Queues(names) => {

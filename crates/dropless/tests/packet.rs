@@ -42,6 +42,29 @@ fn both_sides_count_the_same() {
     assert_eq!((raw("received"), raw("returned")), (5000, 5000), "{sender}");
 }
 
+/// The kernel spreads what comes back over the sockets made for sending, too.
+#[test]
+fn several_transmit_queues_lose_nothing() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "packet", &[]);
+    let arguments = [
+        "--tx-queues",
+        "2",
+        "--flows",
+        "20",
+        "--rate",
+        "5kpps",
+        "--count",
+        "4000",
+    ];
+    let sender = wire.send(&lab, "packet", &arguments).run();
+    let _ = interrupted(reflector);
+    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_eq!(sender.number("received"), 4000, "{sender}");
+    assert_conserved(&sender);
+}
+
 #[test]
 fn every_size_comes_back_whole() {
     let Some(lab) = require(&NEEDS) else { return };

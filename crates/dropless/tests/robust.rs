@@ -169,10 +169,7 @@ fn json_onto_a_full_disk_is_an_error_that_names_the_run() {
         return;
     };
     assert_eq!(run.code, Some(2), "{run}");
-    assert!(
-        run.stderr.contains("cannot write the result to standard output"),
-        "{run}"
-    );
+    assert!(run.stderr.contains("cannot write to standard output"), "{run}");
     assert_written(&lab);
 }
 
@@ -201,6 +198,29 @@ fn a_full_disk_under_the_run_directory_costs_files_and_nothing_else() {
     );
     assert!(notes.contains("No space left"), "{run}");
     assert_eq!(notes.matches("is incomplete").count(), 1, "told once: {run}");
+}
+
+/// A capture that is cut off by a full disk is not what was sent.
+#[test]
+fn a_full_disk_under_a_pcap_file_makes_the_run_invalid() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let namespace = lab.namespace("disk");
+    std::fs::create_dir(lab.path("small")).expect("a mount point");
+    let program = env!("CARGO_BIN_EXE_dropless");
+    let flags = "--tx-only --count 20k --json --quiet";
+    let script = format!(
+        "cd {} && mount -t tmpfs -o size=64k none small && exec {program} send --port pcap:-,small/out.pcap {flags}",
+        lab.directory().display()
+    );
+    let run = namespace.spawn("sh", &["-c", &script]).wait(LIMIT);
+    assert_eq!(run.code, Some(2), "{run}");
+    let reasons = run.json()["reasons"].to_string();
+    assert!(
+        reasons.contains("out.pcap lacks") && reasons.contains("disk full"),
+        "{run}"
+    );
 }
 
 #[test]

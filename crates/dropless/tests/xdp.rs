@@ -4,10 +4,16 @@
 
 mod support;
 
-use support::wire::{Wire, assert_conserved, assert_refused, interrupted, packets_by_queue, sum, told};
+use std::time::Duration;
+
+use support::wire::{
+    Wire, assert_conserved, assert_invalid, assert_refused, interrupted, packets_by_queue, sum, told,
+};
 use support::{Need, require};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
+/// Until a run shows its first line, and until it ends.
+const STARTING: Duration = Duration::from_secs(30);
 
 #[test]
 fn both_sides_count_the_same() {
@@ -170,6 +176,40 @@ fn neighbours_are_found_on_every_queue() {
         assert_eq!(sender.code, Some(0), "{sender}");
         assert_eq!(sender.number("received"), 100, "{sender}");
     }
+}
+
+/// DPDK would take the program away from whoever has it: the second one is refused before that, and the first goes on.
+#[test]
+fn a_second_one_on_the_interface_is_refused() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let second = lab
+        .dropless(&["reflect", "--port", "xdp:far0", "--duration", "1s"])
+        .within(&wire.far)
+        .run();
+    assert_refused(&second, &["xdp:far0", "XDP program", "another process"]);
+    let sender = wire
+        .send(&lab, "xdp", &["--rate", "5kpps", "--count", "1000"])
+        .run();
+    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_eq!(interrupted(reflector).code, Some(0));
+}
+
+/// Somebody takes the program away in the middle of a run: the run says so.
+#[test]
+fn a_program_taken_away_makes_the_run_invalid() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let _reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let mut sender = wire
+        .send(&lab, "xdp", &["--rate", "5kpps", "--duration", "3s"])
+        .spawn();
+    sender.wait_for("tx", STARTING);
+    wire.near
+        .run("ip", &["link", "set", "dev", "near0", "xdp", "off"]);
+    let run = sender.wait(STARTING);
+    assert_invalid(&run, "lost its link");
 }
 
 #[test]

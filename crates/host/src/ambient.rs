@@ -42,7 +42,7 @@ fn clocksource(sys: &Sys) -> Option<Warning> {
         Fix::one(format!("echo tsc > {CLOCKSOURCE}/current_clocksource"))
             .undone_by([format!("echo {current} > {CLOCKSOURCE}/current_clocksource")])
     } else {
-        Fix::one("boot with tsc=reliable, if the TSC is proven good").persistent()
+        Fix::advice("boot with tsc=reliable, if the TSC is proven good").persistent()
     };
     Some(Warning::new("clocksource", text).with_fix(fix))
 }

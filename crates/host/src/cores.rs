@@ -185,7 +185,7 @@ pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
         return Err(Problem::new(
             "cores",
             "the list is empty",
-            Fix::one(format!("choose from --cores {allowed}")),
+            Fix::advice(format!("choose from --cores {allowed}")),
         ));
     }
     let absent = wanted.without(&present);
@@ -194,7 +194,7 @@ pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
         return Err(Problem::new(
             what,
             found,
-            Fix::one(format!("choose from --cores {allowed}")),
+            Fix::advice(format!("choose from --cores {allowed}")),
         ));
     }
     let off = wanted.without(&online);
@@ -253,7 +253,7 @@ pub fn pick(sys: &Sys, workers: usize, node: Option<u32>) -> Result<Choice, Prob
             "{workers} workers need a core each, and {} may be used ({allowed})",
             allowed.len()
         );
-        let fix = Fix::one("use fewer ports or queues (--tx-queues, --rx-queues)");
+        let fix = Fix::advice("use fewer ports or queues (--tx-queues, --rx-queues)");
         return Err(Problem::new("worker cores", found, fix));
     }
     let near = node.and_then(|node| list(sys, &format!("/sys/devices/system/node/node{node}/cpulist")));

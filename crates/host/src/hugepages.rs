@@ -131,7 +131,7 @@ fn reserve(pools: &[Pool], bytes: u64, node: Option<u32>) -> Fix {
         .filter(|pool| pool.node == wanted)
         .min_by_key(|pool| pool.page_bytes);
     let Some(pool) = smallest else {
-        return Fix::one("boot a kernel with CONFIG_HUGETLBFS");
+        return Fix::advice("boot a kernel with CONFIG_HUGETLBFS");
     };
     let pages = pool.total - pool.free.min(pool.total) + bytes.div_ceil(pool.page_bytes);
     let kib = pool.page_bytes >> 10;

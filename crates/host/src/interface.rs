@@ -134,6 +134,19 @@ pub fn rx_dropped(sys: &Sys, name: &str) -> Option<u64> {
     sys.number(Path::new(CLASS).join(name).join("statistics/rx_dropped"))
 }
 
+/// The kernel's number of the interface.
+pub fn index(sys: &Sys, name: &str) -> Option<u32> {
+    sys.number(Path::new(CLASS).join(name).join("ifindex"))
+}
+
+/// Whether the interface takes every frame because somebody asked for that (`IFF_PROMISC`).
+pub fn is_promiscuous(sys: &Sys, name: &str) -> bool {
+    const IFF_PROMISC: u32 = 0x100;
+    sys.text(Path::new(CLASS).join(name).join("flags"))
+        .and_then(|flags| u32::from_str_radix(flags.trim_start_matches("0x"), 16).ok())
+        .is_some_and(|flags| flags & IFF_PROMISC != 0)
+}
+
 /// The NUMA node of a device; machines with one node say -1.
 pub fn numa_node(sys: &Sys, device: &Path) -> Option<u32> {
     sys.number(device.join("numa_node"))

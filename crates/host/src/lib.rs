@@ -23,6 +23,7 @@ mod roles;
 mod sys;
 mod uri;
 mod vmbus;
+pub mod xdp;
 
 pub use ambient::ambient;
 pub use bind::{pci_bind, pci_unbind, vmbus_bind};

@@ -8,6 +8,9 @@ use std::fmt;
 pub struct Fix {
     /// Shell commands, to be run as root in this order.
     pub commands: Vec<String>,
+    /// What to do, where that is no command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     /// Whether the effect of `commands` is still there after a reboot.
     pub persists: bool,
     /// Shell commands that take the effect back.
@@ -17,12 +20,27 @@ pub struct Fix {
 }
 
 impl Fix {
-    /// A fix of one command (or one sentence, where no command can mend it) that nothing needs to take back.
+    /// A sentence, where no command can mend it.
+    pub fn advice(advice: impl Into<String>) -> Self {
+        Self {
+            advice: Some(advice.into()),
+            ..Self::default()
+        }
+    }
+
+    /// A fix of one command that nothing needs to take back.
     pub fn one(command: impl Into<String>) -> Self {
         Self {
             commands: vec![command.into()],
             ..Self::default()
         }
+    }
+
+    /// Adds what else can be done.
+    #[must_use]
+    pub fn or(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
     }
 
     /// A fix of several commands.
@@ -59,6 +77,7 @@ impl Fix {
     pub fn after(self, first: Self) -> Self {
         Self {
             commands: [first.commands, self.commands].concat(),
+            advice: first.advice.or(self.advice),
             persists: first.persists && self.persists,
             undo: [self.undo, first.undo].concat(),
             make_persistent: [first.make_persistent, self.make_persistent].concat(),
@@ -68,7 +87,12 @@ impl Fix {
 
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.commands.join(" && "))
+        f.write_str(&self.commands.join(" && "))?;
+        match &self.advice {
+            Some(advice) if self.commands.is_empty() => f.write_str(advice),
+            Some(advice) => write!(f, ", or {advice}"),
+            None => Ok(()),
+        }
     }
 }
 

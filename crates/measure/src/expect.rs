@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::metric::{Metric, metric, metric_names};
+use crate::metric::{Kind, Metric, metric, metric_names};
 use crate::result::ExpectationResult;
 use crate::summary::Summary;
 use crate::units::split_number;
@@ -132,6 +132,10 @@ fn bound(left: &'static Metric, text: &str) -> Option<Bound> {
         return (right.kind == left.kind).then_some(Bound::Metric(right));
     }
     let (number, unit) = split_number(text)?;
+    // 0.1 of what? Ten percent is as likely meant as a tenth of one.
+    if left.kind == Kind::Ratio && unit.is_empty() && number != 0.0 {
+        return None;
+    }
     Some(Bound::Value(number * left.kind.factor(unit)?))
 }
 

@@ -61,6 +61,18 @@ pub enum Imbalance {
         /// Packets received.
         received: u64,
     },
+    /// A lane received a number that it had not sent.
+    #[error(
+        "lane {lane} received sequence number {sequence}, but only {accepted} packets were sent: a packet was forged, or damaged and not verified"
+    )]
+    Forged {
+        /// The lane.
+        lane: u16,
+        /// Packets sent.
+        accepted: u64,
+        /// The highest number received.
+        sequence: u64,
+    },
     /// The lanes do not add up to the whole.
     #[error(
         "the lanes add up to {lanes_accepted} accepted and {lanes_received} received, the ledger has {accepted} and {received}"

@@ -204,6 +204,7 @@ impl Ledger {
             });
         }
         broken.extend(lanes.iter().filter_map(Lane::imbalance));
+        broken.extend(lanes.iter().filter_map(Lane::forged));
         if !lanes.is_empty() {
             let accepted = total(lanes.iter().map(|lane| lane.accepted));
             let received = total(lanes.iter().map(|lane| lane.received));
@@ -229,9 +230,20 @@ pub struct Lane {
     pub accepted: u64,
     /// Distinct packets of it that came back in time.
     pub received: u64,
+    /// One more than the highest sequence number that came back.
+    pub beyond: u64,
 }
 
 impl Lane {
+    /// What was never sent cannot come back.
+    fn forged(&self) -> Option<Imbalance> {
+        (self.beyond > self.accepted).then(|| Imbalance::Forged {
+            lane: self.lane,
+            accepted: self.accepted,
+            sequence: self.beyond - 1,
+        })
+    }
+
     /// More back than sent: a surplus here could hide a loss elsewhere.
     fn imbalance(&self) -> Option<Imbalance> {
         (self.received > self.accepted).then_some(Imbalance::Lane {

@@ -30,7 +30,7 @@ impl Kind {
     /// The units a bound may be written in.
     pub(crate) fn allowed(self) -> &'static str {
         match self {
-            Kind::Ratio => "%, ppm or a plain ratio",
+            Kind::Ratio => "% or ppm",
             Kind::Packets => "a whole number, k or M",
             Kind::Nanoseconds => "ns, us, ms or s",
             Kind::Rate => "pps, kpps, Mpps or Gpps",

@@ -90,6 +90,12 @@ impl SequenceWindow {
         self.next & SEQUENCE_MASK
     }
 
+    /// Whether `sequence` is beyond the next expected number.
+    #[inline]
+    pub fn is_ahead(&self, sequence: u64) -> bool {
+        sign_extend_48(sequence.wrapping_sub(self.next)) > 0
+    }
+
     /// Reordered packets by extent: class k holds extents from 2^k to 2^(k+1) - 1 (after RFC 5236's displacement).
     pub fn displacement(&self) -> &[u64; DISPLACEMENT_CLASSES] {
         &self.displacement

@@ -13,8 +13,8 @@ pub const FRAME_SIZE_MAX: usize = 65_535;
 pub enum SizeMix {
     /// Every listed size equally often (`64` or `64,512,1518`).
     List(Vec<usize>),
-    /// 64, 594 and 1518 bytes, 7:4:1.
-    Imix,
+    /// 64 (or more, where the headers need it), 594 and 1518 bytes, 7:4:1.
+    Imix(usize),
     /// Every size from the first to the second, both included, equally often (`64-1518`).
     Range(usize, usize),
 }
@@ -24,7 +24,7 @@ impl SizeMix {
     pub fn sizes(&self) -> Vec<(usize, u32)> {
         match self {
             SizeMix::List(sizes) => sizes.iter().map(|&size| (size, 1)).collect(),
-            SizeMix::Imix => vec![(64, 7), (594, 4), (1518, 1)],
+            SizeMix::Imix(small) => vec![(*small, 7), (594, 4), (1518, 1)],
             SizeMix::Range(low, high) => (*low..=*high).map(|size| (size, 1)).collect(),
         }
     }
@@ -73,7 +73,7 @@ impl FromStr for SizeMix {
             )
         };
         if text.trim().eq_ignore_ascii_case("imix") {
-            return Ok(SizeMix::Imix);
+            return Ok(SizeMix::Imix(64));
         }
         if let Some((low, high)) = text.split_once('-') {
             let (low, high) = (size(low).ok_or_else(wrong)?, size(high).ok_or_else(wrong)?);
@@ -91,7 +91,7 @@ impl FromStr for SizeMix {
 impl fmt::Display for SizeMix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SizeMix::Imix => write!(f, "imix"),
+            SizeMix::Imix(_) => write!(f, "imix"),
             SizeMix::Range(low, high) => write!(f, "{low}-{high}"),
             SizeMix::List(sizes) => {
                 let texts: Vec<String> = sizes.iter().map(ToString::to_string).collect();
@@ -125,8 +125,11 @@ mod tests {
 
     #[test]
     fn imix_has_its_mean() {
-        assert!((SizeMix::Imix.mean() - (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0).abs() < 1e-9);
+        assert!((SizeMix::Imix(64).mean() - (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0).abs() < 1e-9);
         assert_eq!(SizeMix::Range(64, 66).sizes(), vec![(64, 1), (65, 1), (66, 1)]);
-        assert_eq!((SizeMix::Imix.smallest(), SizeMix::Imix.largest()), (64, 1518));
+        assert_eq!(
+            (SizeMix::Imix(64).smallest(), SizeMix::Imix(64).largest()),
+            (64, 1518)
+        );
     }
 }

@@ -80,6 +80,8 @@ pub struct Evidence {
     pub clock_uncertainty_ppm: f64,
     /// What a check of the clock found, one sentence each.
     pub clock_problems: Vec<String>,
+    /// Files that lack bytes that were written to them, and how many.
+    pub short_files: Vec<(String, u64)>,
     /// The pools at the end, each with the places its lost buffers were last seen, where known.
     pub pools: Vec<(PoolSummary, Option<String>)>,
     /// Workers that ended before they were told to: name and how.
@@ -123,6 +125,14 @@ pub enum Reason {
     /// The clock cannot be trusted.
     #[error("the clock is not good: {0}")]
     ClockBad(String),
+    /// A file is shorter than what was written to it.
+    #[error("{path} lacks {missing} bytes of what was written to it: is the disk full?")]
+    FileShort {
+        /// The file.
+        path: String,
+        /// Bytes that are not in it.
+        missing: u64,
+    },
     /// Buffers did not come back.
     #[error("pool {pool} leaked {leaked} buffers{}", place.as_ref().map(|place| format!(", last seen: {place}")).unwrap_or_default())]
     PoolLeak {
@@ -163,6 +173,7 @@ impl Reason {
             Reason::LinkLost(_) => "link_lost",
             Reason::ReceiverStalled { .. } => "receiver_stalled",
             Reason::ClockBad(_) => "clock_bad",
+            Reason::FileShort { .. } => "file_short",
             Reason::PoolLeak { .. } => "pool_leak",
             Reason::WorkerDied { .. } => "worker_died",
         }
@@ -196,6 +207,11 @@ impl Verdict {
         reasons.extend(underoffered(evidence));
         reasons.extend(evidence.link_losses.iter().cloned().map(Reason::LinkLost));
         reasons.extend(stalls(evidence));
+        let short = evidence.short_files.iter();
+        reasons.extend(short.map(|(path, missing)| Reason::FileShort {
+            path: path.clone(),
+            missing: *missing,
+        }));
         reasons.extend(clock(evidence));
         reasons.extend(leaks(evidence));
         let validity = if reasons.is_empty() {

@@ -62,7 +62,7 @@ proptest! {
         let ledger = Ledger::balance(LedgerInput {
             intended: accepted + unsent, accepted, unsent, arrived, places: places.clone(), raw: places.clone(), one_way,
         });
-        let lanes = [Lane { lane: 0, accepted, received }];
+        let lanes = [Lane { lane: 0, accepted, received, beyond: 0 }];
         prop_assert_eq!(ledger.check(&lanes), vec![]);
         prop_assert_eq!(accepted, received + ledger.lost_at_total() + ledger.unexplained);
         // No place is charged with more than it counted, and none with nothing.
@@ -162,7 +162,8 @@ fn every_broken_identity_has_its_name() {
         good.check(&[Lane {
             lane: 1,
             accepted: 10,
-            received: 10
+            received: 10,
+            beyond: 10,
         }]),
         []
     );
@@ -223,11 +224,13 @@ fn every_broken_identity_has_its_name() {
             lane: 1,
             accepted: 5,
             received: 6,
+            beyond: 0,
         },
         Lane {
             lane: 2,
             accepted: 5,
             received: 4,
+            beyond: 0,
         },
     ];
     assert_eq!(
@@ -243,6 +246,7 @@ fn every_broken_identity_has_its_name() {
         lane: 1,
         accepted: 9,
         received: 9,
+        beyond: 0,
     }];
     assert!(matches!(
         good.check(&lanes)[..],
@@ -271,8 +275,36 @@ fn numbers_from_a_damaged_file_do_not_overflow() {
             lane: 0,
             accepted: u64::MAX,
             received: u64::MAX,
+            beyond: 0,
         }; 2],
     );
     assert!(broken.iter().all(|imbalance| !imbalance.to_string().is_empty()));
     assert!(broken.len() >= 4);
+}
+
+/// A number that was never sent came back: whatever the totals say, a packet was forged.
+#[test]
+fn a_number_that_was_never_sent_is_an_imbalance() {
+    let books = Ledger::balance(LedgerInput {
+        intended: 100,
+        accepted: 100,
+        arrived: Arrived {
+            frames: 100,
+            received: 100,
+            ..Arrived::default()
+        },
+        ..LedgerInput::default()
+    });
+    let lane = |beyond| Lane {
+        lane: 3,
+        accepted: 100,
+        received: 100,
+        beyond,
+    };
+    assert_eq!(books.check(&[lane(100)]), []);
+    let broken = books.check(&[lane(101)]);
+    assert!(
+        broken[0].to_string().contains("sequence number 100"),
+        "{broken:?}"
+    );
 }

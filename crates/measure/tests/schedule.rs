@@ -80,7 +80,7 @@ proptest! {
     /// Rates without a common cycle are approximated, and the error is what the schedule says.
     #[test]
     fn crooked_rates_are_near_and_owned_up_to(rates in prop::collection::vec(1e3..1e8f64, 2..20)) {
-        let streams: Vec<_> = rates.iter().map(|&rate| StreamWeights::new(rate, &SizeMix::Imix)).collect();
+        let streams: Vec<_> = rates.iter().map(|&rate| StreamWeights::new(rate, &SizeMix::Imix(64))).collect();
         let schedule = Schedule::build(&streams).unwrap();
         let length = schedule.entries().len();
         prop_assert!(length <= ENTRIES_MAX);
@@ -129,7 +129,7 @@ fn one_stream_of_one_size_is_one_entry() {
 
 #[test]
 fn imix_is_seven_to_four_to_one() {
-    let streams = [StreamWeights::new(1e6, &SizeMix::Imix)];
+    let streams = [StreamWeights::new(1e6, &SizeMix::Imix(64))];
     let schedule = Schedule::build(&streams).unwrap();
     assert_eq!(counts(&schedule, &streams).1, [7, 4, 1]);
 }
@@ -160,7 +160,7 @@ fn templates_are_numbered_over_all_streams() {
 #[test]
 fn a_thousand_streams_fit() {
     let streams: Vec<_> = (0..1000)
-        .map(|_| StreamWeights::new(1e3, &SizeMix::Imix))
+        .map(|_| StreamWeights::new(1e3, &SizeMix::Imix(64)))
         .collect();
     let schedule = Schedule::build(&streams).unwrap();
     assert_eq!((schedule.entries().len(), schedule.share_error()), (12_000, 0.0));

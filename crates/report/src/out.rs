@@ -10,7 +10,7 @@ use crate::style::{Stream, Style};
 #[derive(Debug, thiserror::Error)]
 pub enum PrintError {
     /// Standard output or error took no more (for instance a full disk behind `>`).
-    #[error("cannot write the result to {to}: {cause}; the run directory has it too")]
+    #[error("cannot write to {to}: {cause}; a run's result is in its run directory, too")]
     Write {
         /// `standard output` or `standard error`.
         to: &'static str,

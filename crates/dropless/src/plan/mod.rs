@@ -74,7 +74,10 @@ impl StreamPlan {
 
     /// The frame sizes and their shares.
     pub fn sizes(&self) -> Result<SizeMix> {
-        Ok(self.size.parse::<SizeMix>()?)
+        Ok(match self.size.parse::<SizeMix>()? {
+            SizeMix::Imix(small) => SizeMix::Imix(small.max(self.minimum_size())),
+            mix => mix,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The plan of a `send` run.
 
+use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -16,6 +17,9 @@ use super::{
 };
 use crate::args::send::{SendArgs, VerifyArg};
 use crate::stream;
+
+/// No plan is nearly as long, bytes.
+const PLAN_BYTES_MAX: u64 = 16 << 20;
 
 /// A `send` run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,8 +73,7 @@ impl SendPlan {
     pub fn load(path: &Path) -> Result<Self> {
         let shown = path.display();
         let advice = "name the plan.json of a `dropless send` run";
-        let text =
-            std::fs::read_to_string(path).map_err(|error| anyhow!("--plan {shown}: {error}; {advice}"))?;
+        let text = read_file(path).map_err(|error| anyhow!("--plan {shown}: {error}; {advice}"))?;
         let foreign = |error: serde_json::Error| {
             anyhow!("--plan {shown} is not the plan of a send run ({error}); {advice}")
         };
@@ -229,6 +232,19 @@ impl SendPlan {
         if let Some(port) = self.machine.ports.iter().find(|port| null(port) && !self.tx_only) {
             bail!("port {port} swallows what is sent, and nothing comes back; use --tx-only, or --port ring");
         }
+        let ring = |port: &PortUri| matches!(port.kind, PortKind::Ring { .. });
+        if let Some(port) = self.machine.ports.iter().find(|port| ring(port) && self.tx_only) {
+            bail!("nobody empties port {port} with --tx-only: it would be full at once; use --port null");
+        }
+        for (index, stream) in self.streams.iter().enumerate() {
+            ensure!(
+                self.streams[..index]
+                    .iter()
+                    .all(|other| other.name != stream.name),
+                "two streams are called `{}`; give each --stream a name= of its own",
+                stream.name
+            );
+        }
         let given = self.streams.iter().filter(|stream| stream.rate.is_some()).count();
         ensure!(
             given == 0 || given == self.streams.len(),
@@ -269,4 +285,15 @@ impl SendPlan {
         }
         Ok(largest)
     }
+}
+
+/// Reads a file, and nothing that has no end.
+fn read_file(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    file.take(PLAN_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }

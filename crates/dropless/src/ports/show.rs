@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use host::{Carrier, CarrierKind, Link, Usable, Warning};
+use host::{Carrier, CarrierKind, Fix, Link, Usable, Warning};
 use report::Style;
 use report::style::Paint;
 use report::table::{Cell, Table};
@@ -43,7 +43,7 @@ pub fn listing(carriers: &[Carrier], warnings: &[Warning], style: &Style) -> Str
         for warning in warnings {
             wrapped(&mut text, &warning.text, 2, Paint::None, style);
             if let Some(fix) = &warning.fix {
-                commands(&mut text, &fix.commands, style);
+                mends(&mut text, fix, style);
             }
         }
         text.push('\n');
@@ -135,31 +135,19 @@ fn details(carrier: &Carrier, style: &Style) -> String {
     };
     wrapped(&mut text, why, INDENT, paint, style);
     if let Usable::No { fix, .. } = &carrier.usable {
-        commands(&mut text, &fix.commands, style);
+        mends(&mut text, fix, style);
     }
     text
 }
 
-/// Words that advice begins with, where no command mends it.
-const ADVICE: [&str; 8] = [
-    "boot", "choose", "give", "name", "start", "switch", "use", "write",
-];
-
 /// A line for each command. None is broken, as a shell would take the break for its end; advice in words is.
-fn commands(text: &mut String, commands: &[String], style: &Style) {
-    let column = INDENT + 5;
-    for (index, command) in commands.iter().enumerate() {
-        let first = command.split(' ').next().unwrap_or_default();
-        let lines = if ADVICE.contains(&first) {
-            filled(command, style.width.saturating_sub(column))
-        } else {
-            vec![command.clone()]
-        };
-        for (line, words) in lines.iter().enumerate() {
-            let label = if (index, line) == (0, 0) { "fix:" } else { "" };
-            let label = style.paint(Paint::Head, &format!("{label:4}"));
-            let _ = writeln!(text, "{:INDENT$}{label} {words}", "");
-        }
+fn mends(text: &mut String, fix: &Fix, style: &Style) {
+    let room = style.width.saturating_sub(INDENT + 5);
+    let advice = fix.advice.iter().flat_map(|advice| filled(advice, room));
+    for (index, words) in fix.commands.iter().cloned().chain(advice).enumerate() {
+        let label = if index == 0 { "fix:" } else { "" };
+        let label = style.paint(Paint::Head, &format!("{label:4}"));
+        let _ = writeln!(text, "{:INDENT$}{label} {words}", "");
     }
 }
 

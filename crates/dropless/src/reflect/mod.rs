@@ -64,6 +64,12 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
         tx_descriptors: plan.machine.descriptors,
         ..PortConfig::default()
     };
+    if plan.fault.is_some() {
+        notes.push(format!(
+            "seed {0}: --seed {0} injects the same faults again",
+            plan.seed
+        ));
+    }
     prefill_null(&plan, &pool)?;
     let mut ports = Vec::new();
     for (uri, device) in ground.ports.iter().zip(&devices) {
@@ -259,6 +265,7 @@ fn watch(
     let (mut row_base, mut live_base) = (result::total(sides), result::total(sides));
     let (mut live_at, mut moved_at) = (begun, begun);
     let mut rates = (0.0, 0.0);
+    let plan_is_quiet = console.quiet;
     loop {
         let until = begun.elapsed() + TICK;
         while next_row <= until {
@@ -283,7 +290,7 @@ fn watch(
         let now = result::total(sides);
         let elapsed = begun.elapsed();
         let since = live_at.elapsed().as_secs_f64();
-        if since >= 0.5 {
+        if since >= 0.5 && (plan_is_quiet || live.is_due(elapsed)) {
             rates = (
                 (now.received - live_base.received) as f64 / since,
                 (now.returned - live_base.returned) as f64 / since,

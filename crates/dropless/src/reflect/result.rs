@@ -131,8 +131,13 @@ fn link_notes(ports: &[OpenPort<'_>], sides: &[Side], summaries: &mut [PortSumma
         let losses = open.tending.losses;
         if losses > 0 {
             notes.push(format!(
-                "port {} lost its link {losses} times, and went on with whoever came next",
-                open.uri
+                "port {} lost its link {}, and goes on with whoever comes next",
+                open.uri,
+                if losses == 1 {
+                    "once".into()
+                } else {
+                    format!("{losses} times")
+                }
             ));
         }
         if losses > 0 && summary.driver == "net_memif" {

@@ -49,10 +49,15 @@ impl Results {
                     .filter_map(|rx| rx.lanes.get(usize::from(lane)))
                     .map(|rx| rx.received)
                     .sum();
+                let seen = self
+                    .receive
+                    .iter()
+                    .filter_map(|rx| rx.lanes.get(usize::from(lane)));
                 lanes.push(Lane {
                     lane,
                     accepted: *accepted,
                     received,
+                    beyond: seen.map(|rx| rx.beyond).max().unwrap_or(0),
                 });
             }
         }
@@ -170,6 +175,7 @@ fn arrived(sides: &[ReceiveSide], results: &Results) -> Arrived {
         }
         foreign("oversized", counters.oversized.get());
         foreign("stale", counters.stale.get());
+        foreign("never_sent", counters.never_sent.get());
     }
     arrived
 }

@@ -1,6 +1,6 @@
 //! The control thread of a send run: moves the phases on, collects finished intervals, shows, and watches the links.
 
-use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use dataplane::Phase;
@@ -11,7 +11,7 @@ use report::live::{Live, Snapshot, Traffic};
 use report::out::Console;
 use report::rundir::RunDir;
 
-use super::far::FarSides;
+use super::far::{FarSides, Told};
 use super::tasks::{Times, Wiring};
 use crate::clock::now;
 use crate::open::OpenPort;
@@ -40,8 +40,8 @@ pub struct Seen {
     pub interrupted: bool,
     /// A worker that ended by itself.
     pub ended_early: Option<usize>,
-    /// What the far sides counted, as they told.
-    pub far: BTreeMap<String, u64>,
+    /// What the far sides told.
+    pub far: Told,
 }
 
 /// Watches one run.
@@ -100,7 +100,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 overrun: 0,
                 interrupted: false,
                 ended_early: None,
-                far: BTreeMap::new(),
+                far: Told::default(),
             },
         }
     }
@@ -118,12 +118,13 @@ impl<'w, 'e> Watch<'w, 'e> {
         self.seen.interrupted = self.interrupt.is_set();
         self.seen.ended_early = running.ended_early();
         let asked_to_stop = now().min(self.times.end);
+        self.wiring.cut.store(asked_to_stop.0, Ordering::Relaxed);
         control.set(Phase::Drain);
         self.seen.stopped = self.end_of_sending(asked_to_stop);
         self.drain(running);
         if running.ended_early().is_none() {
             far.ask_after();
-            self.seen.far = far.counted();
+            self.seen.far = far.told();
         }
         control.set(Phase::Stop);
     }
@@ -248,9 +249,15 @@ impl<'w, 'e> Watch<'w, 'e> {
     }
 
     fn show(&mut self, phase: &str) {
+        let elapsed = Duration::from_nanos(self.times.clock.ns_from_ticks(now().since(self.times.start)));
+        // The first look only begins the time that rates are taken over.
+        if self.shown.at.is_some() && !self.live.is_due(elapsed) {
+            return;
+        }
         let (sent, received) = (self.accepted(), self.received());
         let since = self.shown.at.map_or(0.0, |at| at.elapsed().as_secs_f64());
-        if self.shown.at.is_none() || since >= 0.5 {
+        let is_first = self.shown.rates == (0.0, 0.0) && since >= 0.1;
+        if self.shown.at.is_none() || since >= 0.5 || is_first {
             if since > 0.0 {
                 self.shown.rates = (
                     (sent - self.shown.sent) as f64 / since,
@@ -264,7 +271,6 @@ impl<'w, 'e> Watch<'w, 'e> {
                 ..self.shown
             };
         }
-        let elapsed = Duration::from_nanos(self.times.clock.ns_from_ticks(now().since(self.times.start)));
         let planned = self.plan.duration_ns.map(Duration::from_nanos);
         let by_time = planned.map(|planned| elapsed.as_secs_f64() / planned.as_secs_f64());
         let by_count = self.plan.count.map(|count| sent as f64 / count as f64);

@@ -14,6 +14,8 @@ use super::load::{self, Load};
 use super::tasks::Desk;
 use crate::plan::SendPlan;
 
+/// How long the run waits for the first answers, ns: its start is set before anybody is asked.
+pub const ASK_NS: u64 = 300_000_000;
 /// From a question to the next.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// How long an account that covers the whole run is waited for.
@@ -33,6 +35,15 @@ struct Far {
 /// The far sides of all ports that can be asked.
 pub struct FarSides(Vec<Far>);
 
+/// What they told.
+#[derive(Default)]
+pub struct Told {
+    /// What all of them counted in the run, by name.
+    pub counted: BTreeMap<String, u64>,
+    /// How many told nothing, or not all of it.
+    pub silent: usize,
+}
+
 impl FarSides {
     /// Those whose neighbours were asked for.
     pub fn new(plan: &SendPlan, loads: &[Load], desks: &[Desk], run: u8) -> Result<Self> {
@@ -51,43 +62,47 @@ impl FarSides {
         Ok(Self(sides))
     }
 
-    /// Asks once, and waits for the answers as long as `waits` says.
+    /// Asks until all have answered, as long as `waits` says.
     pub fn ask_before(&mut self, waits: impl Fn() -> bool) {
-        for far in &self.0 {
-            far.replies.push(&far.question);
-        }
+        let mut asked: Option<Instant> = None;
         while self.0.iter().any(|far| far.before.is_none()) && waits() {
-            std::thread::sleep(Duration::from_millis(1));
+            let again = asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN);
             for far in &mut self.0 {
                 far.before = far.before.or_else(|| far.answers.pop());
+                if far.before.is_none() && again {
+                    far.replies.push(&far.question);
+                    asked = Some(Instant::now());
+                }
             }
+            std::thread::sleep(Duration::from_millis(1));
         }
-        self.0.retain(|far| far.before.is_some());
     }
 
     /// Asks those that answered before until they tell what they counted after this call.
     pub fn ask_after(&mut self) {
-        for far in &mut self.0 {
+        for far in self.0.iter_mut().filter(|far| far.before.is_some()) {
             while far.answers.pop().is_some() {}
             far.account_for_all();
         }
     }
 
-    /// What all of them counted meanwhile, by name; empty where nobody told.
-    pub fn counted(&self) -> BTreeMap<String, u64> {
-        let mut counted = BTreeMap::new();
+    /// What all of them counted meanwhile.
+    pub fn told(&self) -> Told {
+        let mut told = Told::default();
         for far in &self.0 {
             let (Some(before), Some(after)) = (&far.before, &far.after) else {
+                told.silent += 1;
                 continue;
             };
             let during = after.since(before);
-            *counted.entry("received".into()).or_default() += during.received;
-            *counted.entry("returned".into()).or_default() += during.returned;
+            let mut add = |name: &str, count: u64| *told.counted.entry(name.into()).or_default() += count;
+            add("received", during.received);
+            add("returned", during.returned);
             for (name, count) in during.lost().filter(|(_, count)| *count > 0) {
-                *counted.entry(name.into()).or_default() += count;
+                add(name, count);
             }
         }
-        counted
+        told
     }
 }
 

@@ -121,7 +121,9 @@ impl<'e> Run<'_, 'e> {
         let (cores, note) = placement::worker_cores(&plan.machine, wanted, self.ground.numa_node)?;
         notes.extend(note);
         let clock = RunClock::calibrate(&cores);
-        let start = Ticks(dpdk::tsc() + clock.clock.ticks_from_ns(LEAD_NS + start_up_ns(plan)));
+        let asks = !plan.tx_only && loads.iter().any(|load| load.asked);
+        let lead_ns = LEAD_NS + start_up_ns(plan) + if asks { far::ASK_NS } else { 0 };
+        let start = Ticks(dpdk::tsc() + clock.clock.ticks_from_ns(lead_ns));
         let times = Times {
             clock: clock.clock,
             start,
@@ -170,7 +172,8 @@ impl<'e> Run<'_, 'e> {
     }
 }
 
-/// Time to touch the windows and intervals of many lanes.
+/// Time to touch the windows and intervals of many queues and lanes.
 fn start_up_ns(plan: &SendPlan) -> u64 {
-    plan.lanes() as u64 * 20_000
+    let queues = plan.machine.ports.len() as u64 * u64::from(plan.tx_queues.max(plan.rx_queues));
+    plan.lanes() as u64 * 20_000 + (queues - 1) * 25_000_000
 }

@@ -1,5 +1,7 @@
 //! From what the tasks, ports and pools counted to the ledger, the verdict and the summary of a send run.
 
+use std::path::PathBuf;
+
 use dataplane::TaskResult;
 use dataplane::worker::WorkerCounters;
 use measure::ledger::Ledger;
@@ -13,6 +15,7 @@ use report::rundir::file;
 use super::Run;
 use super::books::{Results, ledger, merged, streams};
 use super::control::Seen;
+use super::far::Told;
 use super::load::Load;
 use super::tasks::{Times, Wiring};
 use crate::buffers;
@@ -75,6 +78,7 @@ pub fn summarise(
     );
     let refusals = ports.iter().map(OpenPort::counts_refusals).collect::<Vec<_>>();
     let kept = buffers::Kept::by(&ports);
+    let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
     drop(ports);
     let lanes = results.lanes();
     let pool = buffers::count(run.pool, kept);
@@ -83,12 +87,14 @@ pub fn summarise(
         &results,
         &port_summaries,
         (far_missed, pool.held),
-        &ending.seen.far,
+        &ending.seen.far.counted,
         &refusals,
         plan.tx_only,
     );
     let (clock, clock_trouble) = ending.clock.finish();
-    let asked_pps = total_rate(loads);
+    // A file has no pace.
+    let to_files = plan.machine.ports.iter().all(|port| port.kind_name() == "pcap");
+    let asked_pps = total_rate(loads).filter(|_| !to_files);
     let verdict = Verdict::of(&Evidence {
         role: if plan.tx_only { Role::SendOnly } else { Role::Send },
         imbalances: ledger.check(&lanes),
@@ -103,6 +109,7 @@ pub fn summarise(
         senders: wiring.send.len(),
         link_losses: ending.seen.link_losses.clone(),
         stalls: stalls.clone(),
+        short_files: short(&files),
         clock_uncertainty_ppm: clock.uncertainty_ppm,
         clock_problems: clock_trouble.into_iter().collect(),
         pools: vec![(pool.summary.clone(), pool.leak)],
@@ -127,6 +134,7 @@ pub fn summarise(
     ));
     notes.extend(pool.note);
     notes.extend(checksum_note(plan, &ledger));
+    notes.extend(silent_note(&ending.seen.far, &ledger));
     let mut summary = Summary {
         run: run.dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -309,6 +317,26 @@ fn stalls(
         });
     }
     stalls
+}
+
+/// The files that are shorter than what was written to them, and by how many bytes.
+fn short(files: &[(PathBuf, u64)]) -> Vec<(String, u64)> {
+    files
+        .iter()
+        .filter_map(|(path, written)| {
+            let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            let missing = written.saturating_sub(file.len());
+            (missing > 0).then(|| (path.display().to_string(), missing))
+        })
+        .collect()
+}
+
+/// Where unexplained packets may be: with a far side that does not tell.
+fn silent_note(far: &Told, ledger: &Ledger) -> Option<String> {
+    (far.silent > 0 && ledger.unexplained > 0).then(|| {
+        "the far side told no counters (it is no dropless reflect, or its answers were lost): what it lost is unexplained"
+            .into()
+    })
 }
 
 fn extra_notes(watched: &Seen, results: &Results, seed: u64, random: bool) -> Vec<String> {

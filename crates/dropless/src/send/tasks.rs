@@ -1,6 +1,7 @@
 //! Wires a send run: which task polls which queue on which core, and what each publishes.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 use dataplane::account::Answers;
@@ -82,6 +83,8 @@ pub struct Wiring<'a> {
     pub rings: Vec<Arc<IntervalRing>>,
     /// One for each port.
     pub desks: Vec<Desk>,
+    /// When control ended the run before its time, ticks.
+    pub cut: Arc<AtomicU64>,
 }
 
 /// When and on what clock the run goes.
@@ -152,7 +155,13 @@ where
         reflect: Vec::new(),
         rings: Vec::new(),
         desks: ports.iter().map(|_| Desk::default()).collect(),
+        cut: Arc::new(AtomicU64::new(u64::MAX)),
     };
+    let senders: usize = ports
+        .iter()
+        .map(|open| open.tx.len().min(usize::from(plan.tx_queues)))
+        .sum();
+    let sent: Vec<_> = (0..senders).map(|_| SendCounters::new()).collect();
     // Receivers first: what comes back is taken before more is sent.
     for (port, open) in ports.iter_mut().enumerate() {
         if plan.tx_only {
@@ -184,6 +193,7 @@ where
                 me: loads[port].me.clone(),
                 replies: Arc::clone(&wiring.desks[port].replies),
                 answers: Arc::clone(&wiring.desks[port].answers),
+                senders: sent.clone(),
             };
             let worker = places.receive[wiring.receive.len() % places.receive.len()];
             wiring.workers[worker].add(
@@ -198,10 +208,6 @@ where
             });
         }
     }
-    let senders: usize = ports
-        .iter()
-        .map(|open| open.tx.len().min(usize::from(plan.tx_queues)))
-        .sum();
     for (port, open) in ports.iter_mut().enumerate() {
         let queues = open.tx.len().min(usize::from(plan.tx_queues));
         let offload = plan.checksum_offload && open.port.granted().tx_checksum_offload;
@@ -217,7 +223,7 @@ where
                 let (each, rest) = (count / senders as u64, count % senders as u64);
                 pacer = pacer.with_limit(each + u64::from((number as u64) < rest));
             }
-            let counters = SendCounters::new();
+            let counters = Arc::clone(&sent[number]);
             let intervals = Arc::new(IntervalRing::for_sender(streams, plan.interval_ns, slots, start)?);
             wiring.rings.push(Arc::clone(&intervals));
             let task = TaskPlan {
@@ -236,6 +242,7 @@ where
                     .unwrap_or_else(|| u64::from(open.port.granted().tx_descriptors)),
                 clock: times.clock,
                 intervals,
+                cut: Arc::clone(&wiring.cut),
                 counters: Arc::clone(&counters),
                 replies: Arc::clone(&wiring.desks[port].replies),
                 checksum_offload: offload,

@@ -217,7 +217,7 @@ fn more_queues_than_the_interface_has() {
         code,
         &stdout,
         &stderr,
-        &["near has 1 receive queue", "fix: ethtool -L near combined 9"],
+        &["near has 1 receive queue", "fix: ethtool -L near rx 9 tx 9"],
     );
 }
 

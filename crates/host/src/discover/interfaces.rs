@@ -61,7 +61,7 @@ fn best_port(sys: &Sys, interface: &Interface, free: bool) -> (String, Usable) {
             packet.to_string(),
             Usable::No {
                 why: why.to_owned(),
-                fix: Fix::one(fix),
+                fix: Fix::advice(fix),
             },
         );
     }

@@ -70,7 +70,7 @@ fn state(sys: &Sys, form: &str, library: Option<&str>) -> Usable {
     if form.starts_with("kernel:") {
         return Usable::No {
             why: "send and reflect do not use it yet".to_owned(),
-            fix: Fix::one("use packet:IF for the kernel's own path"),
+            fix: Fix::advice("use packet:IF for the kernel's own path"),
         };
     }
     if !form.contains('[') {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::event::{Cause, Event};
+use super::event::{Cause, Event, Sender};
+
+/// An interrupt that is older than this when it arrives was another one, ticks of a few ms.
+const ON_THE_WAY: u64 = 10_000_000;
 
 /// An event at its time. All times here are ticks of the one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +48,32 @@ impl Named {
     }
 }
 
-/// Walks over the events of one core, in their order, and names its gaps, in their order.
-#[derive(Debug)]
-pub struct Walk {
+/// An interrupt that another core sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// When.
+    pub at: u64,
+    /// To which core; `None` is several, this one probably among them.
+    pub to: Option<u32>,
+    /// By whom.
+    pub sender: Sender,
+}
+
+/// What the walk over a core's events is told besides them.
+pub struct Around<'a> {
     /// The program's own thread.
-    own: u32,
+    pub own: u32,
+    /// The core.
+    pub core: u32,
+    /// The kernel's name for the function at an address.
+    pub function: &'a dyn Fn(u64) -> String,
+    /// What the other cores sent, in order.
+    pub sent: &'a [Sent],
+}
+
+/// Walks over the events of one core, in their order, and names its gaps, in their order.
+pub struct Walk<'a> {
+    around: Around<'a>,
     /// Who runs below the interrupts; `None` is the program.
     task: Option<Cause>,
     stack: Vec<Cause>,
@@ -57,11 +81,11 @@ pub struct Walk {
     last: Option<Cause>,
 }
 
-impl Walk {
-    /// Begins while the thread `own` runs.
-    pub fn new(own: u32) -> Self {
+impl<'a> Walk<'a> {
+    /// Begins while the program runs.
+    pub fn new(around: Around<'a>) -> Self {
         Self {
-            own,
+            around,
             task: None,
             stack: Vec::new(),
             last: None,
@@ -72,7 +96,7 @@ impl Walk {
     pub fn name(&mut self, gap: Gap, events: &[Stamped]) -> Named {
         let inside = events.partition_point(|event| event.at < gap.from);
         for event in &events[..inside] {
-            self.step(&event.event);
+            self.step(event);
         }
         // What is in force when the gap begins was entered between two polls, or is nothing.
         self.last = None;
@@ -81,10 +105,15 @@ impl Walk {
         for event in events[inside..].iter().take_while(|event| event.at <= gap.to) {
             let before = self.current();
             let ticks = event.at.saturating_sub(since);
-            self.step(&event.event);
+            self.step(event);
             // The way into the kernel belongs to what it leads to.
             let cause = before.or_else(|| self.current()).unwrap_or(Cause::Outside);
-            *times.entry(cause).or_default() += ticks;
+            *times.entry(cause.clone()).or_default() += ticks;
+            if let (Event::Function(_), Some(known)) = (&event.event, self.current()) {
+                // It had no name until now.
+                let so_far = times.remove(&cause).unwrap_or_default();
+                *times.entry(known).or_default() += so_far;
+            }
             since = event.at;
         }
         let rest = gap.to.saturating_sub(since);
@@ -104,8 +133,8 @@ impl Walk {
             .cloned()
     }
 
-    fn step(&mut self, event: &Event) {
-        match event {
+    fn step(&mut self, stamped: &Stamped) {
+        match &stamped.event {
             Event::Enter(cause @ (Cause::PageFault | Cause::Nmi)) => self.last = Some(cause.clone()),
             Event::Enter(Cause::Softirq { vector, .. }) => {
                 let after = self.stack.last().or(self.last.as_ref());
@@ -115,17 +144,37 @@ impl Walk {
                     after: after.cloned().map(Box::new),
                 });
             }
+            Event::Enter(Cause::Call { function, .. }) => self.stack.push(Cause::Call {
+                function: function.clone(),
+                from: self.sender(stamped.at),
+            }),
             Event::Enter(cause) => self.stack.push(cause.clone()),
             Event::Leave => self.last = self.stack.pop().or(self.last.take()),
             Event::Switch { pid, name } => {
                 self.last = self.task.take().or(self.last.take());
-                self.task = (*pid != self.own).then(|| Cause::Task {
+                self.task = (*pid != self.around.own).then(|| Cause::Task {
                     pid: *pid,
                     name: name.clone(),
                 });
             }
-            Event::Function(_) | Event::Send { .. } => {}
+            Event::Function(address) => {
+                if let Some(Cause::Call { function, .. }) = self.stack.last_mut() {
+                    *function = (self.around.function)(*address);
+                }
+            }
+            Event::Send { .. } => {}
         }
+    }
+
+    /// Who sent the interrupt that arrives now: the last one to have sent any here.
+    fn sender(&self, now: u64) -> Option<Sender> {
+        let before = self.around.sent.partition_point(|sent| sent.at <= now);
+        self.around.sent[..before]
+            .iter()
+            .rev()
+            .take_while(|sent| now - sent.at < ON_THE_WAY)
+            .find(|sent| sent.to.is_none_or(|to| to == self.around.core))
+            .map(|sent| sent.sender.clone())
     }
 }
 
@@ -136,6 +185,15 @@ mod tests {
 
     fn at(at: u64, event: Event) -> Stamped {
         Stamped { at, event }
+    }
+
+    fn walk(sent: &[Sent]) -> Walk<'_> {
+        Walk::new(Around {
+            own: 1,
+            core: 1,
+            function: &|address| format!("function_{address}"),
+            sent,
+        })
     }
 
     fn irq() -> Cause {
@@ -155,7 +213,7 @@ mod tests {
     #[test]
     fn entry_and_exit_belong_to_the_interrupt() {
         let events = [at(110, Event::Enter(irq())), at(150, Event::Leave)];
-        let named = Walk::new(1).name(Gap { from: 100, to: 160 }, &events);
+        let named = walk(&[]).name(Gap { from: 100, to: 160 }, &events);
         assert_eq!(named.parts, [(irq(), 60)]);
     }
 
@@ -167,13 +225,13 @@ mod tests {
             at(125, Event::Enter(softirq(None))),
             at(190, Event::Leave),
         ];
-        let named = Walk::new(1).name(Gap { from: 100, to: 200 }, &events);
+        let named = walk(&[]).name(Gap { from: 100, to: 200 }, &events);
         assert_eq!(named.parts, [(softirq(Some(irq())), 75), (irq(), 25)]);
     }
 
     #[test]
     fn a_gap_without_events_is_from_outside() {
-        let named = Walk::new(1).name(Gap { from: 100, to: 200 }, &[]);
+        let named = walk(&[]).name(Gap { from: 100, to: 200 }, &[]);
         assert_eq!(named.parts, [(Cause::Outside, 100)]);
     }
 
@@ -192,12 +250,42 @@ mod tests {
             at(310, Event::Leave),
             at(400, to(1)),
         ];
-        let named = Walk::new(1).name(Gap { from: 100, to: 405 }, &events);
+        let named = walk(&[]).name(Gap { from: 100, to: 405 }, &events);
         let hog = Cause::Task {
             pid: 7,
             name: "hog".into(),
         };
         assert_eq!(named.parts, [(hog, 285), (tick, 20)]);
+    }
+
+    #[test]
+    fn an_interrupt_from_another_core_has_a_sender_and_a_function() {
+        let sender = |pid| Sender {
+            core: 0,
+            pid,
+            name: "unmapper".into(),
+        };
+        let sent = |at, to, pid| Sent {
+            at,
+            to,
+            sender: sender(pid),
+        };
+        let sent = [sent(90, None, 5), sent(95, Some(3), 6), sent(130, Some(1), 7)];
+        let call = Cause::Call {
+            function: "call".into(),
+            from: None,
+        };
+        let events = [
+            at(110, Event::Enter(call)),
+            at(112, Event::Function(9)),
+            at(120, Event::Leave),
+        ];
+        let named = walk(&sent).name(Gap { from: 100, to: 125 }, &events);
+        let call = Cause::Call {
+            function: "function_9".into(),
+            from: Some(sender(5)),
+        };
+        assert_eq!(named.parts, [(call, 25)]);
     }
 
     proptest! {
@@ -223,7 +311,7 @@ mod tests {
                 })
                 .collect();
             let gap = Gap { from, to: from + length };
-            let named = Walk::new(1).name(gap, &events);
+            let named = walk(&[]).name(gap, &events);
             prop_assert_eq!(named.parts.iter().map(|(_, ticks)| ticks).sum::<u64>(), gap.ticks());
         }
     }

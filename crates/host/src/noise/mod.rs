@@ -10,4 +10,6 @@ pub mod event;
 pub mod format;
 pub mod interrupts;
 pub mod page;
+pub mod record;
+pub mod spin;
 pub mod trace;

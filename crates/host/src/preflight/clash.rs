@@ -20,7 +20,7 @@ pub fn check(uris: &[PortUri]) -> Result<(), Problem> {
             } else {
                 format!("it takes the same as {first}")
             };
-            return Err(Problem::new(uri, why, Fix::one(advice(uri))));
+            return Err(Problem::new(uri, why, Fix::advice(advice(uri))));
         }
     }
     Ok(())

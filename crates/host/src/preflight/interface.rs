@@ -28,6 +28,11 @@ pub fn xdp(look: &Look<'_>, name: &str, start: Option<u16>) -> Result<Prepared, 
         "AF_XDP takes the packets of its queues away from the kernel",
     );
     queues(look, interface, start.unwrap_or(0), &mut notes)?;
+    if let Err(id) = crate::xdp::wait_until_free(look.sys, name) {
+        let found = format!("an XDP program (id {id}) runs on {name} already: another process uses it");
+        let fix = Fix::one(format!("ip link set dev {name} xdp off")).or("end that process first");
+        return Err(look.problem(found, fix));
+    }
     if let Some(mtu) = interface.mtu.filter(|mtu| *mtu > XDP_MTU_MAX) {
         let text = format!("{name} has an MTU of {mtu}: many drivers refuse XDP above {XDP_MTU_MAX}");
         let fix = Fix::one(format!("ip link set {name} mtu 1500"))
@@ -77,21 +82,21 @@ fn find<'l>(look: &'l Look<'_>, name: &str) -> Result<&'l Interface, Problem> {
     let kind = look.uri.kind_name();
     let fix = match nearest(name, names()) {
         Some(near) => match look.roles.get(near) {
-            Some(roles) => format!(
-                "write {kind}:{near}, but it carries {} of this machine",
+            Some(roles) => Fix::one("dropless ports").or(format!(
+                "write {kind}:{near}, with care: it carries {} of this machine",
                 in_words(roles)
-            ),
-            None => format!("write {kind}:{near}"),
+            )),
+            None => Fix::advice(format!("write {kind}:{near}")),
         },
-        None => "dropless ports".to_owned(),
+        None => Fix::one("dropless ports"),
     };
-    Err(look.problem(found, Fix::one(fix)))
+    Err(look.problem(found, fix))
 }
 
 fn usable(look: &Look<'_>, interface: &Interface) -> Result<(), Problem> {
     let name = &interface.name;
     if interface.sort == Sort::NotEthernet {
-        let fix = Fix::one("choose an Ethernet interface; dropless ports lists them");
+        let fix = Fix::advice("choose an Ethernet interface; dropless ports lists them");
         return Err(look.problem(format!("interface {name} does not carry Ethernet frames"), fix));
     }
     if !interface.enabled {
@@ -157,7 +162,7 @@ fn queues(
         let text = format!(
             "{name} spreads what it receives over {there} queues, and a queue that is not taken feeds the kernel"
         );
-        let fix = Fix::one(format!(
+        let fix = Fix::advice(format!(
             "write xdp:{name},queues={there}, or: ethtool -L {name} combined 1"
         ));
         notes.push(Warning::new("queues-left", text).with_fix(fix));
@@ -181,7 +186,7 @@ fn protocol(look: &Look<'_>, name: &str, option: &str) -> Result<(), Problem> {
     if module == crate::modules::Module::Loadable {
         return Ok(());
     }
-    let fix = Fix::one(format!("boot a kernel with {option}"));
+    let fix = Fix::advice(format!("boot a kernel with {option}"));
     Err(look.problem(format!("this kernel was built without {option}"), fix))
 }
 
@@ -215,7 +220,7 @@ pub fn refused_role(look: &Look<'_>, interfaces: &[&Interface]) -> Result<(), Pr
             "it is {name}, which carries {} of this machine: taking it from the kernel would cut the machine off",
             in_words(roles)
         );
-        let fix = Fix::one(format!(
+        let fix = Fix::advice(format!(
             "choose another port, share it with the kernel as packet:{name}, or add --force"
         ));
         return Err(look.problem(found, fix));

@@ -19,7 +19,7 @@ pub fn check(look: &Look<'_>, address: IpAddr, port: Option<u16>) -> Result<Prep
         let fix = Fix::one(format!("ip address add {address}/{length} dev lo"))
             .undone_by([format!("ip address del {address}/{length} dev lo")]);
         let fix = if address.is_multicast() {
-            Fix::one("use an address of this machine")
+            Fix::advice("use an address of this machine")
         } else {
             fix
         };
@@ -32,7 +32,7 @@ pub fn check(look: &Look<'_>, address: IpAddr, port: Option<u16>) -> Result<Prep
         Err(ErrorKind::AddrInUse) => {
             let fix =
                 format!("choose another port, or stop the process that this shows: ss -ulpn sport = :{port}");
-            Err(look.problem(format!("UDP port {port} is in use"), Fix::one(fix)))
+            Err(look.problem(format!("UDP port {port} is in use"), Fix::advice(fix)))
         }
         Err(ErrorKind::PermissionDenied) => {
             Err(look.problem(format!("UDP port {port} is reserved for root"), as_root()))

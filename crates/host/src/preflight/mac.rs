@@ -73,6 +73,6 @@ fn nobody(look: &Look<'_>, address: MacAddress) -> Problem {
     );
     look.problem(
         found,
-        Fix::one(format!("name the device itself: {}", hidden.join(" or "))),
+        Fix::advice(format!("name the device itself: {}", hidden.join(" or "))),
     )
 }

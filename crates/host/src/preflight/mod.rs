@@ -94,7 +94,7 @@ pub fn check(uri: &PortUri, sys: &Sys) -> Result<Prepared, Problem> {
 /// Checks all ports of a run: that there is one, each alone, and that no two take the same thing.
 pub fn check_all(uris: &[PortUri], sys: &Sys) -> Result<Vec<Prepared>, Problem> {
     if uris.is_empty() {
-        let fix = Fix::one("name one, for example ring, or see: dropless ports");
+        let fix = Fix::advice("name one, for example ring, or see: dropless ports");
         return Err(Problem::new("ports", "no port was given", fix));
     }
     clash::check(uris)?;
@@ -208,11 +208,11 @@ impl<'a> Look<'a> {
         if !real.is_dir() {
             return Err(self.problem(
                 format!("{shown} is not a directory"),
-                Fix::one("choose another path"),
+                Fix::advice("choose another path"),
             ));
         }
         if !may(&real, AccessFlags::W_OK | AccessFlags::X_OK) {
-            let fix = Fix::one("choose a directory of your own, or run dropless with sudo");
+            let fix = Fix::advice("choose a directory of your own, or run dropless with sudo");
             return Err(self.problem(format!("directory {shown} cannot be written"), fix));
         }
         Ok(())

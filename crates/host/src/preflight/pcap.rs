@@ -26,7 +26,7 @@ pub fn check(look: &Look<'_>, input: Option<&Path>, output: Option<&Path>) -> Re
     if let Some(output) = output {
         if input.is_some_and(|input| same_file(&look.path(input), &look.path(output))) {
             let found = format!("{} is to be read and written at once", output.display());
-            return Err(look.problem(found, Fix::one("write to another file")));
+            return Err(look.problem(found, Fix::advice("write to another file")));
         }
         notes.extend(check_output(look, output)?);
     }
@@ -47,7 +47,7 @@ fn check_input(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem>
     if real.is_dir() {
         return Err(look.problem(
             format!("{shown} is a directory"),
-            Fix::one("name a pcap file in it"),
+            Fix::advice("name a pcap file in it"),
         ));
     }
     let mut header = Vec::new();
@@ -55,10 +55,10 @@ fn check_input(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem>
         File::open(&real).and_then(|file| Read::take(file, HEADER_LEN as u64 + 1).read_to_end(&mut header));
     if let Err(error) = outcome {
         let fix = match error.kind() {
-            std::io::ErrorKind::NotFound => format!("record one: tcpdump -i IF -w {file}"),
-            _ => "sudo dropless <the same arguments>".to_owned(),
+            std::io::ErrorKind::NotFound => Fix::advice(format!("record one: tcpdump -i IF -w {file}")),
+            _ => super::as_root(),
         };
-        return Err(look.problem(format!("{shown} cannot be read ({error})"), Fix::one(fix)));
+        return Err(look.problem(format!("{shown} cannot be read ({error})"), fix));
     }
     if header.starts_with(&GZIP) {
         let fix = Fix::one(format!(
@@ -68,13 +68,13 @@ fn check_input(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem>
         return Err(look.problem(format!("{shown} is compressed"), fix));
     }
     let Some(link_type) = link_type(&header) else {
-        let fix = Fix::one(format!(
+        let fix = Fix::advice(format!(
             "name a pcap or pcapng file; this shows what it is: file {file}"
         ));
         return Err(look.problem(format!("{shown} is not a pcap file"), fix));
     };
     if link_type != LINKTYPE_ETHERNET {
-        let fix = Fix::one(format!(
+        let fix = Fix::advice(format!(
             "record on an Ethernet interface: tcpdump -i IF -w {file}"
         ));
         return Err(look.problem(
@@ -106,7 +106,10 @@ fn check_output(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem
     let shown = path.display();
     let real = look.path(path);
     if real.is_dir() {
-        return Err(look.problem(format!("{shown} is a directory"), Fix::one("name a file in it")));
+        return Err(look.problem(
+            format!("{shown} is a directory"),
+            Fix::advice("name a file in it"),
+        ));
     }
     if !real.exists() {
         return look.writable_parent(path).map(|()| None);
@@ -114,7 +117,7 @@ fn check_output(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem
     if !may(&real, AccessFlags::W_OK) {
         return Err(look.problem(
             format!("{shown} cannot be written"),
-            Fix::one("choose another file"),
+            Fix::advice("choose another file"),
         ));
     }
     Ok(Some(Warning::new(

@@ -16,7 +16,7 @@ pub fn check(look: &Look<'_>, address: PciAddress) -> Result<Prepared, Problem> 
         return Err(absent(look));
     };
     if !device.is_network() {
-        let fix = Fix::one("name a network function; dropless ports lists them");
+        let fix = Fix::advice("name a network function; dropless ports lists them");
         let found = format!(
             "it is no network function ({}, class {:06x})",
             device.identifiers(),
@@ -62,7 +62,7 @@ fn absent(look: &Look<'_>) -> Problem {
     };
     look.problem(
         found,
-        Fix::one("echo 1 > /sys/bus/pci/rescan, or choose from: dropless ports"),
+        Fix::one("echo 1 > /sys/bus/pci/rescan").or("choose from: dropless ports"),
     )
 }
 
@@ -96,11 +96,11 @@ fn claimed(look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
     let found = format!("no installed DPDK driver claims {}", device.identifiers());
     let packages: Vec<String> = missing.iter().map(|name| drivers.package(name)).collect();
     let fix = match (packages.is_empty(), first_name(device, &look.interfaces)) {
-        (false, _) => format!("apt-get install -y {}", packages.join(" ")),
-        (true, Some(name)) => format!("use it through the kernel: xdp:{name} or packet:{name}"),
-        (true, None) => "apt-get install -y dpdk, or use another device".to_owned(),
+        (false, _) => Fix::one(format!("apt-get install -y {}", packages.join(" "))),
+        (true, Some(name)) => Fix::advice(format!("use it through the kernel: xdp:{name} or packet:{name}")),
+        (true, None) => Fix::one("apt-get install -y dpdk").or("use another device"),
     };
-    Err(look.problem(found, Fix::one(fix)))
+    Err(look.problem(found, fix))
 }
 
 /// It must be bound to a driver that hands it over.
@@ -164,7 +164,7 @@ fn unbound(look: &Look<'_>, device: &PciDevice, from: Option<&str>) -> Problem {
         (true, _) => "vfio-pci",
         (false, true) => "uio_pci_generic",
         (false, false) => {
-            let fix = Fix::one("boot a kernel with CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
+            let fix = Fix::advice("boot a kernel with CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
             return look.problem(
                 format!("{found}, and this kernel has neither vfio-pci nor uio_pci_generic"),
                 fix,
@@ -200,7 +200,7 @@ fn boot_with_iommu(sys: &crate::Sys) -> Fix {
     } else {
         "iommu=pt"
     };
-    Fix::one(format!(
+    Fix::advice(format!(
         "switch the IOMMU on in the firmware and boot with it: sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && update-grub && reboot"
     ))
     .persistent()

@@ -58,7 +58,7 @@ pub fn virtio_user(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepare
     }
     let shown = path.display();
     let fix = || {
-        Fix::one(format!(
+        Fix::advice(format!(
             "start the other end first, for example: dropless reflect --port vhost:{shown}"
         ))
     };
@@ -188,14 +188,17 @@ fn unusable(look: &Look<'_>, path: &Path, state: &State) -> Problem {
         ),
         State::NoSocket | State::Device => look.problem(
             format!("{shown} exists and is no socket"),
-            Fix::one("choose another path"),
+            Fix::advice("choose another path"),
         ),
         _ => {
             let fix = format!(
                 "choose another path, or stop the process that this shows: ss -xlp src {}",
                 quoted(&shown)
             );
-            look.problem(format!("a living process serves {shown} already"), Fix::one(fix))
+            look.problem(
+                format!("a living process serves {shown} already"),
+                Fix::advice(fix),
+            )
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{Fix, Problem};
 /// The name must be free, and the TUN driver there.
 pub fn check(look: &Look<'_>, name: &str) -> Result<Prepared, Problem> {
     if let Some(interface) = look.interfaces.iter().find(|interface| interface.name == name) {
-        let fix = Fix::one(format!("choose another name, such as tap:{}", free_name(look)));
+        let fix = Fix::advice(format!("choose another name, such as tap:{}", free_name(look)));
         if interface.sort != Sort::Tap {
             return Err(look.problem(format!("an interface called {name} exists and is no TAP"), fix));
         }
@@ -25,7 +25,7 @@ pub fn check(look: &Look<'_>, name: &str) -> Result<Prepared, Problem> {
             Module::Present => {
                 Fix::all(["mkdir -p /dev/net", "mknod /dev/net/tun c 10 200"]).undone_by(["rm /dev/net/tun"])
             }
-            Module::Absent => Fix::one("boot a kernel with CONFIG_TUN"),
+            Module::Absent => Fix::advice("boot a kernel with CONFIG_TUN"),
             Module::Loadable | Module::Unknown => Fix::one("modprobe tun").undone_by(["modprobe -r tun"]),
         };
         return Err(look.problem("/dev/net/tun does not exist", fix));

@@ -20,7 +20,7 @@ pub fn check(look: &Look<'_>, arguments: &str) -> Result<Prepared, Problem> {
     };
     Err(look.problem(
         format!("no installed DPDK driver is called {bare}"),
-        Fix::one(fix),
+        Fix::advice(fix),
     ))
 }
 

@@ -15,7 +15,7 @@ pub fn check(look: &Look<'_>, id: &VmbusId) -> Result<Prepared, Problem> {
         return Err(absent(look));
     };
     if !device.is_network {
-        let fix = Fix::one("name a network device; dropless ports lists them");
+        let fix = Fix::advice("name a network device; dropless ports lists them");
         return Err(look.problem("it is no network device", fix));
     }
     look.driver("netvsc")?;
@@ -23,7 +23,7 @@ pub fn check(look: &Look<'_>, id: &VmbusId) -> Result<Prepared, Problem> {
     refused_role(look, &interfaces)?;
     if device.driver.as_deref() != Some(DRIVER) {
         if module(sys, DRIVER) == Module::Absent {
-            let fix = Fix::one(format!(
+            let fix = Fix::advice(format!(
                 "boot a kernel with {DRIVER}, such as linux-image-amd64 of Debian"
             ));
             return Err(look.problem(format!("this kernel has no {DRIVER}"), fix));

@@ -6,6 +6,12 @@ use std::time::Duration;
 use crate::style::{Stream, Style};
 
 mod draw;
+/// The number of the period that `elapsed` is in. A caller that comes once per period comes a little early or late: a
+/// twentieth is forgiven.
+fn period(elapsed: Duration, every: Duration) -> u128 {
+    (elapsed + every / 20).as_nanos() / every.as_nanos()
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -125,9 +131,8 @@ impl Live {
             Look::Lines => LINE_EVERY,
             Look::InPlace { .. } => REDRAW_EVERY,
         };
-        // A caller that comes once per period comes a little early or late: a twentieth is forgiven.
-        let period = (snapshot.elapsed + every / 20).as_nanos() / every.as_nanos();
-        if self.period.is_some_and(|last| last == period) || (self.period.is_none() && period == 0) {
+        let period = period(snapshot.elapsed, every);
+        if !self.is_new(period) {
             return;
         }
         self.period = Some(period);
@@ -144,6 +149,19 @@ impl Live {
         let erase = self.erase();
         self.put(&(erase + &text));
         self.drawn = lines;
+    }
+
+    /// Whether an update after `elapsed` would be drawn: what it shows is best measured since the last one that was.
+    pub fn is_due(&self, elapsed: Duration) -> bool {
+        match self.look {
+            Look::Off => false,
+            Look::Lines => self.is_new(period(elapsed, LINE_EVERY)),
+            Look::InPlace { .. } => self.is_new(period(elapsed, REDRAW_EVERY)),
+        }
+    }
+
+    fn is_new(&self, period: u128) -> bool {
+        self.period.map_or(period != 0, |last| last != period)
     }
 
     /// Removes the display, so that the report follows in its place.
