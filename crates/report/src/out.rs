@@ -101,10 +101,7 @@ mod tests {
         let error = print_to(&mut full, "x", "standard output")
             .unwrap_err()
             .to_string();
-        assert!(
-            error.starts_with("cannot write the result to standard output: "),
-            "{error}"
-        );
+        assert!(error.starts_with("cannot write to standard output: "), "{error}");
         assert!(!error.contains('\n'));
     }
 }

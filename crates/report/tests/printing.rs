@@ -87,7 +87,7 @@ fn a_full_disk_behind_stdout_is_one_line_and_an_exit_code() {
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(
-        text.starts_with("cannot write the result to standard output: No space left"),
+        text.starts_with("cannot write to standard output: No space left"),
         "{text}"
     );
     assert_eq!(text.lines().count(), 1);

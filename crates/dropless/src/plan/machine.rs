@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::QUEUES_MAX;
 
+/// RTE_PMD_RING_MAX_RX_RINGS of DPDK.
+const RING_QUEUES_MAX: u16 = 16;
+
 /// What `send` and `reflect` both need of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachinePlan {
@@ -61,6 +64,13 @@ impl MachinePlan {
             "--descriptors {} is not between 64 and 32768; 1024 is usual",
             self.descriptors
         );
+        for port in &self.ports {
+            let queues = port.queues.map_or(0, std::num::NonZeroU16::get);
+            ensure!(
+                !matches!(port.kind, PortKind::Ring { .. }) || queues <= RING_QUEUES_MAX,
+                "port {port} asks for {queues} queues, and a ring has {RING_QUEUES_MAX} at most; use fewer"
+            );
+        }
         for (index, port) in self.ports.iter().enumerate() {
             if let Some(twin) = self.ports[..index].iter().find(|other| same_device(other, port)) {
                 bail!("ports {twin} and {port} are the same device; give each port once");

@@ -180,7 +180,7 @@ impl SendPlan {
         check_interval(self.interval_ns)?;
         ensure!(
             self.drain_ns >= 1_000_000,
-            "--drain 0 would call every packet late; use --drain 1ms or more"
+            "a --drain below 1 ms would call every packet late; use --drain 1ms or more"
         );
         ensure!(
             self.count != Some(0),

@@ -62,17 +62,21 @@ impl FarSides {
         Ok(Self(sides))
     }
 
-    /// Asks until all have answered, as long as `waits` says.
+    /// Asks until all have answered, as long as `waits` says. Seldomer each time: a kernel that nobody listens on
+    /// answers each question with an error, and has few of these to give.
     pub fn ask_before(&mut self, waits: impl Fn() -> bool) {
-        let mut asked: Option<Instant> = None;
+        let (mut asked, mut pause) = (Instant::now(), Duration::ZERO);
         while self.0.iter().any(|far| far.before.is_none()) && waits() {
-            let again = asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN);
+            let again = asked.elapsed() >= pause;
             for far in &mut self.0 {
                 far.before = far.before.or_else(|| far.answers.pop());
                 if far.before.is_none() && again {
                     far.replies.push(&far.question);
-                    asked = Some(Instant::now());
                 }
+            }
+            if again {
+                asked = Instant::now();
+                pause = (2 * pause).max(ASK_AGAIN);
             }
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -174,6 +174,6 @@ impl<'e> Run<'_, 'e> {
 
 /// Time to touch the windows and intervals of many queues and lanes.
 fn start_up_ns(plan: &SendPlan) -> u64 {
-    let queues = plan.machine.ports.len() as u64 * u64::from(plan.tx_queues.max(plan.rx_queues));
-    plan.lanes() as u64 * 20_000 + (queues - 1) * 25_000_000
+    let further = u64::from(plan.tx_queues.max(plan.rx_queues)) - 1;
+    plan.lanes() as u64 * 20_000 + further * 25_000_000
 }

@@ -59,7 +59,7 @@ wrong! {
     buffers_above_the_memory: ["send", "--no-huge", "--buffers", "4000000000"] => "MiB of memory are available", "use fewer --buffers";
     interval_too_short: ["send", "--interval", "10us"] => "--interval 10", "1ms is the shortest";
     interval_too_short_to_reflect: ["reflect", "--port", "null", "--interval", "1us"] => "too short", "1ms is the shortest";
-    drain_of_nothing: ["send", "--drain", "0s"] => "would call every packet late", "use --drain 1ms";
+    drain_of_nothing: ["send", "--drain", "50us"] => "would call every packet late", "use --drain 1ms";
 
     no_core_list: ["send", "--cores", "0-"] => "'0-' is no list of cores", "write them as 0-3,5";
     empty_core_list: ["send", "--cores", ""] => "the list is empty", "leave --cores out";
@@ -85,7 +85,12 @@ wrong! {
     unknown_metric: ["send", "--expect", "los<1"] => "no metric \"los\"", "there are loss, lost";
     unknown_operator: ["send", "--expect", "loss~1"] => "no comparison", "write METRIC<VALUE";
     unknown_unit: ["send", "--expect", "loss<1parsec"] => "\"1parsec\" is no bound", "write a number in %";
-    unknown_fault: ["send", "--fault", "drip=1%"] => "fault `drip=1%`", "use drop, duplicate";
+    unknown_fault: ["send", "--fault", "drip=1%"] => "no fault `drip`", "use drop, duplicate";
+    expectation_without_unit: ["send", "--expect", "loss<0.1"] => "no bound for loss", "write a number in % or ppm";
+    two_streams_of_one_name: ["send", "--stream", "name=a", "--stream", "name=a"] => "two streams are called `a`", "name= of its own";
+    ring_that_nobody_empties: ["send", "--tx-only"] => "nobody empties port ring", "use --port null";
+    plan_without_end: ["send", "--plan", "/dev/zero"] => "it is no file", "plan.json";
+    ring_of_too_many_queues: ["send", "--port", "ring,queues=99"] => "99 queues", "16 at most";
     fault_above_one: ["send", "--fault", "drop=150%"] => "150%", "write it as 0.1%";
     faults_above_one: ["send", "--fault", "drop=60%,corrupt=60%"] => "120", "keep the sum at or below 100%";
     fault_without_reflector: ["send", "--port", "ring,direct", "--fault", "drop=1%"] => "no port of this run has one", "use --port ring";

@@ -83,11 +83,7 @@ fn refused_eal(extra: &str, words: &[&str]) {
 fn unknown_eal_flag() {
     refused_eal(
         "--frobnicate",
-        &[
-            "--eal '--frobnicate'",
-            "unrecognized option '--frobnicate'",
-            "fix --eal",
-        ],
+        &["--eal '--frobnicate'", "frobnicate'", "fix --eal"],
     );
 }
 

@@ -49,8 +49,12 @@ fn outcome(summary: &Summary) -> String {
     }
     let mut troubles = Vec::new();
     if summary.lost > 0 {
+        let late = match summary.late {
+            0 => String::new(),
+            late => format!(", {} of them late", count(late)),
+        };
         troubles.push(format!(
-            "{} lost ({})",
+            "{} lost ({}{late})",
             count(summary.lost),
             share(summary.lost, summary.sent)
         ));
