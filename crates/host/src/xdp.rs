@@ -8,7 +8,7 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 use crate::Sys;
 use crate::interface;
 
-/// linux/rtnetlink.h and linux/if_link.h.
+/// Of `linux/rtnetlink.h` and `linux/if_link.h`.
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWLINK: u16 = 16;
 const NLM_F_REQUEST: u16 = 1;

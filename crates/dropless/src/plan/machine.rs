@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::QUEUES_MAX;
 
-/// RTE_PMD_RING_MAX_RX_RINGS of DPDK.
+/// `RTE_PMD_RING_MAX_RX_RINGS` of DPDK.
 const RING_QUEUES_MAX: u16 = 16;
 
 /// What `send` and `reflect` both need of the machine.

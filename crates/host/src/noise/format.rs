@@ -60,7 +60,7 @@ impl Format {
     }
 }
 
-/// One line: `field:char prev_comm[16];	offset:8;	size:16;	signed:0;`
+/// One line: `field:char prev_comm[16]; offset:8; size:16; signed:0;`
 fn field(line: &str) -> Option<Field> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
@@ -103,7 +103,7 @@ print fmt: \"field:%d\", REC->prev_pid
         record[4..8].copy_from_slice(&(-1_i32).to_le_bytes());
         record[8..12].copy_from_slice(b"tick");
         record[24..28].copy_from_slice(&77_u32.to_le_bytes());
-        record[28..32].copy_from_slice(&(40_u32 | 7 << 16).to_le_bytes());
+        record[28..32].copy_from_slice(&(0x28_u32 | 7 << 16).to_le_bytes());
         record[32..40].copy_from_slice(&0xFFFF_FFFF_8100_0000_u64.to_le_bytes());
         record.extend_from_slice(b"virtio\0");
         assert_eq!(format.text(&record, "prev_comm").as_deref(), Some("tick"));

@@ -1,7 +1,7 @@
 //! What takes a core away from a program that polls, and what it is called.
 //!
 //! The kernel's own events, stamped with the clock of the polling loop, are laid over the gaps that the loop saw:
-//! [`trace`] records them, [`page`] and [`format`] read them, [`event`] gives them a meaning, and [`attribute`] says
+//! [`trace`] records them, [`page`] and [`mod@format`] read them, [`event`] gives them a meaning, and [`attribute`] says
 //! which of them a gap was. [`bucket`] turns gaps into packets.
 
 pub mod attribute;

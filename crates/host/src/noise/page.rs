@@ -139,7 +139,7 @@ mod tests {
             .header(PADDING, 3)
             .bytes(&8_u32.to_le_bytes())
             .bytes(&[0; 4])
-            .header(TIME_STAMP, 77)
+            .header(TIME_STAMP, 0x4D)
             .bytes(&1_u32.to_le_bytes())
             .header(2, 0)
             .bytes(b"abcdefgh")
@@ -152,7 +152,7 @@ mod tests {
             [
                 (1005, b"abcd".to_vec()),
                 (second, long.to_vec()),
-                (1 << 27 | 77, b"abcdefgh".to_vec())
+                (1 << 27 | 0x4D, b"abcdefgh".to_vec())
             ]
         );
         assert_eq!(missed.records, 0);

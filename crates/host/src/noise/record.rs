@@ -64,15 +64,15 @@ impl Recorder {
         } = &mut self.record;
         self.work.read(|core, decoder, bytes| {
             let list = events.entry(core).or_default();
-            let lost = page::records(bytes, |at, record| {
+            let gone = page::records(bytes, |at, record| {
                 list.extend(decoder.decode(record).map(|event| Stamped { at, event }));
             });
-            *missed += lost.records;
+            *missed += gone.records;
         });
         let names = &mut self.names;
         if let Some(sending) = &mut self.sending {
             sending.read(|core, decoder, bytes| {
-                let lost = page::records(bytes, |at, record| {
+                let gone = page::records(bytes, |at, record| {
                     if let Some(Event::Send { to, pid }) = decoder.decode(record) {
                         let sender = Sender {
                             core: core.0,
@@ -82,7 +82,7 @@ impl Recorder {
                         sent.push(Sent { at, to, sender });
                     }
                 });
-                *missed += lost.records;
+                *missed += gone.records;
             });
         }
     }
