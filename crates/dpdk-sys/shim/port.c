@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_eth_vhost.h>
 #include <rte_ethdev.h>
+#include <rte_vhost.h>
 
 #include "shim.h"
 
@@ -161,6 +163,21 @@ int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps, int *full_duplex)
 		*full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
 	}
 	return result;
+}
+
+int dl_port_guest_posted(uint16_t port)
+{
+	/* Guest's receive queue of the first pair (virtio 1.2, 5.1.2). */
+	const uint16_t guest_rx = 0;
+	int vid = rte_eth_vhost_get_vid_from_port_id(port);
+	uint64_t features;
+
+	if (vid < 0)
+		return 0;
+	/* What is available in a packed ring stands in no index. */
+	if (rte_vhost_get_negotiated_features(vid, &features) != 0 || (features & (1ULL << 34)) != 0)
+		return 1;
+	return rte_vhost_avail_entries(vid, guest_rx) > 0;
 }
 
 int dl_port_stats(uint16_t port, struct dl_port_stats *stats)

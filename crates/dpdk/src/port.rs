@@ -136,6 +136,12 @@ impl<'e> Port<'e> {
         })
     }
 
+    /// Whether the guest of a `net_vhost` port has posted receive buffers; true too where that cannot be told.
+    pub fn guest_is_ready(&self) -> bool {
+        // SAFETY: no argument but a number, which the library checks.
+        unsafe { sys::dl_port_guest_posted(self.id) != 0 }
+    }
+
     /// The port's MAC address.
     pub fn mac(&self) -> Result<[u8; 6], PortError> {
         let mut mac = [0; 6];

@@ -109,6 +109,12 @@ impl<'e> OpenPort<'e> {
         }
     }
 
+    /// Whether the other end can take frames, where that is more than having a link: a guest's driver posts its receive
+    /// buffers later, and throws away what it finds in them until then (`virtio_dev_start` of DPDK's `net/virtio`).
+    fn takes_frames(&self) -> bool {
+        self.uri.kind_name() != "vhost" || self.port.guest_is_ready()
+    }
+
     /// The link, and what it takes to have one again.
     pub fn tend(&mut self) -> LinkState {
         let link = self.link();
@@ -289,22 +295,28 @@ impl KernelMissed {
     }
 }
 
-/// Waits until every link is up; says which one is not.
+/// Waits until every link is up and takes frames; says which one does not.
 pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &Interrupt) -> Result<()> {
     let begun = Instant::now();
     for open in ports {
         // A memif server turns callers away while it starts: they must call again.
-        while !open.tend().up {
+        while !open.tend().up || !open.takes_frames() {
             if interrupt.is_set() {
                 bail!("interrupted while waiting for the link of port {}", open.uri);
             }
-            ensure!(
-                begun.elapsed() < limit,
-                "port {} has no link after {:.1} s; fix: {}",
-                open.uri,
-                limit.as_secs_f64(),
-                link_hint(&open.uri)
-            );
+            if begun.elapsed() >= limit {
+                let (what, fix) = if open.link().up {
+                    let fix = "bring the interface up in the guest, or give --wait more time";
+                    ("a guest that posts no receive buffers", fix.to_owned())
+                } else {
+                    ("no link", link_hint(&open.uri))
+                };
+                bail!(
+                    "port {} has {what} after {:.1} s; fix: {fix}",
+                    open.uri,
+                    limit.as_secs_f64()
+                );
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -106,8 +106,8 @@ fn offloaded_checksums_are_good() {
     ];
     let checks = ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"];
     let shown = namespace.run("tshark", &[&["-r", &file][..], &checks, &fields].concat());
-    // The probes, and what asked the far side for its counters.
-    assert_eq!(shown.lines().count(), 1001, "{shown}");
+    // The probes, and what asked the far side for its counters: more than once, as an echo server does not answer it.
+    assert!(shown.lines().count() > 1000, "{shown}");
     let bad = shown.lines().find(|line| !matches!(*line, "1\t1" | "Good\tGood"));
     assert_eq!(bad, None, "a checksum is wrong");
 }

@@ -94,7 +94,7 @@ fn the_verdict_comes_first_in_plain_words() {
     );
     assert_eq!(
         first(&common::lossy()),
-        "VALID: 35,000,000 packets sent, 1,234 lost (0.0035 %)"
+        "VALID: 35,000,000 packets sent, 1,234 lost (0.0035 %, 4 of them late)"
     );
     summary.verdict = Validity::Invalid;
     summary.reasons = vec!["nothing was received".to_owned()];

@@ -134,7 +134,20 @@ impl<'w, 'e> Watch<'w, 'e> {
         // A sender that cannot get rid of its last burst is not waited for longer than a second.
         let overdue = self.times.end.0 != u64::MAX
             && now().since(self.times.end) > self.times.clock.ticks_from_ns(1_000_000_000);
-        self.interrupt.is_set() || done() || overdue || running.ended_early().is_some()
+        self.interrupt.is_set() || done() || overdue || self.is_given_up() || running.ended_early().is_some()
+    }
+
+    /// A run without an end in time does not wait longer for a lost link than it would have at the start.
+    fn is_given_up(&self) -> bool {
+        let at = self.elapsed_ns();
+        let mut lost = self.links.iter().flatten();
+        self.times.end.0 == u64::MAX
+            && lost.any(|&index| at - self.seen.link_losses[index].at_ns > self.plan.machine.wait_ns)
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        let clock = &self.times.clock;
+        clock.ns(now()).since(clock.ns(self.times.start))
     }
 
     /// A run by time ends with its time; one by count with its last packet.
@@ -222,13 +235,9 @@ impl<'w, 'e> Watch<'w, 'e> {
     }
 
     fn check_links(&mut self) {
+        let at = self.elapsed_ns();
         for (open, down) in self.ports.iter_mut().zip(&mut self.links) {
             let up = open.tend().up;
-            let at = self
-                .times
-                .clock
-                .ns(now())
-                .since(self.times.clock.ns(self.times.start));
             match (up, *down) {
                 (false, None) => {
                     *down = Some(self.seen.link_losses.len());
