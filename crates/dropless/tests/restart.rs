@@ -235,6 +235,21 @@ fn a_sender_whose_virtio_user_server_vanishes_says_so_and_goes_on() {
 
 /// A zero-copy sender shares its own pool with the server: what that still had is told, and no leak.
 #[test]
+fn a_run_by_count_gives_a_lost_peer_up() {
+    let Some(lab) = require(&[]) else { return };
+    let peer = reflect(&lab, "memif:s.sock,server", &[]);
+    let flags = ["--count", "10M", "--wait", "2s", "--interval", "100ms"];
+    let sender = lab.dropless(&send("memif:s.sock", &flags)).spawn();
+    let counts = run_directory(&lab, "send").join("intervals.csv");
+    assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
+    peer.kill();
+    let sent = sender.wait(LIMIT);
+    assert_eq!((sent.code, sent.signal), (Some(2), None), "{sent}");
+    assert!(sent.json()["reasons"].to_string().contains("link"), "{sent}");
+    assert!(sent.number("sent") < 10_000_000, "{sent}");
+}
+
+#[test]
 fn a_zero_copy_sender_whose_server_vanishes_says_so() {
     let Some(lab) = require(&[Need::Hugepages]) else {
         return;

@@ -47,7 +47,7 @@ pub struct SendArgs {
     /// VLAN id; two ids make QinQ (outer,inner)
     #[arg(long, value_name = "ID[,ID]", value_delimiter = ',', help_heading = "Path")]
     pub vlan: Vec<u16>,
-    /// How long to wait for a link or a peer to come up
+    /// How long to wait for a link or a peer to come up, and in a run by --count to come back
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Path")]
     pub wait: String,
 
