@@ -114,8 +114,6 @@ pub struct ReceivePlan {
 impl ReceivePlan {
     /// Whether the sender of its lane has come so far.
     #[cold]
-    #[cold]
-    #[inline(never)]
     fn was_sent(&self, run: &Run) -> bool {
         self.senders
             .get(usize::from(run.lane) / self.streams)
