@@ -9,6 +9,7 @@ mod bind;
 mod capability;
 pub mod cores;
 mod discover;
+pub mod doctor;
 mod facts;
 pub mod hugepages;
 pub mod interface;

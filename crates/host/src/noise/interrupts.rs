@@ -62,6 +62,11 @@ impl Interrupts {
         Self { lines }
     }
 
+    /// Whether there was nothing to read.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// What `core` got since `before`, line by line; lines that did not move are left out.
     pub fn since(&self, before: &Self, core: Core) -> Vec<Delta> {
         let count = |interrupts: &Self, key: &str| {
