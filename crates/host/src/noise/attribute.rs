@@ -7,6 +7,9 @@ use super::event::{Cause, Event, Sender};
 /// An interrupt that is older than this when it arrives was another one, ticks of a few ms.
 const ON_THE_WAY: u64 = 10_000_000;
 
+/// What the timer of the tick calls (kernel: `kernel/time/tick-sched.c`; the first name until 6.8).
+const TICKS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
+
 /// An event at its time. All times here are ticks of the one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamped {
@@ -135,7 +138,7 @@ impl<'a> Walk<'a> {
 
     fn step(&mut self, stamped: &Stamped) {
         match &stamped.event {
-            Event::Enter(cause @ (Cause::PageFault | Cause::Nmi)) => self.last = Some(cause.clone()),
+            Event::Enter(cause @ (Cause::PageFault | Cause::Nmi | Cause::Signal(_))) => self.last = Some(cause.clone()),
             Event::Enter(Cause::Softirq { vector, .. }) => {
                 let after = self.stack.last().or(self.last.as_ref());
                 let after = after.filter(|cause| !matches!(cause, Cause::Softirq { .. }));
@@ -162,7 +165,15 @@ impl<'a> Walk<'a> {
                     *function = (self.around.function)(*address);
                 }
             }
-            Event::Send { .. } => {}
+            Event::Timer(address) => {
+                let function = (self.around.function)(*address);
+                self.stack.push(if TICKS.contains(&function.as_str()) {
+                    Cause::Vector("local_timer")
+                } else {
+                    Cause::Timer(function)
+                });
+            }
+            Event::Send { .. } | Event::Call { .. } | Event::Return { .. } => {}
         }
     }
 
@@ -260,10 +271,9 @@ mod tests {
 
     #[test]
     fn an_interrupt_from_another_core_has_a_sender_and_a_function() {
-        let sender = |pid| Sender {
+        let sender = |pid: u32| Sender {
             core: 0,
-            pid,
-            name: "unmapper".into(),
+            who: format!("unmapper, {pid}"),
         };
         let sent = |at, to, pid| Sent {
             at,

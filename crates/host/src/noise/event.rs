@@ -31,6 +31,8 @@ pub enum Cause {
         /// Who asked for it, where that was seen.
         from: Option<Sender>,
     },
+    /// A timer other than the tick, by the function that it calls.
+    Timer(String),
     /// Another task.
     Task {
         /// Its id.
@@ -38,6 +40,8 @@ pub enum Cause {
         /// Its name, at most 15 characters.
         name: String,
     },
+    /// A signal to the program itself, and its handler.
+    Signal(u32),
     /// A page fault of the program itself.
     PageFault,
     /// A non-maskable interrupt.
@@ -51,10 +55,8 @@ pub enum Cause {
 pub struct Sender {
     /// The core it ran on.
     pub core: u32,
-    /// The task it ran in.
-    pub pid: u32,
-    /// The task's name.
-    pub name: String,
+    /// The task it ran in: `hog, 77`, or `own process: munmap`.
+    pub who: String,
 }
 
 /// The names of the softirqs, by number (kernel: `include/linux/interrupt.h`).
@@ -81,10 +83,15 @@ impl fmt::Display for Cause {
             Self::Call { function, from } => {
                 write!(f, "IPI {function}")?;
                 match from {
-                    Some(Sender { core, pid, name }) => write!(f, " from CPU {core} ({name}, {pid})"),
+                    Some(Sender { core, who }) => write!(f, " from CPU {core} ({who})"),
                     None => Ok(()),
                 }
             }
+            Self::Timer(function) => write!(f, "timer {function}"),
+            Self::Signal(number) => match nix::sys::signal::Signal::try_from(*number as i32) {
+                Ok(signal) => write!(f, "signal {signal}"),
+                Err(_) => write!(f, "signal {number}"),
+            },
             Self::Task { pid, name } => write!(f, "preempted by {name} ({pid})"),
             Self::PageFault => f.write_str("page fault"),
             Self::Nmi => f.write_str("NMI"),
@@ -121,6 +128,20 @@ pub enum Event {
     },
     /// The function that the interrupt under way is for, by its address.
     Function(u64),
+    /// A timer expires, on top of what ran, and calls the function at this address.
+    Timer(u64),
+    /// A task begins a system call.
+    Call {
+        /// The task.
+        pid: u32,
+        /// The call's number.
+        number: u64,
+    },
+    /// A task ends its system call.
+    Return {
+        /// The task.
+        pid: u32,
+    },
     /// An interrupt is sent to other cores.
     Send {
         /// The core, where it is one.
@@ -131,7 +152,8 @@ pub enum Event {
 }
 
 /// The events that come in pairs, by the cause that both stand for.
-pub const PAIRS: [(&str, &str, &str); 12] = [
+pub const PAIRS: [(&str, &str, &str); 13] = [
+    ("timer", "hrtimer_expire_entry", "hrtimer_expire_exit"),
     ("irq", "irq_handler_entry", "irq_handler_exit"),
     ("irq", "softirq_entry", "softirq_exit"),
     ("irq_vectors", "local_timer_entry", "local_timer_exit"),
@@ -151,7 +173,8 @@ pub const PAIRS: [(&str, &str, &str); 12] = [
 ];
 
 /// The events that stand alone.
-pub const SINGLES: [(&str, &str); 5] = [
+pub const SINGLES: [(&str, &str); 6] = [
+    ("signal", "signal_deliver"),
     ("sched", "sched_switch"),
     ("csd", "csd_function_entry"),
     ("exceptions", "page_fault_user"),
@@ -161,6 +184,8 @@ pub const SINGLES: [(&str, &str); 5] = [
 
 /// The events of the other cores that name who sent an interrupt here.
 pub const SENDERS: [(&str, &str); 2] = [("ipi", "ipi_send_cpu"), ("ipi", "ipi_send_cpumask")];
+/// The events of our own threads that name the system call in which they did.
+pub const CALLS: [(&str, &str); 2] = [("raw_syscalls", "sys_enter"), ("raw_syscalls", "sys_exit")];
 
 /// Reads records by the formats of the running kernel.
 #[derive(Debug, Default)]
@@ -193,6 +218,15 @@ impl Decoder {
             "sched_switch" => Event::Switch {
                 pid: number("next_pid")? as u32,
                 name: format.text(record, "next_comm")?,
+            },
+            "hrtimer_expire_entry" => Event::Timer(number("function")?),
+            "signal_deliver" => Event::Enter(Cause::Signal(number("sig")? as u32)),
+            "sys_enter" => Event::Call {
+                pid: number("common_pid")? as u32,
+                number: number("id")?,
+            },
+            "sys_exit" => Event::Return {
+                pid: number("common_pid")? as u32,
             },
             "csd_function_entry" => Event::Function(number("func")?),
             "page_fault_user" | "page_fault_kernel" => Event::Enter(Cause::PageFault),
@@ -233,8 +267,7 @@ mod tests {
             function: "flush_tlb_func".into(),
             from: Some(Sender {
                 core: 0,
-                pid: 77,
-                name: "hog".into(),
+                who: "hog, 77".into(),
             }),
         };
         let task = Cause::Task {

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::attribute::{Sent, Stamped};
+use super::attribute::{Around, Gap, Named, Sent, Stamped, Walk};
+use super::complete::{self, Bracket, Line};
 use super::event::{Event, Sender};
-use super::interrupts::{Delta, Interrupts};
 use super::page;
-use super::trace::{Subject, Trace, TraceError};
+use super::trace::{Subject, Trace, TraceError, own_threads};
 use crate::Sys;
 use crate::cores::{Core, CoreSet};
 
 /// Buffer of the tracer for one core, KiB: some 300,000 events.
 const BUFFER_KIB: u32 = 16 << 10;
+/// Events kept of one core: minutes under heavy load, and a bound on memory.
+const EVENTS_MAX: usize = 8 << 20;
 
 /// A recording under way.
 #[derive(Debug)]
@@ -19,8 +21,8 @@ pub struct Recorder {
     work: Trace,
     /// What the other cores send; none on a machine that has no others.
     sending: Option<Trace>,
-    names: HashMap<u32, String>,
-    before: Interrupts,
+    senders: Senders,
+    clock: fn() -> u64,
     record: Record,
 }
 
@@ -31,15 +33,23 @@ pub struct Record {
     pub events: BTreeMap<Core, Vec<Stamped>>,
     /// What other cores sent, in order.
     pub sent: Vec<Sent>,
-    /// Records that found no room in the tracer.
+    /// Records that found no room in the tracer, or here.
     pub missed: u64,
-    /// What `/proc/interrupts` counted meanwhile.
-    pub interrupts: BTreeMap<Core, Vec<Delta>>,
+    before: Bracket,
+    after: Bracket,
+    symbols: Symbols,
 }
 
 impl Recorder {
-    /// Begins to record what runs on `cores`, and what `others` send there.
-    pub fn start(sys: &Sys, name: &str, cores: &CoreSet, others: &CoreSet) -> Result<Self, TraceError> {
+    /// Begins to record what runs on `cores`, and what `others` send there. `clock` is the one of the polling loops.
+    /// Begin it before they poll: attaching interrupts every core.
+    pub fn start(
+        sys: &Sys,
+        name: &str,
+        cores: &CoreSet,
+        others: &CoreSet,
+        clock: fn() -> u64,
+    ) -> Result<Self, TraceError> {
         let sending = (!others.is_empty())
             .then(|| Trace::start(&format!("{name}-senders"), others, Subject::Sending, BUFFER_KIB))
             .transpose()?;
@@ -48,10 +58,12 @@ impl Recorder {
         Ok(Self {
             work,
             sending,
-            names: HashMap::new(),
-            before: Interrupts::read(sys),
+            senders: Senders::new(),
+            clock,
             record: Record {
                 events,
+                symbols: Symbols::read(sys),
+                before: Bracket::take(sys, clock),
                 ..Record::default()
             },
         })
@@ -65,21 +77,23 @@ impl Recorder {
         self.work.read(|core, decoder, bytes| {
             let list = events.entry(core).or_default();
             let gone = page::records(bytes, |at, record| {
-                list.extend(decoder.decode(record).map(|event| Stamped { at, event }));
+                let Some(event) = decoder.decode(record) else {
+                    return;
+                };
+                if list.len() < EVENTS_MAX {
+                    list.push(Stamped { at, event });
+                } else {
+                    *missed += 1;
+                }
             });
             *missed += gone.records;
         });
-        let names = &mut self.names;
+        let senders = &mut self.senders;
         if let Some(sending) = &mut self.sending {
             sending.read(|core, decoder, bytes| {
                 let gone = page::records(bytes, |at, record| {
-                    if let Some(Event::Send { to, pid }) = decoder.decode(record) {
-                        let sender = Sender {
-                            core: core.0,
-                            pid,
-                            name: names.entry(pid).or_insert_with(|| name_of(pid)).clone(),
-                        };
-                        sent.push(Sent { at, to, sender });
+                    if let Some(event) = decoder.decode(record) {
+                        sent.extend(senders.step(at, core, &event));
                     }
                 });
                 *missed += gone.records;
@@ -89,7 +103,7 @@ impl Recorder {
 
     /// Ends the recording.
     pub fn finish(mut self, sys: &Sys) -> Record {
-        let after = Interrupts::read(sys);
+        self.record.after = Bracket::take(sys, self.clock);
         self.work.stop();
         if let Some(sending) = &self.sending {
             sending.stop();
@@ -97,12 +111,95 @@ impl Recorder {
         self.collect();
         let mut record = std::mem::take(&mut self.record);
         record.sent.sort_by_key(|sent| sent.at);
-        record.interrupts = record
-            .events
-            .keys()
-            .map(|core| (*core, after.since(&self.before, *core)))
-            .collect();
         record
+    }
+}
+
+impl Record {
+    /// Names the gaps, in order, that the thread `own` saw on `core`.
+    pub fn name(&self, core: Core, own: u32, gaps: &[Gap]) -> Vec<Named> {
+        let function = |address| self.symbols.name(address);
+        let mut walk = Walk::new(Around {
+            own,
+            core: core.0,
+            function: &function,
+            sent: &self.sent,
+        });
+        let mut events = self.events_of(core);
+        let named = gaps.iter().map(|gap| {
+            let end = events.partition_point(|event| event.at <= gap.to);
+            let (now, later) = events.split_at(end);
+            events = later;
+            walk.name(*gap, now)
+        });
+        named.collect()
+    }
+
+    /// What the kernel counted on `core`, and whether all of it was recorded.
+    pub fn completeness(&self, core: Core) -> Vec<Line> {
+        complete::compare(core, self.events_of(core), &self.before, &self.after)
+    }
+
+    fn events_of(&self, core: Core) -> &[Stamped] {
+        self.events.get(&core).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Who sends, in words.
+#[derive(Debug)]
+struct Senders {
+    names: HashMap<u32, String>,
+    own: Vec<u32>,
+    /// The system calls that our own threads are in.
+    calls: HashMap<u32, u64>,
+}
+
+impl Senders {
+    fn new() -> Self {
+        Self {
+            names: HashMap::new(),
+            own: own_threads(),
+            calls: HashMap::new(),
+        }
+    }
+
+    fn step(&mut self, at: u64, core: Core, event: &Event) -> Option<Sent> {
+        match *event {
+            Event::Call { pid, number } => drop(self.calls.insert(pid, number)),
+            Event::Return { pid } => drop(self.calls.remove(&pid)),
+            Event::Send { to, pid } => {
+                let who = if !self.own.contains(&pid) {
+                    let name = self.names.entry(pid).or_insert_with(|| name_of(pid));
+                    format!("{name}, {pid}")
+                } else if let Some(number) = self.calls.get(&pid) {
+                    format!("own process: {}", call_name(*number))
+                } else {
+                    "own process".into()
+                };
+                let sender = Sender { core: core.0, who };
+                return Some(Sent { at, to, sender });
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+/// The system calls that are known to interrupt other cores (kernel: `arch/x86/entry/syscalls/syscall_64.tbl`).
+fn call_name(number: u64) -> String {
+    match number {
+        9 => "mmap".into(),
+        10 => "mprotect".into(),
+        11 => "munmap".into(),
+        12 => "brk".into(),
+        25 => "mremap".into(),
+        28 => "madvise".into(),
+        157 => "prctl".into(),
+        202 => "futex".into(),
+        203 => "sched_setaffinity".into(),
+        321 => "bpf".into(),
+        324 => "membarrier".into(),
+        number => format!("system call {number}"),
     }
 }
 

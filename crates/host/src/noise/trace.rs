@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::event::{Decoder, PAIRS, SENDERS, SINGLES};
+use super::event::{CALLS, Decoder, PAIRS, SENDERS, SINGLES};
 use crate::cores::{Core, CoreSet};
 
 /// Where tracefs is looked for.
@@ -91,6 +91,15 @@ impl Trace {
                 for (system, name) in SENDERS {
                     trace.enable(system, name)?;
                 }
+                let own = own_threads();
+                let filter: Vec<String> = own.iter().map(|pid| format!("common_pid == {pid}")).collect();
+                for (system, name) in CALLS {
+                    // All calls of all tasks would be a load of their own.
+                    let file = format!("events/{system}/{name}/filter");
+                    if trace.set(&file, &filter.join(" || ")).is_ok() {
+                        trace.enable(system, name)?;
+                    }
+                }
             }
         }
         for core in cores.iter() {
@@ -149,6 +158,14 @@ impl Drop for Trace {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     }
+}
+
+/// The threads of this process.
+pub(super) fn own_threads() -> Vec<u32> {
+    let entries = fs::read_dir("/proc/self/task").into_iter().flatten();
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// The kernel's notation: words of 32 bits, the highest first.

@@ -1,0 +1,158 @@
+//! Gaps summed up by their cause.
+
+use std::collections::BTreeMap;
+
+use super::attribute::{Gap, Named};
+use super::bucket::{Bucket, Ring};
+use super::event::Cause;
+
+/// All gaps with one cause.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tally {
+    /// The cause in words.
+    pub cause: String,
+    /// Whether it is one that the kernel did not see.
+    pub outside: bool,
+    /// Gaps of which it is the largest part.
+    pub gaps: u64,
+    /// All of its time, in whichever gap, ticks.
+    pub total: u64,
+    /// Of its gaps, 99 in a hundred are no longer, ticks.
+    pub p99: u64,
+    /// The longest of its gaps, ticks.
+    pub max: u64,
+    /// Packets that its gaps would have cost.
+    pub lost: f64,
+    /// How far apart its gaps begin, ticks, where that is regular.
+    pub period: Option<f64>,
+}
+
+/// Sums up the gaps of one core; the cause that took most comes first. `hz` is what makes ticks seconds.
+pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
+    #[derive(Default)]
+    struct Sum {
+        gaps: Vec<Gap>,
+        total: u64,
+        lost: f64,
+        outside: bool,
+    }
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut bucket = ring.map(Bucket::new);
+    let first = named.first().map_or(0, |first| first.gap.from);
+    for one in named {
+        let seconds = |at: u64| at.saturating_sub(first) as f64 / hz;
+        let lost = bucket
+            .as_mut()
+            .map_or(0.0, |bucket| bucket.gap(seconds(one.gap.from), seconds(one.gap.to)));
+        for (cause, ticks) in &one.parts {
+            let sum = sums.entry(cause.to_string()).or_default();
+            sum.outside |= *cause == Cause::Outside;
+            sum.total += ticks;
+        }
+        let sum = sums.entry(one.cause().to_string()).or_default();
+        sum.gaps.push(one.gap);
+        sum.lost += lost;
+    }
+    let mut all: Vec<Tally> = sums
+        .into_iter()
+        .map(|(cause, sum)| {
+            let mut lengths: Vec<u64> = sum.gaps.iter().map(|gap| gap.ticks()).collect();
+            lengths.sort_unstable();
+            // Nearest rank.
+            let rank = (lengths.len() * 99).div_ceil(100);
+            Tally {
+                cause,
+                outside: sum.outside,
+                gaps: lengths.len() as u64,
+                total: sum.total,
+                p99: rank.checked_sub(1).map_or(0, |index| lengths[index]),
+                max: lengths.last().copied().unwrap_or(0),
+                lost: sum.lost,
+                period: period(&sum.gaps),
+            }
+        })
+        .collect();
+    all.sort_by(|one, other| other.total.cmp(&one.total));
+    all
+}
+
+/// Fewer beginnings than this show no period.
+const PERIODS_MIN: usize = 10;
+
+/// The time from one gap to the next, if most of them lie a whole number of it apart.
+fn period(gaps: &[Gap]) -> Option<f64> {
+    if gaps.len() <= PERIODS_MIN {
+        return None;
+    }
+    let apart: Vec<f64> = gaps
+        .windows(2)
+        .map(|pair| pair[1].from.saturating_sub(pair[0].from) as f64)
+        .collect();
+    let mut sorted = apart.clone();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[sorted.len() / 2];
+    // A twentieth off is still regular; where gaps are missing they lie a few periods apart.
+    let regular = apart.iter().filter(|&&time| {
+        let periods = (time / median).round();
+        (1.0..=10.0).contains(&periods) && (time - periods * median).abs() < median / 20.0
+    });
+    (median > 0.0 && regular.count() * 5 >= apart.len() * 4).then_some(median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outside(from: u64, ticks: u64) -> Named {
+        let gap = Gap {
+            from,
+            to: from + ticks,
+        };
+        Named {
+            gap,
+            parts: vec![(Cause::Outside, ticks)],
+        }
+    }
+
+    fn tick(from: u64) -> Named {
+        let gap = Gap { from, to: from + 30 };
+        Named {
+            gap,
+            parts: vec![(Cause::Vector("local_timer"), 20), (Cause::Outside, 10)],
+        }
+    }
+
+    #[test]
+    fn times_are_the_parts_and_counts_are_the_gaps() {
+        let all = tally(&[tick(100), outside(200, 500), tick(1000)], None, 1e9);
+        let said: Vec<_> = all
+            .iter()
+            .map(|one| (one.cause.as_str(), one.gaps, one.total, one.max))
+            .collect();
+        assert_eq!(
+            said,
+            [("outside the kernel (inferred)", 1, 520, 500), ("tick", 2, 40, 30)]
+        );
+        assert!(all[0].outside && !all[1].outside);
+    }
+
+    #[test]
+    fn packets_are_charged_to_the_gap_that_overflowed() {
+        let ring = Ring {
+            rate_pps: 1e6,
+            service_pps: 2e6,
+            free: 100.0,
+        };
+        let all = tally(&[tick(0), outside(1_000_000, 150_000)], Some(ring), 1e9);
+        assert!((all[0].lost - 50.0).abs() < 1e-6 && all[1].lost == 0.0, "{all:?}");
+    }
+
+    #[test]
+    fn a_period_is_found_and_none_made_up() {
+        let regular: Vec<_> = (0..30).filter(|n| n % 7 != 3).map(|n| outside(n * 1000 + n % 3, 10)).collect();
+        let found = tally(&regular, None, 1e9)[0].period;
+        assert!(found.is_some_and(|period| (period - 1000.0).abs() < 20.0), "{found:?}");
+        let irregular: Vec<_> = (0..30_u64).map(|n| outside(n * n * 97 + n * 1000, 10)).collect();
+        assert_eq!(tally(&irregular, None, 1e9)[0].period, None);
+    }
+}
