@@ -6,6 +6,7 @@ mod buffers;
 mod clock;
 mod complaint;
 mod eal;
+mod noise;
 mod open;
 mod peer;
 mod placement;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Send(args) => send::run(args),
         Command::Reflect(args) => reflect::run(args),
+        Command::Noise(args) => noise::run(args),
         Command::Ports(args) => ports::run(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod atomic;
-mod csv;
+pub mod csv;
 mod files;
 pub mod hgrm;
 pub mod intervals;

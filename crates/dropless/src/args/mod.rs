@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, turned into a validated plan before anything starts.
 
+pub mod noise;
 pub mod ports;
 pub mod reflect;
 pub mod send;
@@ -34,6 +35,8 @@ pub enum Command {
     Send(Box<send::SendArgs>),
     /// Return what arrives: the far end of a measurement
     Reflect(Box<reflect::ReflectArgs>),
+    /// Poll on some cores without packets, and name what takes them away
+    Noise(noise::NoiseArgs),
     /// List everything on this machine that could carry packets
     Ports(ports::PortsArgs),
     /// Print a completion script for a shell

@@ -1,7 +1,7 @@
 //! What gaps cost in packets: a receive ring as a leaky bucket.
 
 /// A receiver and its ring.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Ring {
     /// Packets that arrive, 1/s.
     pub rate_pps: f64,

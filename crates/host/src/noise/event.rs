@@ -187,6 +187,20 @@ pub const SENDERS: [(&str, &str); 2] = [("ipi", "ipi_send_cpu"), ("ipi", "ipi_se
 /// The events of our own threads that name the system call in which they did.
 pub const CALLS: [(&str, &str); 2] = [("raw_syscalls", "sys_enter"), ("raw_syscalls", "sys_exit")];
 
+/// The system calls that interrupt other cores, by number (kernel: `arch/x86/entry/syscalls/syscall_64.tbl`).
+pub const CALL_NAMES: [(u64, &str); 10] = [
+    (9, "mmap"),
+    (10, "mprotect"),
+    (11, "munmap"),
+    (12, "brk"),
+    (25, "mremap"),
+    (28, "madvise"),
+    (157, "prctl"),
+    (203, "sched_setaffinity"),
+    (321, "bpf"),
+    (324, "membarrier"),
+];
+
 /// Reads records by the formats of the running kernel.
 #[derive(Debug, Default)]
 pub struct Decoder {

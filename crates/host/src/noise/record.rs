@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::attribute::{Around, Gap, Named, Sent, Stamped, Walk};
 use super::complete::{self, Bracket, Line};
-use super::event::{Event, Sender};
+use super::event::{CALL_NAMES, Event, Sender};
 use super::page;
 use super::trace::{Subject, Trace, TraceError, own_threads};
 use crate::Sys;
@@ -45,15 +45,14 @@ impl Recorder {
     /// Begin it before they poll: attaching interrupts every core.
     pub fn start(
         sys: &Sys,
-        name: &str,
         cores: &CoreSet,
         others: &CoreSet,
         clock: fn() -> u64,
     ) -> Result<Self, TraceError> {
         let sending = (!others.is_empty())
-            .then(|| Trace::start(&format!("{name}-senders"), others, Subject::Sending, BUFFER_KIB))
+            .then(|| Trace::start("senders", others, Subject::Sending, BUFFER_KIB))
             .transpose()?;
-        let work = Trace::start(name, cores, Subject::Work, BUFFER_KIB)?;
+        let work = Trace::start("work", cores, Subject::Work, BUFFER_KIB)?;
         let events = cores.iter().map(|core| (core, Vec::new())).collect();
         Ok(Self {
             work,
@@ -99,6 +98,11 @@ impl Recorder {
                 *missed += gone.records;
             });
         }
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.record.events.values().map(|list| list.len() as u64).sum()
     }
 
     /// Ends the recording.
@@ -185,22 +189,9 @@ impl Senders {
     }
 }
 
-/// The system calls that are known to interrupt other cores (kernel: `arch/x86/entry/syscalls/syscall_64.tbl`).
 fn call_name(number: u64) -> String {
-    match number {
-        9 => "mmap".into(),
-        10 => "mprotect".into(),
-        11 => "munmap".into(),
-        12 => "brk".into(),
-        25 => "mremap".into(),
-        28 => "madvise".into(),
-        157 => "prctl".into(),
-        202 => "futex".into(),
-        203 => "sched_setaffinity".into(),
-        321 => "bpf".into(),
-        324 => "membarrier".into(),
-        number => format!("system call {number}"),
-    }
+    let known = CALL_NAMES.iter().find(|(known, _)| *known == number);
+    known.map_or_else(|| format!("system call {number}"), |(_, name)| (*name).to_owned())
 }
 
 fn name_of(pid: u32) -> String {

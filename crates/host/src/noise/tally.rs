@@ -1,6 +1,6 @@
 //! Gaps summed up by their cause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::attribute::{Gap, Named};
 use super::bucket::{Bucket, Ring};
@@ -37,6 +37,13 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
         outside: bool,
     }
     let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let tasks = tasks(named);
+    let label = |cause: &Cause| match cause {
+        Cause::Task { name, .. } if tasks[name.as_str()].len() > 1 => {
+            format!("preempted by {name} ({} tasks)", tasks[name.as_str()].len())
+        }
+        cause => cause.to_string(),
+    };
     let mut bucket = ring.map(Bucket::new);
     let first = named.first().map_or(0, |first| first.gap.from);
     for one in named {
@@ -45,11 +52,11 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
             .as_mut()
             .map_or(0.0, |bucket| bucket.gap(seconds(one.gap.from), seconds(one.gap.to)));
         for (cause, ticks) in &one.parts {
-            let sum = sums.entry(cause.to_string()).or_default();
+            let sum = sums.entry(label(cause)).or_default();
             sum.outside |= *cause == Cause::Outside;
             sum.total += ticks;
         }
-        let sum = sums.entry(one.cause().to_string()).or_default();
+        let sum = sums.entry(label(one.cause())).or_default();
         sum.gaps.push(one.gap);
         sum.lost += lost;
     }
@@ -74,6 +81,17 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
         .collect();
     all.sort_by(|one, other| other.total.cmp(&one.total));
     all
+}
+
+/// The ids of the tasks of each name.
+fn tasks(named: &[Named]) -> BTreeMap<&str, BTreeSet<u32>> {
+    let mut tasks: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for (cause, _) in named.iter().flat_map(|one| &one.parts) {
+        if let Cause::Task { name, pid } = cause {
+            tasks.entry(name).or_default().insert(*pid);
+        }
+    }
+    tasks
 }
 
 /// Fewer beginnings than this show no period.

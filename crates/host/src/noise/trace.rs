@@ -5,11 +5,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::event::{CALLS, Decoder, PAIRS, SENDERS, SINGLES};
+use super::event::{CALL_NAMES, CALLS, Decoder, PAIRS, SENDERS, SINGLES};
 use crate::cores::{Core, CoreSet};
 
 /// Where tracefs is looked for.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Our instances are called so, with the process's id.
+const PREFIX: &str = "dropless-";
 /// A page of the buffer, as `trace_pipe_raw` hands it out.
 const PAGE: usize = 4096;
 
@@ -48,6 +50,8 @@ pub struct Trace {
     pipes: Vec<(Core, File)>,
     decoder: Decoder,
     page: Vec<u8>,
+    /// Pages that a core's buffer holds.
+    pages: usize,
 }
 
 impl Trace {
@@ -62,7 +66,8 @@ impl Trace {
         if !clocks.split_whitespace().any(|clock| clock.contains("x86-tsc")) {
             return Err(TraceError::NoClock);
         }
-        let base = root.join("instances").join(name);
+        sweep(&root.join("instances"));
+        let base = root.join("instances").join(format!("{PREFIX}{}-{name}", std::process::id()));
         fs::create_dir(&base).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => TraceError::Forbidden,
             _ => TraceError::Io(base.clone(), error),
@@ -72,6 +77,7 @@ impl Trace {
             pipes: Vec::new(),
             decoder: Decoder::default(),
             page: vec![0; PAGE],
+            pages: kib as usize * 1024 / PAGE,
         };
         trace.set("tracing_on", "0")?;
         trace.set("trace_clock", "x86-tsc")?;
@@ -91,12 +97,18 @@ impl Trace {
                 for (system, name) in SENDERS {
                     trace.enable(system, name)?;
                 }
-                let own = own_threads();
-                let filter: Vec<String> = own.iter().map(|pid| format!("common_pid == {pid}")).collect();
+                // All calls of all tasks would be a load of their own; and our own reads of the trace would fill it.
+                let any = |field: &str, numbers: &mut dyn Iterator<Item = u64>| {
+                    let terms: Vec<String> = numbers.map(|number| format!("{field} == {number}")).collect();
+                    terms.join(" || ")
+                };
+                let filter = format!(
+                    "({}) && ({})",
+                    any("common_pid", &mut own_threads().into_iter().map(u64::from)),
+                    any("id", &mut CALL_NAMES.iter().map(|(number, _)| *number))
+                );
                 for (system, name) in CALLS {
-                    // All calls of all tasks would be a load of their own.
-                    let file = format!("events/{system}/{name}/filter");
-                    if trace.set(&file, &filter.join(" || ")).is_ok() {
+                    if trace.set(&format!("events/{system}/{name}/filter"), &filter).is_ok() {
                         trace.enable(system, name)?;
                     }
                 }
@@ -121,10 +133,13 @@ impl Trace {
         let _ = self.set("tracing_on", "0");
     }
 
-    /// Hands every page that is complete to `each`. Never waits.
+    /// Hands every page that there is to `each`. Never waits, and ends even if reading makes new events.
     pub fn read(&mut self, mut each: impl FnMut(Core, &Decoder, &[u8])) {
         for (core, pipe) in &mut self.pipes {
-            while let Ok(count @ 1..) = pipe.read(&mut self.page) {
+            for _ in 0..self.pages {
+                let Ok(count @ 1..) = pipe.read(&mut self.page) else {
+                    break;
+                };
                 each(*core, &self.decoder, &self.page[..count]);
             }
         }
@@ -156,6 +171,18 @@ impl Drop for Trace {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// Removes what killed processes of ours have left: a buffer of theirs would stay in memory until the next boot.
+fn sweep(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _ = fs::write(entry.path().join("tracing_on"), "0");
+            let _ = fs::remove_dir(entry.path());
         }
     }
 }

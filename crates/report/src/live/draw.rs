@@ -111,6 +111,10 @@ fn fields(traffic: &Traffic) -> Vec<Field> {
                 plain("p99", latency(latency_p99_ns)),
             ]
         }
+        Traffic::Noise { events } => vec![plain(
+            "events",
+            events.map_or_else(|| "-".to_owned(), number::count),
+        )],
         Traffic::Reflect {
             rate_rx_pps,
             rate_tx_pps,

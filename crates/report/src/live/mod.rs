@@ -55,6 +55,11 @@ pub enum Traffic {
         /// 99th percentile of the latency.
         latency_p99_ns: Option<f64>,
     },
+    /// Of `noise`.
+    Noise {
+        /// The kernel's events so far, where it is asked for them.
+        events: Option<u64>,
+    },
     /// Of `reflect`.
     Reflect {
         /// Packets per second received.

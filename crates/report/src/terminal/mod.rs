@@ -11,6 +11,8 @@ mod reflect;
 mod streams;
 mod traffic;
 
+pub use headline::ending;
+
 /// The report of a `send` run.
 pub fn render(summary: &Summary, style: &Style) -> String {
     let Summary {
@@ -32,7 +34,7 @@ pub fn render(summary: &Summary, style: &Style) -> String {
         machine::queues(queues, style),
         machine::workers(workers, style),
         machine::pool_and_clock(pool, clock, style),
-        headline::ending(&summary.notes, &summary.run, style),
+        ending(&summary.notes, &summary.run, style),
     ])
 }
 
@@ -53,7 +55,7 @@ pub fn render_reflect(summary: &ReflectSummary, style: &Style) -> String {
         machine::queues(queues, style),
         machine::workers(workers, style),
         machine::pool_and_clock(pool, clock, style),
-        headline::ending(&summary.notes, &summary.run, style),
+        ending(&summary.notes, &summary.run, style),
     ])
 }
 

@@ -1,0 +1,115 @@
+//! `dropless noise`: polls without packets, and names what takes the cores away.
+
+mod result;
+mod show;
+mod watch;
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Result, bail, ensure};
+use host::Sys;
+use host::cores::{self, CoreSet};
+use host::noise::bucket::Ring;
+use measure::units::{RateSpec, parse_duration};
+use report::RunDir;
+use report::out::Console;
+use report::rundir::file;
+use serde::Serialize;
+
+use crate::args::noise::NoiseArgs;
+use crate::plan::parse_cores;
+use crate::session;
+use crate::signals::Interrupt;
+
+/// A receiver works its ring off this much faster than packets come, where the user does not say.
+const SERVICE: f64 = 1.25;
+
+/// The validated arguments.
+#[derive(Debug, Serialize)]
+pub struct NoisePlan {
+    cores: CoreSet,
+    duration_ns: u64,
+    threshold_ns: u64,
+    slots: u32,
+    ring: Option<Ring>,
+    trace: bool,
+}
+
+impl NoisePlan {
+    fn from_args(args: &NoiseArgs, sys: &Sys) -> Result<Self> {
+        let mut wanted = parse_cores(args.cores.as_deref())?;
+        if wanted.is_empty() {
+            wanted = cores::pick(sys, 1, None)?.workers.into_iter().collect();
+        }
+        cores::check(sys, &wanted)?;
+        let threshold = parse_duration(&args.threshold)?;
+        ensure!(
+            threshold >= Duration::from_nanos(100),
+            "--threshold {} is below 100ns, about what a look at the clock takes; use 200ns or more",
+            args.threshold
+        );
+        let rate = args.rate.as_deref().map(|text| rate_of("--rate", text)).transpose()?;
+        let service = args
+            .service
+            .as_deref()
+            .map(|text| rate_of("--service", text))
+            .transpose()?;
+        let ring = rate.map(|rate| Ring {
+            rate_pps: rate,
+            service_pps: service.unwrap_or(rate * SERVICE),
+            free: f64::from(args.ring),
+        });
+        if let Some(ring) = ring {
+            ensure!(
+                ring.service_pps > ring.rate_pps,
+                "--service {} is not above --rate: such a receiver never catches up, gaps or no gaps",
+                args.service.as_deref().unwrap_or_default()
+            );
+        }
+        ensure!(args.ring > 0, "--ring 0 holds nothing; 1024 is usual");
+        let duration = parse_duration(&args.duration)?;
+        ensure!(
+            (Duration::from_millis(10)..=Duration::from_secs(86400)).contains(&duration),
+            "--duration {} is not between 10ms and 24h",
+            args.duration
+        );
+        Ok(Self {
+            cores: wanted,
+            duration_ns: duration.as_nanos() as u64,
+            threshold_ns: threshold.as_nanos() as u64,
+            slots: args.ring,
+            ring,
+            trace: !args.no_trace,
+        })
+    }
+}
+
+fn rate_of(flag: &str, text: &str) -> Result<f64> {
+    match text.parse::<RateSpec>()? {
+        RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
+        _ => bail!("{flag} {text} is no rate of packets; write it as 14.88Mpps"),
+    }
+}
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &NoiseArgs) -> Result<u8> {
+    let sys = Sys::live();
+    let plan = NoisePlan::from_args(args, &sys)?;
+    let interrupt = Interrupt::install()?;
+    let console = Console {
+        json: args.output.json,
+        quiet: args.output.quiet,
+    };
+    let dir = RunDir::create(&args.output.runs, "noise", SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, &plan);
+    let _ = dir.write_json(file::HOST, &session::host_facts());
+    let seen = watch::watch(&plan, &sys, console, &interrupt)?;
+    let mut noise = result::summarise(&plan, &seen, &dir);
+    let _ = dir.write_text(file::STALLS, &result::rows(&seen));
+    noise.notes.extend(dir.note());
+    let _ = dir.write_json(file::SUMMARY, &noise);
+    console.human(&show::render(&noise, &console.style()))?;
+    console.object(&noise)?;
+    let lost = noise.cores.iter().any(|core| core.lost.is_some_and(|lost| lost >= 1.0));
+    Ok(u8::from(lost))
+}
