@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::rounds::{Bench, Measured};
 use crate::support::wire::Wire;
-use crate::support::{Dropless, Finished, Lab, Running};
+use crate::support::{Dropless, Finished, Lab, Running, until};
 use crate::worker::Watch;
 
 const STARTING: Duration = Duration::from_secs(20);
@@ -82,13 +82,33 @@ pub fn reflect_null(bench: &Bench, lab: &Lab) -> Measured {
     }
 }
 
-/// Two processes over memif. The sender serves: the end that does has less to do.
+/// Two processes over memif without a copy at the sender, which calls.
 pub fn pair_over_memif(bench: &Bench, lab: &Lab) -> Measured {
-    let port = format!("memif:{}", lab.path("memif.sock").display());
-    let reflector = lab.dropless(&["reflect", "--json", "--port", &port, "--cores", &bench.second()]);
+    over_memif(bench, lab, ",server", ",zero-copy")
+}
+
+/// Two processes over memif. The sender serves: the end that does has less to do.
+pub fn pair_over_copying_memif(bench: &Bench, lab: &Lab) -> Measured {
+    over_memif(bench, lab, "", ",server")
+}
+
+fn over_memif(bench: &Bench, lab: &Lab, far: &str, near: &str) -> Measured {
+    let path = lab.path("memif.sock");
+    let port = |options: &str| format!("memif:{}{options}", path.display());
+    let reflector = lab.dropless(&[
+        "reflect",
+        "--json",
+        "--port",
+        &port(far),
+        "--cores",
+        &bench.second(),
+    ]);
     let reflector = with_memory(bench, reflector).spawn();
-    let server = format!("{port},server");
-    let sender = lab.dropless(&["send", "--json", "--quiet", "--port", &server]);
+    assert!(
+        !far.contains("server") || until(STARTING, || path.exists()),
+        "{reflector:?}"
+    );
+    let sender = lab.dropless(&["send", "--json", "--quiet", "--port", &port(near)]);
     pair(bench, sender, reflector)
 }
 

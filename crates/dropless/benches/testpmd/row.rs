@@ -47,7 +47,7 @@ const PLAIN: Row = Row {
 };
 
 /// All rows, in their order.
-pub const ROWS: [Row; 8] = [
+pub const ROWS: [Row; 9] = [
     Row {
         name: "null",
         work: "send into null",
@@ -97,12 +97,22 @@ pub const ROWS: [Row; 8] = [
     Row {
         name: "memif",
         work: "send and reflect, two processes over memif, no loss",
-        beside: "flowgen and macswap over memif",
+        beside: "flowgen and macswap over memif, both senders without a copy",
         target: Some(1.2),
         lossless: true,
         needs: &TWO_CORES,
         ours: ours::pair_over_memif,
         theirs: Some(theirs::pair_over_memif),
+        ..PLAIN
+    },
+    Row {
+        name: "memif-copy",
+        work: "send and reflect, two processes over memif, no loss",
+        beside: "flowgen and macswap over memif, copied at both ends",
+        lossless: true,
+        needs: &TWO_CORES,
+        ours: ours::pair_over_copying_memif,
+        theirs: Some(theirs::pair_over_copying_memif),
         ..PLAIN
     },
     Row {

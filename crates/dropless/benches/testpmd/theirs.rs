@@ -60,22 +60,29 @@ pub fn flowgen_over_ring(bench: &Bench, lab: &Lab) -> Measured {
     measured
 }
 
-/// `flowgen` and `macswap` as two processes over memif, the sender serving here, too.
+/// `flowgen` and `macswap` as two processes over memif, without a copy at the sender here, too.
 pub fn pair_over_memif(bench: &Bench, lab: &Lab) -> Measured {
-    let path = lab.path("memif-testpmd.sock");
-    let device = |role: &str| {
-        format!(
-            "--vdev=net_memif0,role={role},socket={},socket-abstract=no",
-            path.display()
-        )
-    };
-    let flowgen = builder(bench, lab, "flowgen", &bench.worker())
-        .eal(device("server"))
-        .open();
-    let swap = builder(bench, lab, "macswap", &bench.second())
-        .eal(device("client"))
+    let swap = memif(bench, lab, "macswap", &bench.second(), "server").open();
+    let flowgen = memif(bench, lab, "flowgen", &bench.worker(), "client,zero-copy=yes")
+        .eal("--single-file-segments")
         .open();
     pair(bench, flowgen, swap)
+}
+
+/// The same with copies at both ends, the sender serving.
+pub fn pair_over_copying_memif(bench: &Bench, lab: &Lab) -> Measured {
+    let flowgen = memif(bench, lab, "flowgen", &bench.worker(), "server").open();
+    let swap = memif(bench, lab, "macswap", &bench.second(), "client").open();
+    pair(bench, flowgen, swap)
+}
+
+fn memif(bench: &Bench, lab: &Lab, mode: &str, core: &str, role: &str) -> Builder {
+    let path = lab.path("memif-testpmd.sock");
+    let device = format!(
+        "--vdev=net_memif0,socket={},socket-abstract=no,role={role}",
+        path.display()
+    );
+    builder(bench, lab, mode, core).eal(device)
 }
 
 /// `flowgen` and `macswap` at the ends of a virtual wire of two queues: a port each, which it forwards between. One queue
