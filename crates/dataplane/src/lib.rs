@@ -13,6 +13,7 @@ pub mod dpdk_io;
 pub mod fault;
 pub mod io;
 pub mod memory;
+pub mod pause;
 pub mod receive;
 pub mod reflect;
 pub mod reply;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use measure::{Counter, SharedHistogram, Ticks};
 
+use crate::pause::Pauses;
 use crate::{Phase, Task, TaskResult};
 
 /// Rounds between two looks at the control word.
@@ -74,6 +75,7 @@ pub fn run(
     mut tasks: Vec<Box<dyn Task + '_>>,
     control: &Control,
     counters: &WorkerCounters,
+    pauses: &mut Pauses,
     tsc: fn() -> Ticks,
 ) -> Vec<TaskResult> {
     control.ready.fetch_add(1, Ordering::AcqRel);
@@ -87,6 +89,7 @@ pub fn run(
             let now = tsc();
             if phase != Phase::Warm {
                 counters.gap_ticks.record(now.0.saturating_sub(last.0), 1);
+                pauses.record(last, now);
             }
             last = now;
             let Some((first, others)) = tasks.split_first_mut() else {

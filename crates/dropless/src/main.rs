@@ -6,6 +6,7 @@ mod buffers;
 mod clock;
 mod complaint;
 mod eal;
+mod explain;
 mod noise;
 mod open;
 mod peer;

@@ -48,7 +48,11 @@ impl NoisePlan {
             "--threshold {} is below 100ns, about what a look at the clock takes; use 200ns or more",
             args.threshold
         );
-        let rate = args.rate.as_deref().map(|text| rate_of("--rate", text)).transpose()?;
+        let rate = args
+            .rate
+            .as_deref()
+            .map(|text| rate_of("--rate", text))
+            .transpose()?;
         let service = args
             .service
             .as_deref()
@@ -105,11 +109,14 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let _ = dir.write_json(file::HOST, &session::host_facts());
     let seen = watch::watch(&plan, &sys, console, &interrupt)?;
     let mut noise = result::summarise(&plan, &seen, &dir);
-    let _ = dir.write_text(file::STALLS, &result::rows(&seen));
+    let _ = dir.write_text(file::GAPS, &result::rows(&seen));
     noise.notes.extend(dir.note());
     let _ = dir.write_json(file::SUMMARY, &noise);
     console.human(&show::render(&noise, &console.style()))?;
     console.object(&noise)?;
-    let lost = noise.cores.iter().any(|core| core.lost.is_some_and(|lost| lost >= 1.0));
+    let lost = noise
+        .cores
+        .iter()
+        .any(|core| core.lost.is_some_and(|lost| lost >= 1.0));
     Ok(u8::from(lost))
 }

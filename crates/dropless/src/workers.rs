@@ -3,6 +3,7 @@
 use std::thread::Scope;
 
 use anyhow::{Result, anyhow};
+use dataplane::pause::Pauses;
 use dataplane::worker::{Control, WorkerCounters};
 use dataplane::{Task, TaskResult};
 use measure::{Clock, WorkerSummary};
@@ -38,18 +39,48 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Pauses kept of a worker; their memory is touched before it polls.
+const PAUSES_MAX: usize = 1 << 16;
+
+/// The pauses of one worker.
+pub struct Paused {
+    /// Its core.
+    pub core: usize,
+    /// What it does.
+    pub roles: Vec<&'static str>,
+    /// Its thread.
+    pub thread: u32,
+    /// The pauses.
+    pub pauses: Pauses,
+}
+
+/// What workers leave.
+#[derive(Default)]
+pub struct Left {
+    /// Of every task.
+    pub results: Vec<TaskResult>,
+    /// Of every worker.
+    pub paused: Vec<Paused>,
+    /// A worker that died.
+    pub died: Option<anyhow::Error>,
+}
+
+type Handle<'s> = dpdk::Worker<'s, (Vec<TaskResult>, Paused)>;
+
 /// Workers under way.
 pub struct Running<'s> {
-    handles: Vec<(usize, dpdk::Worker<'s, Vec<TaskResult>>)>,
+    handles: Vec<(usize, Handle<'s>)>,
 }
 
 impl<'s> Running<'s> {
-    /// Starts the workers that have tasks. `counters` has a place for each of `workers`.
+    /// Starts the workers that have tasks. `counters` has a place for each of `workers`; pauses longer than
+    /// `pause_ticks` are kept.
     pub fn start<'a: 's>(
         scope: &'s Scope<'s, '_>,
         workers: Vec<Worker<'a>>,
         control: &'s Control,
         counters: &'s [WorkerCounters],
+        pause_ticks: u64,
     ) -> Result<Self> {
         let mut handles = Vec::new();
         for (worker, counters) in workers.into_iter().zip(counters) {
@@ -58,8 +89,18 @@ impl<'s> Running<'s> {
             }
             let core = worker.core;
             let name = format!("dropless-{core}");
-            let tasks = worker.tasks;
-            let body = move || dataplane::worker::run(tasks, control, counters, now);
+            let Worker { tasks, roles, .. } = worker;
+            let body = move || {
+                let mut pauses = Pauses::with_room(PAUSES_MAX, pause_ticks);
+                let results = dataplane::worker::run(tasks, control, counters, &mut pauses, now);
+                let paused = Paused {
+                    core,
+                    roles,
+                    thread: nix::unistd::gettid().as_raw() as u32,
+                    pauses,
+                };
+                (results, paused)
+            };
             match dpdk::spawn_worker(scope, core, &name, body) {
                 Ok(handle) => handles.push((core, handle)),
                 Err(error) => {
@@ -85,16 +126,18 @@ impl<'s> Running<'s> {
     }
 
     /// Waits for all; a panic in one is an error that names its core.
-    pub fn join(self) -> (Vec<TaskResult>, Option<anyhow::Error>) {
-        let mut results = Vec::new();
-        let mut died = None;
+    pub fn join(self) -> Left {
+        let mut left = Left::default();
         for (core, handle) in self.handles {
             match handle.join() {
-                Ok(mut of_one) => results.append(&mut of_one),
-                Err(_) => died = Some(anyhow!("the worker on core {core} died")),
+                Ok((mut results, paused)) => {
+                    left.results.append(&mut results);
+                    left.paused.push(paused);
+                }
+                Err(_) => left.died = Some(anyhow!("the worker on core {core} died")),
             }
         }
-        (results, died)
+        left
     }
 }
 

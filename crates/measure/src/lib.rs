@@ -39,8 +39,8 @@ pub use jitter::Jitter;
 pub use ledger::{Arrived, Lane, Ledger, LedgerInput};
 pub use pacer::{Pacer, Rate, Take};
 pub use result::{
-    ClockSummary, ExpectationResult, GapSummary, LinkState, Percentiles, PoolSummary, PortSummary,
-    QueueSummary, Stall, StreamSummary, WorkerSummary,
+    ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, PauseCause, Percentiles,
+    PoolSummary, PortSummary, QueueSummary, Stall, StreamSummary, WorkerSummary,
 };
 pub use schedule::{Entry, Schedule, ScheduleError, StreamWeights};
 pub use sequence::{Outcome, SequenceWindow};

@@ -222,6 +222,46 @@ pub struct Stall {
     pub gap_ns: u64,
     /// How long the receive ring can hold at the rate of the run, in ns; 0 where there is no ring.
     pub ring_holds_ns: u64,
+    /// What had the core, where that was asked for (`--explain`).
+    pub cause: Option<String>,
+    /// Packets that the port missed meanwhile.
+    pub lost: u64,
+}
+
+/// Where the packets went that no receive ring had room for: `--explain`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Explanation {
+    /// Packets that our ports missed while we watched them.
+    pub missed: u64,
+    /// Of these, packets missed while a receiver paused.
+    pub explained: u64,
+    /// By cause; what cost most comes first.
+    pub causes: Vec<PauseCause>,
+    /// The ports' counters were read this often, ns: pauses closer together cannot be told apart by packets.
+    pub granularity_ns: u64,
+    /// Why pauses have no causes, if they have none.
+    pub untraced: Option<String>,
+}
+
+/// All pauses of one core with one cause.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PauseCause {
+    /// The cause in words.
+    pub cause: String,
+    /// The core.
+    pub core: u32,
+    /// How many pauses.
+    pub pauses: u64,
+    /// Of these, pauses in which packets were missed.
+    pub costly: u64,
+    /// All of their time, ns.
+    pub total_ns: u64,
+    /// The longest, ns.
+    pub max_ns: u64,
+    /// Packets missed.
+    pub lost: u64,
 }
 
 /// One `--expect` and what was found.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::Ledger;
 use crate::result::{
-    ClockSummary, ExpectationResult, GapSummary, Percentiles, PoolSummary, PortSummary, QueueSummary,
-    StreamSummary, WorkerSummary,
+    ClockSummary, ExpectationResult, Explanation, GapSummary, Percentiles, PoolSummary, PortSummary,
+    QueueSummary, StreamSummary, WorkerSummary,
 };
 use crate::verdict::Validity;
 
@@ -91,6 +91,9 @@ pub struct Summary {
     pub clock: ClockSummary,
     /// The outcome of every `--expect`.
     pub expectations: Vec<ExpectationResult>,
+    /// Where the packets went that our ports missed; only with `--explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
     /// What else the user should know.
     pub notes: Vec<String>,
 }
@@ -131,6 +134,7 @@ impl Default for Summary {
             pool: PoolSummary::default(),
             clock: ClockSummary::default(),
             expectations: Vec::new(),
+            explanation: None,
             notes: Vec::new(),
         }
     }
@@ -199,6 +203,9 @@ pub struct ReflectSummary {
     pub pool: PoolSummary,
     /// The clock.
     pub clock: ClockSummary,
+    /// Where the packets went that our ports missed; only with `--explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
     /// What else the user should know.
     pub notes: Vec<String>,
 }
@@ -225,6 +232,7 @@ impl Default for ReflectSummary {
             workers: Vec::new(),
             pool: PoolSummary::default(),
             clock: ClockSummary::default(),
+            explanation: None,
             notes: Vec::new(),
         }
     }

@@ -221,6 +221,7 @@ fn receiver_stalled() {
         at_ns: 5,
         gap_ns,
         ring_holds_ns: 1_000_000,
+        ..Stall::default()
     };
     let stalls = vec![stall(2, 1_500_000), stall(2, 3_000_000), stall(2, 2_000_000)];
     let text = only_reason(

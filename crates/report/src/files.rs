@@ -10,7 +10,7 @@ use crate::hgrm;
 use crate::rundir::{RunDir, WriteError, file};
 
 /// Columns of `stalls.csv`, version 1: `time` (the end of the pause) in ms since the start of the run.
-pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns";
+pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns,cause,lost";
 
 impl RunDir {
     /// Writes `ledger.json` and `summary.json`. The note of the directory so far belongs into the summary before.
@@ -38,11 +38,18 @@ impl RunDir {
             at_ns,
             gap_ns,
             ring_holds_ns,
+            cause,
+            lost,
         } in stalls
         {
             let time = *at_ns as f64 / 1e6;
             // A `String` takes everything.
-            let _ = writeln!(text, "{time:.3},{core},{},{gap_ns},{ring_holds_ns}", field(role));
+            let cause = cause.as_deref().unwrap_or_default();
+            let (role, cause) = (field(role), field(cause));
+            let _ = writeln!(
+                text,
+                "{time:.3},{core},{role},{gap_ns},{ring_holds_ns},{cause},{lost}"
+            );
         }
         self.write_text(file::STALLS, &text)
     }

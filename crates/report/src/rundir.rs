@@ -28,6 +28,8 @@ pub mod file {
     pub const LATENCY: &str = "latency.hgrm";
     /// Times at which a worker did not poll.
     pub const STALLS: &str = "stalls.csv";
+    /// Every gap that `noise` saw.
+    pub const GAPS: &str = "gaps.csv";
 }
 
 /// Runs of one command begun in the same second; far beyond what anybody starts.

@@ -98,6 +98,8 @@ fn stalls() {
         at_ns: 2_500_812_000,
         gap_ns: 812_000,
         ring_holds_ns: 585_142,
+        cause: Some("IRQ 57 mlx5_comp3".to_owned()),
+        lost: 1980,
     };
     run.write_stalls(&[stall]).unwrap();
     assert_golden(&run, "stalls.csv", "stalls.csv");

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use clap::Args;
 
-use super::send::OutputArgs;
+use super::send::{ExplainArgs, OutputArgs};
 
 /// Return what arrives: the far end of a measurement.
 #[derive(Args, Debug)]
@@ -79,6 +79,9 @@ pub struct ReflectArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
     pub interval: String,
 
+    /// What is asked about pauses
+    #[command(flatten)]
+    pub explain: ExplainArgs,
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,

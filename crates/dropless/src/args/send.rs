@@ -132,12 +132,31 @@ pub struct SendArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
     pub interval: String,
 
+    /// What is asked about pauses
+    #[command(flatten)]
+    pub explain: ExplainArgs,
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,
     /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub plan: Option<PathBuf>,
+}
+
+/// What is asked about the pauses of the workers.
+#[derive(Args, Debug, Clone)]
+pub struct ExplainArgs {
+    /// Ask the kernel why workers paused, and say what each cause cost in packets
+    #[arg(long, help_heading = "Measurement")]
+    pub explain: bool,
+    /// A worker that does not poll for longer pauses: a row of stalls.csv
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "20us",
+        help_heading = "Measurement"
+    )]
+    pub pause: String,
 }
 
 /// Where the results go.

@@ -108,11 +108,7 @@ pub fn summarise(plan: &NoisePlan, seen: &Seen, dir: &RunDir) -> Noise {
             seen.missed
         ));
     }
-    let cores: Vec<CoreNoise> = seen
-        .cores
-        .iter()
-        .map(|on| of_core(plan, seen, on))
-        .collect();
+    let cores: Vec<CoreNoise> = seen.cores.iter().map(|on| of_core(plan, seen, on)).collect();
     for core in &cores {
         if core.gaps_dropped > 0 {
             notes.push(format!(
@@ -144,7 +140,11 @@ fn of_core(plan: &NoisePlan, seen: &Seen, on: &SeenOn) -> CoreNoise {
     let longest = all.iter().map(|gap| gap.ticks()).max().unwrap_or(0);
     let span = on.gaps.span.ticks().max(1);
     let tallies = tally(&on.named, plan.ring, seen.hz);
-    let outside: u64 = tallies.iter().filter(|one| one.outside).map(|one| one.total).sum();
+    let outside: u64 = tallies
+        .iter()
+        .filter(|one| one.outside)
+        .map(|one| one.total)
+        .sum();
     let traced = seen.untraced.is_none();
     let causes = tallies.iter().map(|one| CauseNoise {
         cause: if traced {

@@ -56,7 +56,10 @@ fn of_core(noise: &Noise, core: &CoreNoise, style: &Style) -> String {
 fn explained(noise: &Noise, core: &CoreNoise) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(named) = core.named_share {
-        lines.push(format!("{:.1} % of that time is named by the kernel's events", named * 100.0));
+        lines.push(format!(
+            "{:.1} % of that time is named by the kernel's events",
+            named * 100.0
+        ));
     }
     match core.complete {
         Some(true) => lines.push("every interrupt that the kernel counted was recorded".into()),
@@ -74,7 +77,11 @@ fn explained(noise: &Noise, core: &CoreNoise) -> Vec<String> {
                 .collect();
             lines.push(format!(
                 "not every interrupt was recorded, so \"outside\" may be the kernel's, too: {}",
-                if open.is_empty() { "events were lost".into() } else { open.join("; ") }
+                if open.is_empty() {
+                    "events were lost".into()
+                } else {
+                    open.join("; ")
+                }
             ));
         }
         None => {}
@@ -93,7 +100,10 @@ fn explained(noise: &Noise, core: &CoreNoise) -> Vec<String> {
         ));
     }
     if let (Some(lost), Some(rate)) = (core.lost, noise.rate_pps) {
-        lines.push(format!("at {} all gaps together cost {lost:.0} packets", number::pps(rate)));
+        lines.push(format!(
+            "at {} all gaps together cost {lost:.0} packets",
+            number::pps(rate)
+        ));
     }
     lines
 }
@@ -106,8 +116,18 @@ fn causes(core: &CoreNoise, style: &Style) -> String {
     }
     let mut table = Table::section("  cause", &titles);
     for cause in core.causes.iter().take(CAUSES_MAX) {
-        let share = if core.taken_ns > 0.0 { cause.total_ns / core.taken_ns } else { 0.0 };
-        let length = |ns: f64| if cause.gaps == 0 { "-".into() } else { number::time(ns) };
+        let share = if core.taken_ns > 0.0 {
+            cause.total_ns / core.taken_ns
+        } else {
+            0.0
+        };
+        let length = |ns: f64| {
+            if cause.gaps == 0 {
+                "-".into()
+            } else {
+                number::time(ns)
+            }
+        };
         let mut cells = vec![
             Cell::right(number::count(cause.gaps)),
             Cell::right(number::time(cause.total_ns)),
@@ -124,7 +144,11 @@ fn causes(core: &CoreNoise, style: &Style) -> String {
     }
     let mut text = table.render(style);
     if core.causes.len() > CAUSES_MAX {
-        let _ = writeln!(text, "    and {} more, in summary.json", core.causes.len() - CAUSES_MAX);
+        let _ = writeln!(
+            text,
+            "    and {} more, in summary.json",
+            core.causes.len() - CAUSES_MAX
+        );
     }
     text
 }
@@ -145,7 +169,11 @@ fn timeline(core: &CoreNoise, style: &Style) -> String {
         .iter()
         .map(|share| {
             // Whatever is not nothing is seen.
-            let step = if worst > 0.0 { (share / worst * 8.0).ceil() as usize } else { 0 };
+            let step = if worst > 0.0 {
+                (share / worst * 8.0).ceil() as usize
+            } else {
+                0
+            };
             blocks[step.min(8)]
         })
         .collect();

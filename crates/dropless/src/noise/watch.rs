@@ -65,7 +65,10 @@ pub fn watch(plan: &NoisePlan, sys: &Sys, console: Console, interrupt: &Interrup
     let mut notes = Vec::new();
     let others = cores::online(sys).without(&plan.cores);
     if others.is_empty() {
-        notes.push("every core of this machine is polled on: the display and the kernel take turns with the loops".into());
+        notes.push(
+            "every core of this machine is polled on: the display and the kernel take turns with the loops"
+                .into(),
+        );
     }
     let stop = AtomicBool::new(false);
     // The loops, and the thread that watches them: attaching to the kernel's events is over before any of them begins.
@@ -99,7 +102,9 @@ pub fn watch(plan: &NoisePlan, sys: &Sys, console: Console, interrupt: &Interrup
         stop.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
         for (handle, core) in loops.into_iter().flatten().zip(&list) {
-            let gaps = handle.join().map_err(|_| anyhow::anyhow!("the loop on core {core} panicked"))?;
+            let gaps = handle
+                .join()
+                .map_err(|_| anyhow::anyhow!("the loop on core {core} panicked"))?;
             all.push(gaps.with_context(|| format!("cannot run on core {core}"))?);
         }
         Ok((all, interrupted))

@@ -34,6 +34,12 @@ pub struct MachinePlan {
     pub force: bool,
     /// How long to wait for a link, ns.
     pub wait_ns: u64,
+    /// Ask the kernel why workers paused.
+    #[serde(default)]
+    pub explain: bool,
+    /// A worker that does not poll for longer than this pauses, ns.
+    #[serde(default = "default_pause_ns")]
+    pub pause_ns: u64,
 }
 
 /// Descriptors a queue, where the user does not say. The kernel, which works for an `xdp` port, takes a core for milliseconds
@@ -45,6 +51,10 @@ pub fn default_descriptors(ports: &[PortUri]) -> u16 {
     } else {
         1024
     }
+}
+
+fn default_pause_ns() -> u64 {
+    20_000
 }
 
 impl MachinePlan {

@@ -62,6 +62,8 @@ impl ReflectPlan {
                 no_huge: args.no_huge,
                 force: args.force,
                 wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
+                explain: args.explain.explain,
+                pause_ns: duration_ns_or_zero(&args.explain.pause, "--pause")?,
             },
             addresses,
             only_ours: args.only_ours,

@@ -127,6 +127,8 @@ impl SendPlan {
                 no_huge: args.no_huge,
                 force: args.force,
                 wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
+                explain: args.explain.explain,
+                pause_ns: duration_ns_or_zero(&args.explain.pause, "--pause")?,
             },
             rate: args
                 .rate

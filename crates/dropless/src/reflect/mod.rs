@@ -22,7 +22,8 @@ use report::rundir::{RunDir, file};
 use wire::Addresses;
 
 use crate::args::reflect::ReflectArgs;
-use crate::clock::RunClock;
+use crate::clock::{RunClock, now};
+use crate::explain::Explainer;
 use crate::open::{self, OpenPort};
 use crate::peer::{Patience, Wait};
 use crate::placement;
@@ -34,6 +35,8 @@ use result::{Ending, Side};
 
 /// How often the control thread looks.
 const TICK: Duration = Duration::from_millis(50);
+/// The same where missed packets are joined to pauses: the finer, the surer.
+const TICK_EXPLAIN: Duration = Duration::from_millis(5);
 /// Rows that may wait for the disk.
 const ROWS_WAITING: usize = 4096;
 /// How long a full transmit queue is waited for.
@@ -188,8 +191,11 @@ fn reflect<'e>(
         ))
         .ok();
     let begun = Instant::now();
-    let (results, died) = std::thread::scope(|scope| -> Result<_> {
-        let running = Running::start(scope, workers, &control, &published)?;
+    let mut explainer = Explainer::start(&plan.machine, cores, &ports);
+    let start = now();
+    let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
+    let left = std::thread::scope(|scope| -> Result<_> {
+        let running = Running::start(scope, workers, &control, &published, pause_ticks)?;
         control.set(Phase::Run);
         watch(
             plan,
@@ -201,6 +207,7 @@ fn reflect<'e>(
             &running,
             rows.as_mut(),
             dir.path(),
+            explainer.as_mut(),
         );
         control.set(Phase::Stop);
         Ok(running.join())
@@ -210,8 +217,9 @@ fn reflect<'e>(
         let _ = dir.keep(rows.finish());
     }
     let ending = Ending {
-        results,
-        died,
+        left,
+        explainer,
+        start,
         seconds,
         roles,
         published,
@@ -244,6 +252,7 @@ fn watch(
     running: &Running<'_>,
     mut rows: Option<&mut RowWriter<String>>,
     path: &Path,
+    mut explainer: Option<&mut Explainer>,
 ) {
     if !console.quiet {
         let uris: Vec<String> = ports.iter().map(|open| open.uri.to_string()).collect();
@@ -267,7 +276,7 @@ fn watch(
     let mut rates = (0.0, 0.0);
     let plan_is_quiet = console.quiet;
     loop {
-        let until = begun.elapsed() + TICK;
+        let until = begun.elapsed() + if explainer.is_some() { TICK_EXPLAIN } else { TICK };
         while next_row <= until {
             std::thread::sleep(next_row.saturating_sub(begun.elapsed()));
             let now = result::total(sides);
@@ -283,6 +292,9 @@ fn watch(
                 // Never over; says once that nobody has come.
                 let _ = wait.is_over();
             }
+        }
+        if let Some(explainer) = &mut explainer {
+            explainer.look(ports);
         }
         for (index, (open, own)) in ports.iter().zip(accounts).enumerate() {
             own.publish(result::account(index, open, sides));

@@ -9,14 +9,15 @@ use dataplane::fault::FaultCounters;
 use dataplane::reflect::ReflectCounters;
 use dataplane::worker::WorkerCounters;
 use dpdk::Pool;
-use measure::{PortSummary, QueueSummary, ReflectSummary, Validity};
+use measure::{PortSummary, QueueSummary, ReflectSummary, Ticks, Validity};
 use report::rundir::RunDir;
 use wire::{Account, DropReason};
 
 use crate::buffers;
 use crate::clock::RunClock;
+use crate::explain::{self, Explainer, Receiver};
 use crate::open::OpenPort;
-use crate::workers;
+use crate::workers::{self, Left};
 
 /// One reflected queue pair, as the control thread sees it.
 pub struct Side {
@@ -71,10 +72,12 @@ pub fn total(sides: &[Side]) -> Total {
 
 /// What is left when the workers have ended.
 pub struct Ending {
-    /// Of every task.
-    pub results: Vec<TaskResult>,
-    /// A worker that died.
-    pub died: Option<anyhow::Error>,
+    /// What the workers left.
+    pub left: Left,
+    /// What explains pauses.
+    pub explainer: Option<Explainer>,
+    /// When it began.
+    pub start: Ticks,
     /// How long it went.
     pub seconds: f64,
     /// Cores and what was done on them.
@@ -173,6 +176,14 @@ pub fn port_summary(open: &OpenPort<'_>) -> PortSummary {
     }
 }
 
+/// How long the receive ring of a port holds at `rate` packets/s; 0 where it pushes back instead of losing.
+pub fn ring_holds_ns(open: &OpenPort<'_>, rate: f64) -> u64 {
+    if open.pushes_back() {
+        return 0;
+    }
+    (f64::from(open.port.granted().rx_descriptors) / rate.max(1.0) * 1e9) as u64
+}
+
 /// What the port `index` has counted so far, for the sender that asks.
 pub fn account(index: usize, open: &OpenPort<'_>, sides: &[Side]) -> Account {
     let port = port_summary(open);
@@ -215,10 +226,29 @@ pub fn summarise(
         .filter(|open| open.is_gone())
         .map(|open| open.uri.to_string())
         .collect();
+    let rate = total.received as f64 / ending.seconds / sides.len().max(1) as f64;
+    let receivers: Vec<Receiver> = sides
+        .iter()
+        .map(|side| Receiver {
+            port: side.port,
+            core: side.core,
+            ring_holds_ns: ring_holds_ns(&ports[side.port], rate),
+        })
+        .collect();
+    let clock_now = ending.clock.clock;
+    let (pauses, explanation) = explain::explain(
+        ending.explainer,
+        &ending.left.paused,
+        &receivers,
+        &clock_now,
+        clock_now.ns(ending.start),
+    );
+    let _ = dir.write_stalls(&pauses);
     let kept = buffers::Kept::by(&ports);
     drop(ports);
     let pool = buffers::count(pool, kept);
     let held: u64 = ending
+        .left
         .results
         .iter()
         .map(|result| match result {
@@ -251,7 +281,7 @@ pub fn summarise(
         )
     }));
     reasons.extend(clock_trouble);
-    reasons.extend(ending.died.map(|error| error.to_string()));
+    reasons.extend(ending.left.died.map(|error| error.to_string()));
     let mut notes = ending.notes;
     notes.extend(link_notes);
     if held > 0 {
@@ -288,6 +318,7 @@ pub fn summarise(
             .collect(),
         pool: pool.summary,
         clock,
+        explanation,
         notes,
         ..ReflectSummary::default()
     }

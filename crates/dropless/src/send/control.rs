@@ -14,6 +14,7 @@ use report::rundir::RunDir;
 use super::far::{FarSides, Told};
 use super::tasks::{Times, Wiring};
 use crate::clock::now;
+use crate::explain::Explainer;
 use crate::open::OpenPort;
 use crate::plan::SendPlan;
 use crate::signals::Interrupt;
@@ -23,6 +24,8 @@ use crate::workers::Running;
 const RUN_UP_NS: u64 = 10_000_000;
 /// How often the control thread looks. Nothing in the run waits for it.
 const TICK: Duration = Duration::from_millis(20);
+/// The same where missed packets are joined to pauses: the finer, the surer.
+const TICK_EXPLAIN: Duration = Duration::from_millis(5);
 /// Copies may trail the last first copy by this much.
 const GRACE_NS: u64 = 50_000_000;
 /// With packets still coming in, the drain ends after this many drain times all the same.
@@ -42,6 +45,8 @@ pub struct Seen {
     pub ended_early: Option<usize>,
     /// What the far sides told.
     pub far: Told,
+    /// What explains pauses.
+    pub explainer: Option<Explainer>,
 }
 
 /// Watches one run.
@@ -79,6 +84,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         console: Console,
         interrupt: &'w Interrupt,
         times: Times,
+        explainer: Option<Explainer>,
     ) -> Self {
         let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
         Self {
@@ -101,6 +107,7 @@ impl<'w, 'e> Watch<'w, 'e> {
                 interrupted: false,
                 ended_early: None,
                 far: Told::default(),
+                explainer,
             },
         }
     }
@@ -221,7 +228,12 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// One look: finished intervals go to the file, the display is brought up to date, links are checked.
     fn tick(&mut self, phase: &str) {
-        std::thread::sleep(TICK);
+        if let Some(explainer) = &mut self.seen.explainer {
+            std::thread::sleep(TICK_EXPLAIN);
+            explainer.look(self.ports);
+        } else {
+            std::thread::sleep(TICK);
+        }
         while let Some(row) = self.collector.next_final() {
             self.write(&row);
         }

@@ -18,6 +18,7 @@ use report::rundir::{RunDir, file};
 
 use crate::args::send::SendArgs;
 use crate::clock::RunClock;
+use crate::explain::Explainer;
 use crate::open::{self, OpenPort};
 use crate::peer::Patience;
 use crate::placement;
@@ -123,6 +124,7 @@ impl<'e> Run<'_, 'e> {
         let clock = RunClock::calibrate(&cores);
         let asks = !plan.tx_only && loads.iter().any(|load| load.asked);
         let lead_ns = LEAD_NS + start_up_ns(plan) + if asks { far::ASK_NS } else { 0 };
+        let explainer = Explainer::start(&plan.machine, &cores, &ports);
         let start = Ticks(dpdk::tsc() + clock.clock.ticks_from_ns(lead_ns));
         let times = Times {
             clock: clock.clock,
@@ -143,6 +145,7 @@ impl<'e> Run<'_, 'e> {
         let workers = std::mem::take(&mut wiring.workers);
         let control = Control::default();
         placement::leave_to_workers(&cores);
+        let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
         let mut watch = Watch::new(
             plan,
             &wiring,
@@ -151,16 +154,16 @@ impl<'e> Run<'_, 'e> {
             self.console,
             self.interrupt,
             times,
+            explainer,
         );
-        let (results, died) = std::thread::scope(|scope| -> Result<_> {
-            let running = Running::start(scope, workers, &control, &published)?;
+        let left = std::thread::scope(|scope| -> Result<_> {
+            let running = Running::start(scope, workers, &control, &published, pause_ticks)?;
             watch.run(&control, &running, far);
             Ok(running.join())
         })
         .context("cannot start the workers")?;
         let ending = Ending {
-            results,
-            died,
+            left,
             seen: watch.finish(),
             roles,
             published,

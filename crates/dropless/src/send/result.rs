@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use dataplane::TaskResult;
 use dataplane::worker::WorkerCounters;
 use measure::ledger::Ledger;
 use measure::verdict::{Evidence, Role};
@@ -20,16 +19,15 @@ use super::load::Load;
 use super::tasks::{Times, Wiring};
 use crate::buffers;
 use crate::clock::RunClock;
+use crate::explain::{self, Receiver};
 use crate::open::OpenPort;
-use crate::reflect::result::port_summary;
-use crate::workers;
+use crate::reflect::result::{port_summary, ring_holds_ns};
+use crate::workers::{self, Left};
 
 /// What is left when the workers have ended.
 pub struct Ending {
-    /// Of every task.
-    pub results: Vec<TaskResult>,
-    /// A worker that died.
-    pub died: Option<anyhow::Error>,
+    /// What the workers left.
+    pub left: Left,
     /// What the control thread saw.
     pub seen: Seen,
     /// Cores and what was done on them.
@@ -51,10 +49,10 @@ pub fn summarise(
     ports: Vec<OpenPort<'_>>,
     loads: &[Load],
     wiring: &Wiring<'_>,
-    ending: Ending,
+    mut ending: Ending,
 ) -> Summary {
     let plan = run.plan;
-    let results = Results::sort(ending.results);
+    let results = Results::sort(ending.left.results);
     let seconds = (ending
         .seen
         .stopped
@@ -75,6 +73,14 @@ pub fn summarise(
         &results,
         seconds,
         &ending.clock,
+    );
+    let receivers = receivers(wiring, &stalls);
+    let (pauses, explanation) = explain::explain(
+        ending.seen.explainer.take(),
+        &ending.left.paused,
+        &receivers,
+        &ending.times.clock,
+        ending.times.clock.ns(ending.times.start),
     );
     let refusals = ports.iter().map(OpenPort::counts_refusals).collect::<Vec<_>>();
     let kept = buffers::Kept::by(&ports);
@@ -114,6 +120,7 @@ pub fn summarise(
         clock_problems: clock_trouble.into_iter().collect(),
         pools: vec![(pool.summary.clone(), pool.leak)],
         dead_workers: ending
+            .left
             .died
             .iter()
             .map(|error| ("dropless".into(), error.to_string()))
@@ -181,6 +188,7 @@ pub fn summarise(
             .collect(),
         pool: pool.summary,
         clock,
+        explanation,
         notes,
         ..Summary::default()
     };
@@ -191,7 +199,7 @@ pub fn summarise(
         .map(|expectation| expectation.evaluate(&summary))
         .collect();
     let _ = run.dir.write_latency(&latency);
-    let _ = run.dir.write_stalls(&stalls);
+    let _ = run.dir.write_stalls(&pauses);
     let incomplete = run.dir.note();
     summary.notes.extend(incomplete.clone());
     if run.dir.write_summary(&summary).is_err() {
@@ -307,16 +315,31 @@ fn stalls(
         }
         let gaps = published[place].gap_ticks.snapshot();
         let sent: u64 = results.send.iter().flat_map(|send| &send.accepted).sum();
-        let rate = (sent as f64 / seconds / wiring.receive.len() as f64).max(1.0);
+        let rate = sent as f64 / seconds / wiring.receive.len() as f64;
         stalls.push(Stall {
             core: side.core as u32,
             role: "receive".into(),
             at_ns: 0,
             gap_ns: clock.clock.ns_from_ticks(gaps.max().unwrap_or(0)),
-            ring_holds_ns: (f64::from(open.port.granted().rx_descriptors) / rate * 1e9) as u64,
+            ring_holds_ns: ring_holds_ns(open, rate),
+            ..Stall::default()
         });
     }
     stalls
+}
+
+/// Who receives from which port, and how long its ring holds.
+fn receivers(wiring: &Wiring<'_>, stalls: &[Stall]) -> Vec<Receiver> {
+    let holds = |core: usize| {
+        let of_core = stalls.iter().filter(|stall| stall.core as usize == core);
+        of_core.map(|stall| stall.ring_holds_ns).min().unwrap_or(0)
+    };
+    let sides = wiring.receive.iter().map(|side| Receiver {
+        port: side.port,
+        core: side.core,
+        ring_holds_ns: holds(side.core),
+    });
+    sides.collect()
 }
 
 /// The files that are shorter than what was written to them, and by how many bytes.

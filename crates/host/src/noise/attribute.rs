@@ -138,7 +138,9 @@ impl<'a> Walk<'a> {
 
     fn step(&mut self, stamped: &Stamped) {
         match &stamped.event {
-            Event::Enter(cause @ (Cause::PageFault | Cause::Nmi | Cause::Signal(_))) => self.last = Some(cause.clone()),
+            Event::Enter(cause @ (Cause::PageFault | Cause::Nmi | Cause::Signal(_))) => {
+                self.last = Some(cause.clone())
+            }
             Event::Enter(Cause::Softirq { vector, .. }) => {
                 let after = self.stack.last().or(self.last.as_ref());
                 let after = after.filter(|cause| !matches!(cause, Cause::Softirq { .. }));

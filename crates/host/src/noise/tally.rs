@@ -48,9 +48,9 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
     let first = named.first().map_or(0, |first| first.gap.from);
     for one in named {
         let seconds = |at: u64| at.saturating_sub(first) as f64 / hz;
-        let lost = bucket
-            .as_mut()
-            .map_or(0.0, |bucket| bucket.gap(seconds(one.gap.from), seconds(one.gap.to)));
+        let lost = bucket.as_mut().map_or(0.0, |bucket| {
+            bucket.gap(seconds(one.gap.from), seconds(one.gap.to))
+        });
         for (cause, ticks) in &one.parts {
             let sum = sums.entry(label(cause)).or_default();
             sum.outside |= *cause == Cause::Outside;
@@ -149,7 +149,10 @@ mod tests {
             .collect();
         assert_eq!(
             said,
-            [("outside the kernel (inferred)", 1, 520, 500), ("tick", 2, 40, 30)]
+            [
+                ("outside the kernel (inferred)", 1, 520, 500),
+                ("tick", 2, 40, 30)
+            ]
         );
         assert!(all[0].outside && !all[1].outside);
     }
@@ -167,9 +170,15 @@ mod tests {
 
     #[test]
     fn a_period_is_found_and_none_made_up() {
-        let regular: Vec<_> = (0..30).filter(|n| n % 7 != 3).map(|n| outside(n * 1000 + n % 3, 10)).collect();
+        let regular: Vec<_> = (0..30)
+            .filter(|n| n % 7 != 3)
+            .map(|n| outside(n * 1000 + n % 3, 10))
+            .collect();
         let found = tally(&regular, None, 1e9)[0].period;
-        assert!(found.is_some_and(|period| (period - 1000.0).abs() < 20.0), "{found:?}");
+        assert!(
+            found.is_some_and(|period| (period - 1000.0).abs() < 20.0),
+            "{found:?}"
+        );
         let irregular: Vec<_> = (0..30_u64).map(|n| outside(n * n * 97 + n * 1000, 10)).collect();
         assert_eq!(tally(&irregular, None, 1e9)[0].period, None);
     }

@@ -67,7 +67,9 @@ impl Trace {
             return Err(TraceError::NoClock);
         }
         sweep(&root.join("instances"));
-        let base = root.join("instances").join(format!("{PREFIX}{}-{name}", std::process::id()));
+        let base = root
+            .join("instances")
+            .join(format!("{PREFIX}{}-{name}", std::process::id()));
         fs::create_dir(&base).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => TraceError::Forbidden,
             _ => TraceError::Io(base.clone(), error),
@@ -108,7 +110,10 @@ impl Trace {
                     any("id", &mut CALL_NAMES.iter().map(|(number, _)| *number))
                 );
                 for (system, name) in CALLS {
-                    if trace.set(&format!("events/{system}/{name}/filter"), &filter).is_ok() {
+                    if trace
+                        .set(&format!("events/{system}/{name}/filter"), &filter)
+                        .is_ok()
+                    {
                         trace.enable(system, name)?;
                     }
                 }
@@ -179,7 +184,9 @@ impl Drop for Trace {
 fn sweep(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             let _ = fs::write(entry.path().join("tracing_on"), "0");
             let _ = fs::remove_dir(entry.path());

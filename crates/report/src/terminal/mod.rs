@@ -4,6 +4,7 @@ use measure::{ReflectSummary, Summary};
 
 use crate::style::Style;
 
+mod explanation;
 mod headline;
 mod ledger;
 mod machine;
@@ -29,6 +30,7 @@ pub fn render(summary: &Summary, style: &Style) -> String {
         traffic::loss(summary, style),
         traffic::latency(summary, style),
         ledger::render(&summary.ledger, style),
+        explanation::render(summary.explanation.as_ref(), style),
         streams::render(&summary.streams, style),
         machine::ports(ports, style),
         machine::queues(queues, style),
@@ -51,6 +53,7 @@ pub fn render_reflect(summary: &ReflectSummary, style: &Style) -> String {
     join(&[
         headline::reflect(summary, style),
         reflect::frames(summary, style),
+        explanation::render(summary.explanation.as_ref(), style),
         machine::ports(ports, style),
         machine::queues(queues, style),
         machine::workers(workers, style),

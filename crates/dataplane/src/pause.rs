@@ -1,0 +1,80 @@
+//! The pauses of a worker: from one poll to the next, where that took longer than it should.
+
+use measure::Ticks;
+
+/// A time in which a worker did not poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// The poll before.
+    pub from: Ticks,
+    /// The poll after.
+    pub to: Ticks,
+}
+
+/// Pauses, in a room that was made, and touched, before the worker began.
+#[derive(Debug)]
+pub struct Pauses {
+    /// Shorter ones are none, ticks.
+    threshold: u64,
+    seen: Vec<Pause>,
+    /// Pauses that found no room.
+    pub dropped: u64,
+}
+
+impl Pauses {
+    /// Room for `most` pauses longer than `threshold` ticks.
+    pub fn with_room(most: usize, threshold: u64) -> Self {
+        let nothing = Pause {
+            from: Ticks(0),
+            to: Ticks(0),
+        };
+        let mut seen = vec![nothing; most];
+        seen.clear();
+        Self {
+            threshold,
+            seen,
+            dropped: 0,
+        }
+    }
+
+    /// The pauses, in order.
+    pub fn all(&self) -> &[Pause] {
+        &self.seen
+    }
+
+    /// Two polls that follow each other.
+    #[inline]
+    pub fn record(&mut self, from: Ticks, to: Ticks) {
+        if to.0.wrapping_sub(from.0) > self.threshold {
+            self.keep(Pause { from, to });
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, pause: Pause) {
+        if self.seen.len() < self.seen.capacity() {
+            self.seen.push(pause);
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_ones_are_kept_while_there_is_room() {
+        let mut pauses = Pauses::with_room(2, 100);
+        for (from, to) in [(0, 100), (100, 201), (201, 400), (400, 900)] {
+            pauses.record(Ticks(from), Ticks(to));
+        }
+        let kept: Vec<_> = pauses
+            .all()
+            .iter()
+            .map(|pause| (pause.from.0, pause.to.0))
+            .collect();
+        assert_eq!((kept, pauses.dropped), (vec![(100, 201), (201, 400)], 1));
+    }
+}

@@ -1,0 +1,168 @@
+//! Why packets were missed: the pauses of our own workers, what the kernel did meanwhile, and the counters of the ports,
+//! on one clock.
+
+mod join;
+
+use host::Sys;
+use host::cores::{self, Core, CoreSet};
+use host::noise::attribute::{Gap, Named};
+use host::noise::event::Cause;
+use host::noise::record::{Record, Recorder};
+use measure::{Clock, Explanation, Nanos, Stall, Ticks};
+
+use crate::clock::now;
+use crate::open::OpenPort;
+use crate::plan::MachinePlan;
+use crate::reflect::result::port_summary;
+use crate::workers::Paused;
+use join::{Missed, Pausing};
+
+/// Watches what a run will want to explain.
+pub struct Explainer {
+    recorder: Option<Recorder>,
+    untraced: Option<String>,
+    /// Of each port what it has missed so far, and when that was read.
+    last: Vec<(Ticks, u64)>,
+    missed: Vec<Missed>,
+    looks: u64,
+    began: Ticks,
+}
+
+/// Who receives from a port, and how long its ring holds.
+pub struct Receiver {
+    /// The port.
+    pub port: usize,
+    /// The core.
+    pub core: usize,
+    /// How long its ring holds at the rate of the run, ns; 0 where the port pushes back.
+    pub ring_holds_ns: u64,
+}
+
+impl Explainer {
+    /// Begins, if that was asked for; before the workers poll, as it interrupts every core.
+    pub fn start(plan: &MachinePlan, cores: &[usize], ports: &[OpenPort<'_>]) -> Option<Self> {
+        if !plan.explain {
+            return None;
+        }
+        let sys = Sys::live();
+        let workers: CoreSet = cores.iter().map(|core| Core(*core as u32)).collect();
+        let others = cores::online(&sys).without(&workers);
+        let (recorder, untraced) = match Recorder::start(&sys, &workers, &others, dpdk::tsc) {
+            Ok(recorder) => (Some(recorder), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Some(Self {
+            recorder,
+            untraced,
+            last: ports
+                .iter()
+                .map(|open| (now(), port_summary(open).rx_missed))
+                .collect(),
+            missed: Vec::new(),
+            looks: 0,
+            began: now(),
+        })
+    }
+
+    /// Reads the ports' counters, and fetches the kernel's events. Often: what is missed between two looks is told apart
+    /// by nothing.
+    pub fn look(&mut self, ports: &[OpenPort<'_>]) {
+        for (port, (open, last)) in ports.iter().zip(&mut self.last).enumerate() {
+            let (at, total) = (now(), port_summary(open).rx_missed);
+            if total > last.1 {
+                self.missed.push(Missed {
+                    port,
+                    from: last.0,
+                    to: at,
+                    count: total - last.1,
+                });
+            }
+            *last = (at, total);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.collect();
+        }
+        self.looks += 1;
+    }
+
+    fn finish(self, clock: &Clock) -> (Record, Explanation, Vec<Missed>) {
+        let took = clock.ns_from_ticks(now().since(self.began));
+        let record = self.recorder.map(|recorder| recorder.finish(&Sys::live()));
+        let explanation = Explanation {
+            missed: self.missed.iter().map(|missed| missed.count).sum(),
+            granularity_ns: took / self.looks.max(1),
+            untraced: self.untraced,
+            ..Explanation::default()
+        };
+        (record.unwrap_or_default(), explanation, self.missed)
+    }
+}
+
+/// Names the pauses and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.
+pub fn explain(
+    explainer: Option<Explainer>,
+    paused: &[Paused],
+    receivers: &[Receiver],
+    clock: &Clock,
+    start: Nanos,
+) -> (Vec<Stall>, Option<Explanation>) {
+    let (record, mut explanation, missed) = match explainer {
+        Some(explainer) => {
+            let (record, explanation, missed) = explainer.finish(clock);
+            (record, Some(explanation), missed)
+        }
+        None => (Record::default(), None, Vec::new()),
+    };
+    let traced = explanation
+        .as_ref()
+        .is_some_and(|explanation| explanation.untraced.is_none());
+    let mut pausing = Vec::new();
+    for worker in paused {
+        let of_core = || receivers.iter().filter(|receiver| receiver.core == worker.core);
+        let gaps: Vec<Gap> = worker
+            .pauses
+            .all()
+            .iter()
+            .map(|pause| Gap {
+                from: pause.from.0,
+                to: pause.to.0,
+            })
+            .collect();
+        let named = record.name(Core(worker.core as u32), worker.thread, &gaps);
+        for (pause, named) in worker.pauses.all().iter().zip(&named) {
+            pausing.push(Pausing {
+                pause: *pause,
+                ports: of_core().map(|receiver| receiver.port).collect(),
+                stall: Stall {
+                    core: worker.core as u32,
+                    role: worker.roles.join(" "),
+                    at_ns: clock.ns(pause.to).since(start),
+                    gap_ns: clock.ns_from_ticks(pause.to.since(pause.from)),
+                    ring_holds_ns: of_core()
+                        .map(|receiver| receiver.ring_holds_ns)
+                        .filter(|holds| *holds > 0)
+                        .min()
+                        .unwrap_or(0),
+                    cause: traced.then(|| words(named)),
+                    lost: 0,
+                },
+            });
+        }
+    }
+    join::charge(&mut pausing, &missed);
+    if let Some(explanation) = &mut explanation {
+        explanation.causes = join::by_cause(&pausing);
+        explanation.explained = explanation.causes.iter().map(|cause| cause.lost).sum();
+    }
+    let mut stalls: Vec<Stall> = pausing.into_iter().map(|pausing| pausing.stall).collect();
+    stalls.sort_by_key(|stall| stall.at_ns);
+    (stalls, explanation)
+}
+
+/// A worker works between its polls, unlike a loop that only looks at the clock.
+fn words(named: &Named) -> String {
+    match named.cause() {
+        Cause::Outside => "its own work, or outside the kernel (inferred)".into(),
+        cause => cause.to_string(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Which pause cost which packets: what a port missed, against who did not poll it then.
+
+use std::collections::BTreeMap;
+
+use dataplane::pause::Pause;
+use measure::{PauseCause, Stall, Ticks};
+
+/// A pause shorter than this part of what the ring holds fills no ring, not even after others.
+const PART_OF_RING: u64 = 8;
+
+/// Packets that a port missed between two looks at its counter.
+#[derive(Debug, Clone, Copy)]
+pub struct Missed {
+    /// The port.
+    pub port: usize,
+    /// The look before.
+    pub from: Ticks,
+    /// The look that saw them.
+    pub to: Ticks,
+    /// How many.
+    pub count: u64,
+}
+
+/// A pause of a worker that polls some ports.
+#[derive(Debug)]
+pub struct Pausing {
+    /// When.
+    pub pause: Pause,
+    /// The ports that nobody polled meanwhile.
+    pub ports: Vec<usize>,
+    /// Its row.
+    pub stall: Stall,
+}
+
+/// Charges every miss to the pauses of its port at that time, by how long each of them lasted beyond what the ring holds;
+/// if none did, by how long they lasted. What no pause can have cost stays uncharged.
+pub fn charge(pausing: &mut [Pausing], missed: &[Missed]) {
+    for miss in missed {
+        let guilty: Vec<usize> = (0..pausing.len())
+            .filter(|&index| {
+                let Pausing { pause, ports, stall } = &pausing[index];
+                // The counter may have been read late, by a control thread that had to wait for a core, too.
+                ports.contains(&miss.port)
+                    && pause.from <= miss.to
+                    && pause.to >= miss.from
+                    && stall.gap_ns >= stall.ring_holds_ns / PART_OF_RING
+            })
+            .collect();
+        let beyond = |stall: &Stall| stall.gap_ns.saturating_sub(stall.ring_holds_ns);
+        let any_beyond = guilty.iter().any(|&index| beyond(&pausing[index].stall) > 0);
+        let weights: Vec<u128> = guilty
+            .iter()
+            .map(|&index| {
+                let stall = &pausing[index].stall;
+                u128::from(if any_beyond { beyond(stall) } else { stall.gap_ns })
+            })
+            .collect();
+        let total: u128 = weights.iter().sum();
+        if total == 0 {
+            continue;
+        }
+        // Shares are rounded so that they add up to the miss, to the packet.
+        let (mut so_far, mut given) = (0, 0);
+        for (&index, weight) in guilty.iter().zip(&weights) {
+            so_far += weight;
+            let until = (u128::from(miss.count) * so_far / total) as u64;
+            pausing[index].stall.lost += until - given;
+            given = until;
+        }
+    }
+}
+
+/// Sums by core and cause; what cost most comes first, then what took most time.
+pub fn by_cause(pausing: &[Pausing]) -> Vec<PauseCause> {
+    let mut sums: BTreeMap<(u32, &str), PauseCause> = BTreeMap::new();
+    for Pausing { stall, .. } in pausing {
+        let cause = stall.cause.as_deref().unwrap_or("unknown");
+        let sum = sums.entry((stall.core, cause)).or_insert_with(|| PauseCause {
+            cause: cause.to_owned(),
+            core: stall.core,
+            ..PauseCause::default()
+        });
+        sum.pauses += 1;
+        sum.costly += u64::from(stall.lost > 0);
+        sum.total_ns += stall.gap_ns;
+        sum.max_ns = sum.max_ns.max(stall.gap_ns);
+        sum.lost += stall.lost;
+    }
+    let mut all: Vec<PauseCause> = sums.into_values().collect();
+    all.sort_by(|one, other| (other.lost, other.total_ns).cmp(&(one.lost, one.total_ns)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pausing(port: usize, from: u64, to: u64, holds: u64, cause: &str) -> Pausing {
+        Pausing {
+            pause: Pause {
+                from: Ticks(from),
+                to: Ticks(to),
+            },
+            ports: vec![port],
+            stall: Stall {
+                core: 1,
+                gap_ns: to - from,
+                ring_holds_ns: holds,
+                cause: Some(cause.into()),
+                ..Stall::default()
+            },
+        }
+    }
+
+    fn missed(port: usize, from: u64, to: u64, count: u64) -> Missed {
+        Missed {
+            port,
+            from: Ticks(from),
+            to: Ticks(to),
+            count,
+        }
+    }
+
+    #[test]
+    fn the_pause_that_outlasted_the_ring_pays() {
+        let mut all = [
+            pausing(0, 100, 150, 1000, "tick"),
+            pausing(0, 200, 2200, 1000, "hog"),
+            pausing(1, 200, 9000, 1000, "another port"),
+        ];
+        charge(&mut all, &[missed(0, 0, 1000, 30), missed(0, 1000, 3000, 12)]);
+        let causes = by_cause(&all);
+        assert_eq!(
+            (causes[0].cause.as_str(), causes[0].lost, causes[0].costly),
+            ("hog", 42, 1)
+        );
+        assert!(causes[1..].iter().all(|cause| cause.lost == 0), "{causes:?}");
+    }
+
+    #[test]
+    fn what_no_pause_can_have_cost_is_charged_to_none() {
+        let mut all = [
+            pausing(0, 100, 200, 1000, "tick"),
+            pausing(0, 9000, 20_000, 1000, "hog"),
+        ];
+        charge(&mut all, &[missed(0, 50, 300, 7), missed(0, 400, 8000, 5)]);
+        assert_eq!(by_cause(&all).iter().map(|cause| cause.lost).sum::<u64>(), 0);
+    }
+
+    proptest! {
+        /// Nothing is charged twice, and nothing is made up.
+        #[test]
+        fn charges_are_conserved(
+            pauses in prop::collection::vec((0_usize..2, 0_u64..10_000, 1_u64..3000, 0_u64..4000), 0..30),
+            misses in prop::collection::vec((0_usize..2, 0_u64..10_000, 0_u64..2000, 1_u64..500), 0..30),
+        ) {
+            let mut all: Vec<_> = pauses
+                .into_iter()
+                .map(|(port, from, ticks, holds)| pausing(port, from, from + ticks, holds, "x"))
+                .collect();
+            for (port, from, ticks, count) in misses {
+                let before: u64 = all.iter().map(|one| one.stall.lost).sum();
+                charge(&mut all, &[missed(port, from, from + ticks, count)]);
+                let after: u64 = all.iter().map(|one| one.stall.lost).sum();
+                prop_assert!(after - before == 0 || after - before == count);
+            }
+        }
+    }
+}

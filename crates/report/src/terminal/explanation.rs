@@ -1,0 +1,95 @@
+//! Who took the cores, and what that cost.
+
+use measure::{Explanation, PauseCause};
+
+use crate::number;
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table};
+
+/// Causes shown; the rest is in `summary.json`.
+const CAUSES_MAX: usize = 10;
+
+/// The section; empty where nobody asked.
+pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
+    let Some(explanation) = explanation else {
+        return String::new();
+    };
+    let mut text = style.paint(Paint::Head, "Pauses") + "\n";
+    text += &format!("  {}\n", sentence(explanation));
+    text += &format!(
+        "  (their counters were read every {}: closer pauses share what was missed)\n",
+        number::time(explanation.granularity_ns as f64)
+    );
+    if let Some(why) = &explanation.untraced {
+        text += &format!("  {} {why}\n", style.paint(Paint::Warn, "no causes:"));
+    }
+    if explanation.causes.is_empty() {
+        return text;
+    }
+    let mut table = Table::section("  cause", &["core", ">pauses", ">total", ">max", ">missed"]);
+    for cause in explanation.causes.iter().take(CAUSES_MAX) {
+        let missed = Cell::right(number::count(cause.lost));
+        table.item(
+            &format!("  {}", cause.cause),
+            [
+                Cell::left(cause.core.to_string()),
+                Cell::right(number::count(cause.pauses)),
+                Cell::right(number::time(cause.total_ns as f64)),
+                Cell::right(number::time(cause.max_ns as f64)),
+                if cause.lost > 0 {
+                    missed.paint(Paint::Bad)
+                } else {
+                    missed
+                },
+            ],
+        );
+    }
+    text += &table.render(style);
+    if explanation.causes.len() > CAUSES_MAX {
+        text += &format!(
+            "    and {} more, in summary.json\n",
+            explanation.causes.len() - CAUSES_MAX
+        );
+    }
+    text
+}
+
+/// `2,112 packets missed by our ports: 1,980 in 3 pauses by IRQ 57 mlx5_comp3 on core 11, 132 unexplained`.
+fn sentence(explanation: &Explanation) -> String {
+    if explanation.missed == 0 {
+        return "our ports missed no packet".into();
+    }
+    let mut parts = Vec::new();
+    let first = explanation.causes.first().filter(|cause| cause.lost > 0);
+    if let Some(PauseCause {
+        cause,
+        core,
+        costly,
+        lost,
+        ..
+    }) = first
+    {
+        // "by preempted by" would be one too many.
+        let by = if cause.starts_with("preempted by") {
+            ""
+        } else {
+            "by "
+        };
+        parts.push(format!(
+            "{} in {} {by}{cause} on core {core}",
+            number::count(*lost),
+            number::counted(*costly, "pause"),
+        ));
+    }
+    let others = explanation.explained - first.map_or(0, |cause| cause.lost);
+    if others > 0 {
+        parts.push(format!("{} in other pauses", number::count(others)));
+    }
+    let rest = explanation.missed.saturating_sub(explanation.explained);
+    parts.push(format!("{} unexplained", number::count(rest)));
+    format!(
+        "{} missed by our ports: {}",
+        number::counted(explanation.missed, "packet"),
+        parts.join(", ")
+    )
+}
