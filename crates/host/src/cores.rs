@@ -143,7 +143,9 @@ pub fn online(sys: &Sys) -> CoreSet {
 
 /// Cores the scheduler keeps off (`isolcpus=` or an isolated cpuset).
 pub fn isolated(sys: &Sys) -> CoreSet {
-    list(sys, &format!("{CPUS}/isolated")).unwrap_or_default()
+    let booted = list(sys, &format!("{CPUS}/isolated")).unwrap_or_default();
+    // Kernels before 6.9 leave out what a cpuset isolates.
+    booted.with(&crate::tune::partition::cores(sys))
 }
 
 /// Cores without a timer tick while one thread runs (`nohz_full=`).
