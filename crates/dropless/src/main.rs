@@ -16,6 +16,7 @@ mod send;
 mod session;
 mod signals;
 mod stream;
+mod tune;
 mod workers;
 
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Reflect(args) => reflect::run(args),
         Command::Ports(args) => ports::run(args),
+        Command::Tune(args) => tune::run(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "dropless", &mut text);

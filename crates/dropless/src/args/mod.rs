@@ -3,6 +3,7 @@
 pub mod ports;
 pub mod reflect;
 pub mod send;
+pub mod tune;
 
 use clap::{Parser, Subcommand};
 
@@ -36,6 +37,8 @@ pub enum Command {
     Reflect(Box<reflect::ReflectArgs>),
     /// List everything on this machine that could carry packets
     Ports(ports::PortsArgs),
+    /// Keep everything else off the cores that poll, and take it back
+    Tune(tune::TuneArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell to complete for

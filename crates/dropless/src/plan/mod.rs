@@ -12,7 +12,7 @@ mod machine;
 mod reflect;
 mod send;
 
-pub use machine::MachinePlan;
+pub use machine::{MachinePlan, parse_cores};
 pub use reflect::ReflectPlan;
 pub use send::SendPlan;
 

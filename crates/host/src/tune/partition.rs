@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
@@ -98,22 +99,23 @@ impl Hand<'_> {
 
 /// This thread's stay in the partition: those it starts meanwhile are born there, and remain.
 #[derive(Debug)]
-pub struct Stay<'s> {
-    sys: &'s Sys,
-    root: String,
+pub struct Stay {
+    way_out: PathBuf,
 }
 
 /// Moves this thread into the partition if one of `cores` is in it; until the result is dropped.
-pub fn enter<'s>(sys: &'s Sys, cores: &CoreSet) -> Result<Option<Stay<'s>>, Problem> {
+pub fn enter(sys: &Sys, cores: &CoreSet) -> Result<Option<Stay>, Problem> {
     if self::cores(sys).common(cores).is_empty() {
         return Ok(None);
     }
     let Ok(root) = root(sys) else { return Ok(None) };
-    // "0" is whoever writes it: the process, then the thread.
-    let moved = write(sys, &format!("{root}/cgroup.procs"))
-        .and_then(|()| write(sys, &format!("{root}/{NAME}/cgroup.threads")));
+    let stay = Stay {
+        way_out: sys.path(format!("{root}/cgroup.threads")),
+    };
+    let moved = write(&sys.path(format!("{root}/cgroup.procs")))
+        .and_then(|()| write(&sys.path(format!("{root}/{NAME}/cgroup.threads"))));
     match moved {
-        Ok(()) => Ok(Some(Stay { sys, root })),
+        Ok(()) => Ok(Some(stay)),
         Err(error) => {
             let why = match error.raw_os_error().map(Errno::from_raw) {
                 Some(Errno::EACCES | Errno::EPERM) => "only root may move there".to_owned(),
@@ -126,13 +128,14 @@ pub fn enter<'s>(sys: &'s Sys, cores: &CoreSet) -> Result<Option<Stay<'s>>, Prob
     }
 }
 
-impl Drop for Stay<'_> {
+impl Drop for Stay {
     fn drop(&mut self) {
         // Where it fails the thread stays on the workers' cores: slower, and not wrong.
-        let _ = write(self.sys, &format!("{}/cgroup.threads", self.root));
+        let _ = write(&self.way_out);
     }
 }
 
-fn write(sys: &Sys, path: &str) -> io::Result<()> {
-    fs::write(sys.path(path), "0\n")
+/// Moves whoever writes, which is what 0 stands for.
+fn write(path: &Path) -> io::Result<()> {
+    fs::write(path, "0\n")
 }
