@@ -1,5 +1,11 @@
 //! Arguments of `dropless tune`.
 
+#![allow(
+    clippy::struct_excessive_bools,
+    clippy::doc_markdown,
+    reason = "flags are bools, and these comments are the help page, where backticks would show"
+)]
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,7 +17,7 @@ use clap::Args;
   dropless tune --cores 2-5 --apply               changes it, and reads back what took effect
   dropless tune --undo                            restores every value, also after a crash
   dropless tune --cores 2-5 --nic pci:0000:3b:00.0 --apply     binds the NIC for DPDK, too
-  dropless tune --cores 2-5 --boot                prints the kernel command line, each part explained
+  dropless tune --cores 2-5 --boot                prints the kernel command line, explained
 
 Exit codes: 0 done; 1 something was refused, or nothing took effect; 2 could not.")]
 pub struct TuneArgs {

@@ -82,6 +82,7 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
         return print(console, &applied(&plan, Vec::new()), &text).map(|()| 0);
     }
     let mut journal = Journal::open(&sys, &args.journal)?;
+    console.human(&show::heading(&plan, &console.style()))?;
     let outcomes = apply(&sys, &plan, &mut journal, console)?;
     let code = exit_code(&outcomes);
     let text = show::ending(&plan, &outcomes, &console.style());

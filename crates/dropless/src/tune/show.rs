@@ -167,7 +167,8 @@ pub fn undone(changes: &[Change], style: &Style) -> String {
     text
 }
 
-fn heading(plan: &Plan, style: &Style) -> String {
+/// Whose plan it is.
+pub fn heading(plan: &Plan, style: &Style) -> String {
     let mut text = String::new();
     let line = format!(
         "Cores {} poll, cores {} do everything else",

@@ -49,12 +49,12 @@ pub fn arguments(
         format!("isolcpus=managed_irq,domain,{workers}"),
         "keeps the scheduler's tasks off the cores, and the interrupts that follow a queue, which cannot be moved later",
     );
-    if sys.exists("/sys/devices/system/cpu/nohz_full") {
-        add(
-            format!("nohz_full={workers}"),
-            "no timer tick on a core while one thread runs there",
-        );
-    }
+    let tickless = if sys.exists("/sys/devices/system/cpu/nohz_full") {
+        "no timer tick on a core while one thread runs there"
+    } else {
+        "no timer tick on a core while one thread runs there: for a kernel with CONFIG_NO_HZ_FULL, which this one lacks"
+    };
+    add(format!("nohz_full={workers}"), tickless);
     add(
         format!("rcu_nocbs={workers}"),
         "what the kernel frees late (RCU callbacks) is freed on other cores",

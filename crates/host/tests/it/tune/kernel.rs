@@ -130,7 +130,7 @@ impl Machine {
     fn put(&self, path: &str, value: &str) -> io::Result<()> {
         let text = match path {
             _ if path.starts_with("/proc/irq/9/") => return Err(io::Error::from_raw_os_error(5)),
-            THP => format!("always madvise never\n").replace(value, &format!("[{value}]")),
+            THP => "always madvise never\n".replace(value, &format!("[{value}]")),
             "/sys/devices/virtual/workqueue/cpumask" => format!("{value:0>2}\n"),
             _ if path.ends_with("nr_hugepages") => {
                 let pages: u32 = value.parse().map_err(io::Error::other)?;
