@@ -76,6 +76,18 @@ echo "== undo restores everything"
 restored
 cat undone.txt
 
+echo "== the kernel command line is a drop-in that goes again"
+mkdir -p /etc/default/grub.d
+dropless tune --cores 1 --boot --write >boot.txt 2>&1 || fail "--boot --write ended with $?"
+GRUB_CMDLINE_LINUX_DEFAULT=quiet
+. /etc/default/grub.d/99-dropless.cfg
+case $GRUB_CMDLINE_LINUX_DEFAULT in
+'quiet isolcpus=managed_irq,domain,1 '*) ;;
+*) fail "the drop-in makes $GRUB_CMDLINE_LINUX_DEFAULT" ;;
+esac
+restored
+[ "$(ls -A /etc/default/grub.d)" = "" ] || fail "the drop-in is still there"
+
 # Without a program of its own, which would take longer to start than tune to end.
 lines() {
     count=0

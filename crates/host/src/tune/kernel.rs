@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Sys;
@@ -42,8 +43,7 @@ pub trait Kernel {
         let Some(text) = text else {
             return fs::remove_file(real);
         };
-        let mut name = real.clone().into_os_string();
-        name.push(".dropless-new");
+        let name = unfinished(&real);
         let mut file = fs::File::create(&name)?;
         if let Ok(old) = fs::metadata(&real) {
             file.set_permissions(old.permissions())?;
@@ -51,6 +51,12 @@ pub trait Kernel {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(name, real)
+    }
+
+    /// Removes what a [`Kernel::replace`] that was killed has left.
+    fn sweep(&self, path: &str) {
+        // Most often there is nothing.
+        let _ = fs::remove_file(unfinished(&self.sys().path(path)));
     }
 
     /// Makes a directory.
@@ -79,6 +85,13 @@ pub trait Kernel {
         let said = said.trim().lines().next_back().unwrap_or("it failed").to_owned();
         Err(io::Error::other(said))
     }
+}
+
+/// The file that is written before it takes the place of `path`.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".dropless-new");
+    name.into()
 }
 
 impl Kernel for Sys {

@@ -153,6 +153,7 @@ impl Trail<'_> {
     }
 
     fn file(&self, kernel: &dyn Kernel) -> Undone {
+        kernel.sweep(self.path);
         let now = match kernel.text(self.path) {
             Ok(now) => now,
             Err(error) => return refused(&error),

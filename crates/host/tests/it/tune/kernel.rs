@@ -195,7 +195,12 @@ impl Kernel for Machine {
     }
 
     fn replace(&self, path: &str, text: Option<&str>) -> io::Result<()> {
-        self.operation(|| self.files.sys.replace(path, text))
+        // Killed in the middle, what was to take the file's place is left.
+        self.files.write(&format!("{path}.dropless-new"), "half");
+        self.operation(|| {
+            self.sweep(path);
+            self.files.sys.replace(path, text)
+        })
     }
 
     fn make_directory(&self, path: &str) -> io::Result<()> {
