@@ -65,7 +65,7 @@ until grep -q . $group/cgroup.threads; do
 done
 # The control thread visits before it starts the worker.
 sleep 3
-inside=$(for thread in $(cat $group/cgroup.threads); do cat "/proc/$run/task/$thread/comm"; done)
+inside=$(while read -r thread; do cat "/proc/$run/task/$thread/comm"; done <$group/cgroup.threads)
 echo "in the partition: $inside"
 [ "$inside" = dropless-1 ] || fail "not the worker alone is in the partition"
 kill -INT $run
@@ -80,6 +80,7 @@ echo "== the kernel command line is a drop-in that goes again"
 mkdir -p /etc/default/grub.d
 dropless tune --cores 1 --boot --write >boot.txt 2>&1 || fail "--boot --write ended with $?"
 GRUB_CMDLINE_LINUX_DEFAULT=quiet
+# shellcheck source=/dev/null
 . /etc/default/grub.d/99-dropless.cfg
 case $GRUB_CMDLINE_LINUX_DEFAULT in
 'quiet isolcpus=managed_irq,domain,1 '*) ;;
@@ -98,7 +99,7 @@ echo "== and after kill -9"
 for wanted in 1 3 6; do
     dropless tune --cores 1 --nic "pci:$near" --apply >killed.txt 2>&1 &
     killed=$!
-    until [ -e $journal ] && lines && [ $count -ge $wanted ]; do [ -e /proc/$killed/exe ] || break; done
+    until [ -e $journal ] && lines && [ "$count" -ge $wanted ]; do [ -e /proc/$killed/exe ] || break; done
     kill -9 $killed 2>/dev/null || :
     wait $killed || { lines && echo "killed with $count lines in the journal"; }
     restored
