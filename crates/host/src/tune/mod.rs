@@ -11,6 +11,7 @@ pub mod journal;
 pub mod kernel;
 pub mod partition;
 pub mod plan;
+mod trail;
 pub mod undo;
 mod value;
 

@@ -3,7 +3,7 @@
 //! Only threads in the partition may run on its cores. A run moves its workers there and keeps its control thread
 //! outside, which cgroup v2 lets threads of one process do from the root alone: for the run the process is in the root.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,12 @@ use nix::errno::Errno;
 use super::hand::{Hand, Outcome};
 use super::journal::Kind;
 use crate::cores::CoreSet;
-use crate::{Problem, Sys};
+use crate::{Fix, Problem, Sys};
 
 /// The partition's name below the root of cgroup v2.
 const NAME: &str = "dropless";
+/// Why most are turned away.
+pub const ONLY_ROOT: &str = "only root may move there";
 
 /// The root of cgroup v2, where it has the cpuset controller; else why there can be no partition.
 pub fn root(sys: &Sys) -> Result<String, String> {
@@ -44,6 +46,25 @@ pub fn cores(sys: &Sys) -> CoreSet {
         return CoreSet::default();
     }
     read("cpuset.cpus").parse().unwrap_or_default()
+}
+
+/// The cores of the partition, if this process may move threads there.
+pub fn open_to_us(sys: &Sys) -> CoreSet {
+    let cores = cores(sys);
+    let Ok(root) = root(sys) else { return cores };
+    let door = sys.path(format!("{root}/{NAME}/cgroup.threads"));
+    if cores.is_empty() || OpenOptions::new().write(true).open(door).is_ok() {
+        cores
+    } else {
+        CoreSet::default()
+    }
+}
+
+/// Why `cores`, which are in the partition, are not for this process.
+pub fn closed(cores: &CoreSet, why: &str) -> Problem {
+    let found = format!("they are in the partition of dropless tune, and {why}");
+    let fix = Fix::one("sudo dropless <the same arguments>").or("sudo dropless tune --undo");
+    Problem::new(format!("cores {cores}"), found, fix)
 }
 
 impl Hand<'_> {
@@ -116,15 +137,10 @@ pub fn enter(sys: &Sys, cores: &CoreSet) -> Result<Option<Stay>, Problem> {
         .and_then(|()| write(&sys.path(format!("{root}/{NAME}/cgroup.threads"))));
     match moved {
         Ok(()) => Ok(Some(stay)),
-        Err(error) => {
-            let why = match error.raw_os_error().map(Errno::from_raw) {
-                Some(Errno::EACCES | Errno::EPERM) => "only root may move there".to_owned(),
-                _ => error.to_string(),
-            };
-            let found = format!("they are in the partition of dropless tune, and {why}");
-            let fix = crate::Fix::one("sudo dropless <the same arguments>").or("dropless tune --undo");
-            Err(Problem::new(format!("cores {cores}"), found, fix))
-        }
+        Err(error) => Err(match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EACCES | Errno::EPERM) => closed(cores, ONLY_ROOT),
+            _ => closed(cores, &error.to_string()),
+        }),
     }
 }
 

@@ -158,7 +158,19 @@ pub fn plan(sys: &Sys, workers: &CoreSet, ports: &[PortUri], findings: &[Finding
         }
     }
     for port in ports {
-        steps.extend(binding::steps(sys, port)?);
+        let binds = binding::steps(sys, port)?;
+        // What else it lacks, a library for one, is not tune's to bring.
+        let lacks = if binds.is_empty() {
+            crate::check(port, sys).err()
+        } else {
+            None
+        };
+        by_hand.extend(lacks.map(|problem| ByHand {
+            check: "port".into(),
+            says: format!("{}: {}", problem.what, problem.found),
+            fix: *problem.fix,
+        }));
+        steps.extend(binds);
     }
     Ok(Plan {
         boot: boot::arguments(sys, workers, &housekeeping, ports, findings),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::binding;
 use super::journal::{Journal, Kind, Record, boot_id};
 use super::kernel::Kernel;
+use super::trail::{Trail, fold};
 use super::value::{same, writable};
 use crate::Problem;
 
@@ -38,22 +39,6 @@ pub enum Undone {
     },
 }
 
-/// A thing that was changed, once or several times.
-struct Trail<'j> {
-    kind: Kind,
-    path: &'j str,
-    old: Option<&'j str>,
-    boot: &'j str,
-    service: Option<&'j str>,
-    /// What we made of it: as it was written, and as it was read back.
-    ours: Vec<Option<&'j str>>,
-    /// The last change was written down, and what became of it was not: we were killed in the middle of it.
-    torn: bool,
-    records: Vec<&'j Record>,
-    /// It could not be taken back.
-    left: bool,
-}
-
 /// Takes everything back, the last first. Each path comes with what became of it.
 pub fn undo(kernel: &dyn Kernel, journal: Journal) -> Result<Vec<(String, Undone)>, Problem> {
     let boot = boot_id(kernel.sys());
@@ -75,45 +60,7 @@ pub fn undo(kernel: &dyn Kernel, journal: Journal) -> Result<Vec<(String, Undone
     Ok(report)
 }
 
-/// What was changed several times is one trail, from what it was at first: undo may be killed and begin again.
-fn fold(records: &[Record]) -> Vec<Trail<'_>> {
-    let mut trails: Vec<Trail<'_>> = Vec::new();
-    for record in records {
-        let of_it = |trail: &&mut Trail<'_>| {
-            let kind = record.kind == Kind::Took || record.kind == trail.kind;
-            kind && trail.path == record.path && (trail.boot == record.boot || !trail.is_volatile())
-        };
-        let trail = trails.iter_mut().rfind(of_it);
-        match (trail, record.kind) {
-            (Some(trail), kind) => {
-                trail.ours.push(record.new.as_deref());
-                trail.torn = kind != Kind::Took;
-                trail.records.push(record);
-            }
-            (None, Kind::Took) => {}
-            (None, kind) => trails.push(Trail {
-                kind,
-                path: &record.path,
-                old: record.old.as_deref(),
-                boot: &record.boot,
-                service: record.service.as_deref(),
-                ours: vec![record.new.as_deref()],
-                torn: true,
-                records: vec![record],
-                left: false,
-            }),
-        }
-    }
-    trails
-}
-
 impl Trail<'_> {
-    /// Whether a reboot resets it.
-    fn is_volatile(&self) -> bool {
-        let kernels = ["/proc/", "/sys/", "/dev/"];
-        self.kind == Kind::Module || kernels.iter().any(|start| self.path.starts_with(start))
-    }
-
     fn take_back(&self, kernel: &dyn Kernel) -> Undone {
         match self.kind {
             Kind::Value => self.value(kernel),

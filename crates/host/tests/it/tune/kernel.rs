@@ -208,6 +208,7 @@ impl Kernel for Machine {
             self.files.directory(path);
             if path == GROUP {
                 self.files.write(&format!("{path}/cgroup.type"), "domain\n");
+                self.files.write(&format!("{path}/cgroup.threads"), "");
                 self.files.write(&format!("{path}/cpuset.cpus"), "\n");
                 self.files
                     .write(&format!("{path}/cpuset.cpus.partition"), "member\n");

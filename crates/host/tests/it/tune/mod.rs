@@ -1,10 +1,11 @@
 //! `tune` on a machine made of files: what is planned, what takes effect, and that undo restores all of it.
 
 mod kernel;
+mod plan;
 
 use host::cores::CoreSet;
 use host::doctor::{Change, Finding, Remedy, Verdict};
-use host::tune::{Action, Outcome, Plan, Undone, apply, boot, undo};
+use host::tune::{Outcome, Plan, Undone, apply, boot, undo};
 use host::{PortUri, Problem};
 use kernel::{GROUP, Machine, NIC};
 use proptest::prelude::*;
@@ -222,26 +223,6 @@ fn two_tunes_do_not_run_at_once_and_a_torn_line_is_no_change() {
 }
 
 #[test]
-fn the_interface_that_this_machine_is_reached_by_is_not_taken() {
-    let mut machine = Machine::new();
-    let device = format!("/sys/devices/pci0000:00/{NIC}");
-    machine.files.interface("eth1", Some(&device));
-    machine.files.default_route("eth1");
-    let refused = planned(&machine).unwrap_err().to_string();
-    assert!(
-        refused.contains("the default route") && refused.contains("--force"),
-        "{refused}"
-    );
-    machine.files.sys.force = true;
-    let plan = planned(&machine).unwrap();
-    assert!(
-        plan.steps
-            .iter()
-            .any(|step| matches!(step.action, Action::Bind { .. }))
-    );
-}
-
-#[test]
 fn a_driver_that_does_not_take_the_device_leaves_it_with_its_old_one() {
     let machine = Machine::new();
     let plan = planned(&machine).unwrap();
@@ -261,51 +242,4 @@ fn a_driver_that_does_not_take_the_device_leaves_it_with_its_old_one() {
             .path(&format!("/sys/devices/pci0000:00/{NIC}/driver")),
     );
     assert!(driver.unwrap().ends_with("ixgbe"));
-}
-
-#[test]
-fn some_core_must_be_left() {
-    let machine = Machine::new();
-    let all: CoreSet = "0-7".parse().unwrap();
-    let refused = host::tune::plan(&machine.files.sys, &all, &[], &[]).unwrap_err();
-    assert!(refused.to_string().contains("leave one out"), "{refused}");
-}
-
-#[test]
-fn the_command_line_is_explained_and_keeps_what_is_there() {
-    let machine = Machine::new();
-    machine
-        .files
-        .write("/proc/cmdline", "quiet isolcpus=5 rcu_nocbs=2,3\n");
-    machine.files.write("/sys/devices/system/cpu/nohz_full", "\n");
-    let arguments = planned(&machine).unwrap().boot;
-    let texts: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
-    assert_eq!(
-        texts,
-        [
-            "isolcpus=managed_irq,domain,2,3",
-            "nohz_full=2,3",
-            "rcu_nocbs=2,3",
-            "irqaffinity=0,1,4-7",
-            "hugepagesz=2M",
-            "hugepages=512",
-            "tsc=reliable"
-        ]
-    );
-    assert!(arguments.iter().all(|argument| !argument.why.is_empty()));
-    assert_eq!(arguments[0].now.as_deref(), Some("isolcpus=5"));
-    assert!(arguments[2].is_there() && !arguments[0].is_there());
-    let text = boot::drop_in(&arguments);
-    assert!(
-        text.contains("=\"$GRUB_CMDLINE_LINUX_DEFAULT isolcpus="),
-        "{text}"
-    );
-    machine.files.remove("/usr/sbin/update-grub");
-    let refused = boot::install(&machine, &mut machine.journal(), &arguments).unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .contains("boot loader's configuration: isolcpus="),
-        "{refused}"
-    );
 }
