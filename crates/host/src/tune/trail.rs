@@ -1,6 +1,7 @@
 //! The journal's records put together: of each thing that was changed, what it was, and what we made of it.
 
 use super::journal::{Kind, Record};
+use super::value::same;
 
 /// A thing that was changed, once or several times.
 pub struct Trail<'j> {
@@ -29,6 +30,9 @@ pub fn fold(records: &[Record]) -> Vec<Trail<'_>> {
         let trail = trails.iter_mut().rfind(of_it);
         match (trail, record.kind) {
             (Some(trail), kind) => {
+                if kind != Kind::Took && trail.is_foreign(record.old.as_deref()) {
+                    trail.old = record.old.as_deref();
+                }
                 trail.ours.push(record.new.as_deref());
                 trail.torn = kind != Kind::Took;
                 trail.records.push(record);
@@ -51,6 +55,13 @@ pub fn fold(records: &[Record]) -> Vec<Trail<'_>> {
 }
 
 impl Trail<'_> {
+    /// Whether it held what neither we nor the first owner gave it when we came again: somebody else's is restored then.
+    fn is_foreign(&self, held: Option<&str>) -> bool {
+        let equal = |one: Option<&str>| same(one.unwrap_or_default(), held.unwrap_or_default());
+        let kept = self.torn || !matches!(self.kind, Kind::Value | Kind::File);
+        !kept && !equal(self.old) && !self.ours.iter().any(|ours| equal(*ours))
+    }
+
     /// Whether a reboot resets it.
     pub fn is_volatile(&self) -> bool {
         let kernels = ["/proc/", "/sys/", "/dev/"];

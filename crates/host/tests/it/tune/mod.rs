@@ -181,6 +181,18 @@ proptest! {
 }
 
 #[test]
+fn what_somebody_changed_between_two_tunes_is_what_undo_restores() {
+    let machine = Machine::new();
+    let _ = tune(&machine);
+    machine.files.write("/proc/irq/default_smp_affinity", "7f\n");
+    let _ = tune(&machine);
+    assert_eq!(machine.holds("/proc/irq/default_smp_affinity"), "f3");
+    let _ = undone(&machine);
+    assert_eq!(machine.holds("/proc/irq/default_smp_affinity"), "7f");
+    assert_eq!(machine.holds("/proc/sys/kernel/watchdog"), "1");
+}
+
+#[test]
 fn after_a_reboot_only_what_outlives_it_is_taken_back() {
     let machine = Machine::new();
     let _ = tune(&machine);
