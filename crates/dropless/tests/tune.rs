@@ -60,10 +60,9 @@ fn undo(lab: &Lab) -> serde_json::Value {
 /// A plan of the harmless values, as the doctor would find them, applied by this process.
 fn apply_harmless(journal: &mut Journal, told: &mut dyn FnMut(usize)) {
     let sys = Sys::live();
-    let mut finding = Finding::new("test", Verdict::Bad, "a test changes it");
-    for (path, value) in HARMLESS {
-        finding = finding.remedy(Remedy::now(vec![(Change::new(path, value), String::new())]));
-    }
+    let change = |(path, value): &(&str, &str)| (Change::new(*path, *value), String::new());
+    let finding = Finding::new("test", Verdict::Bad, "a test changes it");
+    let finding = finding.remedy(Remedy::now(HARMLESS.iter().map(change).collect()));
     let cores: CoreSet = "1".parse().expect("a core");
     let mut plan = host::tune::plan(&sys, &cores, &[], &[finding]).expect("a plan");
     plan.steps.retain(|step| step.check == "test");

@@ -6,6 +6,8 @@ use super::plan::{Action, Step};
 use crate::Sys;
 use crate::cores::CoreSet;
 
+/// The name of the check for it: what that one says is mended by the step of here.
+pub const CHECK: &str = "irqbalance";
 const VARIABLE: &str = "IRQBALANCE_BANNED_CPULIST";
 /// Debian's place, then that of Red Hat.
 const FILES: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
@@ -15,7 +17,7 @@ pub fn step(sys: &Sys, cores: &CoreSet) -> Option<Step> {
     let is_process = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
     let processes = sys.names("/proc").into_iter().filter(is_process);
     let mut names = processes.filter_map(|process| sys.text(format!("/proc/{process}/comm")));
-    if !names.any(|name| name == "irqbalance") {
+    if !names.any(|name| name == CHECK) {
         return None;
     }
     let path = FILES
@@ -25,7 +27,7 @@ pub fn step(sys: &Sys, cores: &CoreSet) -> Option<Step> {
     let old = std::fs::read_to_string(sys.path(path)).unwrap_or_default();
     let text = banning(&old, cores);
     (text != old).then(|| Step {
-        check: "irqbalance".into(),
+        check: CHECK.into(),
         why: "irqbalance runs, and moves interrupts back to the cores".into(),
         action: Action::Text {
             path: path.into(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::boot::{self, Argument};
 use super::{binding, irqbalance, partition};
 use crate::cores::{self, CoreSet};
-use crate::doctor::{Finding, Verdict};
+use crate::doctor::{Finding, Remedy, Verdict};
 use crate::{Fix, PciAddress, PortUri, Problem, Sys};
 
 /// One thing to do.
@@ -128,12 +128,16 @@ pub fn plan(sys: &Sys, workers: &CoreSet, ports: &[PortUri], findings: &[Finding
     let housekeeping = housekeeping(sys, workers)?;
     // irqbalance first: it would move back what is moved after.
     let mut steps: Vec<Step> = irqbalance::step(sys, workers).into_iter().collect();
+    let bans = !steps.is_empty();
     let mut by_hand = Vec::new();
     let wrong = |finding: &&Finding| matches!(finding.verdict, Verdict::Bad | Verdict::Warning);
     for finding in findings.iter().filter(wrong) {
-        changes(finding, &mut steps);
-        let mends = |remedy: &crate::doctor::Remedy| !remedy.changes.is_empty() || !remedy.boot.is_empty();
-        if !finding.remedies.iter().any(mends) {
+        let done = bans && finding.check == irqbalance::CHECK;
+        // Remedies are alternatives, the quickest first.
+        let remedy = finding.remedies.iter().find(|remedy| may_be_made(remedy));
+        if let Some(remedy) = remedy {
+            changes(finding, remedy, &mut steps);
+        } else if !done && finding.remedies.iter().all(|remedy| remedy.boot.is_empty()) {
             by_hand.extend(finding.remedies.iter().map(|remedy| ByHand {
                 check: finding.check.into(),
                 says: finding.says.clone(),
@@ -181,9 +185,17 @@ pub fn plan(sys: &Sys, workers: &CoreSet, ports: &[PortUri], findings: &[Finding
     })
 }
 
-/// The changes of a finding; a file that another finding changes keeps its first value.
-fn changes(finding: &Finding, steps: &mut Vec<Step>) {
-    for change in finding.remedies.iter().flat_map(|remedy| &remedy.changes) {
+/// Whether tune may make a remedy's changes. It switches no core off: the kernel then moves interrupts and tasks for
+/// good, which no writing back of `online` would undo.
+fn may_be_made(remedy: &Remedy) -> bool {
+    let switches_off =
+        |path: &str| path.starts_with("/sys/devices/system/cpu/cpu") && path.ends_with("/online");
+    !remedy.changes.is_empty() && !remedy.changes.iter().any(|change| switches_off(&change.path))
+}
+
+/// The changes for a finding; a file that another finding changes keeps its first value.
+fn changes(finding: &Finding, remedy: &Remedy, steps: &mut Vec<Step>) {
+    for change in &remedy.changes {
         let taken = |step: &Step| step.action.target() == change.path;
         if steps.iter().any(taken) {
             continue;

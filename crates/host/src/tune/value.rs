@@ -10,6 +10,8 @@ pub fn writable(text: &str) -> &str {
         .map(|(chosen, _)| chosen);
     match text.trim() {
         "(null)" => "",
+        // `cpu.max` shows its period, too, which nobody sets along with "max".
+        plain if plain.starts_with("max ") => "max",
         plain => chosen.unwrap_or(plain),
     }
 }
@@ -76,6 +78,7 @@ mod tests {
             ("F", "0f"),
             ("(null)", ""),
             ("Y", "1"),
+            ("max 100000", "max"),
         ] {
             assert!(same(one, other) && same(other, one), "{one} {other}");
         }

@@ -161,11 +161,12 @@ proptest! {
     fn what_somebody_else_changed_since_is_left_alone(foreign in prop::collection::vec(any::<bool>(), 8)) {
         let machine = Machine::new();
         let files: Vec<String> = (0..8).map(|index| format!("/proc/sys/vm/value{index}")).collect();
-        let mut finding = Finding::new("test", Verdict::Bad, "test");
+        let change = |path: &String| (Change::new(path, "ours"), "old".into());
         for path in &files {
             machine.files.write(path, "old\n");
-            finding = finding.remedy(Remedy::now(vec![(Change::new(path, "ours"), "old".into())]));
         }
+        let finding = Finding::new("test", Verdict::Bad, "test");
+        let finding = finding.remedy(Remedy::now(files.iter().map(change).collect()));
         let plan = host::tune::plan(&machine.files.sys, &cores(), &[], &[finding]).unwrap();
         apply(&machine, &plan, &mut machine.journal(), &mut |_, _| {}).unwrap();
         for (path, _) in files.iter().zip(&foreign).filter(|(_, foreign)| **foreign) {

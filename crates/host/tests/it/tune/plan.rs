@@ -2,6 +2,7 @@
 
 use host::PortUri;
 use host::cores::CoreSet;
+use host::doctor::{Change, Finding, Remedy, Verdict};
 use host::tune::{Action, boot};
 
 use super::kernel::{GROUP, Machine, NIC};
@@ -122,4 +123,25 @@ fn what_a_port_lacks_besides_its_driver_is_left_to_people() {
         "{:?}",
         plan.by_hand
     );
+}
+
+#[test]
+fn of_several_remedies_the_first_is_made_and_no_core_is_switched_off() {
+    let machine = Machine::new();
+    let now = |path: &str, value: &str| Remedy::now(vec![(Change::new(path, value), "1".into())]);
+    let online = "/sys/devices/system/cpu/cpu6/online";
+    let findings = [
+        Finding::new("two-ways", Verdict::Bad, "bad")
+            .remedy(now("/proc/a", "0"))
+            .remedy(now("/proc/b", "0")),
+        Finding::new("smt", Verdict::Warning, "threads beside the workers'").remedy(now(online, "0")),
+    ];
+    let plan = host::tune::plan(&machine.files.sys, &"2".parse().unwrap(), &[], &findings).unwrap();
+    let targets: Vec<String> = plan.steps.iter().map(|step| step.action.target()).collect();
+    assert_eq!(
+        targets,
+        ["/etc/default/irqbalance", "/proc/a", "cpuset partition"]
+    );
+    assert_eq!(plan.by_hand[0].check, "smt");
+    assert_eq!(plan.by_hand[0].fix.commands, [format!("echo 0 > {online}")]);
 }
