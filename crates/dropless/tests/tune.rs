@@ -12,7 +12,7 @@ use std::process::Command;
 use host::Sys;
 use host::cores::CoreSet;
 use host::doctor::{Change, Finding, Remedy, Verdict};
-use host::tune::Journal;
+use host::tune::{Journal, Outcome};
 use support::{Lab, Need, require};
 
 /// Values that can be changed for a moment without harm, each with what it is changed to.
@@ -57,21 +57,23 @@ fn undo(lab: &Lab) -> serde_json::Value {
     run.json()
 }
 
-/// A plan of the harmless values, as the doctor would find them, applied by this process.
-fn apply_harmless(journal: &mut Journal, told: &mut dyn FnMut(usize)) {
+/// A plan of these changes, as the doctor would find them, applied by this process.
+fn apply(changes: Vec<Change>, journal: &mut Journal, told: &mut dyn FnMut(&Outcome)) {
     let sys = Sys::live();
-    let change = |(path, value): &(&str, &str)| (Change::new(*path, *value), String::new());
+    let changes = changes.into_iter().map(|change| (change, String::new()));
     let finding = Finding::new("test", Verdict::Bad, "a test changes it");
-    let finding = finding.remedy(Remedy::now(HARMLESS.iter().map(change).collect()));
+    let finding = finding.remedy(Remedy::now(changes.collect()));
     let cores: CoreSet = "1".parse().expect("a core");
     let mut plan = host::tune::plan(&sys, &cores, &[], &[finding]).expect("a plan");
     plan.steps.retain(|step| step.check == "test");
-    let mut steps = 0;
-    host::tune::apply(&sys, &plan, journal, &mut |_, _| {
-        steps += 1;
-        told(steps);
-    })
-    .expect("the journal is written");
+    host::tune::apply(&sys, &plan, journal, &mut |_, outcome| told(outcome)).expect("the journal is written");
+}
+
+fn harmless() -> Vec<Change> {
+    HARMLESS
+        .iter()
+        .map(|(path, value)| Change::new(*path, *value))
+        .collect()
 }
 
 #[test]
@@ -79,8 +81,10 @@ fn killed_in_the_middle_every_value_comes_back() {
     if let (Ok(after), Ok(path)) = (std::env::var(KILL_AFTER), std::env::var(JOURNAL)) {
         let after: usize = after.parse().expect("a number");
         let mut journal = Journal::open(&Sys::live(), Path::new(&path)).expect("the journal");
-        apply_harmless(&mut journal, &mut |step| {
-            if step == after {
+        let mut steps = 0;
+        apply(harmless(), &mut journal, &mut |_| {
+            steps += 1;
+            if steps == after {
                 let _ = nix::sys::signal::raise(nix::sys::signal::SIGKILL);
             }
         });
@@ -134,10 +138,9 @@ fn what_somebody_else_has_changed_since_is_left_alone() {
     let Some(lab) = require(&NEEDS) else { return };
     let before = values(&lab);
     let (path, _) = HARMLESS[0];
-    apply_harmless(
-        &mut Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal"),
-        &mut |_| {},
-    );
+    let mut open = Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal");
+    apply(harmless(), &mut open, &mut |_| {});
+    drop(open);
     fs::write(path, "23").expect("somebody else writes");
     let run = lab
         .dropless(&["tune", "--undo", "--journal", &journal(&lab)])
@@ -191,4 +194,37 @@ fn the_last_core_is_not_given_away() {
     let run = lab.dropless(&["tune", "--apply", "--cores", all.trim()]).run();
     assert_eq!(run.code, Some(2), "{run}");
     assert!(run.stderr.contains("leave one out of --cores"), "{run}");
+}
+
+#[test]
+fn every_interrupt_is_moved_or_says_why_not_and_comes_back() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let entries = fs::read_dir("/proc/irq").expect("the interrupts").flatten();
+    let files: Vec<String> = entries
+        .map(|entry| format!("{}/smp_affinity_list", entry.path().display()))
+        .filter(|file| Path::new(file).exists())
+        .collect();
+    let read = || -> Vec<String> {
+        let text = |file: &String| fs::read_to_string(file).expect("an interrupt's cores");
+        files.iter().map(text).collect()
+    };
+    let before = read();
+    let change = |file: &String| {
+        let effective = file.replace("smp_affinity_list", "effective_affinity_list");
+        Change::new(file, "0").effective_in(effective)
+    };
+    let mut open = Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal");
+    let mut outcomes = Vec::new();
+    apply(files.iter().map(change).collect(), &mut open, &mut |outcome| {
+        outcomes.push(outcome.clone());
+    });
+    drop(open);
+    let during = read();
+    let report = undo(&lab);
+    assert_eq!(read(), before, "{report}");
+    assert_eq!(outcomes.len(), files.len());
+    for ((file, now), outcome) in files.iter().zip(during).zip(outcomes) {
+        let moved = !outcome.is_refused();
+        assert_eq!(now.trim() == "0", moved, "{file} reads {now}: {outcome:?}");
+    }
 }
