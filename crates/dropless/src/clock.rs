@@ -5,6 +5,8 @@ use std::time::Duration;
 use dpdk::Calibration;
 use measure::{Clock, ClockSummary, Ticks};
 
+use crate::placement;
+
 /// The run's clock.
 pub struct RunClock {
     /// Ticks to nanoseconds.
@@ -18,6 +20,8 @@ pub struct RunClock {
 impl RunClock {
     /// Calibrates the time stamp counter against `CLOCK_MONOTONIC`, and compares those of `cores`, still idle.
     pub fn calibrate(cores: &[usize]) -> Self {
+        // Where that fails, so does the start of the workers, which says why.
+        let _stay = placement::visit(cores);
         let calibration = dpdk::calibrate(Duration::from_millis(100));
         let Calibration { tsc0, ns0, hz, .. } = calibration;
         Self {

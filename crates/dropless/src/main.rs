@@ -18,6 +18,7 @@ mod send;
 mod session;
 mod signals;
 mod stream;
+mod tune;
 mod workers;
 
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Reflect(args) => reflect::run(args),
         Command::Noise(args) => noise::run(args),
         Command::Ports(args) => ports::run(args),
+        Command::Tune(args) => tune::run(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "dropless", &mut text);

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use host::Sys;
 use host::cores::{self, CoreSet};
+use host::tune::partition::{self, Stay};
 
 use crate::plan::MachinePlan;
 
@@ -26,6 +27,13 @@ pub fn worker_cores(
         )
     });
     Ok((list, told))
+}
+
+/// Moves this thread into the partition of `dropless tune`, where one of these cores is in it: what it starts there
+/// stays. It comes back when the result is dropped, with its affinity forgotten.
+pub fn visit(workers: &[usize]) -> Result<Option<Stay>> {
+    let cores: CoreSet = workers.iter().map(|core| cores::Core(*core as u32)).collect();
+    Ok(partition::enter(&Sys::live(), &cores)?)
 }
 
 /// Keeps the control thread off the workers' cores where there is another.

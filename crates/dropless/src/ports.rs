@@ -1,6 +1,6 @@
 //! `dropless ports`: everything on this machine that could carry packets, and what stands in its way.
 
-mod show;
+pub mod show;
 #[cfg(test)]
 mod tests;
 

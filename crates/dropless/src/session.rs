@@ -5,6 +5,7 @@ use std::num::NonZeroU16;
 use anyhow::{Result, bail, ensure};
 use dpdk::{Eal, Pool};
 use host::cores;
+use host::tune::hold::{self, AwakeCores};
 use host::{PortKind, PortUri, Prepared, Sys};
 
 use crate::eal::{self, Device, EalPlan, Memory};
@@ -215,6 +216,11 @@ pub fn make_pool<'e>(eal: &'e Eal, ground: &Ground) -> Result<Pool<'e>> {
         ground.room,
         None,
     )?)
+}
+
+/// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.
+pub fn awake_cores() -> Option<AwakeCores> {
+    hold::awake(&Sys::live())
 }
 
 /// What `host.json` says.

@@ -9,6 +9,7 @@ use dataplane::{Task, TaskResult};
 use measure::{Clock, WorkerSummary};
 
 use crate::clock::now;
+use crate::placement;
 
 /// One worker to be: a core and what it polls.
 pub struct Worker<'a> {
@@ -83,6 +84,8 @@ impl<'s> Running<'s> {
         pause_ticks: u64,
     ) -> Result<Self> {
         let mut handles = Vec::new();
+        let cores: Vec<usize> = workers.iter().map(|worker| worker.core).collect();
+        let stay = placement::visit(&cores)?;
         for (worker, counters) in workers.into_iter().zip(counters) {
             if worker.tasks.is_empty() {
                 continue;
@@ -108,6 +111,10 @@ impl<'s> Running<'s> {
                     return Err(error.into());
                 }
             }
+        }
+        if stay.is_some() {
+            drop(stay);
+            placement::leave_to_workers(&cores);
         }
         Ok(Self { handles })
     }

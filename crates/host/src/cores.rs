@@ -1,5 +1,6 @@
 //! CPU cores: the list notation, which ones this process may use, and which ones make good workers.
 
+use crate::tune::partition;
 use crate::{Fix, Problem, Sys};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -143,7 +144,9 @@ pub fn online(sys: &Sys) -> CoreSet {
 
 /// Cores the scheduler keeps off (`isolcpus=` or an isolated cpuset).
 pub fn isolated(sys: &Sys) -> CoreSet {
-    list(sys, &format!("{CPUS}/isolated")).unwrap_or_default()
+    let booted = list(sys, &format!("{CPUS}/isolated")).unwrap_or_default();
+    // Kernels before 6.9 leave out what a cpuset isolates.
+    booted.with(&partition::open_to_us(sys))
 }
 
 /// Cores without a timer tick while one thread runs (`nohz_full=`).
@@ -209,6 +212,10 @@ pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
         return Err(Problem::new(what, found, Fix::all(fix).undone_by(undo)));
     }
     let forbidden = wanted.without(&allowed);
+    let closed = forbidden.common(&partition::cores(sys));
+    if !closed.is_empty() {
+        return Err(partition::closed(&closed, partition::ONLY_ROOT));
+    }
     if !forbidden.is_empty() {
         let found = format!("core {forbidden} is outside this process's affinity or cpuset ({allowed})");
         return Err(Problem::new(

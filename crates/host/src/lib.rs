@@ -1,7 +1,8 @@
 //! Facts about this machine: which ports can carry packets, what stands in their way, and what mends it.
 //!
 //! Everything is read below [`Sys::root`], so that a directory tree can stand in for a machine in tests.
-//! Nothing here changes the machine, with one exception: [`check`] removes a socket file that nobody serves.
+//! Nothing here changes the machine, with two exceptions: [`check`] removes a socket file that nobody serves, and
+//! [`tune`] is there to change it.
 #![forbid(unsafe_code)]
 
 mod ambient;
@@ -22,6 +23,7 @@ mod preflight;
 mod problem;
 mod roles;
 mod sys;
+pub mod tune;
 mod uri;
 mod vmbus;
 pub mod xdp;

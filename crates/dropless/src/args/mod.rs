@@ -4,6 +4,7 @@ pub mod noise;
 pub mod ports;
 pub mod reflect;
 pub mod send;
+pub mod tune;
 
 use clap::{Parser, Subcommand};
 
@@ -39,6 +40,8 @@ pub enum Command {
     Noise(noise::NoiseArgs),
     /// List everything on this machine that could carry packets
     Ports(ports::PortsArgs),
+    /// Keep everything else off the cores that poll, and take it back
+    Tune(tune::TuneArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell to complete for

@@ -141,7 +141,7 @@ fn details(carrier: &Carrier, style: &Style) -> String {
 }
 
 /// A line for each command. None is broken, as a shell would take the break for its end; advice in words is.
-fn mends(text: &mut String, fix: &Fix, style: &Style) {
+pub fn mends(text: &mut String, fix: &Fix, style: &Style) {
     let room = style.width.saturating_sub(INDENT + 5);
     let advice = fix.advice.iter().flat_map(|advice| filled(advice, room));
     for (index, words) in fix.commands.iter().cloned().chain(advice).enumerate() {
@@ -152,7 +152,7 @@ fn mends(text: &mut String, fix: &Fix, style: &Style) {
 }
 
 /// `words` in lines that fit, each `indent` columns from the left.
-fn wrapped(text: &mut String, words: &str, indent: usize, paint: Paint, style: &Style) {
+pub fn wrapped(text: &mut String, words: &str, indent: usize, paint: Paint, style: &Style) {
     for line in filled(words, style.width.saturating_sub(indent)) {
         let _ = writeln!(text, "{:indent$}{}", "", style.paint(paint, &line));
     }

@@ -53,6 +53,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
         quiet: args.output.quiet,
     };
     let ground = session::check(&plan.machine, (plan.queues, plan.queues), 1518)?;
+    let _awake = session::awake_cores();
     let dir = RunDir::create(&args.output.runs, "reflect", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());

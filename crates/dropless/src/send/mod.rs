@@ -50,6 +50,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         (plan.rx_queues, plan.tx_queues),
         plan.largest_frame()?,
     )?;
+    let _awake = session::awake_cores();
     let dir = RunDir::create(&args.output.runs, "send", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());

@@ -17,7 +17,7 @@ use crate::capability::Capability;
 use crate::interface::{Interface, interfaces};
 use crate::problem::quoted;
 use crate::roles::{Role, roles};
-use crate::{Fix, PortKind, PortUri, Problem, Sys, Warning};
+use crate::{Fix, PciAddress, PortKind, PortUri, Problem, Sys, Warning};
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use serde::Serialize;
@@ -89,6 +89,15 @@ pub fn check(uri: &PortUri, sys: &Sys) -> Result<Prepared, Problem> {
         PortKind::Kernel { address, port } => kernel::check(&look, *address, *port),
         PortKind::Vdev { arguments } => vdev::check(&look, arguments),
     }
+}
+
+/// The PCI function of a port and the driver that it is to be bound to; nothing where it is right as it is.
+pub(crate) fn takeover(uri: &PortUri, sys: &Sys) -> Result<Option<(PciAddress, &'static str)>, Problem> {
+    let PortKind::Pci { address } = uri.kind else {
+        return Ok(None);
+    };
+    let driver = pci::takeover(&Look::new(uri, sys), address)?;
+    Ok(driver.map(|driver| (address, driver)))
 }
 
 /// Checks all ports of a run: that there is one, each alone, and that no two take the same thing.

@@ -155,21 +155,12 @@ fn unbound(look: &Look<'_>, device: &PciDevice, from: Option<&str>) -> Problem {
         format!("the kernel's driver {driver}")
     });
     let found = format!("it is bound to {to}{}", named(&interfaces));
-    let has = |name: &str| module(sys, name) != Module::Absent;
-    // UIO's generic driver needs a wired interrupt, which virtual functions do not have.
-    let driver = match (
-        has("vfio-pci"),
-        has("uio_pci_generic") && !device.is_virtual_function,
-    ) {
-        (true, _) => "vfio-pci",
-        (false, true) => "uio_pci_generic",
-        (false, false) => {
-            let fix = Fix::advice("boot a kernel with CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
-            return look.problem(
-                format!("{found}, and this kernel has neither vfio-pci nor uio_pci_generic"),
-                fix,
-            );
-        }
+    let Some(driver) = driver_for(sys, device) else {
+        let fix = Fix::advice("boot a kernel with CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
+        return look.problem(
+            format!("{found}, and this kernel has neither vfio-pci nor uio_pci_generic"),
+            fix,
+        );
     };
     if driver == "vfio-pci" && !has_iommu(sys) && !vfio_without_iommu(sys) {
         let found = format!("{found}, and the IOMMU that vfio-pci wants is absent");
@@ -183,6 +174,37 @@ fn unbound(look: &Look<'_>, device: &PciDevice, from: Option<&str>) -> Problem {
     }
     let found = format!("{found}, and DPDK needs {driver}");
     look.problem(found, bind::pci_bind(sys, device.address, from, driver))
+}
+
+/// The driver that hands a function over, of those this kernel has.
+fn driver_for(sys: &crate::Sys, device: &PciDevice) -> Option<&'static str> {
+    let has = |name: &str| module(sys, name) != Module::Absent;
+    if has("vfio-pci") {
+        return Some("vfio-pci");
+    }
+    // UIO's generic driver needs a wired interrupt, which virtual functions do not have.
+    (has("uio_pci_generic") && !device.is_virtual_function).then_some("uio_pci_generic")
+}
+
+/// The driver that the function is to be bound to; nothing where it may stay where it is. Refused where it must.
+pub fn takeover(look: &Look<'_>, address: PciAddress) -> Result<Option<&'static str>, Problem> {
+    let device = pci::device(look.sys, address).ok_or_else(|| absent(look))?;
+    let handed_over = matches!(
+        device.driver.as_deref(),
+        Some("vfio-pci" | "uio_pci_generic" | "igb_uio")
+    );
+    if handed_over || Bifurcated::of(look, &device).is_some() {
+        return Ok(None);
+    }
+    if !device.is_network() {
+        return check(look, address).map(|_| None);
+    }
+    refused_role(look, &device.interfaces(&look.interfaces))?;
+    claimed(look, &device)?;
+    match driver_for(look.sys, &device) {
+        Some(driver) => Ok(Some(driver)),
+        None => Err(unbound(look, &device, device.driver.as_deref())),
+    }
 }
 
 /// Bound to vfio-pci before VFIO was told to do without an IOMMU: once more, in the right order.

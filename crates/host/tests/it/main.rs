@@ -17,4 +17,5 @@ mod live;
 mod pci;
 mod roles;
 mod sockets;
+mod tune;
 mod vmbus;

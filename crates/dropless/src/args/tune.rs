@@ -1,0 +1,54 @@
+//! Arguments of `dropless tune`.
+
+#![allow(
+    clippy::struct_excessive_bools,
+    clippy::doc_markdown,
+    reason = "flags are bools, and these comments are the help page, where backticks would show"
+)]
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Keep everything else off the cores that poll, and take it back.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  dropless tune --cores 2-5                       shows what it would change, and changes nothing
+  dropless tune --cores 2-5 --apply               changes it, and reads back what took effect
+  dropless tune --undo                            restores every value, also after a crash
+  dropless tune --cores 2-5 --nic pci:0000:3b:00.0 --apply     binds the NIC for DPDK, too
+  dropless tune --cores 2-5 --boot                prints the kernel command line, explained
+
+Exit codes: 0 done; 1 something was refused, or nothing took effect; 2 could not.")]
+pub struct TuneArgs {
+    /// Cores that will poll, e.g. 2-3,6
+    #[arg(long, value_name = "LIST", required_unless_present = "undo")]
+    pub cores: Option<String>,
+    /// Port that will be used: a PCI function is bound for DPDK; repeat for several
+    #[arg(long = "nic", value_name = "URI", conflicts_with = "undo")]
+    pub nics: Vec<String>,
+    /// Show the plan and change nothing (the default)
+    #[arg(long, conflicts_with_all = ["apply", "undo", "write"])]
+    pub dry_run: bool,
+    /// Make the changes that work now
+    #[arg(long, conflicts_with_all = ["undo", "boot"])]
+    pub apply: bool,
+    /// Take back everything that was applied or installed
+    #[arg(long, conflicts_with_all = ["cores", "boot"])]
+    pub undo: bool,
+    /// Print the kernel command line for these cores
+    #[arg(long)]
+    pub boot: bool,
+    /// With --boot: install it as a drop-in of GRUB's
+    #[arg(long, requires = "boot")]
+    pub write: bool,
+    /// Bind a NIC although this machine is reached through it
+    #[arg(long)]
+    pub force: bool,
+    /// Where each change is written down before it is made
+    #[arg(long, value_name = "FILE", default_value = host::tune::journal::DEFAULT)]
+    pub journal: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
