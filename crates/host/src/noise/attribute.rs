@@ -122,6 +122,15 @@ impl<'a> Walk<'a> {
         let rest = gap.to.saturating_sub(since);
         let cause = self.current().unwrap_or(Cause::Outside);
         *times.entry(cause).or_default() += rest;
+        // A signal from another core comes with an interrupt, which has no other purpose.
+        let signal = times
+            .keys()
+            .find(|cause| matches!(cause, Cause::Signal(_)))
+            .cloned();
+        if let Some(signal) = signal {
+            let ticks = times.remove(&Cause::Vector("reschedule")).unwrap_or_default();
+            *times.entry(signal).or_default() += ticks;
+        }
         let mut parts: Vec<_> = times.into_iter().filter(|(_, ticks)| *ticks > 0).collect();
         parts.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
         Named { gap, parts }
@@ -246,6 +255,17 @@ mod tests {
     fn a_gap_without_events_is_from_outside() {
         let named = walk(&[]).name(Gap { from: 100, to: 200 }, &[]);
         assert_eq!(named.parts, [(Cause::Outside, 100)]);
+    }
+
+    #[test]
+    fn the_interrupt_that_brings_a_signal_is_the_signals() {
+        let events = [
+            at(110, Event::Enter(Cause::Vector("reschedule"))),
+            at(150, Event::Leave),
+            at(160, Event::Enter(Cause::Signal(10))),
+        ];
+        let named = walk(&[]).name(Gap { from: 100, to: 200 }, &events);
+        assert_eq!(named.parts, [(Cause::Signal(10), 100)]);
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::event::{CALL_NAMES, CALLS, Decoder, PAIRS, SENDERS, SINGLES};
 use crate::cores::{Core, CoreSet};
@@ -47,6 +50,8 @@ pub enum Subject {
 #[derive(Debug)]
 pub struct Trace {
     base: PathBuf,
+    /// Keeps a mount of our own.
+    _mount: Option<File>,
     pipes: Vec<(Core, File)>,
     decoder: Decoder,
     page: Vec<u8>,
@@ -57,11 +62,7 @@ pub struct Trace {
 impl Trace {
     /// Records the events of `cores` from now on, in `kib` KiB a core.
     pub fn start(name: &str, cores: &CoreSet, subject: Subject, kib: u32) -> Result<Self, TraceError> {
-        let root = PLACES
-            .iter()
-            .map(Path::new)
-            .find(|place| place.join("instances").is_dir())
-            .ok_or(TraceError::NotMounted)?;
+        let (root, mount) = find()?;
         let clocks = fs::read_to_string(root.join("trace_clock")).map_err(|_| TraceError::Forbidden)?;
         if !clocks.split_whitespace().any(|clock| clock.contains("x86-tsc")) {
             return Err(TraceError::NoClock);
@@ -76,6 +77,7 @@ impl Trace {
         })?;
         let mut trace = Self {
             base,
+            _mount: mount,
             pipes: Vec::new(),
             decoder: Decoder::default(),
             page: vec![0; PAGE],
@@ -177,6 +179,45 @@ impl Drop for Trace {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
+    }
+}
+
+/// Where tracefs is. Where it is mounted nowhere that we see (as within `ip netns exec`, which has a `/sys` of its own) it
+/// is mounted for us alone: the directory is kept open, and the mount is detached from the tree at once.
+fn find() -> Result<(PathBuf, Option<File>), TraceError> {
+    let mounted = PLACES
+        .iter()
+        .map(PathBuf::from)
+        .find(|place| place.join("instances").is_dir());
+    if let Some(place) = mounted {
+        return Ok((place, None));
+    }
+    let private = || -> io::Result<File> {
+        let place = std::env::temp_dir().join(format!("{PREFIX}tracefs-{}", std::process::id()));
+        fs::create_dir(&place)?;
+        let made = mount(
+            None::<&str>,
+            &place,
+            Some("tracefs"),
+            MsFlags::empty(),
+            None::<&str>,
+        )
+        .map_err(io::Error::from)
+        .and_then(|()| {
+            let root = File::open(&place);
+            umount2(&place, MntFlags::MNT_DETACH).map_err(io::Error::from)?;
+            root
+        });
+        fs::remove_dir(&place)?;
+        made
+    };
+    match private() {
+        Ok(root) => Ok((
+            PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())),
+            Some(root),
+        )),
+        Err(_) if nix::unistd::geteuid().is_root() => Err(TraceError::NotMounted),
+        Err(_) => Err(TraceError::Forbidden),
     }
 }
 
