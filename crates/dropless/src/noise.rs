@@ -16,6 +16,8 @@ use report::out::Console;
 use report::rundir::file;
 use serde::Serialize;
 
+pub use result::Noise;
+
 use crate::args::noise::NoiseArgs;
 use crate::plan::parse_cores;
 use crate::session;
@@ -95,6 +97,26 @@ fn rate_of(flag: &str, text: &str) -> Result<f64> {
     }
 }
 
+/// Polls on `cores` for `duration`, and sums up; for `tune --prove`.
+pub fn measure(
+    sys: &Sys,
+    cores: &CoreSet,
+    duration: Duration,
+    console: Console,
+    interrupt: &Interrupt,
+) -> Result<Noise> {
+    let plan = NoisePlan {
+        cores: cores.clone(),
+        duration_ns: duration.as_nanos() as u64,
+        threshold_ns: 1000,
+        slots: 1024,
+        ring: None,
+        trace: true,
+    };
+    let seen = watch::watch(&plan, sys, console, interrupt)?;
+    Ok(result::summarise(&plan, &seen, ""))
+}
+
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &NoiseArgs) -> Result<u8> {
     let sys = Sys::live();
@@ -108,7 +130,7 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
     let seen = watch::watch(&plan, &sys, console, &interrupt)?;
-    let mut noise = result::summarise(&plan, &seen, &dir);
+    let mut noise = result::summarise(&plan, &seen, &dir.path().display().to_string());
     let _ = dir.write_text(file::GAPS, &result::rows(&seen));
     noise.notes.extend(dir.note());
     let _ = dir.write_json(file::SUMMARY, &noise);

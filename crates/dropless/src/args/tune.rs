@@ -15,6 +15,7 @@ use clap::Args;
 #[command(after_help = "Examples:
   dropless tune --cores 2-5                       shows what it would change, and changes nothing
   dropless tune --cores 2-5 --apply               changes it, and reads back what took effect
+  dropless tune --cores 2-5 --prove               measures, changes it, and measures again
   dropless tune --undo                            restores every value, also after a crash
   dropless tune --cores 2-5 --nic pci:0000:3b:00.0 --apply     binds the NIC for DPDK, too
   dropless tune --cores 2-5 --boot                prints the kernel command line, explained
@@ -33,6 +34,12 @@ pub struct TuneArgs {
     /// Make the changes that work now
     #[arg(long, conflicts_with_all = ["undo", "boot"])]
     pub apply: bool,
+    /// Make the changes, and measure with `noise` before and after
+    #[arg(long, conflicts_with_all = ["undo", "boot", "dry_run"])]
+    pub prove: bool,
+    /// With --prove: how long each of the two measurements is
+    #[arg(long, value_name = "TIME", default_value = "5s", requires = "prove")]
+    pub duration: String,
     /// Take back everything that was applied or installed
     #[arg(long, conflicts_with_all = ["cores", "boot"])]
     pub undo: bool,

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use host::noise::complete::Line;
 use host::noise::tally::tally;
 use measure::summary::VERSION;
-use report::RunDir;
 use report::csv;
 use serde::Serialize;
 
@@ -21,6 +20,7 @@ pub struct Noise {
     version: u32,
     command: &'static str,
     /// The run directory.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// Gaps are longer than this, ns.
     pub threshold_ns: u64,
@@ -100,7 +100,7 @@ pub struct CauseNoise {
 }
 
 /// Sums up.
-pub fn summarise(plan: &NoisePlan, seen: &Seen, dir: &RunDir) -> Noise {
+pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> Noise {
     let mut notes = seen.notes.clone();
     if seen.missed > 0 {
         notes.push(format!(
@@ -120,7 +120,7 @@ pub fn summarise(plan: &NoisePlan, seen: &Seen, dir: &RunDir) -> Noise {
     Noise {
         version: VERSION,
         command: "noise",
-        run: dir.path().display().to_string(),
+        run: run.to_owned(),
         threshold_ns: plan.threshold_ns,
         ring: plan.slots,
         rate_pps: plan.ring.map(|ring| ring.rate_pps),

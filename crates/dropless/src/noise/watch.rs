@@ -61,7 +61,7 @@ pub fn watch(plan: &NoisePlan, sys: &Sys, console: Console, interrupt: &Interrup
     let clock = RunClock::calibrate(&list);
     let hz = clock.clock.ticks_from_ns(1_000_000_000) as f64;
     let threshold = clock.clock.ticks_from_ns(plan.threshold_ns);
-    placement::leave_to_workers(&list);
+    let stay = placement::visit(&list)?;
     let mut notes = Vec::new();
     let others = cores::online(sys).without(&plan.cores);
     if others.is_empty() {
@@ -74,8 +74,8 @@ pub fn watch(plan: &NoisePlan, sys: &Sys, console: Console, interrupt: &Interrup
     // The loops, and the thread that watches them: attaching to the kernel's events is over before any of them begins.
     let begin = Barrier::new(list.len() + 1);
     let before = Sample::take(sys);
-    let (mut recorder, untraced) = record(plan, sys);
-    let (gaps, interrupted) = std::thread::scope(|scope| -> Result<_> {
+    let mut untraced = None;
+    let (gaps, record, interrupted) = std::thread::scope(|scope| -> Result<_> {
         let loops: Vec<_> = list
             .iter()
             .map(|core| {
@@ -97,6 +97,11 @@ pub fn watch(plan: &NoisePlan, sys: &Sys, console: Console, interrupt: &Interrup
         if let Some(error) = loops.iter().find_map(|one| one.as_ref().err()) {
             bail!("cannot start a thread: {error}");
         }
+        // The loops are where they shall be, and this thread leaves their cores.
+        drop(stay);
+        placement::leave_to_workers(&list);
+        let (mut recorder, why_not) = record(plan, sys);
+        untraced = why_not;
         begin.wait();
         let interrupted = wait(plan, recorder.as_mut(), console, interrupt);
         stop.store(true, Ordering::Relaxed);
@@ -107,9 +112,8 @@ pub fn watch(plan: &NoisePlan, sys: &Sys, console: Console, interrupt: &Interrup
                 .map_err(|_| anyhow::anyhow!("the loop on core {core} panicked"))?;
             all.push(gaps.with_context(|| format!("cannot run on core {core}"))?);
         }
-        Ok((all, interrupted))
+        Ok((all, recorder.map(|recorder| recorder.finish(sys)), interrupted))
     })?;
-    let record = recorder.map(|recorder| recorder.finish(sys));
     let after = Sample::take(sys);
     let steal = |core: Core| {
         let of = |sample: &Sample| sample.steal.get(&core).copied().unwrap_or(0);

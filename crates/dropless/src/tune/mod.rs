@@ -1,5 +1,6 @@
 //! `dropless tune`: keeps everything else off the cores that poll, reads back what took effect, and takes it back.
 
+mod prove;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use crate::args::tune::TuneArgs;
 use crate::plan::parse_cores;
+use prove::{Proof, Prover};
 
 /// Version of what `--json` prints.
 const VERSION: u32 = 1;
@@ -31,6 +33,9 @@ struct Applied<'p> {
     plan: &'p Plan,
     /// Of each step what it came to; nothing where nothing was done.
     outcomes: Vec<Outcome>,
+    /// The measurements before and after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<Proof>,
 }
 
 /// What `--boot --json` prints.
@@ -63,8 +68,8 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
     let mut sys = Sys::live();
     sys.force = args.force;
     ensure!(
-        !(args.apply || args.undo || args.write) || nix::unistd::geteuid().is_root(),
-        "only root may change this machine; run it with sudo, or leave --apply, --undo and --write out to see the plan"
+        !(args.apply || args.prove || args.undo || args.write) || nix::unistd::geteuid().is_root(),
+        "only root may change this machine; run it with sudo, or leave --apply, --prove, --undo and --write out to see the plan"
     );
     let console = Console {
         json: args.json,
@@ -77,16 +82,27 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
     if args.boot {
         return command_line(&sys, args, &plan, console);
     }
-    if args.dry_run || !args.apply {
+    if args.dry_run || !(args.apply || args.prove) {
         let text = show::plan(&plan, &console.style());
         return print(console, &applied(&plan, Vec::new()), &text).map(|()| 0);
     }
     let mut journal = Journal::open(&sys, &args.journal)?;
+    let prover = args
+        .prove
+        .then(|| Prover::new(&sys, &plan, &args.duration, console))
+        .transpose()?;
+    let before = prover.as_ref().map(Prover::measure).transpose()?;
     console.human(&show::heading(&plan, &console.style()))?;
     let outcomes = apply(&sys, &plan, &mut journal, console)?;
     let code = exit_code(&outcomes);
-    let text = show::ending(&plan, &outcomes, &console.style());
-    print(console, &applied(&plan, outcomes), &text)?;
+    let mut text = show::ending(&plan, &outcomes, &console.style());
+    let mut applied = applied(&plan, outcomes);
+    if let (Some(prover), Some(before)) = (prover, before) {
+        let proof = Proof::new(before, prover.measure()?);
+        text = prove::show(&proof, &console.style()) + &text;
+        applied.proof = Some(proof);
+    }
+    print(console, &applied, &text)?;
     Ok(code)
 }
 
@@ -172,6 +188,7 @@ fn applied(plan: &Plan, outcomes: Vec<Outcome>) -> Applied<'_> {
         version: VERSION,
         plan,
         outcomes,
+        proof: None,
     }
 }
 
