@@ -36,15 +36,13 @@ pub struct MachinePlan {
     pub wait_ns: u64,
 }
 
-/// Descriptors a queue, where the user does not say. The kernel, which works for an `xdp` port, takes a core for milliseconds
-/// at a time: the rings must hold that long.
+/// Descriptors a queue, where the user does not say: what the neediest port wants.
 pub fn default_descriptors(ports: &[PortUri]) -> u16 {
-    let kernel_works = |port: &PortUri| matches!(port.kind, PortKind::Xdp { .. });
-    if ports.iter().any(kernel_works) {
-        4096
-    } else {
-        1024
-    }
+    ports
+        .iter()
+        .map(PortUri::default_descriptors)
+        .max()
+        .unwrap_or(1024)
 }
 
 impl MachinePlan {

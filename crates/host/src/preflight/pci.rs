@@ -26,7 +26,7 @@ pub fn check(look: &Look<'_>, address: PciAddress) -> Result<Prepared, Problem> 
     }
     refused_role(look, &device.interfaces(&look.interfaces))?;
     let mut notes = Vec::new();
-    if let Some(family) = Bifurcated::of(look, &device) {
+    if let Some(family) = Bifurcated::of(sys, &device) {
         family.check(look, &device)?;
     } else {
         claimed(look, &device)?;
@@ -191,15 +191,7 @@ fn rebind(look: &Look<'_>, device: &PciDevice) -> Fix {
 }
 
 fn boot_with_iommu(sys: &crate::Sys) -> Fix {
-    let intel = sys
-        .text("/proc/cpuinfo")
-        .unwrap_or_default()
-        .contains("GenuineIntel");
-    let words = if intel {
-        "intel_iommu=on iommu=pt"
-    } else {
-        "iommu=pt"
-    };
+    let words = pci::iommu_arguments(sys).join(" ");
     Fix::advice(format!(
         "switch the IOMMU on in the firmware and boot with it: sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && update-grub && reboot"
     ))
