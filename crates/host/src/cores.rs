@@ -65,6 +65,15 @@ impl CoreSet {
         Self(self.0.intersection(&other.0).copied().collect())
     }
 
+    /// For a sentence: "core 3", "cores 2,3".
+    pub fn in_words(&self) -> String {
+        match self.len() {
+            0 => "no core".to_owned(),
+            1 => format!("core {self}"),
+            _ => format!("cores {self}"),
+        }
+    }
+
     /// As the kernel's masks are written: hexadecimal, in groups of 32 cores, the highest first.
     pub fn mask(&self) -> String {
         let top = self.0.last().map_or(0, |core| core.0 / 32);
@@ -333,6 +342,11 @@ mod tests {
             assert_eq!(set.mask(), mask);
             assert_eq!(CoreSet::from_mask(mask), Some(set));
         }
+        let words = |list: &str| list.parse::<CoreSet>().unwrap().in_words();
+        assert_eq!(
+            [words(""), words("3"), words("2-4")],
+            ["no core", "core 3", "cores 2-4"]
+        );
         assert_eq!(CoreSet::from_mask("x"), None);
     }
 }

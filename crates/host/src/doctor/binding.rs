@@ -1,7 +1,7 @@
 //! The ports themselves: whether each planned port could be opened now; its driver, its rights, its memory.
 
 use super::{Finding, Patient, Remedy, Verdict, When};
-use crate::{PortKind, PortUri, Sys, preflight};
+use crate::{Fix, PortKind, PortUri, Sys, preflight};
 
 const NAME: &str = "port";
 
@@ -27,7 +27,7 @@ fn of_port(sys: &Sys, port: &PortUri) -> Finding {
     match preflight::check(port, sys) {
         Err(problem) => Finding::new(NAME, Verdict::Bad, format!("{port}: {}", problem.found))
             .costs("the port does not start")
-            .remedy(Remedy::by_hand(When::Now, *problem.fix)),
+            .remedy(mended(*problem.fix)),
         Ok(prepared) => {
             let notes = prepared
                 .notes
@@ -45,6 +45,12 @@ fn of_port(sys: &Sys, port: &PortUri) -> Finding {
             finding
         }
     }
+}
+
+/// What the checks before a run advise has its effect at once, unless it is another kernel.
+fn mended(fix: Fix) -> Remedy {
+    let boots = fix.advice.as_ref().is_some_and(|advice| advice.contains("boot ")) && fix.commands.is_empty();
+    Remedy::by_hand(if boots { When::Boot } else { When::Now }, fix)
 }
 
 #[cfg(test)]

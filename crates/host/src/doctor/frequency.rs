@@ -28,7 +28,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .filter(|(_, governor)| governor != "performance")
         .collect();
     let Some((file, governor)) = slow.first() else {
-        let says = format!("cores {} run at full speed", patient.workers);
+        let says = format!("{}: full speed", patient.workers.in_words());
         return vec![Finding::new(NAME, Verdict::Good, says).read(&governors[0].0, &governors[0].1)];
     };
     let changes = slow

@@ -44,8 +44,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .max_by_key(|(_, _, _, latency, entered, _)| (*entered > 0, *latency))
     else {
         let says = format!(
-            "cores {} cannot sleep so that waking takes {DEEP_US} us",
-            patient.workers
+            "{}: no idle state that is open takes {DEEP_US} us to wake from",
+            patient.workers.in_words()
         );
         return vec![
             Finding::new(NAME, Verdict::Good, says)

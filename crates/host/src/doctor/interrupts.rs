@@ -45,7 +45,11 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let default = default.filter(|(cores, _)| !cores.common(&patient.workers).is_empty());
     let (verdict, says) = if !counted.is_empty() {
         let total: u64 = counted.iter().map(|delta| delta.count).sum();
-        let says = format!("devices interrupt cores {}: {}", patient.workers, named(&counted));
+        let says = format!(
+            "devices interrupt {}: {}",
+            patient.workers.in_words(),
+            named(&counted)
+        );
         (
             Verdict::Bad,
             format!("{says} ({:.0} a second)", watched.per_second(total)),
@@ -53,7 +57,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     } else if lines.is_empty() {
         (
             Verdict::Good,
-            format!("no device interrupts cores {}", patient.workers),
+            format!("no device interrupts {}", patient.workers.in_words()),
         )
     } else {
         let numbers: Vec<String> = lines.iter().map(|line| line.number.clone()).collect();
@@ -63,9 +67,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             ""
         };
         let says = format!(
-            "interrupts {} go to cores {}{quiet}",
+            "interrupts {} go to {}{quiet}",
             look::few(&numbers),
-            patient.workers
+            patient.workers.in_words()
         );
         (Verdict::Warning, says)
     };

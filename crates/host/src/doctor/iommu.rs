@@ -18,7 +18,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         findings.extend(shared(patient));
         return findings;
     }
-    let functions = look::functions(patient);
+    let functions = look::taken_functions(patient);
     let needs: Vec<String> = functions
         .iter()
         .filter(|device| Bifurcated::of(sys, device).is_none())

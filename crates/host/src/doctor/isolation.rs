@@ -22,11 +22,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         )];
     };
     let open = workers.without(&isolated);
+    let there = open.in_words();
     let finding = |verdict, says: String| Finding::new(NAME, verdict, says).read(FILE, isolated.to_string());
     if open.is_empty() {
         return vec![finding(
             Verdict::Good,
-            format!("the scheduler keeps other tasks off cores {workers}"),
+            format!("the scheduler keeps other tasks off {}", workers.in_words()),
         )];
     }
     // A quick look does not read every thread of the machine.
@@ -42,15 +43,15 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let (verdict, says) = match (strangers, patient.watched.is_there()) {
         (0, true) => (
             Verdict::Warning,
-            format!("cores {open} are not isolated, though no other task may run there now"),
+            format!("not isolated: {there}, though no other task may run there now"),
         ),
         (_, true) => (
             Verdict::Bad,
-            format!("cores {open} are not isolated: {strangers} other threads may run there"),
+            format!("not isolated: {there}, where {strangers} other threads may run"),
         ),
         (_, false) => (
             Verdict::Bad,
-            format!("cores {open} are not isolated: other tasks may run there"),
+            format!("not isolated: {there}, where other tasks may run"),
         ),
     };
     let mut finding = finding(verdict, says)
@@ -58,8 +59,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     if !tasks.is_empty() {
         finding = finding.read(
             "/proc/*/task/*/status",
-            format!("{strangers} threads may run on cores {open}"),
+            format!("{strangers} threads may run on {there}"),
         );
+    }
+    // Isolating every core isolates none.
+    if patient.housekeeping.is_empty() {
+        return vec![finding];
     }
     let partition =
         Fix::one(format!("dropless tune --cores {workers} --apply")).undone_by(["dropless tune --undo"]);
@@ -86,7 +91,7 @@ mod tests {
         write_task(&machine, 9, "moved", "0-1", false, 0);
         let finding = machine.finding(check);
         assert_eq!(finding.verdict, Verdict::Bad);
-        assert!(finding.says.contains(": 1 other"), "{}", finding.says);
+        assert!(finding.says.contains("where 1 other"), "{}", finding.says);
         assert_eq!(finding.booted(), ["isolcpus=managed_irq,domain,2,3"]);
     }
 

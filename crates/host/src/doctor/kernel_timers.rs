@@ -39,7 +39,7 @@ fn watchdog(patient: &Patient<'_>) -> Finding {
         changes.push((Change::new(NMI, "0"), "1".to_owned()));
     }
     if soft.as_deref() == Some("1") && !open.is_empty() {
-        says.push(format!("a watchdog's timer runs on cores {open}"));
+        says.push(format!("a watchdog's timer runs on {}", open.in_words()));
         if let (Some(old), false) = (cores.clone(), patient.housekeeping.is_empty()) {
             changes.push((Change::new(WATCHDOG_CORES, patient.housekeeping.to_string()), old));
         }
@@ -49,7 +49,7 @@ fn watchdog(patient: &Patient<'_>) -> Finding {
     } else {
         Verdict::Warning
     };
-    let quiet = format!("no watchdog runs on cores {}", patient.workers);
+    let quiet = format!("no watchdog runs on {}", patient.workers.in_words());
     let sentence = if says.is_empty() {
         quiet
     } else {

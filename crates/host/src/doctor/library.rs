@@ -9,7 +9,7 @@ const NAME: &str = "driver-library";
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sys = patient.sys;
-    let families = look::functions(patient).into_iter();
+    let families = look::taken_functions(patient).into_iter();
     let families: Vec<_> = families
         .filter_map(|device| Some((Bifurcated::of(sys, &device)?, device)))
         .collect();

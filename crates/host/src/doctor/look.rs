@@ -162,11 +162,46 @@ pub(super) fn behind_port(sys: &Sys, port: &PortUri, all: &[Interface]) -> Behin
 
 /// The PCI functions behind the ports; where no port is planned, every network function there is.
 pub fn functions(patient: &Patient<'_>) -> Vec<PciDevice> {
+    functions_of(patient, |_| true)
+}
+
+/// The same without those that the kernel goes on driving (`xdp:`, `packet:`).
+pub fn taken_functions(patient: &Patient<'_>) -> Vec<PciDevice> {
+    functions_of(patient, |port| {
+        matches!(port.kind, PortKind::Pci { .. } | PortKind::Mac { .. })
+    })
+}
+
+fn functions_of(patient: &Patient<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciDevice> {
     if patient.ports.is_empty() {
-        pci::network_functions(patient.sys)
-    } else {
-        behind(patient).into_iter().filter_map(|port| port.pci).collect()
+        return pci::network_functions(patient.sys);
     }
+    let mut functions: Vec<PciDevice> = Vec::new();
+    for device in behind(patient)
+        .into_iter()
+        .filter(|behind| wanted(&behind.port))
+        .filter_map(|behind| behind.pci)
+    {
+        if functions.iter().all(|known| known.address != device.address) {
+            functions.push(device);
+        }
+    }
+    functions
+}
+
+/// Whether `/proc` is mounted so that we do not see the processes of others (`hidepid`, proc(5)).
+pub fn is_blind(sys: &Sys) -> bool {
+    let mounts = sys.text("/proc/mounts").unwrap_or_default();
+    let hides = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some("/proc")
+            && words.nth(1).is_some_and(|options| {
+                options.contains("hidepid=")
+                    && !options.contains("hidepid=0")
+                    && !options.contains("hidepid=off")
+            })
+    };
+    mounts.lines().any(hides) && sys.text("/proc/1/status").is_none()
 }
 
 /// A core's folder.
@@ -214,6 +249,16 @@ pub(super) mod tests {
             boot_arguments(&machine.sys, "rcu_nocb_poll"),
             Some(vec![String::new()])
         );
+    }
+
+    #[test]
+    fn hidden_processes_are_noticed() {
+        let machine = Machine::with(&[("/proc/mounts", "proc /proc proc rw,nosuid,hidepid=2 0 0")]);
+        assert!(is_blind(&machine.sys));
+        machine.write("/proc/1/status", "Name: init");
+        assert!(!is_blind(&machine.sys));
+        let open = Machine::with(&[("/proc/mounts", "proc /proc proc rw,nosuid 0 0")]);
+        assert!(!is_blind(&open.sys));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             .without(&look::boot_cores(sys, "isolcpus"))
             .is_empty();
     (finding.verdict, finding.says) = if managed.is_empty() && (told || lines.is_empty()) {
-        (Verdict::Good, format!("none on cores {}", patient.workers))
+        (Verdict::Good, format!("none on {}", patient.workers.in_words()))
     } else if managed.is_empty() {
         let why =
             "the kernel tells only those who try to move one (dropless tune does) or read debugfs as root";
@@ -59,20 +59,17 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         let why = "isolcpus=managed_irq keeps them off these cores as long as housekeeping cores do the I/O";
         (Verdict::Good, format!("{}: {why}", look::few(&managed)))
     } else {
-        let sure = if told {
-            "the kernel will not let anybody move"
-        } else {
-            "by their names, nobody may move"
-        };
-        (
-            Verdict::Warning,
-            format!("{sure} {} off cores {}", look::few(&managed), patient.workers),
-        )
+        let sure = if told { "" } else { ", judging by the names" };
+        let on = patient.workers.in_words();
+        let says = format!("nobody may move {} off {on}{sure}", look::few(&managed));
+        (Verdict::Warning, says)
     };
     if finding.verdict == Verdict::Warning {
-        finding = finding
-            .costs("each I/O that a worker's core starts is answered by an interrupt on that core")
-            .remedy(Remedy::boot([super::isolation::argument(patient)]));
+        finding =
+            finding.costs("each I/O that a worker's core starts is answered by an interrupt on that core");
+        if !patient.housekeeping.is_empty() {
+            finding = finding.remedy(Remedy::boot([super::isolation::argument(patient)]));
+        }
     }
     vec![finding]
 }

@@ -33,6 +33,7 @@ pub mod sample;
 mod service;
 mod smi;
 mod smt;
+mod spare;
 mod steal;
 mod tick;
 mod tsc;
@@ -46,6 +47,7 @@ pub use sample::{Sample, Watched};
 
 use crate::Sys;
 use crate::cores::CoreSet;
+use crate::noise::interrupts::Interrupts;
 use crate::uri::PortUri;
 
 /// What is examined: the machine, and what is planned on it.
@@ -68,6 +70,7 @@ pub type Check = fn(&Patient<'_>) -> Vec<Finding>;
 
 /// All checks, in the order in which they are shown: what takes the cores away, then what they need.
 pub const CHECKS: &[Check] = &[
+    spare::check,
     service::check,
     isolation::check,
     interrupts::check,
@@ -103,6 +106,7 @@ pub const CHECKS: &[Check] = &[
 /// Those that read a few files and tell something without having watched, the worst trouble first.
 const QUICK: &[Check] = &[
     quota::check,
+    spare::check,
     isolation::check,
     interrupts::check,
     tick::check,
@@ -127,15 +131,18 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
         workers,
         housekeeping,
     } = beside(sys, workers);
-    let patient = Patient {
+    let mut patient = Patient {
         sys,
         workers,
         housekeeping,
         ports: ports.to_vec(),
         watched: Watched::default(),
     };
+    // One look tells which interrupts are in use at all.
+    patient.watched.after.interrupts = Interrupts::read(sys);
     let mut findings: Vec<Finding> = QUICK.iter().flat_map(|check| check(&patient)).collect();
-    findings.retain(|finding| finding.verdict >= Verdict::Warning);
+    // What nothing mends follows from something else that is told.
+    findings.retain(|finding| finding.verdict >= Verdict::Warning && !finding.remedies.is_empty());
     // Stable: of those that are equally bad, the order of the checks is kept.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     findings

@@ -46,7 +46,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             Finding::new(
                 NAME,
                 Verdict::Bad,
-                format!("{port} is on node {node}, and cores {away} are not"),
+                format!("{port} is on node {node}, {} elsewhere", away.in_words()),
             )
             .read(file, near.to_string())
             .costs("each packet crosses between the sockets: 10 to 40 % of the rate")

@@ -18,6 +18,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     // A tickless core is offloaded without being asked (kernel/rcu/tree_nocb.h, rcu_init_nohz).
     let offloaded = look::boot_cores(sys, "rcu_nocbs").with(&cores::tickless(sys));
     let open = workers.without(&offloaded);
+    let on = workers.in_words();
     let count: u64 = workers
         .iter()
         .flat_map(|core| watched.after.softirqs.since(&watched.before.softirqs, core))
@@ -39,28 +40,34 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let (verdict, says) = if !open.is_empty() && counted && count > 0 {
         (
             Verdict::Bad,
-            format!("RCU works on cores {workers} {rate:.0} times a second"),
+            format!("RCU works on {on} {rate:.0} times a second"),
         )
     } else if !open.is_empty() {
         (
             Verdict::Warning,
-            format!("RCU callbacks will run on cores {open} whenever these queue some"),
+            format!(
+                "RCU callbacks will run on {} as soon as some are queued there",
+                open.in_words()
+            ),
         )
     } else if near.is_empty() {
-        (
-            Verdict::Good,
-            format!("callbacks of cores {workers} run elsewhere"),
-        )
+        (Verdict::Good, format!("callbacks of {on} run elsewhere"))
     } else {
         (
             Verdict::Warning,
-            format!("{} threads of RCU's may run on cores {workers}", near.len()),
+            format!("{} threads of RCU's may run on {on}", near.len()),
         )
     };
-    let mut finding =
-        Finding::new(NAME, verdict, says).read("/proc/cmdline", format!("rcu_nocbs={}", arguments.join(" ")));
+    let mut finding = Finding::new(NAME, verdict, says).read(
+        "/proc/cmdline",
+        if arguments.is_empty() {
+            "no rcu_nocbs".to_owned()
+        } else {
+            format!("rcu_nocbs={}", arguments.join(" "))
+        },
+    );
     if counted {
-        finding = finding.read("/proc/softirqs", format!("RCU on cores {workers}: {rate:.1} /s"));
+        finding = finding.read("/proc/softirqs", format!("RCU on {on}: {rate:.1} /s"));
     }
     if verdict == Verdict::Good {
         return vec![finding];
@@ -72,6 +79,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             .undone_by(near.iter().map(|task| pin(&task.allowed, task.thread)));
         let remedy = (!patient.housekeeping.is_empty()).then(|| Remedy::by_hand(When::Now, fix));
         finding.remedies.extend(remedy);
+        return vec![finding];
+    }
+    if patient.housekeeping.is_empty() {
         return vec![finding];
     }
     vec![finding.remedy(Remedy::boot([format!("rcu_nocbs={workers}")]))]

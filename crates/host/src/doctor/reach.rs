@@ -26,9 +26,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             } else {
                 (Verdict::Bad, "takes")
             };
-            let fix = Fix::advice(format!(
-                "choose another port: dropless ports lists them; or share it as packet:{name}"
-            ));
+            let or = if shares {
+                String::new()
+            } else {
+                format!("; or share it as packet:{name}")
+            };
+            let fix = Fix::advice(format!("choose another port: dropless ports lists them{or}"));
             let finding = Finding::new(
                 NAME,
                 verdict,

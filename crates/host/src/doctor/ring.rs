@@ -17,26 +17,26 @@ const DESCRIPTORS_MAX: u32 = 32768;
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let ports = look::behind(patient);
-    let Some((core, worst)) = patient.watched.gaps.iter().max_by_key(|(_, gap)| **gap) else {
+    let Some((core, gap)) = patient.watched.gaps.iter().max_by_key(|(_, gap)| **gap) else {
         let says = "how long the cores are taken away was not measured: nobody watched, or other tasks are pinned there";
         return vec![Finding::new(NAME, Verdict::CannotTell, says)];
     };
     let judged = |of: &str, descriptors: u16, rate_pps: f64, why: &str| {
-        let fills = Duration::from_secs_f64(f64::from(descriptors) / rate_pps);
+        let fill_time = Duration::from_secs_f64(f64::from(descriptors) / rate_pps);
+        let (fills, worst) = (shown(fill_time), shown(*gap));
         let mpps = rate_pps / 1e6;
-        let held =
-            format!("{of} of {descriptors} descriptors fills in {fills:.1?} at {mpps:.1} Mpps ({why})");
+        let held = format!("{of} of {descriptors} descriptors fills in {fills} at {mpps:.1} Mpps ({why})");
         let finding = |verdict, says: String| {
             Finding::new(NAME, verdict, says).read(
-                format!("a loop on core {core}, {:.1?} long", patient.watched.over),
-                format!("longest gap {worst:.1?}"),
+                format!("a loop on core {core}, {} long", shown(patient.watched.over)),
+                format!("longest gap {worst}"),
             )
         };
-        if fills > *worst {
-            return finding(Verdict::Good, format!("{held}; the longest gap was {worst:.1?}"));
+        if fill_time > *gap {
+            return finding(Verdict::Good, format!("{held}; the longest gap was {worst}"));
         }
-        let lost = worst.as_secs_f64().mul_add(rate_pps, -f64::from(descriptors));
-        let wanted = (worst.as_secs_f64() * rate_pps).ceil() as u32;
+        let lost = gap.as_secs_f64().mul_add(rate_pps, -f64::from(descriptors));
+        let wanted = (gap.as_secs_f64() * rate_pps).ceil() as u32;
         let advice = if wanted <= DESCRIPTORS_MAX {
             format!(
                 "--descriptors {}, and mend what makes the gap",
@@ -47,7 +47,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         };
         finding(
             Verdict::Bad,
-            format!("{held}, and core {core} was away for {worst:.1?}"),
+            format!("{held}, and core {core} was away for {worst}"),
         )
         .costs(format!(
             "{lost:.0} packets by that one gap, and more by gaps that follow each other"
@@ -75,6 +75,18 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = ports.iter().map(of_port).collect();
     findings.extend(ports.iter().filter_map(|behind| missed(patient, behind)));
     findings
+}
+
+/// A time in three digits or so: `237us`, `1.02ms`.
+fn shown(time: Duration) -> String {
+    let us = time.as_secs_f64() * 1e6;
+    match us {
+        ..10.0 => format!("{us:.1}us"),
+        ..1e3 => format!("{us:.0}us"),
+        ..1e4 => format!("{:.2}ms", us / 1e3),
+        ..1e6 => format!("{:.0}ms", us / 1e3),
+        _ => format!("{:.0}s", us / 1e6),
+    }
 }
 
 /// What the NIC has counted since it was set up: rings that were full.
@@ -145,6 +157,15 @@ mod tests {
         let machine = machine(1).port("xdp:eth1");
         machine.write("/sys/class/net/eth1/statistics/rx_missed_errors", "5");
         assert_eq!(machine.run(check)[1].verdict, Verdict::Warning);
+    }
+
+    #[test]
+    fn times_are_short() {
+        let shown = |us| shown(Duration::from_micros(us));
+        assert_eq!(
+            [shown(3), shown(237), shown(1024), shown(52_000), shown(1_000_900)],
+            ["3.0us", "237us", "1.02ms", "52ms", "1s"]
+        );
     }
 
     #[test]

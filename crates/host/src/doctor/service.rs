@@ -29,20 +29,31 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         )];
     }
     let pinned = pinned(patient, workers);
+    if pinned.is_empty() && look::is_blind(patient.sys) {
+        let says = "other users' processes are hidden from us (hidepid): run as root";
+        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+    }
     if pinned.is_empty() {
-        let says = format!("nobody has pinned a thread to cores {workers}");
+        let says = format!("nobody has pinned a thread to {}", workers.in_words());
         return vec![Finding::new(NAME, Verdict::Good, says).read(FROM, "none")];
     }
-    let named = |task: &look::Task| format!("{} (thread {}, cores {})", task.name, task.thread, task.allowed);
+    let named = |task: &look::Task| {
+        format!(
+            "{} (thread {}, {})",
+            task.name,
+            task.thread,
+            task.allowed.in_words()
+        )
+    };
     let names: Vec<String> = pinned.iter().map(named).collect();
     let free = patient.housekeeping.iter().next_back();
     let other = free.map_or("other --cores".to_owned(), |core| {
         format!("other --cores, for example {core}")
     });
-    let says = format!("pinned to cores {workers} already: {}", look::few(&names));
+    let says = format!("pinned to {} already: {}", workers.in_words(), look::few(&names));
     vec![
         Finding::new(NAME, Verdict::Bad, says)
-            .read(FROM, names.join("; "))
+            .read(FROM, format!("{} threads", names.len()))
             .costs("two pollers on a core take turns: each is away for 3 to 10 ms at a time")
             .remedy(Remedy::by_hand(
                 When::Restart,
@@ -69,7 +80,7 @@ mod tests {
         let finding = machine.finding(check);
         assert_eq!(finding.verdict, Verdict::Bad);
         assert!(
-            finding.says.contains("vpp (thread 10, cores 2)"),
+            finding.says.contains("vpp (thread 10, core 2)"),
             "{}",
             finding.says
         );

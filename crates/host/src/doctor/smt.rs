@@ -34,7 +34,10 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let mut finding = Finding::new(
         NAME,
         Verdict::Good,
-        format!("cores {workers} share their physical core with nobody"),
+        format!(
+            "no other thread shares the physical core of {}",
+            workers.in_words()
+        ),
     );
     for core in workers.iter() {
         finding = finding.read(file(core), cores::siblings(sys, core).to_string());
@@ -72,7 +75,10 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         ),
         _ => (
             Verdict::Warning,
-            format!("cores {all} are threads beside the workers': what runs there slows these down"),
+            format!(
+                "beside the workers, in the same physical core: {}; what runs there slows them down",
+                all.in_words()
+            ),
         ),
     };
     finding = finding.costs("up to half of the worker's speed while the other thread runs");

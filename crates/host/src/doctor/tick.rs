@@ -1,7 +1,7 @@
 //! The timer tick: how often it interrupts the cores that shall poll.
 
-use super::{Finding, Patient, Remedy, Verdict};
-use crate::cores;
+use super::{Finding, Patient, Remedy, Verdict, When};
+use crate::{Fix, cores};
 
 const NAME: &str = "tick";
 const FILE: &str = "/sys/devices/system/cpu/nohz_full";
@@ -62,16 +62,19 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         return vec![finding];
     }
     finding = finding.costs("1 to 5 us a tick, and each one moves cache lines out");
-    if is_tickless {
-        // Something keeps the tick there: a second task, a timer, a perf event.
+    // Something keeps the tick on a tickless core: a second task, a timer, a perf event. One core must keep its tick.
+    if is_tickless || patient.housekeeping.is_empty() {
         return vec![finding];
     }
-    if !knows {
-        // drivers/base/cpu.c has the file only with this option.
-        finding.says += "; this kernel was built without CONFIG_NO_HZ_FULL, so no setting takes it away";
-    }
     let argument = |name: &str| format!("{name}={}", patient.workers);
-    vec![finding.remedy(Remedy::boot([argument("nohz_full"), argument("rcu_nocbs")]))]
+    let arguments = [argument("nohz_full"), argument("rcu_nocbs")];
+    if knows {
+        return vec![finding.remedy(Remedy::boot(arguments))];
+    }
+    // drivers/base/cpu.c has the file only with this option.
+    let words = arguments.join(" ");
+    let advice = format!("another kernel: this one lacks CONFIG_NO_HZ_FULL; that one with {words}");
+    vec![finding.remedy(Remedy::by_hand(When::Boot, Fix::advice(advice)))]
 }
 
 #[cfg(test)]
@@ -104,7 +107,9 @@ mod tests {
     #[test]
     fn a_kernel_that_cannot_is_named() {
         let machine = Machine::with(&[("/proc/interrupts", BEFORE)]).watched(&[]);
-        assert!(machine.finding(check).says.contains("CONFIG_NO_HZ_FULL"));
+        let finding = machine.finding(check);
+        assert!(finding.remedies[0].fix.to_string().contains("CONFIG_NO_HZ_FULL"));
+        assert!(finding.booted().is_empty());
     }
 
     #[test]

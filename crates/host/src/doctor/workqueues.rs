@@ -18,13 +18,13 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let open = cores.common(&patient.workers);
     if open.is_empty() {
-        let says = format!("unbound kernel work stays off cores {}", patient.workers);
+        let says = format!("unbound kernel work stays off {}", patient.workers.in_words());
         return vec![Finding::new(NAME, Verdict::Good, says).read(FILE, mask)];
     }
     let finding = Finding::new(
         NAME,
         Verdict::Warning,
-        format!("unbound kernel work may run on cores {open}"),
+        format!("unbound kernel work may run on {}", open.in_words()),
     )
     .read(FILE, &mask)
     .costs("10 us to some milliseconds, when the kernel writes back, frees or resets something");
