@@ -5,6 +5,7 @@ mod args;
 mod buffers;
 mod clock;
 mod complaint;
+mod doctor;
 mod eal;
 mod open;
 mod peer;
@@ -17,6 +18,7 @@ mod session;
 mod signals;
 mod stream;
 mod workers;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Reflect(args) => reflect::run(args),
         Command::Ports(args) => ports::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "dropless", &mut text);

@@ -35,6 +35,7 @@ fn the_documented_help_is_the_printed_help() {
         ("send.txt", &["send", "--help"]),
         ("reflect.txt", &["reflect", "--help"]),
         ("ports.txt", &["ports", "--help"]),
+        ("doctor.txt", &["doctor", "--help"]),
         ("completions.txt", &["completions", "--help"]),
     ] {
         let (path, printed) = (folder.join(file), stdout(arguments));
@@ -175,7 +176,7 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split(' ').next().unwrap_or_default();
             let page = match command {
-                "send" | "reflect" | "ports" => stdout(&[command, "--help"]),
+                "send" | "reflect" | "ports" | "doctor" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

@@ -114,11 +114,11 @@ pub(super) fn same_device(one: &PortUri, other: &PortUri) -> bool {
     }
 }
 
-pub(super) fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
+pub fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
     texts.iter().map(|text| Ok(text.parse::<PortUri>()?)).collect()
 }
 
-pub(super) fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
+pub fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
     let Some(text) = text else {
         return Ok(CoreSet::default());
     };
