@@ -1,5 +1,7 @@
 //! The glance before a run: the worst of what can be found without waiting, a line each.
 
+use std::fmt::Write as _;
+
 use host::cores::{Core, CoreSet};
 use host::doctor::{self, Finding};
 use host::{PortUri, Sys};
@@ -26,7 +28,7 @@ pub(super) fn lines(findings: &[Finding], workers: &str) -> Vec<String> {
     let more = findings.len().saturating_sub(SHOWN);
     let mut lines: Vec<String> = findings.iter().take(SHOWN).map(line).collect();
     if let Some(last) = lines.last_mut().filter(|_| more > 0) {
-        *last += &format!(" ({more} more: dropless doctor --cores {workers})");
+        let _ = write!(last, " ({more} more: dropless doctor --cores {workers})");
     }
     lines
 }
@@ -39,7 +41,7 @@ fn line(finding: &Finding) -> String {
             [first, rest @ ..] if !rest.is_empty() => format!("{first}, and {} like it", rest.len()),
             _ => remedy.fix.to_string(),
         };
-        line += &format!("; fix ({}): {shown}", remedy.when);
+        let _ = write!(line, "; fix ({}): {shown}", remedy.when);
     }
     line
 }

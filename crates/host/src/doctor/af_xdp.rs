@@ -1,4 +1,4 @@
-//! AF_XDP and BPF: what the kernel must have been built with for `xdp:` ports.
+//! `AF_XDP` and BPF: what the kernel must have been built with for `xdp:` ports.
 
 use super::{Change, Finding, Patient, Remedy, Verdict, When};
 use crate::capability::Capability;
@@ -42,7 +42,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     }));
     if !is_listed {
         finding.verdict = if planned { Verdict::Bad } else { Verdict::Warning };
-        finding.says = "this kernel was built without CONFIG_XDP_SOCKETS".to_owned();
+        finding.says = String::from("this kernel was built without CONFIG_XDP_SOCKETS");
         let fix = Fix::advice(
             "boot a kernel with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL, as those of the distributions are",
         );
@@ -55,7 +55,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     if !may {
         finding.verdict = if planned { Verdict::Bad } else { Verdict::Warning };
         finding.says =
-            "the kernel has it, but this process lacks CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF".to_owned();
+            String::from("the kernel has it, but this process lacks CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF");
         let fix = Fix::advice("run dropless with sudo");
         return vec![
             finding
@@ -65,7 +65,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     }
     if let Some(old) = jit.filter(|jit| jit == "0") {
         finding.verdict = Verdict::Warning;
-        finding.says = "the kernel has it, but interprets BPF programs instead of compiling them".to_owned();
+        finding.says =
+            String::from("the kernel has it, but interprets BPF programs instead of compiling them");
         let remedy = Remedy::now(vec![(Change::new(JIT, "1"), old)]);
         return vec![finding.costs("100 ns and more a packet").remedy(remedy)];
     }

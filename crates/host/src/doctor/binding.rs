@@ -21,8 +21,8 @@ fn of_port(sys: &Sys, port: &PortUri) -> Finding {
         PortKind::Memif { .. } | PortKind::Vhost { .. } | PortKind::VirtioUser { .. }
     );
     if has_socket {
-        let says = format!("{port} depends on who serves its socket when it starts");
-        return Finding::new(NAME, Verdict::CannotTell, says);
+        let sentence = format!("{port} depends on who serves its socket when it starts");
+        return Finding::new(NAME, Verdict::CannotTell, sentence);
     }
     match preflight::check(port, sys) {
         Err(problem) => Finding::new(NAME, Verdict::Bad, format!("{port}: {}", problem.found))

@@ -28,8 +28,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .filter(|(_, governor)| governor != "performance")
         .collect();
     let Some((file, governor)) = slow.first() else {
-        let says = format!("{}: full speed", patient.workers.in_words());
-        return vec![Finding::new(NAME, Verdict::Good, says).read(&governors[0].0, &governors[0].1)];
+        let sentence = format!("{}: full speed", patient.workers.in_words());
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read(&governors[0].0, &governors[0].1)];
     };
     let changes = slow
         .iter()

@@ -1,4 +1,4 @@
-//! Hyper-V and Azure: the VMBus driver that DPDK needs, and driverctl, which keeps the binding over a reboot.
+//! Hyper-V and Azure: the `VMBus` driver that DPDK needs, and driverctl, which keeps the binding over a reboot.
 
 use super::{Finding, Patient, Remedy, Verdict, When, look};
 use crate::modules::{Module, module};
@@ -11,8 +11,8 @@ const DRIVER: &str = "uio_hv_generic";
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sys = patient.sys;
     if !vmbus::exists(sys) {
-        let says = "this machine does not run on Hyper-V";
-        return vec![Finding::new(NAME, Verdict::Good, says).read("/sys/bus/vmbus/devices", "absent")];
+        let sentence = "this machine does not run on Hyper-V";
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/vmbus/devices", "absent")];
     }
     let devices = vmbus::network_channels(sys);
     let names: Vec<String> = devices
@@ -25,8 +25,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             )
         })
         .collect();
-    let finding = |verdict, says: String| {
-        Finding::new(NAME, verdict, says).read("/sys/bus/vmbus/devices", look::few(&names))
+    let finding = |verdict, sentence: String| {
+        Finding::new(NAME, verdict, sentence).read("/sys/bus/vmbus/devices", look::few(&names))
     };
     if devices.is_empty() {
         return vec![finding(

@@ -43,17 +43,17 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .iter()
         .max_by_key(|(_, _, _, latency, entered, _)| (*entered > 0, *latency))
     else {
-        let says = format!(
+        let sentence = format!(
             "{}: no idle state that is open takes {DEEP_US} us to wake from",
             patient.workers.in_words()
         );
         return vec![
-            Finding::new(NAME, Verdict::Good, says)
+            Finding::new(NAME, Verdict::Good, sentence)
                 .read("cpuidle/state*/latency", format!("{states} states")),
         ];
     };
     let (core, folder, name, latency, entered, _) = worst;
-    let says = if *entered > 0 {
+    let sentence = if *entered > 0 {
         format!(
             "core {core} slept in {name} {:.0} times a second: {latency} us to wake",
             watched.per_second(*entered)
@@ -66,7 +66,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     } else {
         Verdict::Good
     };
-    let finding = Finding::new(NAME, verdict, says)
+    let finding = Finding::new(NAME, verdict, sentence)
         .read(format!("{folder}/usage"), format!("+{entered}"))
         .read(format!("{folder}/latency"), latency.to_string());
     if verdict == Verdict::Good {

@@ -36,23 +36,23 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .flat_map(|core| devices(patient, core))
         .collect();
     if patient.sys.names("/proc/irq").is_empty() && watched.after.interrupts.is_empty() {
-        let says = "neither /proc/irq nor /proc/interrupts can be read";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        let sentence = "neither /proc/irq nor /proc/interrupts can be read";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     }
     let default = sys
         .text(DEFAULT)
         .and_then(|mask| Some((CoreSet::from_mask(&mask)?, mask)));
     let default = default.filter(|(cores, _)| !cores.common(&patient.workers).is_empty());
-    let (verdict, says) = if !counted.is_empty() {
+    let (verdict, sentence) = if !counted.is_empty() {
         let total: u64 = counted.iter().map(|delta| delta.count).sum();
-        let says = format!(
+        let sentence = format!(
             "devices interrupt {}: {}",
             patient.workers.in_words(),
             named(&counted)
         );
         (
             Verdict::Bad,
-            format!("{says} ({:.0} a second)", watched.per_second(total)),
+            format!("{sentence} ({:.0} a second)", watched.per_second(total)),
         )
     } else if lines.is_empty() {
         (
@@ -66,14 +66,14 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         } else {
             ""
         };
-        let says = format!(
+        let sentence = format!(
             "interrupts {} go to {}{quiet}",
             look::few(&numbers),
             patient.workers.in_words()
         );
-        (Verdict::Warning, says)
+        (Verdict::Warning, sentence)
     };
-    let mut finding = Finding::new(NAME, verdict, says);
+    let mut finding = Finding::new(NAME, verdict, sentence);
     for line in &lines {
         finding = finding.read(line.effective_file(), line.goes.to_string());
     }

@@ -12,9 +12,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sys = patient.sys;
     let groups = sys.names(GROUPS).len();
     if pci::has_iommu(sys) {
-        let says = format!("it is on, with {groups} groups");
+        let sentence = format!("it is on, with {groups} groups");
         let mut findings =
-            vec![Finding::new(NAME, Verdict::Good, says).read(GROUPS, format!("{groups} groups"))];
+            vec![Finding::new(NAME, Verdict::Good, sentence).read(GROUPS, format!("{groups} groups"))];
         findings.extend(shared(patient));
         return findings;
     }
@@ -24,7 +24,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .filter(|device| Bifurcated::of(sys, device).is_none())
         .map(|device| device.address.to_string())
         .collect();
-    let finding = |verdict, says: String| Finding::new(NAME, verdict, says).read(GROUPS, "no groups");
+    let finding = |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(GROUPS, "no groups");
     if needs.is_empty() {
         return vec![finding(
             Verdict::Good,
@@ -32,19 +32,19 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         )];
     }
     if patient.ports.is_empty() {
-        let says = format!(
+        let sentence = format!(
             "it is off or absent; whether that matters depends on the port (--port): {} would need it",
             look::few(&needs)
         );
-        return vec![finding(Verdict::CannotTell, says)];
+        return vec![finding(Verdict::CannotTell, sentence)];
     }
     if pci::vfio_without_iommu(sys) {
-        let says = format!(
+        let sentence = format!(
             "VFIO was told to do without: {} may write anywhere in memory",
             look::few(&needs)
         );
         return vec![
-            finding(Verdict::Warning, says)
+            finding(Verdict::Warning, sentence)
                 .read(bind::NO_IOMMU, "Y")
                 .costs("no packet, but the protection of the memory"),
         ];
@@ -57,13 +57,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         ),
     )
     .costs("vfio-pci does not take the device, the port does not start");
-    let found = match sys.text(bind::NO_IOMMU) {
-        Some(old) => found.remedy(Remedy::now(vec![(Change::new(bind::NO_IOMMU, "1"), old)])),
-        None => {
-            let fix = Fix::all(["modprobe vfio enable_unsafe_noiommu_mode=1"])
-                .undone_by(["modprobe -r vfio-pci vfio"]);
-            found.remedy(Remedy::by_hand(When::Now, fix))
-        }
+    let found = if let Some(old) = sys.text(bind::NO_IOMMU) {
+        found.remedy(Remedy::now(vec![(Change::new(bind::NO_IOMMU, "1"), old)]))
+    } else {
+        let fix =
+            Fix::one("modprobe vfio enable_unsafe_noiommu_mode=1").undone_by(["modprobe -r vfio-pci vfio"]);
+        found.remedy(Remedy::by_hand(When::Now, fix))
     };
     // The firmware of a virtual machine's host decides whether a guest has one.
     if facts::is_virtual(sys) {
@@ -83,12 +82,12 @@ fn shared(patient: &Patient<'_>) -> Vec<Finding> {
             .map(|(address, driver)| format!("{address} ({driver})"))
             .collect();
         (!names.is_empty()).then(|| {
-            let says = format!(
+            let sentence = format!(
                 "{} shares its group {group} with {}",
                 device.address,
                 look::few(&names)
             );
-            Finding::new(NAME, Verdict::Warning, says)
+            Finding::new(NAME, Verdict::Warning, sentence)
                 .read(format!("{GROUPS}/{group}/devices"), names.join(" "))
                 .costs("VFIO takes the device only together with those")
         })

@@ -21,8 +21,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let comm = |process: &&String| sys.text(format!("/proc/{process}/comm")).as_deref() == Some(NAME);
     let is_absent = !processes.iter().any(|process| comm(&process));
     if is_absent && look::is_blind(sys) {
-        let says = "other users' processes are hidden from us (hidepid): run as root";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        let sentence = "other users' processes are hidden from us (hidepid): run as root";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     }
     let Some(process) = processes.iter().find(comm) else {
         return vec![
@@ -56,12 +56,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         format!("sed -i '/^{ban}$/d' {file}"),
         "systemctl restart irqbalance".to_owned(),
     ]);
-    let says = format!(
+    let sentence = format!(
         "it runs (process {process}), and may put interrupts on {}",
         open.in_words()
     );
     vec![
-        read(Finding::new(NAME, Verdict::Bad, says))
+        read(Finding::new(NAME, Verdict::Bad, sentence))
             .costs("interrupts that were moved away come back within 10 s")
             .remedy(Remedy::by_hand(When::Now, stop))
             .remedy(Remedy::by_hand(When::Now, keep)),

@@ -23,7 +23,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let open = workers.without(&isolated);
     let there = open.in_words();
-    let finding = |verdict, says: String| Finding::new(NAME, verdict, says).read(FILE, isolated.to_string());
+    let finding =
+        |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(FILE, isolated.to_string());
     if open.is_empty() {
         return vec![finding(
             Verdict::Good,
@@ -40,7 +41,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .iter()
         .filter(|task| !task.is_kernel && !task.allowed.common(&open).is_empty())
         .count();
-    let (verdict, says) = match (strangers, patient.watched.is_there()) {
+    let (verdict, sentence) = match (strangers, patient.watched.is_there()) {
         (0, true) => (
             Verdict::Warning,
             format!("not isolated: {there}, though no other task may run there now"),
@@ -54,7 +55,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             format!("not isolated: {there}, where other tasks may run"),
         ),
     };
-    let mut finding = finding(verdict, says)
+    let mut finding = finding(verdict, sentence)
         .costs("a slice of the scheduler's, 1 to 10 ms, whenever another task wakes there");
     if !tasks.is_empty() {
         finding = finding.read(

@@ -33,29 +33,29 @@ fn watchdog(patient: &Patient<'_>) -> Finding {
         );
     }
     let mut changes = Vec::new();
-    let mut says = Vec::new();
+    let mut parts = Vec::new();
     if nmi.as_deref() == Some("1") {
-        says.push("the NMI watchdog is on".to_owned());
+        parts.push("the NMI watchdog is on".to_owned());
         changes.push((Change::new(NMI, "0"), "1".to_owned()));
     }
     if soft.as_deref() == Some("1") && !open.is_empty() {
-        says.push(format!("a watchdog's timer runs on {}", open.in_words()));
+        parts.push(format!("a watchdog's timer runs on {}", open.in_words()));
         if let (Some(old), false) = (cores.clone(), patient.housekeeping.is_empty()) {
             changes.push((Change::new(WATCHDOG_CORES, patient.housekeeping.to_string()), old));
         }
     }
-    let verdict = if says.is_empty() {
+    let verdict = if parts.is_empty() {
         Verdict::Good
     } else {
         Verdict::Warning
     };
     let quiet = format!("no watchdog runs on {}", patient.workers.in_words());
-    let sentence = if says.is_empty() {
+    let said = if parts.is_empty() {
         quiet
     } else {
-        says.join(", and ")
+        parts.join(", and ")
     };
-    let mut finding = Finding::new(NAME, verdict, sentence);
+    let mut finding = Finding::new(NAME, verdict, said);
     for (file, value) in [(NMI, nmi), (WATCHDOG, soft), (WATCHDOG_CORES, cores)] {
         finding.read.extend(value.map(|value| super::Reading {
             from: file.to_owned(),
@@ -79,8 +79,9 @@ fn statistics(patient: &Patient<'_>) -> Finding {
     let Some(seconds) = patient.sys.number::<u32>(STATISTICS) else {
         return Finding::new(NAME, Verdict::CannotTell, format!("{STATISTICS} cannot be read"));
     };
-    let finding =
-        |verdict, says: String| Finding::new(NAME, verdict, says).read(STATISTICS, seconds.to_string());
+    let finding = |verdict, sentence: String| {
+        Finding::new(NAME, verdict, sentence).read(STATISTICS, seconds.to_string())
+    };
     if seconds >= WANTED {
         return finding(
             Verdict::Good,
@@ -99,14 +100,14 @@ fn statistics(patient: &Patient<'_>) -> Finding {
 }
 
 /// Timers of idle cores move to busy ones, and none is as busy as one that polls; tickless cores are spared
-/// (kernel/time/timer.c, get_nohz_timer_target).
+/// (kernel/time/timer.c, `get_nohz_timer_target`).
 fn migration(patient: &Patient<'_>) -> Finding {
     const NAME: &str = "timer-migration";
     let Some(value) = patient.sys.text(MIGRATION) else {
         return Finding::new(NAME, Verdict::CannotTell, format!("{MIGRATION} cannot be read"));
     };
     let tickless = patient.workers.without(&cores::tickless(patient.sys)).is_empty();
-    let finding = |verdict, says: &str| Finding::new(NAME, verdict, says).read(MIGRATION, &value);
+    let finding = |verdict, sentence: &str| Finding::new(NAME, verdict, sentence).read(MIGRATION, &value);
     if value == "0" {
         finding(Verdict::Good, "timers stay on the cores that set them")
     } else if tickless {

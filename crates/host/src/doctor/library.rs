@@ -14,24 +14,26 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .filter_map(|device| Some((Bifurcated::of(sys, &device)?, device)))
         .collect();
     if families.is_empty() {
-        let says = "no NIC here needs libibverbs (mlx4, mlx5, MANA)";
-        return vec![Finding::new(NAME, Verdict::Good, says).read("/sys/bus/pci/devices", "none of theirs")];
+        let sentence = "no NIC here needs libibverbs (mlx4, mlx5, MANA)";
+        return vec![
+            Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/pci/devices", "none of theirs"),
+        ];
     }
     let look = |(family, device): (&Bifurcated, crate::PciDevice)| {
         let packages = family.missing_packages(sys);
         let from = format!("/sys/bus/pci/devices/{}", device.address);
         if packages.is_empty() {
-            let says = format!("{} finds the libraries it needs", device.address);
-            return Finding::new(NAME, Verdict::Good, says).read(from, device.identifiers());
+            let sentence = format!("{} finds the libraries it needs", device.address);
+            return Finding::new(NAME, Verdict::Good, sentence).read(from, device.identifiers());
         }
         let install = format!("apt-get install -y {}", packages.join(" "));
         let undo = format!("apt-get remove -y {}", packages.join(" "));
-        let says = format!(
+        let sentence = format!(
             "{} is present, and {} is not installed",
             device.address,
             packages.join(" ")
         );
-        Finding::new(NAME, Verdict::Bad, says)
+        Finding::new(NAME, Verdict::Bad, sentence)
             .read(from, device.identifiers())
             .costs("DPDK does not see the NIC")
             .remedy(Remedy::by_hand(

@@ -1,4 +1,4 @@
-//! Locked memory: packet buffers must not be paged out, and a limit on locking keeps AF_XDP and DPDK from starting.
+//! Locked memory: packet buffers must not be paged out, and a limit on locking keeps `AF_XDP` and DPDK from starting.
 
 use super::{Finding, Patient, Remedy, Verdict, When};
 use crate::Fix;
@@ -21,7 +21,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     }
     let limit = sys.locked_memory_limit();
     let shown = limit.map_or("unlimited".to_owned(), |bytes| format!("{} KiB", bytes >> 10));
-    let finding = |verdict, says: String| Finding::new(NAME, verdict, says).read(FILE, &shown);
+    let finding = |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(FILE, &shown);
     if limit.is_none_or(|limit| limit >= WANTED_BYTES) {
         return vec![finding(
             Verdict::Good,

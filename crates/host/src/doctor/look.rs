@@ -88,7 +88,7 @@ pub fn processes(sys: &Sys) -> Vec<String> {
 }
 
 fn task(sys: &Sys, directory: &str) -> Option<Task> {
-    /// `PF_KTHREAD` of linux/sched.h, in field 9 of `stat` (proc_pid_stat(5)).
+    /// `PF_KTHREAD` of linux/sched.h, in field 9 of `stat` (`proc_pid_stat(5)`).
     const PF_KTHREAD: u64 = 0x0020_0000;
     let status = sys.text(format!("{directory}/status"))?;
     let stat = sys.text(format!("{directory}/stat"))?;

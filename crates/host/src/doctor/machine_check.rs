@@ -13,8 +13,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .filter_map(|core| Some((file(core), patient.sys.text(file(core))?)));
     let values: Vec<(String, String)> = values.collect();
     let Some((first, value)) = values.first() else {
-        let says = "this kernel shows no machine checks (/sys/devices/system/machinecheck)";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        let sentence = "this kernel shows no machine checks (/sys/devices/system/machinecheck)";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     };
     let polled: Vec<_> = values.iter().filter(|(_, value)| value == "0").collect();
     if polled.is_empty() {

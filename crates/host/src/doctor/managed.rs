@@ -61,8 +61,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     } else {
         let sure = if told { "" } else { ", judging by the names" };
         let on = patient.workers.in_words();
-        let says = format!("nobody may move {} off {on}{sure}", look::few(&managed));
-        (Verdict::Warning, says)
+        let sentence = format!("nobody may move {} off {on}{sure}", look::few(&managed));
+        (Verdict::Warning, sentence)
     };
     if finding.verdict == Verdict::Warning {
         finding =
@@ -74,13 +74,13 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     vec![finding]
 }
 
-/// The queues of NVMe, virtio block and RAID drivers: they ask for managed vectors (`PCI_IRQ_AFFINITY`). Only a guess.
+/// The queues of `NVMe`, virtio block and RAID drivers: they ask for managed vectors (`PCI_IRQ_AFFINITY`). Only a guess.
 fn is_like_managed(name: &str) -> bool {
     let queue =
         |rest: Option<&str>| rest.is_some_and(|rest| rest.parse::<u32>().is_ok_and(|queue| queue > 0));
-    let nvme = name.starts_with("nvme") && queue(name.split_once('q').map(|(_, queue)| queue));
+    let is_nvme = name.starts_with("nvme") && queue(name.split_once('q').map(|(_, queue)| queue));
     let virtio = name.starts_with("virtio") && name.contains("-req.");
-    nvme || virtio || name.starts_with("mpt3sas") || name.starts_with("megasas")
+    is_nvme || virtio || name.starts_with("mpt3sas") || name.starts_with("megasas")
 }
 
 #[cfg(test)]

@@ -61,8 +61,9 @@ fn of_setting(patient: &Patient<'_>, setting: &Setting) -> Finding {
         name, file, wanted, ..
     } = setting;
     let Some(text) = patient.sys.text(file) else {
-        let says = format!("{file} cannot be read: the kernel was built without it, or shows it to nobody");
-        return Finding::new(name, Verdict::CannotTell, says);
+        let sentence =
+            format!("{file} cannot be read: the kernel was built without it, or shows it to nobody");
+        return Finding::new(name, Verdict::CannotTell, sentence);
     };
     // A choice is shown as "always [madvise] never".
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

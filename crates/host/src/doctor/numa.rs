@@ -16,8 +16,10 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .filter_map(|name| name.strip_prefix("node")?.parse::<u32>().ok());
     let nodes: Vec<u32> = nodes.collect();
     if nodes.len() < 2 {
-        let says = "this machine has one NUMA node";
-        return vec![Finding::new(NAME, Verdict::Good, says).read(NODES, format!("{} node(s)", nodes.len()))];
+        let sentence = "this machine has one NUMA node";
+        return vec![
+            Finding::new(NAME, Verdict::Good, sentence).read(NODES, format!("{} node(s)", nodes.len())),
+        ];
     }
     let far = look::behind(patient).into_iter().filter_map(|behind| {
         let node = behind.numa_node?;
@@ -26,19 +28,19 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     });
     let known: Vec<_> = far.collect();
     if known.is_empty() {
-        let says = format!(
+        let sentence = format!(
             "this machine has {} NUMA nodes, and no planned port tells its own (--port)",
             nodes.len()
         );
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     }
     let mut findings = Vec::new();
     for (port, node, near) in known {
         let away = patient.workers.without(&near);
         let file = format!("{NODES}/node{node}/cpulist");
         if away.is_empty() {
-            let says = format!("{port} and its cores are on node {node}");
-            findings.push(Finding::new(NAME, Verdict::Good, says).read(file, near.to_string()));
+            let sentence = format!("{port} and its cores are on node {node}");
+            findings.push(Finding::new(NAME, Verdict::Good, sentence).read(file, near.to_string()));
             continue;
         }
         let fix = Fix::advice(format!("choose --cores from {near}, and memory of that node"));

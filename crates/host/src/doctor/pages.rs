@@ -11,9 +11,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sys = patient.sys;
     let pools = hugepages::pools(sys);
     if pools.is_empty() {
-        let says =
+        let sentence =
             "no huge pages in /sys: the kernel was built without CONFIG_HUGETLBFS, or sysfs is not mounted";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     }
     let nodes = look::behind(patient)
         .into_iter()

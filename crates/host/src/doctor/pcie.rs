@@ -9,8 +9,8 @@ const NAME: &str = "pcie";
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let functions = look::functions(patient);
     if functions.is_empty() {
-        let says = "no NIC on PCI is planned or present";
-        return vec![Finding::new(NAME, Verdict::Good, says).read("/sys/bus/pci/devices", "none")];
+        let sentence = "no NIC on PCI is planned or present";
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/pci/devices", "none")];
     }
     functions
         .iter()
@@ -32,8 +32,8 @@ fn of_device(patient: &Patient<'_>, address: &str) -> Finding {
     });
     let known: Vec<_> = pairs.into_iter().flatten().collect();
     if known.is_empty() {
-        let says = format!("{address} does not tell its link's speed (a virtual device?)");
-        return Finding::new(NAME, Verdict::CannotTell, says);
+        let sentence = format!("{address} does not tell its link's speed (a virtual device?)");
+        return Finding::new(NAME, Verdict::CannotTell, sentence);
     }
     let slower: Vec<String> = known
         .iter()

@@ -1,4 +1,4 @@
-//! Which cores to plan on, where nobody says: the workers, and what everything else may have.
+//! Which cores to plan on, where nobody sentence: the workers, and what everything else may have.
 
 use std::collections::BTreeSet;
 

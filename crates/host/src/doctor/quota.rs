@@ -20,9 +20,10 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     } else if let Some((file, limit)) = version_1(patient, &membership) {
         (file, limit, "-1")
     } else {
-        let says = "nothing limits the CPU time of this session";
+        let sentence = "nothing limits the CPU time of this session";
         return vec![
-            Finding::new(NAME, Verdict::Good, says).read("/proc/self/cgroup", membership.replace('\n', " ")),
+            Finding::new(NAME, Verdict::Good, sentence)
+                .read("/proc/self/cgroup", membership.replace('\n', " ")),
         ];
     };
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);

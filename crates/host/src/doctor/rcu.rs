@@ -37,7 +37,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .iter()
         .filter(|task| task.name.starts_with("rcuo") && !task.allowed.common(workers).is_empty());
     let near: Vec<_> = near.collect();
-    let (verdict, says) = if !open.is_empty() && counted && count > 0 {
+    let (verdict, sentence) = if !open.is_empty() && counted && count > 0 {
         (
             Verdict::Bad,
             format!("RCU works on {on} {rate:.0} times a second"),
@@ -58,7 +58,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             format!("{} threads of RCU's may run on {on}", near.len()),
         )
     };
-    let mut finding = Finding::new(NAME, verdict, says).read(
+    let mut finding = Finding::new(NAME, verdict, sentence).read(
         "/proc/cmdline",
         if arguments.is_empty() {
             "no rcu_nocbs".to_owned()

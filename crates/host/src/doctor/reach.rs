@@ -12,8 +12,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sys = patient.sys;
     let roles = roles(sys, &interfaces(sys));
     if roles.is_empty() {
-        let says = "no default route and no SSH session is seen from here (/proc/net/route, /proc/net/tcp)";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        let sentence =
+            "no default route and no SSH session is seen from here (/proc/net/route, /proc/net/tcp)";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     }
     let taken: Vec<Finding> = look::behind(patient)
         .into_iter()
@@ -57,8 +58,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .iter()
         .map(|(name, of)| format!("{name} ({})", in_words(of)))
         .collect();
-    let says = format!("no planned port touches {}", look::few(&names));
-    vec![Finding::new(NAME, Verdict::Good, says).read("/proc/net/route", names.join(" "))]
+    let sentence = format!("no planned port touches {}", look::few(&names));
+    vec![Finding::new(NAME, Verdict::Good, sentence).read("/proc/net/route", names.join(" "))]
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The limit of real-time tasks: a poller of SCHED_FIFO is stopped for 50 ms of each second by default.
+//! The limit of real-time tasks: a poller of `SCHED_FIFO` is stopped for 50 ms of each second by default.
 
 use super::{Change, Finding, Patient, Remedy, Verdict, look};
 
@@ -38,7 +38,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .filter(|(_, value)| value.as_deref() != Some(off))
         .collect();
     let unread = held.iter().any(|(_, value)| value.is_none());
-    let (verdict, says) = if limiting.is_empty() {
+    let (verdict, sentence) = if limiting.is_empty() {
         (Verdict::Good, "real-time tasks are not limited".to_owned())
     } else if pollers.is_empty() {
         (
@@ -47,12 +47,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
                 .to_owned(),
         )
     } else if unread {
-        let says = format!(
+        let sentence = format!(
             "{} run(s) as real-time task, and {} cannot be read",
             look::few(&pollers),
             held[0].0
         );
-        (Verdict::CannotTell, says)
+        (Verdict::CannotTell, sentence)
     } else {
         (
             Verdict::Bad,
@@ -62,7 +62,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             ),
         )
     };
-    let mut finding = Finding::new(NAME, verdict, says);
+    let mut finding = Finding::new(NAME, verdict, sentence);
     for (file, value) in &held {
         finding = finding.read(file, value.as_deref().unwrap_or("cannot be read"));
     }

@@ -18,16 +18,16 @@ const DESCRIPTORS_MAX: u32 = 32768;
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let ports = look::behind(patient);
     let Some((core, gap)) = patient.watched.gaps.iter().max_by_key(|(_, gap)| **gap) else {
-        let says = "how long the cores are taken away was not measured: nobody watched, or other tasks are pinned there";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        let sentence = "how long the cores are taken away was not measured: nobody watched, or other tasks are pinned there";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     };
     let judged = |of: &str, descriptors: u16, rate_pps: f64, why: &str| {
         let fill_time = Duration::from_secs_f64(f64::from(descriptors) / rate_pps);
         let (fills, worst) = (shown(fill_time), shown(*gap));
         let mpps = rate_pps / 1e6;
         let held = format!("{of} of {descriptors} descriptors fills in {fills} at {mpps:.1} Mpps ({why})");
-        let finding = |verdict, says: String| {
-            Finding::new(NAME, verdict, says).read(
+        let finding = |verdict, sentence: String| {
+            Finding::new(NAME, verdict, sentence).read(
                 format!("a loop on core {core}, {} long", shown(patient.watched.over)),
                 format!("longest gap {worst}"),
             )
@@ -94,9 +94,9 @@ fn missed(patient: &Patient<'_>, behind: &Behind) -> Option<Finding> {
     let name = &behind.interface.as_ref()?.name;
     let file = format!("/sys/class/net/{name}/statistics/rx_missed_errors");
     let count = patient.sys.number::<u64>(&file).filter(|count| *count > 0)?;
-    let says = format!("{name} missed {count} frames since it was set up: its ring was full");
+    let sentence = format!("{name} missed {count} frames since it was set up: its ring was full");
     Some(
-        Finding::new(NAME, Verdict::Warning, says)
+        Finding::new(NAME, Verdict::Warning, sentence)
             .read(file, count.to_string())
             .costs("those frames"),
     )

@@ -30,14 +30,14 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     }
     let pinned = pinned(patient, workers);
     if pinned.is_empty() && look::is_blind(patient.sys) {
-        let says = "other users' processes are hidden from us (hidepid): run as root";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        let sentence = "other users' processes are hidden from us (hidepid): run as root";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     }
     if pinned.is_empty() {
-        let says = format!("nobody has pinned a thread to {}", workers.in_words());
-        return vec![Finding::new(NAME, Verdict::Good, says).read(FROM, "none")];
+        let sentence = format!("nobody has pinned a thread to {}", workers.in_words());
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read(FROM, "none")];
     }
-    let named = |task: &look::Task| {
+    let described = |task: &look::Task| {
         format!(
             "{} (thread {}, {})",
             task.name,
@@ -45,14 +45,14 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             task.allowed.in_words()
         )
     };
-    let names: Vec<String> = pinned.iter().map(named).collect();
+    let names: Vec<String> = pinned.iter().map(described).collect();
     let free = patient.housekeeping.iter().next_back();
     let other = free.map_or("other --cores".to_owned(), |core| {
         format!("other --cores, for example {core}")
     });
-    let says = format!("pinned to {} already: {}", workers.in_words(), look::few(&names));
+    let sentence = format!("pinned to {} already: {}", workers.in_words(), look::few(&names));
     vec![
-        Finding::new(NAME, Verdict::Bad, says)
+        Finding::new(NAME, Verdict::Bad, sentence)
             .read(FROM, format!("{} threads", names.len()))
             .costs("two pollers on a core take turns: each is away for 3 to 10 ms at a time")
             .remedy(Remedy::by_hand(

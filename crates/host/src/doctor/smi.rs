@@ -14,7 +14,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     match (watched.before.smi, watched.after.smi) {
         (Smi::Count(before), Smi::Count(after)) if after > before => {
             let count = after - before;
-            let says = format!(
+            let sentence = format!(
                 "the firmware stopped all cores {count} times ({:.1} a second)",
                 watched.per_second(count)
             );
@@ -22,15 +22,15 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
                 "switch off in the firmware: USB legacy support, power capping, patrol scrub reports, or ask its maker",
             );
             vec![
-                Finding::new(NAME, Verdict::Bad, says)
+                Finding::new(NAME, Verdict::Bad, sentence)
                     .read(FROM, format!("{before}, then {after}"))
                     .costs("50 us to some milliseconds each, on every core")
                     .remedy(Remedy::by_hand(When::Firmware, fix)),
             ]
         }
         (Smi::Count(before), Smi::Count(_)) => {
-            let says = "the firmware did not interfere while watched";
-            vec![Finding::new(NAME, Verdict::Good, says).read(FROM, before.to_string())]
+            let sentence = "the firmware did not interfere while watched";
+            vec![Finding::new(NAME, Verdict::Good, sentence).read(FROM, before.to_string())]
         }
         (_, Smi::Virtual) => {
             cannot("this is a virtual machine: what its host's firmware does is not counted here")
@@ -67,15 +67,15 @@ mod tests {
 
     #[test]
     fn where_it_means_nothing_the_reason_is_said() {
-        let says = |cpu: &str| {
+        let sentence = |cpu: &str| {
             Machine::with(&[("/proc/cpuinfo", cpu)])
                 .watched(&[])
                 .finding(check)
                 .says
         };
-        assert!(says("flags : hypervisor\n").contains("virtual machine"));
-        assert!(says("vendor_id : AuthenticAMD\n").contains("Intel"));
-        assert!(says(CPU).contains("modprobe msr"));
+        assert!(sentence("flags : hypervisor\n").contains("virtual machine"));
+        assert!(sentence("vendor_id : AuthenticAMD\n").contains("Intel"));
+        assert!(sentence(CPU).contains("modprobe msr"));
         assert!(Machine::with(&[]).finding(check).says.contains("nobody watched"));
     }
 }

@@ -6,7 +6,7 @@ use crate::Fix;
 use crate::cores::{self, CoreSet};
 
 const NAME: &str = "smt";
-/// `USER_HZ`: a busy core counts so many ticks a second (proc_stat(5)).
+/// `USER_HZ`: a busy core counts so many ticks a second (`proc_stat(5)`).
 const USER_HZ: f64 = 100.0;
 /// Less than this share of its time is a tick here and there.
 const BUSY: f64 = 0.02;

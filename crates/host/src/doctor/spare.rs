@@ -9,11 +9,11 @@ const NAME: &str = "housekeeping";
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let online = cores::online(patient.sys);
     if online.is_empty() {
-        let says = "/sys/devices/system/cpu/online cannot be read";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says)];
+        let sentence = "/sys/devices/system/cpu/online cannot be read";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     }
-    let finding = |verdict, says: String| {
-        Finding::new(NAME, verdict, says).read("/sys/devices/system/cpu/online", online.to_string())
+    let finding = |verdict, sentence: String| {
+        Finding::new(NAME, verdict, sentence).read("/sys/devices/system/cpu/online", online.to_string())
     };
     let rest = &patient.housekeeping;
     if !rest.is_empty() {

@@ -10,8 +10,8 @@ const FILE: &str = "/proc/stat";
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let watched = &patient.watched;
     if !facts::is_virtual(patient.sys) {
-        let says = "this is no virtual machine";
-        return vec![Finding::new(NAME, Verdict::Good, says).read("/proc/cpuinfo", "no flag hypervisor")];
+        let sentence = "this is no virtual machine";
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read("/proc/cpuinfo", "no flag hypervisor")];
     }
     let known = patient.workers.iter().filter_map(|core| {
         let (after, before) = (watched.after.steal.get(&core)?, watched.before.steal.get(&core)?);
@@ -27,21 +27,22 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             "a virtual machine, whose stolen time nobody watched",
         )];
     };
-    let finding = |verdict, says: String| {
-        Finding::new(NAME, verdict, says).read(FILE, format!("steal of core {core}: +{ticks} ticks of 10 ms"))
+    let finding = |verdict, sentence: String| {
+        Finding::new(NAME, verdict, sentence)
+            .read(FILE, format!("steal of core {core}: +{ticks} ticks of 10 ms"))
     };
     if ticks == 0 {
-        let says =
+        let sentence =
             "the hypervisor took no core for 10 ms in all; shorter absences do not show here".to_owned();
-        return vec![finding(Verdict::Good, says)];
+        return vec![finding(Verdict::Good, sentence)];
     }
     let fix = Fix::advice("dedicated (pinned) virtual cores, or a machine of one's own");
-    let says = format!(
+    let sentence = format!(
         "the hypervisor took core {core} for {:.0} ms a second",
         watched.per_second(ticks) * 10.0
     );
     vec![
-        finding(Verdict::Bad, says)
+        finding(Verdict::Bad, sentence)
             .costs("each absence is a gap of up to some milliseconds that nothing in this machine can close")
             .remedy(Remedy::by_hand(When::Host, fix)),
     ]

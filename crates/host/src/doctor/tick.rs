@@ -23,7 +23,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let counted = watched.is_there() && !watched.after.interrupts.is_empty();
     // An idle core has no tick either: only `nohz_full` keeps it away from a busy one.
-    let (verdict, says) = match (counted, is_tickless) {
+    let (verdict, sentence) = match (counted, is_tickless) {
         (true, _) if worst > PER_SECOND_MAX => (
             Verdict::Bad,
             format!("the timer interrupts core {core} {worst:.0} times a second"),
@@ -45,7 +45,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             "a polling core will be interrupted by the timer tick".to_owned(),
         ),
     };
-    let mut finding = Finding::new(NAME, verdict, says);
+    let mut finding = Finding::new(NAME, verdict, sentence);
     if counted {
         finding = finding.read("/proc/interrupts", format!("LOC on core {core}: {worst:.1} /s"));
     }

@@ -19,15 +19,16 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
     let Some(flags) = cpu_field(&cpuinfo, "flags") else {
-        let says = "the processor tells no flags: it is no x86, or /proc/cpuinfo cannot be read";
-        return vec![Finding::new(NAME, Verdict::CannotTell, says).read(current_file, current)];
+        let sentence = "the processor tells no flags: it is no x86, or /proc/cpuinfo cannot be read";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence).read(current_file, current)];
     };
     let has = |wanted: &&str| flags.split_whitespace().any(|flag| flag == *wanted);
     let missing: Vec<&str> = ["constant_tsc", "nonstop_tsc"]
         .into_iter()
         .filter(|flag| !has(flag))
         .collect();
-    let finding = |verdict, says: String| Finding::new(NAME, verdict, says).read(&current_file, &current);
+    let finding =
+        |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(&current_file, &current);
     if current == "tsc" && missing.is_empty() {
         return vec![finding(
             Verdict::Good,
@@ -35,21 +36,23 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         )];
     }
     if current == "tsc" {
-        let says = format!(
+        let sentence = format!(
             "the kernel keeps time by it, but the processor does not promise {}",
             missing.join(" and ")
         );
-        return vec![finding(Verdict::Warning, says).costs("latencies are wrong whenever its rate changes")];
+        return vec![
+            finding(Verdict::Warning, sentence).costs("latencies are wrong whenever its rate changes"),
+        ];
     }
     let available = sys
         .text(format!("{CLOCK}/available_clocksource"))
         .unwrap_or_default();
     let offered = available.split_whitespace().any(|name| name == "tsc");
-    let says = format!(
+    let sentence = format!(
         "the kernel keeps time by {current}, not by the TSC{}",
         if offered { "" } else { ", which it distrusts" }
     );
-    let found = finding(if offered { Verdict::Warning } else { Verdict::Bad }, says)
+    let found = finding(if offered { Verdict::Warning } else { Verdict::Bad }, sentence)
         .read(format!("{CLOCK}/available_clocksource"), &available)
         .costs("reading the time is slow, and latencies may be wrong where the TSC drifts");
     let remedy = if offered {

@@ -18,8 +18,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let open = cores.common(&patient.workers);
     if open.is_empty() {
-        let says = format!("unbound kernel work stays off {}", patient.workers.in_words());
-        return vec![Finding::new(NAME, Verdict::Good, says).read(FILE, mask)];
+        let sentence = format!("unbound kernel work stays off {}", patient.workers.in_words());
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read(FILE, mask)];
     }
     let finding = Finding::new(
         NAME,
