@@ -5,6 +5,7 @@ mod args;
 mod buffers;
 mod clock;
 mod complaint;
+mod doctor;
 mod eal;
 mod explain;
 mod noise;
@@ -20,6 +21,7 @@ mod signals;
 mod stream;
 mod tune;
 mod workers;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Noise(args) => noise::run(args),
         Command::Ports(args) => ports::run(args),
         Command::Tune(args) => tune::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "dropless", &mut text);

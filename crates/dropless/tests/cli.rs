@@ -34,8 +34,10 @@ fn the_documented_help_is_the_printed_help() {
         ("dropless.txt", &["--help"][..]),
         ("send.txt", &["send", "--help"]),
         ("reflect.txt", &["reflect", "--help"]),
+        ("noise.txt", &["noise", "--help"]),
         ("ports.txt", &["ports", "--help"]),
         ("tune.txt", &["tune", "--help"]),
+        ("doctor.txt", &["doctor", "--help"]),
         ("completions.txt", &["completions", "--help"]),
     ] {
         let (path, printed) = (folder.join(file), stdout(arguments));
@@ -177,6 +179,7 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             let command = words.split(' ').next().unwrap_or_default();
             let page = match command {
                 "send" | "reflect" | "ports" | "tune" => stdout(&[command, "--help"]),
+                "send" | "reflect" | "ports" | "doctor" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

@@ -1,5 +1,7 @@
 //! What anybody who measures on this machine should know before the first packet; quick to find out.
 
+use std::path::{Path, PathBuf};
+
 use crate::{Fix, Sys, Warning, cores, hugepages};
 
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
@@ -54,24 +56,34 @@ fn one_core(sys: &Sys) -> Option<Warning> {
     })
 }
 
-/// A quota on CPU time (cgroup v2) stops a polling thread in mid-run.
+/// A quota on CPU time stops a polling thread in mid-run.
 fn quota(sys: &Sys) -> Option<Warning> {
+    let (file, limit) = cpu_limit(sys)?;
+    let (quota, period) = limit.split_once(' ').unwrap_or((limit.as_str(), "100000"));
+    let text = format!("CPU time is limited to {quota} us in {period} us: polling workers will be stopped");
+    let fix = Fix::one(format!("echo max > {}", file.display()))
+        .undone_by([format!("echo '{limit}' > {}", file.display())]);
+    Some(Warning::new("cpu-quota", text).with_fix(fix))
+}
+
+/// The `cpu.max` (cgroup v2) that limits this process, and its value.
+pub(crate) fn cpu_limit(sys: &Sys) -> Option<(PathBuf, String)> {
     let membership = sys.text("/proc/self/cgroup")?;
     let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mut directory = std::path::Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
-    while directory.starts_with("/sys/fs/cgroup") {
-        let file = directory.join("cpu.max");
-        if let Some(limit) = sys.text(&file).filter(|text| !text.starts_with("max")) {
-            let (quota, period) = limit.split_once(' ').unwrap_or((limit.as_str(), "100000"));
-            let text =
-                format!("CPU time is limited to {quota} us in {period} us: polling workers will be stopped");
-            let fix = Fix::one(format!("echo max > {}", file.display()))
-                .undone_by([format!("echo '{limit}' > {}", file.display())]);
-            return Some(Warning::new("cpu-quota", text).with_fix(fix));
-        }
-        directory.pop();
-    }
-    None
+    // Beside version 1, version 2 is mounted one floor down.
+    ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+        .iter()
+        .find_map(|base| {
+            let mut directory = Path::new(base).join(path.trim_start_matches('/'));
+            while directory.starts_with(base) {
+                let file = directory.join("cpu.max");
+                if let Some(limit) = sys.text(&file).filter(|text| !text.starts_with("max")) {
+                    return Some((file, limit));
+                }
+                directory.pop();
+            }
+            None
+        })
 }
 
 fn governor(sys: &Sys) -> Option<Warning> {

@@ -4,7 +4,7 @@ use crate::{Fix, PciAddress, Sys, VmbusId};
 use crate::{pci, vmbus};
 
 const PCI: &str = "/sys/bus/pci";
-const NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+pub(crate) const NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 const VMBUS: &str = "/sys/bus/vmbus";
 
 /// Binds a PCI function to `driver` (`vfio-pci`, `uio_pci_generic`), now at `from`.
@@ -90,7 +90,7 @@ pub fn vmbus_bind(sys: &Sys, id: &VmbusId, from: Option<&str>) -> Fix {
         .after(load)
 }
 
-fn has_driverctl(sys: &Sys) -> bool {
+pub(crate) fn has_driverctl(sys: &Sys) -> bool {
     ["/usr/sbin/driverctl", "/sbin/driverctl", "/usr/bin/driverctl"]
         .iter()
         .any(|path| sys.exists(path))

@@ -65,6 +65,42 @@ impl CoreSet {
     pub fn common(&self, other: &Self) -> Self {
         Self(self.0.intersection(&other.0).copied().collect())
     }
+
+    /// For a sentence: "core 3", "cores 2,3".
+    pub fn in_words(&self) -> String {
+        match self.len() {
+            0 => "no core".to_owned(),
+            1 => format!("core {self}"),
+            _ => format!("cores {self}"),
+        }
+    }
+
+    /// As the kernel's masks are written: hexadecimal, in groups of 32 cores, the highest first.
+    pub fn mask(&self) -> String {
+        let top = self.0.last().map_or(0, |core| core.0 / 32);
+        let group = |group: u32| {
+            let bits = self.0.range(Core(group * 32)..=Core(group * 32 + 31));
+            bits.fold(0_u32, |word, core| word | 1 << (core.0 % 32))
+        };
+        let first = format!("{:x}", group(top));
+        let rest = (0..top).rev().map(|word| format!(",{:08x}", group(word)));
+        std::iter::once(first).chain(rest).collect()
+    }
+
+    /// Reads what [`CoreSet::mask`] writes.
+    pub fn from_mask(text: &str) -> Option<Self> {
+        let mut cores = BTreeSet::new();
+        for (index, word) in text.trim().rsplit(',').enumerate() {
+            let word = u32::from_str_radix(word, 16).ok()?;
+            let base = u32::try_from(index).ok()?.checked_mul(32)?;
+            cores.extend(
+                (0..32)
+                    .filter(|bit| word & 1 << bit != 0)
+                    .map(|bit| Core(base + bit)),
+            );
+        }
+        Some(Self(cores))
+    }
 }
 
 impl FromIterator<Core> for CoreSet {
@@ -133,7 +169,8 @@ impl TryFrom<String> for CoreSet {
     }
 }
 
-fn list(sys: &Sys, path: &str) -> Option<CoreSet> {
+/// The list of cores in a file.
+pub(crate) fn list(sys: &Sys, path: &str) -> Option<CoreSet> {
     sys.text(path)?.parse().ok()
 }
 
@@ -294,4 +331,29 @@ pub fn pick(sys: &Sys, workers: usize, node: Option<u32>) -> Result<Choice, Prob
 pub fn siblings(sys: &Sys, core: Core) -> CoreSet {
     list(sys, &format!("{CPUS}/cpu{core}/topology/thread_siblings_list"))
         .unwrap_or_else(|| [core].into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_written_as_the_kernel_does() {
+        for (list, mask) in [
+            ("0-1", "3"),
+            ("", "0"),
+            ("32", "1,00000000"),
+            ("1,33-35", "e,00000002"),
+        ] {
+            let set: CoreSet = list.parse().unwrap();
+            assert_eq!(set.mask(), mask);
+            assert_eq!(CoreSet::from_mask(mask), Some(set));
+        }
+        let words = |list: &str| list.parse::<CoreSet>().unwrap().in_words();
+        assert_eq!(
+            [words(""), words("3"), words("2-4")],
+            ["no core", "core 3", "cores 2-4"]
+        );
+        assert_eq!(CoreSet::from_mask("x"), None);
+    }
 }

@@ -124,7 +124,7 @@ fn distribution(sys: &Sys) -> Option<String> {
 }
 
 /// The value of a field of the first CPU.
-fn cpu_field(cpuinfo: &str, field: &str) -> Option<String> {
+pub(crate) fn cpu_field(cpuinfo: &str, field: &str) -> Option<String> {
     let pairs = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     pairs
         .filter(|(name, _)| name.trim() == field)

@@ -125,14 +125,30 @@ pub fn check(sys: &Sys, what: &str, bytes: u64, node: Option<u32>) -> Result<(),
 
 /// Reserves so many 2 MiB pages (the smallest size there is) that `bytes` become free.
 fn reserve(pools: &[Pool], bytes: u64, node: Option<u32>) -> Fix {
-    let wanted = node.unwrap_or(0);
-    let smallest = pools
-        .iter()
-        .filter(|pool| pool.node == wanted)
-        .min_by_key(|pool| pool.page_bytes);
-    let Some(pool) = smallest else {
+    let Some(Reservation { file, pages, total }) = reservation(pools, bytes, node) else {
         return Fix::advice("boot a kernel with CONFIG_HUGETLBFS");
     };
+    Fix::one(format!("echo {pages} > {file}"))
+        .undone_by([format!("echo {total} > {file}")])
+        .kept_by([format!(
+            "echo 'vm.nr_hugepages={pages}' > /etc/sysctl.d/80-hugepages.conf"
+        )])
+}
+
+/// Where pages are reserved, how many it takes, and how many it has.
+pub(crate) struct Reservation {
+    pub file: String,
+    pub pages: u64,
+    pub total: u64,
+}
+
+/// What makes `bytes` free, in the smallest pages there are; `None` where the kernel has none.
+pub(crate) fn reservation(pools: &[Pool], bytes: u64, node: Option<u32>) -> Option<Reservation> {
+    let wanted = node.unwrap_or(0);
+    let pool = pools
+        .iter()
+        .filter(|pool| pool.node == wanted)
+        .min_by_key(|pool| pool.page_bytes)?;
     let pages = pool.total - pool.free.min(pool.total) + bytes.div_ceil(pool.page_bytes);
     let kib = pool.page_bytes >> 10;
     let file = if pools.iter().any(|pool| pool.node != wanted) || node.is_some() {
@@ -140,9 +156,6 @@ fn reserve(pools: &[Pool], bytes: u64, node: Option<u32>) -> Fix {
     } else {
         format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages")
     };
-    Fix::one(format!("echo {pages} > {file}"))
-        .undone_by([format!("echo {} > {file}", pool.total)])
-        .kept_by([format!(
-            "echo 'vm.nr_hugepages={pages}' > /etc/sysctl.d/80-hugepages.conf"
-        )])
+    let total = pool.total;
+    Some(Reservation { file, pages, total })
 }

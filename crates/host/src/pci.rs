@@ -114,3 +114,13 @@ pub fn vfio_without_iommu(sys: &Sys) -> bool {
     sys.text("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode")
         .is_some_and(|text| text == "Y" || text == "1")
 }
+
+/// Arguments of the kernel's command line that switch the IOMMU on.
+pub fn iommu_arguments(sys: &Sys) -> &'static [&'static str] {
+    let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
+    if cpuinfo.contains("GenuineIntel") {
+        &["intel_iommu=on", "iommu=pt"]
+    } else {
+        &["iommu=pt"]
+    }
+}

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, turned into a validated plan before anything starts.
 
+pub mod doctor;
 pub mod noise;
 pub mod ports;
 pub mod reflect;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
     after_help = "Examples:
   dropless send                                   the whole job on this machine, nothing needed
   dropless ports                                  what could carry packets here, and what is missing
+  dropless doctor                                 what would cost packets here, and what mends it
   dropless reflect --port xdp:eth1                return packets on the far machine
   dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps --duration 10s
 
@@ -42,6 +44,8 @@ pub enum Command {
     Ports(ports::PortsArgs),
     /// Keep everything else off the cores that poll, and take it back
     Tune(tune::TuneArgs),
+    /// Examine this machine for what takes packets from a program that polls
+    Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell to complete for

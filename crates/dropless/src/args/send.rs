@@ -160,6 +160,7 @@ pub struct ExplainArgs {
 }
 
 /// Where the results go.
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Args, Debug, Clone)]
 pub struct OutputArgs {
     /// Print one JSON object on stdout; what is for people goes to stderr
@@ -174,6 +175,9 @@ pub struct OutputArgs {
     /// Show DPDK's own log
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
+    /// Do not look at the machine for what may cost packets before the start (`dropless doctor`)
+    #[arg(long, help_heading = "Output")]
+    pub no_doctor: bool,
 }
 
 /// `--verify`.

@@ -42,15 +42,13 @@ pub struct MachinePlan {
     pub pause_ns: u64,
 }
 
-/// Descriptors a queue, where the user does not say. The kernel, which works for an `xdp` port, takes a core for milliseconds
-/// at a time: the rings must hold that long.
+/// Descriptors a queue, where the user does not say: what the neediest port wants.
 pub fn default_descriptors(ports: &[PortUri]) -> u16 {
-    let kernel_works = |port: &PortUri| matches!(port.kind, PortKind::Xdp { .. });
-    if ports.iter().any(kernel_works) {
-        4096
-    } else {
-        1024
-    }
+    ports
+        .iter()
+        .map(PortUri::default_descriptors)
+        .max()
+        .unwrap_or(1024)
 }
 
 fn default_pause_ns() -> u64 {
@@ -126,7 +124,7 @@ pub(super) fn same_device(one: &PortUri, other: &PortUri) -> bool {
     }
 }
 
-pub(super) fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
+pub fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
     texts.iter().map(|text| Ok(text.parse::<PortUri>()?)).collect()
 }
 

@@ -8,7 +8,7 @@ use measure::SizeMix;
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
-mod machine;
+pub mod machine;
 mod reflect;
 mod send;
 

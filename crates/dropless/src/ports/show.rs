@@ -7,6 +7,8 @@ use report::Style;
 use report::style::Paint;
 use report::table::{Cell, Table};
 
+use crate::wrap::{filled, wrapped};
+
 /// Columns that everything below a row is set in by.
 const INDENT: usize = 6;
 /// A longer URI has a line of its own: what one copies is never shortened.
@@ -149,28 +151,6 @@ pub fn mends(text: &mut String, fix: &Fix, style: &Style) {
         let label = style.paint(Paint::Head, &format!("{label:4}"));
         let _ = writeln!(text, "{:INDENT$}{label} {words}", "");
     }
-}
-
-/// `words` in lines that fit, each `indent` columns from the left.
-pub fn wrapped(text: &mut String, words: &str, indent: usize, paint: Paint, style: &Style) {
-    for line in filled(words, style.width.saturating_sub(indent)) {
-        let _ = writeln!(text, "{:indent$}{}", "", style.paint(paint, &line));
-    }
-}
-
-/// `words` in lines of at most `room` columns, where no single word is longer.
-fn filled(words: &str, room: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// The last line: how many of each, and what always works.

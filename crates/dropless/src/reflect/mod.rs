@@ -23,6 +23,7 @@ use wire::Addresses;
 
 use crate::args::reflect::ReflectArgs;
 use crate::clock::{RunClock, now};
+use crate::doctor;
 use crate::explain::Explainer;
 use crate::open::{self, OpenPort};
 use crate::peer::{Patience, Wait};
@@ -90,6 +91,9 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let tasks = ports.iter().map(|port| port.rx.len().min(port.tx.len())).sum();
     let (cores, note) = placement::worker_cores(&plan.machine, tasks, ground.numa_node)?;
     notes.extend(note);
+    if !args.output.no_doctor {
+        doctor::tell(console, &cores, &ground.ports);
+    }
     let summary = reflect(
         &plan, &eal, &pool, ports, &cores, &dir, console, &interrupt, notes,
     )?;

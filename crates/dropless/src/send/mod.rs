@@ -18,6 +18,7 @@ use report::rundir::{RunDir, file};
 
 use crate::args::send::SendArgs;
 use crate::clock::RunClock;
+use crate::doctor;
 use crate::explain::Explainer;
 use crate::open::{self, OpenPort};
 use crate::peer::Patience;
@@ -83,6 +84,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         dir: &dir,
         console,
         interrupt: &interrupt,
+        has_doctor: !args.output.no_doctor,
     };
     let summary = run.go(ports)?;
     console.human(&report::terminal::render(&summary, &console.style()))?;
@@ -99,6 +101,8 @@ struct Run<'r, 'e> {
     dir: &'r RunDir,
     console: Console,
     interrupt: &'r Interrupt,
+    /// The machine is looked at before the start.
+    has_doctor: bool,
 }
 
 impl<'e> Run<'_, 'e> {
@@ -122,6 +126,9 @@ impl<'e> Run<'_, 'e> {
         let wanted = if plan.has_reflector() { 2 } else { 1 };
         let (cores, note) = placement::worker_cores(&plan.machine, wanted, self.ground.numa_node)?;
         notes.extend(note);
+        if self.has_doctor {
+            doctor::tell(self.console, &cores, &self.ground.ports);
+        }
         let clock = RunClock::calibrate(&cores);
         let asks = !plan.tx_only && loads.iter().any(|load| load.asked);
         let lead_ns = LEAD_NS + start_up_ns(plan) + if asks { far::ASK_NS } else { 0 };

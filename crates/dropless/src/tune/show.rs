@@ -8,7 +8,8 @@ use report::Style;
 use report::style::Paint;
 
 use super::Change;
-use crate::ports::show::{mends, wrapped};
+use crate::ports::show::mends;
+use crate::wrap::wrapped;
 
 /// Columns that what belongs to a line is set in by.
 const INDENT: usize = 6;

@@ -68,6 +68,11 @@ wrong! {
 
     no_core_list: ["send", "--cores", "0-"] => "'0-' is no list of cores", "write them as 0-3,5";
     empty_core_list: ["send", "--cores", ""] => "the list is empty", "leave --cores out";
+    doctor_of_no_cores: ["doctor", "--cores", ""] => "the list is empty", "leave --cores out";
+    doctor_of_absent_cores: ["doctor", "--cores", "8000"] => "no core 8000", "choose from --cores";
+    doctor_of_no_port: ["doctor", "--port", "rnig"] => "no kind of port is called 'rnig'", "did you mean ring?";
+    doctor_for_no_time: ["doctor", "--watch", "soon"] => "--watch: duration \"soon\"", "write a number and a unit";
+    doctor_for_a_day: ["doctor", "--watch", "24h"] => "--watch 24h is long", "10s usually tell";
     absent_core: ["send", "--cores", "8000"] => "no core 8000", "choose from --cores";
     core_twice: ["send", "--cores", "0-1,0"] => "core 0 twice", "give each core once";
 

@@ -1,14 +1,53 @@
 //! The doctor: what on this machine will take a polling core away, one check a file.
 
+mod af_xdp;
+mod binding;
 pub mod finding;
+#[cfg(test)]
+mod fixture;
+mod frequency;
+pub mod gap;
+mod hyperv;
+mod idle;
+mod interrupts;
+mod iommu;
+mod irqbalance;
+mod isolation;
+mod kernel_timers;
+mod library;
+mod locked;
+mod look;
+mod machine_check;
+mod managed;
+mod memory;
+mod numa;
+mod pages;
+mod pcie;
+mod propose;
+mod quota;
+mod rcu;
+mod reach;
+mod realtime;
+mod ring;
 pub mod sample;
+mod service;
+mod smi;
+mod smt;
+mod spare;
+mod steal;
 mod tick;
+mod tsc;
+mod workqueues;
+
+use std::time::Duration;
 
 pub use finding::{Change, Finding, Reading, Remedy, Verdict, When};
+pub use propose::{Proposal, beside, propose};
 pub use sample::{Sample, Watched};
 
 use crate::Sys;
 use crate::cores::CoreSet;
+use crate::noise::interrupts::Interrupts;
 use crate::uri::PortUri;
 
 /// What is examined: the machine, and what is planned on it.
@@ -29,10 +68,123 @@ pub struct Patient<'s> {
 /// A check: it looks and says what it found, one finding or several.
 pub type Check = fn(&Patient<'_>) -> Vec<Finding>;
 
-/// All checks, in the order in which they are shown.
-pub const CHECKS: &[Check] = &[tick::check];
+/// All checks, in the order in which they are shown: what takes the cores away, then what they need.
+pub const CHECKS: &[Check] = &[
+    spare::check,
+    service::check,
+    isolation::check,
+    interrupts::check,
+    managed::check,
+    irqbalance::check,
+    tick::check,
+    rcu::check,
+    workqueues::check,
+    realtime::check,
+    quota::check,
+    kernel_timers::check,
+    memory::check,
+    idle::check,
+    frequency::check,
+    smi::check,
+    machine_check::check,
+    steal::check,
+    tsc::check,
+    smt::check,
+    numa::check,
+    ring::check,
+    pages::check,
+    locked::check,
+    reach::check,
+    binding::check,
+    iommu::check,
+    library::check,
+    hyperv::check,
+    pcie::check,
+    af_xdp::check,
+];
+
+/// Those that read a few files and tell something without having watched, the worst trouble first.
+const QUICK: &[Check] = &[
+    quota::check,
+    spare::check,
+    isolation::check,
+    interrupts::check,
+    tick::check,
+    smt::check,
+    numa::check,
+    tsc::check,
+    frequency::check,
+    kernel_timers::check,
+    memory::check,
+    workqueues::check,
+    machine_check::check,
+];
 
 /// Runs all checks.
 pub fn examine(patient: &Patient<'_>) -> Vec<Finding> {
     CHECKS.iter().flat_map(|check| check(patient)).collect()
+}
+
+/// What can be found without waiting, warnings and worse only, the worst first.
+pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
+    let Proposal {
+        workers,
+        housekeeping,
+    } = beside(sys, workers);
+    let mut patient = Patient {
+        sys,
+        workers,
+        housekeeping,
+        ports: ports.to_vec(),
+        watched: Watched::default(),
+    };
+    // One look tells which interrupts are in use at all.
+    patient.watched.after.interrupts = Interrupts::read(sys);
+    let mut findings: Vec<Finding> = QUICK.iter().flat_map(|check| check(&patient)).collect();
+    // What nothing mends follows from something else that is told.
+    findings.retain(|finding| finding.verdict >= Verdict::Warning && !finding.remedies.is_empty());
+    // Stable: of those that are equally bad, the order of the checks is kept.
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+    findings
+}
+
+/// Polls on those workers' cores for `time` that nobody else is pinned to, and notes the longest gap of each.
+pub fn measure_gaps(patient: &mut Patient<'_>, time: Duration) {
+    let taken = service::pinned(patient, &patient.workers);
+    let taken = taken
+        .iter()
+        .fold(CoreSet::default(), |all, task| all.with(&task.allowed));
+    patient.watched.gaps = gap::longest(&patient.workers.without(&taken), time);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::Machine;
+    use super::*;
+
+    #[test]
+    fn a_glance_tells_what_is_worst_first() {
+        let machine = Machine::with(&[
+            ("/sys/devices/system/cpu/isolated", ""),
+            ("/proc/sys/kernel/numa_balancing", "1"),
+            ("/proc/self/cgroup", "0::/"),
+            ("/sys/fs/cgroup/cpu.max", "5000 100000"),
+        ]);
+        let findings = glance(&machine.sys, "3".parse().unwrap(), &[]);
+        let names: Vec<&str> = findings.iter().map(|finding| finding.check).collect();
+        assert_eq!(names, ["cpu-quota", "isolation", "tick", "numa-balancing"]);
+        assert!(findings.iter().all(|finding| finding.costs.is_some()));
+    }
+
+    #[test]
+    fn an_empty_machine_is_told_nothing_wrong_for_certain() {
+        let machine = Machine::with(&[]);
+        for check in CHECKS {
+            for finding in machine.run(*check) {
+                assert!(!finding.says.is_empty(), "{} says nothing", finding.check);
+                let bad = finding.verdict >= Verdict::Warning;
+                assert!(!bad || finding.check == "tick", "{finding:?}");
+            }
+        }
+    }
 }

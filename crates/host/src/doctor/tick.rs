@@ -1,9 +1,10 @@
 //! The timer tick: how often it interrupts the cores that shall poll.
 
-use super::{Finding, Patient, Remedy, Verdict};
-use crate::cores;
+use super::{Finding, Patient, Remedy, Verdict, When};
+use crate::{Fix, cores};
 
 const NAME: &str = "tick";
+const FILE: &str = "/sys/devices/system/cpu/nohz_full";
 /// More than the one a second that a tickless core keeps.
 const PER_SECOND_MAX: f64 = 2.0;
 
@@ -11,6 +12,7 @@ const PER_SECOND_MAX: f64 = 2.0;
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let watched = &patient.watched;
     let tickless = cores::tickless(patient.sys);
+    let is_tickless = patient.workers.without(&tickless).is_empty();
     let rates = patient.workers.iter().map(|core| {
         let deltas = watched.after.interrupts.since(&watched.before.interrupts, core);
         let local = deltas.iter().find(|delta| delta.line == "LOC");
@@ -19,36 +21,102 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let Some((core, worst)) = rates.max_by(|one, other| one.1.total_cmp(&other.1)) else {
         return Vec::new();
     };
-    let finding = if watched.after.interrupts.is_empty() {
-        Finding::new(NAME, Verdict::CannotTell, "/proc/interrupts cannot be read")
-    } else if worst <= PER_SECOND_MAX {
-        // An idle core has no tick either: only `nohz_full` keeps it away from a busy one.
-        let (verdict, says) = if patient.workers.without(&tickless).is_empty() {
-            (Verdict::Good, "the cores are tickless, and have no tick")
-        } else {
-            (
-                Verdict::Warning,
-                "no tick while idle, but a polling core will have one",
-            )
-        };
-        Finding::new(NAME, verdict, says)
-    } else {
-        let says = format!("the timer interrupts core {core} {worst:.0} times a second");
-        Finding::new(NAME, Verdict::Bad, says)
+    let counted = watched.is_there() && !watched.after.interrupts.is_empty();
+    // An idle core has no tick either: only `nohz_full` keeps it away from a busy one.
+    let (verdict, sentence) = match (counted, is_tickless) {
+        (true, _) if worst > PER_SECOND_MAX => (
+            Verdict::Bad,
+            format!("the timer interrupts core {core} {worst:.0} times a second"),
+        ),
+        (true, true) => (
+            Verdict::Good,
+            "the cores are tickless, and have no tick".to_owned(),
+        ),
+        (true, false) => (
+            Verdict::Warning,
+            "no tick while idle, but a polling core will have one".to_owned(),
+        ),
+        (false, true) => (
+            Verdict::CannotTell,
+            "the cores are tickless; nobody counted ticks".to_owned(),
+        ),
+        (false, false) => (
+            Verdict::Warning,
+            "a polling core will be interrupted by the timer tick".to_owned(),
+        ),
     };
-    let finding = finding
-        .read("/proc/interrupts", format!("LOC on core {core}: {worst:.1} /s"))
-        .read("/sys/devices/system/cpu/nohz_full", tickless.to_string());
-    if finding.verdict == Verdict::Good || finding.verdict == Verdict::CannotTell {
+    let mut finding = Finding::new(NAME, verdict, sentence);
+    if counted {
+        finding = finding.read("/proc/interrupts", format!("LOC on core {core}: {worst:.1} /s"));
+    }
+    let knows = patient.sys.exists(FILE);
+    finding = finding.read(
+        FILE,
+        if knows {
+            tickless.to_string()
+        } else {
+            "absent".to_owned()
+        },
+    );
+    if verdict == Verdict::Good || verdict == Verdict::CannotTell {
         return vec![finding];
     }
-    let remedy = Remedy::boot([
-        format!("nohz_full={}", patient.workers),
-        format!("rcu_nocbs={}", patient.workers),
-    ]);
-    vec![
-        finding
-            .costs("1 to 5 us a tick, and each one moves cache lines out")
-            .remedy(remedy),
-    ]
+    finding = finding.costs("1 to 5 us a tick, and each one moves cache lines out");
+    // Something keeps the tick on a tickless core: a second task, a timer, a perf event. One core must keep its tick.
+    if is_tickless || patient.housekeeping.is_empty() {
+        return vec![finding];
+    }
+    let argument = |name: &str| format!("{name}={}", patient.workers);
+    let arguments = [argument("nohz_full"), argument("rcu_nocbs")];
+    if knows {
+        return vec![finding.remedy(Remedy::boot(arguments))];
+    }
+    // drivers/base/cpu.c has the file only with this option.
+    let words = arguments.join(" ");
+    let advice = format!("another kernel: this one lacks CONFIG_NO_HZ_FULL; that one with {words}");
+    vec![finding.remedy(Remedy::by_hand(When::Boot, Fix::advice(advice)))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::fixture::Machine;
+
+    const BEFORE: &str = " CPU0 CPU1 CPU2 CPU3\nLOC: 5 5 5 5 Local timer interrupts\n";
+
+    fn machine(tickless: &str, after: &str) -> Machine {
+        Machine::with(&[(FILE, tickless), ("/proc/interrupts", BEFORE)])
+            .watched(&[("/proc/interrupts", after)])
+    }
+
+    #[test]
+    fn ticks_are_counted_on_the_workers_only() {
+        let bad = machine("", &BEFORE.replace("5 5 5 5", "5 5 255 5")).finding(check);
+        assert_eq!(bad.verdict, Verdict::Bad);
+        assert!(bad.says.contains("core 2 250 times"), "{}", bad.says);
+        assert_eq!(bad.booted(), ["nohz_full=2,3", "rcu_nocbs=2,3"]);
+        let elsewhere = machine("2-3", &BEFORE.replace("5 5 5 5", "255 255 5 6"));
+        assert_eq!(elsewhere.verdict(check), Verdict::Good);
+    }
+
+    #[test]
+    fn an_idle_core_is_not_a_tickless_one() {
+        assert_eq!(machine("3", BEFORE).verdict(check), Verdict::Warning);
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_is_named() {
+        let machine = Machine::with(&[("/proc/interrupts", BEFORE)]).watched(&[]);
+        let finding = machine.finding(check);
+        assert!(finding.remedies[0].fix.to_string().contains("CONFIG_NO_HZ_FULL"));
+        assert!(finding.booted().is_empty());
+    }
+
+    #[test]
+    fn without_counters_a_tickless_core_is_not_proven() {
+        assert_eq!(
+            Machine::with(&[(FILE, "2-3")]).verdict(check),
+            Verdict::CannotTell
+        );
+    }
 }

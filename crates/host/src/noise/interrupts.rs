@@ -67,6 +67,17 @@ impl Interrupts {
         self.lines.is_empty()
     }
 
+    /// Whether line `key` was ever raised, on any core.
+    pub fn is_used(&self, key: &str) -> bool {
+        let line = self.lines.get(key);
+        line.is_some_and(|line| line.counts.values().any(|count| *count > 0))
+    }
+
+    /// What the kernel writes at the end of line `key`.
+    pub fn name(&self, key: &str) -> Option<&str> {
+        self.lines.get(key).map(|line| line.name.as_str())
+    }
+
     /// What `core` got since `before`, line by line; lines that did not move are left out.
     pub fn since(&self, before: &Self, core: Core) -> Vec<Delta> {
         let count = |interrupts: &Self, key: &str| {

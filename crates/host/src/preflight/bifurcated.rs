@@ -3,7 +3,10 @@
 use super::Look;
 use crate::capability::Capability;
 use crate::pci::PciDevice;
-use crate::{Fix, Problem, bind};
+use crate::{Fix, Problem, Sys, bind};
+
+const LIBRARY: &str = "libibverbs.so.1";
+const LIBRARY_PACKAGES: &str = "libibverbs1 ibverbs-providers";
 
 /// A family of NICs whose DPDK driver works beside the kernel's, through libibverbs.
 pub struct Bifurcated {
@@ -32,8 +35,8 @@ impl Bifurcated {
     ];
 
     /// By the driver it is bound to, by the DPDK driver that claims it, or by its maker.
-    pub fn of(look: &Look<'_>, device: &PciDevice) -> Option<&'static Self> {
-        let claiming = look.sys.drivers().claiming(device);
+    pub fn of(sys: &Sys, device: &PciDevice) -> Option<&'static Self> {
+        let claiming = sys.drivers().claiming(device);
         let name = match (device.driver.as_deref(), claiming) {
             (Some(driver), _) if Self::FAMILIES.iter().any(|family| family.kernel_driver == driver) => driver,
             (_, Some(pmd)) if pmd.is_bifurcated() => {
@@ -48,8 +51,20 @@ impl Bifurcated {
         Self::FAMILIES.iter().find(|family| family.kernel_driver == name)
     }
 
+    /// The packages it lacks: the verbs library, DPDK's driver.
+    pub fn missing_packages(&self, sys: &Sys) -> Vec<String> {
+        let mut packages = Vec::new();
+        if !has_library(sys, LIBRARY) {
+            packages.push(LIBRARY_PACKAGES.to_owned());
+        }
+        if sys.drivers().has(self.library) == Some(false) {
+            packages.push(sys.drivers().package(self.library));
+        }
+        packages
+    }
+
     /// It must be on its kernel driver, and the libraries and modules in between be there.
-    pub fn check(&self, look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
+    pub(super) fn check(&self, look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
         let (sys, address) = (look.sys, device.address);
         let Self {
             kernel_driver,
@@ -72,8 +87,8 @@ impl Bifurcated {
                 return Err(look.problem(found, fix));
             }
         }
-        if !has_library(sys, "libibverbs.so.1") {
-            let fix = Fix::one("apt-get install -y libibverbs1 ibverbs-providers").persistent();
+        if !has_library(sys, LIBRARY) {
+            let fix = Fix::one(format!("apt-get install -y {LIBRARY_PACKAGES}")).persistent();
             return Err(look.problem(
                 "libibverbs, through which DPDK reaches this NIC, is not installed",
                 fix,
@@ -95,7 +110,7 @@ impl Bifurcated {
     }
 }
 
-fn has_library(sys: &crate::Sys, name: &str) -> bool {
+fn has_library(sys: &Sys, name: &str) -> bool {
     let triplets = sys
         .names("/usr/lib")
         .into_iter()

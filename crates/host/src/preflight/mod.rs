@@ -1,6 +1,6 @@
 //! Checks that everything a port needs is there, before EAL starts and says it in its own way. One file per kind.
 
-mod bifurcated;
+pub(crate) mod bifurcated;
 mod clash;
 mod interface;
 mod kernel;

@@ -26,7 +26,7 @@ pub fn check(look: &Look<'_>, address: PciAddress) -> Result<Prepared, Problem> 
     }
     refused_role(look, &device.interfaces(&look.interfaces))?;
     let mut notes = Vec::new();
-    if let Some(family) = Bifurcated::of(look, &device) {
+    if let Some(family) = Bifurcated::of(sys, &device) {
         family.check(look, &device)?;
     } else {
         claimed(look, &device)?;
@@ -193,7 +193,7 @@ pub fn takeover(look: &Look<'_>, address: PciAddress) -> Result<Option<&'static 
         device.driver.as_deref(),
         Some("vfio-pci" | "uio_pci_generic" | "igb_uio")
     );
-    if handed_over || Bifurcated::of(look, &device).is_some() {
+    if handed_over || Bifurcated::of(look.sys, &device).is_some() {
         return Ok(None);
     }
     if !device.is_network() {
@@ -213,15 +213,7 @@ fn rebind(look: &Look<'_>, device: &PciDevice) -> Fix {
 }
 
 fn boot_with_iommu(sys: &crate::Sys) -> Fix {
-    let intel = sys
-        .text("/proc/cpuinfo")
-        .unwrap_or_default()
-        .contains("GenuineIntel");
-    let words = if intel {
-        "intel_iommu=on iommu=pt"
-    } else {
-        "iommu=pt"
-    };
+    let words = pci::iommu_arguments(sys).join(" ");
     Fix::advice(format!(
         "switch the IOMMU on in the firmware and boot with it: sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && update-grub && reboot"
     ))

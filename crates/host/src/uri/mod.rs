@@ -149,6 +149,15 @@ impl PortUri {
         Self { kind, queues: None }
     }
 
+    /// Descriptors a queue, where the user does not say. The kernel, which works for an `xdp` port, takes a core for
+    /// milliseconds at a time: the rings must hold that long.
+    pub fn default_descriptors(&self) -> u16 {
+        match self.kind {
+            PortKind::Xdp { .. } => 4096,
+            _ => 1024,
+        }
+    }
+
     /// The word before the colon.
     pub fn kind_name(&self) -> &'static str {
         match self.kind {

@@ -1,0 +1,96 @@
+//! `dropless doctor` on this machine, and the glance before a run: what it prints, where, and what it leaves alone.
+
+#![allow(clippy::expect_used, reason = "a helper of tests fails the test by panicking")]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use support::{Finished, Lab, require};
+
+/// What a run says to find out whether a glance was taken.
+fn glances(run: &Finished) -> usize {
+    run.stderr
+        .lines()
+        .filter(|line| line.starts_with("doctor: "))
+        .count()
+}
+
+fn send(lab: &Lab, further: &[&str]) -> Finished {
+    let common = ["send", "--count", "1000", "--rate", "10kpps", "--json"];
+    let run = lab.dropless(&[&common, further].concat()).run();
+    assert!(!run.json()["version"].is_null(), "{run}");
+    run
+}
+
+#[test]
+fn every_check_has_its_finding_and_the_worst_is_the_exit_code() {
+    let Some(lab) = require(&[]) else { return };
+    let run = lab.dropless(&["doctor", "--watch", "100ms", "--json"]).run();
+    let said = run.json();
+    assert_eq!((&said["version"], run.stderr.as_str()), (&1.into(), ""), "{run}");
+    let findings = said["findings"].as_array().expect("a list of findings");
+    let names: BTreeSet<&str> = findings
+        .iter()
+        .filter_map(|finding| finding["check"].as_str())
+        .collect();
+    for name in [
+        "housekeeping",
+        "isolation",
+        "irq",
+        "tick",
+        "rcu",
+        "c-states",
+        "steal",
+        "ring",
+        "hugepages",
+        "af-xdp",
+    ] {
+        assert!(names.contains(name), "{name} is missing: {run}");
+    }
+    let is_troubled = findings
+        .iter()
+        .any(|finding| finding["verdict"] == "bad" || finding["verdict"] == "warning");
+    assert_eq!(run.code, Some(i32::from(is_troubled)), "{run}");
+    let workers = said["workers"].as_str().expect("a list of cores");
+    assert_ne!(
+        workers,
+        said["housekeeping"].as_str().expect("a list of cores"),
+        "{run}"
+    );
+}
+
+#[test]
+fn people_get_a_row_for_each_and_a_sum() {
+    let Some(lab) = require(&[]) else { return };
+    let run = lab
+        .dropless(&["doctor", "--watch", "0", "--cores", "0", "--port", "ring"])
+        .run();
+    assert!(run.stdout.starts_with("Planned: workers on core 0"), "{run}");
+    assert!(run.stdout.contains("  ring can be opened\n"), "{run}");
+    let last = run.stdout.lines().rev().take(2).collect::<String>();
+    assert!(last.contains(" unknown."), "{run}");
+}
+
+#[test]
+fn it_changes_nothing() {
+    let Some(lab) = require(&[]) else { return };
+    let files = [
+        "/proc/irq/default_smp_affinity",
+        "/proc/sys/vm/stat_interval",
+        "/sys/devices/virtual/workqueue/cpumask",
+    ];
+    let read = || files.map(|file| std::fs::read_to_string(file).ok());
+    let before = read();
+    lab.dropless(&["doctor", "--watch", "50ms"]).run();
+    assert_eq!(read(), before);
+}
+
+#[test]
+fn a_run_tells_three_things_at_most_unless_told_not_to() {
+    let Some(lab) = require(&[]) else { return };
+    assert!(glances(&send(&lab, &[])) <= 3);
+    assert_eq!(glances(&send(&lab, &["--no-doctor"])), 0);
+    let quiet = send(&lab, &["--quiet"]);
+    assert_eq!(glances(&quiet), 0, "{quiet}");
+}
