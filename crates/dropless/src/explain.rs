@@ -117,6 +117,9 @@ pub fn explain(
         .as_ref()
         .is_some_and(|explanation| explanation.untraced.is_none());
     let mut pausing = Vec::new();
+    if let Some(explanation) = &mut explanation {
+        explanation.dropped = paused.iter().map(|worker| worker.pauses.dropped).sum();
+    }
     for worker in paused {
         let of_core = || receivers.iter().filter(|receiver| receiver.core == worker.core);
         let gaps: Vec<Gap> = worker

@@ -240,6 +240,8 @@ pub struct Explanation {
     pub causes: Vec<PauseCause>,
     /// The ports' counters were read this often, ns: pauses closer together cannot be told apart by packets.
     pub granularity_ns: u64,
+    /// Pauses that found no room, and are in none of these numbers.
+    pub dropped: u64,
     /// Why pauses have no causes, if they have none.
     pub untraced: Option<String>,
 }

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::imbalance::Imbalance;
 use crate::result::{PoolSummary, Stall};
-use crate::units::{format_duration, format_rate};
+use crate::units::{format_count, format_duration, format_rate};
 
 /// Whether the numbers may be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -115,7 +115,7 @@ pub enum Reason {
     #[error("port {} lost its link {} after the start, {}", .0.port, format_duration(.0.at_ns), down(.0))]
     LinkLost(LinkLoss),
     /// A receiver paused longer than its ring holds while packets went missing.
-    #[error("the receiver on core {} paused for {}, its ring holds {}: {missing} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns))]
+    #[error("the receiver on core {} paused for {}, its ring holds {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns), format_count(*missing))]
     ReceiverStalled {
         /// The longest pause on this core.
         stall: Stall,

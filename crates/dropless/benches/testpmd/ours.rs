@@ -29,6 +29,16 @@ pub fn send_over_ring(bench: &Bench, lab: &Lab) -> Measured {
     send(bench, lab, &["--port", "ring,direct", "--cores", &bench.worker()])
 }
 
+/// The same while the kernel is asked what takes the core.
+pub fn send_over_ring_explained(bench: &Bench, lab: &Lab) -> Measured {
+    let core = bench.worker();
+    send(
+        bench,
+        lab,
+        &["--port", "ring,direct", "--explain", "--cores", &core],
+    )
+}
+
 /// The same on two cores: one sends, the other verifies.
 pub fn send_over_ring_on_two_cores(bench: &Bench, lab: &Lab) -> Measured {
     send(

@@ -47,7 +47,7 @@ const PLAIN: Row = Row {
 };
 
 /// All rows, in their order.
-pub const ROWS: [Row; 9] = [
+pub const ROWS: [Row; 10] = [
     Row {
         name: "null",
         work: "send into null",
@@ -123,6 +123,16 @@ pub const ROWS: [Row; 9] = [
         needs: &NAMESPACES,
         ours: ours::pair_over_xdp,
         theirs: Some(theirs::pair_over_xdp),
+        ..PLAIN
+    },
+    Row {
+        name: "explain",
+        work: "send and verify on one core over ring, with --explain",
+        beside: "the same, by dropless without --explain",
+        target: Some(0.98),
+        lossless: true,
+        ours: ours::send_over_ring_explained,
+        theirs: Some(ours::send_over_ring),
         ..PLAIN
     },
     Row {

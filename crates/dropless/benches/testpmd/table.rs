@@ -61,7 +61,7 @@ pub fn rates(all: &[Rounds], judged: bool) -> String {
             rounds
                 .row
                 .target
-                .map_or_else(dash, |target| format!("{target:.1}")),
+                .map_or_else(dash, |target| target.to_string()),
             met(rounds, judged),
         ]
     });

@@ -101,8 +101,9 @@ fn explained(noise: &Noise, core: &CoreNoise) -> Vec<String> {
     }
     if let (Some(lost), Some(rate)) = (core.lost, noise.rate_pps) {
         lines.push(format!(
-            "at {} all gaps together cost {lost:.0} packets",
-            number::pps(rate)
+            "at {} all gaps together cost {}",
+            number::pps(rate),
+            number::counted(lost.round() as u64, "packet")
         ));
     }
     lines

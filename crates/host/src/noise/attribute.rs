@@ -101,8 +101,11 @@ impl<'a> Walk<'a> {
         for event in &events[..inside] {
             self.step(event);
         }
-        // What is in force when the gap begins was entered between two polls, or is nothing.
+        // The program polled when the gap began: whatever came before is over, even if its end was not seen, as with the
+        // switch to the program itself before it was recorded.
         self.last = None;
+        self.task = None;
+        self.stack.clear();
         let mut times: BTreeMap<Cause, u64> = BTreeMap::new();
         let mut since = gap.from;
         for event in events[inside..].iter().take_while(|event| event.at <= gap.to) {
@@ -148,7 +151,7 @@ impl<'a> Walk<'a> {
     fn step(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::Enter(cause @ (Cause::PageFault | Cause::Nmi | Cause::Signal(_))) => {
-                self.last = Some(cause.clone())
+                self.last = Some(cause.clone());
             }
             Event::Enter(Cause::Softirq { vector, .. }) => {
                 let after = self.stack.last().or(self.last.as_ref());
@@ -266,6 +269,22 @@ mod tests {
         ];
         let named = walk(&[]).name(Gap { from: 100, to: 200 }, &events);
         assert_eq!(named.parts, [(Cause::Signal(10), 100)]);
+    }
+
+    #[test]
+    fn what_ended_unseen_is_over_when_the_program_polls() {
+        let idle = Event::Switch {
+            pid: 0,
+            name: "swapper/1".into(),
+        };
+        let tick = Cause::Vector("local_timer");
+        let events = [
+            at(50, idle),
+            at(110, Event::Enter(tick.clone())),
+            at(150, Event::Leave),
+        ];
+        let named = walk(&[]).name(Gap { from: 100, to: 160 }, &events);
+        assert_eq!(named.parts, [(tick, 60)]);
     }
 
     #[test]

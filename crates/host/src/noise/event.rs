@@ -88,9 +88,9 @@ impl fmt::Display for Cause {
                 }
             }
             Self::Timer(function) => write!(f, "timer {function}"),
-            Self::Signal(number) => match nix::sys::signal::Signal::try_from(*number as i32) {
-                Ok(signal) => write!(f, "signal {signal}"),
-                Err(_) => write!(f, "signal {number}"),
+            Self::Signal(number) => match i32::try_from(*number).map(nix::sys::signal::Signal::try_from) {
+                Ok(Ok(signal)) => write!(f, "signal {signal}"),
+                _ => write!(f, "signal {number}"),
             },
             Self::Task { pid, name } => write!(f, "preempted by {name} ({pid})"),
             Self::PageFault => f.write_str("page fault"),

@@ -79,7 +79,7 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
             }
         })
         .collect();
-    all.sort_by(|one, other| other.total.cmp(&one.total));
+    all.sort_by_key(|one| std::cmp::Reverse(one.total));
     all
 }
 

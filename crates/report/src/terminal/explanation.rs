@@ -1,5 +1,7 @@
 //! Who took the cores, and what that cost.
 
+use std::fmt::Write as _;
+
 use measure::{Explanation, PauseCause};
 
 use crate::number;
@@ -15,13 +17,19 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
         return String::new();
     };
     let mut text = style.paint(Paint::Head, "Pauses") + "\n";
-    text += &format!("  {}\n", sentence(explanation));
-    text += &format!(
+    let _ = write!(text, "  {}\n", sentence(explanation));
+    let _ = write!(text, 
         "  (their counters were read every {}: closer pauses share what was missed)\n",
         number::time(explanation.granularity_ns as f64)
     );
     if let Some(why) = &explanation.untraced {
-        text += &format!("  {} {why}\n", style.paint(Paint::Warn, "no causes:"));
+        let _ = write!(text, "  {} {why}\n", style.paint(Paint::Warn, "no causes:"));
+    }
+    if explanation.dropped > 0 {
+        let _ = write!(text, 
+            "  {} found no room, and are not counted: give a longer --pause\n",
+            number::counted(explanation.dropped, "pause")
+        );
     }
     if explanation.causes.is_empty() {
         return text;
@@ -46,7 +54,7 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     }
     text += &table.render(style);
     if explanation.causes.len() > CAUSES_MAX {
-        text += &format!(
+        let _ = write!(text, 
             "    and {} more, in summary.json\n",
             explanation.causes.len() - CAUSES_MAX
         );
