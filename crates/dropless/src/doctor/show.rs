@@ -48,7 +48,10 @@ pub fn report(examination: &Examination, style: &Style) -> String {
             .iter()
             .filter(move |finding| (finding.verdict <= Verdict::CannotTell) == good)
     };
-    for finding in of(false) {
+    // Stable: what is equally bad stays in the order of the checks.
+    let mut troubles: Vec<&Finding> = of(false).collect();
+    troubles.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+    for finding in troubles {
         row(&mut text, finding, name_width, style);
         details(&mut text, finding, style);
         text.push('\n');

@@ -74,14 +74,14 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         (Verdict::Warning, sentence)
     };
     let mut finding = Finding::new(NAME, verdict, sentence);
-    for line in &lines {
-        finding = finding.read(line.effective_file(), line.goes.to_string());
-    }
     for delta in &counted {
         finding = finding.read(
             "/proc/interrupts",
             format!("{} ({}): +{}", delta.line, delta.name, delta.count),
         );
+    }
+    for line in &lines {
+        finding = finding.read(line.effective_file(), line.goes.to_string());
     }
     if verdict == Verdict::Good {
         let default = sys.text(DEFAULT).unwrap_or_else(|| "unreadable".to_owned());

@@ -53,7 +53,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sentence = format!("pinned to {} already: {}", workers.in_words(), look::few(&names));
     vec![
         Finding::new(NAME, Verdict::Bad, sentence)
-            .read(FROM, format!("{} threads", names.len()))
+            .read(FROM, format!("{} thread(s)", names.len()))
             .costs("two pollers on a core take turns: each is away for 3 to 10 ms at a time")
             .remedy(Remedy::by_hand(
                 When::Restart,
