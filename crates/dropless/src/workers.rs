@@ -96,13 +96,13 @@ impl<'s> Running<'s> {
             let body = move || {
                 let mut pauses = Pauses::with_room(PAUSES_MAX, pause_ticks);
                 let results = dataplane::worker::run(tasks, control, counters, &mut pauses, now);
-                let paused = Paused {
+                let record = Paused {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
                     pauses,
                 };
-                (results, paused)
+                (results, record)
             };
             match dpdk::spawn_worker(scope, core, &name, body) {
                 Ok(handle) => handles.push((core, handle)),

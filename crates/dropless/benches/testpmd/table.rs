@@ -58,10 +58,7 @@ pub fn rates(all: &[Rounds], judged: bool) -> String {
             mpps(rate(&rounds.theirs)),
             number(rounds.ratio()),
             ratios(rounds),
-            rounds
-                .row
-                .target
-                .map_or_else(dash, |target| target.to_string()),
+            rounds.row.target.map_or_else(dash, |target| target.to_string()),
             met(rounds, judged),
         ]
     });

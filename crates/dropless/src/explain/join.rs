@@ -87,7 +87,7 @@ pub fn by_cause(pausing: &[Pausing]) -> Vec<PauseCause> {
         sum.lost += stall.lost;
     }
     let mut all: Vec<PauseCause> = sums.into_values().collect();
-    all.sort_by(|one, other| (other.lost, other.total_ns).cmp(&(one.lost, one.total_ns)));
+    all.sort_by_key(|one| std::cmp::Reverse((one.lost, one.total_ns)));
     all
 }
 

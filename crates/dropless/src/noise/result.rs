@@ -190,10 +190,11 @@ fn timeline(on: &SeenOn) -> Vec<f64> {
             gap.from.saturating_sub(span.from) as f64 / width,
             gap.to.saturating_sub(span.from) as f64 / width,
         );
-        for column in from as usize..=(to as usize).min(COLUMNS - 1) {
-            let begin = from.max(column as f64);
-            let end = to.min((column + 1) as f64);
-            columns[column] += (end - begin).max(0.0);
+        let touched = (to as usize + 1).saturating_sub(from as usize);
+        for (index, column) in columns.iter_mut().enumerate().skip(from as usize).take(touched) {
+            let begin = from.max(index as f64);
+            let end = to.min((index + 1) as f64);
+            *column += (end - begin).max(0.0);
         }
     }
     columns

@@ -168,7 +168,7 @@ fn wait(
             live.finish();
             return elapsed < planned;
         }
-        std::thread::sleep(LOOK.min(planned - elapsed));
+        std::thread::sleep(LOOK.min(planned.saturating_sub(elapsed)));
         let events = recorder.as_mut().map(|recorder| {
             recorder.collect();
             recorder.events()

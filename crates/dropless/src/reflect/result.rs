@@ -206,6 +206,7 @@ pub fn account(index: usize, open: &OpenPort<'_>, sides: &[Side]) -> Account {
     account
 }
 
+#[allow(clippy::too_many_lines, reason = "a list of what a summary says")]
 /// Makes the summary; the ports are closed and the pool is counted on the way.
 pub fn summarise(
     ports: Vec<OpenPort<'_>>,

@@ -84,7 +84,6 @@ impl<'w, 'e> Watch<'w, 'e> {
         console: Console,
         interrupt: &'w Interrupt,
         times: Times,
-        explainer: Option<Explainer>,
     ) -> Self {
         let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
         Self {
@@ -107,9 +106,15 @@ impl<'w, 'e> Watch<'w, 'e> {
                 interrupted: false,
                 ended_early: None,
                 far: Told::default(),
-                explainer,
+                explainer: None,
             },
         }
+    }
+
+    /// Watches for what is to be explained, too.
+    pub fn explaining(mut self, explainer: Option<Explainer>) -> Self {
+        self.seen.explainer = explainer;
+        self
     }
 
     /// Takes the run through its phases.

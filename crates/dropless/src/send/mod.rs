@@ -162,8 +162,8 @@ impl<'e> Run<'_, 'e> {
             self.console,
             self.interrupt,
             times,
-            explainer,
-        );
+        )
+        .explaining(explainer);
         let left = std::thread::scope(|scope| -> Result<_> {
             let running = Running::start(scope, workers, &control, &published, pause_ticks)?;
             watch.run(&control, &running, far);

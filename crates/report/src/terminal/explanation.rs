@@ -17,17 +17,19 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
         return String::new();
     };
     let mut text = style.paint(Paint::Head, "Pauses") + "\n";
-    let _ = write!(text, "  {}\n", sentence(explanation));
-    let _ = write!(text, 
-        "  (their counters were read every {}: closer pauses share what was missed)\n",
+    let _ = writeln!(text, "  {}", sentence(explanation));
+    let _ = writeln!(
+        text,
+        "  (their counters were read every {}: closer pauses share what was missed)",
         number::time(explanation.granularity_ns as f64)
     );
     if let Some(why) = &explanation.untraced {
-        let _ = write!(text, "  {} {why}\n", style.paint(Paint::Warn, "no causes:"));
+        let _ = writeln!(text, "  {} {why}", style.paint(Paint::Warn, "no causes:"));
     }
     if explanation.dropped > 0 {
-        let _ = write!(text, 
-            "  {} found no room, and are not counted: give a longer --pause\n",
+        let _ = writeln!(
+            text,
+            "  {} found no room, and are not counted: give a longer --pause",
             number::counted(explanation.dropped, "pause")
         );
     }
@@ -54,8 +56,9 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     }
     text += &table.render(style);
     if explanation.causes.len() > CAUSES_MAX {
-        let _ = write!(text, 
-            "    and {} more, in summary.json\n",
+        let _ = writeln!(
+            text,
+            "    and {} more, in summary.json",
             explanation.causes.len() - CAUSES_MAX
         );
     }
