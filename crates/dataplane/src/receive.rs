@@ -107,6 +107,8 @@ pub struct ReceivePlan {
     pub replies: Arc<ReplyQueue>,
     /// Where the far side's answers go.
     pub answers: Arc<Answers>,
+    /// How many holes are kept; 0 where the queue sees only some packets of a lane, and every burst would have one.
+    pub holes_max: usize,
     /// The senders of the run, in the order of their lanes: what they have not sent yet cannot come back.
     pub senders: Vec<Arc<SendCounters>>,
 }
@@ -155,6 +157,21 @@ pub struct ReceiveResult {
     pub latency_scheduled: Histogram,
     /// Probes whose stamp lay in the future: the clocks of two cores disagree.
     pub clock_backwards: u64,
+    /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
+    pub holes: Vec<Hole>,
+}
+
+/// Sequence numbers of a lane that had not come when a later one did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The lane.
+    pub lane: u16,
+    /// The first of them.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// When the later one was received.
+    pub at: Nanos,
 }
 
 struct Lane {
@@ -186,6 +203,7 @@ struct Books {
     latency_scheduled: SharedHistogram,
     intervals: IntervalWriter,
     clock_backwards: u64,
+    holes: Vec<Hole>,
 }
 
 /// Receives on one queue.
@@ -221,6 +239,7 @@ impl<R: Receive> ReceiveTask<R> {
                 latency_scheduled: SharedHistogram::new(10),
                 intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
                 clock_backwards: 0,
+                holes: Vec::with_capacity(plan.holes_max),
                 plan,
             },
         }
@@ -310,9 +329,19 @@ impl Books {
             counters.stale.add(run.count);
             return;
         }
-        if lane.window.is_ahead(run.first) && !self.plan.was_sent(run) {
-            counters.never_sent.add(run.count);
-            return;
+        if lane.window.is_ahead(run.first) {
+            if !self.plan.was_sent(run) {
+                counters.never_sent.add(run.count);
+                return;
+            }
+            if self.holes.len() < self.plan.holes_max {
+                self.holes.push(Hole {
+                    lane: run.lane,
+                    first: lane.window.next_expected(),
+                    count: run.first.wrapping_sub(lane.window.next_expected()) & TIME_MASK,
+                    at,
+                });
+            }
         }
         let outcome = lane.window.record(run.first, run.count);
         let stream = usize::from(run.lane) % self.plan.streams;
@@ -422,6 +451,7 @@ impl<R: Receive> Task for ReceiveTask<R> {
             latency: self.books.latency.iter().map(SharedHistogram::snapshot).collect(),
             latency_scheduled: self.books.latency_scheduled.snapshot(),
             clock_backwards: self.books.clock_backwards,
+            holes: self.books.holes,
         }))
     }
 }

@@ -165,6 +165,7 @@ fn run(case: &Case) -> Outcome {
             me,
             replies,
             answers: Arc::default(),
+            holes_max: 1 << 16,
             senders: Vec::new(),
         },
     ));
@@ -373,6 +374,7 @@ fn probes_of_an_earlier_run_are_stale() {
             },
             replies: Arc::default(),
             answers: Arc::default(),
+            holes_max: 1 << 16,
             senders: Vec::new(),
         },
     );

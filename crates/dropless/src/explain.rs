@@ -147,12 +147,15 @@ pub fn explain(
                         .min()
                         .unwrap_or(0),
                     cause: traced.then(|| words(named)),
-                    lost: 0,
+                    ..Stall::default()
                 },
             });
         }
     }
     join::charge(&mut pausing, &missed);
+    for worker in paused {
+        join::name_sequences(&mut pausing, worker.core as u32, &worker.holes, clock);
+    }
     if let Some(explanation) = &mut explanation {
         explanation.causes = join::by_cause(&pausing);
         explanation.explained = explanation.causes.iter().map(|cause| cause.lost).sum();

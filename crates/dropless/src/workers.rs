@@ -4,6 +4,7 @@ use std::thread::Scope;
 
 use anyhow::{Result, anyhow};
 use dataplane::pause::Pauses;
+use dataplane::receive::Hole;
 use dataplane::worker::{Control, WorkerCounters};
 use dataplane::{Task, TaskResult};
 use measure::{Clock, WorkerSummary};
@@ -53,6 +54,8 @@ pub struct Paused {
     pub thread: u32,
     /// The pauses.
     pub pauses: Pauses,
+    /// Sequence numbers that its receivers found missing, in the order in which they did.
+    pub holes: Vec<Hole>,
 }
 
 /// What workers leave.
@@ -64,6 +67,13 @@ pub struct Left {
     pub paused: Vec<Paused>,
     /// A worker that died.
     pub died: Option<anyhow::Error>,
+}
+
+fn holes(result: &TaskResult) -> &[Hole] {
+    match result {
+        TaskResult::Receive(receive) => &receive.holes,
+        _ => &[],
+    }
 }
 
 type Handle<'s> = dpdk::Worker<'s, (Vec<TaskResult>, Paused)>;
@@ -96,11 +106,14 @@ impl<'s> Running<'s> {
             let body = move || {
                 let mut pauses = Pauses::with_room(PAUSES_MAX, pause_ticks);
                 let results = dataplane::worker::run(tasks, control, counters, &mut pauses, now);
+                let mut holes: Vec<Hole> = results.iter().flat_map(holes).copied().collect();
+                holes.sort_by_key(|hole| hole.at);
                 let record = Paused {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
                     pauses,
+                    holes,
                 };
                 (results, record)
             };

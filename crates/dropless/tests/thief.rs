@@ -259,6 +259,31 @@ fn nothing_planted_is_nothing_found() {
     assert!(found.is_none(), "{found:?}");
 }
 
+/// The rows of `stalls.csv` name sequence numbers, each at most once, and no more than were lost.
+fn assert_sequences(lab: &Lab, run: &support::Finished) {
+    let path = lab
+        .path(run.json()["run"].as_str().expect("a path"))
+        .join("stalls.csv");
+    let text = std::fs::read_to_string(path).expect("a row for every pause");
+    let mut numbers = std::collections::BTreeSet::new();
+    let ranges = text.lines().skip(1).filter_map(|row| row.rsplit(',').next());
+    for range in ranges
+        .flat_map(str::split_whitespace)
+        .filter_map(|range| range.strip_prefix("0:"))
+    {
+        let (first, last) = range.split_once('-').expect("a range");
+        for number in first.parse::<u64>().expect("a number")..=last.parse().expect("a number") {
+            assert!(numbers.insert(number), "{number} twice: {text}");
+        }
+    }
+    assert!(!numbers.is_empty(), "{text}");
+    assert!(
+        numbers.len() as u64 <= run.number("lost"),
+        "{} of {run}",
+        numbers.len()
+    );
+}
+
 #[test]
 fn packets_missed_in_a_run_are_charged_to_the_thief() {
     let Some(lab) = require(&[&NEEDS[..], &[Need::Namespaces]].concat()) else {
@@ -290,16 +315,15 @@ fn packets_missed_in_a_run_are_charged_to_the_thief() {
     assert_eq!(missed, run.number("ports.0.rx_missed"), "{run}");
     assert_eq!(missed, run.number("ledger.lost_at.rx_missed"), "{run}");
     assert!(run.number("explanation.explained") <= missed, "{run}");
-    let first = &explanation["causes"][0];
-    assert!(
-        first["cause"]
-            .as_str()
-            .expect("a cause")
-            .contains("preempted by dl-hog ("),
-        "{explanation}"
-    );
-    assert!(first["lost"].as_u64() > Some(missed / 2), "{explanation}");
-    assert_eq!(first["core"], 1);
+    // What else this machine does may cost more packets at once, but nothing takes more of the core.
+    let causes = explanation["causes"].as_array().expect("causes").iter();
+    let most = causes
+        .filter(|cause| cause["core"] == WORKER)
+        .max_by_key(|cause| cause["total_ns"].as_u64())
+        .expect("a pause");
+    let name = most["cause"].as_str().expect("a cause");
+    assert!(name.contains("preempted by dl-hog ("), "{explanation}");
+    assert!(most["lost"].as_u64() > Some(0), "{explanation}");
     let sum: u64 = explanation["causes"]
         .as_array()
         .expect("causes")
@@ -307,4 +331,5 @@ fn packets_missed_in_a_run_are_charged_to_the_thief() {
         .filter_map(|cause| cause["lost"].as_u64())
         .sum();
     assert_eq!(sum, run.number("explanation.explained"));
+    assert_sequences(&lab, &run);
 }

@@ -226,6 +226,8 @@ pub struct Stall {
     pub cause: Option<String>,
     /// Packets that the port missed meanwhile.
     pub lost: u64,
+    /// The sequence numbers that were missing after it, `lane:first-last`, as far as they are known.
+    pub sequences: String,
 }
 
 /// Where the packets went that no receive ring had room for: `--explain`.

@@ -10,7 +10,7 @@ use crate::hgrm;
 use crate::rundir::{RunDir, WriteError, file};
 
 /// Columns of `stalls.csv`, version 1: `time` (the end of the pause) in ms since the start of the run.
-pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns,cause,lost";
+pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns,cause,lost,sequences";
 
 impl RunDir {
     /// Writes `ledger.json` and `summary.json`. The note of the directory so far belongs into the summary before.
@@ -40,6 +40,7 @@ impl RunDir {
             ring_holds_ns,
             cause,
             lost,
+            sequences,
         } in stalls
         {
             let time = *at_ns as f64 / 1e6;
@@ -48,7 +49,7 @@ impl RunDir {
             let (role, cause) = (field(role), field(cause));
             let _ = writeln!(
                 text,
-                "{time:.3},{core},{role},{gap_ns},{ring_holds_ns},{cause},{lost}"
+                "{time:.3},{core},{role},{gap_ns},{ring_holds_ns},{cause},{lost},{sequences}"
             );
         }
         self.write_text(file::STALLS, &text)

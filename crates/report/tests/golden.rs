@@ -100,6 +100,7 @@ fn stalls() {
         ring_holds_ns: 585_142,
         cause: Some("IRQ 57 mlx5_comp3".to_owned()),
         lost: 1980,
+        sequences: "0:70210-72189".to_owned(),
     };
     run.write_stalls(&[stall]).unwrap();
     assert_golden(&run, "stalls.csv", "stalls.csv");

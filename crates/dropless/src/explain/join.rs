@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use dataplane::pause::Pause;
-use measure::{PauseCause, Stall, Ticks};
+use dataplane::receive::Hole;
+use measure::{Clock, PauseCause, Stall, Ticks};
 
 /// A pause shorter than this part of what the ring holds fills no ring, not even after others.
 const PART_OF_RING: u64 = 8;
@@ -70,6 +71,35 @@ pub fn charge(pausing: &mut [Pausing], missed: &[Missed]) {
     }
 }
 
+/// Ranges of sequence numbers told of one pause; more are only counted.
+const RANGES_MAX: usize = 16;
+
+/// Gives every pause that cost packets the sequence numbers that were missing when its core went on: those of holes seen
+/// after it, and before the next one that cost any.
+pub fn name_sequences(pausing: &mut [Pausing], core: u32, holes: &[Hole], clock: &Clock) {
+    let mut rest = holes;
+    let costly: Vec<usize> = (0..pausing.len())
+        .filter(|&index| pausing[index].stall.core == core && pausing[index].stall.lost > 0)
+        .collect();
+    for (place, &index) in costly.iter().enumerate() {
+        let begin = clock.ns(pausing[index].pause.to);
+        let end = costly
+            .get(place + 1)
+            .map(|&next| clock.ns(pausing[next].pause.to));
+        rest = &rest[rest.partition_point(|hole| hole.at < begin)..];
+        let of_it = &rest[..rest.partition_point(|hole| end.is_none_or(|end| hole.at < end))];
+        let mut ranges: Vec<String> = of_it
+            .iter()
+            .take(RANGES_MAX)
+            .map(|hole| format!("{}:{}-{}", hole.lane, hole.first, hole.first + hole.count - 1))
+            .collect();
+        if of_it.len() > RANGES_MAX {
+            ranges.push(format!("and {} more ranges", of_it.len() - RANGES_MAX));
+        }
+        pausing[index].stall.sequences = ranges.join(" ");
+    }
+}
+
 /// Sums by core and cause; what cost most comes first, then what took most time.
 pub fn by_cause(pausing: &[Pausing]) -> Vec<PauseCause> {
     let mut sums: BTreeMap<(u32, &str), PauseCause> = BTreeMap::new();
@@ -94,6 +124,7 @@ pub fn by_cause(pausing: &[Pausing]) -> Vec<PauseCause> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use measure::Nanos;
     use proptest::prelude::*;
 
     fn pausing(port: usize, from: u64, to: u64, holds: u64, cause: &str) -> Pausing {
@@ -146,6 +177,32 @@ mod tests {
         ];
         charge(&mut all, &[missed(0, 50, 300, 7), missed(0, 400, 8000, 5)]);
         assert_eq!(by_cause(&all).iter().map(|cause| cause.lost).sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn the_numbers_that_were_skipped_belong_to_the_pause_before() {
+        let clock = Clock::from_calibration(0, 0, 1e9);
+        let mut all = [
+            pausing(0, 100, 2200, 1000, "hog"),
+            pausing(0, 2300, 2310, 1000, "tick"),
+            pausing(0, 3000, 5200, 1000, "hog"),
+        ];
+        charge(&mut all, &[missed(0, 0, 2500, 30), missed(0, 2900, 5300, 12)]);
+        let hole = |at, first, count| Hole {
+            lane: 3,
+            first,
+            count,
+            at: Nanos(at),
+        };
+        let holes = [
+            hole(50, 1, 9),
+            hole(2400, 100, 30),
+            hole(5201, 500, 11),
+            hole(5300, 600, 1),
+        ];
+        name_sequences(&mut all, 1, &holes, &clock);
+        let told = all.map(|one| one.stall.sequences);
+        assert_eq!(told, ["3:100-129", "", "3:500-510 3:600-600"]);
     }
 
     proptest! {

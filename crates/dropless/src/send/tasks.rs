@@ -21,6 +21,9 @@ use crate::open::OpenPort;
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
 use crate::workers::Worker;
 
+/// Holes in the sequences kept of a queue: each is joined to a pause.
+const HOLES_MAX: usize = 1 << 16;
+
 /// Sequence numbers that all windows of a receiving task remember together: 32 MiB of bits, some seconds at any rate.
 const WINDOW_BITS: usize = 1 << 28;
 /// How long the in-process reflector waits for a full ring.
@@ -168,6 +171,7 @@ where
             break;
         }
         let cold = open.is_cold();
+        let holes_max = if open.rx.len() == 1 { HOLES_MAX } else { 0 };
         for (queue, rx) in open.rx.drain(..).enumerate() {
             let counters = ReceiveCounters::new();
             let intervals = Arc::new(IntervalRing::new(streams, plan.interval_ns, slots, start)?);
@@ -193,6 +197,7 @@ where
                 me: loads[port].me.clone(),
                 replies: Arc::clone(&wiring.desks[port].replies),
                 answers: Arc::clone(&wiring.desks[port].answers),
+                holes_max,
                 senders: sent.clone(),
             };
             let worker = places.receive[wiring.receive.len() % places.receive.len()];
