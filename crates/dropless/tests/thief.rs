@@ -86,6 +86,20 @@ fn causes(noise: &Value) -> Vec<(String, f64)> {
         .collect()
 }
 
+/// The figures of the documentation: `cargo test --test thief -- --nocapture` prints them.
+fn tell<'c>(thief: &str, taken: f64, causes: impl Iterator<Item = (&'c str, f64)>) {
+    let (mut outside, mut own) = (0.0, 0.0);
+    for (cause, time) in causes {
+        outside += if cause.starts_with("outside") { time } else { 0.0 };
+        own += if cause.contains(thief) { time } else { 0.0 };
+    }
+    println!(
+        "{thief}: {:.2} % of the lost time named, {:.2} % it",
+        100.0 - outside / taken * 100.0,
+        own / taken * 100.0
+    );
+}
+
 /// Whether the thief took most. An interrupt is only compared with interrupts: which programs a machine runs besides is
 /// not the test's.
 fn is_first<'c>(mut causes: impl Iterator<Item = &'c str>, thief: &str) -> bool {
@@ -100,6 +114,11 @@ fn assert_first(noise: &Value, thief: &str) {
     let names = causes.iter().map(|(cause, _)| cause.as_str());
     assert!(is_first(names, thief), "{thief} is not the first of {causes:?}");
     let sum: f64 = causes.iter().map(|(_, total)| total).sum();
+    tell(
+        thief,
+        sum,
+        causes.iter().map(|(cause, total)| (cause.as_str(), *total)),
+    );
     let taken = noise["cores"][0]["taken_ns"].as_f64().expect("a time");
     assert!(
         (sum / taken - 1.0).abs() < 1e-6,
@@ -209,6 +228,11 @@ fn assert_tally_first((all, taken): &(Vec<Tally>, u64), thief: &str) {
     let names = all.iter().map(|one| one.cause.as_str());
     assert!(is_first(names, thief), "{thief} is not the first of {all:?}");
     assert_eq!(all.iter().map(|one| one.total).sum::<u64>(), *taken);
+    tell(
+        thief,
+        *taken as f64,
+        all.iter().map(|one| (one.cause.as_str(), one.total as f64)),
+    );
 }
 
 #[test]
