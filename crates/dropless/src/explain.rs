@@ -3,11 +3,14 @@
 
 mod join;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
 use host::noise::attribute::{Gap, Named};
 use host::noise::event::Cause;
 use host::noise::record::{Record, Recorder};
+use host::noise::tally;
 use measure::{Clock, Explanation, Nanos, Stall, Ticks};
 
 use crate::clock::now;
@@ -132,6 +135,7 @@ pub fn explain(
             })
             .collect();
         let named = record.name(Core(worker.core as u32), worker.thread, &gaps);
+        let tasks = tally::tasks(&named);
         for (pause, named) in worker.pauses.all().iter().zip(&named) {
             pausing.push(Pausing {
                 pause: *pause,
@@ -146,7 +150,7 @@ pub fn explain(
                         .filter(|holds| *holds > 0)
                         .min()
                         .unwrap_or(0),
-                    cause: traced.then(|| words(named)),
+                    cause: traced.then(|| words(named, &tasks)),
                     ..Stall::default()
                 },
             });
@@ -165,9 +169,12 @@ pub fn explain(
     (stalls, explanation)
 }
 
-/// A worker works between its polls, unlike a loop that only looks at the clock.
-fn words(named: &Named) -> String {
+/// A worker works between its polls, unlike a loop that only looks at the clock. Tasks of one name are one cause.
+fn words(named: &Named, tasks: &BTreeMap<&str, BTreeSet<u32>>) -> String {
     match named.cause() {
+        Cause::Task { name, .. } if tasks[name.as_str()].len() > 1 => {
+            format!("preempted by {name} ({} tasks)", tasks[name.as_str()].len())
+        }
         Cause::Outside => "its own work, or outside the kernel (inferred)".into(),
         cause => cause.to_string(),
     }

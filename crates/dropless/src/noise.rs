@@ -73,12 +73,7 @@ impl NoisePlan {
             );
         }
         ensure!(args.ring > 0, "--ring 0 holds nothing; 1024 is usual");
-        let duration = parse_duration(&args.duration)?;
-        ensure!(
-            (Duration::from_millis(10)..=Duration::from_secs(86400)).contains(&duration),
-            "--duration {} is not between 10ms and 24h",
-            args.duration
-        );
+        let duration = duration("--duration", &args.duration)?;
         Ok(Self {
             cores: wanted,
             duration_ns: duration.as_nanos() as u64,
@@ -95,6 +90,16 @@ fn rate_of(flag: &str, text: &str) -> Result<f64> {
         RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
         _ => bail!("{flag} {text} is no rate of packets; write it as 14.88Mpps"),
     }
+}
+
+/// How long to measure.
+pub fn duration(flag: &str, text: &str) -> Result<Duration> {
+    let duration = parse_duration(text)?;
+    ensure!(
+        (Duration::from_millis(10)..=Duration::from_secs(86400)).contains(&duration),
+        "{flag} {text} is not between 10ms and 24h"
+    );
+    Ok(duration)
 }
 
 /// Polls on `cores` for `duration`, and sums up; for `tune --prove`.
@@ -123,10 +128,10 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let plan = NoisePlan::from_args(args, &sys)?;
     let interrupt = Interrupt::install()?;
     let console = Console {
-        json: args.output.json,
-        quiet: args.output.quiet,
+        json: args.json,
+        quiet: args.quiet,
     };
-    let dir = RunDir::create(&args.output.runs, "noise", SystemTime::now())?;
+    let dir = RunDir::create(&args.runs, "noise", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
     let seen = watch::watch(&plan, &sys, console, &interrupt)?;

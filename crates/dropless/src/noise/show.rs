@@ -7,7 +7,7 @@ use report::number;
 use report::style::Paint;
 use report::table::{Cell, Table};
 
-use super::result::{CauseNoise, CoreNoise, Noise};
+use super::result::{CoreNoise, Noise};
 
 /// Causes shown of a core; the rest is in the run directory.
 const CAUSES_MAX: usize = 12;
@@ -111,7 +111,7 @@ fn explained(noise: &Noise, core: &CoreNoise) -> Vec<String> {
 
 fn causes(core: &CoreNoise, style: &Style) -> String {
     let costs = core.lost.is_some();
-    let mut titles = vec![">gaps", ">total", ">share", ">p99", ">max"];
+    let mut titles = vec![">gaps", ">every", ">total", ">share", ">p99", ">max"];
     if costs {
         titles.push(">packets");
     }
@@ -131,6 +131,7 @@ fn causes(core: &CoreNoise, style: &Style) -> String {
         };
         let mut cells = vec![
             Cell::right(number::count(cause.gaps)),
+            Cell::right(cause.period_ns.map_or_else(String::new, number::time)),
             Cell::right(number::time(cause.total_ns)),
             Cell::right(format!("{:.1} %", share * 100.0)),
             Cell::right(length(cause.p99_ns)),
@@ -141,7 +142,7 @@ fn causes(core: &CoreNoise, style: &Style) -> String {
             let paint = if lost >= 1.0 { Paint::Bad } else { Paint::None };
             cells.push(Cell::right(number::count(lost.round() as u64)).paint(paint));
         }
-        table.item(&format!("  {}", name(cause)), cells);
+        table.item(&format!("  {}", cause.cause), cells);
     }
     let mut text = table.render(style);
     if core.causes.len() > CAUSES_MAX {
@@ -152,13 +153,6 @@ fn causes(core: &CoreNoise, style: &Style) -> String {
         );
     }
     text
-}
-
-fn name(cause: &CauseNoise) -> String {
-    match cause.period_ns {
-        Some(period) => format!("{}, every {}", cause.cause, number::time(period)),
-        None => cause.cause.clone(),
-    }
 }
 
 /// The share of the time that was taken, from the beginning to the end; the worst moment is a full block.

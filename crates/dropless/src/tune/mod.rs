@@ -92,6 +92,10 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
         .then(|| Prover::new(&sys, &plan, &args.duration, console))
         .transpose()?;
     let before = prover.as_ref().map(Prover::measure).transpose()?;
+    ensure!(
+        !before.as_ref().is_some_and(|noise| noise.interrupted),
+        "interrupted before anything was changed"
+    );
     console.human(&show::heading(&plan, &console.style()))?;
     let outcomes = apply(&sys, &plan, &mut journal, console)?;
     let code = exit_code(&outcomes);
@@ -170,8 +174,12 @@ fn command_line(sys: &Sys, args: &TuneArgs, plan: &Plan, console: Console) -> Re
 }
 
 fn undo(sys: &Sys, args: &TuneArgs, console: Console) -> Result<u8> {
-    let journal = Journal::open(sys, &args.journal)?;
-    let undone = tune::undo(sys, journal)?;
+    // Where there is no journal none is made.
+    let undone = if args.journal.exists() {
+        tune::undo(sys, Journal::open(sys, &args.journal)?)?
+    } else {
+        Vec::new()
+    };
     let changes = undone.into_iter().map(|(path, undone)| Change { path, undone });
     let object = TakenBack {
         version: VERSION,

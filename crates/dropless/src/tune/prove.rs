@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::Result;
 use host::Sys;
 use host::tune::Plan;
-use measure::units::parse_duration;
 use report::Style;
 use report::number;
 use report::out::Console;
@@ -39,7 +38,7 @@ impl<'p> Prover<'p> {
         Ok(Self {
             sys,
             plan,
-            duration: parse_duration(duration)?,
+            duration: noise::duration("--duration", duration)?,
             console,
             interrupt: Interrupt::install()?,
         })
@@ -90,6 +89,7 @@ pub fn show(proof: &Proof, style: &Style) -> String {
         }
     }
     let verdict = match proof.factor {
+        _ if proof.after.interrupted => "the second measurement was interrupted: nothing is proven".into(),
         Some(factor) if factor > 1.05 => format!("{factor:.2} times less time is taken than before"),
         Some(factor) if factor < 0.95 => format!("{:.2} times more time is taken than before", 1.0 / factor),
         Some(_) => "no difference that could be told from chance".into(),

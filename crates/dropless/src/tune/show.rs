@@ -172,8 +172,9 @@ pub fn undone(changes: &[Change], style: &Style) -> String {
 pub fn heading(plan: &Plan, style: &Style) -> String {
     let mut text = String::new();
     let line = format!(
-        "Cores {} poll, cores {} do everything else",
-        plan.cores, plan.housekeeping
+        "{} for polling, {} for everything else",
+        plan.cores.in_words(),
+        plan.housekeeping.in_words()
     );
     let _ = writeln!(text, "{}\n", style.paint(Paint::Head, &line));
     text

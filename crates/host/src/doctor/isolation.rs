@@ -1,6 +1,7 @@
 //! Scheduler isolation: whether the scheduler may put other tasks on the cores that shall poll.
 
 use super::{Finding, Patient, Remedy, Verdict, When, look};
+use crate::tune::partition;
 use crate::{Fix, cores};
 
 const NAME: &str = "isolation";
@@ -67,13 +68,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     if patient.housekeeping.is_empty() {
         return vec![finding];
     }
-    let partition =
-        Fix::one(format!("dropless tune --cores {workers} --apply")).undone_by(["dropless tune --undo"]);
-    vec![
-        finding
-            .remedy(Remedy::by_hand(When::Now, partition))
-            .remedy(Remedy::boot([argument(patient)])),
-    ]
+    if partition::root(sys).is_ok() {
+        let fix =
+            Fix::one(format!("dropless tune --cores {workers} --apply")).undone_by(["dropless tune --undo"]);
+        finding = finding.remedy(Remedy::by_hand(When::Now, fix));
+    }
+    vec![finding.remedy(Remedy::boot([argument(patient)]))]
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
 }
 
 /// The ids of the tasks of each name.
-fn tasks(named: &[Named]) -> BTreeMap<&str, BTreeSet<u32>> {
+pub fn tasks(named: &[Named]) -> BTreeMap<&str, BTreeSet<u32>> {
     let mut tasks: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     for (cause, _) in named.iter().flat_map(|one| &one.parts) {
         if let Cause::Task { name, pid } = cause {

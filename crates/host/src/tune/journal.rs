@@ -91,6 +91,10 @@ impl Journal {
         };
         // A line without an end was never finished, and its change never made.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if !text[whole..].is_empty() && !text[whole..].starts_with('{') {
+            let fix = Fix::advice("name the journal of a dropless tune, or a file that does not exist");
+            return Err(Problem::new(&what, "this file is no journal", fix));
+        }
         let records = parse(&text[..whole], &what)?;
         let file = OpenOptions::new()
             .create(true)
@@ -159,6 +163,9 @@ impl Journal {
 
     fn finish(&self, left: &[Record]) -> io::Result<()> {
         if left.is_empty() {
+            if self.records.is_empty() {
+                return fs::remove_file(&self.path);
+            }
             // Kept for whoever asks what was done; the next one takes its place.
             fs::rename(&self.path, with_suffix(&self.path, ".undone"))?;
         } else {

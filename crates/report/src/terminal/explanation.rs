@@ -65,7 +65,7 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     text
 }
 
-/// `2,112 packets missed by our ports: 1,980 in 3 pauses by IRQ 57 mlx5_comp3 on core 11, 132 unexplained`.
+/// `2,112 packets missed by our ports:`, and below it `1,980 in 3 pauses by IRQ 57 mlx5_comp3 on core 11, 132 unexplained`.
 fn sentence(explanation: &Explanation) -> String {
     if explanation.missed == 0 {
         return "our ports missed no packet".into();
@@ -99,8 +99,8 @@ fn sentence(explanation: &Explanation) -> String {
     let rest = explanation.missed.saturating_sub(explanation.explained);
     parts.push(format!("{} unexplained", number::count(rest)));
     format!(
-        "{} missed by our ports: {}",
+        "{} missed by our ports:\n    {}",
         number::counted(explanation.missed, "packet"),
-        parts.join(", ")
+        parts.join(",\n    ")
     )
 }

@@ -36,7 +36,12 @@ pub fn reflect(summary: &ReflectSummary, style: &Style) -> String {
                     count(returned)
                 )
             };
-            style.paint(Paint::Good, &format!("VALID: {what}")) + "\n"
+            let missed: u64 = summary.ports.iter().map(|port| port.rx_missed).sum();
+            let (paint, missed) = match missed {
+                0 => (Paint::Good, String::new()),
+                missed => (Paint::Warn, format!(", {} missed by its ports", count(missed))),
+            };
+            style.paint(paint, &format!("VALID: {what}{missed}")) + "\n"
         }
     }
 }
