@@ -31,7 +31,7 @@ fn plan() -> Plan {
 fn a_reason_stands_once_above_its_changes() {
     assert_eq!(
         show::plan(&plan(), &Style::plain()),
-        "Cores 1 poll, cores 0 do everything else\n\
+        "core 1 for polling, core 0 for everything else\n\
          \n\
          \x20 irq: interrupts arrive on core 1\n\
          \x20     /proc/irq/7/smp_affinity_list -> 0\n\
