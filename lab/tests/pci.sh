@@ -1,27 +1,10 @@
 #!/bin/sh
 # Two igb cards back to back: found, refused on the kernel's driver, measured on vfio-pci, and given back.
 set -eu
+. lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards igb)
 near=$1 far=$2
-
-fail() {
-    echo "pci: $*"
-    for file in *; do
-        [ ! -f "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
-    done
-    exit 1
-}
-
-# A run is sound if it is valid, or if all that is wrong with it is its pace: an emulated processor pauses at will.
-sound() {
-    if [ "$2" -le 1 ]; then return 0; fi
-    wrong=$(sed -n '/"reasons"/,/\]/p' "$1" | grep -c '^ *"' || :)
-    pace=$(grep -c 'the sender could not keep up' "$1" || :)
-    # The line that opens the list is a reason's neighbour, not a reason.
-    if [ "$pace" -ne 1 ] || [ "$wrong" -ne 2 ]; then fail "send ended with $2"; fi
-    echo "the pace was not held"
-}
 
 echo "== on the kernel's driver the card is listed, and sending says what to do"
 dropless ports >ports.txt 2>&1 || fail "ports ended with $?"

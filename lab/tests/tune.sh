@@ -2,17 +2,10 @@
 # tune on a kernel of its own: a card changes its driver, a core belongs to a run's worker alone, and after undo
 # everything is as it was, also where tune was killed on the way.
 set -eu
+. lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards igb)
 near=$1 group=/sys/fs/cgroup/dropless journal=/var/lib/dropless/tune.journal
-
-fail() {
-    echo "tune: $*"
-    for file in *; do
-        [ ! -f "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
-    done
-    exit 1
-}
 
 driver() { basename "$(readlink "/sys/bus/pci/devices/$near/driver")"; }
 
