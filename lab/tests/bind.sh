@@ -2,6 +2,7 @@
 # Both pairs of cards change hands by `dropless tune`: ports and doctor see each state, packets go over each pair, and
 # undo gives all back to the kernel.
 set -eu
+# shellcheck source=lab/guest/lib.sh
 . lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards igb) $(cards vmxnet3)

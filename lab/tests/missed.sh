@@ -1,6 +1,7 @@
 #!/bin/sh
 # Two vmxnet3 cards, whose own count of missed packets is exact: what is lost at full speed has a name, to the packet.
 set -eu
+# shellcheck source=lab/guest/lib.sh
 . lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards vmxnet3)

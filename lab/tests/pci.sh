@@ -1,6 +1,7 @@
 #!/bin/sh
 # Two igb cards back to back: found, refused on the kernel's driver, measured on vfio-pci, and given back.
 set -eu
+# shellcheck source=lab/guest/lib.sh
 . lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards igb)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # igb spreads many flows over four receive queues: every queue has its share, and together they have every packet.
 set -eu
+# shellcheck source=lab/guest/lib.sh
 . lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards igb)

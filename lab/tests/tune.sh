@@ -2,6 +2,7 @@
 # tune on a kernel of its own: a card changes its driver, a core belongs to a run's worker alone, and after undo
 # everything is as it was, also where tune was killed on the way.
 set -eu
+# shellcheck source=lab/guest/lib.sh
 . lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards igb)
