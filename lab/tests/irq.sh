@@ -15,8 +15,9 @@ counted() {
     awk -v name="$to-rx-" 'index($NF, name) == 1 { zero += $2; one += $3 } END { print zero + 0, one + 0 }' /proc/interrupts
 }
 
-# Interrupts of $to's queues while packets of many flows arrive there: $zero on core 0, $one on core 1.
+# traffic WHEN: interrupts of $to's queues while packets of many flows arrive there: $zero on core 0, $one on core 1.
 traffic() {
+    when=$1
     # shellcheck disable=SC2046 # two numbers
     set -- $(counted)
     dropless send --cores 0 --no-doctor --port "packet:$from" --to 198.18.0.2 --to-mac "$(cat "/sys/class/net/$to/address")" \
@@ -38,21 +39,20 @@ affinities() {
 for number in $(affinities | cut -d ' ' -f 1); do echo 1 >"/proc/irq/$number/smp_affinity_list"; done
 affinities >before
 [ "$(grep -c ' 1$' before)" -ge 2 ] || fail "fewer than two queues to move"
-when=before traffic
+traffic before
 [ "$one" -gt 0 ] || fail "no interrupt came to core 1: this proves nothing"
 
-mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null || :
 dropless tune --cores 1 --apply >applied.txt 2>&1 || [ $? -eq 1 ] || fail "tune ended with $?"
 affinities >tuned
 [ "$(grep -c ' 0$' tuned)" -eq "$(wc -l <before)" ] || fail "not every queue's interrupt was moved"
-when=tuned traffic
+traffic tuned
 [ "$one" -eq 0 ] || fail "$one interrupts still came to core 1"
 [ "$zero" -gt 0 ] || fail "no interrupt came at all"
 
 dropless tune --undo >undone.txt 2>&1 || fail "undo ended with $?"
 affinities >after
 cmp before after || fail "undo did not restore the affinities"
-when=undone traffic
+traffic undone
 [ "$one" -gt 0 ] || fail "no interrupt comes to core 1 again"
 for number in $(affinities | cut -d ' ' -f 1); do echo 0-1 >"/proc/irq/$number/smp_affinity_list"; done
 ip link set "$from" down

@@ -28,10 +28,10 @@ dropless ports >bound.txt 2>&1 || fail "ports ended with $?"
 grep "$near" bound.txt | grep -q vfio-pci || fail "ports does not show $near on vfio-pci"
 
 echo "== dropless sends, dropless reflects"
-dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >reflect.json 2>reflect.txt &
+dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 1s >reflect.json 2>reflect.txt &
 reflector=$!
 code=0
-dropless send --port "pci:$near" --to 198.18.0.2 --rate 2kpps --count 6k --backlog 6000 --json >send.json 2>send.txt || code=$?
+dropless send --port "pci:$near" --to 198.18.0.2 --rate 4kpps --count 6k --backlog 6000 --json >send.json 2>send.txt || code=$?
 sound send.json $code
 wait $reflector || [ $? -eq 1 ] || fail "reflect ended with $?"
 sent=$(number sent send.json) received=$(number received send.json)
@@ -57,7 +57,7 @@ while [ "$(grep -o 'testpmd> ' testpmd.txt | wc -l)" -lt 2 ]; do
     sleep 0.1
 done
 code=0
-dropless send --port "pci:$near" --to 198.18.0.2 --to-mac 02:00:00:00:00:01 --rate 2kpps --count 6k --backlog 6000 --json \
+dropless send --port "pci:$near" --to 198.18.0.2 --to-mac 02:00:00:00:00:01 --rate 4kpps --count 6k --backlog 6000 --json \
     >send2.json 2>send2.txt || code=$?
 sound send2.json $code
 echo stop >&3

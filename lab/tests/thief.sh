@@ -13,7 +13,7 @@ printf '#!/bin/sh\nwhile :; do :; done\n' >magpie
 chmod +x magpie
 # Dropless mounts what it needs to ask the kernel.
 umount /sys/kernel/tracing
-dropless reflect --cores 0 --no-doctor --port "pci:$far" --json --duration 60s --idle-exit 2s >reflect.json 2>reflect.txt &
+dropless reflect --cores 0 --no-doctor --port "pci:$far" --json --duration 60s --idle-exit 1s >reflect.json 2>reflect.txt &
 reflector=$!
 taskset 2 ./magpie &
 thief=$!

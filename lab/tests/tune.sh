@@ -36,7 +36,6 @@ restored() {
     cmp before.txt after.txt || fail "undo did not restore everything"
 }
 
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
 state >before.txt
 
 echo "== the card is bound, and the core is a partition of its own"
