@@ -42,12 +42,13 @@ dropless tune --cores 1 $nics --apply >applied.txt 2>&1 || [ $? -eq 1 ] || fail 
 seen vfio-pci yes "$@"
 
 while [ $# -gt 0 ]; do
-    dropless reflect --no-doctor --port "pci:$2" --json --duration 60s --idle-exit 1s >reflect.json 2>reflect.txt &
+    dropless reflect --no-doctor --port "pci:$2" --json --duration 60s >reflect.json 2>reflect.txt &
     reflector=$!
     code=0
     dropless send --no-doctor --port "pci:$1" --to 198.18.0.2 --rate 2kpps --count 2k --backlog 2000 --json \
         >send.json 2>send.txt || code=$?
     sound send.json $code
+    kill -INT $reflector
     wait $reflector || [ $? -eq 1 ] || fail "reflect ended with $?"
     [ "$(number sent send.json)" -eq 2000 ] || fail "not all were sent"
     [ "$(number received send.json)" -ge 1800 ] || fail "of 2000 only $(number received send.json) came back over $1"

@@ -8,7 +8,7 @@ set -- $(cards vmxnet3)
 near=$1 far=$2
 
 pcibind vfio-pci "$near" "$far" || fail "binding failed"
-dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 1s >reflect.json 2>reflect.txt &
+dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >reflect.json 2>reflect.txt &
 reflector=$!
 code=0
 dropless send --port "pci:$near" --to 198.18.0.2 --rate max --duration 3s --tx-only --json \

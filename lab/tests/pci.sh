@@ -28,11 +28,12 @@ dropless ports >bound.txt 2>&1 || fail "ports ended with $?"
 grep "$near" bound.txt | grep -q vfio-pci || fail "ports does not show $near on vfio-pci"
 
 echo "== dropless sends, dropless reflects"
-dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 1s >reflect.json 2>reflect.txt &
+dropless reflect --port "pci:$far" --json --duration 60s >reflect.json 2>reflect.txt &
 reflector=$!
 code=0
 dropless send --port "pci:$near" --to 198.18.0.2 --rate 4kpps --count 6k --backlog 6000 --json >send.json 2>send.txt || code=$?
 sound send.json $code
+kill -INT $reflector
 wait $reflector || [ $? -eq 1 ] || fail "reflect ended with $?"
 sent=$(number sent send.json) received=$(number received send.json)
 [ "$sent" -eq 6000 ] || fail "$sent of 6000 were sent"
