@@ -30,4 +30,4 @@ as_root() {
 }
 
 # The project's shell scripts.
-shell_files() { printf '%s\n' dev .ci/run scripts/*.sh lab/*.sh lab/guest/* lab/tests/*.sh; }
+shell_files() { printf '%s\n' dev .ci/run scripts/*.sh lab/*.sh lab/guest/* lab/tests/*.sh lab/tests/*/*.sh; }

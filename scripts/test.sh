@@ -71,7 +71,7 @@ integration() {
 
 virtual_machine() {
     bounded cargo build --release -p dropless || return 1
-    lab/vm.sh -f "$target_dir/release/dropless" lab/tests/*.sh
+    lab/boots.sh "$target_dir/release/dropless"
 }
 
 # Who took a core is told by the kernel's tracer.

@@ -1,17 +1,11 @@
 #!/bin/sh
 # Two vmxnet3 cards, whose own count of missed packets is exact: what is lost at full speed has a name, to the packet.
 set -eu
+# shellcheck source=lab/guest/lib.sh
+. lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards vmxnet3)
 near=$1 far=$2
-
-fail() {
-    echo "missed: $*"
-    for file in *; do
-        [ ! -f "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
-    done
-    exit 1
-}
 
 pcibind vfio-pci "$near" "$far" || fail "binding failed"
 dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >reflect.json 2>reflect.txt &

@@ -1,27 +1,11 @@
 #!/bin/sh
 # Two igb cards back to back: found, refused on the kernel's driver, measured on vfio-pci, and given back.
 set -eu
+# shellcheck source=lab/guest/lib.sh
+. lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards igb)
 near=$1 far=$2
-
-fail() {
-    echo "pci: $*"
-    for file in *; do
-        [ ! -f "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
-    done
-    exit 1
-}
-
-# A run is sound if it is valid, or if all that is wrong with it is its pace: an emulated processor pauses at will.
-sound() {
-    if [ "$2" -le 1 ]; then return 0; fi
-    wrong=$(sed -n '/"reasons"/,/\]/p' "$1" | grep -c '^ *"' || :)
-    pace=$(grep -c 'the sender could not keep up' "$1" || :)
-    # The line that opens the list is a reason's neighbour, not a reason.
-    if [ "$pace" -ne 1 ] || [ "$wrong" -ne 2 ]; then fail "send ended with $2"; fi
-    echo "the pace was not held"
-}
 
 echo "== on the kernel's driver the card is listed, and sending says what to do"
 dropless ports >ports.txt 2>&1 || fail "ports ended with $?"
@@ -44,11 +28,12 @@ dropless ports >bound.txt 2>&1 || fail "ports ended with $?"
 grep "$near" bound.txt | grep -q vfio-pci || fail "ports does not show $near on vfio-pci"
 
 echo "== dropless sends, dropless reflects"
-dropless reflect --port "pci:$far" --json --duration 60s --idle-exit 3s >reflect.json 2>reflect.txt &
+dropless reflect --port "pci:$far" --json --duration 60s >reflect.json 2>reflect.txt &
 reflector=$!
 code=0
-dropless send --port "pci:$near" --to 198.18.0.2 --rate 2kpps --count 6k --backlog 6000 --json >send.json 2>send.txt || code=$?
+dropless send --port "pci:$near" --to 198.18.0.2 --rate 4kpps --count 6k --backlog 6000 --json >send.json 2>send.txt || code=$?
 sound send.json $code
+kill -INT $reflector
 wait $reflector || [ $? -eq 1 ] || fail "reflect ended with $?"
 sent=$(number sent send.json) received=$(number received send.json)
 [ "$sent" -eq 6000 ] || fail "$sent of 6000 were sent"
@@ -73,7 +58,7 @@ while [ "$(grep -o 'testpmd> ' testpmd.txt | wc -l)" -lt 2 ]; do
     sleep 0.1
 done
 code=0
-dropless send --port "pci:$near" --to 198.18.0.2 --to-mac 02:00:00:00:00:01 --rate 2kpps --count 6k --backlog 6000 --json \
+dropless send --port "pci:$near" --to 198.18.0.2 --to-mac 02:00:00:00:00:01 --rate 4kpps --count 6k --backlog 6000 --json \
     >send2.json 2>send2.txt || code=$?
 sound send2.json $code
 echo stop >&3

@@ -2,17 +2,11 @@
 # tune on a kernel of its own: a card changes its driver, a core belongs to a run's worker alone, and after undo
 # everything is as it was, also where tune was killed on the way.
 set -eu
+# shellcheck source=lab/guest/lib.sh
+. lib.sh
 # shellcheck disable=SC2046 # one word per card
 set -- $(cards igb)
 near=$1 group=/sys/fs/cgroup/dropless journal=/var/lib/dropless/tune.journal
-
-fail() {
-    echo "tune: $*"
-    for file in *; do
-        [ ! -f "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
-    done
-    exit 1
-}
 
 driver() { basename "$(readlink "/sys/bus/pci/devices/$near/driver")"; }
 
@@ -42,7 +36,6 @@ restored() {
     cmp before.txt after.txt || fail "undo did not restore everything"
 }
 
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
 state >before.txt
 
 echo "== the card is bound, and the core is a partition of its own"
