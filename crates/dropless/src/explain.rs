@@ -71,16 +71,18 @@ impl Explainer {
     /// by nothing.
     pub fn look(&mut self, ports: &[OpenPort<'_>]) {
         for (port, (open, last)) in ports.iter().zip(&mut self.last).enumerate() {
-            let (at, total) = (now(), port_summary(open).rx_missed);
+            // What was counted happened between the moment before the last reading and the one after this.
+            let before = now();
+            let total = port_summary(open).rx_missed;
             if total > last.1 {
                 self.missed.push(Missed {
                     port,
                     from: last.0,
-                    to: at,
+                    to: now(),
                     count: total - last.1,
                 });
             }
-            *last = (at, total);
+            *last = (before, total);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.collect();
@@ -99,6 +101,17 @@ impl Explainer {
         };
         (record.unwrap_or_default(), explanation, self.missed)
     }
+}
+
+/// What the user should know of an explanation.
+pub fn note(explanation: Option<&Explanation>) -> Option<String> {
+    let dropped = explanation
+        .map(|explanation| explanation.dropped)
+        .filter(|dropped| *dropped > 0)?;
+    Some(format!(
+        "{} found no room, the last ones, and cost what is not explained: give a longer --pause",
+        report::number::counted(dropped, "pause")
+    ))
 }
 
 /// Names the pauses and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.

@@ -104,7 +104,7 @@ pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> Noise {
     let mut notes = seen.notes.clone();
     if seen.missed > 0 {
         notes.push(format!(
-            "the kernel's tracer lost {} events: some causes are missing",
+            "the kernel's tracer lost {} events at least: some causes are missing, and others may be wrong there",
             seen.missed
         ));
     }
@@ -169,7 +169,9 @@ fn of_core(plan: &NoisePlan, seen: &Seen, on: &SeenOn) -> CoreNoise {
         taken_share: taken as f64 / span as f64,
         max_ns: ns(longest as f64),
         named_share: (traced && taken > 0).then(|| 1.0 - outside as f64 / taken as f64),
-        complete: traced.then(|| seen.missed == 0 && on.lines.iter().all(|line| line.proven)),
+        // Where nothing was counted nothing is proven.
+        complete: (traced && !on.lines.is_empty())
+            .then(|| seen.missed == 0 && on.lines.iter().all(|line| line.proven)),
         // USER_HZ is 100 on every architecture that this runs on.
         steal_ns: on.steal as f64 * 1e7,
         lost: plan.ring.map(|_| tallies.iter().map(|one| one.lost).sum()),

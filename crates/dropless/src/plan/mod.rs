@@ -137,6 +137,16 @@ fn duration_ns_or_zero(text: &str, flag: &str) -> Result<u64> {
     u64::try_from(time.as_nanos()).map_err(|_| anyhow!("{flag} {text} is longer than 584 years"))
 }
 
+/// Every poll would be a pause below that.
+fn pause_ns(text: &str) -> Result<u64> {
+    let pause = duration_ns_or_zero(text, "--pause")?;
+    ensure!(
+        pause >= 1000,
+        "--pause {text} is below 1us, about what a poll takes; 20us is usual"
+    );
+    Ok(pause)
+}
+
 /// A number with an optional k, M or G.
 pub fn count(text: &str, flag: &str) -> Result<u64> {
     measure::units::parse_count(text).map_err(|error| anyhow!("{flag}: {error}"))

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
 use super::{
     FAR_V4, FAR_V6, MachinePlan, VERSION, check_interval, clock_seed, duration_ns_or_zero, is_reflected_ring,
-    nonzero_ns,
+    nonzero_ns, pause_ns,
 };
 use crate::args::reflect::ReflectArgs;
 
@@ -63,7 +63,7 @@ impl ReflectPlan {
                 force: args.force,
                 wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
                 explain: args.explain.explain,
-                pause_ns: duration_ns_or_zero(&args.explain.pause, "--pause")?,
+                pause_ns: pause_ns(&args.explain.pause)?,
             },
             addresses,
             only_ours: args.only_ours,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
 use super::{
     Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, clock_seed, count,
-    duration_ns_or_zero, is_reflected_ring, mac, nonzero_ns,
+    duration_ns_or_zero, is_reflected_ring, mac, nonzero_ns, pause_ns,
 };
 use crate::args::send::{SendArgs, VerifyArg};
 use crate::stream;
@@ -128,7 +128,7 @@ impl SendPlan {
                 force: args.force,
                 wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
                 explain: args.explain.explain,
-                pause_ns: duration_ns_or_zero(&args.explain.pause, "--pause")?,
+                pause_ns: pause_ns(&args.explain.pause)?,
             },
             rate: args
                 .rate

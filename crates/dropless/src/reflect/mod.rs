@@ -199,10 +199,10 @@ fn reflect<'e>(
     let mut explainer = Explainer::start(&plan.machine, cores, &ports);
     let start = now();
     let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
-    let left = std::thread::scope(|scope| -> Result<_> {
+    let (left, active) = std::thread::scope(|scope| -> Result<_> {
         let running = Running::start(scope, workers, &control, &published, pause_ticks)?;
         control.set(Phase::Run);
-        watch(
+        let active = watch(
             plan,
             &mut ports,
             &sides,
@@ -215,7 +215,7 @@ fn reflect<'e>(
             explainer.as_mut(),
         );
         control.set(Phase::Stop);
-        Ok(running.join())
+        Ok((running.join(), active))
     })?;
     let seconds = begun.elapsed().as_secs_f64();
     if let Some(rows) = rows {
@@ -225,6 +225,7 @@ fn reflect<'e>(
         left,
         explainer,
         start,
+        active,
         seconds,
         roles,
         published,
@@ -258,7 +259,7 @@ fn watch(
     mut rows: Option<&mut RowWriter<String>>,
     path: &Path,
     mut explainer: Option<&mut Explainer>,
-) {
+) -> Duration {
     if !console.quiet {
         let uris: Vec<String> = ports.iter().map(|open| open.uri.to_string()).collect();
         let _ = report::out::print_stderr(&format!(
@@ -280,6 +281,7 @@ fn watch(
     let (mut live_at, mut moved_at) = (begun, begun);
     let mut rates = (0.0, 0.0);
     let plan_is_quiet = console.quiet;
+    let (mut active, mut seen, mut looked) = (Duration::ZERO, 0, begun);
     loop {
         let until = begun.elapsed() + if explainer.is_some() { TICK_EXPLAIN } else { TICK };
         while next_row <= until {
@@ -306,6 +308,10 @@ fn watch(
         }
         let now = result::total(sides);
         let elapsed = begun.elapsed();
+        if now.received > seen {
+            active += looked.elapsed();
+        }
+        (seen, looked) = (now.received, Instant::now());
         let since = live_at.elapsed().as_secs_f64();
         if since >= 0.5 && (plan_is_quiet || live.is_due(elapsed)) {
             rates = (
@@ -347,4 +353,5 @@ fn watch(
         }
     }
     live.finish();
+    active
 }

@@ -78,6 +78,8 @@ pub struct Ending {
     pub explainer: Option<Explainer>,
     /// When it began.
     pub start: Ticks,
+    /// How long anything came.
+    pub active: Duration,
     /// How long it went.
     pub seconds: f64,
     /// Cores and what was done on them.
@@ -227,7 +229,13 @@ pub fn summarise(
         .filter(|open| open.is_gone())
         .map(|open| open.uri.to_string())
         .collect();
-    let rate = total.received as f64 / ending.seconds / sides.len().max(1) as f64;
+    // The ring of the busiest queue, while anything came.
+    let most = sides
+        .iter()
+        .map(|side| side.counters.frames.get())
+        .max()
+        .unwrap_or(0);
+    let rate = most as f64 / ending.active.as_secs_f64().max(1e-3);
     let receivers: Vec<Receiver> = sides
         .iter()
         .map(|side| Receiver {
@@ -285,6 +293,7 @@ pub fn summarise(
     reasons.extend(ending.left.died.map(|error| error.to_string()));
     let mut notes = ending.notes;
     notes.extend(link_notes);
+    notes.extend(explain::note(explanation.as_ref()));
     if held > 0 {
         notes.push(format!(
             "{held} frames were still waiting to be sent when the run ended"

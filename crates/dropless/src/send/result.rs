@@ -141,6 +141,7 @@ pub fn summarise(
     ));
     notes.extend(pool.note);
     notes.extend(checksum_note(plan, &ledger));
+    notes.extend(explain::note(explanation.as_ref()));
     notes.extend(silent_note(&ending.seen.far, &ledger));
     let mut summary = Summary {
         run: run.dir.path().display().to_string(),

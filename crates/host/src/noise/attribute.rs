@@ -10,6 +10,9 @@ const ON_THE_WAY: u64 = 10_000_000;
 /// What the timer of the tick calls (kernel: `kernel/time/tick-sched.c`; the first name until 6.8).
 const TICKS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
 
+/// The timer's interrupt, until it is known for which timer it came.
+const TICK: Cause = Cause::Vector("local_timer");
+
 /// An event at its time. All times here are ticks of the one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamped {
@@ -82,6 +85,8 @@ pub struct Walk<'a> {
     stack: Vec<Cause>,
     /// What ended last: the way out of the kernel is its, too.
     last: Option<Cause>,
+    /// Whether the tick was seen in this gap: its interrupt serves other timers, too.
+    ticked: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -92,6 +97,7 @@ impl<'a> Walk<'a> {
             task: None,
             stack: Vec::new(),
             last: None,
+            ticked: false,
         }
     }
 
@@ -104,6 +110,7 @@ impl<'a> Walk<'a> {
         // The program polled when the gap began: whatever came before is over, even if its end was not seen, as with the
         // switch to the program itself before it was recorded.
         self.last = None;
+        self.ticked = false;
         self.task = None;
         self.stack.clear();
         let mut times: BTreeMap<Cause, u64> = BTreeMap::new();
@@ -119,6 +126,13 @@ impl<'a> Walk<'a> {
                 // It had no name until now.
                 let so_far = times.remove(&cause).unwrap_or_default();
                 *times.entry(known).or_default() += so_far;
+            }
+            if let (Event::Timer(_), Some(timer @ Cause::Timer(_)), false) =
+                (&event.event, self.current(), self.ticked)
+            {
+                // The interrupt was for this timer from its beginning.
+                let so_far = times.remove(&TICK).unwrap_or_default();
+                *times.entry(timer).or_default() += so_far;
             }
             since = event.at;
         }
@@ -181,11 +195,16 @@ impl<'a> Walk<'a> {
             }
             Event::Timer(address) => {
                 let function = (self.around.function)(*address);
-                self.stack.push(if TICKS.contains(&function.as_str()) {
-                    Cause::Vector("local_timer")
+                self.ticked |= TICKS.contains(&function.as_str());
+                let timer = if TICKS.contains(&function.as_str()) {
+                    TICK
                 } else {
                     Cause::Timer(function)
-                });
+                };
+                if let Some(interrupt) = self.stack.last_mut().filter(|cause| **cause == TICK) {
+                    *interrupt = if self.ticked { TICK } else { timer.clone() };
+                }
+                self.stack.push(timer);
             }
             Event::Send { .. } | Event::Call { .. } | Event::Return { .. } => {}
         }
@@ -288,6 +307,18 @@ mod tests {
     }
 
     #[test]
+    fn the_interrupt_of_another_timer_is_no_tick() {
+        let events = [
+            at(110, Event::Enter(TICK)),
+            at(120, Event::Timer(5)),
+            at(140, Event::Leave),
+            at(150, Event::Leave),
+        ];
+        let named = walk(&[]).name(Gap { from: 100, to: 160 }, &events);
+        assert_eq!(named.parts, [(Cause::Timer("function_5".into()), 60)]);
+    }
+
+    #[test]
     fn another_task_is_named_until_we_are_back() {
         let to = |pid| Event::Switch {
             pid,
@@ -314,7 +345,7 @@ mod tests {
     fn an_interrupt_from_another_core_has_a_sender_and_a_function() {
         let sender = |pid: u32| Sender {
             core: 0,
-            who: format!("unmapper, {pid}"),
+            who: format!("unmapper, {pid}").into(),
         };
         let sent = |at, to, pid| Sent {
             at,

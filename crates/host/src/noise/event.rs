@@ -56,7 +56,7 @@ pub struct Sender {
     /// The core it ran on.
     pub core: u32,
     /// The task it ran in: `hog, 77`, or `own process: munmap`.
-    pub who: String,
+    pub who: std::sync::Arc<str>,
 }
 
 /// The names of the softirqs, by number (kernel: `include/linux/interrupt.h`).

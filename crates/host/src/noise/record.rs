@@ -1,6 +1,7 @@
 //! Everything that the kernel told of some cores, from a beginning to an end.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::attribute::{Around, Gap, Named, Sent, Stamped, Walk};
 use super::complete::{self, Bracket, Line};
@@ -13,7 +14,7 @@ use crate::cores::{Core, CoreSet};
 /// Buffer of the tracer for one core, KiB: some 300,000 events.
 const BUFFER_KIB: u32 = 16 << 10;
 /// Events kept of one core: minutes under heavy load, and a bound on memory.
-const EVENTS_MAX: usize = 8 << 20;
+const EVENTS_MAX: usize = 4 << 20;
 
 /// A recording under way.
 #[derive(Debug)]
@@ -92,7 +93,8 @@ impl Recorder {
             sending.read(|core, decoder, bytes| {
                 let gone = page::records(bytes, |at, record| {
                     if let Some(event) = decoder.decode(record) {
-                        sent.extend(senders.step(at, core, &event));
+                        // Beyond that senders have no names.
+                        sent.extend(senders.step(at, core, &event).filter(|_| sent.len() < EVENTS_MAX));
                     }
                 });
                 *missed += gone.records;
@@ -152,7 +154,8 @@ impl Record {
 /// Who sends, in words.
 #[derive(Debug)]
 struct Senders {
-    names: HashMap<u32, String>,
+    names: HashMap<u32, Arc<str>>,
+    own_names: HashMap<Option<u64>, Arc<str>>,
     own: Vec<u32>,
     /// The system calls that our own threads are in.
     calls: HashMap<u32, u64>,
@@ -162,6 +165,7 @@ impl Senders {
     fn new() -> Self {
         Self {
             names: HashMap::new(),
+            own_names: HashMap::new(),
             own: own_threads(),
             calls: HashMap::new(),
         }
@@ -172,20 +176,28 @@ impl Senders {
             Event::Call { pid, number } => drop(self.calls.insert(pid, number)),
             Event::Return { pid } => drop(self.calls.remove(&pid)),
             Event::Send { to, pid } => {
-                let who = if !self.own.contains(&pid) {
-                    let name = self.names.entry(pid).or_insert_with(|| name_of(pid));
-                    format!("{name}, {pid}")
-                } else if let Some(number) = self.calls.get(&pid) {
-                    format!("own process: {}", call_name(*number))
+                let who = if self.own.contains(&pid) {
+                    let call = self.calls.get(&pid).copied();
+                    self.own_names.entry(call).or_insert_with(|| own_name(call))
                 } else {
-                    "own process".into()
+                    self.names
+                        .entry(pid)
+                        .or_insert_with(|| format!("{}, {pid}", name_of(pid)).into())
                 };
+                let who = Arc::clone(who);
                 let sender = Sender { core: core.0, who };
                 return Some(Sent { at, to, sender });
             }
             _ => {}
         }
         None
+    }
+}
+
+fn own_name(call: Option<u64>) -> Arc<str> {
+    match call {
+        Some(number) => format!("own process: {}", call_name(number)).into(),
+        None => "own process".into(),
     }
 }
 

@@ -22,8 +22,10 @@ const PAGE: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// No tracefs.
-    #[error("tracefs is not mounted; fix: mount -t tracefs nodev /sys/kernel/tracing")]
-    NotMounted,
+    #[error(
+        "tracefs is not mounted, and cannot be for this run alone ({0}); fix: mount -t tracefs nodev /sys/kernel/tracing"
+    )]
+    NotMounted(io::Error),
     /// Not allowed.
     #[error("tracefs is for root (CAP_SYS_ADMIN); fix: sudo")]
     Forbidden,
@@ -68,9 +70,9 @@ impl Trace {
             return Err(TraceError::NoClock);
         }
         sweep(&root.join("instances"));
-        let base = root
-            .join("instances")
-            .join(format!("{PREFIX}{}-{name}", std::process::id()));
+        let base =
+            root.join("instances")
+                .join(format!("{PREFIX}{}-{:x}-{name}", std::process::id(), unique()));
         fs::create_dir(&base).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => TraceError::Forbidden,
             _ => TraceError::Io(base.clone(), error),
@@ -216,9 +218,15 @@ fn find() -> Result<(PathBuf, Option<File>), TraceError> {
             PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())),
             Some(root),
         )),
-        Err(_) if nix::unistd::geteuid().is_root() => Err(TraceError::NotMounted),
+        Err(error) if nix::unistd::geteuid().is_root() => Err(TraceError::NotMounted(error)),
         Err(_) => Err(TraceError::Forbidden),
     }
+}
+
+/// Told apart from what a process of the same id in another namespace makes.
+fn unique() -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos())
 }
 
 /// Removes what killed processes of ours have left: a buffer of theirs would stay in memory until the next boot.
@@ -228,8 +236,9 @@ fn sweep(instances: &Path) {
         let pid = name
             .to_str()
             .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
-        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            let _ = fs::write(entry.path().join("tracing_on"), "0");
+        // Of another namespace's process nothing is seen here; but what is in use the kernel does not remove.
+        let ours = std::process::id().to_string();
+        if pid.is_some_and(|pid| pid == ours || !Path::new("/proc").join(pid).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -79,7 +80,11 @@ impl Journal {
         if let Some(parent) = real.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
         }
-        let lock = File::create(with_suffix(&real, ".lock")).map_err(failed)?;
+        if fs::metadata(&real).is_ok_and(|file| !file.is_file()) {
+            let fix = Fix::advice("name a file");
+            return Err(Problem::new(&what, "this is no regular file", fix));
+        }
+        let lock = ours(&with_suffix(&real, ".lock")).map_err(failed)?;
         let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|_| {
             let fix = Fix::advice("wait until it has ended");
             Problem::new(&what, "another dropless tune is at work", fix)
@@ -170,7 +175,8 @@ impl Journal {
             fs::rename(&self.path, with_suffix(&self.path, ".undone"))?;
         } else {
             let name = with_suffix(&self.path, ".new");
-            let mut file = File::create(&name)?;
+            let mut file = ours(&name)?;
+            file.set_len(0)?;
             for record in left {
                 file.write_all(line(record)?.as_bytes())?;
             }
@@ -226,4 +232,13 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+/// A file beside the journal. A link in its place would lead us to somebody else's.
+fn ours(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(path)
 }
