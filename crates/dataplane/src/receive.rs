@@ -1,11 +1,14 @@
 //! The receiving loop: every frame is verified, matched to its lane's sequence, timed, and counted once.
 
+mod counters;
+mod result;
+
+pub use counters::ReceiveCounters;
+pub use result::{Hole, LaneResult, ReceiveResult};
+
 use std::sync::Arc;
 
-use measure::{
-    Clock, Counter, Histogram, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram,
-    Ticks,
-};
+use measure::{Clock, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks};
 use wire::{Addresses, Class, Classifier, Foreign, Probe, Verify, classify, lag};
 
 use crate::account::Answers;
@@ -17,61 +20,6 @@ use crate::{Phase, Task, TaskResult};
 const TIME_MASK: u64 = (1 << 48) - 1;
 /// A sender has told of all but the burst under way; more than that, for readers on other cores.
 const AHEAD_MAX: u64 = 1 << 12;
-
-/// What a receiving task publishes while it runs. One writer: its worker.
-#[derive(Debug)]
-pub struct ReceiveCounters {
-    /// Frames taken from the queue since the run began.
-    pub frames: Counter,
-    /// Bytes of these, without FCS.
-    pub bytes: Counter,
-    /// First copies of probes that came in time.
-    pub received: Counter,
-    /// Further copies.
-    pub duplicate: Counter,
-    /// Probes overtaken by a later one of their lane (RFC 4737).
-    pub reordered: Counter,
-    /// Frames whose checksum, length or (with `--verify payload`) pattern is wrong.
-    pub corrupt: Counter,
-    /// Probes that came later than the drain time after they were sent.
-    pub late: Counter,
-    /// Probes further behind than the window remembers: fresh or duplicate cannot be told.
-    pub too_old: Counter,
-    /// Frames that are none of ours, by kind.
-    pub foreign: [Counter; Foreign::COUNT],
-    /// Chained frames, longer than any probe.
-    pub oversized: Counter,
-    /// Probes of an earlier run that were still in some queue.
-    pub stale: Counter,
-    /// Probes with a sequence number that had not been sent yet.
-    pub never_sent: Counter,
-    /// ARP, NDP and echo requests answered (part of `foreign`).
-    pub answered: Counter,
-    /// Frames thrown out before the run began.
-    pub flushed: Counter,
-}
-
-impl ReceiveCounters {
-    /// Zeroed counters.
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self {
-            frames: Counter::default(),
-            bytes: Counter::default(),
-            received: Counter::default(),
-            duplicate: Counter::default(),
-            reordered: Counter::default(),
-            corrupt: Counter::default(),
-            late: Counter::default(),
-            too_old: Counter::default(),
-            foreign: std::array::from_fn(|_| Counter::default()),
-            oversized: Counter::default(),
-            stale: Counter::default(),
-            never_sent: Counter::default(),
-            answered: Counter::default(),
-            flushed: Counter::default(),
-        })
-    }
-}
 
 /// What a receiving task needs to know, besides its queue.
 pub struct ReceivePlan {
@@ -121,57 +69,6 @@ impl ReceivePlan {
             .get(usize::from(run.lane) / self.streams)
             .is_none_or(|sender| run.first + run.count <= sender.intended.get() + AHEAD_MAX)
     }
-}
-
-/// What one queue saw of one lane.
-#[derive(Debug)]
-pub struct LaneResult {
-    /// First copies in time.
-    pub received: u64,
-    /// Further copies.
-    pub duplicate: u64,
-    /// RFC 4737.
-    pub reordered: u64,
-    /// The largest distance, in packets, by which one was overtaken.
-    pub extent_max: u64,
-    /// First copies that came after the drain time.
-    pub late: u64,
-    /// Too far behind to be told apart.
-    pub too_old: u64,
-    /// RFC 3550 jitter of what this queue saw.
-    pub jitter: Jitter,
-    /// n-reordering: how far behind reordered packets were, in powers of two (RFC 5236).
-    pub displacement: Vec<u64>,
-    /// One more than the highest sequence number seen, modulo 2^48.
-    pub beyond: u64,
-}
-
-/// What a receiving task gives back at its end.
-#[derive(Debug)]
-pub struct ReceiveResult {
-    /// By lane.
-    pub lanes: Vec<LaneResult>,
-    /// Latency from the actual send, by stream, ns.
-    pub latency: Vec<Histogram>,
-    /// Latency from the scheduled send, all streams, ns.
-    pub latency_scheduled: Histogram,
-    /// Probes whose stamp lay in the future: the clocks of two cores disagree.
-    pub clock_backwards: u64,
-    /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
-    pub holes: Vec<Hole>,
-}
-
-/// Sequence numbers of a lane that had not come when a later one did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
-    /// The lane.
-    pub lane: u16,
-    /// The first of them.
-    pub first: u64,
-    /// How many.
-    pub count: u64,
-    /// When the later one was received.
-    pub at: Nanos,
 }
 
 struct Lane {

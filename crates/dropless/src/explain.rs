@@ -3,20 +3,17 @@
 
 mod join;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
-use host::noise::attribute::{Gap, Named};
+use host::noise::attribute::Gap;
 use host::noise::event::Cause;
 use host::noise::record::{Record, Recorder};
-use host::noise::tally;
+use host::noise::tally::Labels;
 use measure::{Clock, Explanation, Nanos, Stall, Ticks};
 
 use crate::clock::now;
 use crate::open::OpenPort;
 use crate::plan::MachinePlan;
-use crate::reflect::result::port_summary;
 use crate::workers::Paused;
 use join::{Missed, Pausing};
 
@@ -57,10 +54,7 @@ impl Explainer {
         Some(Self {
             recorder,
             untraced,
-            last: ports
-                .iter()
-                .map(|open| (now(), port_summary(open).rx_missed))
-                .collect(),
+            last: ports.iter().map(|open| (now(), open.rx_missed())).collect(),
             missed: Vec::new(),
             looks: 0,
             began: now(),
@@ -73,7 +67,7 @@ impl Explainer {
         for (port, (open, last)) in ports.iter().zip(&mut self.last).enumerate() {
             // What was counted happened between the moment before the last reading and the one after this.
             let before = now();
-            let total = port_summary(open).rx_missed;
+            let total = open.rx_missed();
             if total > last.1 {
                 self.missed.push(Missed {
                     port,
@@ -148,7 +142,7 @@ pub fn explain(
             })
             .collect();
         let named = record.name(Core(worker.core as u32), worker.thread, &gaps);
-        let tasks = tally::tasks(&named);
+        let labels = Labels::of(&named);
         for (pause, named) in worker.pauses.all().iter().zip(&named) {
             pausing.push(Pausing {
                 pause: *pause,
@@ -163,7 +157,7 @@ pub fn explain(
                         .filter(|holds| *holds > 0)
                         .min()
                         .unwrap_or(0),
-                    cause: traced.then(|| words(named, &tasks)),
+                    cause: traced.then(|| words(named.cause(), &labels)),
                     ..Stall::default()
                 },
             });
@@ -182,13 +176,10 @@ pub fn explain(
     (stalls, explanation)
 }
 
-/// A worker works between its polls, unlike a loop that only looks at the clock. Tasks of one name are one cause.
-fn words(named: &Named, tasks: &BTreeMap<&str, BTreeSet<u32>>) -> String {
-    match named.cause() {
-        Cause::Task { name, .. } if tasks[name.as_str()].len() > 1 => {
-            format!("preempted by {name} ({} tasks)", tasks[name.as_str()].len())
-        }
+/// A worker works between its polls, unlike a loop that only looks at the clock.
+fn words(cause: &Cause, labels: &Labels<'_>) -> String {
+    match cause {
         Cause::Outside => "its own work, or outside the kernel (inferred)".into(),
-        cause => cause.to_string(),
+        cause => labels.label(cause),
     }
 }

@@ -128,10 +128,10 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let plan = NoisePlan::from_args(args, &sys)?;
     let interrupt = Interrupt::install()?;
     let console = Console {
-        json: args.json,
-        quiet: args.quiet,
+        json: args.output.json,
+        quiet: args.output.quiet,
     };
-    let dir = RunDir::create(&args.runs, "noise", SystemTime::now())?;
+    let dir = RunDir::create(&args.output.runs, "noise", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
     let seen = watch::watch(&plan, &sys, console, &interrupt)?;

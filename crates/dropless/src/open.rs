@@ -128,9 +128,10 @@ impl<'e> OpenPort<'e> {
             .is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
     }
 
-    /// Frames that the kernel had no room for in our sockets since the port was opened.
-    pub fn kernel_missed(&self) -> u64 {
-        self.missed.get(&self.uri)
+    /// Frames that nobody had room for: the driver's count, or the kernel's of our sockets. Where both count, it is the same
+    /// packets.
+    pub fn rx_missed(&self) -> u64 {
+        self.stats().imissed.max(self.missed.get(&self.uri))
     }
 
     fn interface(&self) -> Option<&str> {

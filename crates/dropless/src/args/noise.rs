@@ -5,9 +5,9 @@
     reason = "these comments are the help page, where backticks would show"
 )]
 
-use std::path::PathBuf;
-
 use clap::Args;
+
+use super::send::OutputArgs;
 
 /// Poll on some cores without any packets, and name whatever takes them away.
 #[derive(Args, Debug)]
@@ -42,13 +42,7 @@ pub struct NoiseArgs {
     #[arg(long)]
     pub no_trace: bool,
 
-    /// Print one JSON object on stdout; what is for people goes to stderr
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
-    /// No display and no report
-    #[arg(long, short = 'q', help_heading = "Output")]
-    pub quiet: bool,
-    /// Where run directories are made
-    #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
-    pub runs: PathBuf,
+    /// What this prints and where it writes
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use clap::Args;
 
-use super::send::{ExplainArgs, OutputArgs};
+use super::send::{ExplainArgs, OutputArgs, StartArgs};
 
 /// Return what arrives: the far end of a measurement.
 #[derive(Args, Debug)]
@@ -85,4 +85,7 @@ pub struct ReflectArgs {
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,
+    /// What is told before it starts
+    #[command(flatten)]
+    pub start: StartArgs,
 }

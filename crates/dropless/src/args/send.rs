@@ -138,6 +138,9 @@ pub struct SendArgs {
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,
+    /// What is told before it starts
+    #[command(flatten)]
+    pub start: StartArgs,
     /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub plan: Option<PathBuf>,
@@ -160,7 +163,6 @@ pub struct ExplainArgs {
 }
 
 /// Where the results go.
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Args, Debug, Clone)]
 pub struct OutputArgs {
     /// Print one JSON object on stdout; what is for people goes to stderr
@@ -172,6 +174,11 @@ pub struct OutputArgs {
     /// Where run directories are made
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
     pub runs: PathBuf,
+}
+
+/// What is told before a run.
+#[derive(Args, Debug, Clone)]
+pub struct StartArgs {
     /// Show DPDK's own log
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,

@@ -59,7 +59,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
     let wait = (patience(&plan, console), &interrupt);
-    let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.output.verbose, wait)?;
+    let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.start.verbose, wait)?;
     let pool = session::make_pool(&eal, &ground)?;
     let mut notes = ground.notes.clone();
     let config = PortConfig {
@@ -91,7 +91,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let tasks = ports.iter().map(|port| port.rx.len().min(port.tx.len())).sum();
     let (cores, note) = placement::worker_cores(&plan.machine, tasks, ground.numa_node)?;
     notes.extend(note);
-    if !args.output.no_doctor {
+    if !args.start.no_doctor {
         doctor::tell(console, &cores, &ground.ports);
     }
     let summary = reflect(

@@ -170,8 +170,7 @@ pub fn port_summary(open: &OpenPort<'_>) -> PortSummary {
         link: open.link(),
         tx_packets: stats.opackets,
         rx_packets: stats.ipackets,
-        // Where the driver counts what the kernel had no room for, it is the same packets.
-        rx_missed: stats.imissed.max(open.kernel_missed()),
+        rx_missed: open.rx_missed(),
         rx_nombuf: stats.rx_nombuf,
         rx_errors: stats.ierrors,
         tx_errors: stats.oerrors,

@@ -60,7 +60,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         Patience::Until(Duration::from_nanos(plan.machine.wait_ns)),
         &interrupt,
     );
-    let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.output.verbose, wait)?;
+    let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.start.verbose, wait)?;
     let pool = session::make_pool(&eal, &ground)?;
     let config = PortConfig {
         rx_queues: plan.rx_queues,
@@ -84,7 +84,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         dir: &dir,
         console,
         interrupt: &interrupt,
-        has_doctor: !args.output.no_doctor,
+        has_doctor: !args.start.no_doctor,
     };
     let summary = run.go(ports)?;
     console.human(&report::terminal::render(&summary, &console.style()))?;

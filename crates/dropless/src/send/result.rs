@@ -63,7 +63,7 @@ pub fn summarise(
     let far_missed: u64 = ports
         .iter()
         .filter_map(|open| open.far.as_ref())
-        .map(|far| port_summary(far).rx_missed)
+        .map(|far| far.rx_missed())
         .sum();
     let stalls = stalls(
         &ports,

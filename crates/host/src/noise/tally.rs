@@ -37,13 +37,7 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
         outside: bool,
     }
     let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
-    let tasks = tasks(named);
-    let label = |cause: &Cause| match cause {
-        Cause::Task { name, .. } if tasks[name.as_str()].len() > 1 => {
-            format!("preempted by {name} ({} tasks)", tasks[name.as_str()].len())
-        }
-        cause => cause.to_string(),
-    };
+    let labels = Labels::of(named);
     let mut bucket = ring.map(Bucket::new);
     let first = named.first().map_or(0, |first| first.gap.from);
     for one in named {
@@ -52,11 +46,11 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
             bucket.gap(seconds(one.gap.from), seconds(one.gap.to))
         });
         for (cause, ticks) in &one.parts {
-            let sum = sums.entry(label(cause)).or_default();
+            let sum = sums.entry(labels.label(cause)).or_default();
             sum.outside |= *cause == Cause::Outside;
             sum.total += ticks;
         }
-        let sum = sums.entry(label(one.cause())).or_default();
+        let sum = sums.entry(labels.label(one.cause())).or_default();
         sum.gaps.push(one.gap);
         sum.lost += lost;
     }
@@ -83,15 +77,33 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
     all
 }
 
-/// The ids of the tasks of each name.
-pub fn tasks(named: &[Named]) -> BTreeMap<&str, BTreeSet<u32>> {
-    let mut tasks: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-    for (cause, _) in named.iter().flat_map(|one| &one.parts) {
-        if let Cause::Task { name, pid } = cause {
-            tasks.entry(name).or_default().insert(*pid);
+/// What causes are called among others: tasks of one name are one cause.
+#[derive(Debug)]
+pub struct Labels<'n>(BTreeMap<&'n str, BTreeSet<u32>>);
+
+impl<'n> Labels<'n> {
+    /// For the causes of these gaps.
+    pub fn of(named: &'n [Named]) -> Self {
+        let mut tasks: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        for (cause, _) in named.iter().flat_map(|one| &one.parts) {
+            if let Cause::Task { name, pid } = cause {
+                tasks.entry(name).or_default().insert(*pid);
+            }
+        }
+        Self(tasks)
+    }
+
+    /// The cause in words.
+    pub fn label(&self, cause: &Cause) -> String {
+        let alike = match cause {
+            Cause::Task { name, .. } => self.0.get(name.as_str()).map_or(0, BTreeSet::len),
+            _ => 0,
+        };
+        match cause {
+            Cause::Task { name, .. } if alike > 1 => format!("preempted by {name} ({alike} tasks)"),
+            cause => cause.to_string(),
         }
     }
-    tasks
 }
 
 /// Fewer beginnings than this show no period.

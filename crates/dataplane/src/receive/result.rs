@@ -1,0 +1,54 @@
+//! What a receiving task leaves when it has ended.
+
+use measure::{Histogram, Jitter, Nanos};
+
+/// What one queue saw of one lane.
+#[derive(Debug)]
+pub struct LaneResult {
+    /// First copies in time.
+    pub received: u64,
+    /// Further copies.
+    pub duplicate: u64,
+    /// RFC 4737.
+    pub reordered: u64,
+    /// The largest distance, in packets, by which one was overtaken.
+    pub extent_max: u64,
+    /// First copies that came after the drain time.
+    pub late: u64,
+    /// Too far behind to be told apart.
+    pub too_old: u64,
+    /// RFC 3550 jitter of what this queue saw.
+    pub jitter: Jitter,
+    /// n-reordering: how far behind reordered packets were, in powers of two (RFC 5236).
+    pub displacement: Vec<u64>,
+    /// One more than the highest sequence number seen, modulo 2^48.
+    pub beyond: u64,
+}
+
+/// What a receiving task gives back at its end.
+#[derive(Debug)]
+pub struct ReceiveResult {
+    /// By lane.
+    pub lanes: Vec<LaneResult>,
+    /// Latency from the actual send, by stream, ns.
+    pub latency: Vec<Histogram>,
+    /// Latency from the scheduled send, all streams, ns.
+    pub latency_scheduled: Histogram,
+    /// Probes whose stamp lay in the future: the clocks of two cores disagree.
+    pub clock_backwards: u64,
+    /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
+    pub holes: Vec<Hole>,
+}
+
+/// Sequence numbers of a lane that had not come when a later one did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The lane.
+    pub lane: u16,
+    /// The first of them.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// When the later one was received.
+    pub at: Nanos,
+}
