@@ -56,6 +56,10 @@ pub struct WorkerCounters {
     pub polls: Counter,
     /// Rounds that moved a packet.
     pub busy: Counter,
+    /// Packets moved in those of them that were no pause, and the ticks they took: what a packet costs.
+    pub moved: Counter,
+    /// See `moved`.
+    pub moved_ticks: Counter,
     /// Ticks from one round to the next, since the run began.
     pub gap_ticks: SharedHistogram,
 }
@@ -65,6 +69,8 @@ impl Default for WorkerCounters {
         Self {
             polls: Counter::default(),
             busy: Counter::default(),
+            moved: Counter::default(),
+            moved_ticks: Counter::default(),
             gap_ticks: SharedHistogram::new(5),
         }
     }
@@ -80,6 +86,7 @@ pub fn run(
 ) -> Vec<TaskResult> {
     control.ready.fetch_add(1, Ordering::AcqRel);
     let mut last = tsc();
+    let mut moved = 0;
     loop {
         let phase = control.phase();
         if phase == Phase::Stop {
@@ -87,18 +94,27 @@ pub fn run(
         }
         for _ in 0..ROUNDS_PER_LOOK {
             let now = tsc();
+            let mut long = false;
             if phase != Phase::Warm {
-                counters.gap_ticks.record(now.0.saturating_sub(last.0), 1);
-                pauses.record(last, now);
+                let ticks = now.0.saturating_sub(last.0);
+                counters.gap_ticks.record(ticks, 1);
+                long = pauses.record(last, now, moved);
+                if moved > 0 && !long {
+                    counters.moved.add(moved as u64);
+                    counters.moved_ticks.add(ticks);
+                }
             }
             last = now;
             let Some((first, others)) = tasks.split_first_mut() else {
                 return Vec::new();
             };
-            let mut moved = first.poll(now, phase);
+            moved = first.poll(now, phase);
             for task in others {
                 // A stamp must not be older than the work of the task before.
                 moved += task.poll(tsc(), phase);
+            }
+            if long {
+                pauses.followed_by(moved);
             }
             counters.polls.add(1);
             if moved > 0 {

@@ -6,7 +6,6 @@ mod join;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
 use host::noise::attribute::Gap;
-use host::noise::event::Cause;
 use host::noise::record::{Record, Recorder};
 use host::noise::tally::Labels;
 use measure::{Clock, Explanation, Nanos, Stall, Ticks};
@@ -141,7 +140,10 @@ pub fn explain(
                 to: pause.to.0,
             })
             .collect();
-        let named = record.name(Core(worker.core as u32), worker.thread, &gaps);
+        let mut named = record.name(Core(worker.core as u32), worker.thread, &gaps);
+        for (pause, named) in worker.pauses.all().iter().zip(&mut named) {
+            named.own_work((f64::from(pause.moved) * worker.packet_ticks) as u64);
+        }
         let labels = Labels::of(&named);
         for (pause, named) in worker.pauses.all().iter().zip(&named) {
             pausing.push(Pausing {
@@ -157,7 +159,9 @@ pub fn explain(
                         .filter(|holds| *holds > 0)
                         .min()
                         .unwrap_or(0),
-                    cause: traced.then(|| words(named.cause(), &labels)),
+                    cause: traced.then(|| labels.label(named.cause())),
+                    moved: pause.moved.into(),
+                    next: pause.next.into(),
                     ..Stall::default()
                 },
             });
@@ -174,12 +178,4 @@ pub fn explain(
     let mut stalls: Vec<Stall> = pausing.into_iter().map(|pausing| pausing.stall).collect();
     stalls.sort_by_key(|stall| stall.at_ns);
     (stalls, explanation)
-}
-
-/// A worker works between its polls, unlike a loop that only looks at the clock.
-fn words(cause: &Cause, labels: &Labels<'_>) -> String {
-    match cause {
-        Cause::Outside => "its own work, or outside the kernel (inferred)".into(),
-        cause => labels.label(cause),
-    }
 }

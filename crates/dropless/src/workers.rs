@@ -54,6 +54,8 @@ pub struct Paused {
     pub thread: u32,
     /// The pauses.
     pub pauses: Pauses,
+    /// What a packet costs it, ticks.
+    pub packet_ticks: f64,
     /// Sequence numbers that its receivers found missing, in the order in which they did.
     pub holes: Vec<Hole>,
 }
@@ -113,6 +115,7 @@ impl<'s> Running<'s> {
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
                     pauses,
+                    packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
                     holes,
                 };
                 (results, record)

@@ -224,6 +224,10 @@ pub struct Stall {
     pub ring_holds_ns: u64,
     /// What had the core, where that was asked for (`--explain`).
     pub cause: Option<String>,
+    /// Packets that the worker moved in this pause.
+    pub moved: u64,
+    /// Packets that it moved right after: what had waited.
+    pub next: u64,
     /// Packets that the port missed meanwhile.
     pub lost: u64,
     /// The sequence numbers that were missing after it, `lane:first-last`, as far as they are known.

@@ -10,7 +10,7 @@ use crate::hgrm;
 use crate::rundir::{RunDir, WriteError, file};
 
 /// Columns of `stalls.csv`, version 1: `time` (the end of the pause) in ms since the start of the run.
-pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns,cause,lost,sequences";
+pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns,cause,lost,sequences,moved,next";
 
 impl RunDir {
     /// Writes `ledger.json` and `summary.json`. The note of the directory so far belongs into the summary before.
@@ -39,6 +39,8 @@ impl RunDir {
             gap_ns,
             ring_holds_ns,
             cause,
+            moved,
+            next,
             lost,
             sequences,
         } in stalls
@@ -49,7 +51,7 @@ impl RunDir {
             let (role, cause) = (field(role), field(cause));
             let _ = writeln!(
                 text,
-                "{time:.3},{core},{role},{gap_ns},{ring_holds_ns},{cause},{lost},{sequences}"
+                "{time:.3},{core},{role},{gap_ns},{ring_holds_ns},{cause},{lost},{sequences},{moved},{next}"
             );
         }
         self.write_text(file::STALLS, &text)

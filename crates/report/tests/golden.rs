@@ -99,6 +99,8 @@ fn stalls() {
         gap_ns: 812_000,
         ring_holds_ns: 585_142,
         cause: Some("IRQ 57 mlx5_comp3".to_owned()),
+        moved: 32,
+        next: 128,
         lost: 1980,
         sequences: "0:70210-72189".to_owned(),
     };

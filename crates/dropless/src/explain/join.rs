@@ -132,6 +132,8 @@ mod tests {
             pause: Pause {
                 from: Ticks(from),
                 to: Ticks(to),
+                moved: 0,
+                next: 0,
             },
             ports: vec![port],
             stall: Stall {

@@ -52,6 +52,18 @@ impl Named {
     pub fn cause(&self) -> &Cause {
         self.parts.first().map_or(&Cause::Outside, |(cause, _)| cause)
     }
+
+    /// Takes up to `ticks` of what the kernel did not see as the program's own work.
+    pub fn own_work(&mut self, ticks: u64) {
+        let Some(outside) = self.parts.iter().position(|(cause, _)| *cause == Cause::Outside) else {
+            return;
+        };
+        let own = self.parts[outside].1.min(ticks);
+        self.parts[outside].1 -= own;
+        self.parts.push((Cause::OwnWork, own));
+        self.parts.retain(|(_, ticks)| *ticks > 0);
+        self.parts.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
+    }
 }
 
 /// An interrupt that another core sent.

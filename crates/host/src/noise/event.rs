@@ -46,6 +46,8 @@ pub enum Cause {
     PageFault,
     /// A non-maskable interrupt.
     Nmi,
+    /// What the program did itself, between two polls.
+    OwnWork,
     /// Nothing that the kernel saw.
     Outside,
 }
@@ -95,6 +97,7 @@ impl fmt::Display for Cause {
             Self::Task { pid, name } => write!(f, "preempted by {name} ({pid})"),
             Self::PageFault => f.write_str("page fault"),
             Self::Nmi => f.write_str("NMI"),
+            Self::OwnWork => f.write_str("its own work"),
             Self::Outside => f.write_str("outside the kernel (inferred)"),
         }
     }
