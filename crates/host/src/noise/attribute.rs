@@ -274,6 +274,21 @@ mod tests {
     }
 
     #[test]
+    fn own_work_is_taken_from_what_nothing_explains() {
+        let parts_after = |work| {
+            let mut named = Named {
+                gap: Gap { from: 0, to: 100 },
+                parts: vec![(Cause::Outside, 60), (irq(), 40)],
+            };
+            named.own_work(work);
+            named.parts
+        };
+        let some = [(irq(), 40), (Cause::Outside, 35), (Cause::OwnWork, 25)];
+        assert_eq!(parts_after(25), some);
+        assert_eq!(parts_after(1000), [(Cause::OwnWork, 60), (irq(), 40)]);
+    }
+
+    #[test]
     fn a_softirq_knows_its_parent() {
         let events = [
             at(110, Event::Enter(irq())),
