@@ -14,7 +14,7 @@ use crate::clock::now;
 use crate::open::OpenPort;
 use crate::plan::MachinePlan;
 use crate::workers::Paused;
-use join::{Missed, Pausing};
+use join::{Missed, Pausing, Pile};
 
 /// Watches what a run will want to explain.
 pub struct Explainer {
@@ -35,6 +35,8 @@ pub struct Receiver {
     pub core: usize,
     /// How long its ring holds at the rate of the run, ns; 0 where the port pushes back.
     pub ring_holds_ns: u64,
+    /// That rate, packets/s.
+    pub rate_pps: f64,
 }
 
 impl Explainer {
@@ -145,6 +147,7 @@ pub fn explain(
             named.own_work((f64::from(pause.moved) * worker.packet_ticks) as u64);
         }
         let labels = Labels::of(&named);
+        let first = pausing.len();
         for (pause, named) in worker.pauses.all().iter().zip(&named) {
             pausing.push(Pausing {
                 pause: *pause,
@@ -164,8 +167,16 @@ pub fn explain(
                     next: pause.next.into(),
                     ..Stall::default()
                 },
+                pile: Pile::default(),
             });
         }
+        let arriving_pps: f64 = of_core().map(|receiver| receiver.rate_pps).sum();
+        let packet_s = clock.ns_from_ticks(1_000) as f64 * worker.packet_ticks / 1e12;
+        join::pile_up(
+            &mut pausing[first..],
+            1.0 / (arriving_pps * packet_s).max(1e-9),
+            clock,
+        );
     }
     join::charge(&mut pausing, &missed);
     for worker in paused {

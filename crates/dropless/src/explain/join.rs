@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use dataplane::pause::Pause;
 use dataplane::receive::Hole;
+use host::noise::bucket::{Bucket, Ring};
 use measure::{Clock, PauseCause, Stall, Ticks};
 
-/// A pause shorter than this part of what the ring holds fills no ring, not even after others.
+/// Pauses that together are shorter than this part of what the ring holds fill no ring, however full it was.
 const PART_OF_RING: u64 = 8;
 
 /// Packets that a port missed between two looks at its counter.
@@ -31,29 +32,78 @@ pub struct Pausing {
     pub ports: Vec<usize>,
     /// Its row.
     pub stall: Stall,
+    /// See [`Pile`].
+    pub pile: Pile,
 }
 
-/// Charges every miss to the pauses of its port at that time, by how long each of them lasted beyond what the ring holds;
-/// if none did, by how long they lasted. What no pause can have cost stays uncharged.
+/// Pauses that followed each other before the ring was empty again, of which this is one: they fill it together.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pile {
+    /// How long all of them took, ns.
+    pub gaps_ns: f64,
+    /// Of that what the ring could not hold, ns.
+    pub beyond_ns: f64,
+}
+
+/// Finds the piles among the pauses of one worker, in their order, which works `speed` times as fast as packets come.
+pub fn pile_up(pausing: &mut [Pausing], speed: f64, clock: &Clock) {
+    let Some(ring_holds_ns) = pausing.first().map(|first| first.stall.ring_holds_ns) else {
+        return;
+    };
+    let seconds = |ticks: Ticks| clock.ns(ticks).0 as f64 / 1e9;
+    // A packet here is a second's worth of them.
+    let mut bucket = Bucket::new(Ring {
+        rate_pps: 1.0,
+        service_pps: speed.max(1.0),
+        free: ring_holds_ns as f64 / 1e9,
+    });
+    let mut begin = 0;
+    let mut pile = Pile::default();
+    for index in 0..=pausing.len() {
+        let next = pausing.get(index).map(|one| one.pause);
+        if next.is_none_or(|pause| bucket.waiting(seconds(pause.from)) <= 0.0) {
+            for one in &mut pausing[begin..index] {
+                one.pile = pile;
+            }
+            (begin, pile) = (index, Pile::default());
+        }
+        if let Some(pause) = next {
+            pile.beyond_ns += bucket.gap(seconds(pause.from), seconds(pause.to)) * 1e9;
+            pile.gaps_ns += pausing[index].stall.gap_ns as f64;
+        }
+    }
+}
+
+/// Charges every miss to the pauses of its port at that time, by how long each of them, or the pile that it is part of,
+/// lasted beyond what the ring holds; if none did, by how long they lasted. What no pause can have cost stays uncharged.
 pub fn charge(pausing: &mut [Pausing], missed: &[Missed]) {
     for miss in missed {
         let guilty: Vec<usize> = (0..pausing.len())
             .filter(|&index| {
-                let Pausing { pause, ports, stall } = &pausing[index];
+                let Pausing {
+                    pause,
+                    ports,
+                    stall,
+                    pile,
+                } = &pausing[index];
                 // The counter may have been read late, by a control thread that had to wait for a core, too.
                 ports.contains(&miss.port)
                     && pause.from <= miss.to
                     && pause.to >= miss.from
-                    && stall.gap_ns >= stall.ring_holds_ns / PART_OF_RING
+                    && pile.gaps_ns >= (stall.ring_holds_ns / PART_OF_RING) as f64
             })
             .collect();
-        let beyond = |stall: &Stall| stall.gap_ns.saturating_sub(stall.ring_holds_ns);
-        let any_beyond = guilty.iter().any(|&index| beyond(&pausing[index].stall) > 0);
+        let any_beyond = guilty.iter().any(|&index| pausing[index].pile.beyond_ns > 0.0);
         let weights: Vec<u128> = guilty
             .iter()
             .map(|&index| {
-                let stall = &pausing[index].stall;
-                u128::from(if any_beyond { beyond(stall) } else { stall.gap_ns })
+                let Pausing { stall, pile, .. } = &pausing[index];
+                let part = if any_beyond {
+                    pile.beyond_ns / pile.gaps_ns
+                } else {
+                    1.0
+                };
+                (stall.gap_ns as f64 * part).ceil() as u128
             })
             .collect();
         let total: u128 = weights.iter().sum();
@@ -143,7 +193,17 @@ mod tests {
                 cause: Some(cause.into()),
                 ..Stall::default()
             },
+            pile: Pile::default(),
         }
+    }
+
+    /// Piled up by a worker that is twice as fast as packets come.
+    fn piled(mut all: Vec<Pausing>) -> Vec<Pausing> {
+        all.sort_by_key(|one| (one.ports[0], one.pause.from));
+        for of_port in all.chunk_by_mut(|one, next| one.ports == next.ports) {
+            pile_up(of_port, 2.0, &Clock::from_calibration(0, 0, 1e9));
+        }
+        all
     }
 
     fn missed(port: usize, from: u64, to: u64, count: u64) -> Missed {
@@ -157,11 +217,11 @@ mod tests {
 
     #[test]
     fn the_pause_that_outlasted_the_ring_pays() {
-        let mut all = [
+        let mut all = piled(vec![
             pausing(0, 100, 150, 1000, "tick"),
             pausing(0, 200, 2200, 1000, "hog"),
             pausing(1, 200, 9000, 1000, "another port"),
-        ];
+        ]);
         charge(&mut all, &[missed(0, 0, 1000, 30), missed(0, 1000, 3000, 12)]);
         let causes = by_cause(&all);
         assert_eq!(
@@ -172,11 +232,26 @@ mod tests {
     }
 
     #[test]
+    fn pauses_that_pile_up_pay_by_their_length() {
+        // Each takes a tenth of what the ring holds, and the worker catches up by a hundredth between two.
+        let mut all: Vec<_> = (0..30)
+            .map(|nth| pausing(0, nth * 110, nth * 110 + 100, 1000, "storm"))
+            .collect();
+        all.push(pausing(0, 3300, 3350, 1000, "tick"));
+        all.push(pausing(0, 9000, 9100, 1000, "later"));
+        let mut all = piled(all);
+        charge(&mut all, &[missed(0, 0, 20_000, 3050)]);
+        let told = by_cause(&all);
+        let lost: Vec<_> = told.iter().map(|one| (one.cause.as_str(), one.lost)).collect();
+        assert_eq!(lost, [("storm", 3000), ("tick", 50), ("later", 0)]);
+    }
+
+    #[test]
     fn what_no_pause_can_have_cost_is_charged_to_none() {
-        let mut all = [
+        let mut all = piled(vec![
             pausing(0, 100, 200, 1000, "tick"),
             pausing(0, 9000, 20_000, 1000, "hog"),
-        ];
+        ]);
         charge(&mut all, &[missed(0, 50, 300, 7), missed(0, 400, 8000, 5)]);
         assert_eq!(by_cause(&all).iter().map(|cause| cause.lost).sum::<u64>(), 0);
     }
@@ -184,12 +259,12 @@ mod tests {
     #[test]
     fn the_numbers_that_were_skipped_belong_to_the_pause_before() {
         let clock = Clock::from_calibration(0, 0, 1e9);
-        let mut all = [
+        let mut all = piled(vec![
             pausing(0, 100, 2200, 1000, "hog"),
-            pausing(0, 2300, 2310, 1000, "tick"),
-            pausing(0, 3000, 5200, 1000, "hog"),
-        ];
-        charge(&mut all, &[missed(0, 0, 2500, 30), missed(0, 2900, 5300, 12)]);
+            pausing(0, 4300, 4310, 1000, "tick"),
+            pausing(0, 6000, 8200, 1000, "hog"),
+        ]);
+        charge(&mut all, &[missed(0, 0, 4500, 30), missed(0, 5900, 8300, 12)]);
         let hole = |at, first, count| Hole {
             lane: 3,
             first,
@@ -198,12 +273,12 @@ mod tests {
         };
         let holes = [
             hole(50, 1, 9),
-            hole(2400, 100, 30),
-            hole(5201, 500, 11),
-            hole(5300, 600, 1),
+            hole(4400, 100, 30),
+            hole(8201, 500, 11),
+            hole(8300, 600, 1),
         ];
         name_sequences(&mut all, 1, &holes, &clock);
-        let told = all.map(|one| one.stall.sequences);
+        let told: Vec<_> = all.iter().map(|one| &one.stall.sequences).collect();
         assert_eq!(told, ["3:100-129", "", "3:500-510 3:600-600"]);
     }
 
@@ -214,10 +289,10 @@ mod tests {
             pauses in prop::collection::vec((0_usize..2, 0_u64..10_000, 1_u64..3000, 0_u64..4000), 0..30),
             misses in prop::collection::vec((0_usize..2, 0_u64..10_000, 0_u64..2000, 1_u64..500), 0..30),
         ) {
-            let mut all: Vec<_> = pauses
+            let mut all = piled(pauses
                 .into_iter()
                 .map(|(port, from, ticks, holds)| pausing(port, from, from + ticks, holds, "x"))
-                .collect();
+                .collect());
             for (port, from, ticks, count) in misses {
                 let before: u64 = all.iter().map(|one| one.stall.lost).sum();
                 charge(&mut all, &[missed(port, from, from + ticks, count)]);

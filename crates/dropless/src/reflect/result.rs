@@ -241,6 +241,7 @@ pub fn summarise(
             port: side.port,
             core: side.core,
             ring_holds_ns: ring_holds_ns(&ports[side.port], rate),
+            rate_pps: rate,
         })
         .collect();
     let clock_now = ending.clock.clock;

@@ -65,16 +65,16 @@ pub fn summarise(
         .filter_map(|open| open.far.as_ref())
         .map(|far| far.rx_missed())
         .sum();
+    let rate_pps = rate_per_receiver(wiring, &results, seconds);
     let stalls = stalls(
         &ports,
         wiring,
         &ending.published,
         &ending.roles,
-        &results,
-        seconds,
+        rate_pps,
         &ending.clock,
     );
-    let receivers = receivers(wiring, &stalls);
+    let receivers = receivers(wiring, &stalls, rate_pps);
     let (pauses, explanation) = explain::explain(
         ending.seen.explainer.take(),
         &ending.left.paused,
@@ -301,8 +301,7 @@ fn stalls(
     wiring: &Wiring<'_>,
     published: &[WorkerCounters],
     roles: &[(usize, Vec<&'static str>)],
-    results: &Results,
-    seconds: f64,
+    rate_pps: f64,
     clock: &RunClock,
 ) -> Vec<Stall> {
     let mut stalls = Vec::new();
@@ -315,22 +314,26 @@ fn stalls(
             continue;
         }
         let gaps = published[place].gap_ticks.snapshot();
-        let sent: u64 = results.send.iter().flat_map(|send| &send.accepted).sum();
-        let rate = sent as f64 / seconds / wiring.receive.len() as f64;
         stalls.push(Stall {
             core: side.core as u32,
             role: "receive".into(),
             at_ns: 0,
             gap_ns: clock.clock.ns_from_ticks(gaps.max().unwrap_or(0)),
-            ring_holds_ns: ring_holds_ns(open, rate),
+            ring_holds_ns: ring_holds_ns(open, rate_pps),
             ..Stall::default()
         });
     }
     stalls
 }
 
+/// What each receiver has to expect if all that was sent comes back, packets/s.
+fn rate_per_receiver(wiring: &Wiring<'_>, results: &Results, seconds: f64) -> f64 {
+    let sent: u64 = results.send.iter().flat_map(|send| &send.accepted).sum();
+    sent as f64 / seconds / wiring.receive.len().max(1) as f64
+}
+
 /// Who receives from which port, and how long its ring holds.
-fn receivers(wiring: &Wiring<'_>, stalls: &[Stall]) -> Vec<Receiver> {
+fn receivers(wiring: &Wiring<'_>, stalls: &[Stall], rate_pps: f64) -> Vec<Receiver> {
     let holds = |core: usize| {
         let of_core = stalls.iter().filter(|stall| stall.core as usize == core);
         of_core.map(|stall| stall.ring_holds_ns).min().unwrap_or(0)
@@ -339,6 +342,7 @@ fn receivers(wiring: &Wiring<'_>, stalls: &[Stall]) -> Vec<Receiver> {
         port: side.port,
         core: side.core,
         ring_holds_ns: holds(side.core),
+        rate_pps,
     });
     sides.collect()
 }

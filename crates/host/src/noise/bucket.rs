@@ -38,11 +38,16 @@ impl Bucket {
         }
     }
 
+    /// Packets that wait at a time `now` since the last gap, s, while the receiver runs.
+    pub fn waiting(&self, now: f64) -> f64 {
+        let ran = (now - self.until).max(0.0);
+        let drained = (self.ring.service_pps - self.ring.rate_pps) * ran;
+        (self.waiting - drained).clamp(0.0, self.ring.free)
+    }
+
     /// The receiver is away from `from` to `to`, s; gaps come in their order. Returns the packets that this one costs.
     pub fn gap(&mut self, from: f64, to: f64) -> f64 {
-        let ran = (from - self.until).max(0.0);
-        let drained = (self.ring.service_pps - self.ring.rate_pps) * ran;
-        self.waiting = (self.waiting - drained).clamp(0.0, self.ring.free);
+        self.waiting = self.waiting(from);
         self.waiting += (to - from).max(0.0) * self.ring.rate_pps;
         let lost = (self.waiting - self.ring.free).max(0.0);
         self.waiting -= lost;
