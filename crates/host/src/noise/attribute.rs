@@ -128,9 +128,15 @@ impl<'a> Walk<'a> {
         let mut times: BTreeMap<Cause, u64> = BTreeMap::new();
         let mut since = gap.from;
         for event in events[inside..].iter().take_while(|event| event.at <= gap.to) {
+            if let Event::Polled(_) = event.event {
+                // This is told at the end of it.
+                self.step(event);
+            }
             let before = self.current();
             let ticks = event.at.saturating_sub(since);
-            self.step(event);
+            if !matches!(event.event, Event::Polled(_)) {
+                self.step(event);
+            }
             // The way into the kernel belongs to what it leads to.
             let cause = before.or_else(|| self.current()).unwrap_or(Cause::Outside);
             *times.entry(cause.clone()).or_default() += ticks;
@@ -184,6 +190,7 @@ impl<'a> Walk<'a> {
                 let after = after.filter(|cause| !matches!(cause, Cause::Softirq { .. }));
                 self.stack.push(Cause::Softirq {
                     vector: *vector,
+                    device: None,
                     after: after.cloned().map(Box::new),
                 });
             }
@@ -203,6 +210,13 @@ impl<'a> Walk<'a> {
             Event::Function(address) => {
                 if let Some(Cause::Call { function, .. }) = self.stack.last_mut() {
                     *function = (self.around.function)(*address);
+                }
+            }
+            // The queue of packets that have no interface of their own is called this.
+            Event::Polled(name) if name == "(no device)" => {}
+            Event::Polled(name) => {
+                if let Some(Cause::Softirq { device, .. }) = self.stack.last_mut() {
+                    *device = Some(name.clone());
                 }
             }
             Event::Timer(address) => {
@@ -262,6 +276,7 @@ mod tests {
     fn softirq(after: Option<Cause>) -> Cause {
         Cause::Softirq {
             vector: 3,
+            device: None,
             after: after.map(Box::new),
         }
     }
@@ -298,6 +313,28 @@ mod tests {
         ];
         let named = walk(&[]).name(Gap { from: 100, to: 200 }, &events);
         assert_eq!(named.parts, [(softirq(Some(irq())), 75), (irq(), 25)]);
+    }
+
+    #[test]
+    fn a_softirq_is_the_interfaces_that_it_polls() {
+        let polled = |name: &str| Event::Polled(name.into());
+        let of = |name: &str| Cause::Softirq {
+            vector: 3,
+            device: Some(name.into()),
+            after: None,
+        };
+        let events = [
+            at(110, Event::Enter(softirq(None))),
+            at(120, polled("(no device)")),
+            at(150, polled("eth1")),
+            at(190, polled("eth2")),
+            at(195, Event::Leave),
+        ];
+        let named = walk(&[]).name(Gap { from: 100, to: 200 }, &events);
+        assert_eq!(
+            named.parts,
+            [(of("eth2"), 50), (of("eth1"), 30), (softirq(None), 20)]
+        );
     }
 
     #[test]

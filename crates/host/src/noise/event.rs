@@ -19,6 +19,8 @@ pub enum Cause {
     Softirq {
         /// Its number: see [`SOFTIRQS`].
         vector: u32,
+        /// The network interface that it polls, of `NET_RX`.
+        device: Option<String>,
         /// What ran before it in the same gap, and most likely raised it.
         after: Option<Box<Cause>>,
     },
@@ -70,10 +72,17 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Irq { number, name } => write!(f, "IRQ {number} {name}"),
-            Self::Softirq { vector, after } => {
+            Self::Softirq {
+                vector,
+                device,
+                after,
+            } => {
                 match SOFTIRQS.get(*vector as usize) {
                     Some(name) => write!(f, "softirq {name}")?,
                     None => write!(f, "softirq {vector}")?,
+                }
+                if let Some(device) = device {
+                    write!(f, " of {device}")?;
                 }
                 match after {
                     Some(cause) => write!(f, " after {}", Short(cause)),
@@ -131,6 +140,8 @@ pub enum Event {
     },
     /// The function that the interrupt under way is for, by its address.
     Function(u64),
+    /// The softirq under way has polled this network interface.
+    Polled(String),
     /// A timer expires, on top of what ran, and calls the function at this address.
     Timer(u64),
     /// A task begins a system call.
@@ -176,7 +187,8 @@ pub const PAIRS: [(&str, &str, &str); 13] = [
 ];
 
 /// The events that stand alone.
-pub const SINGLES: [(&str, &str); 6] = [
+pub const SINGLES: [(&str, &str); 7] = [
+    ("napi", "napi_poll"),
     ("signal", "signal_deliver"),
     ("sched", "sched_switch"),
     ("csd", "csd_function_entry"),
@@ -230,12 +242,14 @@ impl Decoder {
             }),
             "softirq_entry" => Event::Enter(Cause::Softirq {
                 vector: number("vec")? as u32,
+                device: None,
                 after: None,
             }),
             "sched_switch" => Event::Switch {
                 pid: number("next_pid")? as u32,
                 name: format.text(record, "next_comm")?,
             },
+            "napi_poll" => Event::Polled(format.text(record, "dev_name")?),
             "hrtimer_expire_entry" => Event::Timer(number("function")?),
             "signal_deliver" => Event::Enter(Cause::Signal(number("sig")? as u32)),
             "sys_enter" => Event::Call {
@@ -278,6 +292,7 @@ mod tests {
         };
         let softirq = Cause::Softirq {
             vector: 3,
+            device: Some("eth1".into()),
             after: Some(Box::new(irq.clone())),
         };
         let call = Cause::Call {
@@ -296,7 +311,7 @@ mod tests {
             names,
             [
                 "IRQ 38 virtio2-input.0",
-                "softirq NET_RX after IRQ 38",
+                "softirq NET_RX of eth1 after IRQ 38",
                 "IPI flush_tlb_func from CPU 0 (hog, 77)",
                 "preempted by irqbalance (9)",
                 "tick"
