@@ -23,6 +23,7 @@ pub struct Explainer {
     /// Of each port what it has missed so far, and when that was read.
     last: Vec<(Ticks, u64)>,
     missed: Vec<Missed>,
+    threshold_ns: u64,
     looks: u64,
     began: Ticks,
 }
@@ -57,6 +58,7 @@ impl Explainer {
             untraced,
             last: ports.iter().map(|open| (now(), open.rx_missed())).collect(),
             missed: Vec::new(),
+            threshold_ns: plan.pause_ns,
             looks: 0,
             began: now(),
         })
@@ -90,6 +92,7 @@ impl Explainer {
         let record = self.recorder.map(|recorder| recorder.finish(&Sys::live()));
         let explanation = Explanation {
             missed: self.missed.iter().map(|missed| missed.count).sum(),
+            threshold_ns: self.threshold_ns,
             granularity_ns: took / self.looks.max(1),
             untraced: self.untraced,
             ..Explanation::default()

@@ -244,6 +244,8 @@ pub struct Explanation {
     pub explained: u64,
     /// By cause; what cost most comes first.
     pub causes: Vec<PauseCause>,
+    /// What is not longer is no pause, ns.
+    pub threshold_ns: u64,
     /// The ports' counters were read this often, ns: pauses closer together cannot be told apart by packets.
     pub granularity_ns: u64,
     /// Pauses that found no room, and are in none of these numbers.

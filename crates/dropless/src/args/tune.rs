@@ -22,8 +22,8 @@ use clap::Args;
 
 Exit codes: 0 done; 1 something was refused, or nothing took effect; 2 could not.")]
 pub struct TuneArgs {
-    /// Cores that will poll, e.g. 2-3,6
-    #[arg(long, value_name = "LIST", required_unless_present = "undo")]
+    /// Cores that will poll, e.g. 2-3,6; needed for a change, some are proposed for a plan
+    #[arg(long, value_name = "LIST")]
     pub cores: Option<String>,
     /// Port that will be used: a PCI function is bound for DPDK; repeat for several
     #[arg(long = "nic", value_name = "URI", conflicts_with = "undo")]

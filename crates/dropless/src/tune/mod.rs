@@ -8,7 +8,8 @@ mod tests;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use host::doctor::{Patient, Watched, examine};
+use host::cores::CoreSet;
+use host::doctor::{self, Patient, Watched, examine};
 use host::tune::{self, Journal, Outcome, Plan, Step, Undone, boot};
 use host::{PortUri, Sys, cores};
 use report::out::{Console, print_stdout};
@@ -83,7 +84,7 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
         return command_line(&sys, args, &plan, console);
     }
     if args.dry_run || !(args.apply || args.prove) {
-        let text = show::plan(&plan, &console.style());
+        let text = show::plan(&plan, args.cores.is_none(), &console.style());
         return print(console, &applied(&plan, Vec::new()), &text).map(|()| 0);
     }
     let mut journal = Journal::open(&sys, &args.journal)?;
@@ -112,7 +113,15 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
 
 /// The plan for the cores, from what the doctor finds now.
 fn plan(sys: &Sys, args: &TuneArgs) -> Result<Plan> {
-    let workers = parse_cores(args.cores.as_deref())?;
+    let ports: Vec<PortUri> = args
+        .nics
+        .iter()
+        .map(|text| text.parse().with_context(|| "--nic"))
+        .collect::<Result<_>>()?;
+    let workers = match &args.cores {
+        Some(list) => parse_cores(Some(list))?,
+        None => propose(sys, args, &ports)?,
+    };
     // Not whether this process may run there: tune is what makes room for those that will.
     let absent = workers.without(&cores::online(sys));
     ensure!(
@@ -120,11 +129,6 @@ fn plan(sys: &Sys, args: &TuneArgs) -> Result<Plan> {
         "--cores: this machine has no core {absent}, or it is switched off; choose from {}",
         cores::online(sys)
     );
-    let ports: Vec<PortUri> = args
-        .nics
-        .iter()
-        .map(|text| text.parse().with_context(|| "--nic"))
-        .collect::<Result<_>>()?;
     let housekeeping = tune::plan::housekeeping(sys, &workers)?;
     let patient = Patient {
         sys,
@@ -135,6 +139,16 @@ fn plan(sys: &Sys, args: &TuneArgs) -> Result<Plan> {
     };
     let findings = examine(&patient);
     Ok(tune::plan(sys, &patient.workers, &patient.ports, &findings)?)
+}
+
+/// Cores for a plan; nothing is changed for cores that nobody named.
+fn propose(sys: &Sys, args: &TuneArgs, ports: &[PortUri]) -> Result<CoreSet> {
+    let cores = doctor::propose(sys, ports)?.workers;
+    ensure!(
+        !(args.apply || args.prove || args.write),
+        "no cores are named, and none are changed unasked; --cores {cores} would suit this machine"
+    );
+    Ok(cores)
 }
 
 /// Makes the changes, and tells of each when it is done.

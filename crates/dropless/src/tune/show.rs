@@ -15,8 +15,16 @@ use crate::wrap::wrapped;
 const INDENT: usize = 6;
 
 /// What would be done.
-pub fn plan(plan: &Plan, style: &Style) -> String {
+pub fn plan(plan: &Plan, is_proposed: bool, style: &Style) -> String {
     let mut text = heading(plan, style);
+    if is_proposed {
+        let line = format!(
+            "These cores are proposed; name those that you want: --cores {}",
+            plan.cores
+        );
+        wrapped(&mut text, &line, 0, Paint::None, style);
+        text.push('\n');
+    }
     if plan.steps.is_empty() {
         wrapped(
             &mut text,

@@ -30,7 +30,7 @@ fn plan() -> Plan {
 #[test]
 fn a_reason_stands_once_above_its_changes() {
     assert_eq!(
-        show::plan(&plan(), &Style::plain()),
+        show::plan(&plan(), false, &Style::plain()),
         "core 1 for polling, core 0 for everything else\n\
          \n\
          \x20 irq: interrupts arrive on core 1\n\

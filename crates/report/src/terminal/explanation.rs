@@ -20,7 +20,8 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     let _ = writeln!(text, "  {}", sentence(explanation));
     let _ = writeln!(
         text,
-        "  (their counters were read every {}: closer pauses share what was missed)",
+        "  (pauses are longer than {}; counters were read every {}: closer pauses share what was missed)",
+        number::time(explanation.threshold_ns as f64),
         number::time(explanation.granularity_ns as f64)
     );
     if let Some(why) = &explanation.untraced {
