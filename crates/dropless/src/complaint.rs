@@ -2,12 +2,35 @@
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use report::out::Console;
+use serde::Serialize;
 
 use crate::args::Cli;
 
-/// Prints the line. Where even that fails there is nobody to tell.
-pub fn print(text: &str) {
-    let _ = report::out::print_stderr(&format!("dropless: {}\n", one_line(text)));
+/// Version of what `--json` prints of an error.
+const VERSION: u32 = 1;
+
+/// What `--json` prints where there is no result.
+#[derive(Serialize)]
+struct Failure<'e> {
+    version: u32,
+    error: &'e str,
+}
+
+/// Says it on standard error, and, where JSON was asked for, to the reader of that. Where even that fails there is nobody
+/// to tell. The arguments themselves may be what is wrong, so they are not asked by way of their types.
+pub fn tell(text: &str) {
+    let line = one_line(text);
+    let console = Console {
+        json: std::env::args_os().any(|argument| argument == "--json"),
+        quiet: false,
+    };
+    let failure = Failure {
+        version: VERSION,
+        error: &line,
+    };
+    let _ = console.object(&failure);
+    console.error(&format!("dropless: {line}"));
 }
 
 /// A usage error in one line; `None` for what is to be printed as it is (help, version). `subcommand` is the word that

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use host::cores::{self, CoreSet};
-use host::doctor::{self, Finding, Patient, Verdict, Watched};
+use host::doctor::{self, Finding, Load, Patient, Verdict, Watched};
 use host::{PortUri, Sys};
 use report::out::{Console, print_stdout};
 use serde::Serialize;
 
 use crate::args::doctor::DoctorArgs;
-use crate::plan::machine;
+use crate::plan::{machine, packet_rate};
 
 pub use quick::tell;
 
@@ -43,6 +43,18 @@ pub fn run(args: &DoctorArgs) -> Result<u8> {
     let ports = machine::parse_ports(&args.ports)?;
     let asked = machine::parse_cores(args.cores.as_deref())?;
     let watch = watch_time(&args.watch)?;
+    let load = Load {
+        rate_pps: args
+            .rate
+            .as_deref()
+            .map(|rate| packet_rate("--rate", rate))
+            .transpose()?,
+        descriptors: args.descriptors,
+    };
+    ensure!(
+        load.descriptors != Some(0),
+        "--descriptors 0 is no ring; 1024 is usual"
+    );
     let plan = plan(&sys, asked, &ports)?;
     ensure!(
         !plan.workers.is_empty(),
@@ -54,6 +66,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8> {
         housekeeping: plan.housekeeping,
         ports,
         watched: Watched::default(),
+        load,
     };
     if !watch.is_zero() {
         patient.watched = Watched::for_a(watch, &sys);

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
             // Help and version are no errors; a closed stdout is none either.
             let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
             match complaint::of_usage(&error, std::env::args().nth(1).as_deref()) {
-                Some(line) => complaint::print(&line),
+                Some(line) => complaint::tell(&line),
                 None => drop(error.print()),
             }
             return ExitCode::from(code);
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            complaint::print(&format!("{error:#}"));
+            complaint::tell(&format!("{error:#}"));
             ExitCode::from(EXIT_INVALID)
         }
     }

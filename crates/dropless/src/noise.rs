@@ -6,11 +6,11 @@ mod watch;
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use host::noise::bucket::Ring;
-use measure::units::{RateSpec, parse_duration};
+use measure::units::parse_duration;
 use report::RunDir;
 use report::out::Console;
 use report::rundir::file;
@@ -19,7 +19,7 @@ use serde::Serialize;
 pub use result::Noise;
 
 use crate::args::noise::NoiseArgs;
-use crate::plan::parse_cores;
+use crate::plan::{packet_rate, parse_cores};
 use crate::session;
 use crate::signals::Interrupt;
 
@@ -53,12 +53,12 @@ impl NoisePlan {
         let rate = args
             .rate
             .as_deref()
-            .map(|text| rate_of("--rate", text))
+            .map(|text| packet_rate("--rate", text))
             .transpose()?;
         let service = args
             .service
             .as_deref()
-            .map(|text| rate_of("--service", text))
+            .map(|text| packet_rate("--service", text))
             .transpose()?;
         let ring = rate.map(|rate| Ring {
             rate_pps: rate,
@@ -82,13 +82,6 @@ impl NoisePlan {
             ring,
             trace: !args.no_trace,
         })
-    }
-}
-
-fn rate_of(flag: &str, text: &str) -> Result<f64> {
-    match text.parse::<RateSpec>()? {
-        RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
-        _ => bail!("{flag} {text} is no rate of packets; write it as 14.88Mpps"),
     }
 }
 

@@ -94,3 +94,19 @@ fn a_run_tells_three_things_at_most_unless_told_not_to() {
     let quiet = send(&lab, &["--quiet"]);
     assert_eq!(glances(&quiet), 0, "{quiet}");
 }
+
+#[test]
+fn who_asked_for_json_gets_an_object_also_of_an_error() {
+    let Some(lab) = require(&[]) else { return };
+    for wrong in [
+        vec!["doctor", "--json", "--watch", "2h"],
+        vec!["tune", "--json", "--cores", "8000"],
+        vec!["send", "--json", "--no-such-flag"],
+        vec!["reflect", "--json", "--port", "pci:zz"],
+    ] {
+        let run = lab.dropless(&wrong).run();
+        assert_eq!(run.code, Some(2), "{run}");
+        let error = run.json()["error"].as_str().expect("what went wrong").to_owned();
+        assert_eq!(run.stderr, format!("dropless: {error}\n"), "{run}");
+    }
+}

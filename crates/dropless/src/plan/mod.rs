@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use host::{MacAddress, PortKind, PortUri};
-use measure::SizeMix;
+use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
@@ -135,6 +135,14 @@ fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
 fn duration_ns_or_zero(text: &str, flag: &str) -> Result<u64> {
     let time = measure::units::parse_duration(text).map_err(|error| anyhow!("{flag}: {error}"))?;
     u64::try_from(time.as_nanos()).map_err(|_| anyhow!("{flag} {text} is longer than 584 years"))
+}
+
+/// A rate of packets: no share of a link's, and no bits.
+pub fn packet_rate(flag: &str, text: &str) -> Result<f64> {
+    match text.parse::<RateSpec>()? {
+        RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
+        _ => bail!("{flag} {text} is no rate of packets; write it as 14.88Mpps"),
+    }
 }
 
 /// Every poll would be a pause below that.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use host::cores::CoreSet;
-use host::doctor::{self, Patient, Watched, examine};
+use host::doctor::{self, Load, Patient, Watched, examine};
 use host::tune::{self, Journal, Outcome, Plan, Step, Undone, boot};
 use host::{PortUri, Sys, cores};
 use report::out::{Console, print_stdout};
@@ -136,6 +136,7 @@ fn plan(sys: &Sys, args: &TuneArgs) -> Result<Plan> {
         housekeeping,
         ports,
         watched: Watched::for_a(WATCH, sys),
+        load: Load::default(),
     };
     let findings = examine(&patient);
     Ok(tune::plan(sys, &patient.workers, &patient.ports, &findings)?)

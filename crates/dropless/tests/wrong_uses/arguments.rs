@@ -14,7 +14,7 @@ wrong! {
     unknown_flag: ["send", "--foo"] => "unexpected argument '--foo'", "see dropless send --help";
     no_port_to_reflect_on: ["reflect"] => "--port <URI>", "see dropless reflect --help";
     size_and_payload: ["send", "--size", "64", "--payload", "64"] => "cannot be used with", "see dropless send --help";
-    tune_without_cores: ["tune"] => "--cores <LIST>", "see dropless tune --help";
+    tune_that_changes_cores_nobody_named: ["tune", "--apply"] => "no cores are named", "would suit this machine";
     tune_and_undo_at_once: ["tune", "--undo", "--apply"] => "cannot be used with", "see dropless tune --help";
     tune_that_writes_what_it_does_not_print: ["tune", "--cores", "1", "--write"] => "--boot", "see dropless tune --help";
     tune_for_a_core_that_is_not_there: ["tune", "--cores", "8000"] => "no core 8000", "choose from";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Check, Finding, Patient, Sample, Verdict, Watched};
+use super::{Check, Finding, Load, Patient, Sample, Verdict, Watched};
 use crate::Sys;
 use crate::cores::CoreSet;
 use crate::uri::PortUri;
@@ -16,6 +16,7 @@ pub struct Machine {
     directory: TempDir,
     pub sys: Sys,
     pub watched: Watched,
+    pub load: Load,
     workers: CoreSet,
     ports: Vec<PortUri>,
 }
@@ -28,6 +29,7 @@ impl Machine {
             sys: Sys::at(directory.path()),
             directory,
             watched: Watched::default(),
+            load: Load::default(),
             workers: "2-3".parse().unwrap(),
             ports: Vec::new(),
         };
@@ -84,6 +86,7 @@ impl Machine {
             workers: self.workers.clone(),
             ports: self.ports.clone(),
             watched: self.watched.clone(),
+            load: self.load,
         })
     }
 

@@ -39,7 +39,7 @@ mod tick;
 mod tsc;
 mod workqueues;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use finding::{Change, Finding, Reading, Remedy, Verdict, When};
 pub use propose::{Proposal, beside, propose};
@@ -63,6 +63,17 @@ pub struct Patient<'s> {
     pub ports: Vec<PortUri>,
     /// What the kernel counted while we watched.
     pub watched: Watched,
+    /// What will arrive, where the user said so.
+    pub load: Load,
+}
+
+/// What the user says of the load.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Load {
+    /// Packets that arrive at each port, 1/s.
+    pub rate_pps: Option<f64>,
+    /// Receive descriptors of each queue.
+    pub descriptors: Option<u16>,
 }
 
 /// A check: it looks and says what it found, one finding or several.
@@ -137,6 +148,7 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
         housekeeping,
         ports: ports.to_vec(),
         watched: Watched::default(),
+        load: Load::default(),
     };
     // One look tells which interrupts are in use at all.
     patient.watched.after.interrupts = Interrupts::read(sys);
@@ -148,13 +160,21 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
     findings
 }
 
-/// Polls on those workers' cores for `time` that nobody else is pinned to, and notes the longest gap of each.
+/// Polls on those workers' cores for `time` that nobody else is pinned to, and notes the longest gap of each, and its ticks.
 pub fn measure_gaps(patient: &mut Patient<'_>, time: Duration) {
     let taken = service::pinned(patient, &patient.workers);
     let taken = taken
         .iter()
         .fold(CoreSet::default(), |all, task| all.with(&task.allowed));
-    patient.watched.gaps = gap::longest(&patient.workers.without(&taken), time);
+    let polled = patient.workers.without(&taken);
+    let (before, begun) = (Interrupts::read(patient.sys), Instant::now());
+    patient.watched.gaps = gap::longest(&polled, time);
+    let (after, seconds) = (Interrupts::read(patient.sys), begun.elapsed().as_secs_f64());
+    if !after.is_empty() {
+        let rate = |core| tick::count(&before, &after, core) as f64 / seconds;
+        let cores = patient.watched.gaps.keys();
+        patient.watched.ticks = cores.map(|core| (*core, rate(*core))).collect();
+    }
 }
 
 #[cfg(test)]

@@ -54,20 +54,24 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         ))
         .remedy(Remedy::by_hand(When::Restart, Fix::advice(advice)))
     };
+    let asked = patient.load;
+    let rate_or =
+        |rate: f64, why: &'static str| asked.rate_pps.map_or((rate, why), |rate| (rate, "as asked"));
     if ports.is_empty() {
-        return vec![judged("a ring", 1024, USUAL_PPS, "assumed")];
+        let (rate, why) = rate_or(USUAL_PPS, "assumed");
+        return vec![judged("a ring", asked.descriptors.unwrap_or(1024), rate, why)];
     }
     let of_port = |behind: &Behind| {
         let link = behind.interface.as_ref().and_then(|interface| interface.link);
         let speed = link.and_then(|link| link.speed_mbps);
         let (rate, why) = match speed {
-            Some(mbps) => (f64::from(mbps) * 1e6 / BITS_PER_SMALLEST_FRAME, "its line rate"),
-            None => (USUAL_PPS, "assumed"),
+            Some(mbps) => rate_or(f64::from(mbps) * 1e6 / BITS_PER_SMALLEST_FRAME, "its line rate"),
+            None => rate_or(USUAL_PPS, "assumed"),
         };
         let queues = f64::from(behind.port.queues.map_or(1, std::num::NonZeroU16::get));
         judged(
             &format!("a ring of {}", behind.port),
-            behind.port.default_descriptors(),
+            asked.descriptors.unwrap_or(behind.port.default_descriptors()),
             rate / queues,
             why,
         )
@@ -150,6 +154,24 @@ mod tests {
         // 10 Gbit/s are 14.88 Mpps: 4096 descriptors of xdp last 275 us, 1024 of packet 69 us.
         assert_eq!(machine(200).port("xdp:eth1").verdict(check), Verdict::Good);
         assert_eq!(machine(200).port("packet:eth1").verdict(check), Verdict::Bad);
+    }
+
+    #[test]
+    fn rate_and_ring_can_be_given() {
+        // 3 ms at 100 kpps are 300 packets.
+        let mut machine = machine(3000).port("xdp:eth1");
+        machine.load.rate_pps = Some(100e3);
+        assert_eq!(machine.verdict(check), Verdict::Good);
+        machine.load.descriptors = Some(256);
+        let finding = machine.finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(
+            finding
+                .says
+                .contains("256 descriptors fills in 2.56ms at 0.1 Mpps (as asked)"),
+            "{}",
+            finding.says
+        );
     }
 
     #[test]

@@ -122,6 +122,8 @@ pub struct Watched {
     pub over: Duration,
     /// The longest time that each core was away from a loop that only looks at the clock, where one was run.
     pub gaps: BTreeMap<Core, Duration>,
+    /// The timer ticks of each core while that loop ran, 1/s. An idle core has hardly any, and proves nothing.
+    pub ticks: BTreeMap<Core, f64>,
 }
 
 impl Watched {
@@ -135,6 +137,7 @@ impl Watched {
             after: Sample::take(sys),
             over: begun.elapsed(),
             gaps: BTreeMap::new(),
+            ticks: BTreeMap::new(),
         }
     }
 

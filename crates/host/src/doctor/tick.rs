@@ -1,6 +1,8 @@
 //! The timer tick: how often it interrupts the cores that shall poll.
 
 use super::{Finding, Patient, Remedy, Verdict, When};
+use crate::cores::Core;
+use crate::noise::interrupts::Interrupts;
 use crate::{Fix, cores};
 
 const NAME: &str = "tick";
@@ -14,20 +16,22 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let tickless = cores::tickless(patient.sys);
     let is_tickless = patient.workers.without(&tickless).is_empty();
     let rates = patient.workers.iter().map(|core| {
-        let deltas = watched.after.interrupts.since(&watched.before.interrupts, core);
-        let local = deltas.iter().find(|delta| delta.line == "LOC");
-        (core, watched.per_second(local.map_or(0, |delta| delta.count)))
+        let idle = || watched.per_second(count(&watched.before.interrupts, &watched.after.interrupts, core));
+        (core, watched.ticks.get(&core).copied().unwrap_or_else(idle))
     });
     let Some((core, worst)) = rates.max_by(|one, other| one.1.total_cmp(&other.1)) else {
         return Vec::new();
     };
     let counted = watched.is_there() && !watched.after.interrupts.is_empty();
+    let polled = watched.ticks.contains_key(&core);
+    let busy = if polled { " while it polls" } else { "" };
     // An idle core has no tick either: only `nohz_full` keeps it away from a busy one.
     let (verdict, sentence) = match (counted, is_tickless) {
         (true, _) if worst > PER_SECOND_MAX => (
             Verdict::Bad,
-            format!("the timer interrupts core {core} {worst:.0} times a second"),
+            format!("the timer interrupts core {core} {worst:.0} times a second{busy}"),
         ),
+        (true, _) if polled => (Verdict::Good, format!("core {core} has no tick{busy}")),
         (true, true) => (
             Verdict::Good,
             "the cores are tickless, and have no tick".to_owned(),
@@ -47,7 +51,10 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let mut finding = Finding::new(NAME, verdict, sentence);
     if counted {
-        finding = finding.read("/proc/interrupts", format!("LOC on core {core}: {worst:.1} /s"));
+        finding = finding.read(
+            "/proc/interrupts",
+            format!("LOC on core {core}{busy}: {worst:.1} /s"),
+        );
     }
     let knows = patient.sys.exists(FILE);
     finding = finding.read(
@@ -77,6 +84,13 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     vec![finding.remedy(Remedy::by_hand(When::Boot, Fix::advice(advice)))]
 }
 
+/// The ticks of a core from one look to the next.
+pub(super) fn count(before: &Interrupts, after: &Interrupts, core: Core) -> u64 {
+    let deltas = after.since(before, core);
+    let local = deltas.iter().find(|delta| delta.line == "LOC");
+    local.map_or(0, |delta| delta.count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +116,21 @@ mod tests {
     #[test]
     fn an_idle_core_is_not_a_tickless_one() {
         assert_eq!(machine("3", BEFORE).verdict(check), Verdict::Warning);
+    }
+
+    #[test]
+    fn a_core_that_polled_proves_it() {
+        let mut idle_had_none = machine("", BEFORE);
+        idle_had_none.watched.ticks = [(Core(2), 0.5), (Core(3), 250.0)].into();
+        let finding = idle_had_none.finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(
+            finding.says.ends_with("core 3 250 times a second while it polls"),
+            "{}",
+            finding.says
+        );
+        idle_had_none.watched.ticks = [(Core(2), 0.5), (Core(3), 1.0)].into();
+        assert_eq!(idle_had_none.verdict(check), Verdict::Good);
     }
 
     #[test]
