@@ -1,6 +1,6 @@
 //! Interrupts: which devices interrupt the cores that shall poll.
 
-use super::{Change, Finding, Patient, Remedy, Verdict, look};
+use super::{Change, Finding, Patient, Remedy, Verdict, look, managed};
 use crate::cores::{self, CoreSet};
 use crate::noise::interrupts::Delta;
 
@@ -94,6 +94,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let away = &patient.housekeeping;
     let mut changes: Vec<(Change, String)> = lines
         .iter()
+        .filter(|line| !managed::is_known(sys, &line.number))
         .map(|line| {
             let change = Change::new(line.file(), away.to_string()).effective_in(line.effective_file());
             (change, line.asked.clone())
@@ -193,6 +194,12 @@ mod tests {
         let undo = &finding.remedies[0].fix.undo;
         assert_eq!(undo[1], "echo 0-3 > /proc/irq/38/smp_affinity_list");
         assert_eq!(finding.booted(), ["irqaffinity=0,1"]);
+    }
+
+    #[test]
+    fn one_that_the_kernel_manages_is_not_tried() {
+        let machine = machine(5).watched(&[("/sys/kernel/debug/irq/irqs/38", "IRQD_AFFINITY_MANAGED")]);
+        assert_eq!(machine.finding(check).changed(), [(DEFAULT, "3")]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Managed interrupts: those that the kernel spreads over the cores itself, and lets nobody move.
 
 use super::{Finding, Patient, Remedy, Verdict, interrupts, look};
+use crate::Sys;
 
 const NAME: &str = "managed-irq";
 const DEBUG: &str = "/sys/kernel/debug/irq/irqs";
@@ -28,9 +29,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             .unwrap_or_default();
         let name = name.split_whitespace().next_back().unwrap_or("?");
         let file = format!("{DEBUG}/{}", line.number);
-        let flagged = sys
-            .text(&file)
-            .is_some_and(|text| text.contains("IRQD_AFFINITY_MANAGED"));
+        let flagged = is_known(sys, &line.number);
         if flagged || (!told && is_like_managed(name)) {
             let from = if flagged {
                 file
@@ -72,6 +71,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         }
     }
     vec![finding]
+}
+
+/// Whether the kernel says so of an interrupt: to move it would be refused.
+pub(super) fn is_known(sys: &Sys, number: &str) -> bool {
+    sys.text(format!("{DEBUG}/{number}"))
+        .is_some_and(|text| text.contains("IRQD_AFFINITY_MANAGED"))
 }
 
 /// The queues of `NVMe`, virtio block and RAID drivers: they ask for managed vectors (`PCI_IRQ_AFFINITY`). Only a guess.
