@@ -157,10 +157,18 @@ fn causes(core: &CoreNoise, style: &Style) -> String {
 
 /// The share of the time that was taken, from the beginning to the end; the worst moment is a full block.
 fn timeline(core: &CoreNoise, style: &Style) -> String {
-    let worst = core.timeline.iter().copied().fold(0.0, f64::max);
-    let blocks = if style.unicode { BLOCKS } else { BLOCKS_ASCII };
-    let line: String = core
+    const AROUND: usize = 20;
+    // Of neighbours that a narrow terminal puts together, the worst is shown.
+    let room = style.width.saturating_sub(AROUND).max(10);
+    let together = core.timeline.len().div_ceil(room).max(1);
+    let shares: Vec<f64> = core
         .timeline
+        .chunks(together)
+        .map(|shares| shares.iter().copied().fold(0.0, f64::max))
+        .collect();
+    let worst = shares.iter().copied().fold(0.0, f64::max);
+    let blocks = if style.unicode { BLOCKS } else { BLOCKS_ASCII };
+    let line: String = shares
         .iter()
         .map(|share| {
             // Whatever is not nothing is seen.
@@ -173,7 +181,7 @@ fn timeline(core: &CoreNoise, style: &Style) -> String {
         })
         .collect();
     format!(
-        "  0 s |{}| {:.1} s   at worst {:.2} % of {}",
+        "  0 s |{}| {:.1} s\n      at worst {:.2} % of {}",
         style.paint(Paint::Dim, &line),
         core.watched_s,
         worst * 100.0,
