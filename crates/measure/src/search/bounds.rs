@@ -153,7 +153,7 @@ fn is_long(trial: &Trial, target: &Target) -> bool {
 fn class(trials: &[Trial], target: &Target) -> Option<Class> {
     let mut weights = Weights::default();
     for trial in trials {
-        let is_good = trial.bad_ratio() <= target.loss_ratio;
+        let is_good = trial.is_good(target.loss_ratio);
         let sum = match (is_long(trial, target), is_good) {
             (true, true) => &mut weights.good_long,
             (true, false) => &mut weights.bad_long,

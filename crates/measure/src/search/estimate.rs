@@ -4,6 +4,8 @@ use super::{ModelPath, Range, Search, Step};
 
 /// Places of the path's limit that an estimate tries, evenly spread in relative terms.
 const PLACES: u32 = 9;
+/// What is left of the limit under too much load, in the friendly case and in the hostile one.
+const UNDER_OVERLOAD: [f64; 2] = [1.0, 0.2];
 /// A search on paper that is longer than that is as good as endless.
 const TRIALS_MAX: u64 = 20_000;
 
@@ -44,13 +46,17 @@ impl Estimate {
 pub fn estimate(search: &Search, range: Range, pace: Pace) -> Estimate {
     let ratio = range.max_pps / range.min_pps;
     // The highest place lies above the range: a path that carries all is a case, too.
-    let places = (1..=PLACES).map(|place| {
-        let part = f64::from(place) / f64::from(PLACES);
-        range.min_pps * ratio.powf(part) * 1.001
-    });
-    let mut runs: Vec<(u64, f64)> = places
-        .map(|limit_pps| run(search.clone(), &ModelPath::limited(limit_pps), pace))
-        .collect();
+    let limit_at = |place: u32| range.min_pps * ratio.powf(f64::from(place) / f64::from(PLACES)) * 1.001;
+    let mut runs = Vec::new();
+    for under_overload in UNDER_OVERLOAD {
+        for limit_pps in (1..=PLACES).map(limit_at) {
+            let path = ModelPath {
+                under_overload,
+                ..ModelPath::limited(limit_pps)
+            };
+            runs.push(run(search.clone(), &path, pace));
+        }
+    }
     runs.sort_by(|one, other| one.1.total_cmp(&other.1));
     let (middle, longest) = (runs[runs.len() / 2], runs[runs.len() - 1]);
     Estimate {

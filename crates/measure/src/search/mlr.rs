@@ -156,7 +156,7 @@ impl Mlr {
     }
 
     fn after_second(&mut self, second: Load, trial: &Trial) -> Option<Pending> {
-        let lost = self.goals.iter().all(|goal| trial.bad_ratio() > goal.loss_ratio);
+        let lost = self.goals.iter().all(|goal| !trial.is_good(goal.loss_ratio));
         let (min, max, width) = (self.grid.min(), self.grid.max(), self.widest());
         let third = if lost {
             self.hinted(trial).min(Load(second.0 - width)).max(min)
@@ -218,8 +218,10 @@ impl Mlr {
                 Ceiling::Line => Limit::Line,
             },
             (_, None) => Limit::Unknown,
-            (None, Some(upper)) if upper == self.grid.min() => Limit::MinRate,
-            (_, Some(upper)) => self.database.limit(upper, goal.loss_ratio),
+            (lower, Some(upper)) => match self.database.limit(upper, goal.loss_ratio) {
+                Limit::Path if lower.is_none() && upper == self.grid.min() => Limit::MinRate,
+                limit => limit,
+            },
         };
         let forwarded =
             |load: Load| self.grid.rate_pps(load) * (1.0 - self.database.conditional_loss(load, last));
@@ -256,6 +258,8 @@ impl Mlr {
         };
         match why {
             Why::Between => format!("{name}: {known}"),
+            // These look at what a stage before found; of its own this one may know nothing yet.
+            _ if bounds == Bounds::default() => format!("{name}: {why}"),
             _ => format!("{name}: {why} ({known})"),
         }
     }

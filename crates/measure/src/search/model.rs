@@ -12,6 +12,8 @@ pub struct ModelPath {
     pub limit_pps: f64,
     /// Packets that wait while more come.
     pub buffer: f64,
+    /// What is left of the limit (0 to 1) once more is offered than it: many paths do worse under too much load.
+    pub under_overload: f64,
     /// The part (0 to 1) of all packets that is lost at random.
     pub random_loss: f64,
     /// Packets per second that the sender can offer.
@@ -26,6 +28,7 @@ impl ModelPath {
         ModelPath {
             limit_pps,
             buffer: 0.0,
+            under_overload: 1.0,
             random_loss: 0.0,
             sender_pps: f64::INFINITY,
             receiver_pps: f64::INFINITY,
@@ -36,7 +39,11 @@ impl ModelPath {
     pub fn run(&self, ask: Ask, dice: &mut dyn FnMut() -> f64) -> Trial {
         let (due, seconds) = (ask.packets(), ask.seconds());
         let offered = due.min((self.sender_pps * seconds) as u64);
-        let over = offered.saturating_sub(packets(self.limit_pps * seconds + self.buffer));
+        let mut over = offered.saturating_sub(packets(self.limit_pps * seconds + self.buffer));
+        if over > 0 {
+            let left = self.limit_pps * self.under_overload;
+            over = offered.saturating_sub(packets(left * seconds + self.buffer));
+        }
         let random = random_losses(offered - over, self.random_loss, dice);
         let arrived = offered - over - random;
         let receiver = arrived.saturating_sub(packets(self.receiver_pps * seconds));

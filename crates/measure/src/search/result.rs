@@ -144,10 +144,7 @@ impl Bound {
         Bound {
             rate_pps,
             trials: trials.len() as u64,
-            bad_trials: trials
-                .iter()
-                .filter(|trial| trial.bad_ratio() > loss_ratio)
-                .count() as u64,
+            bad_trials: trials.iter().filter(|trial| !trial.is_good(loss_ratio)).count() as u64,
             seconds: trials.iter().map(|trial| trial.ask.seconds()).sum(),
             loss_min: losses().fold(1.0, f64::min),
             loss_max: losses().fold(0.0, f64::max),

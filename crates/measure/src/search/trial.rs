@@ -109,7 +109,12 @@ impl Trial {
         ratio(self.lost.total(), self.offered)
     }
 
-    /// What counts for the search: the loss, and where our sender fell short, also what it did not send.
+    /// Whether it meets a goal of `loss_ratio`. What was not offered was not carried, however much a goal tolerates.
+    pub fn is_good(&self, loss_ratio: f64) -> bool {
+        self.offered > 0 && self.is_offered() && self.loss_ratio() <= loss_ratio
+    }
+
+    /// What counts for where to look next: the loss, and where our sender fell short, also what it did not send.
     pub fn bad_ratio(&self) -> f64 {
         if self.is_offered() && self.offered > 0 {
             return self.loss_ratio();
@@ -128,7 +133,7 @@ impl Trial {
     /// Only what the path alone lost proves that the path was the limit: its loss must exceed the goal without any
     /// help from our own sender, our receiver or the reflector.
     pub fn limit(&self, loss_ratio: f64) -> Option<Limit> {
-        if self.bad_ratio() <= loss_ratio {
+        if self.is_good(loss_ratio) {
             return None;
         }
         if ratio(self.lost.path, self.offered) > loss_ratio {

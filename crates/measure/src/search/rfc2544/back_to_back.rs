@@ -91,11 +91,11 @@ impl BackToBack {
             return;
         };
         // A burst that our sender could not send as one proves nothing but its limit.
-        if trial.bad_ratio() > 0.0 {
+        if trial.is_good(0.0) {
+            self.carried = packets;
+        } else {
             self.lost = Some(packets);
             self.limit = trial.limit(0.0);
-        } else {
-            self.carried = packets;
         }
         let is_found = match self.lost {
             None => true,

@@ -43,7 +43,7 @@ impl FrameLoss {
     pub fn next(&self) -> Option<(Ask, String)> {
         let done = self.trials.len() as u32;
         let last_two = self.trials.iter().rev().take(2);
-        let clean = last_two.filter(|trial| trial.bad_ratio() == 0.0).count();
+        let clean = last_two.filter(|trial| trial.is_good(0.0)).count();
         if clean == 2 || done >= STEPS {
             return None;
         }

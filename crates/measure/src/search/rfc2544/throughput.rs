@@ -54,18 +54,20 @@ impl Throughput {
     }
 
     pub fn record(&mut self, trial: &Trial) {
-        if trial.bad_ratio() > 0.0 {
-            self.upper = Some(trial.clone());
-        } else {
+        if trial.is_good(0.0) {
             self.lower = Some(trial.clone());
+        } else {
+            self.upper = Some(trial.clone());
         }
     }
 
     pub fn result(&self) -> GoalResult {
         let limit = match (&self.lower, &self.upper) {
             (None, None) => Limit::Unknown,
-            (None, Some(upper)) if upper.ask.rate_pps <= self.range.min_pps => Limit::MinRate,
-            (_, Some(upper)) => upper.limit(0.0).unwrap_or(Limit::Unknown),
+            (lower, Some(upper)) => match upper.limit(0.0).unwrap_or(Limit::Unknown) {
+                Limit::Path if lower.is_none() && upper.ask.rate_pps <= self.range.min_pps => Limit::MinRate,
+                limit => limit,
+            },
             (Some(_), None) => match self.range.ceiling {
                 Ceiling::Asked => Limit::MaxRate,
                 Ceiling::Sender => Limit::Sender,
