@@ -188,7 +188,7 @@ fn we_agree_with_the_reference_implementation() {
     }
     // Most cases have both bounds: it is not the edges that agree.
     assert!(found > CASES, "only {found} of {} have both bounds", 2 * CASES);
-    // Time on paper, not on a clock: we are no slower to an answer than the reference is.
+    // Time on paper, not on a clock: we take about as long to an answer as the reference does.
     eprintln!("seconds of trials: ours {our_seconds:.0}, reference {their_seconds:.0}");
     assert!(
         our_seconds <= their_seconds * 1.1,

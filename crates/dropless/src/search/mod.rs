@@ -185,7 +185,7 @@ impl Run<'_> {
                 Step::Done => break Ended::Done,
                 Step::Failed(reasons) => break Ended::Not(reasons),
             };
-            let left = measure::search::remaining(&search, range, self.pace());
+            let left = measure::search::remaining(&search, self.pace());
             let Some(line) = self.trial(size, Some(ask), &why, left)? else {
                 break self.interrupted();
             };

@@ -67,17 +67,18 @@ pub fn estimate(search: &Search, range: Range, pace: Pace) -> Estimate {
     }
 }
 
-/// The seconds that are left of a search that has begun, if the path's limit is where its bounds are now.
-pub fn remaining(search: &Search, range: Range, pace: Pace) -> f64 {
+/// The seconds that are left of a search that has begun, if the path's limit is where it looks now.
+pub fn remaining(search: &Search, pace: Pace) -> f64 {
+    let Step::Trial(ask, _) = search.next() else {
+        return 0.0;
+    };
     let result = search.result();
     let goal = result.goals.first();
-    let lower = goal
-        .and_then(|goal| goal.lower)
-        .map_or(range.min_pps, |bound| bound.rate_pps);
-    let upper = goal
-        .and_then(|goal| goal.upper)
-        .map_or(range.max_pps * 1.002, |bound| bound.rate_pps);
-    run(search.clone(), &ModelPath::limited((lower * upper).sqrt()), pace).1
+    let bounds = goal.and_then(|goal| goal.lower.zip(goal.upper));
+    let limit_pps = bounds.map_or(ask.rate_pps, |(lower, upper)| {
+        (lower.rate_pps * upper.rate_pps).sqrt()
+    });
+    run(search.clone(), &ModelPath::limited(limit_pps), pace).1
 }
 
 /// Trials and seconds until `search` is over, on this path.
