@@ -4,8 +4,8 @@
 # DPDK loads its drivers at run time, so nothing that links to the binary names these.
 run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
 build_packages="build-essential pkg-config libdpdk-dev libclang-dev ca-certificates"
-# dpdk-dev has dpdk-testpmd; xz-utils unpacks the kernel modules of the virtual machine.
-test_packages="dpdk-dev iproute2 iputils-ping ethtool socat tcpdump tshark xz-utils"
+# dpdk-dev has dpdk-testpmd; xz-utils unpacks the kernel modules of the virtual machine; pip installs the oracle.
+test_packages="dpdk-dev iproute2 iputils-ping ethtool python3-pip socat tcpdump tshark xz-utils"
 lint_packages="shellcheck"
 
 # Prints those of the packages that are not installed.
@@ -48,7 +48,16 @@ setup_build() {
 
 setup_test() {
     # shellcheck disable=SC2086
-    install_packages $test_packages
+    install_packages $test_packages && setup_oracle
+}
+
+# The reference implementation of MLRsearch, with which `dropless search` is compared. It goes beside what is built:
+# the system's own Python takes no packages but Debian's.
+oracle=MLRsearch==1.2.1
+setup_oracle() {
+    [ -f "$target_dir/oracle/MLRsearch/__init__.py" ] && return 0
+    say "installing: $oracle"
+    python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$target_dir/oracle" "$oracle"
 }
 
 setup_lint() {

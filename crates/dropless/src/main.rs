@@ -15,6 +15,7 @@ mod placement;
 mod plan;
 mod ports;
 mod reflect;
+mod search;
 mod send;
 mod session;
 mod signals;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         Command::Send(args) => send::run(args),
+        Command::Search(args) => search::run(args),
         Command::Reflect(args) => reflect::run(args),
         Command::Noise(args) => noise::run(args),
         Command::Ports(args) => ports::run(args),

@@ -15,7 +15,7 @@ const NEAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 
 /// The streams of a command line: one from the plain flags, or one for each `--stream` on top of them.
 pub fn from_args(args: &SendArgs) -> Result<Vec<StreamPlan>> {
-    let (to, to_ports) = match &args.to {
+    let (to, to_ports) = match &args.path.to {
         Some(text) => destination(text)?,
         None => (IpAddr::V4(FAR_V4), (TO_PORT, TO_PORT)),
     };
@@ -27,13 +27,13 @@ pub fn from_args(args: &SendArgs) -> Result<Vec<StreamPlan>> {
         name: "0".into(),
         size: args.size.clone().unwrap_or_default(),
         rate: None,
-        flows: flows(&args.flows)?,
+        flows: flows(&args.probe.flows)?,
         to,
         to_ports,
-        from: source(args.from.as_deref(), to)?,
-        vlans: args.vlan.clone(),
-        dscp: args.dscp,
-        ttl: args.ttl,
+        from: source(args.path.from.as_deref(), to)?,
+        vlans: args.path.vlan.clone(),
+        dscp: args.probe.dscp,
+        ttl: args.probe.ttl,
     };
     check_vlans(&base.vlans)?;
     if let Some(payload) = args.payload {
@@ -48,7 +48,7 @@ pub fn from_args(args: &SendArgs) -> Result<Vec<StreamPlan>> {
     if args.streams.is_empty() {
         return Ok(vec![with_size(base)]);
     }
-    let explicit_from = args.from.as_deref();
+    let explicit_from = args.path.from.as_deref();
     args.streams
         .iter()
         .enumerate()

@@ -33,6 +33,7 @@ fn the_documented_help_is_the_printed_help() {
     for (file, arguments) in [
         ("dropless.txt", &["--help"][..]),
         ("send.txt", &["send", "--help"]),
+        ("search.txt", &["search", "--help"]),
         ("reflect.txt", &["reflect", "--help"]),
         ("noise.txt", &["noise", "--help"]),
         ("ports.txt", &["ports", "--help"]),
@@ -54,7 +55,8 @@ fn the_documented_help_is_the_printed_help() {
 
 #[test]
 fn every_flag_of_a_run_is_explained() {
-    for page in [stdout(&["send", "--help"]), stdout(&["reflect", "--help"])] {
+    for command in ["send", "search", "reflect"] {
+        let page = stdout(&[command, "--help"]);
         for heading in ["Path:", "Machine:", "Measurement:", "Output:", "Examples:"] {
             assert!(page.contains(heading), "{heading} is missing in\n{page}");
         }
@@ -179,7 +181,9 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split(' ').next().unwrap_or_default();
             let page = match command {
-                "send" | "reflect" | "noise" | "ports" | "doctor" | "tune" => stdout(&[command, "--help"]),
+                "send" | "search" | "reflect" | "noise" | "ports" | "doctor" | "tune" => {
+                    stdout(&[command, "--help"])
+                }
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

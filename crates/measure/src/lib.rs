@@ -3,7 +3,7 @@
 //! Time is always an argument and nothing here makes a system call, so every result replays in a test.
 //! The pieces that workers call ([`pacer`], [`schedule`], [`sequence`], [`histogram`], [`counter`], [`jitter`],
 //! [`interval`]) allocate only when they are made; the rest ([`ledger`], [`verdict`], [`expect`], [`summary`])
-//! runs once, after the workers have stopped.
+//! runs once, after the workers have stopped. [`search`] looks for a rate, one run after the other.
 #![forbid(unsafe_code)]
 
 pub mod collect;
@@ -19,6 +19,7 @@ pub mod metric;
 pub mod pacer;
 pub mod result;
 pub mod schedule;
+pub mod search;
 pub mod sequence;
 pub mod shared_histogram;
 pub mod sizes;

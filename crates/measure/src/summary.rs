@@ -35,6 +35,8 @@ pub struct Summary {
     pub verdict: Validity,
     /// Why not, one sentence each; empty when valid.
     pub reasons: Vec<String>,
+    /// The kind of each reason: a short fixed name, for scripts.
+    pub reason_names: Vec<String>,
     /// Packets the driver accepted.
     pub sent: u64,
     /// Distinct packets that came back in time.
@@ -106,6 +108,7 @@ impl Default for Summary {
             run: String::new(),
             verdict: Validity::Invalid,
             reasons: Vec::new(),
+            reason_names: Vec::new(),
             sent: 0,
             received: 0,
             lost: 0,

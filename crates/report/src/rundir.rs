@@ -18,6 +18,8 @@ pub mod file {
     pub const HOST: &str = "host.json";
     /// The whole result.
     pub const SUMMARY: &str = "summary.json";
+    /// The whole result of a search.
+    pub const SEARCH: &str = "search.json";
     /// The ledger alone.
     pub const LEDGER: &str = "ledger.json";
     /// One row per statistics interval.
@@ -136,6 +138,14 @@ impl RunDir {
         Err(failed(io::Error::other(format!(
             "{SAME_SECOND_MAX} runs are named {name} already"
         ))))
+    }
+
+    /// The directory of an earlier run, to go on in.
+    pub fn reopen(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            trouble: Arc::default(),
+        }
     }
 
     /// Where it is, as it was named: below `base`.

@@ -4,6 +4,7 @@ pub mod doctor;
 pub mod noise;
 pub mod ports;
 pub mod reflect;
+pub mod search;
 pub mod send;
 pub mod tune;
 
@@ -21,6 +22,7 @@ use clap::{Parser, Subcommand};
   dropless doctor                                 what would cost packets here, and what mends it
   dropless reflect --port xdp:eth1                return packets on the far machine
   dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps --duration 10s
+  dropless search --port xdp:eth1 --to 10.0.0.2   the highest rate without loss
 
 Exit codes: 0 measured and clean; 1 measured, and loss or a failed expectation was found;
 2 could not measure."
@@ -36,6 +38,8 @@ pub struct Cli {
 pub enum Command {
     /// Send UDP probes, receive them back, and account for every one
     Send(Box<send::SendArgs>),
+    /// Find the highest rate that a path carries, and say who was the limit
+    Search(Box<search::SearchArgs>),
     /// Return what arrives: the far end of a measurement
     Reflect(Box<reflect::ReflectArgs>),
     /// Poll on some cores without packets, and name what takes them away

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 /// Send UDP probes, receive them back, and account for every one.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Clone)]
 #[command(after_help = "Examples:
   dropless send                                       embedded ring, in-process reflector
   dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps
@@ -23,6 +23,62 @@ use clap::{Args, ValueEnum};
   dropless send --rate 1Mpps --expect 'loss<0.001%' --expect 'latency_p99<100us'
   dropless send --stream 'name=voice,size=128,rate=50kpps' --stream 'name=bulk,size=1518,rate=2Gbps'")]
 pub struct SendArgs {
+    /// Where probes go
+    #[command(flatten)]
+    pub path: PathArgs,
+
+    /// Frame size with FCS: 64 | 64,512,1518 | imix | 64-1518 [default: the smallest]
+    #[arg(long, value_name = "SIZE", conflicts_with = "payload", help_heading = "Load")]
+    pub size: Option<String>,
+    /// UDP payload instead of frame size, bytes
+    #[arg(long, value_name = "BYTES", help_heading = "Load")]
+    pub payload: Option<usize>,
+    /// A stream of its own: name=, size=, rate=, flows=, to=, from=, dscp=, vlan=; repeat for several
+    #[arg(long = "stream", value_name = "FIELDS", help_heading = "Load")]
+    pub streams: Vec<String>,
+    /// 3.5Mpps | 10Gbps (layer 1) | 8GbpsL2 | 50% | max [default: max on ring and null, else 100kpps]
+    #[arg(long, value_name = "RATE", help_heading = "Load")]
+    pub rate: Option<String>,
+    /// How long to send [default: 10s, or until --count]
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub duration: Option<String>,
+    /// How many packets to send
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub count: Option<String>,
+    /// Queues, cores and memory
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// What probes look like, and how they are judged
+    #[command(flatten)]
+    pub probe: ProbeArgs,
+
+    /// Only send: nothing is expected back
+    #[arg(long, help_heading = "Measurement")]
+    pub tx_only: bool,
+    /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'latency_p99<100us'; repeat for several
+    #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
+    pub expect: Vec<String>,
+    /// Length of a statistics interval, 1 ms and up
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
+    pub interval: String,
+
+    /// What is asked about pauses
+    #[command(flatten)]
+    pub explain: ExplainArgs,
+    /// What this prints and where it writes
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// What is told before it starts
+    #[command(flatten)]
+    pub start: StartArgs,
+    /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub plan: Option<PathBuf>,
+}
+
+/// Where probes go: what every command that sends has.
+#[derive(Args, Clone, Debug)]
+pub struct PathArgs {
     /// Port to send from and receive on; repeat for several [default: ring]
     #[arg(long = "port", short = 'p', value_name = "URI", help_heading = "Path")]
     pub ports: Vec<String>,
@@ -50,34 +106,20 @@ pub struct SendArgs {
     /// How long to wait for a link or a peer to come up, and in a run by --count to come back
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Path")]
     pub wait: String,
+}
 
-    /// Frame size with FCS: 64 | 64,512,1518 | imix | 64-1518 [default: the smallest]
-    #[arg(long, value_name = "SIZE", conflicts_with = "payload", help_heading = "Load")]
-    pub size: Option<String>,
-    /// UDP payload instead of frame size, bytes
-    #[arg(long, value_name = "BYTES", help_heading = "Load")]
-    pub payload: Option<usize>,
+/// What probes look like and how they are judged: what every command that sends has.
+#[derive(Args, Clone, Debug)]
+pub struct ProbeArgs {
     /// Flows a stream: source ports, then source addresses count up
     #[arg(long, value_name = "N", default_value = "1", help_heading = "Load")]
     pub flows: String,
-    /// A stream of its own: name=, size=, rate=, flows=, to=, from=, dscp=, vlan=; repeat for several
-    #[arg(long = "stream", value_name = "FIELDS", help_heading = "Load")]
-    pub streams: Vec<String>,
-    /// 3.5Mpps | 10Gbps (layer 1) | 8GbpsL2 | 50% | max [default: max on ring and null, else 100kpps]
-    #[arg(long, value_name = "RATE", help_heading = "Load")]
-    pub rate: Option<String>,
     /// Packets a burst, at most
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
     pub burst: usize,
     /// Due packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub backlog: Option<String>,
-    /// How long to send [default: 10s, or until --count]
-    #[arg(long, value_name = "TIME", help_heading = "Load")]
-    pub duration: Option<String>,
-    /// How many packets to send
-    #[arg(long, value_name = "N", help_heading = "Load")]
-    pub count: Option<String>,
     /// How long a packet may be under way, and how long to wait for the last ones
     #[arg(long, value_name = "TIME", default_value = "2s", help_heading = "Load")]
     pub drain: String,
@@ -90,7 +132,17 @@ pub struct SendArgs {
     /// Differentiated services code point
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64), help_heading = "Load")]
     pub dscp: u8,
+    /// What is checked in a frame that comes back
+    #[arg(long, value_enum, default_value_t = VerifyArg::Checksum, help_heading = "Measurement")]
+    pub verify: VerifyArg,
+    /// Inject faults in the in-process reflector: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms
+    #[arg(long, value_name = "FAULTS", help_heading = "Measurement")]
+    pub fault: Option<String>,
+}
 
+/// Queues, cores and memory: what every command that sends has.
+#[derive(Args, Clone, Debug)]
+pub struct MachineArgs {
     /// Transmit queues a port
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
     pub tx_queues: u16,
@@ -115,35 +167,6 @@ pub struct SendArgs {
     /// Take a NIC from the kernel although this machine is reached through it
     #[arg(long, help_heading = "Machine")]
     pub force: bool,
-
-    /// What is checked in a frame that comes back
-    #[arg(long, value_enum, default_value_t = VerifyArg::Checksum, help_heading = "Measurement")]
-    pub verify: VerifyArg,
-    /// Only send: nothing is expected back
-    #[arg(long, help_heading = "Measurement")]
-    pub tx_only: bool,
-    /// Inject faults in the in-process reflector: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms
-    #[arg(long, value_name = "FAULTS", help_heading = "Measurement")]
-    pub fault: Option<String>,
-    /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'latency_p99<100us'; repeat for several
-    #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
-    pub expect: Vec<String>,
-    /// Length of a statistics interval, 1 ms and up
-    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
-    pub interval: String,
-
-    /// What is asked about pauses
-    #[command(flatten)]
-    pub explain: ExplainArgs,
-    /// What this prints and where it writes
-    #[command(flatten)]
-    pub output: OutputArgs,
-    /// What is told before it starts
-    #[command(flatten)]
-    pub start: StartArgs,
-    /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub plan: Option<PathBuf>,
 }
 
 /// What is asked about the pauses of the workers.

@@ -96,7 +96,7 @@ impl SendPlan {
 
     /// Makes a plan of the command line.
     pub fn from_args(args: &SendArgs) -> Result<Self> {
-        let mut ports = parse_ports(&args.ports)?;
+        let mut ports = parse_ports(&args.path.ports)?;
         if ports.is_empty() {
             ports.push("ring".parse()?);
         }
@@ -118,15 +118,18 @@ impl SendPlan {
             command: "send".into(),
             streams: stream::from_args(args)?,
             machine: MachinePlan {
-                descriptors: args.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
+                descriptors: args
+                    .machine
+                    .descriptors
+                    .unwrap_or_else(|| default_descriptors(&ports)),
                 ports,
-                eal: args.eal.clone(),
-                cores: parse_cores(args.cores.as_deref())?,
-                burst: args.burst,
-                buffers: args.buffers,
-                no_huge: args.no_huge,
-                force: args.force,
-                wait_ns: duration_ns_or_zero(&args.wait, "--wait")?,
+                eal: args.path.eal.clone(),
+                cores: parse_cores(args.machine.cores.as_deref())?,
+                burst: args.probe.burst,
+                buffers: args.machine.buffers,
+                no_huge: args.machine.no_huge,
+                force: args.machine.force,
+                wait_ns: duration_ns_or_zero(&args.path.wait, "--wait")?,
                 explain: args.explain.explain,
                 pause_ns: pause_ns(&args.explain.pause)?,
             },
@@ -135,35 +138,38 @@ impl SendPlan {
                 .clone()
                 .unwrap_or_else(|| if embedded { "max" } else { "100kpps" }.into()),
             backlog: args
+                .probe
                 .backlog
                 .as_deref()
                 .map(|text| self::count(text, "--backlog"))
                 .transpose()?,
             duration_ns,
             count,
-            drain_ns: duration_ns_or_zero(&args.drain, "--drain")?,
-            seed: args.seed.unwrap_or_else(clock_seed),
+            drain_ns: duration_ns_or_zero(&args.probe.drain, "--drain")?,
+            seed: args.probe.seed.unwrap_or_else(clock_seed),
             to_mac: args
+                .path
                 .to_mac
                 .as_deref()
                 .map(|text| mac(text, "--to-mac"))
                 .transpose()?,
             from_mac: args
+                .path
                 .from_mac
                 .as_deref()
                 .map(|text| mac(text, "--from-mac"))
                 .transpose()?,
-            via: args.via,
-            tx_queues: args.tx_queues,
-            rx_queues: args.rx_queues,
-            checksum_offload: args.checksum_offload,
-            verify: match args.verify {
+            via: args.path.via,
+            tx_queues: args.machine.tx_queues,
+            rx_queues: args.machine.rx_queues,
+            checksum_offload: args.machine.checksum_offload,
+            verify: match args.probe.verify {
                 VerifyArg::None => VerifyPlan::None,
                 VerifyArg::Checksum => VerifyPlan::Checksum,
                 VerifyArg::Payload => VerifyPlan::Payload,
             },
             tx_only: args.tx_only,
-            fault: args.fault.as_deref().map(str::parse).transpose()?,
+            fault: args.probe.fault.as_deref().map(str::parse).transpose()?,
             expect: args.expect.clone(),
             interval_ns: nonzero_ns(&args.interval, "--interval")?,
         };
@@ -171,7 +177,8 @@ impl SendPlan {
         Ok(plan)
     }
 
-    fn validate(&self) -> Result<()> {
+    /// Refuses what cannot be.
+    pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
         ensure!(
             self.tx_queues > 0 && self.rx_queues > 0,

@@ -147,6 +147,11 @@ pub fn summarise(
         run: run.dir.path().display().to_string(),
         verdict: verdict.validity,
         reasons: verdict.sentences(),
+        reason_names: verdict
+            .reasons
+            .iter()
+            .map(|reason| reason.name().into())
+            .collect(),
         sent: ledger.accepted,
         received: ledger.received,
         lost: ledger.lost(),

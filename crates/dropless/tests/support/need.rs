@@ -23,6 +23,8 @@ pub enum Need {
     Processors(usize),
     /// Free hugepages for two processes.
     Hugepages,
+    /// The reference implementation of MLRsearch, where `./dev setup` puts it.
+    Oracle,
 }
 
 impl Need {
@@ -43,10 +45,22 @@ impl Need {
             }
             Self::File(path) if !std::path::Path::new(path).exists() => Some(format!("needs {path}")),
             Self::Hugepages => hugepages_missing(),
+            Self::Oracle => oracle_missing(),
             Self::VlanInterfaces => vlan_interfaces_missing(),
             Self::Root | Self::Tool(_) | Self::File(_) => None,
         }
     }
+}
+
+/// Where `./dev setup` installs Python packages for tests.
+pub fn oracle() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("oracle")
+}
+
+fn oracle_missing() -> Option<String> {
+    let found = oracle().join("MLRsearch/__init__.py").is_file();
+    let reason = || "needs the Python package MLRsearch, which ./dev setup installs".to_owned();
+    Need::Tool("python3").missing().or_else(|| (!found).then(reason))
 }
 
 fn hugepages_missing() -> Option<String> {

@@ -1,0 +1,88 @@
+//! A trial as a process of its own: `dropless send` with a plan, its result read from its standard output.
+//!
+//! DPDK's EAL starts only once in a process, and a trial that dies must not take the search with it.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use measure::Summary;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::signals::Interrupt;
+
+/// Between two looks at the child and at the wish to end.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs the plan in the file `plan` to its end; `None` when it was interrupted. Its run directory is made in `runs`.
+pub fn run(plan: &Path, runs: &Path, verbose: bool, interrupt: &Interrupt) -> Result<Option<Summary>> {
+    let program = std::env::current_exe().context("cannot find this program to start a trial with")?;
+    let mut command = Command::new(program);
+    command
+        .args(["send", "--json", "--quiet", "--no-doctor", "--plan"])
+        .arg(plan)
+        .arg("--runs")
+        .arg(runs)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(if verbose { Stdio::inherit() } else { Stdio::piped() });
+    if verbose {
+        command.arg("--verbose");
+    }
+    let mut child = command.spawn().context("cannot start a trial")?;
+    // Both at once: a full pipe would stop the child.
+    let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let was_interrupted = wait(&mut child, interrupt)?;
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    if was_interrupted {
+        return Ok(None);
+    }
+    match serde_json::from_str::<Summary>(&stdout) {
+        Ok(summary) => Ok(Some(summary)),
+        Err(_) => bail!("a trial could not be run: {}", last_words(&stderr, &mut child)),
+    }
+}
+
+/// Waits for its end. An interrupt is passed on once, and the child ends in order.
+fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<bool> {
+    let mut told = false;
+    loop {
+        if child.try_wait().context("cannot wait for a trial")?.is_some() {
+            return Ok(told || interrupt.is_set());
+        }
+        if interrupt.is_set() && !told {
+            told = true;
+            // A terminal signals the whole group: the child takes two wishes so close together as one.
+            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        bytes
+    })
+}
+
+fn text(reader: JoinHandle<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
+}
+
+/// What it said at the end, or how it ended.
+fn last_words(stderr: &str, child: &mut Child) -> String {
+    let said = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    match (said, child.wait()) {
+        (Some(line), _) => line.trim_start_matches("dropless: ").to_owned(),
+        (None, Ok(status)) => format!("it ended with {status} and said nothing"),
+        (None, Err(error)) => format!("it said nothing ({error})"),
+    }
+}

@@ -1,0 +1,176 @@
+//! `trials.jsonl`: every trial on a line, forced to the disk before the next one starts, so that a search can go on.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use measure::search::{Ceiling, Trial};
+use serde::{Deserialize, Serialize};
+
+/// The file's name in the run directory.
+pub const FILE: &str = "trials.jsonl";
+/// Version of a line.
+const VERSION: u32 = 1;
+
+/// One trial of a search.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Line {
+    /// Version of this format.
+    pub version: u32,
+    /// The trial's number, from 1.
+    pub number: u64,
+    /// The frame size.
+    pub size: String,
+    /// Set where the trial only measured the highest rate: where that comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
+    /// Why it was made.
+    pub why: String,
+    /// Its run directory.
+    pub run: String,
+    /// Seconds it took, with all that belongs to it.
+    pub wall_s: f64,
+    /// What was asked, and what came of it.
+    #[serde(flatten)]
+    pub trial: Trial,
+}
+
+/// The file, open at its end.
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// Lines in it.
+    pub lines: u64,
+}
+
+impl Journal {
+    /// Opens the journal of a run directory, and gives the lines that are there. A last line without its end was
+    /// being written when the search died: it is cut off.
+    pub fn open(directory: &Path) -> Result<(Self, Vec<Line>)> {
+        let path = directory.join(FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => bail!("cannot read {}: {error}", path.display()),
+        };
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = Vec::new();
+        for (index, line) in text[..whole].lines().enumerate() {
+            let damaged = || {
+                format!(
+                    "{} line {} is damaged; the search cannot go on from it, start a new one",
+                    path.display(),
+                    index + 1
+                )
+            };
+            let line: Line = serde_json::from_str(line).with_context(damaged)?;
+            if line.version > VERSION {
+                bail!(
+                    "{} has version {}, and this dropless knows up to {VERSION}; use a newer dropless",
+                    path.display(),
+                    line.version
+                );
+            }
+            lines.push(line);
+        }
+        let open = || -> std::io::Result<File> {
+            let file = OpenOptions::new().create(true).append(true).open(&path)?;
+            file.set_len(whole as u64)?;
+            Ok(file)
+        };
+        let file = open().with_context(|| format!("cannot write {}", path.display()))?;
+        let journal = Self {
+            lines: lines.len() as u64,
+            path,
+            file,
+        };
+        Ok((journal, lines))
+    }
+
+    /// Adds a trial, and comes back when it is on the disk. The number and the version are the journal's.
+    pub fn append(&mut self, line: Line) -> Result<()> {
+        self.lines += 1;
+        let line = Line {
+            version: VERSION,
+            number: self.lines,
+            ..line
+        };
+        let mut text = serde_json::to_string(&line).context("cannot write a trial as JSON")?;
+        text.push('\n');
+        let write = |file: &mut File| -> std::io::Result<()> {
+            file.write_all(text.as_bytes())?;
+            file.sync_data()
+        };
+        write(&mut self.file).with_context(|| {
+            format!(
+                "cannot write {}; the search would not be resumable",
+                self.path.display()
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::search::{Ask, Losses};
+
+    fn line(lost: u64) -> Line {
+        Line {
+            version: 0,
+            number: 0,
+            size: "64".into(),
+            ceiling: None,
+            why: "a test".into(),
+            run: "runs/x".into(),
+            wall_s: 1.5,
+            trial: Trial {
+                ask: Ask::lasting(1234.5, 1_000_000_000),
+                due: 1234,
+                offered: 1234,
+                lost: Losses {
+                    path: lost,
+                    ..Losses::default()
+                },
+                latency_ns: measure::Percentiles::default(),
+                invalid: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn what_was_appended_is_read_again_and_a_torn_line_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut journal, lines) = Journal::open(directory.path()).unwrap();
+        assert!(lines.is_empty());
+        journal.append(line(3)).unwrap();
+        journal.append(line(5)).unwrap();
+        drop(journal);
+        let path = directory.path().join(FILE);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"version\":1,\"number\":3,\"si");
+        std::fs::write(&path, text).unwrap();
+        let (mut journal, lines) = Journal::open(directory.path()).unwrap();
+        assert_eq!(
+            lines.iter().map(|line| line.trial.lost.path).collect::<Vec<_>>(),
+            [3, 5]
+        );
+        assert_eq!(lines[1].number, 2);
+        assert_eq!(lines[0].trial.ask, line(3).trial.ask);
+        journal.append(line(7)).unwrap();
+        let (_, lines) = Journal::open(directory.path()).unwrap();
+        assert_eq!((lines.len(), lines[2].number), (3, 3));
+    }
+
+    #[test]
+    fn a_damaged_line_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(FILE), "nonsense\n").unwrap();
+        let error = format!("{:#}", Journal::open(directory.path()).err().unwrap());
+        assert!(
+            error.contains("line 1 is damaged") && error.contains("start a new one"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! From a run's summary to a trial: whose every lost packet was, and whether the numbers may be believed.
+
+use measure::Summary;
+use measure::search::{Ask, Losses, Trial};
+
+/// Reasons of an invalid run that are outcomes of a trial: the limit was ours, or everything was lost.
+const OUTCOMES: [&str; 4] = [
+    "underoffered",
+    "receiver_stalled",
+    "nothing_sent",
+    "nothing_received",
+];
+
+/// The trial that `ask` became.
+pub fn trial(ask: Ask, summary: &Summary) -> Trial {
+    let has = |name: &str| summary.reason_names.iter().any(|reason| reason == name);
+    // The schedule's own count misses what a sender that came late never got to.
+    let due = if has("underoffered") || has("nothing_sent") {
+        summary.ledger.intended.max(ask.packets())
+    } else {
+        summary.ledger.intended
+    };
+    let doubts = summary.reason_names.iter().zip(&summary.reasons);
+    Trial {
+        ask,
+        due,
+        offered: summary.sent,
+        lost: losses(summary, has("receiver_stalled")),
+        latency_ns: summary.latency_ns,
+        invalid: doubts
+            .filter(|(name, _)| !OUTCOMES.contains(&name.as_str()))
+            .map(|(_, sentence)| sentence.clone())
+            .collect(),
+    }
+}
+
+/// The ledger's places, by whose they are.
+fn losses(summary: &Summary, receiver_stalled: bool) -> Losses {
+    let mut losses = Losses::default();
+    for (place, &count) in &summary.ledger.lost_at {
+        let whose = match place.as_str() {
+            "rx_missed" | "rx_nombuf" => &mut losses.receiver,
+            "tx_error" | "tx_held" => &mut losses.sender,
+            place if place.starts_with("reflector_") => &mut losses.reflector,
+            _ => &mut losses.path,
+        };
+        *whose = whose.saturating_add(count);
+    }
+    // What nobody counted was lost on the way, unless our receiver stood still meanwhile: then it may have been that.
+    let open = if receiver_stalled {
+        &mut losses.receiver
+    } else {
+        &mut losses.path
+    };
+    *open = open.saturating_add(summary.ledger.unexplained);
+    losses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::Ledger;
+    use measure::search::Limit;
+
+    const ASK: Ask = Ask {
+        rate_pps: 1000.0,
+        extent: measure::search::Extent::DurationNs(1_000_000_000),
+    };
+
+    fn summary(
+        intended: u64,
+        sent: u64,
+        lost: &[(&str, u64)],
+        unexplained: u64,
+        reasons: &[&str],
+    ) -> Summary {
+        let lost_at = lost.iter().map(|(place, count)| ((*place).to_owned(), *count));
+        Summary {
+            sent,
+            ledger: Ledger {
+                intended,
+                accepted: sent,
+                lost_at: lost_at.collect(),
+                unexplained,
+                ..Ledger::default()
+            },
+            reasons: reasons.iter().map(|name| format!("sentence of {name}")).collect(),
+            reason_names: reasons.iter().map(|name| (*name).to_owned()).collect(),
+            ..Summary::default()
+        }
+    }
+
+    #[test]
+    fn every_place_has_an_owner() {
+        let places = [
+            ("late", 1),
+            ("corrupt", 2),
+            ("fault_drop", 4),
+            ("reflector_rx_missed", 8),
+            ("rx_missed", 16),
+            ("rx_nombuf", 32),
+            ("tx_error", 64),
+            ("rx_error", 128),
+        ];
+        let trial = trial(ASK, &summary(1000, 1000, &places, 256, &[]));
+        assert_eq!(
+            (trial.lost.path, trial.lost.reflector),
+            (1 + 2 + 4 + 128 + 256, 8)
+        );
+        assert_eq!((trial.lost.receiver, trial.lost.sender), (16 + 32, 64));
+        assert_eq!(trial.lost.total(), 511);
+    }
+
+    #[test]
+    fn a_sender_that_fell_short_is_not_the_path() {
+        let trial = trial(ASK, &summary(900, 900, &[], 0, &["underoffered"]));
+        assert_eq!((trial.due, trial.limit(0.0)), (1000, Some(Limit::Sender)));
+        assert!(trial.invalid.is_empty());
+    }
+
+    #[test]
+    fn a_receiver_that_stood_still_is_not_the_path() {
+        let trial = trial(ASK, &summary(1000, 1000, &[], 3, &["receiver_stalled"]));
+        assert_eq!(trial.limit(0.0), Some(Limit::Receiver));
+    }
+
+    #[test]
+    fn what_only_the_path_lost_is_the_paths() {
+        let trial = trial(ASK, &summary(900, 900, &[("rx_missed", 9)], 9, &["underoffered"]));
+        assert_eq!(trial.limit(0.0), Some(Limit::Path));
+        assert_eq!(trial.limit(0.02), Some(Limit::Sender));
+    }
+
+    #[test]
+    fn an_unbalanced_ledger_is_believed_by_nobody() {
+        let trial = trial(ASK, &summary(1000, 1000, &[], 0, &["unbalanced", "underoffered"]));
+        assert_eq!(trial.invalid, ["sentence of unbalanced"]);
+    }
+}

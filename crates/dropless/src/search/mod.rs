@@ -1,0 +1,350 @@
+//! `dropless search`: trial after trial until the highest rate that the path carries is known, and who was the limit.
+
+mod child;
+mod journal;
+mod judge;
+mod plan;
+mod progress;
+mod show;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Result, bail, ensure};
+use measure::search::{
+    Ask, Ceiling, Estimate, Extent, Method, Pace, Range, SearchReport, SizeResult, Step, Trial, estimate,
+};
+use report::out::Console;
+use report::rundir::{RunDir, file};
+
+use crate::args::search::SearchArgs;
+use crate::session;
+use crate::signals::Interrupt;
+use journal::{Journal, Line};
+use plan::SearchPlan;
+use progress::Progress;
+
+/// Where the plan of the trial that runs is.
+const TRIAL_PLAN: &str = "trial-plan.json";
+/// Where the run directories of the trials are.
+const TRIALS: &str = "trials";
+/// A range for estimates where the highest rate is not known: only the ratio counts.
+const ANY_PPS: f64 = 1e7;
+/// Layer 1 as full as the verdict tells it from full.
+const FULL: f64 = 0.999;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &SearchArgs) -> Result<u8> {
+    let plan = match &args.resume {
+        Some(directory) => SearchPlan::load(directory)?,
+        None => SearchPlan::from_args(args)?,
+    };
+    let console = Console {
+        json: args.output.json,
+        quiet: args.output.quiet,
+    };
+    if args.dry_run {
+        return dry_run(&plan, console);
+    }
+    let interrupt = Interrupt::install()?;
+    let dir = match &args.resume {
+        Some(directory) => RunDir::reopen(directory),
+        None => RunDir::create(&args.output.runs, "search", SystemTime::now())?,
+    };
+    if args.resume.is_none() {
+        // Without them a search cannot be resumed, so here a failure is one.
+        dir.write_json(file::PLAN, &plan)?;
+        let _ = dir.write_json(file::HOST, &session::host_facts());
+    }
+    let (journal, recorded) = Journal::open(dir.path())?;
+    let run = Run {
+        plan: &plan,
+        dir: &dir,
+        interrupt: &interrupt,
+        verbose: args.start.verbose,
+        progress: Progress::new(console, &plan),
+        journal,
+        recorded: recorded.into(),
+        overhead: (0.0, 0.0),
+    };
+    let report = run.go()?;
+    dir.write_json(file::SEARCH, &report)?;
+    console.human(&show::render(&report, &console.style()))?;
+    console.object(&report)?;
+    Ok(report.exit_code())
+}
+
+/// Says how long it would take.
+fn dry_run(plan: &SearchPlan, console: Console) -> Result<u8> {
+    let mut sizes = Vec::new();
+    for size in &plan.sizes {
+        let known = plan.max_pps(size)?;
+        let max_pps = known.unwrap_or(ANY_PPS);
+        let min_pps = plan.min_pps(size, max_pps)?;
+        let range = Range {
+            min_pps,
+            max_pps,
+            ceiling: Ceiling::Asked,
+        };
+        let mut one = estimate(&plan.search(range), range, plan.pace());
+        if known.is_none() {
+            let look_s = plan.first_ns() as f64 / 1e9 + plan.pace().overhead_s;
+            one = one.and(Estimate {
+                trials: 1,
+                seconds: look_s,
+                trials_max: 1,
+                seconds_max: look_s,
+            });
+        }
+        sizes.push((size.clone(), one));
+    }
+    console.human(&show::estimates(&sizes, &console.style()))?;
+    console.object(&show::estimates_json(&sizes))?;
+    Ok(0)
+}
+
+/// A search under way.
+struct Run<'r> {
+    plan: &'r SearchPlan,
+    dir: &'r RunDir,
+    interrupt: &'r Interrupt,
+    verbose: bool,
+    progress: Progress,
+    journal: Journal,
+    /// Trials of an earlier process that are still to be replayed.
+    recorded: std::collections::VecDeque<Line>,
+    /// Seconds that trials took beyond their own time, and how many there were.
+    overhead: (f64, f64),
+}
+
+/// How the search of one size ended.
+enum Ended {
+    /// With an answer.
+    Done,
+    /// Without: these are the reasons.
+    Not(Vec<String>),
+}
+
+impl Run<'_> {
+    fn go(mut self) -> Result<SearchReport> {
+        let mut report = SearchReport {
+            run: self.dir.path().display().to_string(),
+            method: self.plan.method,
+            complete: true,
+            settings: (self.plan.method == Method::Rfc2544).then(|| self.plan.rfc2544.clone()),
+            ..SearchReport::default()
+        };
+        for size in &self.plan.sizes {
+            let (result, ended) = self.size(size)?;
+            report.trials += result.result.trials + result.result.invalid_trials;
+            report.seconds += result.result.seconds;
+            report.sizes.push(result);
+            if let Ended::Not(reasons) = ended {
+                report.complete = false;
+                report.reasons = reasons;
+                break;
+            }
+        }
+        self.progress.clear();
+        let _ = std::fs::remove_file(self.dir.file(TRIAL_PLAN));
+        ensure!(
+            self.recorded.is_empty(),
+            "{} holds {} trials more than the plan asks for; it is not this search's",
+            self.dir.file(journal::FILE).display(),
+            self.recorded.len()
+        );
+        report.notes.extend(self.dir.note());
+        Ok(report)
+    }
+
+    /// Searches for frames of one size.
+    fn size(&mut self, size: &str) -> Result<(SizeResult, Ended)> {
+        let mean = self.plan.mean_bytes(size)?;
+        let mut result = SizeResult {
+            size: size.to_owned(),
+            mean_frame_bytes: mean,
+            range: None,
+            result: measure::search::SearchResult::default(),
+        };
+        let (max_pps, ceiling) = match self.plan.max_pps(size)? {
+            Some(max) => (max, Ceiling::Asked),
+            None => match self.highest(size)? {
+                Some(highest) => highest,
+                None => return Ok((result, self.interrupted())),
+            },
+        };
+        let range = Range {
+            min_pps: self.plan.min_pps(size, max_pps)?,
+            max_pps,
+            ceiling,
+        };
+        let mut search = self.plan.search(range);
+        let ended = loop {
+            let (ask, why) = match search.next() {
+                Step::Trial(ask, why) => (ask, why),
+                Step::Done => break Ended::Done,
+                Step::Failed(reasons) => break Ended::Not(reasons),
+            };
+            let left = measure::search::remaining(&search, self.pace());
+            let Some(line) = self.trial(size, Some(ask), &why, left)? else {
+                break self.interrupted();
+            };
+            search.record(&line.trial);
+        };
+        result.range = Some(range);
+        result.result = search.result();
+        result.result.with_bit_rates(mean);
+        Ok((result, ended))
+    }
+
+    /// Measures the highest rate where nobody gave one: what our sender offers as fast as it can.
+    fn highest(&mut self, size: &str) -> Result<Option<(f64, Ceiling)>> {
+        let why = "how fast our sender is";
+        let Some(line) = self.trial(size, None, why, 0.0)? else {
+            return Ok(None);
+        };
+        ensure!(
+            line.trial.offered > 0,
+            "nothing was sent at the highest rate: {}",
+            line.trial
+                .invalid
+                .first()
+                .map_or("no reason is known", |reason| reason.as_str())
+        );
+        Ok(Some((line.trial.ask.rate_pps, line.ceiling.unwrap_or_default())))
+    }
+
+    fn interrupted(&self) -> Ended {
+        let shown = self.dir.path().display();
+        Ended::Not(vec![format!(
+            "interrupted after {} trials; go on with: dropless search --resume {shown}",
+            self.journal.lines
+        )])
+    }
+
+    /// What trials take beyond their own time, as far as is known.
+    fn pace(&self) -> Pace {
+        let (seconds, trials) = self.overhead;
+        if trials < 1.0 {
+            return self.plan.pace();
+        }
+        Pace {
+            overhead_s: (seconds / trials).max(0.0),
+        }
+    }
+
+    /// One trial: replayed if it was made before, else made and recorded. Without an `ask` it measures the highest
+    /// rate. `None` when it was interrupted.
+    fn trial(&mut self, size: &str, ask: Option<Ask>, why: &str, left_s: f64) -> Result<Option<Line>> {
+        let begun = Instant::now();
+        let line = match self.recorded.pop_front() {
+            Some(line) => {
+                self.check_replayed(&line, size, ask)?;
+                line
+            }
+            None => {
+                let number = self.journal.lines + 1;
+                self.progress.trial(number, size, ask, why, left_s);
+                if !self.rest(number) {
+                    return Ok(None);
+                }
+                let Some(mut line) = self.make(size, ask, why, number)? else {
+                    return Ok(None);
+                };
+                line.wall_s = begun.elapsed().as_secs_f64();
+                self.journal.append(line.clone())?;
+                self.progress.outcome(&line.trial);
+                line
+            }
+        };
+        self.overhead.0 += line.wall_s - line.trial.ask.seconds();
+        self.overhead.1 += 1.0;
+        Ok(Some(line))
+    }
+
+    /// The rest between two trials; false when it was interrupted.
+    fn rest(&self, number: u64) -> bool {
+        let end = Instant::now() + Duration::from_nanos(if number > 1 { self.plan.settle_ns } else { 0 });
+        while Instant::now() < end && !self.interrupt.is_set() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        !self.interrupt.is_set()
+    }
+
+    fn make(&self, size: &str, ask: Option<Ask>, why: &str, number: u64) -> Result<Option<Line>> {
+        let extent = ask.map_or(Extent::DurationNs(self.plan.first_ns()), |ask| ask.extent);
+        let send = self
+            .plan
+            .trial(size, ask.map(|ask| ask.rate_pps), extent, number)?;
+        let path = self.dir.file(TRIAL_PLAN);
+        self.dir.write_json(TRIAL_PLAN, &send)?;
+        let Some(summary) = child::run(&path, &self.dir.file(TRIALS), self.verbose, self.interrupt)? else {
+            return Ok(None);
+        };
+        let (trial, ceiling) = match ask {
+            Some(ask) => (judge::trial(ask, &summary), None),
+            None => {
+                let (trial, ceiling) = highest(&summary, extent);
+                (trial, Some(ceiling))
+            }
+        };
+        Ok(Some(Line {
+            version: 0,
+            number: 0,
+            size: size.to_owned(),
+            ceiling,
+            why: why.to_owned(),
+            run: self.relative(&summary.run),
+            wall_s: 0.0,
+            trial,
+        }))
+    }
+
+    /// A trial's directory as seen from the search's, which may be moved as a whole.
+    fn relative(&self, run: &str) -> String {
+        let path = PathBuf::from(run);
+        let inside = path.strip_prefix(self.dir.path()).unwrap_or(&path);
+        inside.display().to_string()
+    }
+
+    /// A recorded trial must be the one that the search asks for now.
+    fn check_replayed(&self, line: &Line, size: &str, ask: Option<Ask>) -> Result<()> {
+        let fits = match ask {
+            None => line.ceiling.is_some(),
+            Some(ask) => {
+                let near = (line.trial.ask.rate_pps - ask.rate_pps).abs() <= ask.rate_pps * 1e-9;
+                line.ceiling.is_none() && line.trial.ask.extent == ask.extent && near
+            }
+        };
+        if line.size == size && fits {
+            return Ok(());
+        }
+        bail!(
+            "trial {} in {} is not the one this search would make: it was made by another version; start a new search",
+            line.number,
+            self.dir.file(journal::FILE).display()
+        )
+    }
+}
+
+/// What a run as fast as possible, or at a share of the line, says about the highest rate.
+fn highest(summary: &measure::Summary, extent: Extent) -> (Trial, Ceiling) {
+    let rate_pps = summary.rate_asked_pps.unwrap_or(summary.rate_tx_pps);
+    let line_bps: f64 = summary
+        .ports
+        .iter()
+        // Other drivers make a speed up.
+        .filter(|port| port.uri.starts_with("pci:") || port.uri.starts_with("mac:"))
+        .filter_map(|port| port.link.speed_mbps)
+        .map(|mbps| f64::from(mbps) * 1e6)
+        .sum();
+    let ceiling = if summary.rate_asked_pps.is_some() {
+        Ceiling::Asked
+    } else if line_bps > 0.0 && summary.rate_tx_bps_l1 >= FULL * line_bps {
+        Ceiling::Line
+    } else {
+        Ceiling::Sender
+    };
+    let ask = Ask { rate_pps, extent };
+    (judge::trial(ask, summary), ceiling)
+}

@@ -1,0 +1,251 @@
+//! The result of a search for people: a table for each frame size, and what it means in words.
+
+use measure::search::{Bound, Estimate, GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
+use measure::units::{format_bps, format_count, format_duration, format_rate};
+use report::style::{Paint, Style};
+use report::table::{Cell, Table};
+
+use super::progress::time;
+
+/// The whole report.
+pub fn render(report: &SearchReport, style: &Style) -> String {
+    let mut text = headline(report, style);
+    text.push('\n');
+    text.push_str(&goals(report).render(style));
+    for size in &report.sizes {
+        for goal in &size.result.goals {
+            if let Some(sentence) = caveat(&size.size, goal) {
+                text.push_str(&style.paint(Paint::Warn, &sentence));
+                text.push('\n');
+            }
+        }
+    }
+    for size in &report.sizes {
+        if let Some(further) = &size.result.rfc2544 {
+            text.push_str(&rfc2544(size, further, style));
+        }
+    }
+    text.push('\n');
+    for note in &report.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    text.push_str(&format!("run directory: {}\n", report.run));
+    text
+}
+
+fn headline(report: &SearchReport, style: &Style) -> String {
+    let spent = format!(
+        "{} trials, {} of sending",
+        format_count(report.trials),
+        time(report.seconds)
+    );
+    if report.complete {
+        return format!("{}: {spent}\n", style.paint(Paint::Good, "FOUND"));
+    }
+    let reasons = report.reasons.join("; ");
+    format!(
+        "{}: {reasons}\n{spent}\n",
+        style.paint(Paint::Bad, "NOT FINISHED")
+    )
+}
+
+fn goals(report: &SearchReport) -> Table {
+    let mut table = Table::section(
+        "Rate",
+        &[
+            "goal",
+            ">carried",
+            ">not carried",
+            ">layer 1",
+            ">layer 2",
+            ">trials",
+            "limit",
+        ],
+    );
+    for size in &report.sizes {
+        for goal in &size.result.goals {
+            let rate =
+                |bound: &Option<Bound>| bound.map_or("-".to_owned(), |bound| format_rate(bound.rate_pps));
+            let bits = |pick: fn(&Bound) -> f64| {
+                goal.lower
+                    .map_or("-".to_owned(), |bound| format_bps(pick(&bound)))
+            };
+            let trials = |bound: &Option<Bound>| bound.map_or(0, |bound| bound.trials);
+            let paint = if goal.limit.is_path() {
+                Paint::None
+            } else {
+                Paint::Warn
+            };
+            table.item(
+                &size.size,
+                [
+                    Cell::left(goal.name.clone()),
+                    Cell::right(rate(&goal.lower)),
+                    Cell::right(rate(&goal.upper)),
+                    Cell::right(bits(|bound| bound.rate_bps_l1)),
+                    Cell::right(bits(|bound| bound.rate_bps_l2)),
+                    Cell::right(format!("{}+{}", trials(&goal.lower), trials(&goal.upper))),
+                    Cell::left(goal.limit.to_string()).paint(paint),
+                ],
+            );
+        }
+    }
+    table
+}
+
+/// What must be said of an answer that is not one about the path.
+fn caveat(size: &str, goal: &GoalResult) -> Option<String> {
+    let says = match goal.limit {
+        Limit::Sender => "our sender could not offer more: the path may carry more than this",
+        Limit::Receiver => "our receiver lost packets above this: the path may carry more",
+        Limit::Reflector => "the reflector lost packets above this: the path may carry more",
+        Limit::MaxRate => {
+            "the highest rate asked for was carried: give a higher --max-rate to find the limit"
+        }
+        Limit::MinRate => {
+            "not even the lowest rate was carried: give a lower --min-rate, or look at the path with dropless send"
+        }
+        Limit::Unknown => "the search did not get far enough to tell",
+        Limit::Path | Limit::Line => return None,
+    };
+    Some(format!("{size} {}: {says}", goal.name))
+}
+
+fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String {
+    let mut text = String::new();
+    let ns = |value: Option<f64>| value.map_or("-".to_owned(), |ns| format_duration(ns.round() as u64));
+    if let Some(latency) = &further.latency {
+        let mut table = Table::section(
+            "Latency",
+            &[">rate", ">min", ">mean", ">p50", ">p99", ">max", ">trials"],
+        );
+        table.item(
+            &size.size,
+            [
+                Cell::right(format_rate(latency.rate_pps)),
+                Cell::right(ns(latency.min_ns.map(|ns| ns as f64))),
+                Cell::right(ns(latency.mean_ns)),
+                Cell::right(ns(latency.p50_ns)),
+                Cell::right(ns(latency.p99_ns)),
+                Cell::right(ns(latency.max_ns.map(|ns| ns as f64))),
+                Cell::right(latency.trials.to_string()),
+            ],
+        );
+        text.push('\n');
+        text.push_str(&table.render(style));
+    }
+    if !further.frame_loss.is_empty() {
+        let mut table = Table::section(
+            "Frame loss",
+            &[">of highest", ">asked", ">offered", ">lost", "by"],
+        );
+        for row in &further.frame_loss {
+            let cells = [
+                Cell::right(format!("{} %", row.percent)),
+                Cell::right(format_rate(row.asked_pps)),
+                Cell::right(format_rate(row.offered_pps)),
+                Cell::right(format!("{:.4} %", row.loss_ratio * 100.0)),
+                Cell::left(row.limit.map_or(String::new(), |limit| limit.to_string())),
+            ];
+            table.item(&size.size, cells);
+        }
+        text.push('\n');
+        text.push_str(&table.render(style));
+    }
+    if let Some(burst) = &further.back_to_back {
+        let mut table = Table::section(
+            "Back-to-back",
+            &[
+                ">rate",
+                ">packets",
+                ">least",
+                ">most",
+                ">deviation",
+                ">buffer",
+                ">corrected",
+                ">times",
+                "limit",
+            ],
+        );
+        let seconds = |value: f64| format_duration((value * 1e9).round() as u64);
+        let most = if burst.is_open { "or more" } else { "" };
+        table.item(
+            &size.size,
+            [
+                Cell::right(format_rate(burst.rate_pps)),
+                Cell::right(format!("{:.0}", burst.packets_mean)),
+                Cell::right(format_count(burst.packets_min)),
+                Cell::right(
+                    format!("{} {most}", format_count(burst.packets_max))
+                        .trim()
+                        .to_owned(),
+                ),
+                Cell::right(format!("{:.1}", burst.packets_deviation)),
+                Cell::right(seconds(burst.implied_buffer_s)),
+                Cell::right(burst.corrected_buffer_s.map_or("-".to_owned(), seconds)),
+                Cell::right(burst.repeats.to_string()),
+                Cell::left(burst.limit.map_or(String::new(), |limit| limit.to_string())),
+            ],
+        );
+        text.push('\n');
+        text.push_str(&table.render(style));
+    }
+    text
+}
+
+/// How long it would take.
+pub fn estimates(sizes: &[(String, Estimate)], style: &Style) -> String {
+    let mut table = Table::section("Size", &[">trials", ">time", ">at most", ">time"]);
+    let row = |table: &mut Table, name: &str, estimate: &Estimate| {
+        table.item(
+            name,
+            [
+                Cell::right(format_count(estimate.trials)),
+                Cell::right(time(estimate.seconds)),
+                Cell::right(format_count(estimate.trials_max)),
+                Cell::right(time(estimate.seconds_max)),
+            ],
+        );
+    };
+    for (size, estimate) in sizes {
+        row(&mut table, size, estimate);
+    }
+    if sizes.len() > 1 {
+        row(&mut table, "all", &total(sizes));
+    }
+    format!(
+        "{}on a path whose loss is the same in every trial; one that wavers takes longer. Nothing was sent.\n",
+        table.render(style)
+    )
+}
+
+fn total(sizes: &[(String, Estimate)]) -> Estimate {
+    sizes
+        .iter()
+        .fold(Estimate::default(), |sum, (_, estimate)| sum.and(*estimate))
+}
+
+/// The same for scripts.
+pub fn estimates_json(sizes: &[(String, Estimate)]) -> serde_json::Value {
+    let one = |estimate: &Estimate| {
+        serde_json::json!({
+            "trials": estimate.trials,
+            "seconds": estimate.seconds,
+            "trials_max": estimate.trials_max,
+            "seconds_max": estimate.seconds_max,
+        })
+    };
+    let mut all = one(&total(sizes));
+    all["version"] = measure::search::report::VERSION.into();
+    all["command"] = "search".into();
+    all["dry_run"] = true.into();
+    all["sizes"] = sizes
+        .iter()
+        .map(|(size, estimate)| {
+            let mut value = one(estimate);
+            value["size"] = size.clone().into();
+            value
+        })
+        .collect();
+    all
+}

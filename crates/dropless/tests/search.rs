@@ -1,0 +1,469 @@
+//! `dropless search` on real ports: limits that are a fact of the path, limits of our own, interruptions.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use support::wire::{assert_refused, interrupted};
+use support::{Finished, Lab, Namespace, Need, Running, require, until};
+
+/// Short trials on one core, with room to catch up: the sender keeps its rate also on a busy machine.
+const SHORT: &[&str] = &[
+    "--initial-duration",
+    "100ms",
+    "--final-duration",
+    "100ms",
+    "--duration-sum",
+    "300ms",
+    "--width",
+    "10%",
+    "--drain",
+    "100ms",
+    "--backlog",
+    "1000000",
+    "--cores",
+    "0",
+];
+const LIMIT: Duration = Duration::from_secs(240);
+
+fn arguments<'a>(lab: &Lab, more: &[&'a str]) -> support::Dropless {
+    lab.dropless(&[&["search", "--json"][..], SHORT, more].concat())
+        .limit(LIMIT)
+}
+
+fn search(lab: &Lab, more: &[&str]) -> Finished {
+    arguments(lab, more).run()
+}
+
+/// The goal number `index` of the size number `size`.
+fn goal(run: &Finished, size: usize, index: usize) -> Value {
+    let goal = run.json()["sizes"][size]["goals"][index].clone();
+    assert!(goal.is_object(), "no goal {index} of size {size}: {run}");
+    goal
+}
+
+fn rate(bound: &Value) -> f64 {
+    bound["rate_pps"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{bound} is no bound"))
+}
+
+/// The run directory, and the lines of its journal.
+fn journal(lab: &Lab) -> (PathBuf, Vec<Value>) {
+    let directory = run_directory(lab).expect("a run directory");
+    let lines = lines_of(&directory);
+    (directory, lines)
+}
+
+/// The search's; a reflector has one of its own beside it.
+fn run_directory(lab: &Lab) -> Option<PathBuf> {
+    let runs = std::fs::read_dir(lab.path("runs")).ok()?;
+    let mut paths = runs.flatten().map(|entry| entry.path());
+    paths.find(|path| path.to_string_lossy().ends_with("-search"))
+}
+
+fn lines_of(directory: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(directory.join("trials.jsonl")).unwrap_or_default();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect()
+}
+
+#[test]
+fn a_dry_run_says_how_long_and_does_nothing() {
+    let Some(lab) = require(&[]) else { return };
+    let one = search(&lab, &["--dry-run"]);
+    let two = search(
+        &lab,
+        &[
+            "--dry-run",
+            "--sizes",
+            "64,imix",
+            "--goal",
+            "ndr",
+            "--goal",
+            "pdr",
+        ],
+    );
+    assert_eq!((one.code, two.code), (Some(0), Some(0)), "{one}\n{two}");
+    assert!(
+        one.number("trials") > 0 && two.number("trials") > one.number("trials"),
+        "{one}\n{two}"
+    );
+    assert!(two.number("trials_max") >= two.number("trials"), "{two}");
+    assert_eq!(two.json()["sizes"][1]["size"], "imix", "{two}");
+    assert!(!lab.path("runs").exists(), "a dry run left something");
+}
+
+#[test]
+fn what_is_asked_and_carried_is_no_limit_of_the_path() {
+    let Some(lab) = require(&[]) else { return };
+    let run = search(&lab, &["--max-rate", "20kpps", "--sizes", "64,imix"]);
+    assert_eq!(run.code, Some(0), "{run}");
+    for size in 0..2 {
+        let goal = goal(&run, size, 0);
+        assert_eq!(
+            (goal["limit"].as_str(), goal["complete"].as_bool()),
+            (Some("max_rate"), Some(true)),
+            "{run}"
+        );
+        assert_eq!(goal["throughput_pps"].as_f64(), Some(20e3), "{run}");
+        assert!(goal["upper"].is_null(), "{run}");
+    }
+    let (l1, l2) = ("rate_bps_l1", "rate_bps_l2");
+    let lower = goal(&run, 0, 0)["lower"].clone();
+    assert_eq!(
+        (lower[l2].as_f64(), lower[l1].as_f64()),
+        (Some(64.0 * 8.0 * 20e3), Some(84.0 * 8.0 * 20e3))
+    );
+    let (directory, lines) = journal(&lab);
+    assert_eq!(lines.len() as u64, run.number("trials"), "{run}");
+    let kept = std::fs::read_to_string(directory.join("search.json")).expect("search.json");
+    assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), run.json());
+    // Every trial's own run directory is there, at the place that its line names.
+    for line in &lines {
+        let summary = directory
+            .join(line["run"].as_str().expect("a directory"))
+            .join("summary.json");
+        assert!(summary.is_file(), "{}", summary.display());
+    }
+}
+
+/// The sender of no machine offers a thousand million packets per second.
+#[test]
+fn what_our_sender_cannot_offer_is_not_the_paths_limit() {
+    let Some(lab) = require(&[]) else { return };
+    let run = search(&lab, &["--max-rate", "1000Mpps", "--min-rate", "1kpps"]);
+    let goal = goal(&run, 0, 0);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(
+        ["sender", "receiver"].contains(&goal["limit"].as_str().expect("a limit")),
+        "{run}"
+    );
+    assert!(
+        rate(&goal["upper"]) < 1e9 || goal["throughput_pps"].is_null(),
+        "{run}"
+    );
+    let (_, lines) = journal(&lab);
+    let first = &lines[0];
+    assert!(first["offered"].as_u64() < first["due"].as_u64(), "{first}");
+}
+
+/// Without a highest rate it is measured, and carrying it says nothing of the path.
+#[test]
+fn the_highest_rate_is_measured_where_none_is_given() {
+    let Some(lab) = require(&[]) else { return };
+    let run = search(&lab, &[]);
+    let range = run.json()["sizes"][0]["range"].clone();
+    assert_eq!(range["ceiling"], "sender", "{run}");
+    let (_, lines) = journal(&lab);
+    assert_eq!(lines[0]["ceiling"], "sender", "{run}");
+    assert_eq!(lines[0]["rate_pps"], range["max_pps"], "{run}");
+    assert_eq!(run.code, Some(1), "{run}");
+    assert_ne!(goal(&run, 0, 0)["limit"], "path", "{run}");
+}
+
+/// One packet in a hundred is dropped on the way at any rate: without loss nothing is carried, with 5 % everything is.
+#[test]
+fn goals_of_one_search_have_answers_of_their_own() {
+    let Some(lab) = require(&[]) else { return };
+    let arguments = [
+        "--fault",
+        "drop=1%",
+        "--min-rate",
+        "10kpps",
+        "--max-rate",
+        "20kpps",
+    ];
+    let goals = ["--goal", "ndr", "--goal", "loss=5%"];
+    let run = search(&lab, &[&arguments[..], &goals].concat());
+    assert_eq!(run.code, Some(1), "{run}");
+    let (none, some) = (goal(&run, 0, 0), goal(&run, 0, 1));
+    assert_eq!(
+        (none["name"].as_str(), none["limit"].as_str()),
+        (Some("ndr"), Some("min_rate")),
+        "{run}"
+    );
+    assert!(none["throughput_pps"].is_null(), "{run}");
+    assert_eq!(
+        (some["name"].as_str(), some["limit"].as_str()),
+        (Some("loss=5%"), Some("max_rate")),
+        "{run}"
+    );
+    let forwarded = some["conditional_throughput_pps"].as_f64().expect("a rate");
+    assert!(forwarded < 20e3 && forwarded > 19e3, "{run}");
+}
+
+#[test]
+fn the_tests_of_rfc_2544_follow_each_other() {
+    let Some(lab) = require(&[]) else { return };
+    let tests = [
+        "--method",
+        "rfc2544",
+        "--test",
+        "latency,frame-loss,back-to-back",
+        "--settle",
+        "0ms",
+    ];
+    let short = [
+        "--trial-duration",
+        "200ms",
+        "--latency-trials",
+        "2",
+        "--latency-duration",
+        "100ms",
+        "--burst-repeats",
+        "2",
+        "--burst-duration",
+        "50ms",
+        "--max-rate",
+        "20kpps",
+    ];
+    let run = search(&lab, &[&tests[..], &short].concat());
+    assert_eq!(run.code, Some(0), "{run}");
+    let further = run.json()["sizes"][0]["rfc2544"].clone();
+    assert_eq!(further["latency"]["trials"], 2, "{run}");
+    assert!(further["latency"]["mean_ns"].as_f64() > Some(0.0), "{run}");
+    assert_eq!(further["frame_loss"].as_array().map(Vec::len), Some(2), "{run}");
+    assert_eq!(further["back_to_back"]["packets_mean"], 1000.0, "{run}");
+    assert_eq!(further["back_to_back"]["corrected_buffer_s"], 0.0, "{run}");
+    // One of throughput, two of latency, two clean ones of frame loss, two bursts.
+    assert_eq!(run.number("trials"), 7, "{run}");
+}
+
+/// Killed, then interrupted, then left to its end: each goes on where the last one was.
+#[test]
+fn an_interrupted_search_goes_on_without_repeating_a_trial() {
+    let Some(lab) = require(&[]) else { return };
+    let arguments = arguments(
+        &lab,
+        &[
+            "--fault",
+            "drop=0.01%",
+            "--max-rate",
+            "30kpps",
+            "--goal",
+            "ndr,sum=2s",
+        ],
+    );
+    let running = arguments.spawn();
+    let (directory, first) = after_trials(&lab, &running, 2);
+    let _ = running.kill();
+    // What the killed one was about to write: half a line.
+    let path = directory.join("trials.jsonl");
+    let text = std::fs::read_to_string(&path).expect("the journal");
+    std::fs::write(&path, text + "{\"version\":1,\"numb").expect("a torn line");
+
+    let shown = directory.display().to_string();
+    let again = |limit| {
+        lab.dropless(&["search", "--json", "--resume", &shown])
+            .limit(limit)
+    };
+    let running = again(LIMIT).spawn();
+    let (_, second) = after_trials(&lab, &running, first.len() + 2);
+    running.signal(Signal::SIGINT);
+    let stopped = running.wait(Duration::from_secs(30));
+    assert_eq!(
+        (stopped.code, stopped.json()["complete"].as_bool()),
+        (Some(2), Some(false)),
+        "{stopped}"
+    );
+    let reason = stopped.json()["reasons"][0]
+        .as_str()
+        .expect("a reason")
+        .to_owned();
+    assert!(
+        reason.contains(&format!("dropless search --resume {shown}")),
+        "{stopped}"
+    );
+
+    let run = again(LIMIT).run();
+    assert_eq!(run.json()["complete"], true, "{run}");
+    let lines = lines_of(&directory);
+    assert_eq!(lines[..first.len()], first[..], "{run}");
+    assert_eq!(lines[..second.len()], second[..], "{run}");
+    let numbers: Vec<u64> = lines.iter().filter_map(|line| line["number"].as_u64()).collect();
+    assert_eq!(numbers, (1..=lines.len() as u64).collect::<Vec<_>>(), "{run}");
+    assert_eq!(run.number("trials"), lines.len() as u64, "{run}");
+    assert!(
+        !directory.join("trial-plan.json").exists(),
+        "the plan of the last trial was left behind"
+    );
+    // Going on with what is finished says the same, and makes no trial.
+    let same = again(LIMIT).run();
+    assert_eq!(
+        (same.json()["sizes"].clone(), lines_of(&directory).len()),
+        (run.json()["sizes"].clone(), lines.len())
+    );
+}
+
+/// Waits until the journal has so many lines.
+fn after_trials(lab: &Lab, running: &Running, wanted: usize) -> (PathBuf, Vec<Value>) {
+    let there = until(Duration::from_secs(60), || {
+        run_directory(lab).is_some_and(|directory| lines_of(&directory).len() >= wanted)
+    });
+    assert!(there, "no {wanted} trials: {running:?}");
+    journal(lab)
+}
+
+#[test]
+fn wrong_uses_are_one_line() {
+    let Some(lab) = require(&[]) else { return };
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["--goal", "best"], &["best", "ndr"]),
+        (
+            &["--goal", "ndr", "--goal", "ndr,width=1%"],
+            &["two goals", "name="],
+        ),
+        (
+            &["--max-rate", "1kpps", "--min-rate", "1Mpps"],
+            &["--min-rate", "lower"],
+        ),
+        (&["--sizes", "20"], &["below the probe"]),
+        (&["--method", "rfc2544", "--goal", "pdr"], &["--goal", "mlr"]),
+        (
+            &["--method", "rfc2544", "--test", "speed"],
+            &["speed", "back-to-back"],
+        ),
+        (&["--resume", "/nowhere"], &["/nowhere", "run directory"]),
+        (
+            &["--port", "null", "--max-rate", "1kpps"],
+            &["nothing comes back"],
+        ),
+    ];
+    for (arguments, words) in cases {
+        assert_refused(&search(&lab, arguments), words);
+    }
+    assert!(!lab.path("runs").exists(), "a refused search left something");
+    // A run directory of another command.
+    let sent = lab.dropless(&["send", "--json", "--count", "1"]).run();
+    let directory = sent.json()["run"].as_str().expect("a run directory").to_owned();
+    assert_refused(&search(&lab, &["--resume", &directory]), &["plan of a send run"]);
+}
+
+/// A wire with a bridge in its middle, whose far port lets a known rate through: 10,000 packets of 60 bytes (64 with
+/// FCS, which the kernel does not see) per second, and a hundred at once.
+struct Limited {
+    near: Namespace,
+    middle: Namespace,
+    far: Namespace,
+}
+
+const LIMIT_PPS: f64 = 10e3;
+
+impl Limited {
+    fn new(lab: &Lab) -> Self {
+        let (near, middle, far) = (
+            lab.namespace("near"),
+            lab.namespace("middle"),
+            lab.namespace("far"),
+        );
+        near.veth("near0", &middle, "one");
+        far.veth("far0", &middle, "two");
+        middle.ip(&["link", "add", "bridge", "type", "bridge"]);
+        for (namespace, interfaces) in [
+            (&near, &["near0"][..]),
+            (&far, &["far0"]),
+            (&middle, &["one", "two", "bridge"]),
+        ] {
+            for interface in interfaces {
+                // Nobody says anything of its own on this wire.
+                let key = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
+                namespace.run("sh", &["-c", &format!("if [ -e {key} ]; then echo 1 >{key}; fi")]);
+            }
+        }
+        for interface in ["one", "two"] {
+            middle.ip(&["link", "set", interface, "master", "bridge"]);
+        }
+        let bucket = "tc qdisc add dev two root tbf rate 4800kbit burst 6000 limit 12000";
+        middle.run("sh", &["-c", bucket]);
+        near.up("near0", &[]);
+        far.up("far0", &[]);
+        for interface in ["one", "two", "bridge"] {
+            middle.up(interface, &[]);
+        }
+        near.wait_for_link("near0");
+        Self { near, middle, far }
+    }
+
+    /// Packets that the bucket has dropped.
+    fn dropped(&self) -> u64 {
+        let text = self
+            .middle
+            .run("tc", &["-s", "-j", "qdisc", "show", "dev", "two"]);
+        let json: Value = serde_json::from_str(&text).expect("tc speaks JSON");
+        json[0]["drops"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no drops in {text}"))
+    }
+}
+
+#[test]
+fn the_limit_of_a_real_path_is_found_and_its_every_loss_is_the_paths() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("tc")]) else {
+        return;
+    };
+    let path = Limited::new(&lab);
+    let mut reflector = lab
+        .dropless(&["reflect", "--json", "--port", "packet:far0"])
+        .within(&path.far)
+        .spawn();
+    reflector.wait_for("reflecting on", Duration::from_secs(30));
+    let run = lab
+        .dropless(&[
+            "search",
+            "--json",
+            "--port",
+            "packet:near0",
+            "--max-rate",
+            "40kpps",
+            "--min-rate",
+            "500pps",
+        ])
+        .within(&path.near)
+        .limit(LIMIT);
+    let run = [
+        "--goal",
+        "loss=2%",
+        "--width",
+        "5%",
+        "--initial-duration",
+        "300ms",
+        "--final-duration",
+        "300ms",
+    ]
+    .into_iter()
+    .chain(["--duration-sum", "900ms", "--drain", "1s"])
+    .fold(run, support::Dropless::arg)
+    .run();
+    let reflector = interrupted(reflector);
+    let goal = goal(&run, 0, 0);
+    let throughput = goal["throughput_pps"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("nothing was found: {run}"));
+    // The bucket's rate is a fact of the path. A busy machine may carry less, none carries more.
+    assert!(
+        (LIMIT_PPS / 2.0..LIMIT_PPS * 1.25).contains(&throughput),
+        "{throughput}: {run}\n{reflector}"
+    );
+    assert!(rate(&goal["upper"]) > throughput, "{run}");
+    let (_, lines) = journal(&lab);
+    let lost: u64 = lines
+        .iter()
+        .filter_map(|line| line["lost"]["path"].as_u64())
+        .sum();
+    assert_eq!(lost, path.dropped(), "{run}\n{reflector}");
+    assert!(lost > 0, "{run}");
+}

@@ -1,0 +1,132 @@
+//! Which rate a path carries: searches as state machines that say which trial they want next and are told how it went.
+//!
+//! A search never sends, never looks at a clock and never rolls a die. What it asks depends on what was recorded, so
+//! an interrupted search is continued by recording its trials again, in order.
+
+mod bounds;
+pub mod estimate;
+pub mod goal;
+mod grid;
+pub mod mlr;
+pub mod model;
+pub mod report;
+pub mod result;
+pub mod rfc2544;
+mod selector;
+pub mod trial;
+
+pub use estimate::{Estimate, Pace, estimate, remaining};
+pub use goal::{Goal, GoalError};
+pub use mlr::Mlr;
+pub use model::ModelPath;
+pub use report::{Method, SearchReport, SizeResult};
+pub use result::{Bound, GoalResult, Limit, Rfc2544Result, SearchResult};
+pub use rfc2544::{Rfc2544, Rfc2544Settings, Test};
+pub use trial::{Ask, Extent, Losses, Trial};
+
+use serde::{Deserialize, Serialize};
+
+/// Trials that may be invalid in a row before a search is given up.
+pub const INVALID_IN_A_ROW_MAX: u32 = 3;
+
+/// What a search wants.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// This trial, for this reason.
+    Trial(Ask, String),
+    /// Nothing more.
+    Done,
+    /// It cannot go on: the last trials could not be believed, for these reasons.
+    Failed(Vec<String>),
+}
+
+/// Where the highest rate that a search tries comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ceiling {
+    /// The user gave it.
+    #[default]
+    Asked,
+    /// It is what our sender reaches as fast as it can.
+    Sender,
+    /// It is the line rate of the port.
+    Line,
+}
+
+/// The rates between which a search looks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    /// The lowest rate tried, in packets per second.
+    pub min_pps: f64,
+    /// The highest rate tried, in packets per second.
+    pub max_pps: f64,
+    /// Where that comes from.
+    pub ceiling: Ceiling,
+}
+
+/// A search of any method, for one frame size.
+#[allow(clippy::large_enum_variant, reason = "there is one of them")]
+#[derive(Debug, Clone)]
+pub enum Search {
+    /// Several goals at once.
+    Mlr(Mlr),
+    /// The tests of RFC 2544.
+    Rfc2544(Rfc2544),
+}
+
+impl Search {
+    /// The trial that is wanted now; the same until one is recorded.
+    pub fn next(&self) -> Step {
+        match self {
+            Search::Mlr(search) => search.next(),
+            Search::Rfc2544(search) => search.next(),
+        }
+    }
+
+    /// Takes the outcome of the trial that [`Search::next`] asked for.
+    pub fn record(&mut self, trial: &Trial) {
+        match self {
+            Search::Mlr(search) => search.record(trial),
+            Search::Rfc2544(search) => search.record(trial),
+        }
+    }
+
+    /// What is known so far.
+    pub fn result(&self) -> SearchResult {
+        match self {
+            Search::Mlr(search) => search.result(),
+            Search::Rfc2544(search) => search.result(),
+        }
+    }
+}
+
+/// Counts trials that could not be believed; shared by the machines.
+#[derive(Debug, Clone, Default)]
+struct Doubt {
+    in_a_row: u32,
+    reasons: Vec<String>,
+}
+
+impl Doubt {
+    /// Whether the trial may be used.
+    fn accepts(&mut self, trial: &Trial) -> bool {
+        if trial.invalid.is_empty() {
+            self.in_a_row = 0;
+            return true;
+        }
+        self.in_a_row += 1;
+        self.reasons.clone_from(&trial.invalid);
+        false
+    }
+
+    fn step(&self, wanted: Option<(Ask, String)>) -> Step {
+        match wanted {
+            None => Step::Done,
+            Some(_) if self.in_a_row >= INVALID_IN_A_ROW_MAX => Step::Failed(self.reasons.clone()),
+            Some((ask, why)) if self.in_a_row > 0 => {
+                Step::Trial(ask, format!("again, the last one was invalid: {why}"))
+            }
+            Some((ask, why)) => Step::Trial(ask, why),
+        }
+    }
+}
