@@ -17,6 +17,7 @@ mod ports;
 mod reflect;
 mod send;
 mod session;
+mod show_report;
 mod signals;
 mod stream;
 mod tune;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Reflect(args) => reflect::run(args),
         Command::Noise(args) => noise::run(args),
         Command::Ports(args) => ports::run(args),
+        Command::Report(args) => show_report::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions { shell } => {

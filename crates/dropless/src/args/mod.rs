@@ -4,6 +4,7 @@ pub mod doctor;
 pub mod noise;
 pub mod ports;
 pub mod reflect;
+pub mod report;
 pub mod send;
 pub mod tune;
 
@@ -21,6 +22,7 @@ use clap::{Parser, Subcommand};
   dropless doctor                                 what would cost packets here, and what mends it
   dropless reflect --port xdp:eth1                return packets on the far machine
   dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps --duration 10s
+  dropless report runs/* --html runs.html         charts, side by side, in one page
 
 Exit codes: 0 measured and clean; 1 measured, and loss or a failed expectation was found;
 2 could not measure."
@@ -42,6 +44,8 @@ pub enum Command {
     Noise(noise::NoiseArgs),
     /// List everything on this machine that could carry packets
     Ports(ports::PortsArgs),
+    /// Show runs as a page, in the terminal or for programs, and compare them
+    Report(report::ReportArgs),
     /// Keep everything else off the cores that poll, and take it back
     Tune(tune::TuneArgs),
     /// Examine this machine for what takes packets from a program that polls

@@ -5,8 +5,8 @@ use measure::{ReflectSummary, Summary};
 use crate::style::Style;
 
 mod explanation;
-mod headline;
-mod ledger;
+pub(crate) mod headline;
+pub(crate) mod ledger;
 mod machine;
 mod reflect;
 mod streams;
@@ -60,6 +60,14 @@ pub fn render_reflect(summary: &ReflectSummary, style: &Style) -> String {
         machine::pool_and_clock(pool, clock, style),
         ending(&summary.notes, &summary.run, style),
     ])
+}
+
+/// The report of runs that were loaded again.
+pub fn runs(runs: &[crate::load::Loaded], style: &Style) -> String {
+    runs.iter()
+        .filter_map(|run| run.summary())
+        .map(|summary| render(summary, style))
+        .collect()
 }
 
 /// The sections that have something to say, a blank line between two.
