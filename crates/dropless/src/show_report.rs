@@ -1,10 +1,12 @@
 //! `dropless report`: shows what runs left behind, and compares them.
 
 use anyhow::{Result, bail, ensure};
+use report::RunDir;
 use report::compare::export;
 use report::compare::fail_if::{Judgement, Rule};
 use report::load::{self, Loaded};
 use report::out::{Console, print_stdout};
+use report::rundir::file;
 use report::{html, terminal};
 
 use crate::args::report::ReportArgs;
@@ -44,6 +46,20 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
         console.error(&format!("dropless: worse: {line}"));
     }
     Ok(u8::from(!failed.is_empty()))
+}
+
+/// Leaves the page of a run that has ended in its directory. Without one the run is as good: that is told, and no more.
+pub fn leave(dir: &RunDir, console: Console) {
+    if dir.note().is_some() {
+        // Told already; a page would be drawn of half of it.
+        return;
+    }
+    let drawn = load::load(dir.path())
+        .map_err(anyhow::Error::from)
+        .and_then(|run| Ok(html::write(&dir.file(file::REPORT), &[run])?));
+    if let Err(error) = drawn {
+        console.error(&format!("note: no {}: {error:#}", file::REPORT));
+    }
 }
 
 /// The lines of the rules that failed.

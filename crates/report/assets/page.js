@@ -29,7 +29,7 @@
       const values = run.series.channels[name];
       if (!values) continue;
       if (last !== run) { tables.push([run.series.time]); last = run; }
-      const isThin = values.min.length > 0, mean = ++at, stroke = colour(hue);
+      const isThin = values.min !== undefined, mean = ++at, stroke = colour(hue);
       tables[tables.length - 1].push(shape(values.mean));
       series.push({
         label, stroke, dash: DASHES[dash], width: 1.6, show: !hidden, thin: isThin,
@@ -48,6 +48,8 @@
   const named = (run, what) => runs.length > 1 ? `${run.name} ${what}` : what;
   const hue = (at, alone) => "c" + (runs.length > 1 ? at % 7 : alone);
   const timed = runs.filter(run => run.series);
+  // From the first to the last point of all runs, or further.
+  const stretch = (low, high) => timed.reduce(([a, b], { series: { time } }) => [Math.min(a, time[0]), Math.max(b, time[time.length - 1])], [low, high]);
 
   function overTime(kind, names, show, isLog) {
     const specs = timed.flatMap(run => names.map(([name, label, alone, hidden], i) =>
@@ -57,11 +59,12 @@
   }
 
   function axes(show, isLog, x) {
+    const decades = (u, axis, min, max) => { const all = []; for (let e = Math.ceil(Math.log10(min) - 1e-9); 10 ** e <= max * 1.0001; e++) all.push(10 ** e); return all.length > 1 ? all : [min, max]; };
     const style = () => ({ stroke: colour("dim"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1 } });
     const bottom = x === "time"
       ? { ...style(), values: (u, ticks) => ticks.map(seconds), space: 90 }
-      : { ...style(), values: (u, ticks) => ticks.map(v => v === null || Math.log10(v) % 1 > 1e-9 ? "" : share(v)), space: 60 };
-    const left = { ...style(), size: 88, values: (u, ticks) => ticks.map(v => v === null || (isLog && Math.abs(Math.log10(v) - Math.round(Math.log10(v))) > 1e-9) ? "" : show(v)) };
+      : { ...style(), splits: decades, values: (u, ticks) => ticks.map(share), space: 60 };
+    const left = { ...style(), size: 88, ...(isLog ? { splits: decades } : {}), values: (u, ticks) => ticks.map(show) };
     const y = isLog ? { distr: 3, log: 10, range: (u, low, high) => known(low) ? [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high * 1.01))] : [1, 10] }
       : { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] };
     return { axes: [bottom, left], scales: { x: x === "time" ? { time: false } : { time: false, distr: 3, log: 10 }, y } };
@@ -91,6 +94,8 @@
   function stalls() {
     const all = runs.flatMap((run, at) => run.stalls.map(pause => ({ pause, at }))).sort((a, b) => a.pause[0] - b.pause[0]);
     const times = all.map(({ pause }) => pause[0]);
+    // The chart begins and ends with the others, whenever the first pause was.
+    const [first, last] = stretch(times[0], times[times.length - 1]);
     const words = ({ pause: [, gap, core, cause, lost], at }) => `${runs.length > 1 ? runs[at].name + ": " : ""}${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
     const paint = u => {
       const { ctx } = u, { top, height } = u.bbox, ratio = devicePixelRatio;
@@ -106,11 +111,9 @@
       ctx.restore();
     };
     const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" },
-      { label: "pause", stroke: colour("c0"), paths: () => null, points: { show: false }, value: (u, v, s, i) => known(i) ? words(all[i]) : "-" }];
-    const extra = timed.flatMap(run => [run.series.time[0], run.series.time[run.series.time.length - 1]]);
+      { label: "pause", stroke: colour("c0"), paths: () => null, points: { show: false }, value: (u, v, s, i) => known(i) && all[i - 1] ? words(all[i - 1]) : "-" }];
     const { axes: a, scales } = axes(ns, true, "time");
-    scales.x.range = (u, low, high) => [Math.min(low, ...extra.filter(known)), Math.max(high, ...extra.filter(known))];
-    return { data: [times, all.map(({ pause }) => pause[1])], group: "time", whole: scales.x.range, options: { series, axes: a, scales, hooks: { draw: [paint] } } };
+    return { data: [[first, ...times, last], [null, ...all.map(({ pause }) => pause[1]), null]], group: "time", options: { series, axes: a, scales, hooks: { draw: [paint] } } };
   }
 
   const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -141,6 +144,7 @@
       { ...quiet, label: "none above", stroke: colour("c1"), value: (u, v) => known(v) ? ns(v) : "-" }];
     const { axes: a, scales } = axes(ns, true, "time");
     scales.y.range = () => [lowest_ns, edge(bands)];
+    a.forEach(axis => { axis.grid = { show: false }; });
     return { data: [time, most, peak], group: "time", options: { series, axes: a, scales, hooks: { drawClear: [paint] } } };
   }
   // From the page's colour to a strong one; lightness alone carries the meaning.
@@ -180,9 +184,9 @@
   }
 
   function draw(place) {
-    const { data, group, options, whole } = chart(place.dataset.chart);
+    const { data, group, options } = chart(place.dataset.chart);
     const me = { place, group };
-    me.whole = () => { const x = data[0], all = [x[0], x[x.length - 1]]; return whole ? whole(null, all[0], all[1]) : all; };
+    me.whole = () => [data[0][0], data[0][data[0].length - 1]];
     me.reset = document.createElement("button");
     Object.assign(me.reset, { type: "button", className: "reset", textContent: "Show all", hidden: true, onclick: () => reset(me) });
     options.hooks = { ...options.hooks,

@@ -2,7 +2,7 @@
 
 use measure::{Ledger, QueueSummary, ReflectSummary, StreamSummary, Summary, WorkerSummary};
 
-use super::super::element::{Cell, table};
+use super::super::element::{Cell, details, table};
 use super::super::flow::{self, Flow, Kind, Node};
 use crate::load::stalls::Cause;
 use crate::load::{Loaded, Outcome};
@@ -11,6 +11,8 @@ use crate::terminal::ledger::places;
 
 /// Streams and causes shown; `summary.json` and `stalls.csv` have all.
 const ROWS_MAX: usize = 64;
+/// Causes that are not folded away.
+const CAUSES_SHOWN: usize = 8;
 
 /// All of a run but its machine.
 pub fn sections(run: &Loaded, named: &str, at: usize) -> String {
@@ -311,10 +313,12 @@ fn pauses(run: &Loaded, named: &str) -> String {
         .take(ROWS_MAX)
         .map(|(cause, sums)| row(&name(cause), sums))
         .collect();
+    let rest = rows.split_off(rows.len().min(CAUSES_SHOWN));
     rows.push(row("all", &stalls.all));
     let head = ["cause", "pauses", "total", "longest", "missed"];
-    section(
-        &format!("Who took the cores{named}"),
-        &table("Pauses by cause, what cost most first", &head, &rows),
-    )
+    let mut inner = table("Pauses by cause, what cost most first", &head, &rows);
+    if !rest.is_empty() {
+        inner += &details("Further causes", &table("What cost less", &head, &rest));
+    }
+    section(&format!("Who took the cores{named}"), &inner)
 }
