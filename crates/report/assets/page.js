@@ -60,11 +60,13 @@
 
   function axes(show, isLog, x) {
     const decades = (u, axis, min, max) => { const all = []; for (let e = Math.ceil(Math.log10(min) - 1e-9); 10 ** e <= max * 1.0001; e++) all.push(10 ** e); return all.length > 1 ? all : [min, max]; };
+    // uPlot would leave some of them without words.
+    const every = { splits: decades, filter: (u, ticks) => ticks };
     const style = () => ({ stroke: colour("dim"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1 } });
     const bottom = x === "time"
       ? { ...style(), values: (u, ticks) => ticks.map(seconds), space: 90 }
-      : { ...style(), splits: decades, values: (u, ticks) => ticks.map(share), space: 60 };
-    const left = { ...style(), size: 88, ...(isLog ? { splits: decades } : {}), values: (u, ticks) => ticks.map(show) };
+      : { ...style(), ...every, values: (u, ticks) => ticks.map(share), space: 60 };
+    const left = { ...style(), size: 88, ...(isLog ? every : {}), values: (u, ticks) => ticks.map(show) };
     const y = isLog ? { distr: 3, log: 10, range: (u, low, high) => known(low) ? [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high * 1.01))] : [1, 10] }
       : { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] };
     return { axes: [bottom, left], scales: { x: x === "time" ? { time: false } : { time: false, distr: 3, log: 10 }, y } };
