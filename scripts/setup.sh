@@ -6,6 +6,8 @@ run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
 build_packages="build-essential pkg-config libdpdk-dev libclang-dev ca-certificates"
 # dpdk-dev has dpdk-testpmd; xz-utils unpacks the kernel modules of the virtual machine; pip installs the oracle.
 test_packages="dpdk-dev iproute2 iputils-ping ethtool python3-pip socat tcpdump tshark xz-utils"
+# These open report.html in a real browser. Not every distribution has them as packages.
+browser_packages="chromium chromium-driver python3-selenium"
 lint_packages="shellcheck"
 
 # Prints those of the packages that are not installed.
@@ -48,7 +50,9 @@ setup_build() {
 
 setup_test() {
     # shellcheck disable=SC2086
-    install_packages $test_packages && setup_oracle
+    install_packages $test_packages && setup_oracle || return 1
+    # shellcheck disable=SC2086
+    install_packages $browser_packages || say "no browser: the tests that open report.html will be skipped"
 }
 
 # The reference implementation of MLRsearch, with which `dropless search` is compared. It goes beside what is built:

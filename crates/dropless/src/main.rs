@@ -18,6 +18,7 @@ mod reflect;
 mod search;
 mod send;
 mod session;
+mod show_report;
 mod signals;
 mod stream;
 mod tune;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Reflect(args) => reflect::run(args),
         Command::Noise(args) => noise::run(args),
         Command::Ports(args) => ports::run(args),
+        Command::Report(args) => show_report::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions { shell } => {

@@ -39,6 +39,7 @@ fn the_documented_help_is_the_printed_help() {
         ("ports.txt", &["ports", "--help"]),
         ("tune.txt", &["tune", "--help"]),
         ("doctor.txt", &["doctor", "--help"]),
+        ("report.txt", &["report", "--help"]),
         ("completions.txt", &["completions", "--help"]),
     ] {
         let (path, printed) = (folder.join(file), stdout(arguments));

@@ -29,6 +29,11 @@ impl RunDir {
         self.write_text(file::LATENCY, &hgrm::render(latency))
     }
 
+    /// Writes `pacing.hgrm`: gaps between departures, counted in something of which one is `unit_ns`.
+    pub fn write_pacing(&self, gaps: &Histogram, unit_ns: f64) -> Result<(), WriteError> {
+        self.write_text(file::PACING, &hgrm::render_scaled(gaps, unit_ns))
+    }
+
     /// Writes `stalls.csv`, one row per pause; with no pause the file says so by having no row.
     pub fn write_stalls(&self, stalls: &[Stall]) -> Result<(), WriteError> {
         let mut text = format!("{STALL_COLUMNS}\n");

@@ -11,13 +11,18 @@ const SUB_BUCKETS: u32 = 2048;
 
 /// The text of the file, values in ns. An empty histogram has a header and zeros.
 pub fn render(latency: &Histogram) -> String {
+    render_scaled(latency, 1.0)
+}
+
+/// The same of a histogram that counts in something else, of which one is so many ns.
+pub fn render_scaled(histogram: &Histogram, unit_ns: f64) -> String {
     let mut text = String::new();
     // A `String` takes everything, and a histogram without a counterpart leaves the header.
-    let _ = write_into(&mut text, latency);
+    let _ = write_into(&mut text, histogram, unit_ns);
     text
 }
 
-fn write_into(text: &mut String, latency: &Histogram) -> fmt::Result {
+fn write_into(text: &mut String, latency: &Histogram, unit_ns: f64) -> fmt::Result {
     writeln!(
         text,
         "{:>12} {:>14} {:>10} {:>14}\n",
@@ -30,7 +35,7 @@ fn write_into(text: &mut String, latency: &Histogram) -> fmt::Result {
         below += row.count_since_last_iteration();
         let quantile = row.quantile_iterated_to();
         // The top of a bucket may lie above the largest value, which is known exactly.
-        let value = row.value_iterated_to().min(max) as f64;
+        let value = row.value_iterated_to().min(max) as f64 * unit_ns;
         write!(text, "{value:12.3} {quantile:2.12} {below:10}")?;
         if quantile < 1.0 {
             write!(text, " {:14.2}", 1.0 / (1.0 - quantile))?;
@@ -40,13 +45,14 @@ fn write_into(text: &mut String, latency: &Histogram) -> fmt::Result {
     let doublings = (u64::BITS - (max / u64::from(SUB_BUCKETS)).leading_zeros()) + 1;
     writeln!(
         text,
-        "#[Mean    = {mean:12.3}, StdDeviation   = {:12.3}]",
-        hdr.stdev()
+        "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]",
+        mean * unit_ns,
+        hdr.stdev() * unit_ns
     )?;
     writeln!(
         text,
         "#[Max     = {:12.3}, Total count    = {:12}]",
-        max as f64,
+        max as f64 * unit_ns,
         latency.count()
     )?;
     writeln!(

@@ -2,12 +2,15 @@
 #![forbid(unsafe_code)]
 
 mod atomic;
+pub mod compare;
 pub mod csv;
 mod files;
 pub mod hgrm;
+pub mod html;
 pub mod intervals;
 pub mod json;
 pub mod live;
+pub mod load;
 pub mod number;
 pub mod out;
 pub mod read;

@@ -23,6 +23,22 @@ pub enum ReadError {
         /// What the system said.
         cause: io::Error,
     },
+    /// Nothing is there.
+    #[error("cannot read {}: {cause}; name a run directory (ls runs) or a file of intervals", path.display())]
+    Absent {
+        /// What was named.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Something else altogether.
+    #[error("{} is neither a run directory nor a file of intervals: {what}", path.display())]
+    Foreign {
+        /// What was named.
+        path: PathBuf,
+        /// What tells.
+        what: String,
+    },
     /// Not what the file should hold.
     #[error("{} is damaged: {what}", path.display())]
     Damaged {
@@ -65,7 +81,28 @@ pub fn reflect_summary(run: &Path) -> Result<ReflectSummary, ReadError> {
     result(run, "reflect")
 }
 
+/// The command whose result is in the directory `run`.
+pub fn command(run: &Path) -> Result<String, ReadError> {
+    checked(run).map(|(_, _, command)| command)
+}
+
 fn result<T: DeserializeOwned>(run: &Path, wanted: &'static str) -> Result<T, ReadError> {
+    let (path, value, command) = checked(run)?;
+    if command != wanted {
+        return Err(ReadError::OtherCommand {
+            path,
+            found: command,
+            wanted,
+        });
+    }
+    serde_json::from_value(value).map_err(|error| ReadError::Damaged {
+        path,
+        what: error.to_string(),
+    })
+}
+
+/// `summary.json` of a version that we know, and the command that wrote it.
+fn checked(run: &Path) -> Result<(PathBuf, Value, String), ReadError> {
     let path = run.join(file::SUMMARY);
     let damaged = |what: String| ReadError::Damaged {
         path: path.clone(),
@@ -81,17 +118,12 @@ fn result<T: DeserializeOwned>(run: &Path, wanted: &'static str) -> Result<T, Re
         _ => return Err(damaged("it has no format version".to_owned())),
     }
     match value.get("command").and_then(Value::as_str) {
-        Some(command) if command == wanted => {}
-        Some(other) => {
-            return Err(ReadError::OtherCommand {
-                found: other.to_owned(),
-                path,
-                wanted,
-            });
+        Some(command) => {
+            let command = command.to_owned();
+            Ok((path, value, command))
         }
-        None => return Err(damaged("it does not say which command wrote it".to_owned())),
+        None => Err(damaged("it does not say which command wrote it".to_owned())),
     }
-    serde_json::from_value(value).map_err(|error| damaged(error.to_string()))
 }
 
 /// One row of `intervals.csv`. Files of the older dpdk-project have the first five figures only.

@@ -28,6 +28,12 @@ pub mod file {
     pub const STREAMS: &str = "streams.csv";
     /// Latency as an `HdrHistogram` percentile distribution.
     pub const LATENCY: &str = "latency.hgrm";
+    /// Gaps between departures, in the same form.
+    pub const PACING: &str = "pacing.hgrm";
+    /// What the doctor found before the start.
+    pub const DOCTOR: &str = "doctor.json";
+    /// The whole run as one page.
+    pub const REPORT: &str = "report.html";
     /// Times at which a worker did not poll.
     pub const STALLS: &str = "stalls.csv";
     /// Every gap that `noise` saw.

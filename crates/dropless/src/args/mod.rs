@@ -5,6 +5,7 @@ pub mod noise;
 pub mod ports;
 pub mod reflect;
 pub mod search;
+pub mod report;
 pub mod send;
 pub mod tune;
 
@@ -23,6 +24,7 @@ use clap::{Parser, Subcommand};
   dropless reflect --port xdp:eth1                return packets on the far machine
   dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps --duration 10s
   dropless search --port xdp:eth1 --to 10.0.0.2   the highest rate without loss
+  dropless report runs/* --html runs.html         charts, side by side, in one page
 
 Exit codes: 0 measured and clean; 1 measured, and loss or a failed expectation was found;
 2 could not measure."
@@ -46,6 +48,8 @@ pub enum Command {
     Noise(noise::NoiseArgs),
     /// List everything on this machine that could carry packets
     Ports(ports::PortsArgs),
+    /// Show runs as a page, in the terminal or for programs, and compare them
+    Report(report::ReportArgs),
     /// Keep everything else off the cores that poll, and take it back
     Tune(tune::TuneArgs),
     /// Examine this machine for what takes packets from a program that polls

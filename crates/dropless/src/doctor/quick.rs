@@ -5,19 +5,36 @@ use std::fmt::Write as _;
 use host::cores::{Core, CoreSet};
 use host::doctor::{self, Finding};
 use host::{PortUri, Sys};
+use report::RunDir;
 use report::out::Console;
+use report::rundir::file;
+use serde::Serialize;
 
 /// Whoever wants more asks the doctor.
 const SHOWN: usize = 3;
 
-/// Tells on standard error what may cost the coming run packets. It fails nothing.
-pub fn tell(console: Console, workers: &[usize], ports: &[PortUri]) {
-    if console.quiet {
-        return;
-    }
+/// What the run directory keeps of the glance.
+#[derive(Serialize)]
+struct Kept<'f> {
+    version: u32,
+    workers: &'f str,
+    findings: &'f [Finding],
+}
+
+/// Tells on standard error what may cost the coming run packets, and keeps it with the run. It fails nothing.
+pub fn tell(console: Console, workers: &[usize], ports: &[PortUri], dir: &RunDir) {
     let workers: CoreSet = workers.iter().map(|core| Core(*core as u32)).collect();
     let list = workers.to_string();
     let findings = doctor::glance(&Sys::live(), workers, ports);
+    let kept = Kept {
+        version: super::VERSION,
+        workers: &list,
+        findings: &findings,
+    };
+    let _ = dir.write_json(file::DOCTOR, &kept);
+    if console.quiet {
+        return;
+    }
     for line in lines(&findings, &list) {
         console.error(&line);
     }

@@ -30,6 +30,7 @@ use crate::peer::{Patience, Wait};
 use crate::placement;
 use crate::plan::ReflectPlan;
 use crate::session;
+use crate::show_report;
 use crate::signals::Interrupt;
 use crate::workers::{Running, Worker};
 use result::{Ending, Side};
@@ -92,12 +93,13 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let (cores, note) = placement::worker_cores(&plan.machine, tasks, ground.numa_node)?;
     notes.extend(note);
     if !args.start.no_doctor {
-        doctor::tell(console, &cores, &ground.ports);
+        doctor::tell(console, &cores, &ground.ports, &dir);
     }
     let summary = reflect(
         &plan, &eal, &pool, ports, &cores, &dir, console, &interrupt, notes,
     )?;
     let _ = dir.write_reflect_summary(&summary);
+    show_report::leave(&dir, console);
     console.human(&report::terminal::render_reflect(&summary, &console.style()))?;
     console.object(&summary)?;
     Ok(summary.exit_code())

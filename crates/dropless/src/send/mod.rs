@@ -25,6 +25,7 @@ use crate::peer::Patience;
 use crate::placement;
 use crate::plan::SendPlan;
 use crate::session::{self, Ground};
+use crate::show_report;
 use crate::signals::Interrupt;
 use crate::workers::Running;
 use control::Watch;
@@ -87,6 +88,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         has_doctor: !args.start.no_doctor,
     };
     let summary = run.go(ports)?;
+    show_report::leave(&dir, console);
     console.human(&report::terminal::render(&summary, &console.style()))?;
     console.object(&summary)?;
     Ok(summary.exit_code())
@@ -127,7 +129,7 @@ impl<'e> Run<'_, 'e> {
         let (cores, note) = placement::worker_cores(&plan.machine, wanted, self.ground.numa_node)?;
         notes.extend(note);
         if self.has_doctor {
-            doctor::tell(self.console, &cores, &self.ground.ports);
+            doctor::tell(self.console, &cores, &self.ground.ports, self.dir);
         }
         let clock = RunClock::calibrate(&cores);
         let asks = !plan.tx_only && loads.iter().any(|load| load.asked);

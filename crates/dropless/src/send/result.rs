@@ -205,6 +205,10 @@ pub fn summarise(
         .map(|expectation| expectation.evaluate(&summary))
         .collect();
     let _ = run.dir.write_latency(&latency);
+    let _ = run.dir.write_pacing(
+        &merged(gap_ticks(wiring).iter()),
+        clock_unit_ns(&ending.times.clock),
+    );
     let _ = run.dir.write_stalls(&pauses);
     let incomplete = run.dir.note();
     summary.notes.extend(incomplete.clone());
@@ -239,13 +243,20 @@ fn total_rate(loads: &[Load]) -> Option<f64> {
         .sum()
 }
 
+/// The gaps between departures of each queue, in ticks.
+fn gap_ticks(wiring: &Wiring<'_>) -> Vec<measure::Histogram> {
+    let gaps = wiring.send.iter().map(|side| side.counters.gap_ticks.snapshot());
+    gaps.collect()
+}
+
+/// A tick in ns, of very many of them: one alone would be rounded.
+fn clock_unit_ns(clock: &measure::Clock) -> f64 {
+    clock.ns_from_ticks(1_000_000_000) as f64 / 1e9
+}
+
 /// The gaps between departures of all queues, beside the gap that the rate of one queue means.
 fn gaps(wiring: &Wiring<'_>, loads: &[Load], clock: &RunClock) -> GapSummary {
-    let ticks = wiring
-        .send
-        .iter()
-        .map(|side| side.counters.gap_ticks.snapshot())
-        .collect::<Vec<_>>();
+    let ticks = gap_ticks(wiring);
     let asked = total_rate(loads).map(|pps| 1e9 * wiring.send.len() as f64 / pps);
     let in_ticks = GapSummary::new(asked, &merged(ticks.iter()));
     let ns = |ticks: Option<u64>| ticks.map(|ticks| clock.clock.ns_from_ticks(ticks));

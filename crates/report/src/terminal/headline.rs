@@ -26,28 +26,40 @@ pub fn reflect(summary: &ReflectSummary, style: &Style) -> String {
     match summary.verdict {
         Validity::Invalid => invalid(&summary.reasons, style),
         Validity::Valid => {
-            let (received, returned) = (summary.received, summary.returned);
-            let what = if received == returned && received > 0 {
-                format!("{} received, every one returned", counted(received, "frame"))
+            let paint = if missed(summary) == 0 {
+                Paint::Good
             } else {
-                format!(
-                    "{} received, {} returned",
-                    counted(received, "frame"),
-                    count(returned)
-                )
+                Paint::Warn
             };
-            let missed: u64 = summary.ports.iter().map(|port| port.rx_missed).sum();
-            let (paint, missed) = match missed {
-                0 => (Paint::Good, String::new()),
-                missed => (Paint::Warn, format!(", {} missed by its ports", count(missed))),
-            };
-            style.paint(paint, &format!("VALID: {what}{missed}")) + "\n"
+            style.paint(paint, &format!("VALID: {}", reflected(summary))) + "\n"
         }
     }
 }
 
+fn missed(summary: &ReflectSummary) -> u64 {
+    summary.ports.iter().map(|port| port.rx_missed).sum()
+}
+
+/// The one sentence about a reflector that ran.
+pub(crate) fn reflected(summary: &ReflectSummary) -> String {
+    let (received, returned) = (summary.received, summary.returned);
+    let what = if received == returned && received > 0 {
+        format!("{} received, every one returned", counted(received, "frame"))
+    } else {
+        format!(
+            "{} received, {} returned",
+            counted(received, "frame"),
+            count(returned)
+        )
+    };
+    match missed(summary) {
+        0 => what,
+        missed => format!("{what}, {} missed by its ports", count(missed)),
+    }
+}
+
 /// The one sentence about a measured run.
-fn outcome(summary: &Summary) -> String {
+pub(crate) fn outcome(summary: &Summary) -> String {
     let sent = format!("{} sent", counted(summary.sent, "packet"));
     if summary.ledger.lost_at.contains_key(NOT_AWAITED) {
         return format!("{sent}, none expected back");

@@ -89,7 +89,7 @@ fn line(depth: usize, name: &str, number: u64, paint: Paint, words: &str) -> [Ce
 }
 
 /// The places every run has, also with 0, and whatever else lost a packet.
-fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
+pub(crate) fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
     let lost = |place: &str| ledger.lost_at.get(place).copied().unwrap_or(0);
     let always = |place: &str| ![FAULT_DROP, TX_HELD, NOT_AWAITED].contains(&place);
     let known = PLACES

@@ -2,11 +2,15 @@
 
 use measure::{ReflectSummary, Summary};
 
-use crate::style::Style;
+use crate::load::{Loaded, Outcome};
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table};
 
+mod charts;
+mod compare;
 mod explanation;
-mod headline;
-mod ledger;
+pub(crate) mod headline;
+pub(crate) mod ledger;
 mod machine;
 mod reflect;
 mod streams;
@@ -60,6 +64,49 @@ pub fn render_reflect(summary: &ReflectSummary, style: &Style) -> String {
         machine::pool_and_clock(pool, clock, style),
         ending(&summary.notes, &summary.run, style),
     ])
+}
+
+/// The report of runs that were loaded again: of one all there is, of several the differences and their charts.
+pub fn runs(runs: &[Loaded], style: &Style) -> String {
+    match runs {
+        [only] => join(&[one(only, style), charts::render(only, style)]),
+        several => {
+            let charts = several.iter().enumerate().map(|(at, run)| {
+                let name = format!("[{}] {}", at + 1, run.name);
+                join(&[
+                    style.paint(Paint::Head, &name) + "\n" + &headline(run, style),
+                    charts::render(run, style),
+                ])
+            });
+            let sections: Vec<String> = std::iter::once(compare::render(several, style))
+                .chain(charts)
+                .collect();
+            join(&sections)
+        }
+    }
+}
+
+fn headline(run: &Loaded, style: &Style) -> String {
+    match &run.outcome {
+        Outcome::Send(summary) => headline::send(summary, style),
+        Outcome::Reflect(summary) => headline::reflect(summary, style),
+        Outcome::Intervals => String::new(),
+    }
+}
+
+fn one(run: &Loaded, style: &Style) -> String {
+    match &run.outcome {
+        Outcome::Send(summary) => render(summary, style),
+        Outcome::Reflect(summary) => render_reflect(summary, style),
+        Outcome::Intervals => {
+            let mut table = Table::section("Intervals", &[]);
+            for row in crate::compare::rows(std::slice::from_ref(run)) {
+                let value = row.values[0].map_or_else(|| "-".to_owned(), |value| row.metric.unit.show(value));
+                table.item(row.metric.name, [Cell::right(value)]);
+            }
+            table.render(style)
+        }
+    }
 }
 
 /// The sections that have something to say, a blank line between two.

@@ -1,0 +1,97 @@
+//! `dropless report`: shows what runs left behind, and compares them.
+
+use anyhow::{Result, bail, ensure};
+use report::RunDir;
+use report::compare::export;
+use report::compare::fail_if::{Judgement, Rule};
+use report::load::{self, Loaded};
+use report::out::{Console, print_stdout};
+use report::rundir::file;
+use report::{html, terminal};
+
+use crate::args::report::ReportArgs;
+
+/// Runs side by side: more are neither told apart by colour nor read.
+const RUNS_MAX: usize = 12;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &ReportArgs) -> Result<u8> {
+    let rules = args
+        .fail_if
+        .iter()
+        .map(|text| text.parse::<Rule>())
+        .collect::<Result<Vec<_>, _>>()?;
+    ensure!(
+        rules.is_empty() || args.runs.len() > 1,
+        "--fail-if compares the last RUN with the first, and there is one only; name the baseline before it"
+    );
+    ensure!(
+        args.runs.len() <= RUNS_MAX,
+        "{} runs are too many for one report; name {RUNS_MAX} or fewer",
+        args.runs.len()
+    );
+    // All are read before anything is written: one that cannot be read leaves nothing half-drawn.
+    let runs = args
+        .runs
+        .iter()
+        .map(|path| load::load(path))
+        .collect::<Result<Vec<Loaded>, _>>()?;
+    let failed = judge(&rules, &runs)?;
+    show(args, &runs, &failed)?;
+    let console = Console {
+        json: args.json,
+        quiet: false,
+    };
+    for line in &failed {
+        console.error(&format!("dropless: worse: {line}"));
+    }
+    Ok(u8::from(!failed.is_empty()))
+}
+
+/// Leaves the page of a run that has ended in its directory. Without one the run is as good: that is told, and no more.
+pub fn leave(dir: &RunDir, console: Console) {
+    if dir.note().is_some() {
+        // Told already; a page would be drawn of half of it.
+        return;
+    }
+    let drawn = load::load(dir.path())
+        .map_err(anyhow::Error::from)
+        .and_then(|run| Ok(html::write(&dir.file(file::REPORT), &[run])?));
+    if let Err(error) = drawn {
+        console.error(&format!("note: no {}: {error:#}", file::REPORT));
+    }
+}
+
+/// The lines of the rules that failed.
+fn judge(rules: &[Rule], runs: &[Loaded]) -> Result<Vec<String>> {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
+        return Ok(Vec::new());
+    };
+    let mut failed = Vec::new();
+    for rule in rules {
+        match rule.judge(first, last) {
+            Judgement::Holds(_) => {}
+            Judgement::Failed(line) => failed.push(line),
+            Judgement::Unknown(line) => bail!("cannot judge --fail-if {line}"),
+        }
+    }
+    Ok(failed)
+}
+
+fn show(args: &ReportArgs, runs: &[Loaded], failed: &[String]) -> Result<()> {
+    let console = Console {
+        json: args.json,
+        quiet: false,
+    };
+    if let Some(path) = &args.html {
+        html::write(path, runs)?;
+        console.human(&format!("report: {}\n", path.display()))?;
+    } else if args.csv {
+        print_stdout(&export::csv(runs))?;
+    } else if args.json {
+        console.object(&export::object(runs, failed))?;
+    } else {
+        print_stdout(&terminal::runs(runs, &console.style()))?;
+    }
+    Ok(())
+}

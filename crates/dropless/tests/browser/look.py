@@ -1,0 +1,143 @@
+"""Opens a page in headless Chromium as a reader would, and prints what is to be seen as one JSON object.
+
+usage: look.py PAGE PICTURES: looks at the file PAGE, and puts screenshots into the directory PICTURES.
+"""
+
+import base64
+import json
+import pathlib
+import sys
+import time
+
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+# Of every chart: how many pixels of its canvas are not see-through, and how many colours they have.
+PIXELS = """
+return [...document.querySelectorAll('[data-chart]')].map(place => {
+  const canvas = place.querySelector('canvas'), seen = new Set();
+  const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let drawn = 0;
+  for (let i = 0; i < data.length; i += 4) if (data[i + 3]) { drawn++; seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]); }
+  return {kind: place.dataset.chart, drawn, colours: seen.size, label: place.getAttribute('aria-label')};
+});"""
+
+
+def browser():
+    options = Options()
+    options.binary_location = "/usr/bin/chromium"
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1100,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+
+
+def until(condition, seconds=20):
+    """Waits for the page to follow; a condition that never holds is the caller's to find."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    return condition()
+
+
+class Look:
+    def __init__(self, driver, page, pictures):
+        self.driver, self.pictures, self.seen = driver, pathlib.Path(pictures), {}
+        driver.get(pathlib.Path(page).resolve().as_uri())
+        until(lambda: driver.execute_script("return document.documentElement.dataset.drawn"))
+
+    def picture(self, name, top=0, height=1300):
+        clip = {"x": 0, "y": top, "width": 1100, "height": height, "scale": 1}
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        (self.pictures / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+    def place(self, kind):
+        return self.driver.find_element(By.CSS_SELECTOR, f"[data-chart={kind}]")
+
+    def legend(self, kind):
+        values = self.place(kind).find_elements(By.CSS_SELECTOR, ".u-series:not(.edge) .u-value")
+        return [value.text for value in values]
+
+    def zoomed(self):
+        buttons = self.driver.find_elements(By.CSS_SELECTOR, "[data-chart] .reset")
+        return sum(not button.get_attribute("hidden") for button in buttons)
+
+    def hover(self):
+        over = self.place("rates").find_element(By.CSS_SELECTOR, ".u-over")
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", over)
+        ActionChains(self.driver).move_to_element(over).perform()
+        until(lambda: "pps" in " ".join(self.legend("rates")))
+        self.seen["hover"] = {"rates": self.legend("rates"), "loss": self.legend("loss")}
+        self.picture("hover", self.driver.execute_script("return scrollY"), 900)
+
+    def drag(self):
+        over = self.place("rates").find_element(By.CSS_SELECTOR, ".u-over")
+        before = self.zoomed()
+        ActionChains(self.driver).move_to_element(over).click_and_hold().move_by_offset(150, 0).release().perform()
+        during = until(self.zoomed)
+        ActionChains(self.driver).double_click(over).perform()
+        until(lambda: self.zoomed() == 0)
+        self.seen["drag"] = [before, during, self.zoomed()]
+
+    def keyboard(self):
+        place = self.place("rates")
+        self.driver.execute_script("arguments[0].focus()", place)
+        place.send_keys(Keys.HOME)
+        place.send_keys(Keys.ARROW_RIGHT)
+        said = until(lambda: self.driver.execute_script("return document.getElementById('said').textContent"))
+        place.send_keys("+")
+        closer = until(self.zoomed)
+        place.send_keys("0")
+        until(lambda: self.zoomed() == 0)
+        self.seen["keyboard"] = {"said": said, "zoomed": [closer, self.zoomed()]}
+
+    def looks(self, name):
+        """The page's colour, and the charts'."""
+        back = self.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+        self.picture(name)
+        return {"back": back, "charts": self.driver.execute_script(PIXELS)}
+
+    def schemes(self):
+        self.seen["light"] = self.looks("light")
+        emulate = lambda **media: self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        emulate(features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        time.sleep(0.3)
+        self.seen["dark"] = self.looks("dark")
+        pdf = self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
+        paper = base64.b64decode(pdf)
+        (self.pictures / "paper.pdf").write_bytes(paper)
+        emulate(media="print", features=[])
+        button = self.driver.find_element(By.ID, "theme")
+        self.seen["print"] = {"is_pdf": paper.startswith(b"%PDF"), "bytes": len(paper), "buttons": button.is_displayed()}
+        emulate(media="", features=[])
+
+    def facts(self):
+        flow = "return [...document.querySelectorAll('svg.flow')].map(f => ({ribbons: f.querySelectorAll('.ribbon').length, words: f.querySelector('desc').textContent}))"
+        self.seen["flows"] = self.driver.execute_script(flow)
+        self.seen["verdict"] = self.driver.find_element(By.CSS_SELECTOR, ".verdict .words").text
+        self.seen["resources"] = self.driver.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+        self.seen["tables"] = len(self.driver.find_elements(By.CSS_SELECTOR, "table caption"))
+        self.seen["unnamed"] = self.driver.execute_script(
+            "return [...document.querySelectorAll('[role],button,svg')].filter(e => !e.getAttribute('aria-label') && !e.getAttribute('aria-labelledby') && !e.textContent.trim() && e.id !== 'said').length")
+        self.seen["log"] = [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+def main():
+    driver = browser()
+    try:
+        look = Look(driver, sys.argv[1], sys.argv[2])
+        for step in (look.schemes, look.hover, look.drag, look.keyboard, look.facts):
+            step()
+        print(json.dumps(look.seen))
+    finally:
+        driver.quit()
+
+
+main()

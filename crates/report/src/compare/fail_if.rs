@@ -1,0 +1,174 @@
+//! `--fail-if`: rules such as `loss worse 10%` that compare the last run with the first.
+
+use std::str::FromStr;
+
+use measure::units::{RateSpec, parse_count, parse_duration};
+
+use super::metrics::{METRICS, Metric, Unit, Worse, value};
+use crate::load::Loaded;
+
+/// Why a rule cannot be read. One line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// Not the form.
+    #[error("rule {0:?} is not `METRIC worse AMOUNT`, such as 'loss worse 10%' or 'latency_p99 worse 5us'")]
+    Form(String),
+    /// No such figure.
+    #[error("rule {text:?}: there is no metric {name:?}; there are {}", METRICS.map(|metric| metric.name).join(", "))]
+    Metric {
+        /// The rule.
+        text: String,
+        /// The name in it.
+        name: String,
+    },
+    /// An amount of another kind.
+    #[error("rule {text:?}: {amount:?} is no amount of {metric}: write percent, such as 10%, or {allowed}")]
+    Amount {
+        /// The rule.
+        text: String,
+        /// The amount in it.
+        amount: String,
+        /// The figure.
+        metric: &'static str,
+        /// What else it could be.
+        allowed: &'static str,
+    },
+}
+
+/// How much worse a figure may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Room {
+    /// A part of the baseline.
+    Part(f64),
+    /// In the figure's own unit.
+    Amount(f64),
+}
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    text: String,
+    metric: Metric,
+    room: Room,
+}
+
+/// What a rule says of two runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Not worse than allowed.
+    Holds(String),
+    /// Worse; the line that says so.
+    Failed(String),
+    /// One of the runs does not know the figure.
+    Unknown(String),
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let form = || RuleError::Form(text.to_owned());
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let place = words.iter().position(|word| *word == "worse").ok_or_else(form)?;
+        let (name, amount) = (words[..place].join("_"), words[place + 1..].concat());
+        if name.is_empty() || amount.is_empty() {
+            return Err(form());
+        }
+        // `latency p99.9` is how people write `latency_p999`.
+        let plain = name.replace('.', "");
+        let metric = METRICS
+            .into_iter()
+            .find(|metric| metric.name == plain)
+            .ok_or_else(|| RuleError::Metric {
+                text: text.to_owned(),
+                name,
+            })?;
+        let room = room(metric.unit, &amount).ok_or_else(|| RuleError::Amount {
+            text: text.to_owned(),
+            amount,
+            metric: metric.name,
+            allowed: allowed(metric.unit),
+        })?;
+        Ok(Self {
+            text: text.to_owned(),
+            metric,
+            room,
+        })
+    }
+}
+
+fn allowed(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Ratio => "percentage points, such as 0.1points",
+        Unit::Packets => "a count, such as 100 or 10k",
+        Unit::Nanoseconds => "a time, such as 5us",
+        Unit::Rate => "a rate, such as 10kpps",
+    }
+}
+
+fn room(unit: Unit, amount: &str) -> Option<Room> {
+    let number = |digits: &str| {
+        digits
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .filter(|n| n.is_finite() && *n >= 0.0)
+    };
+    if let Some(percent) = amount.strip_suffix('%') {
+        return number(percent).map(|percent| Room::Part(percent / 100.0));
+    }
+    let own = match unit {
+        Unit::Ratio => {
+            let points = amount.strip_suffix("points").or(amount.strip_suffix("point"))?;
+            number(points).map(|points| points / 100.0)
+        }
+        Unit::Packets => parse_count(amount).ok().map(|packets| packets as f64),
+        Unit::Nanoseconds => parse_duration(amount).ok().map(|time| time.as_nanos() as f64),
+        Unit::Rate => match amount.parse::<RateSpec>() {
+            Ok(RateSpec::Pps(rate)) => Some(rate),
+            _ => None,
+        },
+    };
+    own.map(Room::Amount)
+}
+
+impl Rule {
+    /// Compares `now` with `baseline`. Where the baseline is 0, anything worse is more than any percentage.
+    pub fn judge(&self, baseline: &Loaded, now: &Loaded) -> Judgement {
+        let Metric { name, unit, worse } = self.metric;
+        let (Some(before), Some(after)) = (value(baseline, name), value(now, name)) else {
+            let run = if value(baseline, name).is_none() {
+                baseline
+            } else {
+                now
+            };
+            return Judgement::Unknown(format!("{}: {} has no {name}", self.text, run.path.display()));
+        };
+        let by = match worse {
+            Worse::Higher => after - before,
+            Worse::Lower => before - after,
+        };
+        let room = match self.room {
+            Room::Part(part) => part * before.abs(),
+            Room::Amount(amount) => amount,
+        };
+        let percent = match before {
+            0.0 if after > 0.0 => String::new(),
+            0.0 => " (no change)".to_owned(),
+            before => format!(" ({:+.1} %)", 100.0 * (after - before) / before),
+        };
+        let line = format!(
+            "{}: {} in {}, {} in {}{percent}",
+            self.text,
+            unit.show(after),
+            now.path.display(),
+            unit.show(before),
+            baseline.path.display(),
+        );
+        if by > room {
+            Judgement::Failed(line)
+        } else {
+            Judgement::Holds(line)
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The figures by which runs are compared: their names, units, and which way is worse.
+
+use crate::load::{Channel, Loaded, Outcome};
+use crate::number::{count, pps, time};
+
+/// What a figure counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A part of a whole, 0 to 1.
+    Ratio,
+    /// Packets, or other whole things.
+    Packets,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Packets per second.
+    Rate,
+}
+
+impl Unit {
+    /// Its name in machine-readable output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ratio => "ratio",
+            Self::Packets => "packets",
+            Self::Nanoseconds => "ns",
+            Self::Rate => "pps",
+        }
+    }
+
+    /// `value` as people write it.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Self::Ratio if value == 0.0 => "0 %".to_owned(),
+            Self::Ratio if value.abs() < 1e-6 => format!("{:.2e} %", value * 100.0),
+            Self::Ratio => format!("{:.4} %", value * 100.0),
+            Self::Packets => count(value.round().max(0.0) as u64),
+            Self::Nanoseconds => time(value),
+            Self::Rate => pps(value),
+        }
+    }
+
+    /// A difference with its sign.
+    pub fn show_difference(self, difference: f64) -> String {
+        let sign = if difference < 0.0 { "-" } else { "+" };
+        let shown = self.show(difference.abs());
+        match self {
+            Self::Ratio => format!("{sign}{} points", shown.trim_end_matches(" %")),
+            Self::Packets | Self::Nanoseconds | Self::Rate => format!("{sign}{shown}"),
+        }
+    }
+}
+
+/// Which way a figure gets worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worse {
+    /// When it grows.
+    Higher,
+    /// When it shrinks.
+    Lower,
+}
+
+/// One figure of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name, as in `--expect`.
+    pub name: &'static str,
+    /// What it counts in.
+    pub unit: Unit,
+    /// Which way is worse.
+    pub worse: Worse,
+}
+
+const fn higher(name: &'static str, unit: Unit) -> Metric {
+    Metric {
+        name,
+        unit,
+        worse: Worse::Higher,
+    }
+}
+
+const fn lower(name: &'static str, unit: Unit) -> Metric {
+    Metric {
+        name,
+        unit,
+        worse: Worse::Lower,
+    }
+}
+
+/// All figures, in the order in which they are shown.
+pub const METRICS: [Metric; 24] = [
+    lower("rate_tx", Unit::Rate),
+    lower("rate_rx", Unit::Rate),
+    lower("sent", Unit::Packets),
+    lower("received", Unit::Packets),
+    higher("loss", Unit::Ratio),
+    higher("lost", Unit::Packets),
+    higher("unsent", Unit::Packets),
+    higher("unexplained", Unit::Packets),
+    higher("rx_missed", Unit::Packets),
+    higher("duplicate", Unit::Packets),
+    higher("reordered", Unit::Packets),
+    higher("corrupt", Unit::Packets),
+    higher("late", Unit::Packets),
+    higher("latency_min", Unit::Nanoseconds),
+    higher("latency_mean", Unit::Nanoseconds),
+    higher("latency_p50", Unit::Nanoseconds),
+    higher("latency_p90", Unit::Nanoseconds),
+    higher("latency_p99", Unit::Nanoseconds),
+    higher("latency_p999", Unit::Nanoseconds),
+    higher("latency_max", Unit::Nanoseconds),
+    higher("jitter", Unit::Nanoseconds),
+    higher("pdv", Unit::Nanoseconds),
+    higher("pauses", Unit::Packets),
+    higher("pause_max", Unit::Nanoseconds),
+];
+
+/// The value of the figure `name` in `run`; nothing where the run does not know it.
+pub fn value(run: &Loaded, name: &str) -> Option<f64> {
+    let pauses = || run.stalls.as_ref().map(|stalls| &stalls.all);
+    match name {
+        "pauses" => return pauses().map(|all| all.pauses as f64),
+        "pause_max" => return pauses().map(|all| all.max_ns as f64),
+        _ => {}
+    }
+    match &run.outcome {
+        Outcome::Send(summary) => of_send(summary, name),
+        Outcome::Reflect(summary) => of_reflect(summary, name),
+        Outcome::Intervals => of_intervals(run, name),
+    }
+}
+
+fn of_send(summary: &measure::Summary, name: &str) -> Option<f64> {
+    let packets = |number: u64| Some(number as f64);
+    let latency = &summary.latency_ns;
+    let time = |value: Option<u64>| value.map(|ns| ns as f64);
+    match name {
+        "rate_tx" => Some(summary.rate_tx_pps),
+        "rate_rx" => Some(summary.rate_rx_pps),
+        "sent" => packets(summary.sent),
+        "received" => packets(summary.received),
+        "loss" => summary.loss(),
+        "lost" => packets(summary.lost),
+        "unsent" => packets(summary.ledger.unsent),
+        "unexplained" => packets(summary.unexplained),
+        "rx_missed" => packets(missed(&summary.ports)),
+        "duplicate" => packets(summary.duplicate),
+        "reordered" => packets(summary.reordered),
+        "corrupt" => packets(summary.corrupt),
+        "late" => packets(summary.late),
+        "latency_min" => time(latency.min),
+        "latency_mean" => latency.mean,
+        "latency_p50" => time(latency.p50),
+        "latency_p90" => time(latency.p90),
+        "latency_p99" => time(latency.p99),
+        "latency_p999" => time(latency.p999),
+        "latency_max" => time(latency.max),
+        "jitter" => summary.jitter_ns,
+        "pdv" => time(summary.pdv_ns),
+        _ => None,
+    }
+}
+
+fn missed(ports: &[measure::PortSummary]) -> u64 {
+    ports
+        .iter()
+        .fold(0, |sum, port| sum.saturating_add(port.rx_missed))
+}
+
+fn of_reflect(summary: &measure::ReflectSummary, name: &str) -> Option<f64> {
+    let dropped: u64 = summary
+        .dropped
+        .values()
+        .fold(0, |sum, number| sum.saturating_add(*number));
+    match name {
+        "rate_tx" => Some(summary.rate_tx_pps),
+        "rate_rx" => Some(summary.rate_rx_pps),
+        "sent" => Some(summary.returned as f64),
+        "received" => Some(summary.received as f64),
+        "loss" => (summary.received > 0).then(|| dropped as f64 / summary.received as f64),
+        "lost" => Some(dropped as f64),
+        "rx_missed" => Some(missed(&summary.ports) as f64),
+        _ => None,
+    }
+}
+
+fn of_intervals(run: &Loaded, name: &str) -> Option<f64> {
+    let series = run.series.as_ref()?;
+    let (totals, whole) = (&series.totals, &series.whole);
+    match name {
+        "rate_tx" => whole.span(Channel::Sent).mean(),
+        "rate_rx" => whole.span(Channel::Received).mean(),
+        "sent" => Some(totals.sent),
+        "received" => Some(totals.received),
+        "loss" => (totals.sent > 0.0).then(|| totals.lost / totals.sent),
+        "lost" => Some(totals.lost),
+        "latency_mean" => whole.span(Channel::Mean).mean(),
+        "latency_max" => whole
+            .span(Channel::Max)
+            .mean()
+            .map(|_| whole.span(Channel::Max).max),
+        _ => None,
+    }
+}

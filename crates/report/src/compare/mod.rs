@@ -1,0 +1,71 @@
+//! Lays runs side by side: every figure, and how far each run is from the first.
+
+pub mod export;
+pub mod fail_if;
+pub mod metrics;
+
+use crate::load::Loaded;
+use metrics::{METRICS, Metric, Worse, value};
+
+/// Smaller changes are neither called better nor worse: two runs of one thing differ by that much.
+const REMARKABLE: f64 = 0.05;
+
+/// One figure of all runs.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Which.
+    pub metric: Metric,
+    /// Of each run.
+    pub values: Vec<Option<f64>>,
+}
+
+/// How far a value is from that of the first run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// In the figure's unit.
+    pub difference: f64,
+    /// As a part of the first; nothing where that is 0.
+    pub part: Option<f64>,
+    /// `Some(true)` where it is clearly worse, `Some(false)` where it is clearly better.
+    pub is_worse: Option<bool>,
+}
+
+impl Row {
+    /// The change of the run `at` against the first.
+    pub fn change(&self, at: usize) -> Option<Change> {
+        let (before, after) = (self.values.first().copied()??, self.values.get(at).copied()??);
+        let difference = after - before;
+        let part = (before != 0.0).then(|| difference / before);
+        let is_remarkable = difference != 0.0 && part.is_none_or(|part| part.abs() >= REMARKABLE);
+        let is_worse = is_remarkable.then_some((difference > 0.0) == (self.metric.worse == Worse::Higher));
+        Some(Change {
+            difference,
+            part,
+            is_worse,
+        })
+    }
+}
+
+/// Every figure that at least one run knows.
+pub fn rows(runs: &[Loaded]) -> Vec<Row> {
+    let row = |metric: Metric| Row {
+        metric,
+        values: runs.iter().map(|run| value(run, metric.name)).collect(),
+    };
+    METRICS
+        .into_iter()
+        .map(row)
+        .filter(|row| row.values.iter().any(Option::is_some))
+        .collect()
+}
+
+/// A change in percent, with its sign; `new` where there was nothing before.
+pub fn percent(change: &Change) -> String {
+    match change.part {
+        // Nobody reads 421520 %.
+        Some(part) if part >= 10.0 => format!("{} times", crate::number::count((part + 1.0).round() as u64)),
+        Some(part) => format!("{:+.1} %", part * 100.0),
+        None if change.difference == 0.0 => "0 %".to_owned(),
+        None => "new".to_owned(),
+    }
+}

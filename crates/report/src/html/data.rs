@@ -1,0 +1,222 @@
+//! The numbers of a page as JSON: what its script draws.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::load::heat::{BANDS_A_DOUBLING, Heat};
+use crate::load::series::{CHANNELS, Origin, Point, Series, Span};
+use crate::load::{Loaded, Quantile};
+
+/// Everything that is drawn.
+#[derive(Serialize)]
+struct Data<'d> {
+    runs: Vec<Run<'d>>,
+}
+
+#[derive(Serialize)]
+struct Run<'d> {
+    name: &'d str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Lines>,
+    latency: Curve,
+    pacing: Curve,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap_asked_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heat: Option<Picture>,
+    stalls: Vec<Pause<'d>>,
+}
+
+/// One value a point; `min` and `max` only where a point is more than one interval.
+#[derive(Serialize)]
+struct Lines {
+    rows: u64,
+    rows_a_point: u64,
+    /// `sent`, `reflect` or `older`.
+    origin: &'static str,
+    /// Ends of the points in s.
+    time: Vec<f64>,
+    channels: BTreeMap<&'static str, Values>,
+}
+
+#[derive(Serialize)]
+struct Values {
+    mean: Vec<Option<f64>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    min: Vec<Option<f64>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    max: Vec<Option<f64>>,
+}
+
+/// A percentile curve: `x` is 1 / (1 - share).
+#[derive(Default, Serialize)]
+struct Curve {
+    x: Vec<f64>,
+    ns: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct Picture {
+    /// Edges of the slices in s.
+    edges: Vec<f64>,
+    lowest_ns: f64,
+    bands: usize,
+    a_doubling: u32,
+    /// A letter a cell, level 0 to 63.
+    levels: String,
+}
+
+/// End in s, length in ns, core, cause, missed packets.
+#[derive(Serialize)]
+struct Pause<'d>(f64, u64, u32, &'d str, u64);
+
+/// The JSON, fit to stand in a script element.
+pub fn json(runs: &[Loaded]) -> serde_json::Result<String> {
+    let data = Data {
+        runs: runs.iter().map(run).collect(),
+    };
+    // Only strings of JSON can hold a `<`, and there it may be written like this.
+    Ok(serde_json::to_string(&data)?.replace('<', "\\u003c"))
+}
+
+fn run(loaded: &Loaded) -> Run<'_> {
+    let pauses = loaded.stalls.iter().flat_map(|stalls| &stalls.kept);
+    let summary = loaded.summary();
+    let gaps = summary.map(|summary| summary.gap_ns).unwrap_or_default();
+    let shares = [
+        (0.5, gaps.p50),
+        (0.9, gaps.p90),
+        (0.99, gaps.p99),
+        (0.999, gaps.p999),
+        (1.0, gaps.max),
+    ];
+    let few: Vec<Quantile> = shares
+        .iter()
+        .filter_map(|&(share, value)| {
+            value.map(|value| Quantile {
+                value_ns: value as f64,
+                share,
+            })
+        })
+        .collect();
+    Run {
+        name: &loaded.name,
+        series: loaded.series.as_ref().filter(|series| series.rows > 0).map(lines),
+        latency: curve(&loaded.latency),
+        // Runs before the file was kept have their percentiles in the summary.
+        pacing: curve(if loaded.pacing.is_empty() {
+            &few
+        } else {
+            &loaded.pacing
+        }),
+        gap_asked_ns: gaps.asked,
+        heat: loaded
+            .series
+            .as_ref()
+            .and_then(|series| series.heat.as_ref())
+            .map(picture),
+        stalls: pauses
+            .map(|pause| {
+                Pause(
+                    rounded(pause.end_ms / 1000.0),
+                    pause.gap_ns,
+                    pause.core,
+                    &pause.cause,
+                    pause.lost,
+                )
+            })
+            .collect(),
+    }
+}
+
+fn lines(series: &Series) -> Lines {
+    let points = series.points();
+    let is_thinned = series.rows_a_point() > 1;
+    let used = CHANNELS.iter().filter(|(channel, _)| series.has(*channel));
+    let channels = used.map(|&(channel, name)| {
+        let pick = |value: fn(&Span) -> f64| -> Vec<Option<f64>> {
+            let of = |point: &Point| {
+                let span = point.span(channel);
+                span.mean().map(|_| rounded(value(span)))
+            };
+            points.iter().map(of).collect()
+        };
+        let edge = |value| if is_thinned { pick(value) } else { Vec::new() };
+        let mean = points
+            .iter()
+            .map(|point| point.span(channel).mean().map(rounded))
+            .collect();
+        (
+            name,
+            Values {
+                mean,
+                min: edge(|span| span.min),
+                max: edge(|span| span.max),
+            },
+        )
+    });
+    Lines {
+        rows: series.rows,
+        rows_a_point: series.rows_a_point(),
+        origin: match series.origin {
+            Origin::Send => "send",
+            Origin::Reflect => "reflect",
+            Origin::Older => "older",
+        },
+        time: points
+            .iter()
+            .map(|point| rounded(point.end_ms / 1000.0))
+            .collect(),
+        channels: channels.collect(),
+    }
+}
+
+/// The last rows of a histogram have share 1, which no logarithmic axis can show: they stand where the next
+/// halving would.
+fn curve(quantiles: &[Quantile]) -> Curve {
+    let mut curve = Curve::default();
+    for Quantile { value_ns, share } in quantiles {
+        let before = curve.x.last().copied().unwrap_or(0.0);
+        let x = if *share < 1.0 {
+            1.0 / (1.0 - share)
+        } else {
+            (before * 2.0).max(1.0)
+        };
+        if x > before {
+            curve.x.push(rounded(x));
+            curve.ns.push(*value_ns);
+        } else if let Some(last) = curve.ns.last_mut() {
+            *last = *value_ns;
+        }
+    }
+    curve
+}
+
+fn picture(heat: &Heat) -> Picture {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    Picture {
+        edges: heat.edges_ms.iter().map(|edge| rounded(edge / 1000.0)).collect(),
+        lowest_ns: heat.lowest_ns,
+        bands: heat.bands,
+        a_doubling: BANDS_A_DOUBLING,
+        levels: heat
+            .levels
+            .iter()
+            .map(|level| char::from(LETTERS[usize::from(*level) % 64]))
+            .collect(),
+    }
+}
+
+/// Nine digits: a microsecond of a quarter of an hour, and no tail of a binary fraction.
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 || value.abs() >= 1e9 {
+        return value.round();
+    }
+    let scale = 10_f64.powi(8 - value.abs().log10().floor() as i32);
+    if scale.is_finite() {
+        (value * scale).round() / scale
+    } else {
+        value
+    }
+}

@@ -1,0 +1,146 @@
+//! The charts' places in the page: a title, a sentence that says what is to be seen, and the numbers as a table.
+
+use super::element::{Cell, details, escape, table};
+use crate::load::series::Point;
+use crate::load::thin::Merge as _;
+use crate::load::{Channel, Loaded, Series};
+use crate::number::{count, counted, pps, time};
+
+/// Rows of a table behind a chart: it is read out, not skimmed.
+const ROWS_MAX: usize = 24;
+
+/// A figure with a chart that the script draws.
+pub fn chart(kind: &str, title: &str, sentences: &[String], below: &str) -> String {
+    let words = sentences
+        .iter()
+        .map(|line| format!("<p>{}</p>", escape(line)))
+        .collect::<String>();
+    let spoken = escape(&format!("{title}. {}", sentences.join(" ")));
+    format!(
+        "<figure><figcaption><h3>{}</h3>{words}</figcaption>\n\
+         <div class=plot data-chart=\"{kind}\" tabindex=0 role=application aria-roledescription=chart \
+         aria-label=\"{spoken}\"></div>\n{below}</figure>\n",
+        escape(title)
+    )
+}
+
+/// What one column of a table over time shows.
+#[derive(Clone, Copy)]
+pub enum Column {
+    /// The mean of a channel.
+    Mean(Channel),
+    /// The largest of a channel.
+    Largest(Channel),
+    /// Packets lost.
+    Lost,
+}
+
+impl Column {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Mean(Channel::Sent) => "sent",
+            Self::Mean(Channel::Received) => "received",
+            Self::Mean(Channel::Loss) => "loss",
+            Self::Largest(Channel::Loss) => "largest loss",
+            Self::Mean(Channel::Mean) => "mean latency",
+            Self::Largest(Channel::Mean) => "largest mean",
+            Self::Mean(Channel::P50) => "p50",
+            Self::Mean(Channel::P99) => "p99",
+            Self::Largest(_) => "largest",
+            Self::Mean(_) => "mean",
+            Self::Lost => "lost",
+        }
+    }
+
+    fn cell(self, point: &Point) -> Cell {
+        let shown = |channel, value: Option<f64>| {
+            Cell::Number(value.map_or_else(|| "-".to_owned(), |value| show(channel, value)))
+        };
+        match self {
+            Self::Mean(channel) => shown(channel, point.span(channel).mean()),
+            Self::Largest(channel) => shown(channel, largest(point, channel)),
+            Self::Lost if point.counts.lost > 0.0 => Cell::Bad(count(point.counts.lost as u64)),
+            Self::Lost => Cell::Number("0".to_owned()),
+        }
+    }
+}
+
+fn largest(point: &Point, channel: Channel) -> Option<f64> {
+    let span = point.span(channel);
+    span.mean().map(|_| span.max)
+}
+
+/// A value of a channel as people write it.
+pub fn show(channel: Channel, value: f64) -> String {
+    match channel {
+        Channel::Sent | Channel::Received => pps(value),
+        Channel::Loss if value == 0.0 => "0 %".to_owned(),
+        Channel::Loss => format!("{value:.4} %"),
+        _ => time(value),
+    }
+}
+
+/// `columns` of all runs over time, folded away; each run is brought to a few rows.
+pub fn over_time(runs: &[Loaded], columns: &[Column]) -> String {
+    let tables: String = runs
+        .iter()
+        .filter_map(|run| Some((run, run.series.as_ref()?)))
+        .map(|(run, series)| {
+            let mut head = vec!["from", "to"];
+            head.extend(columns.iter().map(|column| column.title()));
+            let rows: Vec<Vec<Cell>> = condensed(series)
+                .iter()
+                .map(|point| {
+                    let ends = [point.end_ms - point.length_ms, point.end_ms]
+                        .map(|ms| Cell::Number(time(ms.max(0.0) * 1e6)));
+                    ends.into_iter()
+                        .chain(columns.iter().map(|column| column.cell(point)))
+                        .collect()
+                })
+                .collect();
+            let of = format!(
+                "{}: {} in {}",
+                run.name,
+                counted(series.rows, "interval"),
+                counted(rows.len() as u64, "row")
+            );
+            table(&of, &head, &rows)
+        })
+        .collect();
+    details("The same as a table", &tables)
+}
+
+fn condensed(series: &Series) -> Vec<Point> {
+    let points = series.points();
+    let each = points.len().div_ceil(ROWS_MAX).max(1);
+    points
+        .chunks(each)
+        .filter_map(|chunk| {
+            chunk.iter().cloned().reduce(|mut one, next| {
+                one.merge(next);
+                one
+            })
+        })
+        .collect()
+}
+
+/// When the largest value of a channel was, and how large.
+pub fn peak(series: &Series, channel: Channel) -> Option<(f64, f64)> {
+    let points = series
+        .points()
+        .iter()
+        .filter_map(|point| Some((point.end_ms, largest(point, channel)?)));
+    points.max_by(|one, other| one.1.total_cmp(&other.1))
+}
+
+/// How many intervals a point is made of, where it is more than one.
+pub fn thinned(series: &Series) -> Option<String> {
+    (series.rows_a_point() > 1).then(|| {
+        format!(
+            "{} are drawn as {} points: each line is the mean of {} intervals, and the band behind it reaches from the smallest to the largest of them.",
+            counted(series.rows, "interval"),
+            count(series.points().len() as u64),
+            count(series.rows_a_point()),
+        )
+    })
+}

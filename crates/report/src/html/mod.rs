@@ -1,0 +1,67 @@
+//! One page that holds everything: no file beside it, no network. Text, tables and the flow are there without a
+//! script; the charts are drawn by uPlot.
+
+mod data;
+mod element;
+mod figures;
+mod flow;
+mod sections;
+
+use std::path::Path;
+
+use crate::load::Loaded;
+use element::escape;
+
+const PLOT_SCRIPT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
+const PLOT_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
+const PLOT_LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
+const SCRIPT: &str = include_str!("../../assets/page.js");
+const STYLE: &str = include_str!("../../assets/page.css");
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The numbers would not become JSON.
+    #[error("cannot make the page's numbers into JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The file could not be written.
+    #[error("cannot write {}: {cause}; fix: name a file in a directory you may write to", path.display())]
+    Write {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+}
+
+/// Writes the page of `runs` to `path`, whole or not at all.
+pub fn write(path: &Path, runs: &[Loaded]) -> Result<(), PageError> {
+    let page = page(runs)?;
+    crate::atomic::write(path, page.as_bytes()).map_err(|cause| PageError::Write {
+        path: path.to_owned(),
+        cause,
+    })
+}
+
+/// The page of one run, or of several side by side.
+pub fn page(runs: &[Loaded]) -> Result<String, PageError> {
+    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
+    let title = escape(&names.join(", "));
+    let body = sections::body(runs);
+    let data = data::json(runs)?;
+    let version = env!("CARGO_PKG_VERSION");
+    let licence = PLOT_LICENCE.replace("*/", "");
+    Ok(format!(
+        "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n\
+         <meta name=viewport content=\"width=device-width,initial-scale=1\">\n\
+         <meta http-equiv=Content-Security-Policy content=\"default-src 'none';style-src 'unsafe-inline';\
+         script-src 'unsafe-inline';img-src data:\">\n\
+         <title>{title} - dropless</title>\n<style>\n{PLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n\
+         <header><h1>dropless: {title}</h1><button id=theme type=button hidden>Dark or light</button></header>\n\
+         <main>\n{body}</main>\n\
+         <footer><p>Made by dropless {version}. Charts by uPlot 1.6.32 (MIT).</p></footer>\n\
+         <div id=said class=sr aria-live=polite></div>\n\
+         <script type=\"application/json\" id=data>{data}</script>\n\
+         <script>/*\n{licence}*/\n{PLOT_SCRIPT}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+    ))
+}

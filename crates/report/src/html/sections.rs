@@ -1,0 +1,333 @@
+//! The sections of a page, from the verdict down.
+
+mod account;
+mod machine;
+mod verdict;
+
+use super::element::{Cell, escape, table};
+use super::figures::{Column, chart, over_time, peak, show, thinned};
+use crate::compare::{self, metrics::Unit};
+use crate::load::series::Origin;
+use crate::load::{Channel, Loaded, Series};
+use crate::number::{counted, time};
+
+/// All of the page between its head and its foot.
+pub fn body(runs: &[Loaded]) -> String {
+    let mut page: String = runs
+        .iter()
+        .map(|run| verdict::block(run, runs.len() > 1))
+        .collect();
+    if let [only] = runs {
+        page += &verdict::tiles(only);
+    } else {
+        page += &comparison(runs);
+    }
+    page += &charts(runs);
+    for run in runs {
+        let named = if runs.len() > 1 {
+            format!(" of {}", run.name)
+        } else {
+            String::new()
+        };
+        page += &account::sections(
+            run,
+            &named,
+            runs.iter().position(|other| other.path == run.path).unwrap_or(0),
+        );
+        page += &machine::sections(run, &named);
+    }
+    page
+}
+
+/// Every figure of every run, and how far it is from the first.
+fn comparison(runs: &[Loaded]) -> String {
+    let mut head = vec!["metric".to_owned(), runs[0].name.clone()];
+    for run in &runs[1..] {
+        head.extend([
+            run.name.clone(),
+            "difference".to_owned(),
+            "percent".to_owned(),
+            String::new(),
+        ]);
+    }
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let shown =
+        |unit: Unit, value: Option<f64>| Cell::Number(value.map_or("-".to_owned(), |value| unit.show(value)));
+    let rows: Vec<Vec<Cell>> = compare::rows(runs)
+        .iter()
+        .map(|row| {
+            let unit = row.metric.unit;
+            let mut cells = vec![Cell::Name(row.metric.name.to_owned()), shown(unit, row.values[0])];
+            for at in 1..runs.len() {
+                cells.push(shown(unit, row.values[at]));
+                let change = row.change(at);
+                cells.push(Cell::Number(change.map_or("-".to_owned(), |change| {
+                    unit.show_difference(change.difference)
+                })));
+                cells.push(Cell::Number(
+                    change.map_or("-".to_owned(), |change| compare::percent(&change)),
+                ));
+                cells.push(match change.and_then(|change| change.is_worse) {
+                    Some(true) => Cell::Bad("worse".to_owned()),
+                    Some(false) => Cell::Text("better".to_owned()),
+                    None => Cell::Text(String::new()),
+                });
+            }
+            cells
+        })
+        .collect();
+    let caption = "Each run against the first; worse and better from 5 % on";
+    format!(
+        "<section><h2>Side by side</h2>\n{}</section>\n",
+        table(caption, &head, &rows)
+    )
+}
+
+fn charts(runs: &[Loaded]) -> String {
+    let series: Vec<(&str, &Series)> = runs
+        .iter()
+        .filter_map(|run| {
+            Some((
+                run.name.as_str(),
+                run.series.as_ref().filter(|series| series.rows > 0)?,
+            ))
+        })
+        .collect();
+    let mut page = String::new();
+    if series.is_empty() {
+        page += "<p class=note>There is no intervals.csv with rows, so nothing is drawn over time.</p>\n";
+    } else {
+        page += "<section><h2>Over time</h2>\n";
+        page += "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
+                 <kbd>Tab</kbd> to a chart, <kbd>←</kbd> <kbd>→</kbd> to move, <kbd>+</kbd> <kbd>-</kbd> to zoom, \
+                 <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n";
+        page += &rates(runs, &series);
+        page += &loss(runs, &series);
+        page += &stalls(runs);
+        page += &latency(runs, &series);
+        page += &heat(runs);
+        page += "</section>\n";
+    }
+    page + &curves(runs)
+}
+
+/// `words` of each run, with its name before it where there are several.
+fn each(series: &[(&str, &Series)], words: impl Fn(&Series) -> Option<String>) -> Vec<String> {
+    let several = series.len() > 1;
+    let said = series.iter().filter_map(|(name, series)| {
+        words(series).map(|words| {
+            if several {
+                format!("{name}: {words}")
+            } else {
+                words
+            }
+        })
+    });
+    said.collect()
+}
+
+fn rates(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
+    let mut words = each(series, |series| {
+        let spans = [(Channel::Sent, "Sent"), (Channel::Received, "received")].map(|(channel, name)| {
+            let span = series.whole.span(channel);
+            span.mean().map(|mean| {
+                format!(
+                    "{name} {} on average, {} to {}",
+                    show(channel, mean),
+                    show(channel, span.min),
+                    show(channel, span.max)
+                )
+            })
+        });
+        Some(spans.into_iter().flatten().collect::<Vec<_>>().join("; ") + ".")
+    });
+    words.extend(each(series, thinned));
+    let columns = [Column::Mean(Channel::Sent), Column::Mean(Channel::Received)];
+    chart("rates", "Rates", &words, &over_time(runs, &columns))
+}
+
+fn loss(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
+    let mut words = each(series, |series| {
+        if series.totals.lost <= 0.0 && peak(series, Channel::Loss).is_none_or(|(_, percent)| percent <= 0.0)
+        {
+            return Some("Nothing was lost in any interval.".to_owned());
+        }
+        let (at, most) = peak(series, Channel::Loss)?;
+        let lost = counted(series.totals.lost as u64, "packet");
+        Some(format!(
+            "{lost} lost in all; at most {} of an interval, that which ends at {}.",
+            show(Channel::Loss, most),
+            time(at * 1e6)
+        ))
+    });
+    words.extend(each(series, |series| match series.origin {
+        Origin::Send => Some("Loss is charged to the interval in which the packet was sent.".to_owned()),
+        Origin::Reflect => Some("What the reflector dropped, of what it received.".to_owned()),
+        Origin::Older => Some(
+            "As the file has it in drop_rate; whether by the time of sending, it does not say.".to_owned(),
+        ),
+    }));
+    words.dedup();
+    let columns = [
+        Column::Mean(Channel::Loss),
+        Column::Largest(Channel::Loss),
+        Column::Lost,
+    ];
+    chart("loss", "Loss", &words, &over_time(runs, &columns))
+}
+
+fn stalls(runs: &[Loaded]) -> String {
+    let known: Vec<_> = runs
+        .iter()
+        .filter_map(|run| Some((run, run.stalls.as_ref()?)))
+        .collect();
+    if known.iter().all(|(_, stalls)| stalls.kept.is_empty()) {
+        return String::new();
+    }
+    let words: Vec<String> = known
+        .iter()
+        .map(|(run, stalls)| {
+            let all = &stalls.all;
+            let named = if runs.len() > 1 {
+                format!("{}: ", run.name)
+            } else {
+                String::new()
+            };
+            let shown = if all.pauses > stalls.kept.len() as u64 {
+                format!("; drawn are the {} longest and costliest", stalls.kept.len())
+            } else {
+                String::new()
+            };
+            format!(
+                "{named}{} of a worker, the longest {}, {} missed meanwhile{shown}.",
+                counted(all.pauses, "pause"),
+                time(all.max_ns as f64),
+                counted(all.lost, "packet")
+            )
+        })
+        .collect();
+    chart("stalls", "Pauses of the workers", &words, "")
+}
+
+fn latency(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
+    if !series.iter().any(|(_, series)| series.has(Channel::Mean)) {
+        return String::new();
+    }
+    let mut words = each(series, |series| {
+        let (at, most) = peak(series, Channel::Max).or_else(|| peak(series, Channel::Mean))?;
+        let of = if series.has(Channel::Max) {
+            "slowest packet"
+        } else {
+            "largest mean of an interval"
+        };
+        Some(format!(
+            "The {of} took {}, in the interval that ends at {}.",
+            time(most),
+            time(at * 1e6)
+        ))
+    });
+    if series
+        .iter()
+        .any(|(_, series)| series.has(Channel::Mean) && !series.has(Channel::P99))
+    {
+        words.push("A file without percentiles has the mean of each interval only.".to_owned());
+    }
+    let columns: Vec<Column> = if series.iter().any(|(_, series)| series.has(Channel::P99)) {
+        vec![
+            Column::Mean(Channel::P50),
+            Column::Mean(Channel::P99),
+            Column::Largest(Channel::Max),
+        ]
+    } else {
+        vec![Column::Mean(Channel::Mean), Column::Largest(Channel::Mean)]
+    };
+    chart("latency", "Latency over time", &words, &over_time(runs, &columns))
+}
+
+fn heat(runs: &[Loaded]) -> String {
+    let with = runs
+        .iter()
+        .enumerate()
+        .filter(|(_, run)| run.series.as_ref().is_some_and(|series| series.heat.is_some()));
+    with.map(|(at, run)| {
+        let title = if runs.len() > 1 { format!("Latency heat map of {}", run.name) } else { "Latency heat map".to_owned() };
+        let words = "The darker (on a dark page: the brighter), the more of the packets of that time took that long; a single one shows. \
+                     Drawn from six percentiles of each interval, between which packets are taken to be spread evenly.";
+        chart(&format!("heat-{at}"), &title, &[words.to_owned()], "")
+    }).collect()
+}
+
+fn curves(runs: &[Loaded]) -> String {
+    let mut page = String::new();
+    if runs.iter().any(|run| !run.latency.is_empty()) {
+        let words = "Read it from the right: of how many packets was one slower than this? All packets count, from their real departure.";
+        page += &chart(
+            "percentiles",
+            "Latency percentiles",
+            &[words.to_owned()],
+            &quantiles(runs, |run| &run.latency),
+        );
+    }
+    let paced = |run: &Loaded| run.summary().is_some_and(|summary| summary.gap_ns.max.is_some());
+    if runs.iter().any(paced) {
+        let asked = runs
+            .iter()
+            .filter_map(|run| Some((run, run.summary()?.gap_ns.asked?)));
+        let mut words: Vec<String> = asked
+            .map(|(run, gap)| format!("Asked of {}: a packet every {}.", run.name, time(gap)))
+            .collect();
+        words.push(
+            "Time between two departures of a queue, as it really was; a burst leaves with gaps near 0."
+                .to_owned(),
+        );
+        page += &chart(
+            "pacing",
+            "Pacing: gaps between departures",
+            &words,
+            &quantiles(runs, |run| &run.pacing),
+        );
+    }
+    if page.is_empty() {
+        page
+    } else {
+        format!("<section><h2>Distributions</h2>\n{page}</section>\n")
+    }
+}
+
+/// The usual percentiles of each run, folded away.
+fn quantiles(runs: &[Loaded], of: fn(&Loaded) -> &Vec<crate::load::Quantile>) -> String {
+    let with: Vec<&Loaded> = runs.iter().filter(|run| !of(run).is_empty()).collect();
+    if with.is_empty() {
+        return String::new();
+    }
+    let mut head = vec!["share of packets"];
+    head.extend(with.iter().map(|run| run.name.as_str()));
+    let rows: Vec<Vec<Cell>> = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0]
+        .iter()
+        .map(|&share| {
+            let value = |run: &&Loaded| {
+                of(run)
+                    .iter()
+                    .find(|row| row.share >= share)
+                    .map_or("-".to_owned(), |row| time(row.value_ns))
+            };
+            let name = format!("{} %", share * 100.0);
+            std::iter::once(Cell::Name(name))
+                .chain(with.iter().map(|run| Cell::Number(value(run))))
+                .collect()
+        })
+        .collect();
+    super::element::details("The same as a table", &table("Not slower than", &head, &rows))
+}
+
+/// A list of sentences, or nothing.
+fn list(title: &str, sentences: &[String]) -> String {
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let items: String = sentences
+        .iter()
+        .map(|line| format!("<li>{}</li>", escape(line)))
+        .collect();
+    format!("<h3>{title}</h3><ul>{items}</ul>\n")
+}

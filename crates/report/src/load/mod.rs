@@ -1,0 +1,166 @@
+//! Loads what a report is drawn of: a run directory, or a file of intervals alone. Whole, or one line that says why not.
+
+mod curve;
+pub mod heat;
+mod lines;
+pub mod series;
+pub mod stalls;
+pub mod thin;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use measure::{ReflectSummary, Summary};
+use serde_json::Value;
+
+pub use curve::Quantile;
+pub use series::{Channel, Series};
+pub use stalls::Stalls;
+
+use crate::read::{self, ReadError};
+use crate::rundir::file;
+
+/// What is known of one run.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// As the user named it, shortened to its last part.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it came to.
+    pub outcome: Outcome,
+    /// What happened in each interval.
+    pub series: Option<Series>,
+    /// Latency from the real departure; empty where nothing came back or no file was kept.
+    pub latency: Vec<Quantile>,
+    /// Gaps between departures.
+    pub pacing: Vec<Quantile>,
+    /// Pauses of the workers.
+    pub stalls: Option<Stalls>,
+    /// Facts about the machine.
+    pub host: Option<Value>,
+    /// What the doctor found before the run.
+    pub findings: Option<Value>,
+}
+
+/// What a run came to, by its kind.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Of `send`.
+    Send(Box<Summary>),
+    /// Of `reflect`.
+    Reflect(Box<ReflectSummary>),
+    /// Only intervals are known: a file of the older dpdk-project, or of a run that did not end.
+    Intervals,
+}
+
+impl Loaded {
+    /// The summary of a `send` run.
+    pub fn summary(&self) -> Option<&Summary> {
+        match &self.outcome {
+            Outcome::Send(summary) => Some(summary),
+            Outcome::Reflect(_) | Outcome::Intervals => None,
+        }
+    }
+}
+
+/// Loads the run directory or the file of intervals `path`.
+pub fn load(path: &Path) -> Result<Loaded, ReadError> {
+    let kind = fs::metadata(path).map_err(|cause| ReadError::Absent {
+        path: path.to_owned(),
+        cause,
+    })?;
+    let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = name.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    if kind.is_dir() {
+        directory(path, name)
+    } else {
+        intervals(path, name)
+    }
+}
+
+fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
+    if path.extension().is_some_and(|extension| extension == "json") {
+        return Err(ReadError::Foreign {
+            path: path.to_owned(),
+            what: "name the run directory it lies in".to_owned(),
+        });
+    }
+    let series = series::read(path)?;
+    if series.rows == 0 {
+        return Err(ReadError::Damaged {
+            path: path.to_owned(),
+            what: "it has no rows".to_owned(),
+        });
+    }
+    Ok(Loaded {
+        name,
+        path: path.to_owned(),
+        outcome: Outcome::Intervals,
+        series: Some(series),
+        latency: Vec::new(),
+        pacing: Vec::new(),
+        stalls: None,
+        host: None,
+        findings: None,
+    })
+}
+
+fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
+    if !path.join(file::SUMMARY).exists() {
+        let what = if path.join(file::INTERVALS).exists() {
+            let rows = path.join(file::INTERVALS);
+            format!(
+                "it has no {}, so the run did not end; its intervals alone: dropless report {}",
+                file::SUMMARY,
+                rows.display()
+            )
+        } else {
+            format!("it has no {}", file::SUMMARY)
+        };
+        return Err(ReadError::Foreign {
+            path: path.to_owned(),
+            what,
+        });
+    }
+    let outcome = match read::command(path)?.as_str() {
+        "reflect" => Outcome::Reflect(Box::new(read::reflect_summary(path)?)),
+        _ => Outcome::Send(Box::new(read::summary(path)?)),
+    };
+    let there = |name: &str| Some(path.join(name)).filter(|file| file.exists());
+    let curve = |name| there(name).map_or(Ok(Vec::new()), |file| curve::read(&file));
+    Ok(Loaded {
+        name,
+        path: path.to_owned(),
+        outcome,
+        series: there(file::INTERVALS)
+            .map(|file| series::read(&file))
+            .transpose()?,
+        latency: curve(file::LATENCY)?,
+        pacing: curve(file::PACING)?,
+        stalls: there(file::STALLS).map(|file| stalls::read(&file)).transpose()?,
+        host: there(file::HOST).map(|file| value(&file)).transpose()?,
+        findings: there(file::DOCTOR).map(|file| value(&file)).transpose()?,
+    })
+}
+
+fn value(path: &Path) -> Result<Value, ReadError> {
+    let text = fs::read_to_string(path).map_err(|cause| match cause.kind() {
+        ErrorKind::InvalidData => ReadError::Damaged {
+            path: path.to_owned(),
+            what: "not text".to_owned(),
+        },
+        _ => ReadError::Io {
+            path: path.to_owned(),
+            cause,
+        },
+    })?;
+    serde_json::from_str(&text).map_err(|error| ReadError::Damaged {
+        path: path.to_owned(),
+        what: error.to_string(),
+    })
+}

@@ -1,0 +1,218 @@
+//! Charts of blocks: a line of eighths for each figure over time, shades for the heat map, bars for percentiles.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::load::heat::{Heat, LEVEL_MAX};
+use crate::load::series::{Origin, Point, Span};
+use crate::load::thin::Merge as _;
+use crate::load::{Channel, Loaded, Quantile, Series, Stalls};
+use crate::number::{counted, pps, time};
+use crate::style::{Paint, Style};
+
+const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ASCII: [char; 8] = ['.', ':', '-', '=', '+', 'x', 'X', '#'];
+const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
+const ASCII_SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
+/// Columns of the names before the charts, and of the words behind them.
+const NAME: usize = 16;
+const WORDS: usize = 28;
+/// Lines of a heat map.
+const HEAT_LINES: usize = 8;
+
+/// Everything that has a course over time, and the distribution of latency.
+pub fn render(run: &Loaded, style: &Style) -> String {
+    let mut text = String::new();
+    if let Some(series) = run.series.as_ref().filter(|series| series.rows > 0) {
+        text += &over_time(series, run.stalls.as_ref(), style);
+        text += &series
+            .heat
+            .as_ref()
+            .map(|heat| heat_map(heat, style))
+            .unwrap_or_default();
+    }
+    if !run.latency.is_empty() {
+        text += &percentiles(&run.latency, style);
+    }
+    text
+}
+
+fn columns(style: &Style) -> usize {
+    style.width.saturating_sub(2 + NAME + 2 + WORDS + 2).clamp(8, 80)
+}
+
+/// One line of a chart, its name before it and words behind it.
+fn line(name: &str, drawn: &str, words: &str, paint: Paint, style: &Style) -> String {
+    let space = " ".repeat(NAME.saturating_sub(name.width()));
+    let line = format!("  {name}{space}  {}  {words}", style.paint(paint, drawn));
+    line.trim_end().to_owned() + "\n"
+}
+
+/// The mean of each of `columns` stretches, or of a channel whose peaks matter, the largest.
+fn over_time(series: &Series, stalls: Option<&Stalls>, style: &Style) -> String {
+    let columns = columns(style).min(series.points().len().max(1));
+    let stretches = stretches(series, columns);
+    let end = time(series.whole.end_ms * 1e6);
+    let title = format!("Over {end}, {}", counted(series.rows, "interval"));
+    let mut text = style.paint(Paint::Head, &title) + "\n";
+    let mean = |span: &Span| span.mean();
+    let largest = |span: &Span| span.mean().map(|_| span.max);
+    let sent = if series.origin == Origin::Reflect {
+        "returned"
+    } else {
+        "sent"
+    };
+    let rows: [(Channel, &str, &dyn Fn(&Span) -> Option<f64>, Paint); 6] = [
+        (Channel::Sent, sent, &mean, Paint::None),
+        (Channel::Received, "received", &mean, Paint::None),
+        (Channel::Loss, "loss, largest", &largest, Paint::Warn),
+        (Channel::Mean, "latency, mean", &mean, Paint::None),
+        (Channel::P99, "latency, p99", &mean, Paint::None),
+        (Channel::Max, "slowest", &largest, Paint::Warn),
+    ];
+    for (channel, name, pick, paint) in rows {
+        if !series.has(channel) {
+            continue;
+        }
+        let values: Vec<Option<f64>> = stretches.iter().map(|point| pick(point.span(channel))).collect();
+        let most = values.iter().flatten().copied().fold(0.0, f64::max);
+        let words = match channel {
+            Channel::Sent | Channel::Received => format!("up to {}", pps(most)),
+            Channel::Loss if most == 0.0 => "none".to_owned(),
+            Channel::Loss => format!("up to {most:.4} %"),
+            _ => format!("up to {}", time(most)),
+        };
+        text += &line(name, &spark(&values, most, style), &words, paint, style);
+    }
+    text + &stalls
+        .map(|stalls| pauses(stalls, series, columns, style))
+        .unwrap_or_default()
+}
+
+fn stretches(series: &Series, columns: usize) -> Vec<Point> {
+    let points = series.points();
+    let edge = |at: usize| at * points.len() / columns;
+    (0..columns)
+        .filter_map(|at| {
+            points[edge(at)..edge(at + 1)]
+                .iter()
+                .cloned()
+                .reduce(|mut one, next| {
+                    one.merge(next);
+                    one
+                })
+        })
+        .collect()
+}
+
+/// A block for each value, as high as it is of `most`; whatever is above 0 is seen, and nothing where there is none.
+fn spark(values: &[Option<f64>], most: f64, style: &Style) -> String {
+    let blocks = if style.unicode { EIGHTHS } else { ASCII };
+    let block = |value: &Option<f64>| match value {
+        None => ' ',
+        Some(value) if *value <= 0.0 || most <= 0.0 => {
+            if style.unicode {
+                '▁'
+            } else {
+                '_'
+            }
+        }
+        Some(value) => blocks[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1],
+    };
+    values.iter().map(block).collect()
+}
+
+/// The longest pause that ended in each stretch of time.
+fn pauses(stalls: &Stalls, series: &Series, columns: usize, style: &Style) -> String {
+    if stalls.all.pauses == 0 {
+        return String::new();
+    }
+    let mut longest = vec![None; columns];
+    let end_ms = series.whole.end_ms.max(f64::MIN_POSITIVE);
+    for pause in &stalls.kept {
+        let column = ((pause.end_ms / end_ms * columns as f64) as usize).min(columns - 1);
+        let value: &mut Option<f64> = &mut longest[column];
+        *value = Some(value.unwrap_or(0.0).max(pause.gap_ns as f64));
+    }
+    let most = stalls.all.max_ns as f64;
+    let words = format!("{} up to {}", counted(stalls.all.pauses, "pause"), time(most));
+    line(
+        "pauses",
+        &spark(&longest, most, style),
+        &words,
+        Paint::Warn,
+        style,
+    )
+}
+
+/// Bands of latency from the slowest down; in each place the strongest level of its stretch.
+fn heat_map(heat: &Heat, style: &Style) -> String {
+    let slices = heat.edges_ms.len().saturating_sub(1);
+    let columns = columns(style).min(slices.max(1));
+    let lines = HEAT_LINES.min(heat.bands);
+    let shades = if style.unicode { SHADES } else { ASCII_SHADES };
+    let edge = |at: usize, of: usize, all: usize| at * all / of;
+    let mut text = style.paint(Paint::Head, "Latency heat map") + "\n";
+    for row in (0..lines).rev() {
+        let bands = edge(row, lines, heat.bands)..edge(row + 1, lines, heat.bands);
+        let drawn: String = (0..columns)
+            .map(|column| {
+                let slices = edge(column, columns, slices)..edge(column + 1, columns, slices);
+                let levels = slices.flat_map(|slice| {
+                    bands
+                        .clone()
+                        .map(move |band| heat.levels[slice * heat.bands + band])
+                });
+                match levels.max().unwrap_or(0) {
+                    0 => shades[0],
+                    level => shades[1 + usize::from(level - 1) * 4 / usize::from(LEVEL_MAX)],
+                }
+            })
+            .collect();
+        let from =
+            heat.lowest_ns * (bands.start as f64 / f64::from(crate::load::heat::BANDS_A_DOUBLING)).exp2();
+        text += &line(
+            &format!("from {}", time(from)),
+            drawn.trim_end(),
+            "",
+            Paint::None,
+            style,
+        );
+    }
+    text
+}
+
+/// A bar a percentile, on a logarithmic scale from the fastest to the slowest.
+fn percentiles(curve: &[Quantile], style: &Style) -> String {
+    let log = |value: f64| value.max(1.0).log2();
+    let (low, high) = (
+        curve.first().map_or(1.0, |row| row.value_ns),
+        curve.last().map_or(1.0, |row| row.value_ns),
+    );
+    let room = columns(style) as f64;
+    let full = if style.unicode { "█" } else { "#" };
+    let mut text = style.paint(Paint::Head, "Latency percentiles")
+        + style.paint(Paint::Dim, " (bars are logarithmic)").as_str()
+        + "\n";
+    for (share, name) in [
+        (0.5, "50 %"),
+        (0.9, "90 %"),
+        (0.99, "99 %"),
+        (0.999, "99.9 %"),
+        (0.9999, "99.99 %"),
+        (1.0, "100 %"),
+    ] {
+        let Some(row) = curve.iter().find(|row| row.share >= share) else {
+            continue;
+        };
+        let part = (log(row.value_ns) - log(low) + 1.0) / (log(high) - log(low) + 1.0);
+        let bar = full.repeat(((part * room) as usize).max(1));
+        text += &line(
+            &format!("{name} within"),
+            &bar,
+            &time(row.value_ns),
+            Paint::None,
+            style,
+        );
+    }
+    text
+}

@@ -1,0 +1,228 @@
+//! The page of a run: what it holds, what thinning keeps, and what hostile names cannot do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use report::load::{self, Loaded};
+use report::{RunDir, Style, html, terminal};
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
+
+const OLDER: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency\n";
+
+fn golden() -> Loaded {
+    load::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1")).unwrap()
+}
+
+/// The numbers that the page's script draws.
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once("id=data>").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn largest(values: &Value) -> f64 {
+    values
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_f64)
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn everything_of_the_first_version_is_on_the_page() {
+    let page = html::page(&[golden()]).unwrap();
+    for part in [
+        "1,234 lost",
+        "Rates",
+        "Loss is charged to the interval in which the packet was sent",
+        "Pauses of the workers",
+        "IRQ 57 mlx5_comp3",
+        "Latency heat map",
+        "The ledger balances",
+        "Streams",
+        "bulk, 1518 bytes",
+        "core 4",
+        "port 1 rx 0",
+        "transparent hugepages are on",
+        "Permission is hereby granted",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    for loads in ["src=", "href=", "url(", "@import", "fetch(", "XMLHttpRequest"] {
+        assert!(!page.contains(loads), "{loads}");
+    }
+    let series = &data(&page)["runs"][0]["series"];
+    assert_eq!(series["time"], serde_json::json!([1.0, 2.0, 3.0, 4.0]));
+    assert_eq!(series["channels"]["loss"]["mean"][2], 100.0);
+    assert_eq!(series["channels"]["p99"]["mean"][2], Value::Null);
+}
+
+/// A million intervals, one of them bad: few points, and the one is there with its whole height.
+#[test]
+fn thinning_hides_no_spike() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("long.csv");
+    let mut text = OLDER.to_owned();
+    for ms in 1..=1_000_000 {
+        text += match ms {
+            654_321 => "654321,1000,0,100,0.9\n".to_owned(),
+            123_456 => "123456,1000,1000,0,777.5\n".to_owned(),
+            333_333 => "333333,0,0,0,0.05\n".to_owned(),
+            _ => format!("{ms},1000,1000,0,0.05\n"),
+        }
+        .as_str();
+    }
+    fs::write(&path, &text).unwrap();
+    let run = load::load(&path).unwrap();
+    let series = run.series.as_ref().unwrap();
+    assert_eq!((series.rows, series.totals.lost), (1_000_000, 1000.0));
+    assert!(
+        (2000..=4000).contains(&series.points().len()),
+        "{}",
+        series.points().len()
+    );
+    let page = html::page(&[run]).unwrap();
+    let channels = &data(&page)["runs"][0]["series"]["channels"];
+    assert_eq!(largest(&channels["loss"]["max"]), 100.0);
+    assert_eq!(largest(&channels["mean"]["max"]), 777.5e6);
+    let least = channels["sent"]["min"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_f64)
+        .fold(1e9, f64::min);
+    assert_eq!(least, 0.0);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+
+    // Packed, in two frames, it is the same.
+    let (one, two) = text.as_bytes().split_at(text.len() / 3);
+    let pack =
+        |part: &[u8]| ruzstd::encoding::compress_to_vec(part, ruzstd::encoding::CompressionLevel::Fastest);
+    let packed = dir.path().join("long.csv.zst");
+    fs::write(&packed, [pack(one), pack(two)].concat()).unwrap();
+    let unpacked = load::load(&packed).unwrap().series.unwrap();
+    assert_eq!(unpacked.points(), series_of(&path).points());
+}
+
+fn series_of(path: &Path) -> load::Series {
+    load::load(path).unwrap().series.unwrap()
+}
+
+#[test]
+fn older_files_have_steps_of_any_length() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("old.csv");
+    let rates = |rows: &str| {
+        fs::write(&path, format!("{OLDER}{rows}")).unwrap();
+        let series = series_of(&path);
+        (
+            series.whole.span(load::Channel::Sent).mean().unwrap(),
+            series.step_ms,
+        )
+    };
+    assert_eq!(
+        rates("1,200,150,25.0,0.75\n2,200,0,100.0,\n"),
+        (200_000.0, (1.0, 1.0))
+    );
+    assert_eq!(
+        rates("0,200,200,0,0.75\r\n100,200,200,0,nan\r\n"),
+        (2000.0, (100.0, 100.0))
+    );
+    assert_eq!(rates("100,200,200,0,0.75"), (2000.0, (100.0, 100.0)));
+}
+
+#[test]
+fn hostile_names_stay_words() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    let mut summary = common::lossy();
+    let nasty = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[2J";
+    summary.streams[0].name = nasty.to_owned();
+    summary.notes = vec![nasty.to_owned()];
+    summary.ledger.lost_at.insert(nasty.to_owned(), 5);
+    summary.ports[0].uri = nasty.to_owned();
+    run.write_summary(&summary).unwrap();
+    run.write_stalls(&[measure::result::Stall {
+        cause: Some(nasty.to_owned()),
+        gap_ns: 5,
+        ..Default::default()
+    }])
+    .unwrap();
+    let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
+    assert!(!page.contains("<img") && !page.contains("<script>alert") && !page.contains('\u{1b}'));
+    assert_eq!(page.matches("</script>").count(), 3);
+}
+
+/// A histogram is there and back; a run without one has no curve, and no trouble.
+#[test]
+fn percentile_curves_are_read_back() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    run.write_summary(&common::clean()).unwrap();
+    assert!(load::load(run.path()).unwrap().latency.is_empty());
+    run.write_latency(&measure::Histogram::new(11)).unwrap();
+    assert!(load::load(run.path()).unwrap().latency.is_empty());
+    let mut latency = measure::Histogram::new(11);
+    (1..=100_000).for_each(|ns| latency.record(ns, 1));
+    run.write_latency(&latency).unwrap();
+    run.write_pacing(&latency, 0.5).unwrap();
+    let loaded = load::load(run.path()).unwrap();
+    let (first, last) = (loaded.latency.first().unwrap(), loaded.latency.last().unwrap());
+    assert_eq!((first.value_ns, last.value_ns, last.share), (1.0, 100_000.0, 1.0));
+    assert_eq!(loaded.pacing.last().unwrap().value_ns, 50_000.0);
+}
+
+#[test]
+fn the_terminal_draws_the_same_and_keeps_its_width() {
+    let run = golden();
+    for (width, unicode) in [(60, false), (80, true), (100, true), (120, false)] {
+        let style = Style {
+            color: false,
+            width,
+            unicode,
+        };
+        let text = terminal::runs(std::slice::from_ref(&run), &style);
+        for part in [
+            "Over 4.000 s, 4 intervals",
+            "loss, largest",
+            "up to 100.0000 %",
+            "Latency heat map",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let charts = text.split("Over 4.000 s").nth(1).unwrap();
+        assert!(
+            charts.lines().all(|line| line.width() <= width),
+            "{width}: {charts}"
+        );
+        assert_eq!(text.is_ascii(), !unicode, "{text}");
+    }
+    let both = terminal::runs(&[run.clone(), run], &Style::plain());
+    assert!(both.contains("Side by side") && both.contains("[2] v1"), "{both}");
+}
+
+#[test]
+fn the_chart_library_is_the_one_that_was_published() {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("assets/uplot");
+    let checked = Command::new("sha256sum")
+        .args(["--check", "--strict", "SHA256SUMS"])
+        .current_dir(directory)
+        .output();
+    let checked = checked.expect("sha256sum is part of coreutils");
+    assert!(
+        checked.status.success(),
+        "{}",
+        String::from_utf8_lossy(&checked.stdout)
+    );
+}
