@@ -8,6 +8,7 @@ mod complaint;
 mod doctor;
 mod eal;
 mod explain;
+mod kernel_port;
 mod noise;
 mod open;
 mod peer;

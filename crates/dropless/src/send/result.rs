@@ -87,7 +87,7 @@ pub fn summarise(
     let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
     drop(ports);
     let lanes = results.lanes();
-    let pool = buffers::count(run.pool, kept);
+    let pool = buffers::count(run.dpdk.map(|dpdk| dpdk.pool), kept);
     let ledger = ledger(
         wiring,
         &results,
