@@ -224,7 +224,11 @@ impl Receive for KernelReceive {
             self.spare.push_back(slot);
         }
         let head = envelope::envelope_len(self.local.is_ipv6());
-        let rooms = self.spare.iter_mut().take(max).map(|slot| &mut slot.bytes[head..]);
+        let rooms = self
+            .spare
+            .iter_mut()
+            .take(max)
+            .map(|slot| &mut slot.bytes[head..]);
         let mut arrivals = [None; BURST_MAX];
         let mut next = arrivals.iter_mut();
         let count = self.receiver.receive(rooms, |arrival| {
@@ -234,8 +238,16 @@ impl Receive for KernelReceive {
         });
         let (mut bytes, mut good) = (0, 0);
         for arrival in arrivals.into_iter().take(count).flatten() {
-            let Some(mut slot) = self.spare.pop_front() else { break };
-            let frame = envelope::wrap(&mut slot.bytes, arrival.from, self.local, arrival.len, self.sealed);
+            let Some(mut slot) = self.spare.pop_front() else {
+                break;
+            };
+            let frame = envelope::wrap(
+                &mut slot.bytes,
+                arrival.from,
+                self.local,
+                arrival.len,
+                self.sealed,
+            );
             match frame.filter(|_| !arrival.cut) {
                 Some(len) => {
                     slot.len = len;
@@ -301,7 +313,12 @@ impl Transmit for KernelTransmit {
     fn transmit(&mut self, from: &mut SocketFrames, count: usize) -> usize {
         // What is no UDP has no place in a socket; it is an error once it is first in line.
         let is_foreign = |slot: &Slot| envelope::unwrap(&slot.bytes[..slot.len]).is_none();
-        let foreign = from.slots.iter().take(count).take_while(|slot| is_foreign(slot)).count();
+        let foreign = from
+            .slots
+            .iter()
+            .take(count)
+            .take_while(|slot| is_foreign(slot))
+            .count();
         let packets = from
             .slots
             .iter()

@@ -135,7 +135,9 @@ impl KernelPort {
             return Ok(());
         };
         for peer in &config.peers {
-            let Some(mtu) = socket.mtu_towards(*peer) else { continue };
+            let Some(mtu) = socket.mtu_towards(*peer) else {
+                continue;
+            };
             let carries = mtu + 18;
             ensure!(
                 config.largest_frame <= carries,
@@ -173,6 +175,17 @@ impl KernelPort {
         let mut sum: PortStats = self.counters.iter().map(of_one).sum();
         sum.imissed = self.sockets.iter().map(|socket| socket.drops()).sum();
         sum
+    }
+
+    /// What is to be told of it at the end of a run.
+    pub fn last_note(&self) -> Option<String> {
+        let refusals: u64 = self.sockets.iter().map(|socket| socket.refusals()).sum();
+        (refusals > 0).then(|| {
+            format!(
+                "{} was told {refusals} times that packets did not get there (ICMP, mostly: nobody listens on that UDP port; kernels answer few packets so); start `dropless reflect --port kernel:ADDR` over there",
+                self.name()
+            )
+        })
     }
 
     /// What stands where other ports have their driver.

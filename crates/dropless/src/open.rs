@@ -93,10 +93,7 @@ impl<'e> OpenPort<'e> {
     /// The counters of all its devices or sockets.
     pub fn stats(&self) -> PortStats {
         match &self.carrier {
-            Carrier::Devices(devices) => devices
-                .iter()
-                .map(|port| port.stats().unwrap_or_default())
-                .sum(),
+            Carrier::Devices(devices) => devices.iter().map(|port| port.stats().unwrap_or_default()).sum(),
             Carrier::Sockets(port) => port.stats(),
         }
     }
@@ -120,6 +117,14 @@ impl<'e> OpenPort<'e> {
                 let named = |note: &String| format!("port {}: {note}", self.uri);
                 notes.iter().map(named).collect()
             }
+        }
+    }
+
+    /// What is to be told of it at the end of a run.
+    pub fn last_note(&self) -> Option<String> {
+        match &self.carrier {
+            Carrier::Sockets(port) => port.last_note(),
+            Carrier::Devices(_) => None,
         }
     }
 
@@ -185,7 +190,10 @@ impl<'e> OpenPort<'e> {
     pub fn is_cold(&self) -> bool {
         match self.uri.kind {
             PortKind::Memif { zero_copy, .. } => zero_copy,
-            _ => !matches!(self.uri.kind_name(), "null" | "packet" | "tap" | "pcap" | "vhost" | "kernel"),
+            _ => !matches!(
+                self.uri.kind_name(),
+                "null" | "packet" | "tap" | "pcap" | "vhost" | "kernel"
+            ),
         }
     }
 

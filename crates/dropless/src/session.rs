@@ -211,16 +211,7 @@ pub fn start_eal(
 
 /// The packet pool, where there is DPDK.
 pub fn make_pool<'e>(eal: Option<&'e Eal>, ground: &Ground) -> Result<Option<Pool<'e>>> {
-    let make = |eal| {
-        Pool::new(
-            eal,
-            "dropless",
-            ground.buffers as usize,
-            CACHE,
-            ground.room,
-            None,
-        )
-    };
+    let make = |eal| Pool::new(eal, "dropless", ground.buffers as usize, CACHE, ground.room, None);
     Ok(eal.map(make).transpose()?)
 }
 

@@ -123,7 +123,11 @@ impl RingReceiver {
     fn let_the_kernel_work(&mut self) {
         if self.ring.submission().taskrun() {
             // SAFETY: no argument is passed.
-            let _ = unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 0, GETEVENTS, None) };
+            let _ = unsafe {
+                self.ring
+                    .submitter()
+                    .enter::<libc::sigset_t>(0, 0, GETEVENTS, None)
+            };
         }
     }
 }

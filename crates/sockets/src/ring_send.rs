@@ -25,9 +25,7 @@ pub struct RingSender {
 impl RingSender {
     pub fn new(socket: Arc<Socket>, burst: usize) -> io::Result<Self> {
         let entries = (burst.max(1) as u32).next_power_of_two();
-        let ring = IoUring::builder()
-            .setup_coop_taskrun()
-            .build(entries)?;
+        let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
         ring.submitter().register_files(&[socket.raw()])?;
         Ok(Self {
             socket,

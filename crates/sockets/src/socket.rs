@@ -5,6 +5,7 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::address::RawAddress;
 
@@ -34,6 +35,7 @@ pub struct Socket {
     fd: OwnedFd,
     local: SocketAddr,
     drops_before: u32,
+    refusals: AtomicU64,
 }
 
 impl Socket {
@@ -98,6 +100,7 @@ impl Socket {
             fd,
             local,
             drops_before: 0,
+            refusals: AtomicU64::new(0),
         };
         socket.drops_before = socket.counted_drops();
         Ok(socket)
@@ -150,7 +153,13 @@ impl Socket {
             if result < 0 {
                 break;
             }
+            self.refusals.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How often the kernel reported that a packet did not get there (ICMP): the far kernel answers few of them so.
+    pub fn refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed)
     }
 
     pub(crate) fn raw(&self) -> RawFd {
@@ -170,7 +179,13 @@ impl Socket {
         let mut len = size_of::<c_int>() as libc::socklen_t;
         // SAFETY: `value` has `len` writable bytes; the kernel writes no more.
         let result = unsafe {
-            libc::getsockopt(probe.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut len)
+            libc::getsockopt(
+                probe.as_raw_fd(),
+                level,
+                name,
+                value.as_mut_ptr().cast(),
+                &raw mut len,
+            )
         };
         // SAFETY: it was zeroed, and any number is a value.
         (result == 0).then(|| unsafe { value.assume_init() } as usize)

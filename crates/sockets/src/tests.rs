@@ -107,6 +107,7 @@ fn a_peer_that_is_not_there_holds_nothing_up() {
     for way in WAYS {
         let (near, far) = (open(1 << 20), open(1 << 20));
         let nobody = open(1 << 20).local();
+        let socket = Arc::clone(&near);
         let mut sender = Sender::new(near, way, 64).unwrap();
         let mut receiver = Receiver::new(Arc::clone(&far), way, 64, 2000).unwrap();
         let payload = [3_u8; 30];
@@ -116,8 +117,11 @@ fn a_peer_that_is_not_there_holds_nothing_up() {
         }
         let mut taken = 0;
         while taken < 40 {
-            taken += sender.send((taken..40).map(|_| (far.local(), &payload[..]))).taken;
+            taken += sender
+                .send((taken..40).map(|_| (far.local(), &payload[..])))
+                .taken;
         }
         assert_eq!(receive_all(&mut receiver, 40).len(), 40, "{way:?}");
+        assert!(socket.refusals() > 0, "{way:?}");
     }
 }

@@ -47,7 +47,14 @@ pub fn wrap(
     let pseudo = match (from.ip(), to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let head = head.first_chunk_mut::<V4_LEN>()?;
-            v4(head, from, to, udp_len, if is_probe { [0; 2] } else { NO_PROBE }, sealed)
+            v4(
+                head,
+                from,
+                to,
+                udp_len,
+                if is_probe { [0; 2] } else { NO_PROBE },
+                sealed,
+            )
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let head = head.first_chunk_mut::<V6_LEN>()?;
@@ -68,14 +75,7 @@ pub fn wrap(
     Some(end)
 }
 
-fn v4(
-    head: &mut [u8; V4_LEN],
-    from: Ipv4Addr,
-    to: Ipv4Addr,
-    udp_len: u16,
-    id: [u8; 2],
-    sealed: bool,
-) -> u64 {
+fn v4(head: &mut [u8; V4_LEN], from: Ipv4Addr, to: Ipv4Addr, udp_len: u16, id: [u8; 2], sealed: bool) -> u64 {
     put_be16(head, 12, TYPE_IPV4);
     head[14..16].copy_from_slice(&[0x45, 0]);
     put_be16(head, 16, IPV4_LEN as u16 + udp_len);
@@ -109,12 +109,17 @@ fn v6_header(head: &mut [u8; V6_LEN], from: Ipv6Addr, to: Ipv6Addr, udp_len: u16
 #[inline]
 pub fn unwrap(frame: &[u8]) -> Option<(SocketAddr, &[u8])> {
     let tail = frame.get(12..)?;
-    if let Some(head) = tail.first_chunk::<{ V4_LEN - 12 }>().filter(|head| plain::is_v4_udp(head)) {
+    if let Some(head) = tail
+        .first_chunk::<{ V4_LEN - 12 }>()
+        .filter(|head| plain::is_v4_udp(head))
+    {
         let to = Ipv4Addr::new(head[18], head[19], head[20], head[21]);
         let (port, end) = (be16(head, 24), V4_LEN - UDP_LEN + usize::from(be16(head, 26)));
         return Some((SocketAddr::new(to.into(), port), frame.get(V4_LEN..end)?));
     }
-    let head = tail.first_chunk::<{ V6_LEN - 12 }>().filter(|head| plain::is_v6_udp(head))?;
+    let head = tail
+        .first_chunk::<{ V6_LEN - 12 }>()
+        .filter(|head| plain::is_v6_udp(head))?;
     let to = Ipv6Addr::from(*head[26..].first_chunk::<16>()?);
     let (port, end) = (be16(head, 44), V6_LEN - UDP_LEN + usize::from(be16(head, 46)));
     Some((SocketAddr::new(to.into(), port), frame.get(V6_LEN..end)?))
@@ -127,7 +132,11 @@ mod tests {
 
     fn template(v6: bool, size: usize) -> Template {
         let ip = |last: u8| -> IpAddr {
-            if v6 { format!("2001:2::{last}").parse().unwrap() } else { [198, 18, 0, last].into() }
+            if v6 {
+                format!("2001:2::{last}").parse().unwrap()
+            } else {
+                [198, 18, 0, last].into()
+            }
         };
         Template::new(&TemplateSpec {
             src_mac: [2, 0, 0, 0, 0, 1],
@@ -155,13 +164,21 @@ mod tests {
             template.write(&mut room, &BurstStamp::new(77, 0), 5, 0);
             let (to, payload) = unwrap(&room[..template.frame_len()]).unwrap();
             assert_eq!(to.port(), 7);
-            let from: SocketAddr = if v6 { "[2001:2::1]:49152" } else { "198.18.0.1:49152" }.parse().unwrap();
+            let from: SocketAddr = if v6 {
+                "[2001:2::1]:49152"
+            } else {
+                "198.18.0.1:49152"
+            }
+            .parse()
+            .unwrap();
             for (sealed, verify) in [(false, Verify::None), (true, Verify::Payload)] {
                 let mut frame = [0xA5; 2048];
                 frame[envelope_len(v6)..][..payload.len()].copy_from_slice(payload);
                 let len = wrap(&mut frame, from, to, payload.len(), sealed).unwrap();
                 let frame = &mut frame[..len];
-                let Class::Probe(probe) = classify(frame, 9, verify) else { panic!("no probe") };
+                let Class::Probe(probe) = classify(frame, 9, verify) else {
+                    panic!("no probe")
+                };
                 assert_eq!((probe.sequence, probe.lane, probe.time_ns), (5, 3, 77));
                 reflect(frame, true).unwrap();
                 assert_eq!(unwrap(frame).unwrap(), (from, payload));

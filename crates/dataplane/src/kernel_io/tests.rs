@@ -24,7 +24,13 @@ fn sides(socket: &Arc<Socket>, way: Way, pool: &SlotPool) -> (KernelReceive, Ker
     let receiver = Receiver::new(Arc::clone(socket), way, 32, 2000).unwrap();
     let sender = Sender::new(Arc::clone(socket), way, 32).unwrap();
     (
-        KernelReceive::new(receiver, socket.local(), true, pool.clone(), Arc::clone(&counters)),
+        KernelReceive::new(
+            receiver,
+            socket.local(),
+            true,
+            pool.clone(),
+            Arc::clone(&counters),
+        ),
         KernelTransmit::new(sender, pool.clone(), counters),
     )
 }
@@ -85,7 +91,9 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
             assert_eq!(probe.sequence, index as u64, "{way:?}");
         }
         drop(back);
-        let TaskResult::Reflect(result) = task.finish() else { panic!() };
+        let TaskResult::Reflect(result) = task.finish() else {
+            panic!()
+        };
         assert_eq!(result.held, 0);
         drop((rx, tx, frames));
         for pool in pools {

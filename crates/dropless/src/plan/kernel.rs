@@ -40,7 +40,9 @@ pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan], given: bool) -> 
         "port {uri} sends from its own address; leave --from out, or write the address and port there: kernel:ADDR:PORT"
     );
     ensure!(
-        ports.iter().all(|port| matches!(port.kind, PortKind::Kernel { .. })),
+        ports
+            .iter()
+            .all(|port| matches!(port.kind, PortKind::Kernel { .. })),
         "port {uri} does not go with ports of other kinds in one run; give each its own run"
     );
     for stream in streams {

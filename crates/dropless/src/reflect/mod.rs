@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
-use dataplane::{Phase, Task};
 use dataplane::account::OwnAccount;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
 use dataplane::worker::{Control, WorkerCounters};
+use dataplane::{Phase, Task};
 use dpdk::{Pool, PortConfig};
 use host::{PortKind, PortUri};
 use report::live::{Live, Snapshot, Traffic};
@@ -61,7 +61,10 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let wait = (patience(&plan, console), &interrupt);
     let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.start.verbose, wait)?;
     let pool = session::make_pool(eal.as_ref(), &ground)?;
-    let dpdk = eal.as_ref().zip(pool.as_ref()).map(|(eal, pool)| Dpdk { eal, pool });
+    let dpdk = eal
+        .as_ref()
+        .zip(pool.as_ref())
+        .map(|(eal, pool)| Dpdk { eal, pool });
     let mut notes = ground.notes.clone();
     let config = PortConfig {
         rx_queues: plan.queues,
@@ -91,9 +94,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     if !args.start.no_doctor {
         doctor::tell(console, &cores, &ground.ports);
     }
-    let summary = reflect(
-        &plan, dpdk, ports, &cores, &dir, console, &interrupt, notes,
-    )?;
+    let summary = reflect(&plan, dpdk, ports, &cores, &dir, console, &interrupt, notes)?;
     let _ = dir.write_reflect_summary(&summary);
     console.human(&report::terminal::render_reflect(&summary, &console.style()))?;
     console.object(&summary)?;
@@ -160,7 +161,12 @@ fn reflect<'e>(
                 account: Some(Arc::clone(&accounts[index])),
             };
             let task: Box<dyn Task + '_> = match (rx, tx, dpdk) {
-                (Rx::Socket(rx), Tx::Socket(tx), _) => Box::new(ReflectTask::new(*rx, *tx, task, injector(plan, seed, &clock, &faults))),
+                (Rx::Socket(rx), Tx::Socket(tx), _) => Box::new(ReflectTask::new(
+                    *rx,
+                    *tx,
+                    task,
+                    injector(plan, seed, &clock, &faults),
+                )),
                 (Rx::Device(rx), Tx::Device(tx), Some(Dpdk { eal, pool })) => Box::new(ReflectTask::new(
                     DpdkReceive::new(eal, rx, cold),
                     DpdkTransmit::new(eal, tx, pool),
@@ -230,7 +236,13 @@ fn reflect<'e>(
         clock,
         notes,
     };
-    Ok(result::summarise(ports, dpdk.map(|dpdk| dpdk.pool), &sides, ending, dir))
+    Ok(result::summarise(
+        ports,
+        dpdk.map(|dpdk| dpdk.pool),
+        &sides,
+        ending,
+        dir,
+    ))
 }
 
 /// What injects the faults of the plan into frames of either kind.

@@ -62,7 +62,10 @@ pub fn run(args: &SendArgs) -> Result<u8> {
     );
     let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.start.verbose, wait)?;
     let pool = session::make_pool(eal.as_ref(), &ground)?;
-    let dpdk = eal.as_ref().zip(pool.as_ref()).map(|(eal, pool)| Dpdk { eal, pool });
+    let dpdk = eal
+        .as_ref()
+        .zip(pool.as_ref())
+        .map(|(eal, pool)| Dpdk { eal, pool });
     let config = PortConfig {
         rx_queues: plan.rx_queues,
         tx_queues: plan.tx_queues,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
+use dataplane::Task;
 use dataplane::account::Answers;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveTask};
 use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
 use dataplane::reply::ReplyQueue;
-use dataplane::Task;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendTask};
 use measure::{Clock, IntervalRing, Pacer, Rate, Ticks};
 use wire::Addresses;
@@ -223,7 +223,8 @@ where
     }
     for (port, open) in ports.iter_mut().enumerate() {
         let queues = open.tx.len().min(usize::from(plan.tx_queues));
-        let offload = plan.checksum_offload && open.granted().is_some_and(|granted| granted.tx_checksum_offload);
+        let offload =
+            plan.checksum_offload && open.granted().is_some_and(|granted| granted.tx_checksum_offload);
         let tx_room = open.tx_room();
         for (queue, tx) in open.tx.drain(..).take(queues).enumerate() {
             let number = wiring.send.len();

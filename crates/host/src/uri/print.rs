@@ -66,7 +66,11 @@ fn write_kind(f: &mut fmt::Formatter<'_>, kind: &PortKind) -> fmt::Result {
                 Some(port) => write!(f, ":{}", std::net::SocketAddr::new(*address, *port))?,
                 None => write!(f, ":{address}")?,
             }
-            option(f, "io", Some(io.name()).filter(|_| *io != KernelIo::Call).as_ref())
+            option(
+                f,
+                "io",
+                Some(io.name()).filter(|_| *io != KernelIo::Call).as_ref(),
+            )
         }
         PortKind::Vdev { arguments } => write!(f, ":{arguments}"),
     }
