@@ -16,6 +16,11 @@ const BUFFERS: u16 = 1024;
 /// What stands before the payload in a buffer: lengths, and the sender's address.
 const HEAD: usize = 16 + size_of::<libc::sockaddr_in6>();
 const GROUP: u16 = 0;
+/// Marks of our two requests.
+const STANDING: u64 = 1;
+const CANCEL: u64 = 2;
+/// Results are looked for this often, at most, when the request is taken back.
+const WITHDRAWAL_LOOKS: usize = 2 * BUFFERS as usize + 2;
 /// `IORING_ENTER_GETEVENTS`.
 const GETEVENTS: u32 = 1;
 
@@ -111,13 +116,36 @@ impl RingReceiver {
     /// Makes the request that stays until an error, or until no buffer is left.
     #[cold]
     fn stand(&mut self) -> bool {
-        let entry = opcode::RecvMsgMulti::new(types::Fixed(0), &raw const *self.pattern, GROUP).build();
+        let entry = opcode::RecvMsgMulti::new(types::Fixed(0), &raw const *self.pattern, GROUP)
+            .build()
+            .user_data(STANDING);
         // SAFETY: the pattern is boxed and outlives the ring; the buffers are those registered as this group.
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
             return false;
         }
         self.is_standing = self.ring.submit().is_ok();
         self.is_standing
+    }
+
+    /// Takes the request back: otherwise the kernel would keep the socket, and its port, for some time after we are gone.
+    fn withdraw(&mut self) {
+        if !std::mem::take(&mut self.is_standing) {
+            return;
+        }
+        let entry = opcode::AsyncCancel::new(STANDING).build().user_data(CANCEL);
+        // SAFETY: the entry points to nothing.
+        if unsafe { self.ring.submission().push(&entry) }.is_err() {
+            return;
+        }
+        let mut open = 2;
+        for _ in 0..WITHDRAWAL_LOOKS {
+            if open == 0 || self.ring.submit_and_wait(1).is_err() {
+                break;
+            }
+            for result in self.ring.completion() {
+                open -= i32::from(result.user_data() == CANCEL || !cqueue::more(result.flags()));
+            }
+        }
     }
 
     fn let_the_kernel_work(&mut self) {
@@ -129,5 +157,12 @@ impl RingReceiver {
                     .enter::<libc::sigset_t>(0, 0, GETEVENTS, None)
             };
         }
+    }
+}
+
+impl Drop for RingReceiver {
+    fn drop(&mut self) {
+        self.withdraw();
+        let _ = self.ring.submitter().unregister_files();
     }
 }

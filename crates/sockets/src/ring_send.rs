@@ -124,5 +124,12 @@ impl RingSender {
     }
 }
 
+impl Drop for RingSender {
+    fn drop(&mut self) {
+        // The kernel closes a ring, and lets go of its files, some time after we are gone.
+        let _ = self.ring.submitter().unregister_files();
+    }
+}
+
 /// Packets of a burst, at most.
 const BURST_MAX: usize = 128;

@@ -125,3 +125,19 @@ fn a_peer_that_is_not_there_holds_nothing_up() {
         assert!(socket.refusals() > 0, "{way:?}");
     }
 }
+
+#[test]
+fn the_port_is_free_as_soon_as_its_users_are_gone() {
+    for way in WAYS {
+        for _ in 0..20 {
+            let (near, far) = (open(1 << 20), open(1 << 20));
+            let local = far.local();
+            let mut sender = Sender::new(Arc::clone(&near), way, 64).unwrap();
+            let mut receiver = Receiver::new(Arc::clone(&far), way, 64, 2000).unwrap();
+            receive_all_now(&mut receiver);
+            sender.send((0..10).map(|_| (local, &[1_u8; 30][..])));
+            drop((sender, receiver, near, far));
+            std::net::UdpSocket::bind(local).expect("a free port");
+        }
+    }
+}
