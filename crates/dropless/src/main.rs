@@ -4,6 +4,7 @@
 mod args;
 mod buffers;
 mod clock;
+mod compare;
 mod complaint;
 mod doctor;
 mod eal;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Send(args) => send::run(args),
         Command::Reflect(args) => reflect::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Noise(args) => noise::run(args),
         Command::Ports(args) => ports::run(args),
         Command::Tune(args) => tune::run(args),

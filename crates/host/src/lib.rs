@@ -18,7 +18,7 @@ mod modules;
 mod nearest;
 pub mod noise;
 mod pci;
-mod pmd;
+pub mod pmd;
 mod preflight;
 mod problem;
 mod roles;
