@@ -5,7 +5,7 @@
 run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
 build_packages="build-essential pkg-config libdpdk-dev libclang-dev ca-certificates"
 # dpdk-dev has dpdk-testpmd; xz-utils unpacks the kernel modules of the virtual machine.
-test_packages="dpdk-dev iproute2 iputils-ping ethtool socat tcpdump tshark xz-utils"
+test_packages="dpdk-dev iproute2 iputils-ping ethtool nftables socat tcpdump tshark xz-utils"
 lint_packages="shellcheck"
 
 # Prints those of the packages that are not installed.

@@ -52,6 +52,8 @@ pub struct KernelPort {
     /// What the user should know.
     pub notes: Vec<String>,
     descriptors: u16,
+    /// UDP packets with wrong checksums in this network namespace, before.
+    damaged_before: u64,
 }
 
 /// A queue pair of a port.
@@ -76,6 +78,7 @@ impl KernelPort {
             io,
             notes: Vec::new(),
             descriptors: config.descriptors,
+            damaged_before: damaged(),
         };
         let options = Options {
             local: SocketAddr::new(address, port.unwrap_or(0)),
@@ -178,14 +181,22 @@ impl KernelPort {
     }
 
     /// What is to be told of it at the end of a run.
-    pub fn last_note(&self) -> Option<String> {
+    pub fn last_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
         let refusals: u64 = self.sockets.iter().map(|socket| socket.refusals()).sum();
-        (refusals > 0).then(|| {
-            format!(
+        if refusals > 0 {
+            notes.push(format!(
                 "{} was told {refusals} times that packets did not get there (ICMP, mostly: nobody listens on that UDP port; kernels answer few packets so); start `dropless reflect --port kernel:ADDR` over there",
                 self.name()
-            )
-        })
+            ));
+        }
+        let damaged = damaged().saturating_sub(self.damaged_before);
+        if damaged > 0 {
+            notes.push(format!(
+                "the kernel threw away {damaged} UDP packets with wrong checksums meanwhile, for whomever they were: on a virtual wire to a program that sees whole frames, make the kernel write real ones with: ethtool -K INTERFACE tx off"
+            ));
+        }
+        notes
     }
 
     /// What stands where other ports have their driver.
@@ -210,4 +221,23 @@ impl KernelPort {
     pub fn descriptors(&self) -> u16 {
         self.descriptors
     }
+}
+
+/// UDP packets that the kernel threw away for their checksum in this network namespace, ever. No socket counts them.
+fn damaged() -> u64 {
+    let v4 = std::fs::read_to_string("/proc/net/snmp").unwrap_or_default();
+    let mut lines = v4.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let place = lines
+        .next()
+        .and_then(|names| names.split_whitespace().position(|name| name == "InCsumErrors"));
+    let v4 = lines
+        .next()
+        .zip(place)
+        .and_then(|(values, place)| values.split_whitespace().nth(place)?.parse().ok());
+    let v6 = std::fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
+    let v6 = v6
+        .lines()
+        .find_map(|line| line.strip_prefix("Udp6InCsumErrors"))
+        .and_then(|value| value.trim().parse().ok());
+    v4.unwrap_or(0) + v6.unwrap_or(0)
 }

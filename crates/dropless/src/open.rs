@@ -121,10 +121,10 @@ impl<'e> OpenPort<'e> {
     }
 
     /// What is to be told of it at the end of a run.
-    pub fn last_note(&self) -> Option<String> {
+    pub fn last_notes(&self) -> Vec<String> {
         match &self.carrier {
-            Carrier::Sockets(port) => port.last_note(),
-            Carrier::Devices(_) => None,
+            Carrier::Sockets(port) => port.last_notes(),
+            Carrier::Devices(_) => Vec::new(),
         }
     }
 

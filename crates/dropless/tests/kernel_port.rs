@@ -164,3 +164,20 @@ fn a_frame_that_would_be_cut_in_pieces_is_refused() {
         .run();
     assert_refused(&run, &["frames of up to 1518 bytes", "use --size 1518 or less"]);
 }
+
+/// No socket counts a packet with a wrong checksum; the namespace does, and the run says so.
+#[test]
+fn what_the_kernel_throws_away_for_its_checksum_is_told() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let ends = Ends::new(&lab);
+    // Over there the kernel is no bystander: it would answer that nobody listens.
+    ends.far.ip(&["address", "flush", "dev", "far0"]);
+    let reflector = ends.reflect(&lab, "packet:far0", &[]);
+    let run = ends
+        .send(&lab, "kernel:198.18.0.1", &["--rate", "1kpps", "--count", "500"])
+        .run();
+    assert_eq!(run.number("received"), 0, "{run}");
+    assert!(run.stdout.contains("UDP packets with wrong checksums"), "{run}");
+    assert!(run.stdout.contains("ethtool -K INTERFACE tx off"), "{run}");
+    let _ = interrupted(reflector);
+}

@@ -89,7 +89,7 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
         return none_will_do(ways, wanted);
     };
     let mut sentences = vec![format!(
-        "Take {}: it carried {} without a loss here, {} the {} that you need{}.",
+        "Take {}: this carried {} without a loss here, {} the {} that you need{}.",
         choice.method.words(),
         format_rate(choice.lossless_pps),
         times(choice.lossless_pps / wanted),
@@ -102,7 +102,10 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
             format_rate(wanted)
         ));
     }
-    sentences.push(format!("What it costs you in operations: {}.", choice.method.cost()));
+    sentences.push(format!(
+        "What it costs you in operations: {}.",
+        choice.method.cost()
+    ));
     for less in ways.iter().filter(|way| way.method < choice.method) {
         sentences.push(format!(
             "{} would be less work, but carried only {}{}.",
@@ -210,14 +213,12 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
         let words = way.method.words();
         sentences.push(if first.is_none() {
             format!(
-                "Up to {} take {words}: they carried {} without a loss here{}, and cost {}.",
+                "Up to {} take {words}: this carried {} without a loss here{}, and costs {}.",
                 format_rate(safe),
                 format_rate(way.lossless_pps),
                 way.took(),
                 way.method.cost()
             )
-            .replace("AF_PACKET: they", "AF_PACKET: it")
-            .replace("AF_XDP: they", "AF_XDP: it")
         } else {
             format!(
                 "Above that, up to {}: {words}, which carried {}{}; it costs {}.",
@@ -232,7 +233,10 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
     }
     let idle: Vec<&str> = ways
         .iter()
-        .filter(|way| ways.iter().any(|other| other.method < way.method && other.lossless_pps >= way.lossless_pps))
+        .filter(|way| {
+            ways.iter()
+                .any(|other| other.method < way.method && other.lossless_pps >= way.lossless_pps)
+        })
         .map(|way| way.method.words())
         .collect();
     if !idle.is_empty() {
@@ -305,9 +309,9 @@ fn times(ratio: f64) -> String {
 
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

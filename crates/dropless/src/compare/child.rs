@@ -24,7 +24,12 @@ pub struct Ours {
 
 impl Ours {
     /// Starts `dropless ARGUMENTS`; what it prints goes to `NAME.json` and `NAME.log` in `directory`.
-    pub fn start(namespace: Option<&str>, arguments: &[String], directory: &Path, name: &str) -> Result<Self> {
+    pub fn start(
+        namespace: Option<&str>,
+        arguments: &[String],
+        directory: &Path,
+        name: &str,
+    ) -> Result<Self> {
         let executable = std::env::current_exe().context("cannot find this executable")?;
         let mut words: Vec<String> = Vec::new();
         if has_tool("setpriv") {
@@ -38,9 +43,8 @@ impl Ours {
         words.extend(arguments.iter().cloned());
         let said = directory.join(format!("{name}.log"));
         let result = directory.join(format!("{name}.json"));
-        let create = |path: &Path| {
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))
-        };
+        let create =
+            |path: &Path| File::create(path).with_context(|| format!("cannot write {}", path.display()));
         let (stdout, stderr) = (create(&result)?, create(&said)?);
         let child = Command::new(&words[0])
             .args(&words[1..])
@@ -86,7 +90,8 @@ impl Ours {
         if text.trim().is_empty() {
             bail!("{}", self.complaint());
         }
-        serde_json::from_str(&text).with_context(|| format!("{} is not what it should be", self.result.display()))
+        serde_json::from_str(&text)
+            .with_context(|| format!("{} is not what it should be", self.result.display()))
     }
 
     /// Waits until it has said `word`.

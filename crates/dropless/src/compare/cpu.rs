@@ -59,7 +59,11 @@ impl CpuWatch {
             at: Instant::now(),
             near_ns: of_process(self.near),
             far_ns: self.far.map_or(0, of_process),
-            ksoftirqd_ns: self.ksoftirqd.iter().map(|id| ran_ns(&format!("/proc/{id}/schedstat"))).sum(),
+            ksoftirqd_ns: self
+                .ksoftirqd
+                .iter()
+                .map(|id| ran_ns(&format!("/proc/{id}/schedstat")))
+                .sum(),
             softirq_ticks: softirq_ticks(),
         };
         // A process that is gone has used nothing.
@@ -74,7 +78,9 @@ impl CpuWatch {
             far_cores: self.far.map(|_| 0.0),
             ..Cpu::default()
         };
-        let Some(first) = self.looks.first() else { return cpu };
+        let Some(first) = self.looks.first() else {
+            return cpu;
+        };
         let Some(last) = self.looks.iter().rev().find(|look| look.at - first.at <= sending) else {
             return cpu;
         };
@@ -108,7 +114,9 @@ fn tasks(process: u32) -> impl Iterator<Item = String> {
 }
 
 fn of_process(process: u32) -> u64 {
-    tasks(process).map(|task| ran_ns(&format!("{task}/schedstat"))).sum()
+    tasks(process)
+        .map(|task| ran_ns(&format!("{task}/schedstat")))
+        .sum()
 }
 
 /// The first number of a schedstat file: time on a processor, ns.

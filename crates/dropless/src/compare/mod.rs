@@ -36,6 +36,9 @@ const NEAR_ENOUGH: f64 = 1.1;
 /// What comes back of a flood is a little more than what comes back of a rate without loss.
 const FIRST_GUESS: f64 = 0.8;
 
+/// A core is whole with this much of it: the kernel keeps a little for itself.
+const WHOLE_CORE: f64 = 0.95;
+
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &CompareArgs) -> Result<u8> {
     let sys = Sys::live();
@@ -98,10 +101,7 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
 
 /// 0: measured; 1: and no way carries what is needed; 2: not measured, or not to the end.
 fn exit_code(comparison: &Comparison) -> u8 {
-    let has_measured = comparison
-        .methods
-        .iter()
-        .any(|method| method.missing.is_none());
+    let has_measured = comparison.methods.iter().any(|method| method.missing.is_none());
     if comparison.interrupted || !has_measured {
         return measure::summary::EXIT_INVALID;
     }
@@ -142,7 +142,8 @@ fn try_way(
     measured: &mut MethodResult,
 ) -> Result<()> {
     // A wire for each way: nothing of one is left for the next.
-    let wire = if plan.far.is_none() && way.method.reaches_a_network() && way.method != method::Method::Ports {
+    let wire = if plan.far.is_none() && way.method.reaches_a_network() && way.method != method::Method::Ports
+    {
         let wire = Wire::lay()?;
         wire.address(way.method.is_sockets())?;
         if plan.firewall_rules > 0 && way.method.is_sockets() {
@@ -216,6 +217,7 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
             by_sender.join(", ")
         ));
     }
+    notes.extend(taken_away(comparison));
     if plan.firewall_rules > 0 {
         notes.push(format!(
             "{} firewall rules were on the kernel's path; AF_PACKET, AF_XDP and DPDK pass them by",
@@ -226,4 +228,24 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
         notes.push("interrupted: this is what was measured up to then".into());
     }
     notes
+}
+
+/// Whoever polls has its core all the time, unless somebody else had it.
+fn taken_away(comparison: &Comparison) -> Option<String> {
+    let shares = comparison
+        .methods
+        .iter()
+        .filter_map(|method| Some(method.at_lossless.as_ref()?.cpu.clone()))
+        .flat_map(|cpu| [Some(cpu.near_cores), cpu.far_cores])
+        .flatten()
+        .filter(|share| *share > 0.0);
+    let least = shares.fold(1.0, f64::min);
+    (least < WHOLE_CORE).then(|| {
+        format!(
+            "somebody else was at work on these cores: dropless had one of them for only {:.0} % of the time, so that everything here is lower, and later, than it could be; who it was: dropless noise --cores {},{}",
+            least * 100.0,
+            comparison.cores.first().unwrap_or(&0),
+            comparison.cores.last().unwrap_or(&0)
+        )
+    })
 }

@@ -1,6 +1,6 @@
 //! The validated plan of a comparison: what is tried, over what, and what is missing for the rest.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use crate::plan::parse_cores;
 
 /// What starting, asking and draining add to a trial.
 pub const TRIAL_OVERHEAD: Duration = Duration::from_millis(1500);
+/// Where whole frames come from, on a real network.
+const FROM_PORT: u16 = 49152;
 /// Ends of the virtual wire.
 pub const NEAR: &str = "198.18.0.1";
 pub const FAR: &str = "198.18.0.2";
@@ -32,6 +34,8 @@ pub struct Way {
     pub far: Option<String>,
     /// Further arguments of the sender.
     pub near_arguments: Vec<String>,
+    /// Our own address, where the kernel would answer, beside us, that nobody listens.
+    pub guarded: Option<SocketAddr>,
     /// Why it cannot be tried.
     pub missing: Option<String>,
 }
@@ -192,6 +196,7 @@ impl Network {
             near: String::new(),
             far: None,
             near_arguments: Vec::new(),
+            guarded: None,
             missing: lacks(method, sys),
         };
         let io = match method {
@@ -241,7 +246,9 @@ impl Network {
                     way.near = format!("kernel:{near}{io}");
                 } else if let Some(interface) = interface {
                     way.near = format!("{method}:{interface}");
-                    way.near_arguments.extend(["--from".into(), near.to_string()]);
+                    let from = SocketAddr::new(*near, FROM_PORT);
+                    way.near_arguments.extend(["--from".into(), from.to_string()]);
+                    way.guarded = Some(from);
                 } else {
                     way.missing = Some(format!("no interface has the address {near}"));
                 }
@@ -289,7 +296,8 @@ fn no_namespaces() -> Option<String> {
         return Some("needs ip(8) to make a virtual wire; fix: apt-get install iproute2".into());
     }
     (!nix::unistd::geteuid().is_root()).then(|| {
-        "needs root to make network namespaces; fix: run it with sudo, or name another machine with --far".into()
+        "needs root to make network namespaces; fix: run it with sudo, or name another machine with --far"
+            .into()
     })
 }
 

@@ -69,9 +69,11 @@ pub struct MethodResult {
 impl MethodResult {
     /// The trial at `pps`, if there was one.
     pub fn at(&self, pps: f64) -> Option<&Trial> {
-        self.at_rates
-            .iter()
-            .find(|trial| trial.asked_pps.is_some_and(|asked| (asked / pps - 1.0).abs() < 1e-6))
+        self.at_rates.iter().find(|trial| {
+            trial
+                .asked_pps
+                .is_some_and(|asked| (asked / pps - 1.0).abs() < 1e-6)
+        })
     }
 }
 
@@ -97,11 +99,6 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// How much of what was due did not come back, lost or never sent.
-    pub fn missing_share(&self) -> f64 {
-        (self.lost + self.unsent) as f64 / (self.sent + self.unsent).max(1) as f64
-    }
-
     /// Whether the sender offered what was asked, within a hundredth.
     pub fn is_offered(&self) -> bool {
         self.unsent * 100 <= self.sent + self.unsent

@@ -117,7 +117,11 @@ mod tests {
     #[test]
     fn a_sender_at_its_limit_is_told_from_a_path_at_its() {
         let sought = seek(5000.0, LIMITS, |rate| {
-            Ok(if rate > 7000.0 { Shown::NotOffered } else { Shown::Lossless })
+            Ok(if rate > 7000.0 {
+                Shown::NotOffered
+            } else {
+                Shown::Lossless
+            })
         })
         .unwrap();
         assert!(sought.by_sender);

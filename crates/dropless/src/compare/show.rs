@@ -57,9 +57,8 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
         "Compared over {}, {}-byte frames, {:.1} s a trial\n\n",
         comparison.link, comparison.size, comparison.duration_s
     );
-    text.push_str(&rates(comparison).render(style));
-    text.push('\n');
-    text.push_str(&times(comparison).render(style));
+    let tables = [rates(comparison), losses(comparison), latencies(comparison)];
+    text.push_str(&tables.map(|table| table.render(style)).join("\n"));
     let missing: Vec<&MethodResult> = comparison
         .methods
         .iter()
@@ -77,7 +76,11 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
         text.push_str(&folded(sentence));
     }
     text.push('\n');
-    text.push_str(&report::terminal::ending(&comparison.notes, &comparison.run, style));
+    text.push_str(&report::terminal::ending(
+        &comparison.notes,
+        &comparison.run,
+        style,
+    ));
     text
 }
 
@@ -88,20 +91,15 @@ fn tried(comparison: &Comparison) -> impl Iterator<Item = &MethodResult> {
         .filter(|method| method.missing.is_none())
 }
 
-/// The highest rate without loss, and what is missing at the others.
+/// The highest rate without loss, and what it took.
 fn rates(comparison: &Comparison) -> Table {
-    let mut asked: Vec<f64> = tried(comparison)
-        .flat_map(|method| &method.at_rates)
-        .filter_map(|trial| trial.asked_pps)
-        .collect();
-    asked.sort_by(f64::total_cmp);
-    asked.dedup();
-    let titles: Vec<String> = ["no loss up to".to_owned(), "flooded".to_owned()]
-        .into_iter()
-        .chain(asked.iter().map(|rate| format!("lost at {}", format_rate(*rate))))
-        .map(|title| format!(">{title}"))
-        .collect();
-    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let titles = [
+        ">no loss up to",
+        ">flooded",
+        ">cores busy",
+        ">softirq",
+        ">CPU a packet",
+    ];
     let mut table = Table::section("Rate", &titles);
     for method in tried(comparison) {
         let lossless = method.lossless_pps.map_or_else(
@@ -112,12 +110,44 @@ fn rates(comparison: &Comparison) -> Table {
             },
         );
         let flood = method.flood.as_ref();
-        let flooded = Cell::right(flood.map_or("-".into(), |trial| format_rate(trial.received_pps)));
-        let losses = asked.iter().map(|rate| loss_cell(method.at(*rate)));
+        let best = method.at_lossless.as_ref();
+        let cores = |pick: fn(&Trial) -> f64| {
+            Cell::right(best.map_or("-".into(), |trial| format!("{:.2}", pick(trial))))
+        };
         table.item(
             &method.name,
-            [lossless, flooded].into_iter().chain(losses).collect::<Vec<_>>(),
+            [
+                lossless,
+                Cell::right(flood.map_or("-".into(), |trial| format_rate(trial.received_pps))),
+                cores(|trial| trial.cpu.cores()),
+                cores(|trial| trial.cpu.softirq_cores),
+                Cell::right(
+                    method
+                        .cpu_ns_per_packet
+                        .map_or("-".into(), |ns| format_duration(ns as u64)),
+                ),
+            ],
         );
+    }
+    table
+}
+
+/// What did not come back of each rate that was asked for.
+fn losses(comparison: &Comparison) -> Table {
+    let mut asked: Vec<f64> = tried(comparison)
+        .flat_map(|method| &method.at_rates)
+        .filter_map(|trial| trial.asked_pps)
+        .collect();
+    asked.sort_by(f64::total_cmp);
+    asked.dedup();
+    let titles: Vec<String> = asked
+        .iter()
+        .map(|rate| format!(">{}", format_rate(*rate)))
+        .collect();
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let mut table = Table::section("Lost at", &titles);
+    for method in tried(comparison) {
+        table.item(&method.name, asked.iter().map(|rate| loss_cell(method.at(*rate))));
     }
     table
 }
@@ -126,54 +156,48 @@ fn loss_cell(trial: Option<&Trial>) -> Cell {
     let Some(trial) = trial else {
         return Cell::right("-");
     };
-    let share = measure::units::format_share(trial.lost, trial.sent);
+    let lost = percent(trial.lost, trial.sent);
     if trial.is_lossless() {
         Cell::right("0").paint(Paint::Good)
     } else if trial.is_offered() {
-        Cell::right(share).paint(Paint::Bad)
+        Cell::right(lost).paint(Paint::Bad)
     } else {
         // What the sender could not send is not the path's loss, and is no success either.
-        let sent = measure::units::format_share(trial.unsent, trial.sent + trial.unsent);
-        Cell::right(format!("{share}, {sent} unsent")).paint(Paint::Bad)
+        let unsent = percent(trial.unsent, trial.sent + trial.unsent);
+        Cell::right(format!("{lost}, {unsent} unsent")).paint(Paint::Bad)
     }
 }
 
-/// Latency, and processor time.
-fn times(comparison: &Comparison) -> Table {
-    let mut table = Table::section(
-        "Time",
-        &[
-            ">p50",
-            ">p99",
-            ">p99.9",
-            ">max",
-            ">cores busy",
-            ">of it softirq",
-            ">CPU a packet",
-        ],
-    );
+/// Two digits do; but what is lost is never 0 %.
+fn percent(part: u64, whole: u64) -> String {
+    let share = part as f64 / whole.max(1) as f64 * 100.0;
+    match share {
+        _ if part == 0 => "0 %".into(),
+        ..0.01 => "< 0.01 %".into(),
+        0.01..10.0 => format!("{share:.2} %"),
+        _ => format!("{share:.0} %"),
+    }
+}
+
+fn latencies(comparison: &Comparison) -> Table {
+    let at = tried(comparison).find_map(|method| method.latency.as_ref()?.asked_pps);
+    let name = at.map_or("Latency".into(), |pps| format!("Latency at {}", format_rate(pps)));
+    let mut table = Table::section(&name, &[">min", ">p50", ">p99", ">p99.9", ">max", ">lost"]);
     for method in tried(comparison) {
         let latency = method.latency.as_ref().map(|trial| &trial.latency_ns);
         let time = |pick: fn(&measure::Percentiles) -> Option<u64>| {
             let value = latency.and_then(pick);
             Cell::right(value.map_or("-".into(), format_duration))
         };
-        let best = method.at_lossless.as_ref();
-        let cores = |pick: fn(&Trial) -> f64| Cell::right(best.map_or("-".into(), |trial| format!("{:.2}", pick(trial))));
         table.item(
             &method.name,
             [
+                time(|latency| latency.min),
                 time(|latency| latency.p50),
                 time(|latency| latency.p99),
                 time(|latency| latency.p999),
                 time(|latency| latency.max),
-                cores(|trial| trial.cpu.cores()),
-                cores(|trial| trial.cpu.softirq_cores),
-                Cell::right(
-                    method
-                        .cpu_ns_per_packet
-                        .map_or("-".into(), |ns| format_duration(ns as u64)),
-                ),
+                loss_cell(method.latency.as_ref()),
             ],
         );
     }

@@ -1,5 +1,6 @@
 //! Trials of one way: a reflector that stays, and a sender for each.
 
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ pub struct Ends<'c> {
     console: Console,
     interrupt: &'c Interrupt,
     tried: u32,
+    /// Nobody reads it. It only keeps the kernel from telling the far side that nobody listens.
+    _guard: Option<UdpSocket>,
 }
 
 impl<'c> Ends<'c> {
@@ -55,6 +58,7 @@ impl<'c> Ends<'c> {
             console,
             interrupt,
             tried: 0,
+            _guard: way.guarded.and_then(|address| UdpSocket::bind(address).ok()),
         };
         if let Some(far) = &way.far {
             let namespace = ends.wire.map(Wire::far);
@@ -73,7 +77,15 @@ impl<'c> Ends<'c> {
         let runs = self.directory.join("runs").display().to_string();
         let core = core.to_string();
         [
-            command, "--json", "--no-doctor", "--port", port, "--cores", &core, "--runs", &runs,
+            command,
+            "--json",
+            "--no-doctor",
+            "--port",
+            port,
+            "--cores",
+            &core,
+            "--runs",
+            &runs,
         ]
         .map(Into::into)
         .to_vec()
@@ -89,7 +101,15 @@ impl<'c> Ends<'c> {
         let duration = format!("{}ms", self.plan.duration.as_millis());
         let size = self.plan.size.to_string();
         for word in [
-            "--quiet", "--rate", &rate, "--duration", &duration, "--size", &size, "--drain", DRAIN,
+            "--quiet",
+            "--rate",
+            &rate,
+            "--duration",
+            &duration,
+            "--size",
+            &size,
+            "--drain",
+            DRAIN,
         ] {
             arguments.push(word.into());
         }

@@ -30,7 +30,15 @@ impl Wire {
         for namespace in [&wire.near, &wire.far] {
             ip(&["netns", "add", namespace])?;
             // The kernel says nothing of its own on the wire.
-            ip(&["netns", "exec", namespace, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"]).ok();
+            ip(&[
+                "netns",
+                "exec",
+                namespace,
+                "sysctl",
+                "-qw",
+                "net.ipv6.conf.default.disable_ipv6=1",
+            ])
+            .ok();
             ip(&["-n", namespace, "link", "set", "lo", "up"])?;
         }
         let near = ["link", "add", "near0", "netns", &wire.near, "type", "veth"];
@@ -70,7 +78,9 @@ impl Wire {
 
     /// Rules that every packet passes and none matches, at both ends.
     pub fn firewall(&self, rules: u32) -> Result<()> {
-        let mut text = String::from("table inet dropless {\n chain input {\n  type filter hook input priority 0; policy accept;\n");
+        let mut text = String::from(
+            "table inet dropless {\n chain input {\n  type filter hook input priority 0; policy accept;\n",
+        );
         for rule in 0..rules {
             // Addresses of documentation (RFC 5737), which nobody sends from.
             let (last, port) = (rule % 254 + 1, 10_000 + rule);
@@ -111,9 +121,7 @@ impl Drop for Wire {
 fn sweep() {
     for entry in std::fs::read_dir(NAMESPACES).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name
-            .strip_prefix(PREFIX)
-            .and_then(|rest| rest.split('-').next());
+        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
         let is_alive = |id: &str| {
             let command = std::fs::read_to_string(Path::new("/proc").join(id).join("comm"));
             command.is_ok_and(|command| command.trim_end() == "dropless")

@@ -75,7 +75,10 @@ fn what_just_carries_it_is_named_with_a_warning() {
 fn sockets_that_are_near_are_tuned_first() {
     let (found, text) = chosen(&usual(), 9e5);
     assert_eq!(found.as_deref(), Some("xdp"));
-    assert!(text.contains("Before you change the program") && text.contains("67 %"), "{text}");
+    assert!(
+        text.contains("Before you change the program") && text.contains("67 %"),
+        "{text}"
+    );
     let (_, far) = chosen(&usual(), 1.5e6);
     assert!(!far.contains("Before you change"), "{far}");
 }
@@ -84,7 +87,10 @@ fn sockets_that_are_near_are_tuned_first() {
 fn where_nothing_will_do_the_best_is_named_with_what_is_missing() {
     let (found, text) = chosen(&usual(), 1e7);
     assert_eq!(found, None);
-    assert!(text.contains("Nothing here carries 10.00 Mpps") && text.contains("30 % of it"), "{text}");
+    assert!(
+        text.contains("Nothing here carries 10.00 Mpps") && text.contains("30 % of it"),
+        "{text}"
+    );
     assert!(text.contains("5 times the cores"), "{text}");
 }
 
@@ -94,12 +100,18 @@ fn the_rule_of_thumb_yields_to_the_measurement() {
     let slow = [measured(Method::Kernel, 5e4), measured(Method::Xdp, 5e5)];
     let (found, text) = chosen(&slow, 2e5);
     assert_eq!(found.as_deref(), Some("xdp"));
-    assert!(text.contains("below 1 Mpps the kernel is fine") && text.contains("trust the measurement"), "{text}");
+    assert!(
+        text.contains("below 1 Mpps the kernel is fine") && text.contains("trust the measurement"),
+        "{text}"
+    );
     // A fast one: the rule says DPDK, and sockets do.
     let fast = [measured(Method::Kernel, 8e6), measured(Method::Xdp, 9e6)];
     let (found, text) = chosen(&fast, 3e6);
     assert_eq!(found.as_deref(), Some("kernel"));
-    assert!(text.contains("above 2 Mpps it takes AF_XDP or DPDK") && text.contains("trust the measurement"), "{text}");
+    assert!(
+        text.contains("above 2 Mpps it takes AF_XDP or DPDK") && text.contains("trust the measurement"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -114,8 +126,14 @@ fn without_a_need_there_are_bands_in_order() {
     let advice = advise(&usual(), None, false);
     assert_eq!(advice.method.as_deref(), Some("kernel"));
     let text = advice.sentences.join("\n");
-    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words:?} is missing in:\n{text}"));
-    assert!(place("Up to 266.7 kpps take kernel sockets, one call") < place("up to 400.0 kpps: kernel sockets with sendmmsg"));
+    let place = |words: &str| {
+        text.find(words)
+            .unwrap_or_else(|| panic!("{words:?} is missing in:\n{text}"))
+    };
+    assert!(
+        place("Up to 266.7 kpps take kernel sockets, one call")
+            < place("up to 400.0 kpps: kernel sockets with sendmmsg")
+    );
     assert!(place("up to 400.0 kpps") < place("up to 2.000 Mpps: AF_XDP"));
     assert!(place("Not worth their trouble") < place("Above 2.000 Mpps nothing"));
     assert!(!text.contains("virtual wire"), "{text}");
