@@ -34,6 +34,7 @@ fn the_documented_help_is_the_printed_help() {
         ("dropless.txt", &["--help"][..]),
         ("send.txt", &["send", "--help"]),
         ("reflect.txt", &["reflect", "--help"]),
+        ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),
         ("ports.txt", &["ports", "--help"]),
         ("tune.txt", &["tune", "--help"]),

@@ -14,12 +14,12 @@ use super::send::OutputArgs;
 /// Measure what the kernel's sockets, AF_PACKET, AF_XDP and DPDK carry on this machine, and which one to take.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  dropless compare                                 every way there is here, over a virtual wire of its own
-  dropless compare --dry-run                       what would be tried, what is missing and why, how long it takes
-  dropless compare --rate 300kpps                  which way to take for that rate
+  dropless compare                      every way there is, over a virtual wire of its own
+  dropless compare --dry-run            what would be tried, what is missing, how long it takes
+  dropless compare --rate 300kpps       which way to take for that rate
   dropless compare --methods kernel,kernel-mmsg --firewall-rules 50
-                                                   what 50 firewall rules cost the kernel's sockets
-  dropless compare --far 10.0.0.2                  over the real wire to 10.0.0.2, where `dropless reflect` runs
+                                        what 50 firewall rules cost the kernel's sockets
+  dropless compare --far 10.0.0.2       over the real wire to where `dropless reflect` runs
 
 Exit codes: 0 measured; 1 measured, and no way carries --rate without loss; 2 could not measure.")]
 pub struct CompareArgs {

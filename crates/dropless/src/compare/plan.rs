@@ -237,7 +237,11 @@ impl Network {
                 (way.near, way.far) = if method.is_sockets() {
                     (format!("kernel:{NEAR}{io}"), Some(format!("kernel:{FAR}{io}")))
                 } else {
-                    (format!("{method}:near0"), Some(format!("{method}:far0")))
+                    let queues = if method == Method::Xdp { ",queues=2" } else { "" };
+                    (
+                        format!("{method}:near0{queues}"),
+                        Some(format!("{method}:far0{queues}")),
+                    )
                 };
             }
             (_, Self::Real { near, interface, far }) => {

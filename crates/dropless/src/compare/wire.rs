@@ -41,9 +41,11 @@ impl Wire {
             .ok();
             ip(&["-n", namespace, "link", "set", "lo", "up"])?;
         }
-        let near = ["link", "add", "near0", "netns", &wire.near, "type", "veth"];
-        let far = ["peer", "name", "far0", "netns", &wire.far];
-        ip(&[&near[..], &far].concat())?;
+        // A second queue lets each AF_XDP socket work in one direction (decision 0011); to the others it is all one.
+        let queues = ["numtxqueues", "2", "numrxqueues", "2"];
+        let near = ["link", "add", "near0", "netns", &wire.near];
+        let far = ["type", "veth", "peer", "name", "far0", "netns", &wire.far];
+        ip(&[&near[..], &queues, &far, &queues].concat())?;
         for (namespace, interface) in wire.ends() {
             ip(&["-n", namespace, "link", "set", interface, "up"])?;
         }
