@@ -5,13 +5,15 @@
 //! [`fault`] when loss is wanted on purpose. A task owns its queues and its counters; the control thread only loads
 //! what a task publishes, and takes the exact totals when the worker has ended.
 //!
-//! Nothing in a `poll` allocates, locks, logs, formats or makes a system call.
+//! Nothing in a `poll` allocates, locks, logs, formats or makes a system call; but for those of [`kernel_io`], which are its
+//! purpose.
 #![forbid(unsafe_code)]
 
 pub mod account;
 pub mod dpdk_io;
 pub mod fault;
 pub mod io;
+pub mod kernel_io;
 pub mod memory;
 pub mod pause;
 pub mod receive;

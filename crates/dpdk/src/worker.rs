@@ -1,4 +1,4 @@
-//! Worker threads: pinned to their core and known to DPDK before their work begins.
+//! Worker threads: pinned to their core, and known to DPDK where it runs, before their work begins.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 
 use dpdk_sys as sys;
 
-use crate::{WorkerError, error::os_error};
+use crate::{Eal, WorkerError, error::os_error};
 
 /// Lets the calling thread run on `core` only.
 pub fn pin_to_core(core: usize) -> io::Result<()> {
@@ -28,23 +28,32 @@ pub fn pin_to_core(core: usize) -> io::Result<()> {
     }
 }
 
-/// The thread's place among DPDK's lcores, which gives it pool caches; left when dropped, also in a panic.
-struct Registered;
+/// The thread's place among DPDK's lcores, which gives it pool caches; left when dropped, also in a panic. Without EAL
+/// there is nothing to be known to.
+struct Registered {
+    with_eal: bool,
+}
 
 impl Registered {
     fn new() -> io::Result<Self> {
+        if !Eal::is_running() {
+            return Ok(Self { with_eal: false });
+        }
         // SAFETY: called from the thread itself; without a running EAL it fails.
         let result = unsafe { sys::dl_thread_register() };
         if result < 0 {
             Err(os_error(result))
         } else {
-            Ok(Self)
+            Ok(Self { with_eal: true })
         }
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        if !self.with_eal {
+            return;
+        }
         // SAFETY: the thread was registered by `new`, and a guard is not sent to another thread: it stays in `run`.
         unsafe { sys::dl_thread_unregister() };
     }

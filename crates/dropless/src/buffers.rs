@@ -27,12 +27,12 @@ impl Kept {
     pub fn by(ports: &[OpenPort<'_>]) -> Self {
         let mut kept = Self::default();
         for open in ports {
-            for port in open.devices().filter(|port| port.keeps_buffers()) {
+            for port in open.devices().iter().filter(|port| port.keeps_buffers()) {
                 let granted = port.granted();
                 kept.under_way += u64::from(granted.tx_queues) * u64::from(granted.tx_descriptors);
             }
             kept.at_start += open.kept;
-            let granted = open.port.granted();
+            let Some(granted) = open.granted() else { continue };
             if let PortKind::Memif {
                 zero_copy: true,
                 server: false,
@@ -53,6 +53,7 @@ impl Kept {
 }
 
 /// The pool once everything that held a buffer is gone.
+#[derive(Default)]
 pub struct PoolCount {
     /// The count.
     pub summary: PoolSummary,
@@ -64,8 +65,11 @@ pub struct PoolCount {
     pub note: Option<String>,
 }
 
-/// Counts the pool. The ports are closed.
-pub fn count(pool: &Pool<'_>, kept: Kept) -> PoolCount {
+/// Counts the pool, where there is one. The ports are closed.
+pub fn count(pool: Option<&Pool<'_>>, kept: Kept) -> PoolCount {
+    let Some(pool) = pool else {
+        return PoolCount::default();
+    };
     let in_use = pool.in_use() as u64;
     let memif = in_memif_rings(pool, kept);
     let over = in_use.saturating_sub(kept.at_start + memif);

@@ -21,6 +21,8 @@ pub enum Device {
         /// Without the in-process reflector.
         direct: bool,
     },
+    /// None: sockets of the kernel.
+    Sockets,
 }
 
 /// The page kind that packet memory lies on.
@@ -213,7 +215,7 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
             let name = arguments.split(',').next().unwrap_or(arguments).to_owned();
             (Device::Named(name), vec![format!("--vdev={arguments}")])
         }
-        PortKind::Kernel { address, .. } => bail!("port kernel:{address} is not a DPDK device"),
+        PortKind::Kernel { .. } => (Device::Sockets, Vec::new()),
     })
 }
 

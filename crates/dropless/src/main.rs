@@ -4,10 +4,12 @@
 mod args;
 mod buffers;
 mod clock;
+mod compare;
 mod complaint;
 mod doctor;
 mod eal;
 mod explain;
+mod kernel_port;
 mod noise;
 mod open;
 mod peer;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Search(args) => search::run(args),
         Command::Reflect(args) => reflect::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Noise(args) => noise::run(args),
         Command::Ports(args) => ports::run(args),
         Command::Report(args) => show_report::run(args),

@@ -5,27 +5,60 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use dpdk::{Eal, PacketSockets, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
+use dataplane::kernel_io::{KernelReceive, KernelTransmit};
+use dpdk::{Eal, Granted, PacketSockets, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
 use host::{PortKind, PortUri, Sys};
 use measure::LinkState;
 
 use crate::eal::Device;
+use crate::kernel_port::{KernelPort, SocketConfig};
 use crate::peer::{self, Patience, Tending};
 use crate::plan::is_reflected_ring;
 use crate::signals::Interrupt;
+
+/// DPDK, where a run has it.
+#[derive(Clone, Copy)]
+pub struct Dpdk<'p, 'e> {
+    /// Its environment.
+    pub eal: &'e Eal,
+    /// Its packet buffers.
+    pub pool: &'p Pool<'e>,
+}
+
+/// What is behind a port.
+enum Carrier<'e> {
+    /// Devices of DPDK: one for all queues, or one for each.
+    Devices(Vec<Port<'e>>),
+    /// Sockets of the kernel.
+    Sockets(KernelPort),
+}
+
+/// A receive queue.
+pub enum Rx<'e> {
+    /// Of a device.
+    Device(RxQueue<'e>),
+    /// Of a socket.
+    Socket(Box<KernelReceive>),
+}
+
+/// A transmit queue.
+pub enum Tx<'e> {
+    /// Of a device.
+    Device(TxQueue<'e>),
+    /// Of a socket.
+    Socket(Box<KernelTransmit>),
+}
 
 /// A started port and its queues.
 pub struct OpenPort<'e> {
     /// As the user named it.
     pub uri: PortUri,
-    /// The port; the first one where each queue has a device of its own.
-    pub port: Port<'e>,
-    /// The devices of the further queues.
-    pub further: Vec<Port<'e>>,
+    /// What is behind it.
+    carrier: Carrier<'e>,
     /// Its receive queues.
-    pub rx: Vec<RxQueue<'e>>,
+    pub rx: Vec<Rx<'e>>,
     /// Its transmit queues.
-    pub tx: Vec<TxQueue<'e>>,
+    pub tx: Vec<Tx<'e>>,
     /// The other end of an embedded ring, for the in-process reflector.
     pub far: Option<Box<OpenPort<'e>>>,
     /// Its address.
@@ -39,14 +72,85 @@ pub struct OpenPort<'e> {
 }
 
 impl<'e> OpenPort<'e> {
-    /// All its devices.
-    pub fn devices(&self) -> impl Iterator<Item = &Port<'e>> {
-        std::iter::once(&self.port).chain(&self.further)
+    /// All its devices of DPDK.
+    pub fn devices(&self) -> &[Port<'e>] {
+        match &self.carrier {
+            Carrier::Devices(devices) => devices,
+            Carrier::Sockets(_) => &[],
+        }
     }
 
-    /// The counters of all its devices.
+    /// Its device of DPDK; the first one where each queue has one of its own.
+    pub fn device(&self) -> Option<&Port<'e>> {
+        self.devices().first()
+    }
+
+    /// What it granted of what was asked of it.
+    pub fn granted(&self) -> Option<&Granted> {
+        self.device().map(Port::granted)
+    }
+
+    /// The counters of all its devices or sockets.
     pub fn stats(&self) -> PortStats {
-        self.devices().map(|port| port.stats().unwrap_or_default()).sum()
+        match &self.carrier {
+            Carrier::Devices(devices) => devices.iter().map(|port| port.stats().unwrap_or_default()).sum(),
+            Carrier::Sockets(port) => port.stats(),
+        }
+    }
+
+    /// Its driver, and its name there.
+    pub fn driver_and_name(&self) -> (String, String) {
+        match &self.carrier {
+            Carrier::Sockets(port) => (port.driver(), port.name()),
+            Carrier::Devices(_) => self.device().map_or_else(Default::default, |port| {
+                (port.driver_name().into(), port.name().into())
+            }),
+        }
+    }
+
+    /// What differs from what was asked of it.
+    pub fn notes(&self) -> Vec<String> {
+        match &self.carrier {
+            Carrier::Sockets(port) => port.notes.clone(),
+            Carrier::Devices(_) => {
+                let notes = self.granted().map_or(&[][..], |granted| &granted.notes);
+                let named = |note: &String| format!("port {}: {note}", self.uri);
+                notes.iter().map(named).collect()
+            }
+        }
+    }
+
+    /// What is to be told of it at the end of a run.
+    pub fn last_notes(&self) -> Vec<String> {
+        match &self.carrier {
+            Carrier::Sockets(port) => port.last_notes(),
+            Carrier::Devices(_) => Vec::new(),
+        }
+    }
+
+    /// Packets that wait to be received in a queue of it, at least, before one is lost.
+    pub fn rx_room(&self) -> u32 {
+        match &self.carrier {
+            Carrier::Sockets(port) => port.holds(),
+            Carrier::Devices(_) => self
+                .granted()
+                .map_or(0, |granted| u32::from(granted.rx_descriptors)),
+        }
+    }
+
+    /// Packets that wait to be sent in a queue of it.
+    pub fn tx_room(&self) -> u64 {
+        match &self.carrier {
+            Carrier::Sockets(port) => u64::from(port.descriptors()),
+            Carrier::Devices(_) => self
+                .granted()
+                .map_or(0, |granted| u64::from(granted.tx_descriptors)),
+        }
+    }
+
+    /// Whether the kernel takes headers off and puts them on, and verifies and makes checksums.
+    pub fn is_sockets(&self) -> bool {
+        matches!(self.carrier, Carrier::Sockets(_))
     }
 
     /// The file that it writes, and how long that must be by the driver's count: the pcap header, and a header for each
@@ -67,7 +171,9 @@ impl<'e> OpenPort<'e> {
         self.rx.append(&mut other.rx);
         self.tx.append(&mut other.tx);
         self.kept += other.kept;
-        self.further.push(other.port);
+        if let (Carrier::Devices(own), Carrier::Devices(others)) = (&mut self.carrier, other.carrier) {
+            own.extend(others);
+        }
     }
 
     /// Whether the port's driver counts as errors what it refused to take, and so left to us.
@@ -84,7 +190,10 @@ impl<'e> OpenPort<'e> {
     pub fn is_cold(&self) -> bool {
         match self.uri.kind {
             PortKind::Memif { zero_copy, .. } => zero_copy,
-            _ => !matches!(self.uri.kind_name(), "null" | "packet" | "tap" | "pcap" | "vhost"),
+            _ => !matches!(
+                self.uri.kind_name(),
+                "null" | "packet" | "tap" | "pcap" | "vhost" | "kernel"
+            ),
         }
     }
 
@@ -100,7 +209,7 @@ impl<'e> OpenPort<'e> {
                 speed_mbps: link.and_then(|link| link.speed_mbps),
             };
         }
-        let link = self.port.link().ok();
+        let link = self.device().and_then(|port| port.link().ok());
         // Virtual devices make a speed up.
         let is_real = matches!(self.uri.kind, PortKind::Pci { .. } | PortKind::Vmbus { .. });
         LinkState {
@@ -112,13 +221,17 @@ impl<'e> OpenPort<'e> {
     /// Whether the other end can take frames, where that is more than having a link: a guest's driver posts its receive
     /// buffers later, and throws away what it finds in them until then (`virtio_dev_start` of DPDK's `net/virtio`).
     fn takes_frames(&self) -> bool {
-        self.uri.kind_name() != "vhost" || self.port.guest_is_ready()
+        self.uri.kind_name() != "vhost" || self.device().is_none_or(Port::guest_is_ready)
     }
 
     /// The link, and what it takes to have one again.
     pub fn tend(&mut self) -> LinkState {
         let link = self.link();
-        self.tending.look(link.up, &mut self.port, &self.uri);
+        let device = match &mut self.carrier {
+            Carrier::Devices(devices) => devices.first_mut(),
+            Carrier::Sockets(_) => None,
+        };
+        self.tending.look(link.up, device, &self.uri);
         link
     }
 
@@ -134,23 +247,30 @@ impl<'e> OpenPort<'e> {
         self.stats().imissed.max(self.missed.get(&self.uri))
     }
 
-    fn interface(&self) -> Option<&str> {
+    /// The interface of the kernel that it works through.
+    pub fn interface(&self) -> Option<&str> {
         match &self.uri.kind {
             PortKind::Xdp { interface, .. } | PortKind::Packet { interface, .. } => Some(interface),
-            _ => None,
+            _ => match &self.carrier {
+                Carrier::Sockets(port) => port.interface.as_deref(),
+                Carrier::Devices(_) => None,
+            },
         }
     }
 }
 
 /// Configures and starts the port behind `device`.
 pub fn open<'e>(
-    eal: &'e Eal,
-    pool: &Pool<'e>,
+    dpdk: Option<Dpdk<'_, 'e>>,
     uri: &PortUri,
     device: &Device,
     config: &PortConfig,
+    sockets: &SocketConfig,
     wait: (Patience, &Interrupt),
 ) -> Result<OpenPort<'e>> {
+    let Some(Dpdk { eal, pool }) = dpdk.filter(|_| *device != Device::Sockets) else {
+        return open_sockets(uri, sockets);
+    };
     // A port's own number of queues goes before the run's.
     let own = uri.queues.map(std::num::NonZeroU16::get);
     let mut config = PortConfig {
@@ -207,7 +327,27 @@ pub fn open<'e>(
             near.far = Some(Box::new(open_one(eal, pool, uri, &far, &config, wait)?));
             Ok(near)
         }
+        Device::Sockets => open_sockets(uri, sockets),
     }
+}
+
+fn open_sockets<'e>(uri: &PortUri, config: &SocketConfig) -> Result<OpenPort<'e>> {
+    let (port, queues) = KernelPort::open(uri, config)?;
+    let (rx, tx) = queues
+        .into_iter()
+        .map(|(rx, tx)| (Rx::Socket(Box::new(rx)), Tx::Socket(Box::new(tx))))
+        .unzip();
+    Ok(OpenPort {
+        uri: uri.clone(),
+        carrier: Carrier::Sockets(port),
+        rx,
+        tx,
+        far: None,
+        mac: [2, 0, 0, 0, 0, 1],
+        kept: 0,
+        missed: KernelMissed::default(),
+        tending: Tending::new(),
+    })
 }
 
 fn both_ways(config: &PortConfig, queues: u16) -> PortConfig {
@@ -253,10 +393,9 @@ fn open_one<'e>(
     let missed = KernelMissed::from_now(uri);
     Ok(OpenPort {
         uri: uri.clone(),
-        port,
-        further: Vec::new(),
-        rx,
-        tx,
+        carrier: Carrier::Devices(vec![port]),
+        rx: rx.into_iter().map(Rx::Device).collect(),
+        tx: tx.into_iter().map(Tx::Device).collect(),
         far: None,
         mac,
         kept,

@@ -207,11 +207,12 @@ impl Tending {
 
     /// Notes the link as it is, and lets a memif client without one call its server again, which the driver does only
     /// when it is started. Its queues give and take nothing meanwhile.
-    pub fn look(&mut self, up: bool, port: &mut Port<'_>, uri: &PortUri) {
+    pub fn look(&mut self, up: bool, port: Option<&mut Port<'_>>, uri: &PortUri) {
         if self.up && !up {
             self.losses += 1;
         }
         self.up = up;
+        let Some(port) = port else { return };
         let pause = if port.is_started() { HANDSHAKE } else { LOOK };
         if !up && is_memif_client(uri) && !calls_once(uri) && self.tried.elapsed() >= pause {
             let _ = port.stop();

@@ -172,14 +172,14 @@ fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Starts DPDK.
+/// Starts DPDK, where a port needs it.
 pub fn start_eal(
     plan: &MachinePlan,
     ground: &Ground,
     queues: u16,
     verbose: bool,
     wait: (Patience, &Interrupt),
-) -> Result<(Eal, Vec<Device>)> {
+) -> Result<(Option<Eal>, Vec<Device>)> {
     let EalPlan { arguments, devices } = eal::plan(
         &ground.ports,
         (queues, plan.descriptors),
@@ -187,6 +187,9 @@ pub fn start_eal(
         plan.eal.as_deref(),
         verbose,
     )?;
+    if devices.iter().all(|device| *device == Device::Sockets) {
+        return Ok((None, devices));
+    }
     let eal = peer::start_with(&ground.ports, wait.0, wait.1, || {
         if verbose {
             Eal::init_verbose(&arguments)
@@ -195,7 +198,7 @@ pub fn start_eal(
         }
     })?;
     match (eal, &plan.eal) {
-        (Ok(eal), _) => Ok((eal, devices)),
+        (Ok(eal), _) => Ok((Some(eal), devices)),
         (Err(dpdk::EalError::Init { log, .. }), Some(extra)) => {
             let words = log.first().map_or("no reason given", |line| line.trim());
             bail!(
@@ -206,16 +209,10 @@ pub fn start_eal(
     }
 }
 
-/// The packet pool.
-pub fn make_pool<'e>(eal: &'e Eal, ground: &Ground) -> Result<Pool<'e>> {
-    Ok(Pool::new(
-        eal,
-        "dropless",
-        ground.buffers as usize,
-        CACHE,
-        ground.room,
-        None,
-    )?)
+/// The packet pool, where there is DPDK.
+pub fn make_pool<'e>(eal: Option<&'e Eal>, ground: &Ground) -> Result<Option<Pool<'e>>> {
+    let make = |eal| Pool::new(eal, "dropless", ground.buffers as usize, CACHE, ground.room, None);
+    Ok(eal.map(make).transpose()?)
 }
 
 /// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.

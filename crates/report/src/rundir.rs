@@ -38,6 +38,10 @@ pub mod file {
     pub const STALLS: &str = "stalls.csv";
     /// Every gap that `noise` saw.
     pub const GAPS: &str = "gaps.csv";
+    /// What `compare` found.
+    pub const COMPARE: &str = "compare.json";
+    /// The directory of the trials of `compare`: what each run said, and its own run directory.
+    pub const TRIALS: &str = "trials";
 }
 
 /// Runs of one command begun in the same second; far beyond what anybody starts.

@@ -14,6 +14,7 @@ mod classifier;
 #[cfg(test)]
 mod differential;
 mod drop_reason;
+pub mod envelope;
 mod fault;
 mod foreign;
 mod headers;

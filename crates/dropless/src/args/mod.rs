@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, turned into a validated plan before anything starts.
 
+pub mod compare;
 pub mod doctor;
 pub mod noise;
 pub mod ports;
@@ -44,6 +45,8 @@ pub enum Command {
     Search(Box<search::SearchArgs>),
     /// Return what arrives: the far end of a measurement
     Reflect(Box<reflect::ReflectArgs>),
+    /// Measure kernel sockets, AF_PACKET, AF_XDP and DPDK here, and say which one to take
+    Compare(Box<compare::CompareArgs>),
     /// Poll on some cores without packets, and name what takes them away
     Noise(noise::NoiseArgs),
     /// List everything on this machine that could carry packets

@@ -98,15 +98,6 @@ impl MachinePlan {
                 "port {port}: DPDK's driver falls back to copying where the interface's has no zero copy, and cannot be told not to; use mode=auto"
             );
         }
-        if self
-            .ports
-            .iter()
-            .any(|port| matches!(port.kind, PortKind::Kernel { .. }))
-        {
-            bail!(
-                "port kind kernel: is not a packet port of send and reflect yet; use packet:IF for the kernel's own path"
-            );
-        }
         Ok(())
     }
 }

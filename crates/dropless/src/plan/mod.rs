@@ -8,6 +8,7 @@ use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
+mod kernel;
 pub mod machine;
 mod reflect;
 mod send;

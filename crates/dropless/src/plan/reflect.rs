@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use dataplane::fault::FaultSpec;
 use serde::{Deserialize, Serialize};
 
+use super::kernel;
 use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
 use super::{
     FAR_V4, FAR_V6, MachinePlan, VERSION, check_interval, clock_seed, duration_ns_or_zero, is_reflected_ring,
@@ -48,7 +49,8 @@ impl ReflectPlan {
         } else {
             args.address.clone()
         };
-        let ports = parse_ports(&args.ports)?;
+        let mut ports = parse_ports(&args.ports)?;
+        kernel::serve(&mut ports);
         let plan = Self {
             version: VERSION,
             command: "reflect".into(),
@@ -90,6 +92,7 @@ impl ReflectPlan {
             !plan.machine.ports.iter().any(is_reflected_ring),
             "port ring has its reflector built in, nobody could send to this one; use `dropless send`, or a port that another program can reach"
         );
+        kernel::check_reflect(&plan)?;
         Ok(plan)
     }
 }

@@ -10,6 +10,7 @@ use host::{MacAddress, PortKind, PortUri};
 use measure::{Expectation, RateSpec};
 use serde::{Deserialize, Serialize};
 
+use super::kernel;
 use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
 use super::{
     Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, clock_seed, count,
@@ -113,10 +114,12 @@ impl SendPlan {
             (None, Some(_)) => None,
             (None, None) => Some(10_000_000_000),
         };
+        let mut streams = stream::from_args(args)?;
+        kernel::send_from(&ports, &mut streams, args.from.is_some())?;
         let plan = Self {
             version: VERSION,
             command: "send".into(),
-            streams: stream::from_args(args)?,
+            streams,
             machine: MachinePlan {
                 descriptors: args
                     .machine
@@ -260,6 +263,7 @@ impl SendPlan {
             "{given} of {} streams have a rate; give every --stream a rate=, or none and one --rate",
             self.streams.len()
         );
+        kernel::check_send(self)?;
         self.rate_spec()?;
         for text in &self.expect {
             text.parse::<Expectation>()?;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
-use dataplane::Phase;
 use dataplane::account::OwnAccount;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
 use dataplane::worker::{Control, WorkerCounters};
-use dpdk::{Eal, Pool, PortConfig};
+use dataplane::{Phase, Task};
+use dpdk::{Pool, PortConfig};
 use host::{PortKind, PortUri};
 use report::live::{Live, Snapshot, Traffic};
 use report::out::Console;
@@ -25,7 +25,7 @@ use crate::args::reflect::ReflectArgs;
 use crate::clock::{RunClock, now};
 use crate::doctor;
 use crate::explain::Explainer;
-use crate::open::{self, OpenPort};
+use crate::open::{self, Dpdk, OpenPort, Rx, Tx};
 use crate::peer::{Patience, Wait};
 use crate::placement;
 use crate::plan::ReflectPlan;
@@ -61,7 +61,11 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let _ = dir.write_json(file::HOST, &session::host_facts());
     let wait = (patience(&plan, console), &interrupt);
     let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.start.verbose, wait)?;
-    let pool = session::make_pool(&eal, &ground)?;
+    let pool = session::make_pool(eal.as_ref(), &ground)?;
+    let dpdk = eal
+        .as_ref()
+        .zip(pool.as_ref())
+        .map(|(eal, pool)| Dpdk { eal, pool });
     let mut notes = ground.notes.clone();
     let config = PortConfig {
         rx_queues: plan.queues,
@@ -76,17 +80,13 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
             plan.seed
         ));
     }
-    prefill_null(&plan, &pool)?;
+    if let Some(pool) = &pool {
+        prefill_null(&plan, pool)?;
+    }
     let mut ports = Vec::new();
     for (uri, device) in ground.ports.iter().zip(&devices) {
-        let open = open::open(&eal, &pool, uri, device, &config, wait)?;
-        notes.extend(
-            open.port
-                .granted()
-                .notes
-                .iter()
-                .map(|note| format!("port {uri}: {note}")),
-        );
+        let open = open::open(dpdk, uri, device, &config, &plan.sockets(), wait)?;
+        notes.extend(open.notes());
         ports.push(open);
     }
     let tasks = ports.iter().map(|port| port.rx.len().min(port.tx.len())).sum();
@@ -95,9 +95,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     if !args.start.no_doctor {
         doctor::tell(console, &cores, &ground.ports, &dir);
     }
-    let summary = reflect(
-        &plan, &eal, &pool, ports, &cores, &dir, console, &interrupt, notes,
-    )?;
+    let summary = reflect(&plan, dpdk, ports, &cores, &dir, console, &interrupt, notes)?;
     let _ = dir.write_reflect_summary(&summary);
     show_report::leave(&dir, console);
     console.human(&report::terminal::render_reflect(&summary, &console.style()))?;
@@ -133,8 +131,7 @@ pub fn prefill_null(plan: &ReflectPlan, pool: &Pool<'_>) -> Result<()> {
 #[allow(clippy::too_many_arguments, reason = "the run's whole environment, once")]
 fn reflect<'e>(
     plan: &ReflectPlan,
-    eal: &'e Eal,
-    pool: &Pool<'e>,
+    dpdk: Option<Dpdk<'_, 'e>>,
     mut ports: Vec<OpenPort<'e>>,
     cores: &[usize],
     dir: &RunDir,
@@ -156,23 +153,30 @@ fn reflect<'e>(
             let worker = sides.len() % workers.len();
             let faults = Arc::new(FaultCounters::default());
             let counters = ReflectCounters::new();
-            let injector = plan.fault.as_ref().map(|spec| {
-                let seed = plan.seed.wrapping_add(sides.len() as u64);
-                Faults::new(spec, seed, clock.clock.hz(), DELAYED_MAX, Arc::clone(&faults))
-            });
-            let task = ReflectTask::new(
-                DpdkReceive::new(eal, rx, cold),
-                DpdkTransmit::new(eal, tx, pool),
-                TaskPlan {
-                    only_ours: plan.only_ours,
-                    me: me.clone(),
-                    burst: plan.machine.burst,
-                    hold_ticks: clock.clock.ticks_from_ns(HOLD_NS),
-                    counters: Arc::clone(&counters),
-                    account: Some(Arc::clone(&accounts[index])),
-                },
-                injector,
-            );
+            let seed = plan.seed.wrapping_add(sides.len() as u64);
+            let task = TaskPlan {
+                only_ours: plan.only_ours,
+                me: me.clone(),
+                burst: plan.machine.burst,
+                hold_ticks: clock.clock.ticks_from_ns(HOLD_NS),
+                counters: Arc::clone(&counters),
+                account: Some(Arc::clone(&accounts[index])),
+            };
+            let task: Box<dyn Task + '_> = match (rx, tx, dpdk) {
+                (Rx::Socket(rx), Tx::Socket(tx), _) => Box::new(ReflectTask::new(
+                    *rx,
+                    *tx,
+                    task,
+                    injector(plan, seed, &clock, &faults),
+                )),
+                (Rx::Device(rx), Tx::Device(tx), Some(Dpdk { eal, pool })) => Box::new(ReflectTask::new(
+                    DpdkReceive::new(eal, rx, cold),
+                    DpdkTransmit::new(eal, tx, pool),
+                    task,
+                    injector(plan, seed, &clock, &faults),
+                )),
+                _ => continue,
+            };
             sides.push(Side {
                 port: index,
                 queue,
@@ -180,7 +184,7 @@ fn reflect<'e>(
                 counters,
                 faults,
             });
-            workers[worker].add("reflect", Box::new(task));
+            workers[worker].add("reflect", task);
         }
     }
     let roles: Vec<_> = workers
@@ -234,7 +238,30 @@ fn reflect<'e>(
         clock,
         notes,
     };
-    Ok(result::summarise(ports, pool, &sides, ending, dir))
+    Ok(result::summarise(
+        ports,
+        dpdk.map(|dpdk| dpdk.pool),
+        &sides,
+        ending,
+        dir,
+    ))
+}
+
+/// What injects the faults of the plan into frames of either kind.
+fn injector<F>(
+    plan: &ReflectPlan,
+    seed: u64,
+    clock: &RunClock,
+    counters: &Arc<FaultCounters>,
+) -> Option<Faults<F>> {
+    let spec = plan.fault.as_ref()?;
+    Some(Faults::new(
+        spec,
+        seed,
+        clock.clock.hz(),
+        DELAYED_MAX,
+        Arc::clone(counters),
+    ))
 }
 
 const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";

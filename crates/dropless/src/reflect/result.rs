@@ -163,10 +163,11 @@ fn link_notes(ports: &[OpenPort<'_>], sides: &[Side], summaries: &mut [PortSumma
 /// The counters of one port.
 pub fn port_summary(open: &OpenPort<'_>) -> PortSummary {
     let stats = open.stats();
+    let (driver, name) = open.driver_and_name();
     PortSummary {
         uri: open.uri.to_string(),
-        driver: open.port.driver_name().into(),
-        name: open.port.name().into(),
+        driver,
+        name,
         link: open.link(),
         tx_packets: stats.opackets,
         rx_packets: stats.ipackets,
@@ -182,7 +183,7 @@ pub fn ring_holds_ns(open: &OpenPort<'_>, rate: f64) -> u64 {
     if open.pushes_back() {
         return 0;
     }
-    (f64::from(open.port.granted().rx_descriptors) / rate.max(1.0) * 1e9) as u64
+    (f64::from(open.rx_room()) / rate.max(1.0) * 1e9) as u64
 }
 
 /// What the port `index` has counted so far, for the sender that asks.
@@ -211,7 +212,7 @@ pub fn account(index: usize, open: &OpenPort<'_>, sides: &[Side]) -> Account {
 /// Makes the summary; the ports are closed and the pool is counted on the way.
 pub fn summarise(
     ports: Vec<OpenPort<'_>>,
-    pool: &Pool<'_>,
+    pool: Option<&Pool<'_>>,
     sides: &[Side],
     ending: Ending,
     dir: &RunDir,

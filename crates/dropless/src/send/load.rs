@@ -6,13 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use anyhow::{Result, bail, ensure};
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::resolve::{Question, resolve};
-use dpdk::{Eal, Pool};
 use host::PortKind;
 use measure::{Entry, Rate, Schedule, StreamWeights};
 use wire::{Addresses, Template, TemplateSpec};
 
 use crate::clock::now;
-use crate::open::OpenPort;
+use crate::open::{Dpdk, OpenPort, Rx, Tx};
 use crate::plan::{SendPlan, StreamPlan};
 use crate::signals::Interrupt;
 
@@ -116,8 +115,7 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
 pub fn find_neighbours<'e>(
     plan: &SendPlan,
     load: &mut Load,
-    eal: &'e Eal,
-    pool: &Pool<'e>,
+    dpdk: Option<Dpdk<'_, 'e>>,
     open: &mut OpenPort<'e>,
     interrupt: &Interrupt,
 ) -> Result<()> {
@@ -132,13 +130,18 @@ pub fn find_neighbours<'e>(
         return Ok(());
     }
     load.asked = true;
+    if open.is_sockets() {
+        // The kernel finds them.
+        load.to_mac = vec![NOBODY; plan.streams.len()];
+        return Ok(());
+    }
     let mut known: BTreeMap<(IpAddr, Vec<u16>), [u8; 6]> = BTreeMap::new();
     for stream in &plan.streams {
         let target = plan.via.unwrap_or(stream.to);
         let key = (target, stream.vlans.clone());
         let mac = match known.get(&key) {
             Some(mac) => *mac,
-            None => ask(stream, target, load, eal, pool, open, interrupt)?,
+            None => ask(stream, target, load, dpdk, open, interrupt)?,
         };
         known.insert(key, mac);
         load.to_mac.push(mac);
@@ -150,20 +153,22 @@ fn ask<'e>(
     stream: &StreamPlan,
     target: IpAddr,
     load: &Load,
-    eal: &'e Eal,
-    pool: &Pool<'e>,
+    dpdk: Option<Dpdk<'_, 'e>>,
     open: &mut OpenPort<'e>,
     interrupt: &Interrupt,
 ) -> Result<[u8; 6]> {
     let protocol = if target.is_ipv4() { "ARP" } else { "NDP" };
-    let Some(tx) = open.tx.pop() else {
+    let (Some(Tx::Device(tx)), Some(Dpdk { eal, pool })) = (open.tx.pop(), dpdk) else {
         bail!(
             "port {} has no queue to ask by {protocol} on; give --to-mac",
             open.uri
         )
     };
     let mut tx = DpdkTransmit::new(eal, tx, pool);
-    let rx = open.rx.drain(..).map(|rx| DpdkReceive::new(eal, rx, false));
+    let rx = open.rx.drain(..).filter_map(|rx| match rx {
+        Rx::Device(rx) => Some(DpdkReceive::new(eal, rx, false)),
+        Rx::Socket(_) => None,
+    });
     let mut rx: Vec<_> = rx.collect();
     let question = Question {
         me: load.me.clone(),
@@ -173,8 +178,9 @@ fn ask<'e>(
         wait_ticks: (dpdk::calibrate(std::time::Duration::from_millis(1)).hz) as u64,
     };
     let answer = resolve(&mut rx, &mut tx, &question, now, &|| interrupt.is_set());
-    open.rx.extend(rx.into_iter().map(DpdkReceive::into_queue));
-    open.tx.push(tx.into_queue());
+    open.rx
+        .extend(rx.into_iter().map(|rx| Rx::Device(rx.into_queue())));
+    open.tx.push(Tx::Device(tx.into_queue()));
     match answer {
         Some(mac) => Ok(mac),
         None if interrupt.is_set() => bail!("interrupted while asking for {target} on port {}", open.uri),
@@ -235,13 +241,12 @@ pub fn spec(plan: &SendPlan, load: &Load, port: usize, index: usize, run: u8) ->
 /// knows what is behind its interface.
 fn link_mbps(open: &OpenPort<'_>) -> Option<u32> {
     match &open.uri.kind {
-        PortKind::Pci { .. } | PortKind::Vmbus { .. } => open.port.link().ok()?.speed_mbps,
-        PortKind::Xdp { interface, .. } | PortKind::Packet { interface, .. } => {
-            host::interface::interface(&host::Sys::live(), interface)?
+        PortKind::Pci { .. } | PortKind::Vmbus { .. } => open.device()?.link().ok()?.speed_mbps,
+        _ => {
+            host::interface::interface(&host::Sys::live(), open.interface()?)?
                 .link?
                 .speed_mbps
         }
-        _ => None,
     }
 }
 

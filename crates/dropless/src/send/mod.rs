@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use dataplane::worker::{Control, WorkerCounters};
-use dpdk::{Eal, Pool, PortConfig};
+use dpdk::PortConfig;
 use measure::Ticks;
 use report::out::Console;
 use report::rundir::{RunDir, file};
@@ -20,7 +20,7 @@ use crate::args::send::SendArgs;
 use crate::clock::RunClock;
 use crate::doctor;
 use crate::explain::Explainer;
-use crate::open::{self, OpenPort};
+use crate::open::{self, Dpdk, OpenPort};
 use crate::peer::Patience;
 use crate::placement;
 use crate::plan::SendPlan;
@@ -62,7 +62,11 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         &interrupt,
     );
     let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.start.verbose, wait)?;
-    let pool = session::make_pool(&eal, &ground)?;
+    let pool = session::make_pool(eal.as_ref(), &ground)?;
+    let dpdk = eal
+        .as_ref()
+        .zip(pool.as_ref())
+        .map(|(eal, pool)| Dpdk { eal, pool });
     let config = PortConfig {
         rx_queues: plan.rx_queues,
         tx_queues: plan.tx_queues,
@@ -74,13 +78,12 @@ pub fn run(args: &SendArgs) -> Result<u8> {
     };
     let mut ports = Vec::new();
     for (uri, device) in ground.ports.iter().zip(&devices) {
-        ports.push(open::open(&eal, &pool, uri, device, &config, wait)?);
+        ports.push(open::open(dpdk, uri, device, &config, &plan.sockets()?, wait)?);
     }
     open::wait_for_links(&mut ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
     let run = Run {
         plan: &plan,
-        eal: &eal,
-        pool: &pool,
+        dpdk,
         ground: &ground,
         dir: &dir,
         console,
@@ -97,8 +100,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
 /// The environment of one run.
 struct Run<'r, 'e> {
     plan: &'r SendPlan,
-    eal: &'e Eal,
-    pool: &'r Pool<'e>,
+    dpdk: Option<Dpdk<'r, 'e>>,
     ground: &'r Ground,
     dir: &'r RunDir,
     console: Console,
@@ -114,15 +116,9 @@ impl<'e> Run<'_, 'e> {
         let mut loads = Vec::new();
         for (index, open) in ports.iter_mut().enumerate() {
             let mut load = load::of_port(plan, index, open)?;
-            load::find_neighbours(plan, &mut load, self.eal, self.pool, open, self.interrupt)?;
+            load::find_neighbours(plan, &mut load, self.dpdk, open, self.interrupt)?;
             notes.append(&mut load.notes);
-            notes.extend(
-                open.port
-                    .granted()
-                    .notes
-                    .iter()
-                    .map(|note| format!("port {}: {note}", open.uri)),
-            );
+            notes.extend(open.notes());
             loads.push(load);
         }
         let wanted = if plan.has_reflector() { 2 } else { 1 };
@@ -144,7 +140,7 @@ impl<'e> Run<'_, 'e> {
                 .map_or(Ticks(u64::MAX), |ns| start.after(clock.clock.ticks_from_ns(ns))),
             run: (clock.clock.ns(start).0 ^ plan.seed.wrapping_mul(0x9E37_79B9)) as u8,
         };
-        let mut wiring = tasks::wire(plan, self.eal, self.pool, &mut ports, &loads, &cores, times)?;
+        let mut wiring = tasks::wire(plan, self.dpdk, &mut ports, &loads, &cores, times)?;
         let roles: Vec<_> = wiring
             .workers
             .iter()

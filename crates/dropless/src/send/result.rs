@@ -85,9 +85,10 @@ pub fn summarise(
     let refusals = ports.iter().map(OpenPort::counts_refusals).collect::<Vec<_>>();
     let kept = buffers::Kept::by(&ports);
     let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
+    ending.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
     drop(ports);
     let lanes = results.lanes();
-    let pool = buffers::count(run.pool, kept);
+    let pool = buffers::count(run.dpdk.map(|dpdk| dpdk.pool), kept);
     let ledger = ledger(
         wiring,
         &results,

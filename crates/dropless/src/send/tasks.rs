@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
+use dataplane::Task;
 use dataplane::account::Answers;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
@@ -11,13 +12,12 @@ use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveTask};
 use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendTask};
-use dpdk::{Eal, Pool};
 use measure::{Clock, IntervalRing, Pacer, Rate, Ticks};
 use wire::Addresses;
 
 use super::load::{self, Load};
 use crate::clock::now;
-use crate::open::OpenPort;
+use crate::open::{Dpdk, OpenPort, Rx, Tx};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
 use crate::workers::Worker;
 
@@ -137,8 +137,7 @@ impl Places {
 /// Makes all tasks of the run. Takes the queues out of `ports`.
 pub fn wire<'p, 'e>(
     plan: &SendPlan,
-    eal: &'e Eal,
-    pool: &'p Pool<'e>,
+    dpdk: Option<Dpdk<'p, 'e>>,
     ports: &mut [OpenPort<'e>],
     loads: &[Load],
     cores: &[usize],
@@ -171,6 +170,11 @@ where
             break;
         }
         let cold = open.is_cold();
+        let verify = if open.is_sockets() {
+            plan.verify_behind_sockets()
+        } else {
+            plan.verify.into()
+        };
         let holes_max = if open.rx.len() == 1 { HOLES_MAX } else { 0 };
         for (queue, rx) in open.rx.drain(..).enumerate() {
             let counters = ReceiveCounters::new();
@@ -188,7 +192,7 @@ where
                 run: times.run,
                 start,
                 drain_ns: plan.drain_ns,
-                verify: plan.verify.into(),
+                verify,
                 burst: plan.machine.burst,
                 clock: times.clock,
                 tsc: now,
@@ -201,10 +205,14 @@ where
                 senders: sent.clone(),
             };
             let worker = places.receive[wiring.receive.len() % places.receive.len()];
-            wiring.workers[worker].add(
-                "receive",
-                Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx, cold), task)),
-            );
+            let task: Box<dyn Task + 'p> = match (rx, dpdk) {
+                (Rx::Socket(rx), _) => Box::new(ReceiveTask::new(*rx, task)),
+                (Rx::Device(rx), Some(Dpdk { eal, .. })) => {
+                    Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx, cold), task))
+                }
+                (Rx::Device(_), None) => continue,
+            };
+            wiring.workers[worker].add("receive", task);
             wiring.receive.push(ReceiveSide {
                 port,
                 queue,
@@ -215,7 +223,9 @@ where
     }
     for (port, open) in ports.iter_mut().enumerate() {
         let queues = open.tx.len().min(usize::from(plan.tx_queues));
-        let offload = plan.checksum_offload && open.port.granted().tx_checksum_offload;
+        let offload =
+            plan.checksum_offload && open.granted().is_some_and(|granted| granted.tx_checksum_offload);
+        let tx_room = open.tx_room();
         for (queue, tx) in open.tx.drain(..).take(queues).enumerate() {
             let number = wiring.send.len();
             let lane_base = number * streams;
@@ -242,9 +252,7 @@ where
                 // A packet that is due when the time is up belongs to the time after: 10 s at 100 pps are 1000.
                 end: Ticks(times.end.0 - 1),
                 burst: plan.machine.burst,
-                backlog: plan
-                    .backlog
-                    .unwrap_or_else(|| u64::from(open.port.granted().tx_descriptors)),
+                backlog: plan.backlog.unwrap_or(tx_room),
                 clock: times.clock,
                 intervals,
                 cut: Arc::clone(&wiring.cut),
@@ -253,8 +261,14 @@ where
                 checksum_offload: offload,
             };
             let worker = places.send[number % places.send.len()];
-            let io = DpdkTransmit::new(eal, tx, pool);
-            wiring.workers[worker].add("send", Box::new(SendTask::new(io, task)));
+            let task: Box<dyn Task + 'p> = match (tx, dpdk) {
+                (Tx::Socket(tx), _) => Box::new(SendTask::new(*tx, task)),
+                (Tx::Device(tx), Some(Dpdk { eal, pool })) => {
+                    Box::new(SendTask::new(DpdkTransmit::new(eal, tx, pool), task))
+                }
+                (Tx::Device(_), None) => continue,
+            };
+            wiring.workers[worker].add("send", task);
             wiring.send.push(SendSide {
                 port,
                 queue,
@@ -264,7 +278,7 @@ where
         }
     }
     for open in ports.iter_mut() {
-        reflectors(plan, eal, pool, open, &places, times, &mut wiring);
+        reflectors(plan, dpdk, open, &places, times, &mut wiring);
     }
     Ok(wiring)
 }
@@ -272,8 +286,7 @@ where
 /// The in-process reflector of an embedded ring.
 fn reflectors<'p, 'e>(
     plan: &SendPlan,
-    eal: &'e Eal,
-    pool: &'p Pool<'e>,
+    dpdk: Option<Dpdk<'p, 'e>>,
     open: &mut OpenPort<'e>,
     places: &Places,
     times: Times,
@@ -281,9 +294,14 @@ fn reflectors<'p, 'e>(
 ) where
     'e: 'p,
 {
-    let Some(far) = &mut open.far else { return };
+    let (Some(far), Some(Dpdk { eal, pool })) = (&mut open.far, dpdk) else {
+        return;
+    };
     let cold = far.is_cold();
     for (rx, tx) in far.rx.drain(..).zip(far.tx.drain(..)) {
+        let (Rx::Device(rx), Tx::Device(tx)) = (rx, tx) else {
+            continue;
+        };
         let number = wiring.reflect.len();
         let side = ReflectSide {
             counters: ReflectCounters::new(),

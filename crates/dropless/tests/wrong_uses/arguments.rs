@@ -35,7 +35,15 @@ wrong! {
     two_equal_ports: ["send", "--port", "ring", "--port", "ring"] => "given twice", "ring:a ring:b";
     two_rings_of_one_name: ["send", "--port", "ring:a", "--port", "ring:a,size=64"] => "same", "give each port once";
     xdp_that_insists_on_zero_copy: ["send", "--port", "xdp:lo,mode=zero-copy"] => "falls back to copying", "use mode=auto";
-    kernel_port: ["send", "--port", "kernel:127.0.0.1"] => "not a packet port", "use packet:IF";
+    kernel_from: ["send", "--port", "kernel:127.0.0.1", "--from", "127.0.0.2"] => "sends from its own address", "leave --from out";
+    kernel_itself: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.1"] => "goes from 127.0.0.1 to itself";
+    kernel_flows: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--flows", "8"] => "one UDP port a queue", "use --tx-queues 8";
+    kernel_vlan: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--vlan", "5"] => "no VLAN tags", "use packet:IF";
+    kernel_mac: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--to-mac", "02:00:00:00:00:09"] => "leaves MAC addresses and routes to the kernel";
+    kernel_others: ["send", "--port", "kernel:127.0.0.1", "--port", "ring"] => "does not go with ports of other kinds";
+    kernel_corrupt: ["reflect", "--port", "kernel:127.0.0.1", "--fault", "corrupt=1%"] => "nobody would notice", "use packet:IF";
+    kernel_any: ["reflect", "--port", "kernel:0.0.0.0:7777"] => "stands for every address", "ip address";
+    kernel_io: ["send", "--port", "kernel:127.0.0.1,io=aio"] => "takes call, mmsg or uring";
     send_into_null: ["send", "--port", "null"] => "nothing comes back", "--tx-only";
     reflect_on_ring: ["reflect", "--port", "ring"] => "has its reflector built in", "use `dropless send`";
 

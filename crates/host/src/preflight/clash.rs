@@ -66,7 +66,7 @@ fn takes(uri: &PortUri) -> Vec<String> {
             .iter()
             .map(|path| format!("write {}", path.display()))
             .collect(),
-        PortKind::Kernel { address, port } => port
+        PortKind::Kernel { address, port, .. } => port
             .map(|port| format!("udp {address} {port}"))
             .into_iter()
             .collect(),

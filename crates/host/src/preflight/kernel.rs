@@ -7,8 +7,14 @@ use std::net::{IpAddr, UdpSocket};
 
 /// The address must be one of this machine's, the port free.
 pub fn check(look: &Look<'_>, address: IpAddr, port: Option<u16>) -> Result<Prepared, Problem> {
+    if address.is_unspecified() {
+        return Err(look.problem(
+            format!("{address} stands for every address of this machine, and replies must come from one"),
+            Fix::advice("name the address; `ip address` lists what this machine has"),
+        ));
+    }
     let ours: Vec<IpAddr> = look.sys.addresses.iter().map(|(_, ip)| *ip).collect();
-    if !address.is_unspecified() && !address.is_loopback() && !ours.contains(&address) {
+    if !address.is_loopback() && !ours.contains(&address) {
         let list = ours
             .iter()
             .map(ToString::to_string)

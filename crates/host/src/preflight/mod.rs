@@ -86,7 +86,7 @@ pub fn check(uri: &PortUri, sys: &Sys) -> Result<Prepared, Problem> {
         PortKind::Vhost { path, client } => socket::vhost(&look, path, *client),
         PortKind::VirtioUser { path, server } => socket::virtio_user(&look, path, *server),
         PortKind::Pcap { input, output } => pcap::check(&look, input.as_deref(), output.as_deref()),
-        PortKind::Kernel { address, port } => kernel::check(&look, *address, *port),
+        PortKind::Kernel { address, port, .. } => kernel::check(&look, *address, *port),
         PortKind::Vdev { arguments } => vdev::check(&look, arguments),
     }
 }

@@ -117,18 +117,43 @@ pub enum PortKind {
         /// Where sent frames are written.
         output: Option<PathBuf>,
     },
-    /// `kernel:ADDR[:PORT]`: plain UDP sockets of the kernel.
+    /// `kernel:ADDR[:PORT][,io=call|mmsg|uring]`: plain UDP sockets of the kernel.
     Kernel {
         /// Local address.
         address: IpAddr,
-        /// Local UDP port; `None` lets the kernel choose.
+        /// Local UDP port; `None` lets the run choose.
         port: Option<u16>,
+        /// How packets pass between us and the kernel.
+        io: KernelIo,
     },
     /// `vdev:ARGS`: any other DPDK virtual device, handed to `--vdev` as it is.
     Vdev {
         /// DPDK's own arguments: `net_null0,size=128`.
         arguments: String,
     },
+}
+
+/// How packets pass between a `kernel:` port and the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KernelIo {
+    /// A system call for each packet: `sendto` and `recvfrom`.
+    #[default]
+    Call,
+    /// A system call for a burst: `sendmmsg` and `recvmmsg`.
+    Mmsg,
+    /// `io_uring`.
+    Uring,
+}
+
+impl KernelIo {
+    /// Its word in a URI.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Mmsg => "mmsg",
+            Self::Uring => "uring",
+        }
+    }
 }
 
 /// How `AF_XDP` shares buffers with the driver.

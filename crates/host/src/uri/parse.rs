@@ -2,7 +2,7 @@
 
 use super::error::KINDS;
 use super::options::Options;
-use super::{MacAddress, PciAddress, PortKind, PortUri, UriError, XdpMode};
+use super::{KernelIo, MacAddress, PciAddress, PortKind, PortUri, UriError, XdpMode};
 use crate::nearest::nearest;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
             "xdp" | "packet" | "tap" => self.interface(target, &mut options)?,
             "memif" | "vhost" | "virtio-user" => self.socket(target, &mut options)?,
             "pcap" => self.pcap(target, output)?,
-            "kernel" => self.kernel(target)?,
+            "kernel" => self.kernel(target, &mut options)?,
             "vdev" => return Err(self.no_target("DPDK's device arguments")),
             _ => self.hardware(target)?,
         };
@@ -207,19 +207,25 @@ impl<'a> Reader<'a> {
         Ok(PortKind::Pcap { input, output })
     }
 
-    fn kernel(&self, target: &str) -> Result<PortKind, UriError> {
+    fn kernel(&self, target: &str, options: &mut Options<'_>) -> Result<PortKind, UriError> {
+        let io = options.value("io", "call, mmsg or uring")?.unwrap_or_default();
         let target = self.target(target, "a local IP address")?;
         let bare = target
             .strip_prefix('[')
             .and_then(|t| t.strip_suffix(']'))
             .unwrap_or(target);
         if let Ok(address) = bare.parse::<IpAddr>() {
-            return Ok(PortKind::Kernel { address, port: None });
+            return Ok(PortKind::Kernel {
+                address,
+                port: None,
+                io,
+            });
         }
         match target.parse::<SocketAddr>() {
             Ok(socket) => Ok(PortKind::Kernel {
                 address: socket.ip(),
                 port: Some(socket.port()),
+                io,
             }),
             Err(_) => Err(self.bad_target(target, "ADDR or ADDR:PORT ([ADDR]:PORT for IPv6)")),
         }
@@ -279,10 +285,20 @@ fn known_options(kind: &str) -> &'static [&'static str] {
         "xdp" => &["start", "mode", "queues"],
         "packet" => &["qdisc-bypass", "queues"],
         "tap" => &["mac", "queues"],
+        "kernel" => &["io", "queues"],
         "memif" => &["server", "id", "zero-copy", "size", "queues"],
         "vhost" => &["client", "queues"],
         "virtio-user" => &["server", "queues"],
         _ => &["queues"],
+    }
+}
+
+impl FromStr for KernelIo {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let all = [Self::Call, Self::Mmsg, Self::Uring];
+        all.into_iter().find(|io| io.name() == text).ok_or(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Prints a port URI so that parsing it again gives the same port.
 
-use super::{PortKind, PortUri, UriError, XdpMode};
+use super::{KernelIo, PortKind, PortUri, UriError, XdpMode};
 use std::fmt::{self, Display};
 use std::path::Path;
 
@@ -61,10 +61,17 @@ fn write_kind(f: &mut fmt::Formatter<'_>, kind: &PortKind) -> fmt::Result {
                 Ok(())
             }
         }
-        PortKind::Kernel { address, port } => match port {
-            Some(port) => write!(f, ":{}", std::net::SocketAddr::new(*address, *port)),
-            None => write!(f, ":{address}"),
-        },
+        PortKind::Kernel { address, port, io } => {
+            match port {
+                Some(port) => write!(f, ":{}", std::net::SocketAddr::new(*address, *port))?,
+                None => write!(f, ":{address}")?,
+            }
+            option(
+                f,
+                "io",
+                Some(io.name()).filter(|_| *io != KernelIo::Call).as_ref(),
+            )
+        }
         PortKind::Vdev { arguments } => write!(f, ":{arguments}"),
     }
 }

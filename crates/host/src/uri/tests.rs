@@ -48,6 +48,8 @@ fn every_kind_reads_and_prints_back() {
         "kernel:192.0.2.1:9000",
         "kernel:[::1]:9000",
         "kernel:::1",
+        "kernel:192.0.2.1:7,io=mmsg",
+        "kernel:::1,io=uring,queues=2",
         "vdev:net_null0,size=128",
     ] {
         assert_eq!(parse(text).to_string(), text);
@@ -121,6 +123,7 @@ fn wrong_uris_say_what_to_write() {
     refused(&format!("vhost:/{}", "x".repeat(107)), "at most 107 bytes");
     refused("pcap:-", "needs a file to read or a file to write");
     refused("kernel:host.example:1", "is not ADDR or ADDR:PORT");
+    refused("kernel:192.0.2.1,io=aio", "takes call, mmsg or uring, not 'aio'");
     refused("vdev:", "needs DPDK's device arguments");
     refused("vdev", "needs DPDK's device arguments");
 }

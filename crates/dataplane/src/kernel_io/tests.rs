@@ -1,0 +1,103 @@
+//! The reflecting loop over real sockets of the loopback.
+
+use super::*;
+use crate::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
+use crate::{Phase, Task, TaskResult};
+use measure::Ticks;
+use sockets::{Options, Socket, Way};
+use std::time::{Duration, Instant};
+use wire::{Addresses, BurstStamp, Class, Template, TemplateSpec, Verify, classify};
+
+fn open(local: &str) -> Arc<Socket> {
+    let options = Options {
+        local: local.parse().unwrap(),
+        shared_port: false,
+        buffer_bytes: 4 << 20,
+        dscp: 0,
+        ttl: 64,
+    };
+    Arc::new(Socket::open(&options).unwrap())
+}
+
+fn sides(socket: &Arc<Socket>, way: Way, pool: &SlotPool) -> (KernelReceive, KernelTransmit) {
+    let counters = Arc::new(SocketCounters::default());
+    let receiver = Receiver::new(Arc::clone(socket), way, 32, 2000).unwrap();
+    let sender = Sender::new(Arc::clone(socket), way, 32).unwrap();
+    (
+        KernelReceive::new(
+            receiver,
+            socket.local(),
+            true,
+            pool.clone(),
+            Arc::clone(&counters),
+        ),
+        KernelTransmit::new(sender, pool.clone(), counters),
+    )
+}
+
+#[test]
+fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
+    for way in [Way::Call, Way::Batch, Way::Ring] {
+        let (near, far) = (open("127.0.0.1:0"), open("127.0.0.2:0"));
+        let pools = [SlotPool::new(300, 2048), SlotPool::new(300, 2048)];
+        let (mut rx, mut tx) = sides(&near, way, &pools[0]);
+        let (far_rx, far_tx) = sides(&far, way, &pools[1]);
+        let counters = ReflectCounters::new();
+        let plan = ReflectPlan {
+            only_ours: true,
+            me: Addresses {
+                mac: [2, 0, 0, 0, 0, 1],
+                ips: vec![far.local().ip()],
+            },
+            burst: 32,
+            hold_ticks: 1 << 40,
+            counters: Arc::clone(&counters),
+            account: None,
+        };
+        let mut task = Box::new(ReflectTask::new(far_rx, far_tx, plan, None));
+        let template = Template::new(&TemplateSpec {
+            src_mac: [2, 0, 0, 0, 0, 1],
+            dst_mac: [2, 0, 0, 0, 0, 2],
+            vlans: Vec::new(),
+            src: near.local(),
+            dst: far.local(),
+            frame_size: 128,
+            ttl: 64,
+            dscp: 0,
+            run: 9,
+            lane: 0,
+            flows: 1,
+            dst_ports: far.local().port()..=far.local().port(),
+        })
+        .unwrap();
+        let mut frames = tx.batch();
+        assert_eq!(tx.allocate(&mut frames, 32), 32);
+        for index in 0..32 {
+            let room = frames.write(index, template.frame_len());
+            template.write(room, &BurstStamp::new(1, 0), index as u64, 0);
+        }
+        assert_eq!(tx.transmit(&mut frames, 32), 32);
+        let begun = Instant::now();
+        let mut back = rx.batch();
+        while back.len() < 32 && begun.elapsed() < Duration::from_secs(5) {
+            task.poll(Ticks(1), Phase::Run);
+            rx.receive(&mut back, 32);
+        }
+        assert_eq!((back.len(), counters.returned.get()), (32, 32), "{way:?}");
+        for (index, (frame, _)) in back.each().enumerate() {
+            let Class::Probe(probe) = classify(frame, 9, Verify::Payload) else {
+                panic!("{way:?}: no probe")
+            };
+            assert_eq!(probe.sequence, index as u64, "{way:?}");
+        }
+        drop(back);
+        let TaskResult::Reflect(result) = task.finish() else {
+            panic!()
+        };
+        assert_eq!(result.held, 0);
+        drop((rx, tx, frames));
+        for pool in pools {
+            assert_eq!(pool.free.len(), 300, "{way:?}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Processor time of children, of the kernel's helper threads and of soft interrupts, looked at while a trial sends.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::result::Cpu;
+
+/// From the start of a sender's worker to its first packet, about: it asks the far side for its account before.
+const LEAD: Duration = Duration::from_millis(400);
+/// `USER_HZ`: the unit of /proc/stat.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+#[derive(Clone, Copy)]
+struct Look {
+    at: Instant,
+    near_ns: u64,
+    far_ns: u64,
+    ksoftirqd_ns: u64,
+    softirq_ticks: u64,
+}
+
+/// Looks at one trial.
+pub struct CpuWatch {
+    near: u32,
+    far: Option<u32>,
+    ksoftirqd: Vec<String>,
+    working_since: Option<Instant>,
+    looks: Vec<Look>,
+}
+
+impl CpuWatch {
+    /// Of the sender `near` and the reflector `far`.
+    pub fn new(near: u32, far: Option<u32>) -> Self {
+        let is_ksoftirqd = |id: &String| {
+            fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.starts_with("ksoftirqd/"))
+        };
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = processes
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        Self {
+            near,
+            far,
+            ksoftirqd: numbers.filter(is_ksoftirqd).collect(),
+            working_since: None,
+            looks: Vec::new(),
+        }
+    }
+
+    /// Looks once more.
+    pub fn look(&mut self) {
+        if self.working_since.is_none() && has_worker(self.near) {
+            self.working_since = Some(Instant::now());
+        }
+        if self.working_since.is_none_or(|since| since.elapsed() < LEAD) {
+            return;
+        }
+        let look = Look {
+            at: Instant::now(),
+            near_ns: of_process(self.near),
+            far_ns: self.far.map_or(0, of_process),
+            ksoftirqd_ns: self
+                .ksoftirqd
+                .iter()
+                .map(|id| ran_ns(&format!("/proc/{id}/schedstat")))
+                .sum(),
+            softirq_ticks: softirq_ticks(),
+        };
+        // A process that is gone has used nothing.
+        if look.near_ns > 0 {
+            self.looks.push(look);
+        }
+    }
+
+    /// What was used from the first packet on, for as long as was sent.
+    pub fn finish(&self, sending: Duration) -> Cpu {
+        let mut cpu = Cpu {
+            far_cores: self.far.map(|_| 0.0),
+            ..Cpu::default()
+        };
+        let Some(first) = self.looks.first() else {
+            return cpu;
+        };
+        let Some(last) = self.looks.iter().rev().find(|look| look.at - first.at <= sending) else {
+            return cpu;
+        };
+        let seconds = (last.at - first.at).as_secs_f64();
+        if seconds < 0.05 {
+            return cpu;
+        }
+        let cores = |pick: fn(&Look) -> u64| pick(last).saturating_sub(pick(first)) as f64 / 1e9 / seconds;
+        cpu.near_cores = cores(|look| look.near_ns);
+        cpu.far_cores = self.far.map(|_| cores(|look| look.far_ns));
+        cpu.ksoftirqd_cores = cores(|look| look.ksoftirqd_ns);
+        let ticks = last.softirq_ticks.saturating_sub(first.softirq_ticks);
+        cpu.softirq_cores = ticks as f64 / TICKS_PER_SECOND / seconds;
+        cpu
+    }
+}
+
+/// Workers have their core in their name.
+fn has_worker(process: u32) -> bool {
+    tasks(process).any(|task| {
+        fs::read_to_string(format!("{task}/comm")).is_ok_and(|name| name.starts_with("dropless-"))
+    })
+}
+
+fn tasks(process: u32) -> impl Iterator<Item = String> {
+    fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().display().to_string())
+}
+
+fn of_process(process: u32) -> u64 {
+    tasks(process)
+        .map(|task| ran_ns(&format!("{task}/schedstat")))
+        .sum()
+}
+
+/// The first number of a schedstat file: time on a processor, ns.
+fn ran_ns(path: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
+}
+
+/// All processors' time in soft interrupts: the seventh number of the first line of /proc/stat.
+fn softirq_ticks() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    text.lines()
+        .next()
+        .and_then(|line| line.split_whitespace().nth(7))
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,251 @@
+//! `dropless compare`: the same probes by every way there is here, and which one to take.
+
+mod advise;
+mod child;
+mod cpu;
+mod method;
+mod plan;
+mod result;
+mod seek;
+mod show;
+mod trial;
+mod wire;
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use anyhow::{Result, ensure};
+use host::Sys;
+use report::RunDir;
+use report::out::Console;
+use report::rundir::file;
+
+use crate::args::compare::CompareArgs;
+use crate::session;
+use crate::signals::Interrupt;
+use plan::{ComparePlan, Way};
+use result::{Comparison, MethodResult};
+use seek::{Limits, Shown, seek};
+use trial::Ends;
+use wire::Wire;
+
+/// No rate below this is tried: less is no question of the way.
+const FLOOR_PPS: f64 = 1000.0;
+/// The two bounds of the highest rate are near enough within this factor.
+const NEAR_ENOUGH: f64 = 1.1;
+/// What comes back of a flood is a little more than what comes back of a rate without loss.
+const FIRST_GUESS: f64 = 0.8;
+
+/// A core is whole with this much of it: the kernel keeps a little for itself.
+const WHOLE_CORE: f64 = 0.95;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &CompareArgs) -> Result<u8> {
+    let sys = Sys::live();
+    let plan = ComparePlan::from_args(args, &sys)?;
+    let console = Console {
+        json: args.output.json,
+        quiet: args.output.quiet,
+    };
+    if args.dry_run {
+        console.human(&show::dry_run(&plan, &console.style()))?;
+        console.object(&plan)?;
+        return Ok(0);
+    }
+    ensure!(
+        plan.possible().next().is_some(),
+        "nothing can be compared: {}",
+        plan.ways
+            .iter()
+            .filter_map(|way| Some(format!("{}: {}", way.method, way.missing.as_ref()?)))
+            .collect::<Vec<_>>()
+            .join("; ")
+    );
+    let interrupt = Interrupt::install()?;
+    let dir = RunDir::create(&args.output.runs, "compare", SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, &plan);
+    let _ = dir.write_json(file::HOST, &session::host_facts());
+    let trials = dir.file(file::TRIALS);
+    std::fs::create_dir_all(&trials)?;
+    if !console.quiet {
+        report::out::print_stderr(&show::beginning(&plan))?;
+    }
+    let mut comparison = Comparison {
+        version: result::VERSION,
+        command: "compare".into(),
+        run: dir.path().display().to_string(),
+        link: plan.link(),
+        size: plan.size,
+        duration_s: plan.duration.as_secs_f64(),
+        wanted_pps: plan.wanted_pps,
+        firewall_rules: plan.firewall_rules,
+        cores: plan.cores.to_vec(),
+        ..Comparison::default()
+    };
+    for way in &plan.ways {
+        let measured = measure_way(&plan, way, &trials, console, &interrupt);
+        comparison.methods.push(measured);
+        if interrupt.is_set() {
+            comparison.interrupted = true;
+            break;
+        }
+    }
+    comparison.recommendation = advise::advise(&comparison.methods, plan.wanted_pps, plan.far.is_none());
+    comparison.notes = notes(&plan, &comparison);
+    comparison.notes.extend(dir.note());
+    let _ = dir.write_json(file::COMPARE, &comparison);
+    console.human(&show::render(&comparison, &console.style()))?;
+    console.object(&comparison)?;
+    Ok(exit_code(&comparison))
+}
+
+/// 0: measured; 1: and no way carries what is needed; 2: not measured, or not to the end.
+fn exit_code(comparison: &Comparison) -> u8 {
+    let has_measured = comparison.methods.iter().any(|method| method.missing.is_none());
+    if comparison.interrupted || !has_measured {
+        return measure::summary::EXIT_INVALID;
+    }
+    u8::from(comparison.recommendation.method.is_none())
+}
+
+/// All trials of one way. What goes wrong is its result: the other ways go on.
+fn measure_way(
+    plan: &ComparePlan,
+    way: &Way,
+    trials: &Path,
+    console: Console,
+    interrupt: &Interrupt,
+) -> MethodResult {
+    let mut measured = MethodResult {
+        name: way.method.name().into(),
+        words: way.method.words().into(),
+        near: way.near.clone(),
+        far: way.far.clone().unwrap_or_default(),
+        missing: way.missing.clone(),
+        ..MethodResult::default()
+    };
+    if measured.missing.is_some() {
+        return measured;
+    }
+    if let Err(error) = try_way(plan, way, trials, console, interrupt, &mut measured) {
+        measured.missing = Some(format!("{error:#}"));
+    }
+    measured
+}
+
+fn try_way(
+    plan: &ComparePlan,
+    way: &Way,
+    trials: &Path,
+    console: Console,
+    interrupt: &Interrupt,
+    measured: &mut MethodResult,
+) -> Result<()> {
+    // A wire for each way: nothing of one is left for the next.
+    let wire = if plan.far.is_none() && way.method.reaches_a_network() && way.method != method::Method::Ports
+    {
+        let wire = Wire::lay()?;
+        wire.address(way.method.is_sockets())?;
+        if plan.firewall_rules > 0 && way.method.is_sockets() {
+            wire.firewall(plan.firewall_rules)?;
+        }
+        Some(wire)
+    } else {
+        None
+    };
+    let mut ends = Ends::start(plan, way, wire.as_ref(), trials.to_path_buf(), console, interrupt)?;
+    measured.latency = Some(ends.trial(Some(plan.latency_pps), "for its latency")?);
+    let flood = ends.trial(None, "to see what gets through")?;
+    let guess = flood.received_pps * FIRST_GUESS;
+    measured.flood = Some(flood);
+    for rate in &plan.rates_pps {
+        let trial = ends.trial(Some(*rate), "for its loss")?;
+        measured.at_rates.push(trial);
+    }
+    let limits = Limits {
+        trials: plan.trials,
+        near_enough: NEAR_ENOUGH,
+        floor_pps: FLOOR_PPS,
+    };
+    let mut best = None;
+    let sought = seek(guess, limits, |rate| {
+        let trial = ends.trial(Some(rate), "looking for the highest rate without loss")?;
+        Ok(if trial.is_lossless() {
+            best = Some(trial);
+            Shown::Lossless
+        } else if trial.is_offered() {
+            Shown::Lossy
+        } else {
+            Shown::NotOffered
+        })
+    })?;
+    measured.lossless_pps = sought.lossless_pps;
+    measured.limited_by_sender = sought.by_sender;
+    // What was offered at a given rate counts as well.
+    for trial in measured.at_rates.iter().chain(&measured.latency) {
+        let asked = trial.asked_pps.unwrap_or(0.0);
+        let is_below = sought.failing_pps.is_none_or(|failing| asked < failing);
+        if trial.is_lossless() && is_below && measured.lossless_pps.is_none_or(|rate| asked > rate) {
+            measured.lossless_pps = Some(asked);
+            best = Some(trial.clone());
+        }
+    }
+    measured.cpu_ns_per_packet = best
+        .as_ref()
+        .filter(|trial| trial.cpu.cores() > 0.0)
+        .map(|trial| trial.cpu.cores() * 1e9 / trial.received_pps.max(1.0));
+    measured.at_lossless = best;
+    Ok(())
+}
+
+fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
+    let mut notes = vec![
+        "dropless polls by every way, so that its two cores are busy whatever the rate; a program of sockets that sleeps between packets uses less at low rates, and answers later".to_owned(),
+    ];
+    if plan.cores[0] == plan.cores[1] {
+        notes.push("both ends shared one core: everything here is slower than it would be".into());
+    }
+    let by_sender: Vec<&str> = comparison
+        .methods
+        .iter()
+        .filter(|method| method.limited_by_sender)
+        .map(|method| method.name.as_str())
+        .collect();
+    if !by_sender.is_empty() {
+        notes.push(format!(
+            "the sender was the limit of {}: its core could not offer more, and the path may carry more with more cores",
+            by_sender.join(", ")
+        ));
+    }
+    notes.extend(taken_away(comparison));
+    if plan.firewall_rules > 0 {
+        notes.push(format!(
+            "{} firewall rules were on the kernel's path; AF_PACKET, AF_XDP and DPDK pass them by",
+            plan.firewall_rules
+        ));
+    }
+    if comparison.interrupted {
+        notes.push("interrupted: this is what was measured up to then".into());
+    }
+    notes
+}
+
+/// Whoever polls has its core all the time, unless somebody else had it.
+fn taken_away(comparison: &Comparison) -> Option<String> {
+    let shares = comparison
+        .methods
+        .iter()
+        .filter_map(|method| Some(method.at_lossless.as_ref()?.cpu.clone()))
+        .flat_map(|cpu| [Some(cpu.near_cores), cpu.far_cores])
+        .flatten()
+        .filter(|share| *share > 0.0);
+    let least = shares.fold(1.0, f64::min);
+    (least < WHOLE_CORE).then(|| {
+        format!(
+            "somebody else was at work on these cores: dropless had one of them for only {:.0} % of the time, so that everything here is lower, and later, than it could be; who it was: dropless noise --cores {},{}",
+            least * 100.0,
+            comparison.cores.first().unwrap_or(&0),
+            comparison.cores.last().unwrap_or(&0)
+        )
+    })
+}

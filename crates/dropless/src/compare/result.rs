@@ -1,0 +1,141 @@
+//! What `compare.json` holds.
+
+use measure::Percentiles;
+use serde::Serialize;
+
+/// Version of `compare.json`.
+pub const VERSION: u32 = 1;
+
+/// The whole comparison.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Comparison {
+    /// Version of this format.
+    pub version: u32,
+    /// Always `compare`.
+    pub command: String,
+    /// Where the run directory is.
+    pub run: String,
+    /// What was between the two ends.
+    pub link: String,
+    /// Bytes of a frame with FCS.
+    pub size: usize,
+    /// How long each trial sent, s.
+    pub duration_s: f64,
+    /// The rate that the user needs.
+    pub wanted_pps: Option<f64>,
+    /// Firewall rules on the kernel's path.
+    pub firewall_rules: u32,
+    /// Cores of the sender and of the reflector.
+    pub cores: Vec<usize>,
+    /// Every way, also those that were not possible.
+    pub methods: Vec<MethodResult>,
+    /// What to take.
+    pub recommendation: Recommendation,
+    /// Somebody ended it early.
+    pub interrupted: bool,
+    /// What else is to be known.
+    pub notes: Vec<String>,
+}
+
+/// One way.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct MethodResult {
+    /// Its word.
+    pub name: String,
+    /// What it is.
+    pub words: String,
+    /// The sender's port.
+    pub near: String,
+    /// The reflector's port.
+    pub far: String,
+    /// Why it was not tried, or did not work.
+    pub missing: Option<String>,
+    /// The highest rate that came back whole, packets/s.
+    pub lossless_pps: Option<f64>,
+    /// Above that the sender did not get rid of its packets, so that the path may carry more.
+    pub limited_by_sender: bool,
+    /// The trial at that rate.
+    pub at_lossless: Option<Trial>,
+    /// The trial without a rate: what gets through when nobody holds back.
+    pub flood: Option<Trial>,
+    /// The trials at the rates asked for.
+    pub at_rates: Vec<Trial>,
+    /// The trial that latency was measured in.
+    pub latency: Option<Trial>,
+    /// CPU time of both processes and the kernel's helper threads, for a packet sent and returned, at `lossless_pps`.
+    pub cpu_ns_per_packet: Option<f64>,
+}
+
+impl MethodResult {
+    /// The trial at `pps`, if there was one.
+    pub fn at(&self, pps: f64) -> Option<&Trial> {
+        self.at_rates.iter().find(|trial| {
+            trial
+                .asked_pps
+                .is_some_and(|asked| (asked / pps - 1.0).abs() < 1e-6)
+        })
+    }
+}
+
+/// One trial: a run of `dropless send` against a reflector.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Trial {
+    /// The rate asked for; `None` for as fast as it goes.
+    pub asked_pps: Option<f64>,
+    /// The rate sent.
+    pub sent_pps: f64,
+    /// The rate that came back.
+    pub received_pps: f64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets sent that did not come back.
+    pub lost: u64,
+    /// Packets that were due and that the sender could not send.
+    pub unsent: u64,
+    /// Round-trip times.
+    pub latency_ns: Percentiles,
+    /// What it took.
+    pub cpu: Cpu,
+}
+
+impl Trial {
+    /// Whether the sender offered what was asked, within a hundredth.
+    pub fn is_offered(&self) -> bool {
+        self.unsent * 100 <= self.sent + self.unsent
+    }
+
+    /// Whether every packet came back and what was asked was offered.
+    pub fn is_lossless(&self) -> bool {
+        self.sent > 0 && self.lost == 0 && self.is_offered()
+    }
+}
+
+/// Processor time while a trial sent, in cores: 1.0 is one core all the time.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Cpu {
+    /// The sender, its system calls included.
+    pub near_cores: f64,
+    /// The reflector; `None` on another machine.
+    pub far_cores: Option<f64>,
+    /// The kernel's threads that finish what interrupts began (`ksoftirqd`).
+    pub ksoftirqd_cores: f64,
+    /// Of all cores together, what was spent in soft interrupts. Mostly part of the time above: on a virtual wire they
+    /// run inside the sender's system calls.
+    pub softirq_cores: f64,
+}
+
+impl Cpu {
+    /// What it took altogether.
+    pub fn cores(&self) -> f64 {
+        self.near_cores + self.far_cores.unwrap_or(0.0) + self.ksoftirqd_cores
+    }
+}
+
+/// What to take, and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// The way to take; `None` where none will do.
+    pub method: Option<String>,
+    /// In plain words.
+    pub sentences: Vec<String>,
+}

@@ -1,0 +1,150 @@
+//! The virtual wire: two network namespaces of our own, which go whatever happens.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::plan::{FAR, NEAR};
+
+/// Namespaces of comparisons begin with this; then the process id and the end follow.
+const PREFIX: &str = "dropless-compare-";
+const NAMESPACES: &str = "/run/netns";
+
+/// Two namespaces with a wire between them. Dropped, they are gone.
+pub struct Wire {
+    near: String,
+    far: String,
+}
+
+impl Wire {
+    /// Lays it. What killed comparisons left behind is taken away first.
+    pub fn lay() -> Result<Self> {
+        sweep();
+        let id = std::process::id();
+        let wire = Self {
+            near: format!("{PREFIX}{id}-near"),
+            far: format!("{PREFIX}{id}-far"),
+        };
+        for namespace in [&wire.near, &wire.far] {
+            ip(&["netns", "add", namespace])?;
+            // The kernel says nothing of its own on the wire.
+            ip(&[
+                "netns",
+                "exec",
+                namespace,
+                "sysctl",
+                "-qw",
+                "net.ipv6.conf.default.disable_ipv6=1",
+            ])
+            .ok();
+            ip(&["-n", namespace, "link", "set", "lo", "up"])?;
+        }
+        // A second queue lets each AF_XDP socket work in one direction (decision 0011); to the others it is all one.
+        let queues = ["numtxqueues", "2", "numrxqueues", "2"];
+        let near = ["link", "add", "near0", "netns", &wire.near];
+        let far = ["type", "veth", "peer", "name", "far0", "netns", &wire.far];
+        ip(&[&near[..], &queues, &far, &queues].concat())?;
+        for (namespace, interface) in wire.ends() {
+            ip(&["-n", namespace, "link", "set", interface, "up"])?;
+        }
+        Ok(wire)
+    }
+
+    fn ends(&self) -> [(&str, &str); 2] {
+        [(&self.near, "near0"), (&self.far, "far0")]
+    }
+
+    /// The sender's namespace.
+    pub fn near(&self) -> &str {
+        &self.near
+    }
+
+    /// The reflector's namespace.
+    pub fn far(&self) -> &str {
+        &self.far
+    }
+
+    /// Gives the kernels their addresses, or takes them: a kernel with the address of a reflector answers beside it.
+    pub fn address(&self, kernels: bool) -> Result<()> {
+        for ((namespace, interface), address) in self.ends().into_iter().zip([NEAR, FAR]) {
+            ip(&["-n", namespace, "address", "flush", "dev", interface])?;
+            if kernels {
+                let address = format!("{address}/24");
+                ip(&["-n", namespace, "address", "add", &address, "dev", interface])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rules that every packet passes and none matches, at both ends.
+    pub fn firewall(&self, rules: u32) -> Result<()> {
+        let mut text = String::from(
+            "table inet dropless {\n chain input {\n  type filter hook input priority 0; policy accept;\n",
+        );
+        for rule in 0..rules {
+            // Addresses of documentation (RFC 5737), which nobody sends from.
+            let (last, port) = (rule % 254 + 1, 10_000 + rule);
+            text.push_str(&format!("  ip saddr 203.0.113.{last} udp dport {port} drop\n"));
+        }
+        text.push_str(" }\n}\n");
+        for (namespace, _) in self.ends() {
+            let mut child = Command::new("ip")
+                .args(["netns", "exec", namespace, "nft", "-f", "-"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .context("cannot start nft")?;
+            if let Some(mut stdin) = child.stdin.take() {
+                stdin.write_all(text.as_bytes()).context("nft does not listen")?;
+            }
+            let output = child.wait_with_output()?;
+            ensure!(
+                output.status.success(),
+                "nft does not take {rules} rules: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        for namespace in [&self.near, &self.far] {
+            let _ = ip(&["netns", "delete", namespace]);
+        }
+    }
+}
+
+/// Takes away the namespaces of comparisons that are no more.
+fn sweep() {
+    for entry in std::fs::read_dir(NAMESPACES).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        let is_alive = |id: &str| {
+            let command = std::fs::read_to_string(Path::new("/proc").join(id).join("comm"));
+            command.is_ok_and(|command| command.trim_end() == "dropless")
+        };
+        if owner.is_some_and(|id| !is_alive(id)) {
+            let _ = ip(&["netns", "delete", &name]);
+        }
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<()> {
+    let output = Command::new("ip")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot start ip(8)")?;
+    ensure!(
+        output.status.success(),
+        "ip {}: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(())
+}

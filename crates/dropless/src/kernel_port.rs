@@ -1,0 +1,243 @@
+//! `kernel:` ports: sockets and their queues, opened without DPDK.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use dataplane::kernel_io::{KernelReceive, KernelTransmit, SlotPool, SocketCounters};
+use dpdk::PortStats;
+use host::{KernelIo, PortKind, PortUri, Sys};
+use sockets::{Options, Receiver, Sender, Socket, Way};
+
+/// What the kernel charges a socket for a small packet, bytes: its data and its `struct sk_buff`, rounded up.
+const PACKET_BYTES: usize = 1024;
+/// What the same packet costs where a driver gave it a whole page: the buffer is made this large for each.
+const PAGE_BYTES: usize = 4096;
+/// Buffers of a queue; few, so that they stay in the cache.
+const SLOTS: usize = 512;
+/// The same where a fault injector keeps some.
+const SLOTS_FAULT: usize = 8192;
+
+/// What `send` or `reflect` wants of its sockets.
+#[derive(Clone, Debug)]
+pub struct SocketConfig {
+    /// Sockets of the port.
+    pub queues: u16,
+    /// Packets that may wait in a socket.
+    pub descriptors: u16,
+    /// Packets a burst.
+    pub burst: usize,
+    /// The largest frame, with FCS.
+    pub largest_frame: usize,
+    /// Probes get true checksums, because their payload is compared.
+    pub sealed: bool,
+    /// What is received goes out again, through the same buffers.
+    pub reflects: bool,
+    /// A fault injector keeps frames back.
+    pub has_faults: bool,
+    /// Code point and time to live of what is sent.
+    pub dscp_and_ttl: (u8, u8),
+    /// Where the probes go, if that is known.
+    pub peers: Vec<SocketAddr>,
+}
+
+/// The sockets of a port.
+pub struct KernelPort {
+    sockets: Vec<Arc<Socket>>,
+    counters: Vec<Arc<SocketCounters>>,
+    /// The interface that has the address.
+    pub interface: Option<String>,
+    /// How packets pass.
+    pub io: KernelIo,
+    /// What the user should know.
+    pub notes: Vec<String>,
+    descriptors: u16,
+    /// UDP packets with wrong checksums in this network namespace, before.
+    damaged_before: u64,
+}
+
+/// A queue pair of a port.
+pub type KernelQueues = (KernelReceive, KernelTransmit);
+
+impl KernelPort {
+    /// Opens the sockets of `uri`.
+    pub fn open(uri: &PortUri, config: &SocketConfig) -> Result<(Self, Vec<KernelQueues>)> {
+        let PortKind::Kernel { address, port, io } = uri.kind else {
+            anyhow::bail!("port {uri} has no sockets");
+        };
+        let queues = uri.queues.map_or(config.queues, std::num::NonZeroU16::get);
+        let sys = Sys::live();
+        let mut own = Self {
+            sockets: Vec::new(),
+            counters: Vec::new(),
+            interface: sys
+                .addresses
+                .iter()
+                .find(|(_, ip)| *ip == address)
+                .map(|(name, _)| name.clone()),
+            io,
+            notes: Vec::new(),
+            descriptors: config.descriptors,
+            damaged_before: damaged(),
+        };
+        let options = Options {
+            local: SocketAddr::new(address, port.unwrap_or(0)),
+            shared_port: port.is_some() && queues > 1,
+            buffer_bytes: usize::from(config.descriptors) * PAGE_BYTES,
+            dscp: config.dscp_and_ttl.0,
+            ttl: config.dscp_and_ttl.1,
+        };
+        let way = match io {
+            KernelIo::Call => Way::Call,
+            KernelIo::Mmsg => Way::Batch,
+            KernelIo::Uring => Way::Ring,
+        };
+        let room = config.largest_frame.next_multiple_of(64).max(2048);
+        let slots = if config.has_faults { SLOTS_FAULT } else { SLOTS };
+        let mut pairs = Vec::new();
+        for _ in 0..queues {
+            let socket = Socket::open(&options).with_context(|| format!("cannot open port {uri}"))?;
+            let socket = Arc::new(socket);
+            let counters = Arc::new(SocketCounters::default());
+            let why = || match io {
+                KernelIo::Uring => format!(
+                    "cannot open port {uri}: io_uring (Linux 6.0 or later, and /proc/sys/kernel/io_uring_disabled at 0); use io=mmsg"
+                ),
+                _ => format!("cannot open port {uri}"),
+            };
+            let receiver = Receiver::new(Arc::clone(&socket), way, config.burst, room).with_context(why)?;
+            let sender = Sender::new(Arc::clone(&socket), way, config.burst).with_context(why)?;
+            let pool = SlotPool::new(slots, room);
+            // Two threads that share nothing do not wait for each other.
+            let tx_pool = if config.reflects {
+                pool.clone()
+            } else {
+                SlotPool::new(slots, room)
+            };
+            pairs.push((
+                KernelReceive::new(
+                    receiver,
+                    socket.local(),
+                    config.sealed,
+                    pool,
+                    Arc::clone(&counters),
+                ),
+                KernelTransmit::new(sender, tx_pool, Arc::clone(&counters)),
+            ));
+            own.sockets.push(socket);
+            own.counters.push(counters);
+        }
+        own.check_size(uri, config)?;
+        own.note_buffer(uri);
+        Ok((own, pairs))
+    }
+
+    /// A frame that would have to be cut in pieces is refused here, not packet by packet.
+    fn check_size(&self, uri: &PortUri, config: &SocketConfig) -> Result<()> {
+        let Some(socket) = self.sockets.first() else {
+            return Ok(());
+        };
+        for peer in &config.peers {
+            let Some(mtu) = socket.mtu_towards(*peer) else {
+                continue;
+            };
+            let carries = mtu + 18;
+            ensure!(
+                config.largest_frame <= carries,
+                "port {uri} carries frames of up to {carries} bytes towards {} (MTU {mtu}); use --size {carries} or less",
+                peer.ip()
+            );
+        }
+        Ok(())
+    }
+
+    fn note_buffer(&mut self, uri: &PortUri) {
+        let got = self.sockets.first().map_or(0, |socket| socket.receive_buffer());
+        let wanted = usize::from(self.descriptors) * PAGE_BYTES;
+        if got < wanted / 2 {
+            self.notes.push(format!(
+                "port {uri}: the kernel lets {} KiB wait in a socket, {} were asked for; more with: sysctl -w net.core.rmem_max={}",
+                got >> 10,
+                wanted >> 10,
+                wanted / 2
+            ));
+        }
+    }
+
+    /// The counters of all its sockets, as a driver would give them.
+    pub fn stats(&self) -> PortStats {
+        let of_one = |counters: &Arc<SocketCounters>| PortStats {
+            ipackets: counters.rx_packets.get(),
+            opackets: counters.tx_packets.get(),
+            ibytes: counters.rx_bytes.get(),
+            obytes: counters.tx_bytes.get(),
+            ierrors: counters.rx_errors.get(),
+            oerrors: counters.tx_errors.get(),
+            ..PortStats::default()
+        };
+        let mut sum: PortStats = self.counters.iter().map(of_one).sum();
+        sum.imissed = self.sockets.iter().map(|socket| socket.drops()).sum();
+        sum
+    }
+
+    /// What is to be told of it at the end of a run.
+    pub fn last_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let refusals: u64 = self.sockets.iter().map(|socket| socket.refusals()).sum();
+        if refusals > 0 {
+            notes.push(format!(
+                "{} was told {refusals} times that packets did not get there (ICMP, mostly: nobody listens on that UDP port; kernels answer few packets so); start `dropless reflect --port kernel:ADDR` over there",
+                self.name()
+            ));
+        }
+        let damaged = damaged().saturating_sub(self.damaged_before);
+        if damaged > 0 {
+            notes.push(format!(
+                "the kernel threw away {damaged} UDP packets with wrong checksums meanwhile, for whomever they were: on a virtual wire to a program that sees whole frames, make the kernel write real ones with: ethtool -K INTERFACE tx off"
+            ));
+        }
+        notes
+    }
+
+    /// What stands where other ports have their driver.
+    pub fn driver(&self) -> String {
+        format!("sockets_{}", self.io.name())
+    }
+
+    /// Where its first socket is bound.
+    pub fn name(&self) -> String {
+        self.sockets
+            .first()
+            .map_or_else(String::new, |socket| socket.local().to_string())
+    }
+
+    /// Small packets that one of its sockets holds, at least.
+    pub fn holds(&self) -> u32 {
+        let bytes = self.sockets.first().map_or(0, |socket| socket.receive_buffer());
+        (bytes / PACKET_BYTES) as u32
+    }
+
+    /// Packets that a late sender catches up with, unless told otherwise: as many as fit a ring elsewhere.
+    pub fn descriptors(&self) -> u16 {
+        self.descriptors
+    }
+}
+
+/// UDP packets that the kernel threw away for their checksum in this network namespace, ever. No socket counts them.
+fn damaged() -> u64 {
+    let v4 = std::fs::read_to_string("/proc/net/snmp").unwrap_or_default();
+    let mut lines = v4.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let place = lines
+        .next()
+        .and_then(|names| names.split_whitespace().position(|name| name == "InCsumErrors"));
+    let v4 = lines
+        .next()
+        .zip(place)
+        .and_then(|(values, place)| values.split_whitespace().nth(place)?.parse().ok());
+    let v6 = std::fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
+    let v6 = v6
+        .lines()
+        .find_map(|line| line.strip_prefix("Udp6InCsumErrors"))
+        .and_then(|value| value.trim().parse().ok());
+    v4.unwrap_or(0) + v6.unwrap_or(0)
+}

@@ -1,0 +1,147 @@
+//! What plans of `kernel:` ports mean: the kernel makes the headers there, so that some wishes cannot be met.
+
+use std::net::SocketAddr;
+
+use anyhow::{Result, bail, ensure};
+use host::{PortKind, PortUri};
+use wire::Verify;
+
+use super::{ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
+use crate::kernel_port::SocketConfig;
+
+/// UDP echo: where `dropless send` sends to unless told otherwise.
+const ECHO_PORT: u16 = 7;
+/// Stands for a port that the kernel will choose.
+const ANY_PORT: u16 = 49152;
+
+/// A reflector is found at the echo port, unless its URI says otherwise.
+pub fn serve(ports: &mut [PortUri]) {
+    for uri in ports {
+        if let PortKind::Kernel { port, .. } = &mut uri.kind {
+            port.get_or_insert(ECHO_PORT);
+        }
+    }
+}
+
+fn first(ports: &[PortUri]) -> Option<&PortUri> {
+    ports
+        .iter()
+        .find(|port| matches!(port.kind, PortKind::Kernel { .. }))
+}
+
+/// Streams through sockets come from where the socket is bound.
+pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan], given: bool) -> Result<()> {
+    let Some(uri) = first(ports) else { return Ok(()) };
+    let PortKind::Kernel { address, port, .. } = uri.kind else {
+        return Ok(());
+    };
+    ensure!(
+        !given,
+        "port {uri} sends from its own address; leave --from out, or write the address and port there: kernel:ADDR:PORT"
+    );
+    ensure!(
+        ports
+            .iter()
+            .all(|port| matches!(port.kind, PortKind::Kernel { .. })),
+        "port {uri} does not go with ports of other kinds in one run; give each its own run"
+    );
+    for stream in streams {
+        stream.from = SocketAddr::new(address, port.unwrap_or(ANY_PORT));
+    }
+    Ok(())
+}
+
+/// Refuses what a socket cannot do.
+pub fn check_send(plan: &SendPlan) -> Result<()> {
+    let Some(uri) = first(&plan.machine.ports) else {
+        return Ok(());
+    };
+    let instead = "use packet:IF or xdp:IF, which send whole frames";
+    ensure!(
+        plan.to_mac.is_none() && plan.from_mac.is_none() && plan.via.is_none(),
+        "port {uri} leaves MAC addresses and routes to the kernel; leave --to-mac, --from-mac and --via out, or {instead}"
+    );
+    let Some(leader) = plan.streams.first() else {
+        return Ok(());
+    };
+    for stream in &plan.streams {
+        ensure!(
+            stream.vlans.is_empty(),
+            "port {uri} sends no VLAN tags: the kernel's interface does; give the address of a VLAN interface, or {instead}"
+        );
+        ensure!(
+            stream.flows == 1,
+            "port {uri} is one UDP port a queue, and so one flow; use --tx-queues {} --rx-queues {0} for as many, or {instead}",
+            stream.flows.min(64)
+        );
+        ensure!(
+            (stream.dscp, stream.ttl) == (leader.dscp, leader.ttl),
+            "streams `{}` and `{}` differ in dscp or ttl, which a socket has one of; give them the same, or {instead}",
+            leader.name,
+            stream.name
+        );
+    }
+    Ok(())
+}
+
+/// The same for a reflector.
+pub fn check_reflect(plan: &ReflectPlan) -> Result<()> {
+    let damages = plan.fault.as_ref().is_some_and(|fault| fault.corrupt > 0.0);
+    if let (Some(uri), true) = (first(&plan.machine.ports), damages) {
+        bail!(
+            "--fault corrupt on port {uri}: the kernel gives every packet a right checksum, so that nobody would notice; use packet:IF or xdp:IF"
+        );
+    }
+    Ok(())
+}
+
+impl SendPlan {
+    /// What is left to check of a frame whose checksums the kernel has verified and taken off. A payload that is to be
+    /// compared is compared, under a checksum made of it.
+    pub fn verify_behind_sockets(&self) -> Verify {
+        match self.verify {
+            VerifyPlan::Payload => Verify::Payload,
+            VerifyPlan::None | VerifyPlan::Checksum => Verify::None,
+        }
+    }
+
+    /// What the run wants of its sockets.
+    pub fn sockets(&self) -> Result<SocketConfig> {
+        let of_all = |stream: &StreamPlan| (stream.dscp, stream.ttl);
+        Ok(SocketConfig {
+            queues: self.tx_queues.max(self.rx_queues),
+            descriptors: self.machine.descriptors,
+            burst: self.machine.burst,
+            largest_frame: self.largest_frame()?,
+            sealed: self.verify == VerifyPlan::Payload,
+            reflects: false,
+            has_faults: false,
+            dscp_and_ttl: self.streams.first().map_or((0, 64), of_all),
+            peers: self
+                .streams
+                .iter()
+                .map(|stream| SocketAddr::new(stream.to, stream.to_ports.0))
+                .collect(),
+        })
+    }
+}
+
+impl ReflectPlan {
+    /// What the run wants of its sockets.
+    pub fn sockets(&self) -> SocketConfig {
+        SocketConfig {
+            queues: self.queues,
+            descriptors: self.machine.descriptors,
+            burst: self.machine.burst,
+            largest_frame: LARGEST_FRAME,
+            sealed: false,
+            reflects: true,
+            has_faults: self.fault.is_some(),
+            dscp_and_ttl: (0, 64),
+            peers: Vec::new(),
+        }
+    }
+}
+
+/// What a reflector takes: a jumbo frame.
+const LARGEST_FRAME: usize = 9618;
