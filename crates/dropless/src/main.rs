@@ -8,6 +8,8 @@ mod complaint;
 mod doctor;
 mod eal;
 mod explain;
+mod live;
+mod metrics;
 mod noise;
 mod open;
 mod peer;
@@ -19,6 +21,7 @@ mod send;
 mod session;
 mod signals;
 mod stream;
+mod top;
 mod tune;
 mod workers;
 mod wrap;
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Ports(args) => ports::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Top(args) => top::run(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "dropless", &mut text);

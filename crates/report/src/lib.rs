@@ -10,6 +10,7 @@ pub mod json;
 pub mod live;
 pub mod number;
 pub mod out;
+pub mod published;
 pub mod read;
 pub mod rows;
 pub mod rundir;

@@ -1,10 +1,12 @@
 //! The command line: one file a subcommand, turned into a validated plan before anything starts.
 
 pub mod doctor;
+pub mod live;
 pub mod noise;
 pub mod ports;
 pub mod reflect;
 pub mod send;
+pub mod top;
 pub mod tune;
 
 use clap::{Parser, Subcommand};
@@ -46,6 +48,8 @@ pub enum Command {
     Tune(tune::TuneArgs),
     /// Examine this machine for what takes packets from a program that polls
     Doctor(doctor::DoctorArgs),
+    /// Watch a run from another terminal
+    Top(top::TopArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell to complete for
