@@ -1,6 +1,10 @@
 //! `dropless top`: watches a run from another terminal, by what that run publishes.
 
+mod ansi;
+mod draw;
 mod find;
+mod history;
+mod screen;
 mod text;
 
 use anyhow::Result;
@@ -23,5 +27,5 @@ pub fn run(args: &TopArgs) -> Result<u8> {
         out::print_stdout(&text)?;
         return Ok(0);
     }
-    Ok(0)
+    screen::run(target)
 }

@@ -7,27 +7,41 @@ use report::style::{Paint, Style};
 use report::table::{Cell, Table};
 
 /// Pauses shown.
-const STALLS_SHOWN: usize = 5;
+const STALLS_SHOWN: usize = 8;
+/// Columns of a bar.
+const BAR: usize = 10;
 
 /// The state, section by section.
 pub fn render(state: &State, style: &Style) -> String {
-    let mut text = head(state, style);
-    text += &traffic(state).render(style);
-    for table in [
-        latency(state),
-        places(state),
-        queues(state),
-        workers(state),
-        stalls(state),
-    ] {
-        text.push('\n');
-        text += &table.map(|table| table.render(style)).unwrap_or_default();
-    }
-    // Sections that have nothing to say leave no gap.
-    while text.contains("\n\n\n") {
-        text = text.replace("\n\n\n", "\n\n");
-    }
-    text.trim_end().to_owned() + "\n"
+    let sections = sections(state, style);
+    let sections: Vec<String> = sections.iter().map(|table| table.render(style)).collect();
+    head(state, style) + &sections.join("\n")
+}
+
+/// The sections that have something to say.
+pub fn sections(state: &State, style: &Style) -> Vec<Table> {
+    let mut all = packets(state);
+    all.extend(machine(state, style));
+    all
+}
+
+/// Sections about packets.
+pub fn packets(state: &State) -> Vec<Table> {
+    let all = [Some(traffic(state)), latency(state), places(state)];
+    all.into_iter().flatten().collect()
+}
+
+/// Sections about the machine.
+pub fn machine(state: &State, style: &Style) -> Vec<Table> {
+    let all = [queues(state, style), workers(state, style), stalls(state)];
+    all.into_iter().flatten().collect()
+}
+
+/// A share as a bar of so many columns.
+fn bar(share: f64, style: &Style) -> Cell {
+    let full = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    let (done, rest) = if style.unicode { ("█", "░") } else { ("#", "-") };
+    Cell::left(done.repeat(full) + &rest.repeat(BAR - full))
 }
 
 fn head(state: &State, style: &Style) -> String {
@@ -145,11 +159,11 @@ fn places(state: &State) -> Option<Table> {
     Some(table)
 }
 
-fn queues(state: &State) -> Option<Table> {
+fn queues(state: &State, style: &Style) -> Option<Table> {
     if state.queues.is_empty() {
         return None;
     }
-    let mut table = Table::section("Queues", &["", ">queue", ">core", ">packets", ">share"]);
+    let mut table = Table::section("Queues", &["", ">queue", ">core", ">packets", ">share", ""]);
     for queue in &state.queues {
         let port = state
             .ports
@@ -163,17 +177,18 @@ fn queues(state: &State) -> Option<Table> {
                 Cell::right(queue.core.to_string()),
                 Cell::right(number::count(queue.packets)),
                 Cell::right(format!("{:.1} %", queue.share * 100.0)),
+                bar(queue.share, style),
             ],
         );
     }
     Some(table)
 }
 
-fn workers(state: &State) -> Option<Table> {
+fn workers(state: &State, style: &Style) -> Option<Table> {
     if state.workers.is_empty() {
         return None;
     }
-    let mut table = Table::section("Workers", &["does", ">busy", ">pauses", ">longest"]);
+    let mut table = Table::section("Workers", &["does", ">busy", "", ">pauses", ">longest"]);
     for worker in &state.workers {
         let summary = &worker.summary;
         table.item(
@@ -181,6 +196,7 @@ fn workers(state: &State) -> Option<Table> {
             [
                 Cell::left(summary.roles.join("+")),
                 Cell::right(format!("{:.1} %", summary.busy_share * 100.0)),
+                bar(summary.busy_share, style),
                 Cell::right(number::count(worker.stalls)),
                 Cell::right(number::time(summary.poll_gap_ns_max as f64)),
             ],
