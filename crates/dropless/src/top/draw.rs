@@ -205,7 +205,6 @@ fn draw_sections(frame: &mut Frame<'_>, area: Rect, screen: &Screen, state: &Sta
     let width = if wide { (area.width - GAP) / 2 } else { area.width };
     let words = Words {
         width: usize::from(width),
-        color: true,
         ..Words::detect(Stream::Stdout)
     };
     let lines = |tables: Vec<Table>| -> Vec<Line<'static>> {
@@ -220,9 +219,12 @@ fn draw_sections(frame: &mut Frame<'_>, area: Rect, screen: &Screen, state: &Sta
     };
     let columns = Layout::horizontal([Constraint::Length(width), Constraint::Fill(1)]).spacing(GAP);
     let areas: [Rect; 2] = columns.areas(area);
+    let mut most = 0;
     for (area, lines) in areas.into_iter().zip([left, right]) {
-        let most = (lines.len() as u16).saturating_sub(area.height);
-        let text = Paragraph::new(lines).scroll((screen.scroll.min(most), 0));
+        let below = (lines.len() as u16).saturating_sub(area.height);
+        most = most.max(below);
+        let text = Paragraph::new(lines).scroll((screen.scroll.min(below), 0));
         frame.render_widget(text, area);
     }
+    screen.scroll_most.set(most);
 }

@@ -1,5 +1,6 @@
 //! The screen of `dropless top`: looks at the run ten times a second, follows the keys, and leaves the terminal as it was.
 
+use std::cell::Cell;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub struct Screen {
     pub help: bool,
     /// Lines of the body that are above the screen.
     pub scroll: u16,
+    /// As many there are at most, as was found while drawing.
+    pub scroll_most: Cell<u16>,
 }
 
 /// A run that is shown.
@@ -93,6 +96,7 @@ impl Screen {
             paused: false,
             help: false,
             scroll: 0,
+            scroll_most: Cell::new(0),
         })
     }
 
@@ -131,7 +135,10 @@ impl Screen {
 
     fn go(&mut self, step: i16) {
         if self.shown.is_some() {
-            self.scroll = self.scroll.saturating_add_signed(step);
+            self.scroll = self
+                .scroll
+                .saturating_add_signed(step)
+                .min(self.scroll_most.get());
         } else {
             let last = self.list.len().saturating_sub(1);
             self.marked = self.marked.saturating_add_signed(step.into()).min(last);
