@@ -4,8 +4,8 @@
 # DPDK loads its drivers at run time, so nothing that links to the binary names these.
 run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
 build_packages="build-essential pkg-config libdpdk-dev libclang-dev ca-certificates"
-# dpdk-dev has dpdk-testpmd; xz-utils unpacks the kernel modules of the virtual machine.
-test_packages="dpdk-dev iproute2 iputils-ping ethtool socat tcpdump tshark xz-utils"
+# dpdk-dev has dpdk-testpmd; prometheus has promtool; xz-utils unpacks the kernel modules of the virtual machine.
+test_packages="dpdk-dev iproute2 iputils-ping ethtool socat tcpdump tshark xz-utils prometheus"
 lint_packages="shellcheck"
 
 # Prints those of the packages that are not installed.
@@ -47,8 +47,13 @@ setup_build() {
 }
 
 setup_test() {
+    no_prometheus=$(missing_packages prometheus)
     # shellcheck disable=SC2086
-    install_packages $test_packages
+    install_packages $test_packages || return
+    # Debian starts what it installs; the tests want the program, and nobody a service on port 9090 for that.
+    if [ -n "$no_prometheus" ] && have systemctl; then
+        as_root systemctl --quiet disable --now prometheus 2>/dev/null || true
+    fi
 }
 
 setup_lint() {

@@ -38,6 +38,7 @@ fn the_documented_help_is_the_printed_help() {
         ("ports.txt", &["ports", "--help"]),
         ("tune.txt", &["tune", "--help"]),
         ("doctor.txt", &["doctor", "--help"]),
+        ("top.txt", &["top", "--help"]),
         ("completions.txt", &["completions", "--help"]),
     ] {
         let (path, printed) = (folder.join(file), stdout(arguments));
@@ -179,7 +180,7 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split(' ').next().unwrap_or_default();
             let page = match command {
-                "send" | "reflect" | "noise" | "ports" | "doctor" | "tune" => stdout(&[command, "--help"]),
+                "send" | "reflect" | "noise" | "ports" | "doctor" | "tune" | "top" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };
