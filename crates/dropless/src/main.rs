@@ -10,6 +10,8 @@ mod doctor;
 mod eal;
 mod explain;
 mod kernel_port;
+mod live;
+mod metrics;
 mod noise;
 mod open;
 mod peer;
@@ -23,6 +25,7 @@ mod session;
 mod show_report;
 mod signals;
 mod stream;
+mod top;
 mod tune;
 mod workers;
 mod wrap;
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Report(args) => show_report::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Top(args) => top::run(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "dropless", &mut text);

@@ -13,12 +13,14 @@ use host::noise::bucket::Ring;
 use measure::units::parse_duration;
 use report::RunDir;
 use report::out::Console;
+use report::published::Ended;
 use report::rundir::file;
 use serde::Serialize;
 
 pub use result::Noise;
 
 use crate::args::noise::NoiseArgs;
+use crate::live::Board;
 use crate::plan::{packet_rate, parse_cores};
 use crate::session;
 use crate::signals::Interrupt;
@@ -111,7 +113,7 @@ pub fn measure(
         ring: None,
         trace: true,
     };
-    let seen = watch::watch(&plan, sys, console, interrupt)?;
+    let seen = watch::watch(&plan, sys, console, interrupt, None)?;
     Ok(result::summarise(&plan, &seen, ""))
 }
 
@@ -119,6 +121,7 @@ pub fn measure(
 pub fn run(args: &NoiseArgs) -> Result<u8> {
     let sys = Sys::live();
     let plan = NoisePlan::from_args(args, &sys)?;
+    let board = Board::open(&args.live, "noise")?;
     let interrupt = Interrupt::install()?;
     let console = Console {
         json: args.output.json,
@@ -127,16 +130,28 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let dir = RunDir::create(&args.output.runs, "noise", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
-    let seen = watch::watch(&plan, &sys, console, &interrupt)?;
+    board.run_is_in(dir.path());
+    let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
     let mut noise = result::summarise(&plan, &seen, &dir.path().display().to_string());
     let _ = dir.write_text(file::GAPS, &result::rows(&seen));
     noise.notes.extend(dir.note());
     let _ = dir.write_json(file::SUMMARY, &noise);
+    noise.notes.extend(board.note());
     console.human(&show::render(&noise, &console.style()))?;
     console.object(&noise)?;
     let lost = noise
         .cores
         .iter()
         .any(|core| core.lost.is_some_and(|lost| lost >= 1.0));
-    Ok(u8::from(lost))
+    let exit = u8::from(lost);
+    board.end(
+        Ended {
+            verdict: "valid".into(),
+            exit,
+            ..Ended::default()
+        },
+        |_| {},
+    );
+    board.linger(&interrupt);
+    Ok(exit)
 }

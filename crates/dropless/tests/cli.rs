@@ -41,6 +41,7 @@ fn the_documented_help_is_the_printed_help() {
         ("tune.txt", &["tune", "--help"]),
         ("doctor.txt", &["doctor", "--help"]),
         ("report.txt", &["report", "--help"]),
+        ("top.txt", &["top", "--help"]),
         ("completions.txt", &["completions", "--help"]),
     ] {
         let (path, printed) = (folder.join(file), stdout(arguments));
@@ -183,9 +184,8 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split(' ').next().unwrap_or_default();
             let page = match command {
-                "send" | "search" | "reflect" | "noise" | "ports" | "doctor" | "tune" => {
-                    stdout(&[command, "--help"])
-                }
+                "send" | "search" | "compare" | "reflect" | "noise" | "ports" | "doctor" | "tune" | "report"
+                | "top" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

@@ -178,6 +178,17 @@ impl Histogram {
         (self.count > 0).then_some(self.max)
     }
 
+    /// The sum of all values in ns, exact.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// Every bucket that counted something, the lowest first: its largest value, and its count.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(bucket, count)| (highest_of(bucket, self.sub_bits), *count))
+    }
+
     /// Packets recorded.
     pub fn count(&self) -> u64 {
         self.count

@@ -18,6 +18,16 @@ pub enum Validity {
     Invalid,
 }
 
+impl Validity {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
 /// Offered may stay below asked by one part in this many (0.1 %).
 const OFFERED_TOLERANCE: f64 = 1e-3;
 

@@ -13,6 +13,7 @@ pub mod live;
 pub mod load;
 pub mod number;
 pub mod out;
+pub mod published;
 pub mod read;
 pub mod rows;
 pub mod rundir;

@@ -2,12 +2,14 @@
 
 pub mod compare;
 pub mod doctor;
+pub mod live;
 pub mod noise;
 pub mod ports;
 pub mod reflect;
-pub mod search;
 pub mod report;
+pub mod search;
 pub mod send;
+pub mod top;
 pub mod tune;
 
 use clap::{Parser, Subcommand};
@@ -57,6 +59,8 @@ pub enum Command {
     Tune(tune::TuneArgs),
     /// Examine this machine for what takes packets from a program that polls
     Doctor(doctor::DoctorArgs),
+    /// Watch a run from another terminal
+    Top(top::TopArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell to complete for

@@ -7,6 +7,7 @@
 
 use clap::Args;
 
+use super::live::LiveArgs;
 use super::send::OutputArgs;
 
 /// Poll on some cores without any packets, and name whatever takes them away.
@@ -45,4 +46,7 @@ pub struct NoiseArgs {
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub live: LiveArgs,
 }

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use clap::Args;
 
+use super::live::LiveArgs;
 use super::send::{ExplainArgs, OutputArgs, StartArgs};
 
 /// Return what arrives: the far end of a measurement.
@@ -85,6 +86,9 @@ pub struct ReflectArgs {
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// What is told before it starts
     #[command(flatten)]
     pub start: StartArgs,

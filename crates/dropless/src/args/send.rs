@@ -11,6 +11,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::live::LiveArgs;
+
 /// Send UDP probes, receive them back, and account for every one.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Args, Debug, Clone)]
@@ -68,6 +70,9 @@ pub struct SendArgs {
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// What is told before it starts
     #[command(flatten)]
     pub start: StartArgs,

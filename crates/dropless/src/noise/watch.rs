@@ -14,9 +14,11 @@ use host::noise::record::{Record, Recorder};
 use host::noise::spin::Gaps;
 use report::live::{Live, Snapshot, Traffic};
 use report::out::Console;
+use report::published::{Phase, State};
 
 use super::NoisePlan;
 use crate::clock::RunClock;
+use crate::live::{Board, Expected, Pulse};
 use crate::placement;
 use crate::signals::Interrupt;
 
@@ -56,7 +58,13 @@ pub struct SeenOn {
 }
 
 /// Measures.
-pub fn watch(plan: &NoisePlan, sys: &Sys, console: Console, interrupt: &Interrupt) -> Result<Seen> {
+pub fn watch(
+    plan: &NoisePlan,
+    sys: &Sys,
+    console: Console,
+    interrupt: &Interrupt,
+    board: Option<&Board>,
+) -> Result<Seen> {
     let list: Vec<usize> = plan.cores.iter().map(|core| core.0 as usize).collect();
     let clock = RunClock::calibrate(&list);
     let hz = clock.clock.ticks_from_ns(1_000_000_000) as f64;
@@ -103,7 +111,7 @@ pub fn watch(plan: &NoisePlan, sys: &Sys, console: Console, interrupt: &Interrup
         let (mut recorder, why_not) = record(plan, sys);
         untraced = why_not;
         begin.wait();
-        let interrupted = wait(plan, recorder.as_mut(), console, interrupt);
+        let interrupted = wait(plan, recorder.as_mut(), console, interrupt, board);
         stop.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
         for (handle, core) in loops.into_iter().flatten().zip(&list) {
@@ -158,6 +166,7 @@ fn wait(
     mut recorder: Option<&mut Recorder>,
     console: Console,
     interrupt: &Interrupt,
+    board: Option<&Board>,
 ) -> bool {
     let mut live = Live::stderr(console.quiet);
     let planned = Duration::from_nanos(plan.duration_ns);
@@ -173,6 +182,9 @@ fn wait(
             recorder.collect();
             recorder.events()
         });
+        if let Some(board) = board.filter(|board| board.is_due()) {
+            tell(board, elapsed, planned);
+        }
         live.update(&Snapshot {
             phase: "watching".into(),
             elapsed,
@@ -181,4 +193,17 @@ fn wait(
             traffic: Traffic::Noise { events },
         });
     }
+}
+
+/// Tells how it stands: nothing moves, and nothing should.
+fn tell(board: &Board, elapsed: Duration, planned: Duration) {
+    let mut state = State {
+        phase: Phase::Watching,
+        elapsed_s: elapsed.as_secs_f64(),
+        planned_s: Some(planned.as_secs_f64()),
+        done: Some((elapsed.as_secs_f64() / planned.as_secs_f64()).min(1.0)),
+        ..State::default()
+    };
+    state.health = Pulse::new(Expected::default()).judge(Instant::now(), &state);
+    board.tell(state);
 }

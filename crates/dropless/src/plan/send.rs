@@ -115,7 +115,7 @@ impl SendPlan {
             (None, None) => Some(10_000_000_000),
         };
         let mut streams = stream::from_args(args)?;
-        kernel::send_from(&ports, &mut streams, args.from.is_some())?;
+        kernel::send_from(&ports, &mut streams, args.path.from.is_some())?;
         let plan = Self {
             version: VERSION,
             command: "send".into(),

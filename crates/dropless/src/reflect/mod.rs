@@ -1,5 +1,6 @@
 //! `dropless reflect`: returns what arrives on its ports until it is told to stop.
 
+mod publish;
 pub mod result;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ use crate::args::reflect::ReflectArgs;
 use crate::clock::{RunClock, now};
 use crate::doctor;
 use crate::explain::Explainer;
+use crate::live::{Board, StallWatch};
 use crate::open::{self, Dpdk, OpenPort, Rx, Tx};
 use crate::peer::{Patience, Wait};
 use crate::placement;
@@ -33,6 +35,7 @@ use crate::session;
 use crate::show_report;
 use crate::signals::Interrupt;
 use crate::workers::{Running, Worker};
+use publish::Teller;
 use result::{Ending, Side};
 
 /// How often the control thread looks.
@@ -49,6 +52,7 @@ const DELAYED_MAX: usize = 4096;
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &ReflectArgs) -> Result<u8> {
     let plan = ReflectPlan::from_args(args)?;
+    let board = Board::open(&args.live, "reflect")?;
     let interrupt = Interrupt::install()?;
     let console = Console {
         json: args.output.json,
@@ -59,6 +63,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let dir = RunDir::create(&args.output.runs, "reflect", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
+    board.run_is_in(dir.path());
     let wait = (patience(&plan, console), &interrupt);
     let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.start.verbose, wait)?;
     let pool = session::make_pool(eal.as_ref(), &ground)?;
@@ -67,6 +72,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
         .zip(pool.as_ref())
         .map(|(eal, pool)| Dpdk { eal, pool });
     let mut notes = ground.notes.clone();
+    notes.extend(board.note());
     let config = PortConfig {
         rx_queues: plan.queues,
         tx_queues: plan.queues,
@@ -95,11 +101,15 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     if !args.start.no_doctor {
         doctor::tell(console, &cores, &ground.ports, &dir);
     }
-    let summary = reflect(&plan, dpdk, ports, &cores, &dir, console, &interrupt, notes)?;
+    let summary = reflect(
+        &plan, dpdk, ports, &cores, &dir, console, &interrupt, notes, &board,
+    )?;
     let _ = dir.write_reflect_summary(&summary);
+    publish::end(&board, &summary);
     show_report::leave(&dir, console);
     console.human(&report::terminal::render_reflect(&summary, &console.style()))?;
     console.object(&summary)?;
+    board.linger(&interrupt);
     Ok(summary.exit_code())
 }
 
@@ -138,6 +148,7 @@ fn reflect<'e>(
     console: Console,
     interrupt: &Interrupt,
     notes: Vec<String>,
+    board: &Board,
 ) -> Result<measure::ReflectSummary> {
     let clock = RunClock::calibrate(cores);
     let mut sides = Vec::new();
@@ -205,6 +216,8 @@ fn reflect<'e>(
     let mut explainer = Explainer::start(&plan.machine, cores, &ports);
     let start = now();
     let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
+    let stalls = StallWatch::new(&roles, &published, clock.clock, pause_ticks);
+    let mut teller = Teller::new(board, dpdk.map(|dpdk| dpdk.pool), stalls);
     let (left, active) = std::thread::scope(|scope| -> Result<_> {
         let running = Running::start(scope, workers, &control, &published, pause_ticks)?;
         control.set(Phase::Run);
@@ -219,6 +232,7 @@ fn reflect<'e>(
             rows.as_mut(),
             dir.path(),
             explainer.as_mut(),
+            &mut teller,
         );
         control.set(Phase::Stop);
         Ok((running.join(), active))
@@ -288,6 +302,7 @@ fn watch(
     mut rows: Option<&mut RowWriter<String>>,
     path: &Path,
     mut explainer: Option<&mut Explainer>,
+    teller: &mut Teller<'_>,
 ) -> Duration {
     if !console.quiet {
         let uris: Vec<String> = ports.iter().map(|open| open.uri.to_string()).collect();
@@ -354,6 +369,7 @@ fn watch(
             live_at = Instant::now();
         }
         let planned = plan.duration_ns.map(Duration::from_nanos);
+        teller.tell(sides, ports, elapsed, planned);
         live.update(&Snapshot {
             phase: "reflecting".into(),
             elapsed,

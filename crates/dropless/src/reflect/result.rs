@@ -335,7 +335,8 @@ pub fn summarise(
     }
 }
 
-fn queues(sides: &[Side]) -> Vec<QueueSummary> {
+/// Every queue, and its share.
+pub fn queues(sides: &[Side]) -> Vec<QueueSummary> {
     let mut queues = Vec::new();
     for side in sides {
         let of_port = |pick: fn(&ReflectCounters) -> u64| -> u64 {

@@ -7,6 +7,7 @@ use measure::search::{Extent, Goal, Method, Mlr, Pace, Range, Rfc2544, Rfc2544Se
 use measure::{Rate, RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 
+use crate::args::live::LiveArgs;
 use crate::args::search::{MethodArg, SearchArgs};
 use crate::args::send::{ExplainArgs, SendArgs};
 use crate::noise;
@@ -289,6 +290,8 @@ fn send_args(args: &SearchArgs) -> SendArgs {
             pause: "20us".into(),
         },
         output: args.output.clone(),
+        // The search is what is watched, not its trials.
+        live: LiveArgs::default(),
         start: args.start.clone(),
         plan: None,
     }

@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use dataplane::Phase;
 use dataplane::worker::Control;
 use measure::verdict::LinkLoss;
-use measure::{IntervalCollector, IntervalRow, Nanos, Ticks};
+use measure::{IntervalCollector, IntervalRow, Nanos, Percentiles, Ticks};
 use report::live::{Live, Snapshot, Traffic};
 use report::out::Console;
+use report::published::{self, Phase::Draining, Phase::Sending};
 use report::rundir::RunDir;
 
 use super::far::{FarSides, Told};
+use super::publish::{Progress, Teller};
 use super::tasks::{Times, Wiring};
 use crate::clock::now;
 use crate::explain::Explainer;
@@ -56,6 +58,7 @@ pub struct Watch<'w, 'e> {
     ports: &'w mut [OpenPort<'e>],
     interrupt: &'w Interrupt,
     times: Times,
+    teller: Teller<'w>,
     live: Live,
     dir: &'w RunDir,
     rows: report::IntervalWriter,
@@ -84,6 +87,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         console: Console,
         interrupt: &'w Interrupt,
         times: Times,
+        teller: Teller<'w>,
     ) -> Self {
         let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
         Self {
@@ -93,6 +97,7 @@ impl<'w, 'e> Watch<'w, 'e> {
             ports,
             interrupt,
             times,
+            teller,
             live: Live::stderr(console.quiet),
             dir,
             rows: report::IntervalWriter::create(dir, &names),
@@ -125,7 +130,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         far.ask_before(|| now().after(self.times.clock.ticks_from_ns(RUN_UP_NS)) < self.times.start);
         control.set(Phase::Run);
         while !self.sending_is_over(running) {
-            self.tick("sending");
+            self.tick(Sending);
         }
         self.seen.interrupted = self.interrupt.is_set();
         self.seen.ended_early = running.ended_early();
@@ -190,7 +195,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         let begun = Instant::now();
         let (mut arrived, mut quiet) = (self.arrived(), Instant::now());
         loop {
-            self.tick("draining");
+            self.tick(Draining);
             let now_arrived = self.arrived();
             if now_arrived != arrived {
                 (arrived, quiet) = (now_arrived, Instant::now());
@@ -232,7 +237,7 @@ impl<'w, 'e> Watch<'w, 'e> {
     }
 
     /// One look: finished intervals go to the file, the display is brought up to date, links are checked.
-    fn tick(&mut self, phase: &str) {
+    fn tick(&mut self, phase: published::Phase) {
         if let Some(explainer) = &mut self.seen.explainer {
             std::thread::sleep(TICK_EXPLAIN);
             explainer.look(self.ports);
@@ -243,11 +248,15 @@ impl<'w, 'e> Watch<'w, 'e> {
             self.write(&row);
         }
         self.check_links();
-        self.show(phase);
+        self.show(phase.name());
+        if self.teller.is_due() {
+            self.tell(phase);
+        }
     }
 
     fn write(&mut self, row: &IntervalRow) {
         self.judged_lost += row.total().lost();
+        self.teller.add(row);
         self.rows.push(row);
     }
 
@@ -275,7 +284,7 @@ impl<'w, 'e> Watch<'w, 'e> {
     }
 
     fn show(&mut self, phase: &str) {
-        let elapsed = Duration::from_nanos(self.times.clock.ns_from_ticks(now().since(self.times.start)));
+        let elapsed = self.elapsed();
         // The first look only begins the time that rates are taken over.
         if self.shown.at.is_some() && !self.live.is_due(elapsed) {
             return;
@@ -297,10 +306,9 @@ impl<'w, 'e> Watch<'w, 'e> {
                 ..self.shown
             };
         }
-        let planned = self.plan.duration_ns.map(Duration::from_nanos);
-        let by_time = planned.map(|planned| elapsed.as_secs_f64() / planned.as_secs_f64());
-        let by_count = self.plan.count.map(|count| sent as f64 / count as f64);
+        let (planned, done) = self.done(elapsed);
         let recent = self.recent_latency(elapsed);
+        let latency = |percentile: Option<u64>| percentile.map(|ns| ns as f64);
         let abandoned = self
             .wiring
             .send
@@ -310,11 +318,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         self.live.update(&Snapshot {
             phase: phase.into(),
             elapsed,
-            done: by_time
-                .into_iter()
-                .chain(by_count)
-                .reduce(f64::max)
-                .map(|done| done.min(1.0)),
+            done,
             planned,
             traffic: Traffic::Send {
                 rate_tx_pps: self.shown.rates.0,
@@ -322,23 +326,47 @@ impl<'w, 'e> Watch<'w, 'e> {
                 sent,
                 lost: self.judged_lost,
                 unsent: abandoned,
-                latency_p50_ns: recent.0,
-                latency_p99_ns: recent.1,
+                latency_p50_ns: latency(recent.p50),
+                latency_p99_ns: latency(recent.p99),
             },
         });
     }
 
-    /// Median and 99th percentile of an interval that just ended: shown before it is final.
-    fn recent_latency(&self, elapsed: Duration) -> (Option<f64>, Option<f64>) {
+    /// Tells whoever watches from outside.
+    fn tell(&mut self, phase: published::Phase) {
+        let elapsed = self.elapsed();
+        let (planned, done) = self.done(elapsed);
+        let progress = Progress {
+            phase,
+            elapsed,
+            planned,
+            done,
+            lost: self.judged_lost,
+            recent: self.recent_latency(elapsed),
+        };
+        self.teller.tell(self.wiring, self.ports, progress);
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.times.clock.ns_from_ticks(now().since(self.times.start)))
+    }
+
+    /// How long it will last, and how much of it is done.
+    fn done(&self, elapsed: Duration) -> (Option<Duration>, Option<f64>) {
+        let planned = self.plan.duration_ns.map(Duration::from_nanos);
+        let by_time = planned.map(|planned| elapsed.as_secs_f64() / planned.as_secs_f64());
+        let by_count = self.plan.count.map(|count| self.accepted() as f64 / count as f64);
+        let done = by_time.into_iter().chain(by_count).reduce(f64::max);
+        (planned, done.map(|done| done.min(1.0)))
+    }
+
+    /// Latencies of an interval that just ended: shown before it is final.
+    fn recent_latency(&self, elapsed: Duration) -> Percentiles {
         let index = (elapsed.as_nanos() as u64 / self.plan.interval_ns).saturating_sub(1);
         if index < self.collector.next_index() || self.plan.tx_only {
-            return (None, None);
+            return Percentiles::default();
         }
-        let percentiles = self.collector.collect(index).percentiles();
-        (
-            percentiles.p50.map(|ns| ns as f64),
-            percentiles.p99.map(|ns| ns as f64),
-        )
+        self.collector.collect(index).percentiles()
     }
 
     /// After the workers have ended: the rest of the rows.
@@ -346,6 +374,8 @@ impl<'w, 'e> Watch<'w, 'e> {
         while let Some(row) = self.collector.next_remaining(self.seen.stopped) {
             self.write(&row);
         }
+        // With the last rows, what was told equals the books.
+        self.tell(Draining);
         self.seen.overrun = self.collector.overrun();
         let _ = self.dir.keep(self.rows.finish());
         self.live.finish();

@@ -4,6 +4,7 @@ mod books;
 mod control;
 mod far;
 mod load;
+mod publish;
 mod result;
 mod tasks;
 
@@ -20,6 +21,7 @@ use crate::args::send::SendArgs;
 use crate::clock::RunClock;
 use crate::doctor;
 use crate::explain::Explainer;
+use crate::live::{Board, StallWatch};
 use crate::open::{self, Dpdk, OpenPort};
 use crate::peer::Patience;
 use crate::placement;
@@ -30,6 +32,7 @@ use crate::signals::Interrupt;
 use crate::workers::Running;
 use control::Watch;
 use far::FarSides;
+use publish::Teller;
 use result::Ending;
 use tasks::Times;
 
@@ -42,6 +45,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         Some(path) => SendPlan::load(path)?,
         None => SendPlan::from_args(args)?,
     };
+    let board = Board::open(&args.live, "send")?;
     let interrupt = Interrupt::install()?;
     let console = Console {
         json: args.output.json,
@@ -56,6 +60,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
     let dir = RunDir::create(&args.output.runs, "send", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
+    board.run_is_in(dir.path());
     let queues = plan.rx_queues.max(plan.tx_queues);
     let wait = (
         Patience::Until(Duration::from_nanos(plan.machine.wait_ns)),
@@ -88,12 +93,15 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         dir: &dir,
         console,
         interrupt: &interrupt,
+        board: &board,
         has_doctor: !args.start.no_doctor,
     };
     let summary = run.go(ports)?;
+    publish::end(&board, &summary);
     show_report::leave(&dir, console);
     console.human(&report::terminal::render(&summary, &console.style()))?;
     console.object(&summary)?;
+    board.linger(&interrupt);
     Ok(summary.exit_code())
 }
 
@@ -105,6 +113,7 @@ struct Run<'r, 'e> {
     dir: &'r RunDir,
     console: Console,
     interrupt: &'r Interrupt,
+    board: &'r Board,
     /// The machine is looked at before the start.
     has_doctor: bool,
 }
@@ -113,6 +122,7 @@ impl<'e> Run<'_, 'e> {
     fn go(&self, mut ports: Vec<OpenPort<'e>>) -> Result<measure::Summary> {
         let plan = self.plan;
         let mut notes = self.ground.notes.clone();
+        notes.extend(self.board.note());
         let mut loads = Vec::new();
         for (index, open) in ports.iter_mut().enumerate() {
             let mut load = load::of_port(plan, index, open)?;
@@ -152,6 +162,8 @@ impl<'e> Run<'_, 'e> {
         let control = Control::default();
         placement::leave_to_workers(&cores);
         let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
+        let stalls = StallWatch::new(&roles, &published, clock.clock, pause_ticks);
+        let teller = Teller::new(self.board, self.dpdk.map(|dpdk| dpdk.pool), stalls, plan, &loads);
         let mut watch = Watch::new(
             plan,
             &wiring,
@@ -160,6 +172,7 @@ impl<'e> Run<'_, 'e> {
             self.console,
             self.interrupt,
             times,
+            teller,
         )
         .explaining(explainer);
         let left = std::thread::scope(|scope| -> Result<_> {

@@ -271,7 +271,8 @@ fn gaps(wiring: &Wiring<'_>, loads: &[Load], clock: &RunClock) -> GapSummary {
     }
 }
 
-fn queues(wiring: &Wiring<'_>) -> Vec<QueueSummary> {
+/// Every queue, and its share.
+pub fn queues(wiring: &Wiring<'_>) -> Vec<QueueSummary> {
     let tx = wiring.send.iter().map(|side| {
         (
             "tx",

@@ -1,0 +1,97 @@
+//! Rates over the last second, from counts.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use report::published::{Rates, Totals};
+
+/// Rates are taken over this long.
+const OVER: Duration = Duration::from_secs(1);
+/// What a frame takes on the wire besides its bytes without FCS: FCS, preamble and gap.
+const FURTHER_BYTES: f64 = 24.0;
+
+/// The counts of the last second.
+#[derive(Debug, Default)]
+pub struct Meter(VecDeque<(Instant, Totals)>);
+
+impl Meter {
+    /// The rates up to now.
+    pub fn rates(&mut self, now: Instant, total: &Totals) -> Rates {
+        let moved = |total: &Totals| total.sent + total.received > 0;
+        // The time before a run's first packet is no part of it, and the next trial of a search begins at nothing.
+        let idle = self.0.back().is_some_and(|(_, last)| !moved(last));
+        let anew = |last: &Totals| total.sent < last.sent || total.received < last.received;
+        if self.0.back().is_some_and(|(_, last)| anew(last)) {
+            self.0.clear();
+        } else if idle {
+            self.0 = self.0.pop_back().into_iter().collect();
+        }
+        while self
+            .0
+            .get(1)
+            .is_some_and(|(at, _)| now.duration_since(*at) >= OVER)
+        {
+            self.0.pop_front();
+        }
+        self.0.push_back((now, *total));
+        let Some((at, before)) = self.0.front() else {
+            return Rates::default();
+        };
+        let seconds = now.duration_since(*at).as_secs_f64();
+        if seconds <= 0.0 {
+            return Rates::default();
+        }
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let (tx_pps, rx_pps) = (
+            rate(total.sent, before.sent),
+            rate(total.received, before.received),
+        );
+        let bits = |pps: f64, now: u64, before: u64| (rate(now, before) + pps * FURTHER_BYTES) * 8.0;
+        Rates {
+            tx_pps,
+            rx_pps,
+            tx_bps: bits(tx_pps, total.sent_bytes, before.sent_bytes),
+            rx_bps: bits(rx_pps, total.received_bytes, before.received_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(sent: u64) -> Totals {
+        Totals {
+            sent,
+            received: sent / 2,
+            sent_bytes: sent * 60,
+            ..Totals::default()
+        }
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_last_second() {
+        let (begun, mut meter) = (Instant::now(), Meter::default());
+        let ms = Duration::from_millis(1);
+        assert_eq!(meter.rates(begun, &at(0)), Rates::default());
+        for step in 0..50_u32 {
+            let _ = meter.rates(begun + ms * 100 * step, &at(u64::from(step) * 100));
+        }
+        let rates = meter.rates(begun + ms * 5000, &at(5000));
+        assert!((rates.tx_pps - 1000.0).abs() < 1e-6, "{rates:?}");
+        assert!((rates.rx_pps - 500.0).abs() < 1e-6, "{rates:?}");
+        assert!((rates.tx_bps - 1000.0 * 84.0 * 8.0).abs() < 1e-6, "{rates:?}");
+        // One and a half seconds of silence.
+        let _ = meter.rates(begun + ms * 5500, &at(5000));
+        let _ = meter.rates(begun + ms * 6000, &at(5000));
+        assert!(meter.rates(begun + ms * 6500, &at(5000)).tx_pps.abs() < 1e-9);
+    }
+
+    #[test]
+    fn counts_that_begin_anew_give_no_nonsense() {
+        let (begun, mut meter) = (Instant::now(), Meter::default());
+        let _ = meter.rates(begun, &at(1000));
+        let rates = meter.rates(begun + Duration::from_millis(100), &at(10));
+        assert_eq!(rates, Rates::default());
+    }
+}

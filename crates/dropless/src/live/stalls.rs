@@ -1,0 +1,79 @@
+//! Workers' pauses as they pass: what the histograms of their poll gaps have gained since the last look.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dataplane::worker::WorkerCounters;
+use measure::Clock;
+use report::published::{RecentStall, Worker};
+
+use crate::workers;
+
+/// Pauses told at a time.
+const TOLD_MAX: usize = 64;
+
+/// Watches the workers.
+pub struct StallWatch<'w> {
+    roles: &'w [(usize, Vec<&'static str>)],
+    counters: &'w [WorkerCounters],
+    clock: Clock,
+    threshold_ticks: u64,
+    /// By worker and bucket: what was counted at the last look.
+    seen: Vec<BTreeMap<u64, u64>>,
+    recent: VecDeque<RecentStall>,
+}
+
+impl<'w> StallWatch<'w> {
+    /// Watches for pauses longer than `threshold_ticks`.
+    pub fn new(
+        roles: &'w [(usize, Vec<&'static str>)],
+        counters: &'w [WorkerCounters],
+        clock: Clock,
+        threshold_ticks: u64,
+    ) -> Self {
+        Self {
+            roles,
+            counters,
+            clock,
+            threshold_ticks,
+            seen: vec![BTreeMap::new(); counters.len()],
+            recent: VecDeque::new(),
+        }
+    }
+
+    /// The workers at `at_s` seconds into the run, with the pauses they have made.
+    pub fn look(&mut self, at_s: f64) -> Vec<Worker> {
+        let mut workers = Vec::with_capacity(self.counters.len());
+        for (((core, roles), counters), seen) in self.roles.iter().zip(self.counters).zip(&mut self.seen) {
+            let mut stalls = 0;
+            for (ticks, count) in counters.gap_ticks.snapshot().buckets() {
+                if ticks <= self.threshold_ticks {
+                    continue;
+                }
+                stalls += count;
+                let before = seen.insert(ticks, count).unwrap_or(0);
+                if count > before {
+                    self.recent.push_back(RecentStall {
+                        at_s,
+                        core: *core as u32,
+                        gap_ns: self.clock.ns_from_ticks(ticks),
+                        times: count - before,
+                    });
+                }
+            }
+            workers.push(Worker {
+                summary: workers::summary(*core, roles, counters, &self.clock),
+                busy: counters.busy.get(),
+                stalls,
+            });
+        }
+        while self.recent.len() > TOLD_MAX {
+            self.recent.pop_front();
+        }
+        workers
+    }
+
+    /// The latest pauses, the newest last.
+    pub fn recent(&self) -> Vec<RecentStall> {
+        self.recent.iter().copied().collect()
+    }
+}

@@ -1,0 +1,253 @@
+//! A small HTTP server: GET only, an answer a connection, a bound on how many and on how long each may take.
+//!
+//! `httparse` reads the request. Control shows a state by exchanging a pointer, so that no client makes it wait.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail};
+use report::published::State;
+use serde_json::json;
+
+use super::exposition;
+use crate::placement;
+
+/// Connections served at a time; further ones are turned away.
+const CONNECTIONS_MAX: usize = 8;
+/// A connection is over after this long, whatever it has got by then.
+const CONNECTION_MAX: Duration = Duration::from_secs(5);
+/// No request that we answer is as long, bytes.
+const REQUEST_MAX: usize = 8192;
+const HEADERS_MAX: usize = 64;
+/// Without news from control for this long nobody knows how the run is.
+const NEWS_MAX: Duration = Duration::from_secs(5);
+
+/// What control showed last, and when.
+#[derive(Default)]
+struct Shown {
+    state: Mutex<Option<(Arc<State>, Instant)>>,
+    connections: AtomicUsize,
+}
+
+/// The server of one run. It lives as long as the process.
+pub struct Service {
+    shown: Arc<Shown>,
+}
+
+impl Service {
+    /// Takes the address and serves it from a thread of its own; says which it is.
+    pub fn start(text: &str) -> Result<Self> {
+        let address = parse(text)?;
+        let listener = TcpListener::bind(address).map_err(|error| refused(text, &error))?;
+        let address = listener.local_addr()?;
+        let shown = Arc::new(Shown::default());
+        let serving = Arc::clone(&shown);
+        std::thread::Builder::new()
+            .name("metrics".into())
+            .spawn(move || accept(&listener, &serving))?;
+        let _ = report::out::print_stderr(&format!("metrics on http://{address}/metrics\n"));
+        Ok(Self { shown })
+    }
+
+    /// From now on this is the state.
+    pub fn show(&self, state: &State) {
+        let state = Arc::new(state.clone());
+        let mut shown = self.shown.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *shown = Some((state, Instant::now()));
+    }
+}
+
+/// The address in `IP:PORT` or `:PORT`: without an IP nobody but this machine gets an answer.
+fn parse(text: &str) -> Result<SocketAddr> {
+    let loopback = |port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let port = text.strip_prefix(':').unwrap_or(text);
+    if let Ok(port) = port.parse() {
+        return Ok(loopback(port));
+    }
+    text.parse().map_err(|_| {
+        anyhow!(
+            "--metrics {text} is no address; write it as :9464 (this machine only), 0.0.0.0:9464 (everybody) or [::1]:9464"
+        )
+    })
+}
+
+fn refused(text: &str, error: &std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "--metrics {text}: the address is taken (who has it: ss -tlnp); name another port, or :0 for any"
+        ),
+        ErrorKind::AddrNotAvailable => {
+            anyhow!(
+                "--metrics {text}: this machine does not have that address; `ip address` lists those it has"
+            )
+        }
+        ErrorKind::PermissionDenied => {
+            anyhow!("--metrics {text}: ports below 1024 are root's; name a higher one, such as :9464")
+        }
+        _ => anyhow!("--metrics {text}: cannot listen there: {error}"),
+    }
+}
+
+fn accept(listener: &TcpListener, shown: &Arc<Shown>) {
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            // Out of file descriptors, for instance: it may pass.
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if shown.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+            shown.connections.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let serving = Arc::clone(shown);
+        let serve = move || {
+            // A client that goes away is no business of the run's.
+            let _ = answer(stream, &serving);
+            serving.connections.fetch_sub(1, Ordering::Relaxed);
+        };
+        let started = std::thread::Builder::new()
+            .name("metrics-client".into())
+            .spawn(serve);
+        if started.is_err() {
+            shown.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// An answer: status, type, body.
+struct Answer(&'static str, &'static str, String);
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+fn answer(mut stream: TcpStream, shown: &Shown) -> Result<()> {
+    let begun = Instant::now();
+    let request = read(&mut stream, begun)?;
+    let latest = shown.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some((state, _)) = &latest {
+        let cores: Vec<usize> = state
+            .workers
+            .iter()
+            .map(|worker| worker.summary.core as usize)
+            .collect();
+        if !cores.is_empty() {
+            placement::leave_to_workers(&cores);
+        }
+    }
+    let Answer(status, kind, body) = match &request {
+        Some((method, path)) => respond(method, path, latest.as_ref()),
+        None => Answer("400 Bad Request", TEXT, "this is no HTTP request\n".into()),
+    };
+    let shown = if request.as_ref().is_some_and(|(method, _)| method == "HEAD") {
+        ""
+    } else {
+        &body
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    write(&mut stream, begun, (head + shown).as_bytes())
+}
+
+/// Method and path of the request; none for what is no request.
+fn read(stream: &mut TcpStream, begun: Instant) -> Result<Option<(String, String)>> {
+    let mut bytes = Vec::new();
+    let mut room = [0; 1024];
+    loop {
+        stream.set_read_timeout(Some(left(begun)?))?;
+        let count = stream.read(&mut room)?;
+        bytes.extend_from_slice(&room[..count]);
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(&bytes) {
+            Ok(httparse::Status::Complete(_)) => {
+                let (method, path) = (request.method.unwrap_or(""), request.path.unwrap_or(""));
+                return Ok(Some((method.into(), path.into())));
+            }
+            Ok(httparse::Status::Partial) if count > 0 && bytes.len() < REQUEST_MAX => {}
+            Ok(httparse::Status::Partial) if count == 0 => bail!("the client has gone"),
+            _ => return Ok(None),
+        }
+    }
+}
+
+fn write(stream: &mut TcpStream, begun: Instant, mut bytes: &[u8]) -> Result<()> {
+    while !bytes.is_empty() {
+        stream.set_write_timeout(Some(left(begun)?))?;
+        let count = stream.write(bytes)?;
+        if count == 0 {
+            bail!("the client has gone");
+        }
+        bytes = &bytes[count..];
+    }
+    Ok(())
+}
+
+/// What is left of a connection's time.
+fn left(begun: Instant) -> Result<Duration> {
+    let left = CONNECTION_MAX.saturating_sub(begun.elapsed());
+    if left.is_zero() {
+        bail!("the client is too slow");
+    }
+    Ok(left)
+}
+
+fn respond(method: &str, path: &str, latest: Option<&(Arc<State>, Instant)>) -> Answer {
+    if !matches!(method, "GET" | "HEAD") {
+        return Answer("405 Method Not Allowed", TEXT, "only GET\n".into());
+    }
+    match path.split('?').next().unwrap_or_default() {
+        "/metrics" => {
+            let text = latest.map(|(state, _)| exposition(state)).unwrap_or_default();
+            Answer("200 OK", "text/plain; version=0.0.4; charset=utf-8", text)
+        }
+        "/healthz" => health(latest),
+        "/" => Answer("200 OK", TEXT, "dropless: /metrics, /healthz\n".into()),
+        _ => Answer("404 Not Found", TEXT, "there are /metrics and /healthz\n".into()),
+    }
+}
+
+fn health(latest: Option<&(Arc<State>, Instant)>) -> Answer {
+    let (mut healthy, mut reason, mut phase) = (false, "starting".to_owned(), "starting");
+    if let Some((state, told)) = latest {
+        (healthy, reason, phase) = (
+            state.health.healthy,
+            state.health.reason.clone(),
+            state.phase.name(),
+        );
+        if state.ended.is_none() && healthy && told.elapsed() > NEWS_MAX {
+            healthy = false;
+            reason = format!(
+                "control has told nothing for {:.0} s",
+                told.elapsed().as_secs_f64()
+            );
+        }
+    }
+    let status = if healthy {
+        "200 OK"
+    } else {
+        "503 Service Unavailable"
+    };
+    let body = json!({ "healthy": healthy, "phase": phase, "reason": reason });
+    Answer(status, "application/json", format!("{body}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_on_this_machine_only() {
+        for text in [":9464", "9464"] {
+            assert_eq!(parse(text).expect(text).to_string(), "127.0.0.1:9464");
+        }
+        assert_eq!(parse("0.0.0.0:1").expect("everybody").to_string(), "0.0.0.0:1");
+        assert_eq!(parse("[::1]:0").expect("version 6").to_string(), "[::1]:0");
+        for text in ["", ":", "localhost:1", ":65536", "1.2.3.4", "::1:9", "-1"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which run is meant: the only one, the one of a process, or the one that writes into a directory.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use report::published::{Found, Place, State};
+
+/// What the user named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Nothing: the only run there is.
+    Only,
+    /// A process.
+    Process(u32),
+    /// A run directory.
+    Directory(PathBuf),
+}
+
+impl Target {
+    /// A number is a process, unless a directory has that name.
+    pub fn parse(text: Option<&str>) -> Self {
+        match text {
+            None => Self::Only,
+            Some(text) => match text.parse() {
+                Ok(process) if !Path::new(text).is_dir() => Self::Process(process),
+                _ => {
+                    let path = Path::new(text);
+                    Self::Directory(std::path::absolute(path).unwrap_or_else(|_| path.into()))
+                }
+            },
+        }
+    }
+
+    /// Whether `found` is what is meant.
+    pub fn is(&self, found: &Found) -> bool {
+        match self {
+            Self::Only => true,
+            Self::Process(process) => found.process == *process,
+            Self::Directory(path) => found
+                .state
+                .as_ref()
+                .is_ok_and(|state| same(&state.process.run, path)),
+        }
+    }
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
+    whole(one) == whole(other)
+}
+
+/// Everything that goes on, or was named and went on a moment ago.
+pub fn all(target: &Target) -> Vec<Found> {
+    let places = Place::visible();
+    let found = places
+        .iter()
+        .flat_map(Place::list)
+        .filter(|found| target.is(found));
+    found
+        .filter(|found| found.alive || *target != Target::Only)
+        .collect()
+}
+
+/// The one run that is meant.
+pub fn one(target: &Target) -> Result<State> {
+    let mut found = all(target);
+    if found.len() > 1 {
+        let list: Vec<String> = found.iter().map(|found| found.process.to_string()).collect();
+        bail!(
+            "{} runs go on here (processes {}); name one: dropless top {}",
+            list.len(),
+            list.join(", "),
+            list[0]
+        );
+    }
+    match found.pop() {
+        Some(found) => {
+            let process = found.process;
+            Ok(found.state.map_err(|refusal| {
+                anyhow::anyhow!("process {process}: {} {refusal}", found.path.display())
+            })?)
+        }
+        None => bail!("{}", nothing(target)),
+    }
+}
+
+/// Why there is nothing to show, in one line.
+pub fn nothing(target: &Target) -> String {
+    match target {
+        Target::Only => "no run goes on here that this user may see; start one: dropless send, or see those of others with sudo".into(),
+        Target::Process(process) => format!("process {process} is no dropless run that this user may see; `dropless top` lists those that go on"),
+        Target::Directory(path) => format!(
+            "no run goes on in {}; how it ended is in its summary.json",
+            path.display()
+        ),
+    }
+}

@@ -1,0 +1,224 @@
+//! One look at a run, as text.
+
+use measure::Percentiles;
+use report::number;
+use report::published::State;
+use report::style::{Paint, Style};
+use report::table::{Cell, Table};
+
+/// Pauses shown.
+const STALLS_SHOWN: usize = 8;
+/// Columns of a bar.
+const BAR: usize = 10;
+
+/// The state, section by section.
+pub fn render(state: &State, style: &Style) -> String {
+    let sections = sections(state, style);
+    let sections: Vec<String> = sections.iter().map(|table| table.render(style)).collect();
+    head(state, style) + &sections.join("\n")
+}
+
+/// The sections that have something to say.
+pub fn sections(state: &State, style: &Style) -> Vec<Table> {
+    let mut all = packets(state);
+    all.extend(machine(state, style));
+    all
+}
+
+/// Sections about packets.
+pub fn packets(state: &State) -> Vec<Table> {
+    let all = [Some(traffic(state)), latency(state), places(state)];
+    all.into_iter().flatten().collect()
+}
+
+/// Sections about the machine.
+pub fn machine(state: &State, style: &Style) -> Vec<Table> {
+    let all = [queues(state, style), workers(state, style), stalls(state)];
+    all.into_iter().flatten().collect()
+}
+
+/// A share as a bar of so many columns.
+fn bar(share: f64, style: &Style) -> Cell {
+    let full = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    let (done, rest) = if style.unicode { ("█", "░") } else { ("#", "-") };
+    Cell::left(done.repeat(full) + &rest.repeat(BAR - full))
+}
+
+fn head(state: &State, style: &Style) -> String {
+    let mut table = Table::indented(0);
+    let process = &state.process;
+    let time = match state.planned_s {
+        Some(planned) => format!("{:.1} s of {planned:.1} s", state.elapsed_s),
+        None => format!("{:.1} s", state.elapsed_s),
+    };
+    table.row([
+        Cell::left(format!("dropless {}", process.command)).paint(Paint::Head),
+        Cell::left(state.phase.name()),
+        Cell::left(time),
+        Cell::left(format!("process {}", process.id)).paint(Paint::Dim),
+    ]);
+    let mut text = table.render(style);
+    let paint = if state.health.healthy {
+        Paint::Good
+    } else {
+        Paint::Warn
+    };
+    let mut lines = Table::indented(0);
+    lines.row([
+        Cell::left("health").paint(Paint::Dim),
+        Cell::left(&state.health.reason).paint(paint),
+    ]);
+    lines.row([
+        Cell::left("run").paint(Paint::Dim),
+        Cell::left(process.run.display().to_string()),
+    ]);
+    text += &lines.render(style);
+    text + "\n"
+}
+
+fn traffic(state: &State) -> Table {
+    let (rate, total) = (&state.rate, &state.total);
+    let mut table = Table::section("Traffic", &[">packets", ">rate", ">layer 1"]);
+    table.item(
+        "tx",
+        [
+            Cell::right(number::count(total.sent)),
+            Cell::right(number::pps(rate.tx_pps)),
+            Cell::right(number::bps(rate.tx_bps)),
+        ],
+    );
+    table.item(
+        "rx",
+        [
+            Cell::right(number::count(total.received)),
+            Cell::right(number::pps(rate.rx_pps)),
+            Cell::right(number::bps(rate.rx_bps)),
+        ],
+    );
+    for (name, count) in losses(state) {
+        table.item(name, [count_cell(count)]);
+    }
+    if state.pool.size > 0 {
+        table.item(
+            "buffers",
+            [
+                Cell::right(number::count(state.pool.free)),
+                Cell::left(format!("free of {}", number::count(state.pool.size))).paint(Paint::Dim),
+            ],
+        );
+    }
+    table
+}
+
+/// What went wrong with packets, and how often.
+pub fn losses(state: &State) -> Vec<(&'static str, u64)> {
+    let total = &state.total;
+    if state.process.command == "reflect" {
+        return vec![("dropped", total.lost)];
+    }
+    let mut losses = vec![("lost", total.lost), ("unsent", total.unsent)];
+    let rarer = [
+        ("duplicate", total.duplicate),
+        ("reordered", total.reordered),
+        ("corrupt", total.corrupt),
+        ("late", total.late),
+    ];
+    losses.extend(rarer.into_iter().filter(|(_, count)| *count > 0));
+    losses
+}
+
+fn count_cell(count: u64) -> Cell {
+    Cell::right(number::count(count)).paint(if count == 0 { Paint::None } else { Paint::Bad })
+}
+
+/// A percentile in words.
+pub fn time(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |ns| number::time(ns as f64))
+}
+
+fn latency(state: &State) -> Option<Table> {
+    state.latency_ns.max.or(state.latency_recent_ns.max)?;
+    let mut table = Table::section("Latency", &[">min", ">p50", ">p99", ">p99.9", ">max"]);
+    let mut row = |name: &str, of: &Percentiles| {
+        let cells = [of.min, of.p50, of.p99, of.p999, of.max];
+        table.item(name, cells.map(|value| Cell::right(time(value))));
+    };
+    row("last interval", &state.latency_recent_ns);
+    row("run", &state.latency_ns);
+    Some(table)
+}
+
+fn places(state: &State) -> Option<Table> {
+    if state.places.is_empty() {
+        return None;
+    }
+    let mut table = Table::section("Lost at", &[">packets"]);
+    for (place, count) in &state.places {
+        table.item(place, [count_cell(*count)]);
+    }
+    Some(table)
+}
+
+fn queues(state: &State, style: &Style) -> Option<Table> {
+    if state.queues.is_empty() {
+        return None;
+    }
+    let mut table = Table::section("Queues", &["", ">queue", ">core", ">packets", ">share", ""]);
+    for queue in &state.queues {
+        let port = state
+            .ports
+            .get(usize::from(queue.port))
+            .map_or("?", |port| &port.uri);
+        table.item(
+            port,
+            [
+                Cell::left(&queue.direction),
+                Cell::right(queue.queue.to_string()),
+                Cell::right(queue.core.to_string()),
+                Cell::right(number::count(queue.packets)),
+                Cell::right(format!("{:.1} %", queue.share * 100.0)),
+                bar(queue.share, style),
+            ],
+        );
+    }
+    Some(table)
+}
+
+fn workers(state: &State, style: &Style) -> Option<Table> {
+    if state.workers.is_empty() {
+        return None;
+    }
+    let mut table = Table::section("Workers", &["does", ">busy", "", ">pauses", ">longest"]);
+    for worker in &state.workers {
+        let summary = &worker.summary;
+        table.item(
+            &format!("core {}", summary.core),
+            [
+                Cell::left(summary.roles.join("+")),
+                Cell::right(format!("{:.1} %", summary.busy_share * 100.0)),
+                bar(summary.busy_share, style),
+                Cell::right(number::count(worker.stalls)),
+                Cell::right(number::time(summary.poll_gap_ns_max as f64)),
+            ],
+        );
+    }
+    Some(table)
+}
+
+fn stalls(state: &State) -> Option<Table> {
+    if state.stalls.is_empty() {
+        return None;
+    }
+    let mut table = Table::section("Latest pauses", &[">core", ">length", ">times"]);
+    for stall in state.stalls.iter().rev().take(STALLS_SHOWN) {
+        table.item(
+            &format!("at {:.1} s", stall.at_s),
+            [
+                Cell::right(stall.core.to_string()),
+                Cell::right(number::time(stall.gap_ns as f64)),
+                Cell::right(number::count(stall.times)),
+            ],
+        );
+    }
+    Some(table)
+}

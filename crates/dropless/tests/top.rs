@@ -1,0 +1,336 @@
+//! `dropless top` in a real terminal: a pseudo terminal, whose screen is read as a person would read it.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of tests fails the test by panicking"
+)]
+
+mod support;
+
+use std::io::{Read as _, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
+use support::{Lab, Running, require, until};
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// Where this test's runs publish: no other run of this machine is seen there.
+const VARIABLE: &str = "DROPLESS_LIVE_DIR";
+
+/// A terminal with a shell script in it.
+struct Terminal {
+    screen: Arc<Mutex<vt100::Parser>>,
+    master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn std::io::Write + Send>,
+    child: Box<dyn portable_pty::Child + Send + Sync>,
+}
+
+fn size(rows: u16, cols: u16) -> PtySize {
+    PtySize {
+        rows,
+        cols,
+        pixel_width: 0,
+        pixel_height: 0,
+    }
+}
+
+impl Terminal {
+    /// Says the terminal's settings, runs `dropless top`, and says them again with the exit code.
+    fn top(lab: &Lab, arguments: &str, rows: u16, cols: u16) -> Self {
+        let pair = native_pty_system()
+            .openpty(size(rows, cols))
+            .expect("a pseudo terminal");
+        let script = format!(
+            "before=$(stty -g); \"$DROPLESS\" top {arguments}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo restored; echo code $code; sleep 30"
+        );
+        let mut command = CommandBuilder::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "sh", "-c", &script]);
+        command.env("DROPLESS", env!("CARGO_BIN_EXE_dropless"));
+        command.env(VARIABLE, lab.path("live"));
+        command.env("TERM", "xterm-256color");
+        command.env("LANG", "C.UTF-8");
+        command.cwd(lab.directory());
+        let child = pair.slave.spawn_command(command).expect("a shell");
+        let mut reader = pair.master.try_clone_reader().expect("a reader");
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, cols, 0)));
+        let drawn = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                drawn
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .process(&bytes[..count]);
+            }
+        });
+        Self {
+            screen,
+            keys: pair.master.take_writer().expect("a writer"),
+            master: pair.master,
+            child,
+        }
+    }
+
+    fn text(&self) -> String {
+        let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        parser.screen().contents()
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("pressing keys");
+        self.keys.flush().expect("pressing keys");
+    }
+
+    fn resize(&self, rows: u16, cols: u16) {
+        self.screen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .set_size(rows, cols);
+        self.master.resize(size(rows, cols)).expect("resizing");
+    }
+
+    fn wait_for(&self, text: &str) {
+        assert!(
+            until(LIMIT, || self.text().contains(text)),
+            "{text:?} never came:\n{}",
+            self.text()
+        );
+    }
+
+    /// The packets in the line that begins with `name`; none while it is not there.
+    fn count(&self, name: &str) -> Option<u64> {
+        let text = self.text();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("  {name} ")))?;
+        line.split_whitespace().next()?.replace(',', "").parse().ok()
+    }
+
+    fn rises(&self, name: &str) {
+        assert!(
+            until(LIMIT, || self.count(name).is_some()),
+            "{name}:\n{}",
+            self.text()
+        );
+        let before = self.count(name);
+        assert!(
+            until(LIMIT, || self.count(name) > before),
+            "{name} stays:\n{}",
+            self.text()
+        );
+    }
+
+    /// The program has left, and the terminal is as it was.
+    fn has_left(&self, code: u8) {
+        self.wait_for(&format!("code {code}"));
+        self.wait_for("restored");
+        let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(!parser.screen().alternate_screen() && !parser.screen().hide_cursor());
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(lab: &Lab, arguments: &[&str]) -> Running {
+    let live = lab.path("live");
+    let mut running = lab
+        .dropless(arguments)
+        .env(VARIABLE, live.to_str().expect("a path"))
+        .spawn();
+    let published = || std::fs::read_dir(&live).is_ok_and(|mut entries| entries.next().is_some());
+    assert!(until(LIMIT, || published() || !running.is_alive()), "{running:?}");
+    running
+}
+
+const SEND: [&str; 9] = [
+    "send",
+    "--rate",
+    "20kpps",
+    "--no-huge",
+    "--quiet",
+    "--no-doctor",
+    "--port",
+    "ring",
+    "--duration",
+];
+
+fn send<'a>(lab: &Lab, duration: &'a str) -> Running {
+    let mut arguments: Vec<&'a str> = SEND.to_vec();
+    arguments.push(duration);
+    run(lab, &arguments)
+}
+
+#[test]
+fn a_run_is_watched_in_a_terminal() {
+    let Some(lab) = require(&[]) else { return };
+    let sender = send(&lab, "120s");
+    let mut terminal = Terminal::top(&lab, "", 24, 80);
+    terminal.wait_for("sending");
+    terminal.rises("tx");
+    terminal.rises("rx");
+    assert!(terminal.text().contains("q quit"), "{}", terminal.text());
+
+    terminal.resize(40, 130);
+    let beside = || {
+        let text = terminal.text();
+        text.lines()
+            .any(|line| line.find("Queues").is_some_and(|column| column > 50))
+    };
+    assert!(until(LIMIT, beside), "{}", terminal.text());
+    terminal.wait_for("Workers");
+    terminal.resize(10, 38);
+    terminal.wait_for("dropless send");
+    terminal.rises("tx");
+    terminal.resize(24, 80);
+
+    terminal.press("p");
+    terminal.wait_for("paused");
+    let held = terminal.count("tx");
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(terminal.count("tx"), held);
+    terminal.press("p");
+    terminal.rises("tx");
+    terminal.press("?");
+    terminal.wait_for("quit; the run goes on");
+    terminal.press("?");
+    terminal.rises("rx");
+
+    terminal.press("q");
+    terminal.has_left(0);
+    sender.signal(Signal::SIGINT);
+    let sent = sender.wait(LIMIT);
+    assert!(sent.code.is_some(), "the run was not disturbed: {sent}");
+}
+
+#[test]
+fn ctrl_c_leaves_the_terminal_as_it_was_and_the_run_goes_on() {
+    let Some(lab) = require(&[]) else { return };
+    let mut sender = send(&lab, "120s");
+    let mut terminal = Terminal::top(&lab, &sender.id().to_string(), 24, 80);
+    terminal.rises("tx");
+    terminal.press("\x03");
+    terminal.has_left(0);
+    assert!(sender.is_alive());
+}
+
+#[test]
+fn the_last_values_of_a_run_that_ends_stay() {
+    let Some(lab) = require(&[]) else { return };
+    let sender = send(&lab, "3s");
+    let terminal = Terminal::top(&lab, "", 24, 80);
+    terminal.rises("tx");
+    let sent = sender.wait(LIMIT);
+    assert!(sent.code.is_some(), "{sent}");
+    terminal.wait_for("the run has ended");
+    let summary = std::fs::read_dir(lab.path("runs"))
+        .expect("a run directory")
+        .flatten()
+        .find_map(|run| std::fs::read_to_string(run.path().join("summary.json")).ok())
+        .expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(terminal.count("tx"), summary["sent"].as_u64());
+    assert_eq!(terminal.count("rx"), summary["received"].as_u64());
+}
+
+#[test]
+fn a_run_that_dies_is_told_dead() {
+    let Some(lab) = require(&[]) else { return };
+    let sender = send(&lab, "120s");
+    let terminal = Terminal::top(&lab, "", 24, 80);
+    terminal.rises("tx");
+    sender.kill();
+    terminal.wait_for("has died; these are its last values");
+    assert!(terminal.count("tx") > Some(0), "{}", terminal.text());
+}
+
+#[test]
+fn of_several_runs_one_is_chosen() {
+    let Some(lab) = require(&[]) else { return };
+    let arguments = |socket| ["reflect", "--quiet", "--no-huge", "--no-doctor", "--port", socket];
+    let first = run(&lab, &arguments("memif:a.sock,server"));
+    let second = run(&lab, &arguments("memif:b.sock,server"));
+    let both = || std::fs::read_dir(lab.path("live")).is_ok_and(|entries| entries.flatten().count() == 2);
+    assert!(until(LIMIT, both), "{first:?}{second:?}");
+    let once = lab
+        .dropless(&["top", "--once"])
+        .env(VARIABLE, lab.path("live").to_str().expect("a path"))
+        .run();
+    assert_eq!(once.code, Some(2), "{once}");
+    assert!(once.stderr.contains("2 runs go on here"), "{once}");
+
+    let mut terminal = Terminal::top(&lab, "", 24, 80);
+    terminal.wait_for("Runs");
+    terminal.wait_for(&first.id().to_string());
+    terminal.wait_for(&second.id().to_string());
+    terminal.press("\x1b[B\r");
+    terminal.wait_for(&format!("process {}", second.id()));
+    terminal.press("\x1b[D");
+    terminal.wait_for("Runs");
+    terminal.press("\x1b[A\r");
+    terminal.wait_for(&format!("process {}", first.id()));
+    terminal.press("q");
+    terminal.has_left(0);
+}
+
+#[test]
+fn one_look_for_scripts() {
+    let Some(lab) = require(&[]) else { return };
+    let top = |arguments: &[&str]| {
+        let live = lab.path("live");
+        lab.dropless(arguments)
+            .env(VARIABLE, live.to_str().expect("a path"))
+            .run()
+    };
+    let none = top(&["top", "--once"]);
+    assert_eq!((none.code, &*none.stdout), (Some(2), ""), "{none}");
+    assert_eq!(none.stderr.lines().count(), 1, "{none}");
+
+    let sender = send(&lab, "120s");
+    let process = sender.id().to_string();
+    let moves = || {
+        let look = top(&["top", "--json", &process]);
+        look.code == Some(0) && look.number("total.received") > 0
+    };
+    assert!(until(LIMIT, moves), "{sender:?}");
+    let look = top(&["top", "--json"]);
+    assert!(
+        look.number("total.sent") >= look.number("total.received"),
+        "{look}"
+    );
+    assert!(look.number("pool.size") >= look.number("pool.free"), "{look}");
+    assert_eq!(
+        look.number("queues.0.packets"),
+        look.number("total.sent"),
+        "{look}"
+    );
+    assert_eq!(look.json()["process"]["command"], "send");
+    let text = top(&["top", "--once"]);
+    for section in ["Traffic", "Queues", "Workers", "health"] {
+        assert!(text.stdout.contains(section), "{section}: {text}");
+    }
+    let run = look.json()["process"]["run"]
+        .as_str()
+        .expect("a directory")
+        .to_owned();
+    assert_eq!(top(&["top", "--once", &run]).code, Some(0));
+    let piped = top(&["top"]);
+    assert_eq!(piped.code, Some(2), "{piped}");
+    assert!(piped.stderr.contains("--once"), "{piped}");
+
+    // A file of a version that is not known here yet.
+    let file = lab.path("live").join(&process);
+    sender.kill();
+    std::fs::write(&file, "dropless-live 99 2\n{}").expect("writing");
+    let newer = top(&["top", "--once", &process]);
+    assert_eq!(newer.code, Some(2), "{newer}");
+    assert!(newer.stderr.contains("version 99"), "{newer}");
+    assert_eq!(newer.stderr.lines().count(), 1, "{newer}");
+}

@@ -1,0 +1,253 @@
+//! What a run tells while it goes: one file in shared memory, written by its control thread, that `dropless top` finds.
+
+mod file;
+mod place;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use measure::{Percentiles, PortSummary, QueueSummary, WorkerSummary};
+use serde::{Deserialize, Serialize};
+
+pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
+pub use place::{Found, Place, PlaceError, Publisher, is_alive, unix_ms};
+
+/// One moment of a run. Counts are since its start.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct State {
+    /// Who tells.
+    pub process: Process,
+    /// The number of this moment; it rises by one each time.
+    pub sequence: u64,
+    /// When it was told, ms since 1970.
+    pub told_unix_ms: u64,
+    /// What the run is doing.
+    pub phase: Phase,
+    /// Since the first packet was due, s.
+    pub elapsed_s: f64,
+    /// How long it will last, s, where that is known.
+    pub planned_s: Option<f64>,
+    /// How much of it is done, 0 to 1; `null` when it ends only on request.
+    pub done: Option<f64>,
+    /// How fast, over the last second.
+    pub rate: Rates,
+    /// How much.
+    pub total: Totals,
+    /// Latencies of the interval that ended last.
+    pub latency_recent_ns: Percentiles,
+    /// Latencies of all intervals whose loss is known.
+    pub latency_ns: Percentiles,
+    /// The same as buckets.
+    pub latency_buckets: Buckets,
+    /// Packets by the place that dropped them, as far as the places tell while the run goes.
+    pub places: BTreeMap<String, u64>,
+    /// The ports and their own counters.
+    pub ports: Vec<PortSummary>,
+    /// The queues.
+    pub queues: Vec<QueueSummary>,
+    /// The workers.
+    pub workers: Vec<Worker>,
+    /// The latest pauses of the workers, the newest last.
+    pub stalls: Vec<RecentStall>,
+    /// The packet buffers.
+    pub pool: PoolLevel,
+    /// Whether packets move.
+    pub health: Health,
+    /// How it ended.
+    pub ended: Option<Ended>,
+}
+
+/// The process of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Process {
+    /// Its id.
+    pub id: u32,
+    /// When the kernel started it, ticks since boot: another process with this id started at another time.
+    pub started_ticks: u64,
+    /// When it was started, ms since 1970.
+    pub started_unix_ms: u64,
+    /// The subcommand.
+    pub command: String,
+    /// Its command line, without the program.
+    pub arguments: Vec<String>,
+    /// The run directory, absolute.
+    pub run: PathBuf,
+    /// The version of dropless.
+    pub version: String,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Ports are opened, peers waited for.
+    #[default]
+    Starting,
+    /// Packets are sent.
+    Sending,
+    /// The last ones are waited for.
+    Draining,
+    /// Packets are returned.
+    Reflecting,
+    /// Cores are polled on without packets.
+    Watching,
+    /// Nothing moves, and nothing should: between two trials, for instance.
+    Idle,
+    /// It is over.
+    Ended,
+    /// A phase that only a later version knows.
+    #[serde(other)]
+    Other,
+}
+
+impl Phase {
+    /// The phase in one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Sending => "sending",
+            Self::Draining => "draining",
+            Self::Reflecting => "reflecting",
+            Self::Watching => "watching",
+            Self::Idle => "idle",
+            Self::Ended => "ended",
+            Self::Other => "running",
+        }
+    }
+}
+
+/// Rates over the last second.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rates {
+    /// Packets sent, per second.
+    pub tx_pps: f64,
+    /// Packets received, per second.
+    pub rx_pps: f64,
+    /// Bits sent per second on layer 1.
+    pub tx_bps: f64,
+    /// Bits received per second on layer 1.
+    pub rx_bps: f64,
+}
+
+/// Counts since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Totals {
+    /// Packets that were due.
+    pub intended: u64,
+    /// Packets that the driver accepted; of a reflector: returned.
+    pub sent: u64,
+    /// Distinct packets that came back in time; of a reflector: frames received.
+    pub received: u64,
+    /// Packets missing from the intervals that are old enough to be judged; of a reflector: not returned.
+    pub lost: u64,
+    /// Packets that were due and given up.
+    pub unsent: u64,
+    /// Further copies.
+    pub duplicate: u64,
+    /// Packets out of order.
+    pub reordered: u64,
+    /// Damaged packets.
+    pub corrupt: u64,
+    /// Packets that came too late.
+    pub late: u64,
+    /// Bytes sent, without FCS.
+    pub sent_bytes: u64,
+    /// Bytes received, without FCS.
+    pub received_bytes: u64,
+}
+
+/// A histogram for other tools.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Buckets {
+    /// Upper ends in ns, and how many packets do not exceed them.
+    pub below: Vec<(u64, u64)>,
+    /// All packets.
+    pub count: u64,
+    /// Their sum, s.
+    pub sum_s: f64,
+}
+
+impl Buckets {
+    /// `histogram` in steps of 1, 2 and 5 from 100 ns to 10 s.
+    pub fn of(histogram: &measure::Histogram) -> Self {
+        let mut bounds = (2..=9).flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)));
+        let mut below: Vec<(u64, u64)> = Vec::new();
+        let (mut bound, mut seen) = (bounds.next(), 0);
+        for (highest_ns, count) in histogram.buckets() {
+            while let Some(end) = bound.filter(|end| *end < highest_ns) {
+                below.push((end, seen));
+                bound = bounds.next();
+            }
+            seen += count;
+        }
+        below.extend(bound.into_iter().chain(bounds).map(|end| (end, seen)));
+        Self {
+            below,
+            count: histogram.count(),
+            sum_s: histogram.sum() as f64 / 1e9,
+        }
+    }
+}
+
+/// A worker so far.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Worker {
+    /// Core, roles and polls.
+    pub summary: WorkerSummary,
+    /// Rounds that moved a packet.
+    pub busy: u64,
+    /// Pauses longer than `--pause`.
+    pub stalls: u64,
+}
+
+/// A pause of a worker, as control saw it pass: its time is that of the look, its length that of its bucket (3 %).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecentStall {
+    /// Seen at, s since the start.
+    pub at_s: f64,
+    /// The core.
+    pub core: u32,
+    /// How long, ns.
+    pub gap_ns: u64,
+    /// How many of this length at this look.
+    pub times: u64,
+}
+
+/// The buffer pool now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PoolLevel {
+    /// Buffers in all.
+    pub size: u64,
+    /// Buffers in the pool.
+    pub free: u64,
+}
+
+/// Whether packets move as they should.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Health {
+    /// They do, or by plan they do not.
+    pub healthy: bool,
+    /// Why.
+    pub reason: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ended {
+    /// `valid` or `invalid`; empty where it broke off.
+    pub verdict: String,
+    /// The exit code.
+    pub exit: u8,
+    /// What is wrong with it, one sentence each.
+    pub reasons: Vec<String>,
+}

@@ -1,0 +1,232 @@
+//! Where published files lie: a directory of the user's own in shared memory, one file a process.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::{Process, Refusal, State, encode, read};
+
+/// Names another directory, in the place of the user's own.
+const VARIABLE: &str = "DROPLESS_LIVE_DIR";
+/// Memory that all processes of a machine see.
+const SHARED: &str = "/dev/shm";
+/// What a dead process left is kept this long, so that whoever watches sees how it ended.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// Why a run cannot be watched.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct PlaceError {
+    path: PathBuf,
+    problem: String,
+}
+
+/// The directory.
+#[derive(Debug, Clone)]
+pub struct Place(PathBuf);
+
+/// A published file, and what became of it.
+#[derive(Debug)]
+pub struct Found {
+    /// The process id that the file is named after.
+    pub process: u32,
+    /// The file.
+    pub path: PathBuf,
+    /// What it holds.
+    pub state: Result<State, Refusal>,
+    /// Its process lives.
+    pub alive: bool,
+}
+
+impl Place {
+    /// The user's own directory.
+    pub fn own() -> Self {
+        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        let usual = || Path::new(SHARED).join(format!("dropless-{}", nix::unistd::geteuid()));
+        Self(named.map_or_else(usual, PathBuf::from))
+    }
+
+    /// Any directory.
+    pub fn at(path: &Path) -> Self {
+        Self(path.to_path_buf())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The directories to look in: one's own, and for root everybody's.
+    pub fn visible() -> Vec<Self> {
+        let own = Self::own();
+        let mut all = vec![own.clone()];
+        if nix::unistd::geteuid().is_root() && std::env::var_os(VARIABLE).is_none() {
+            let entries = fs::read_dir(SHARED).into_iter().flatten().flatten();
+            let theirs = entries.filter(|entry| {
+                let name = entry.file_name().into_string().unwrap_or_default();
+                let owner = name
+                    .strip_prefix("dropless-")
+                    .and_then(|user| user.parse::<u32>().ok());
+                // A directory speaks for the user that it is named after, and for nobody else.
+                owner.is_some()
+                    && owner
+                        == fs::symlink_metadata(entry.path())
+                            .ok()
+                            .filter(fs::Metadata::is_dir)
+                            .map(|data| data.uid())
+            });
+            all.extend(
+                theirs
+                    .map(|entry| Self(entry.path()))
+                    .filter(|place| place.0 != own.0),
+            );
+        }
+        all
+    }
+
+    /// The file of a process.
+    pub fn file(&self, process: u32) -> PathBuf {
+        self.0.join(process.to_string())
+    }
+
+    /// All published files, the latest process last, without what dead processes left long ago.
+    pub fn list(&self) -> Vec<Found> {
+        let mut found: Vec<Found> = self
+            .processes()
+            .map(|process| self.look(process))
+            .filter(|found| found.alive || !is_old(&found.path))
+            .collect();
+        found.sort_by_key(|found| {
+            let begun = found
+                .state
+                .as_ref()
+                .map_or(0, |state| state.process.started_ticks);
+            (begun, found.process)
+        });
+        found
+    }
+
+    /// Removes what dead processes left long ago.
+    fn sweep(&self) {
+        for process in self.processes() {
+            let found = self.look(process);
+            if !found.alive && is_old(&found.path) {
+                let _ = fs::remove_file(&found.path);
+            }
+        }
+    }
+
+    fn processes(&self) -> impl Iterator<Item = u32> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    }
+
+    /// The file of one process.
+    pub fn look(&self, process: u32) -> Found {
+        let path = self.file(process);
+        let state = read(&path);
+        let alive = match &state {
+            Ok(state) => state.process.id == process && is_alive(&state.process),
+            // Of a version that we cannot read, the name must do.
+            Err(_) => started_ticks(process).is_some(),
+        };
+        Found {
+            process,
+            path,
+            state,
+            alive,
+        }
+    }
+
+    /// Makes the directory where it is not there, and a publisher in it.
+    pub fn publisher(&self) -> Result<Publisher, PlaceError> {
+        let error = |problem: String| PlaceError {
+            path: self.0.clone(),
+            problem,
+        };
+        let io = |cause: io::Error| error(cause.to_string());
+        match DirBuilder::new().mode(0o700).create(&self.0) {
+            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(io(cause)),
+            _ => {}
+        }
+        let found = fs::symlink_metadata(&self.0).map_err(io)?;
+        if !found.is_dir() {
+            return Err(error("is no directory".into()));
+        }
+        // Everybody may write to /dev/shm: what another user put there is not ours to write into.
+        if found.uid() != nix::unistd::geteuid().as_raw() {
+            return Err(error(format!("belongs to user {}", found.uid())));
+        }
+        self.sweep();
+        let process = std::process::id();
+        Ok(Publisher {
+            path: self.file(process),
+            beside: self.0.join(format!(".{process}")),
+        })
+    }
+}
+
+/// Writes the file of this process.
+#[derive(Debug)]
+pub struct Publisher {
+    path: PathBuf,
+    beside: PathBuf,
+}
+
+impl Publisher {
+    /// Puts `state` in the place of the last one: a reader sees the one or the other, and never half of it.
+    pub fn publish(&self, state: &State) -> io::Result<()> {
+        // Shared memory has no disk to wait for, so nothing is forced out.
+        let written =
+            fs::write(&self.beside, encode(state)?).and_then(|()| fs::rename(&self.beside, &self.path));
+        if written.is_err() {
+            let _ = fs::remove_file(&self.beside);
+        }
+        written
+    }
+}
+
+impl Process {
+    /// This process.
+    pub fn this(command: &str, version: &str) -> Self {
+        let id = std::process::id();
+        Self {
+            id,
+            started_ticks: started_ticks(id).unwrap_or(0),
+            started_unix_ms: unix_ms(),
+            command: command.to_owned(),
+            arguments: std::env::args().skip(1).collect(),
+            run: PathBuf::new(),
+            version: version.to_owned(),
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Whether the process is still there, and is the same.
+pub fn is_alive(process: &Process) -> bool {
+    started_ticks(process.id) == Some(process.started_ticks)
+}
+
+/// When the kernel started a process, ticks since boot; none for one that is gone or only waits to be reaped.
+fn started_ticks(process: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in brackets, may hold anything.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    if matches!(fields.next(), Some("Z" | "X")) {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+fn is_old(path: &Path) -> bool {
+    let changed = fs::symlink_metadata(path).and_then(|data| data.modified());
+    changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > KEPT))
+}

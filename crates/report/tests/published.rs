@@ -1,0 +1,154 @@
+//! Published files: never torn, and never taken for more than they are, whatever lies in their place.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use report::published::{Place, Process, Refusal, State, VERSION, decode, encode, read};
+
+fn state(sequence: u64) -> State {
+    State {
+        process: Process::this("send", "0.0.0"),
+        sequence,
+        // Of a length that changes from one to the next.
+        stalls: vec![report::published::RecentStall::default(); sequence as usize % 50],
+        ..State::default()
+    }
+}
+
+#[test]
+fn what_is_told_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(&dir.path().join("live"));
+    let publisher = place.publisher().unwrap();
+    publisher.publish(&state(7)).unwrap();
+    let found = place.look(std::process::id());
+    assert!(found.alive);
+    assert_eq!(found.state.unwrap(), state(7));
+    let files: Vec<_> = fs::read_dir(place.path()).unwrap().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+}
+
+#[test]
+fn a_reader_never_sees_half_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    let publisher = place.publisher().unwrap();
+    publisher.publish(&state(0)).unwrap();
+    let file = place.file(std::process::id());
+    std::thread::scope(|scope| {
+        let writer =
+            scope.spawn(|| (1..2000).for_each(|sequence| publisher.publish(&state(sequence)).unwrap()));
+        let mut last = 0;
+        while !writer.is_finished() {
+            let seen = read(&file).unwrap().sequence;
+            assert!(seen >= last, "{seen} after {last}");
+            last = seen;
+        }
+    });
+    assert_eq!(read(&file).unwrap().sequence, 1999);
+}
+
+#[test]
+fn every_cut_is_refused() {
+    let whole = encode(&state(3)).unwrap();
+    for length in 0..whole.len() {
+        assert!(decode(&whole[..length]).is_err(), "{length} of {}", whole.len());
+    }
+    let mut longer = whole.clone();
+    longer.push(b' ');
+    assert!(matches!(decode(&longer), Err(Refusal::Length { .. })));
+}
+
+#[test]
+fn a_newer_version_is_one_clear_line() {
+    let text = format!("dropless-live {} 2\n{{}}", VERSION + 1);
+    let refusal = decode(text.as_bytes()).unwrap_err();
+    assert!(matches!(refusal, Refusal::Newer(_)));
+    let line = refusal.to_string();
+    assert!(line.contains("version 2") && !line.contains('\n'), "{line}");
+}
+
+#[test]
+fn fields_of_a_later_dropless_are_passed_over() {
+    let body = r#"{"sequence":5,"phase":"levitating","moon":"full"}"#;
+    let state = decode(format!("dropless-live 1 {}\n{body}", body.len()).as_bytes()).unwrap();
+    assert_eq!((state.sequence, state.phase.name()), (5, "running"));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = decode(&bytes);
+        let mut with_head = format!("dropless-live 1 {}\n", bytes.len()).into_bytes();
+        with_head.extend(&bytes);
+        prop_assert!(decode(&with_head).is_err());
+    }
+
+    #[test]
+    fn no_damage_breaks_the_reader(at in 0usize..10_000, to in any::<u8>()) {
+        let mut bytes = encode(&state(9)).unwrap();
+        let at = at % bytes.len();
+        bytes[at] = to;
+        let _ = decode(&bytes);
+    }
+}
+
+#[test]
+fn links_pipes_and_directories_are_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    let real = dir.path().join("real");
+    fs::write(&real, encode(&state(1)).unwrap()).unwrap();
+    std::os::unix::fs::symlink(&real, place.file(1)).unwrap();
+    nix::unistd::mkfifo(&place.file(2), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::create_dir(place.file(3)).unwrap();
+    for process in 1..=3 {
+        assert!(place.look(process).state.is_err(), "{process}");
+    }
+}
+
+/// A file of process `id` that says that it was started at another time than the process of that id was.
+fn left_behind(place: &Place, id: u32) {
+    let mut state = state(1);
+    state.process.id = id;
+    state.process.started_ticks = 1;
+    fs::write(place.file(id), encode(&state).unwrap()).unwrap();
+}
+
+fn age(path: &Path) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    file.set_modified(long_ago).unwrap();
+}
+
+#[test]
+fn what_the_dead_left_is_seen_for_a_while_and_then_swept() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    let (fresh, old) = (std::process::id() + 1, std::process::id());
+    left_behind(&place, fresh);
+    left_behind(&place, old);
+    age(&place.file(old));
+    let list = place.list();
+    assert_eq!(list.len(), 1, "{list:?}");
+    assert!(!list[0].alive, "another process has its id now");
+    place.publisher().unwrap();
+    assert!(place.file(fresh).exists() && !place.file(old).exists());
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_not_written_into() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("squat");
+    fs::create_dir(&path).unwrap();
+    nix::unistd::chown(&path, Some(65534.into()), None).unwrap();
+    let error = Place::at(&path).publisher().unwrap_err().to_string();
+    assert!(error.contains("belongs to user 65534"), "{error}");
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    assert!(Place::at(&link).publisher().is_err());
+}
