@@ -36,7 +36,7 @@ const SHORT: &[&str] = &[
 ];
 const LIMIT: Duration = Duration::from_secs(240);
 
-fn arguments<'a>(lab: &Lab, more: &[&'a str]) -> support::Dropless {
+fn arguments(lab: &Lab, more: &[&str]) -> support::Dropless {
     lab.dropless(&[&["search", "--json"][..], SHORT, more].concat())
         .limit(LIMIT)
 }
@@ -411,7 +411,7 @@ impl Limited {
 }
 
 #[test]
-fn the_limit_of_a_real_path_is_found_and_its_every_loss_is_the_paths() {
+fn the_limit_of_a_real_path_is_found_and_what_it_dropped_is_all_that_was_lost() {
     let Some(lab) = require(&[Need::Namespaces, Need::Tool("tc")]) else {
         return;
     };
@@ -460,10 +460,16 @@ fn the_limit_of_a_real_path_is_found_and_its_every_loss_is_the_paths() {
     );
     assert!(rate(&goal["upper"]) > throughput, "{run}");
     let (_, lines) = journal(&lab);
-    let lost: u64 = lines
+    let lost = |whose: &str| -> u64 { lines.iter().filter_map(|line| line["lost"][whose].as_u64()).sum() };
+    let all = ["path", "receiver", "reflector", "sender"]
+        .map(lost)
         .iter()
-        .filter_map(|line| line["lost"]["path"].as_u64())
-        .sum();
-    assert_eq!(lost, path.dropped(), "{run}\n{reflector}");
-    assert!(lost > 0, "{run}");
+        .sum::<u64>();
+    // Where our receiver stood still meanwhile, what the bucket dropped is in doubt, and not charged to the path.
+    let dropped = path.dropped();
+    assert!(
+        lost("path") <= dropped && dropped <= all,
+        "{dropped}: {lines:?} {run}\n{reflector}"
+    );
+    assert!(dropped > 0, "{run}");
 }

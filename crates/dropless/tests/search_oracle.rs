@@ -1,4 +1,4 @@
-//! Our `MLRsearch` beside its reference implementation (the PyPI package), over the same paths on paper.
+//! Our `MLRsearch` beside its reference implementation (a Python package), over the same paths on paper.
 
 #![allow(
     clippy::expect_used,

@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::send::{MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
 
@@ -29,8 +29,8 @@ pub struct SearchArgs {
     pub path: PathArgs,
 
     /// How to look: many short trials, or the long ones of RFC 2544
-    #[arg(long, value_enum, default_value_t = MethodArg::Mlr, help_heading = "Search")]
-    pub method: MethodArg,
+    #[arg(long, value_name = "METHOD", default_value = "mlr", value_parser = ["mlr", "rfc2544"], help_heading = "Search")]
+    pub method: String,
     /// ndr (no loss), pdr (0.5 %) or loss=0.1%,width=1%,...: also name, exceed, initial, final, sum, steps, expand;
     /// repeat for several [default: ndr]
     #[arg(long = "goal", value_name = "GOAL", help_heading = "Search")]
@@ -101,13 +101,4 @@ pub struct SearchArgs {
     /// What is told before it starts
     #[command(flatten)]
     pub start: StartArgs,
-}
-
-/// `--method`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MethodArg {
-    /// Many short trials, several goals at once (MLRsearch)
-    Mlr,
-    /// The tests of RFC 2544
-    Rfc2544,
 }

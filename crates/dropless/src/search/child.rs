@@ -57,7 +57,9 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<bool> {
         if interrupt.is_set() && !told {
             told = true;
             // A terminal signals the whole group: the child takes two wishes so close together as one.
-            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
+            if let Ok(id) = i32::try_from(child.id()) {
+                let _ = kill(Pid::from_raw(id), Signal::SIGINT);
+            }
         }
         std::thread::sleep(LOOK);
     }

@@ -237,25 +237,22 @@ impl Run<'_> {
     /// rate. `None` when it was interrupted.
     fn trial(&mut self, size: &str, ask: Option<Ask>, why: &str, left_s: f64) -> Result<Option<Line>> {
         let begun = Instant::now();
-        let line = match self.recorded.pop_front() {
-            Some(line) => {
-                self.check_replayed(&line, size, ask)?;
-                line
+        let line = if let Some(line) = self.recorded.pop_front() {
+            self.check_replayed(&line, size, ask)?;
+            line
+        } else {
+            let number = self.journal.lines + 1;
+            self.progress.trial(number, size, ask, why, left_s);
+            if !self.rest(number) {
+                return Ok(None);
             }
-            None => {
-                let number = self.journal.lines + 1;
-                self.progress.trial(number, size, ask, why, left_s);
-                if !self.rest(number) {
-                    return Ok(None);
-                }
-                let Some(mut line) = self.make(size, ask, why, number)? else {
-                    return Ok(None);
-                };
-                line.wall_s = begun.elapsed().as_secs_f64();
-                self.journal.append(line.clone())?;
-                self.progress.outcome(&line.trial);
-                line
-            }
+            let Some(mut line) = self.make(size, ask, why, number)? else {
+                return Ok(None);
+            };
+            line.wall_s = begun.elapsed().as_secs_f64();
+            self.journal.append(line.clone())?;
+            self.progress.outcome(&line.trial);
+            line
         };
         self.overhead.0 += line.wall_s - line.trial.ask.seconds();
         self.overhead.1 += 1.0;
@@ -281,12 +278,11 @@ impl Run<'_> {
         let Some(summary) = child::run(&path, &self.dir.file(TRIALS), self.verbose, self.interrupt)? else {
             return Ok(None);
         };
-        let (trial, ceiling) = match ask {
-            Some(ask) => (judge::trial(ask, &summary), None),
-            None => {
-                let (trial, ceiling) = highest(&summary, extent);
-                (trial, Some(ceiling))
-            }
+        let (trial, ceiling) = if let Some(ask) = ask {
+            (judge::trial(ask, &summary), None)
+        } else {
+            let (trial, ceiling) = highest(&summary, extent);
+            (trial, Some(ceiling))
         };
         Ok(Some(Line {
             version: 0,

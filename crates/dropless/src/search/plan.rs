@@ -8,7 +8,7 @@ use measure::{Rate, RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 
 use crate::args::live::LiveArgs;
-use crate::args::search::{MethodArg, SearchArgs};
+use crate::args::search::SearchArgs;
 use crate::args::send::{ExplainArgs, SendArgs};
 use crate::noise;
 use crate::plan::SendPlan;
@@ -50,9 +50,10 @@ pub struct SearchPlan {
 impl SearchPlan {
     /// Makes a plan of the command line, and refuses what cannot be.
     pub fn from_args(args: &SearchArgs) -> Result<Self> {
-        let method = match args.method {
-            MethodArg::Mlr => Method::Mlr,
-            MethodArg::Rfc2544 => Method::Rfc2544,
+        // The parser lets nothing else through.
+        let method = match args.method.as_str() {
+            "rfc2544" => Method::Rfc2544,
+            _ => Method::Mlr,
         };
         let send = SendPlan::from_args(&send_args(args))?;
         let settle = match (&args.settle, method) {

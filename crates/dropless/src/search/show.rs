@@ -1,5 +1,7 @@
 //! The result of a search for people: a table for each frame size, and what it means in words.
 
+use std::fmt::Write as _;
+
 use measure::search::{Bound, Estimate, GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
 use measure::units::{format_bps, format_count, format_duration, format_rate};
 use report::style::{Paint, Style};
@@ -27,9 +29,9 @@ pub fn render(report: &SearchReport, style: &Style) -> String {
     }
     text.push('\n');
     for note in &report.notes {
-        text.push_str(&format!("note: {note}\n"));
+        let _ = writeln!(text, "note: {note}");
     }
-    text.push_str(&format!("run directory: {}\n", report.run));
+    let _ = writeln!(text, "run directory: {}", report.run);
     text
 }
 

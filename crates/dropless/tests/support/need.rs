@@ -23,7 +23,7 @@ pub enum Need {
     Processors(usize),
     /// Free hugepages for two processes.
     Hugepages,
-    /// The reference implementation of MLRsearch, where `./dev setup` puts it.
+    /// The reference implementation of `MLRsearch`, where `./dev setup` puts it.
     Oracle,
 }
 
