@@ -248,17 +248,14 @@ impl Receive for KernelReceive {
                 arrival.len,
                 self.sealed,
             );
-            match frame.filter(|_| !arrival.cut) {
-                Some(len) => {
-                    slot.len = len;
-                    bytes += len as u64;
-                    good += 1;
-                    into.slots.push_back(slot);
-                }
-                None => {
-                    self.counters.rx_errors.add(1);
-                    let _ = self.pool.free.push(slot);
-                }
+            if let Some(len) = frame.filter(|_| !arrival.cut) {
+                slot.len = len;
+                bytes += len as u64;
+                good += 1;
+                into.slots.push_back(slot);
+            } else {
+                self.counters.rx_errors.add(1);
+                let _ = self.pool.free.push(slot);
             }
         }
         if good > 0 {

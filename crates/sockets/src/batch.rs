@@ -38,7 +38,7 @@ impl Messages {
     }
 
     /// Describes what is to be sent, as long as there is room; returns how many.
-    pub fn to_send<'a>(&mut self, packets: impl Iterator<Item = (SocketAddr, &'a [u8])>) -> usize {
+    pub fn describe_sent<'a>(&mut self, packets: impl Iterator<Item = (SocketAddr, &'a [u8])>) -> usize {
         let mut count = 0;
         for (index, (to, payload)) in packets.take(self.headers.len()).enumerate() {
             self.addresses[index].set(to);
@@ -54,7 +54,7 @@ impl Messages {
     }
 
     /// Describes where to receive to; returns how many rooms there are.
-    fn to_receive<'a>(&mut self, rooms: impl Iterator<Item = &'a mut [u8]>) -> usize {
+    fn describe_rooms<'a>(&mut self, rooms: impl Iterator<Item = &'a mut [u8]>) -> usize {
         let mut count = 0;
         for (index, room) in rooms.take(self.headers.len()).enumerate() {
             self.parts[index] = libc::iovec {
@@ -102,7 +102,7 @@ impl BatchSender {
     }
 
     pub fn send<'a>(&mut self, packets: impl Iterator<Item = (SocketAddr, &'a [u8])>) -> Sent {
-        let count = self.messages.to_send(packets);
+        let count = self.messages.describe_sent(packets);
         let mut sent = Sent::default();
         let mut attempts = 0;
         while sent.taken < count && attempts < ATTEMPTS {
@@ -157,7 +157,7 @@ impl BatchReceiver {
         rooms: impl Iterator<Item = &'a mut [u8]>,
         arrived: &mut impl FnMut(Arrival),
     ) -> usize {
-        let count = self.messages.to_receive(rooms);
+        let count = self.messages.describe_rooms(rooms);
         if count == 0 {
             return 0;
         }

@@ -42,7 +42,7 @@ impl RingSender {
             payloads[index] = payload;
             (to, payload)
         });
-        let count = self.messages.to_send(kept);
+        let count = self.messages.describe_sent(kept);
         if count == 0 {
             return Sent::default();
         }

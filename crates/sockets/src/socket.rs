@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::address::RawAddress;
 
-/// `SK_MEMINFO_RCVBUF` and `SK_MEMINFO_DROPS` of linux/sock_diag.h: places in what `SO_MEMINFO` tells.
+/// `SK_MEMINFO_RCVBUF` and `SK_MEMINFO_DROPS` of `linux/sock_diag.h`: places in what `SO_MEMINFO` tells.
 const MEMINFO_RCVBUF: usize = 3;
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_WORDS: usize = 9;

@@ -1,5 +1,10 @@
 //! The command line: one file a subcommand, turned into a validated plan before anything starts.
 
+#![allow(
+    clippy::doc_markdown,
+    reason = "these comments are the help page, where backticks would show"
+)]
+
 pub mod compare;
 pub mod doctor;
 pub mod live;

@@ -3,7 +3,7 @@
 use measure::units::{format_duration, format_rate};
 
 use super::method::Method;
-use super::result::{MethodResult, Recommendation};
+use super::result::{MethodResult, Recommendation, Trial};
 
 /// A way has room to spare when it carries this many times what is needed: traffic is never as even as a measurement.
 const ROOM: f64 = 1.5;
@@ -24,7 +24,7 @@ struct Way<'a> {
 
 impl Way<'_> {
     fn carries(&self, wanted: f64) -> bool {
-        self.lossless_pps >= wanted || self.result.at(wanted).is_some_and(|trial| trial.is_lossless())
+        self.lossless_pps >= wanted || self.result.at(wanted).is_some_and(Trial::is_lossless)
     }
 
     /// What it took, in words.

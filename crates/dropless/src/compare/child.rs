@@ -111,7 +111,9 @@ impl Ours {
 
     /// Asks it to end, and sees to it.
     pub fn end(&mut self) {
-        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT);
+        if let Ok(id) = i32::try_from(self.child.id()) {
+            let _ = kill(Pid::from_raw(id), Signal::SIGINT);
+        }
         let begun = Instant::now();
         while begun.elapsed() < ENDING {
             if !matches!(self.child.try_wait(), Ok(None)) {

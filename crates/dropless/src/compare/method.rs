@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Serialize, Serializer};
+
 /// A way for packets between a program and a wire, the least work for those who run it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
@@ -92,6 +94,12 @@ impl Method {
     /// Whether there is a network behind it. Shared memory reaches a process of the same machine.
     pub fn reaches_a_network(self) -> bool {
         self != Self::Memif
+    }
+}
+
+impl Serialize for Method {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
     }
 }
 

@@ -26,7 +26,6 @@ pub const FAR: &str = "198.18.0.2";
 /// One way, with the ports that its two ends are given.
 #[derive(Clone, Debug, Serialize)]
 pub struct Way {
-    #[serde(serialize_with = "as_name")]
     pub method: Method,
     /// The sender's port.
     pub near: String,
@@ -38,10 +37,6 @@ pub struct Way {
     pub guarded: Option<SocketAddr>,
     /// Why it cannot be tried.
     pub missing: Option<String>,
-}
-
-fn as_name<S: serde::Serializer>(method: &Method, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(method.name())
 }
 
 /// The plan.

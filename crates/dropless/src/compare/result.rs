@@ -112,6 +112,7 @@ impl Trial {
 
 /// Processor time while a trial sent, in cores: 1.0 is one core all the time.
 #[derive(Clone, Debug, Default, Serialize)]
+#[allow(clippy::struct_field_names, reason = "the unit, last")]
 pub struct Cpu {
     /// The sender, its system calls included.
     pub near_cores: f64,

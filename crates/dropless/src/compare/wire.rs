@@ -1,5 +1,6 @@
 //! The virtual wire: two network namespaces of our own, which go whatever happens.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -86,7 +87,7 @@ impl Wire {
         for rule in 0..rules {
             // Addresses of documentation (RFC 5737), which nobody sends from.
             let (last, port) = (rule % 254 + 1, 10_000 + rule);
-            text.push_str(&format!("  ip saddr 203.0.113.{last} udp dport {port} drop\n"));
+            let _ = writeln!(text, "  ip saddr 203.0.113.{last} udp dport {port} drop");
         }
         text.push_str(" }\n}\n");
         for (namespace, _) in self.ends() {

@@ -138,7 +138,11 @@ pub fn prefill_null(plan: &ReflectPlan, pool: &Pool<'_>) -> Result<()> {
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments, reason = "the run's whole environment, once")]
+#[allow(
+    clippy::too_many_arguments,
+    clippy::too_many_lines,
+    reason = "the run's whole environment, once, and its wiring"
+)]
 fn reflect<'e>(
     plan: &ReflectPlan,
     dpdk: Option<Dpdk<'_, 'e>>,

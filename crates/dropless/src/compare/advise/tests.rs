@@ -1,7 +1,7 @@
 //! Recommendations from made-up measurements: the choice follows the numbers, whatever they are.
 
 use super::*;
-use crate::compare::result::{Cpu, Trial};
+use crate::compare::result::Cpu;
 use proptest::prelude::*;
 
 fn measured(method: Method, lossless_pps: f64) -> MethodResult {
