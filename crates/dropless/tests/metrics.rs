@@ -393,7 +393,7 @@ fn an_address_that_cannot_be_is_one_line_before_anything_starts() {
         ("nowhere", "no address"),
         ("192.0.2.1:9464", "does not have"),
     ] {
-        for command in [&["send"][..], &["reflect", "--port", "ring"], &["noise"]] {
+        for command in [&["send"][..], &["reflect", "--port", "null"], &["noise"]] {
             let refused = lab.dropless(command).arg("--metrics").arg(address).run();
             assert_eq!((refused.code, &*refused.stdout), (Some(2), ""), "{refused}");
             assert_eq!(refused.stderr.lines().count(), 1, "{refused}");

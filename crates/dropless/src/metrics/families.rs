@@ -11,9 +11,9 @@ pub fn exposition(state: &State) -> String {
     let mut families = vec![build_info(state), run_info(state)];
     families.extend(run(state));
     families.extend(packets(state));
-    families.extend(places(state));
+    families.push(places(state));
     families.extend(ports(state));
-    families.extend(queues(state));
+    families.push(queues(state));
     families.extend(workers(state));
     families.push(latency(state));
     families.retain(|family| !family.get_metric().is_empty());
@@ -170,13 +170,13 @@ fn packets(state: &State) -> Vec<MetricFamily> {
         .collect()
 }
 
-fn places(state: &State) -> Option<MetricFamily> {
+fn places(state: &State) -> MetricFamily {
     let metrics = state
         .places
         .iter()
         .map(|(place, count)| counter(&[("place", place)], *count as f64));
     let help = "Packets by the place that says it dropped them; after the run, as the ledger charged them.";
-    Some(counters("place_packets_total", help, metrics.collect()))
+    counters("place_packets_total", help, metrics.collect())
 }
 
 fn ports(state: &State) -> Vec<MetricFamily> {
@@ -225,7 +225,7 @@ fn ports(state: &State) -> Vec<MetricFamily> {
     ]
 }
 
-fn queues(state: &State) -> Option<MetricFamily> {
+fn queues(state: &State) -> MetricFamily {
     let metrics = state.queues.iter().map(|queue| {
         let number = queue.queue.to_string();
         let core = queue.core.to_string();
@@ -241,11 +241,11 @@ fn queues(state: &State) -> Option<MetricFamily> {
         ];
         counter(&labels, queue.packets as f64)
     });
-    Some(counters(
+    counters(
         "queue_packets_total",
         "Packets through a queue.",
         metrics.collect(),
-    ))
+    )
 }
 
 fn workers(state: &State) -> Vec<MetricFamily> {

@@ -79,6 +79,7 @@ struct Shown {
 
 impl<'w, 'e> Watch<'w, 'e> {
     /// Opens the run's streamed files and the display.
+    #[allow(clippy::too_many_arguments, reason = "everything that can be seen")]
     pub fn new(
         plan: &'w SendPlan,
         wiring: &'w Wiring<'w>,
@@ -344,7 +345,7 @@ impl<'w, 'e> Watch<'w, 'e> {
             lost: self.judged_lost,
             recent: self.recent_latency(elapsed),
         };
-        self.teller.tell(self.wiring, self.ports, progress);
+        self.teller.tell(self.wiring, self.ports, &progress);
     }
 
     fn elapsed(&self) -> Duration {

@@ -90,7 +90,7 @@ impl<'w> Teller<'w> {
     }
 
     /// Tells how it stands.
-    pub fn tell(&mut self, wiring: &Wiring<'_>, ports: &[OpenPort<'_>], progress: Progress) {
+    pub fn tell(&mut self, wiring: &Wiring<'_>, ports: &[OpenPort<'_>], progress: &Progress) {
         if self.asked.is_none_or(|at| at.elapsed() >= ASK_DRIVERS_EVERY) {
             self.ports = ports.iter().map(port_summary).collect();
             let far = ports.iter().filter_map(|open| open.far.as_ref());

@@ -177,7 +177,9 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
     if area.height == 0 {
         return;
     }
-    let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(GAP);
+    // In line with the two columns below.
+    let width = area.width.saturating_sub(GAP) / 2;
+    let halves = Layout::horizontal([Constraint::Length(width), Constraint::Length(width)]).spacing(GAP);
     let [left, right] = halves.areas(Rect {
         height: area.height - 1,
         ..area
@@ -213,7 +215,10 @@ fn draw_sections(frame: &mut Frame<'_>, area: Rect, screen: &Screen, state: &Sta
     };
     // What the packets do stands left, what the machine does right.
     let (left, right) = if wide {
-        (lines(text::packets(state)), lines(text::machine(state, &words)))
+        (
+            lines(text::packets(state, &words)),
+            lines(text::machine(state, &words)),
+        )
     } else {
         (lines(text::sections(state, &words)), Vec::new())
     };

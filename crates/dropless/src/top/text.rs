@@ -8,6 +8,8 @@ use report::table::{Cell, Table};
 
 /// Pauses shown.
 const STALLS_SHOWN: usize = 8;
+/// Below this many columns only the most telling figures are shown.
+const NARROW: usize = 60;
 /// Columns of a bar.
 const BAR: usize = 10;
 
@@ -20,14 +22,14 @@ pub fn render(state: &State, style: &Style) -> String {
 
 /// The sections that have something to say.
 pub fn sections(state: &State, style: &Style) -> Vec<Table> {
-    let mut all = packets(state);
+    let mut all = packets(state, style);
     all.extend(machine(state, style));
     all
 }
 
 /// Sections about packets.
-pub fn packets(state: &State) -> Vec<Table> {
-    let all = [Some(traffic(state)), latency(state), places(state)];
+pub fn packets(state: &State, style: &Style) -> Vec<Table> {
+    let all = [Some(traffic(state, style)), latency(state, style), places(state)];
     all.into_iter().flatten().collect()
 }
 
@@ -76,25 +78,18 @@ fn head(state: &State, style: &Style) -> String {
     text + "\n"
 }
 
-fn traffic(state: &State) -> Table {
+fn traffic(state: &State, style: &Style) -> Table {
     let (rate, total) = (&state.rate, &state.total);
-    let mut table = Table::section("Traffic", &[">packets", ">rate", ">layer 1"]);
-    table.item(
-        "tx",
-        [
-            Cell::right(number::count(total.sent)),
-            Cell::right(number::pps(rate.tx_pps)),
-            Cell::right(number::bps(rate.tx_bps)),
-        ],
-    );
-    table.item(
-        "rx",
-        [
-            Cell::right(number::count(total.received)),
-            Cell::right(number::pps(rate.rx_pps)),
-            Cell::right(number::bps(rate.rx_bps)),
-        ],
-    );
+    let columns = if style.width < NARROW { 2 } else { 3 };
+    let titles = [">packets", ">rate", ">layer 1"];
+    let mut table = Table::section("Traffic", &titles[..columns]);
+    for (name, count, pps, bps) in [
+        ("tx", total.sent, rate.tx_pps, rate.tx_bps),
+        ("rx", total.received, rate.rx_pps, rate.rx_bps),
+    ] {
+        let cells = [number::count(count), number::pps(pps), number::bps(bps)];
+        table.item(name, cells.into_iter().take(columns).map(Cell::right));
+    }
     for (name, count) in losses(state) {
         table.item(name, [count_cell(count)]);
     }
@@ -136,12 +131,21 @@ pub fn time(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_owned(), |ns| number::time(ns as f64))
 }
 
-fn latency(state: &State) -> Option<Table> {
+fn latency(state: &State, style: &Style) -> Option<Table> {
     state.latency_ns.max.or(state.latency_recent_ns.max)?;
-    let mut table = Table::section("Latency", &[">min", ">p50", ">p99", ">p99.9", ">max"]);
+    // The middle and the worst say most, where there is no room for all.
+    let wide = style.width >= NARROW;
+    let titles: &[&str] = if wide {
+        &[">min", ">p50", ">p99", ">p99.9", ">max"]
+    } else {
+        &[">p50", ">p99", ">max"]
+    };
+    let mut table = Table::section("Latency", titles);
     let mut row = |name: &str, of: &Percentiles| {
-        let cells = [of.min, of.p50, of.p99, of.p999, of.max];
-        table.item(name, cells.map(|value| Cell::right(time(value))));
+        let all = [of.min, of.p50, of.p99, of.p999, of.max];
+        let few = [of.p50, of.p99, of.max];
+        let values = if wide { &all[..] } else { &few[..] };
+        table.item(name, values.iter().map(|value| Cell::right(time(*value))));
     };
     row("last interval", &state.latency_recent_ns);
     row("run", &state.latency_ns);
