@@ -94,14 +94,22 @@ impl Table {
     }
 
     /// The lines, each ended. What does not fit the style's width is shortened in the widest left-set column
-    /// (numbers are never shortened), and never below eight columns.
+    /// (numbers are never shortened), and never below eight columns; but a name, in the first one, gets a line of its own.
     pub fn render(&self, style: &Style) -> String {
         let widths = self.widths(style.width);
         let mut text = String::new();
         for row in &self.rows {
             let mut line = " ".repeat(self.indent);
             let mut pending = 0;
-            for (cell, &width) in row.iter().zip(&widths) {
+            for (index, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+                if index == 0 && !cell.right && row.len() > 1 && cell.width() > width {
+                    let whole = shorten(&cell.text, style.width.saturating_sub(self.indent), style);
+                    line.push_str(&style.paint(cell.paint, &whole));
+                    text.push_str(&line);
+                    text.push('\n');
+                    (line, pending) = (" ".repeat(self.indent), width + GAP);
+                    continue;
+                }
                 let shown = shorten(&cell.text, width, style);
                 let space = width - shown.width().min(width);
                 let (before, after) = if cell.right { (space, 0) } else { (0, space) };
@@ -193,6 +201,19 @@ mod tests {
         };
         let expected = "Name   packets  what\n  a      1,000  a long remark~\n  bbb        7\n";
         assert_eq!(sample().render(&narrow), expected);
+    }
+
+    #[test]
+    fn a_name_is_never_cut_for_numbers() {
+        let mut table = Table::section("Name", &[">packets"]);
+        table.item("preempted by somebody (77)", [Cell::right("1,000")]);
+        table.item("tick", [Cell::right("7")]);
+        let narrow = Style {
+            width: 30,
+            ..Style::plain()
+        };
+        let expected = "Name                   packets\n  preempted by somebody (77)\n                         1,000\n  tick                       7\n";
+        assert_eq!(table.render(&narrow), expected);
     }
 
     #[test]

@@ -115,14 +115,14 @@ type Column = (&'static str, usize, fn(&CoreNoise, &CauseNoise) -> Cell);
 
 const COLUMNS: [Column; 6] = [
     (">gaps", 0, |_, cause| Cell::right(number::count(cause.gaps))),
-    (">every", 90, |_, cause| {
+    (">every", 80, |_, cause| {
         Cell::right(cause.period_ns.map_or_else(String::new, number::time))
     }),
     (">total", 0, |_, cause| Cell::right(number::time(cause.total_ns))),
-    (">share", 70, |core, cause| {
+    (">share", 60, |core, cause| {
         Cell::right(format!("{:.1} %", share(core, cause) * 100.0))
     }),
-    (">p99", 80, |_, cause| length(cause, cause.p99_ns)),
+    (">p99", 70, |_, cause| length(cause, cause.p99_ns)),
     (">max", 0, |_, cause| length(cause, cause.max_ns)),
 ];
 
@@ -170,35 +170,36 @@ fn causes(core: &CoreNoise, style: &Style) -> String {
 
 /// The share of the time that was taken, from the beginning to the end; the worst moment is a full block.
 fn timeline(core: &CoreNoise, style: &Style) -> String {
-    let (begin, end) = ("  0 s |", format!("| {:.1} s", core.watched_s));
-    let room = style.width.saturating_sub(begin.len() + end.len()).max(1);
-    // On a narrow terminal several parts share a block, and the worst of them is seen.
+    const AROUND: usize = 20;
+    // Of neighbours that a narrow terminal puts together, the worst is shown.
+    let room = style.width.saturating_sub(AROUND).max(10);
     let together = core.timeline.len().div_ceil(room).max(1);
-    let parts: Vec<f64> = core
+    let shares: Vec<f64> = core
         .timeline
         .chunks(together)
-        .map(|parts| parts.iter().copied().fold(0.0, f64::max))
+        .map(|shares| shares.iter().copied().fold(0.0, f64::max))
         .collect();
-    let worst = parts.iter().copied().fold(0.0, f64::max);
+    let worst = shares.iter().copied().fold(0.0, f64::max);
     let blocks = if style.unicode { BLOCKS } else { BLOCKS_ASCII };
-    let step = |share: &f64| {
-        // Whatever is not nothing is seen.
-        let step = if worst > 0.0 { share / worst * 8.0 } else { 0.0 };
-        blocks[(step.ceil() as usize).min(8)]
-    };
-    let line: String = parts.iter().map(step).collect();
-    let said = format!(
-        "at worst {:.2} % of {}",
+    let line: String = shares
+        .iter()
+        .map(|share| {
+            // Whatever is not nothing is seen.
+            let step = if worst > 0.0 {
+                (share / worst * 8.0).ceil() as usize
+            } else {
+                0
+            };
+            blocks[step.min(8)]
+        })
+        .collect();
+    format!(
+        "  0 s |{}| {:.1} s\n      at worst {:.2} % of {}",
+        style.paint(Paint::Dim, &line),
+        core.watched_s,
         worst * 100.0,
         number::time(core.watched_s / core.timeline.len().max(1) as f64 * 1e9)
-    );
-    let used = begin.len() + parts.len() + end.len();
-    let apart = if used + 3 + said.len() <= style.width {
-        "   "
-    } else {
-        "\n  "
-    };
-    format!("{begin}{}{end}{apart}{said}", style.paint(Paint::Dim, &line))
+    )
 }
 
 #[cfg(test)]
