@@ -65,7 +65,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8> {
         workers: plan.workers,
         housekeeping: plan.housekeeping,
         ports,
-        watched: Watched::default(),
+        watched: Watched::at_a_glance(&sys),
         load,
     };
     if !watch.is_zero() {

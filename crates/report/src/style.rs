@@ -65,8 +65,10 @@ impl Style {
     pub fn detect(stream: Stream) -> Self {
         let given = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let dumb = given("TERM").is_none_or(|term| term == "dumb");
+        // A terminal knows best; where there is none (a pipe, a CI log), COLUMNS may say.
         let width = stream
             .columns()
+            .or_else(|| given("COLUMNS")?.parse().ok())
             .unwrap_or(WIDTH_WITHOUT_TERMINAL)
             .clamp(WIDTH_MIN, WIDTH_MAX);
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]

@@ -9,8 +9,10 @@ use report::style::Paint;
 use super::Examination;
 use crate::wrap::{filled, wrapped};
 
+/// Columns of the verdict, of which `cannot tell` is the longest.
+const VERDICT: usize = 13;
 /// Columns that everything below a row is set in by.
-const INDENT: usize = 12;
+const INDENT: usize = VERDICT;
 /// Columns of the words before what is said there: `costs`, `undo`.
 const LABEL: usize = 6;
 /// Commands of one remedy that are shown; moving interrupts takes one for each.
@@ -70,13 +72,13 @@ pub fn report(examination: &Examination, style: &Style) -> String {
 fn row(text: &mut String, finding: &Finding, name_width: usize, style: &Style) {
     let (word, paint) = match finding.verdict {
         Verdict::Good => ("good", Paint::Good),
-        Verdict::CannotTell => ("unknown", Paint::Dim),
+        Verdict::CannotTell => ("cannot tell", Paint::Dim),
         Verdict::Warning => ("warning", Paint::Warn),
         Verdict::Bad => ("bad", Paint::Bad),
     };
-    let column = 9 + name_width + 2;
+    let column = VERDICT + name_width + 2;
     let mut lines = filled(&finding.says, style.width.saturating_sub(column)).into_iter();
-    let word = style.paint(paint, word) + &" ".repeat(9 - word.len());
+    let word = style.paint(paint, word) + &" ".repeat(VERDICT - word.len());
     let _ = writeln!(
         text,
         "{word}{:name_width$}  {}",
@@ -172,7 +174,7 @@ fn summary(findings: &[Finding]) -> String {
         ""
     };
     format!(
-        "{bad} bad, {warning} warnings, {} good, {} unknown.{end}",
+        "{bad} bad, {warning} warnings, {} good, {} cannot tell.{end}",
         count(Verdict::Good),
         count(Verdict::CannotTell)
     )

@@ -38,20 +38,20 @@ fn a_finding_has_its_cost_its_fix_and_its_undo() {
     let expected = "\
 Planned: workers on cores 2,3, everything else on cores 0,1.
 
-bad      irq   devices interrupt core 2
-            costs 20 us each
-            read  /proc/interrupts: 38: +6
-            fix   (works now, until a reboot)
-                  echo 0-1 > /proc/irq/38/smp_affinity_list
-            undo  echo 0-3 > /proc/irq/38/smp_affinity_list
-            fix   (after a reboot)
-                  kernel command line: irqaffinity=0-1 (dropless tune --boot)
-            undo  take the argument out of the command line again, and reboot
+bad          irq   devices interrupt core 2
+             costs 20 us each
+             read  /proc/interrupts: 38: +6
+             fix   (works now, until a reboot)
+                   echo 0-1 > /proc/irq/38/smp_affinity_list
+             undo  echo 0-3 > /proc/irq/38/smp_affinity_list
+             fix   (after a reboot)
+                   kernel command line: irqaffinity=0-1 (dropless tune --boot)
+             undo  take the argument out of the command line again, and reboot
 
-good     tick  no tick
+good         tick  no tick
 
-1 bad, 0 warnings, 1 good, 0 unknown. Nothing was changed; dropless tune makes
-the changes and takes them back.
+1 bad, 0 warnings, 1 good, 0 cannot tell. Nothing was changed; dropless tune
+makes the changes and takes them back.
 ";
     assert_eq!(shown(vec![good, finding(Verdict::Bad)], 80), expected);
 }

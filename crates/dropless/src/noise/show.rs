@@ -7,7 +7,8 @@ use report::number;
 use report::style::Paint;
 use report::table::{Cell, Table};
 
-use super::result::{CoreNoise, Noise};
+use super::result::{CauseNoise, CoreNoise, Noise};
+use crate::wrap::wrapped;
 
 /// Causes shown of a core; the rest is in the run directory.
 const CAUSES_MAX: usize = 12;
@@ -42,9 +43,9 @@ fn of_core(noise: &Noise, core: &CoreNoise, style: &Style) -> String {
         core.taken_share * 100.0,
         number::time(core.max_ns)
     );
-    let _ = writeln!(text, "{}", style.paint(Paint::Head, &headline));
+    wrapped(&mut text, &headline, 0, Paint::Head, style);
     for line in explained(noise, core) {
-        let _ = writeln!(text, "  {line}");
+        wrapped(&mut text, &line, 2, Paint::None, style);
     }
     text.push('\n');
     text.push_str(&causes(core, style));
@@ -109,34 +110,49 @@ fn explained(noise: &Noise, core: &CoreNoise) -> Vec<String> {
     lines
 }
 
+/// A column of the table of causes: its title, the width of terminal that it takes to be there, and what stands in it.
+type Column = (&'static str, usize, fn(&CoreNoise, &CauseNoise) -> Cell);
+
+const COLUMNS: [Column; 6] = [
+    (">gaps", 0, |_, cause| Cell::right(number::count(cause.gaps))),
+    (">every", 80, |_, cause| {
+        Cell::right(cause.period_ns.map_or_else(String::new, number::time))
+    }),
+    (">total", 0, |_, cause| Cell::right(number::time(cause.total_ns))),
+    (">share", 60, |core, cause| {
+        Cell::right(format!("{:.1} %", share(core, cause) * 100.0))
+    }),
+    (">p99", 70, |_, cause| length(cause, cause.p99_ns)),
+    (">max", 0, |_, cause| length(cause, cause.max_ns)),
+];
+
+/// Its share of the time that was taken.
+fn share(core: &CoreNoise, cause: &CauseNoise) -> f64 {
+    if core.taken_ns > 0.0 {
+        cause.total_ns / core.taken_ns
+    } else {
+        0.0
+    }
+}
+
+fn length(cause: &CauseNoise, ns: f64) -> Cell {
+    Cell::right(if cause.gaps == 0 {
+        "-".to_owned()
+    } else {
+        number::time(ns)
+    })
+}
+
 fn causes(core: &CoreNoise, style: &Style) -> String {
     let costs = core.lost.is_some();
-    let mut titles = vec![">gaps", ">every", ">total", ">share", ">p99", ">max"];
+    let columns = COLUMNS.iter().filter(|(_, from, _)| style.width >= *from);
+    let mut titles: Vec<&str> = columns.clone().map(|(title, ..)| *title).collect();
     if costs {
         titles.push(">packets");
     }
     let mut table = Table::section("  cause", &titles);
     for cause in core.causes.iter().take(CAUSES_MAX) {
-        let share = if core.taken_ns > 0.0 {
-            cause.total_ns / core.taken_ns
-        } else {
-            0.0
-        };
-        let length = |ns: f64| {
-            if cause.gaps == 0 {
-                "-".into()
-            } else {
-                number::time(ns)
-            }
-        };
-        let mut cells = vec![
-            Cell::right(number::count(cause.gaps)),
-            Cell::right(cause.period_ns.map_or_else(String::new, number::time)),
-            Cell::right(number::time(cause.total_ns)),
-            Cell::right(format!("{:.1} %", share * 100.0)),
-            Cell::right(length(cause.p99_ns)),
-            Cell::right(length(cause.max_ns)),
-        ];
+        let mut cells: Vec<Cell> = columns.clone().map(|(.., cell)| cell(core, cause)).collect();
         if costs {
             let lost = cause.lost.unwrap_or(0.0);
             let paint = if lost >= 1.0 { Paint::Bad } else { Paint::None };
@@ -146,11 +162,8 @@ fn causes(core: &CoreNoise, style: &Style) -> String {
     }
     let mut text = table.render(style);
     if core.causes.len() > CAUSES_MAX {
-        let _ = writeln!(
-            text,
-            "    and {} more, in summary.json",
-            core.causes.len() - CAUSES_MAX
-        );
+        let more = core.causes.len() - CAUSES_MAX;
+        let _ = writeln!(text, "    and {more} more, in summary.json");
     }
     text
 }
@@ -187,4 +200,69 @@ fn timeline(core: &CoreNoise, style: &Style) -> String {
         worst * 100.0,
         number::time(core.watched_s / core.timeline.len().max(1) as f64 * 1e9)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn core() -> CoreNoise {
+        let cause = |cause: &str| CauseNoise {
+            cause: cause.into(),
+            gaps: 12_345,
+            total_ns: 229_912_345.0,
+            p99_ns: 28_041_234.0,
+            max_ns: 28_041_234.0,
+            lost: Some(107_723.0),
+            period_ns: Some(1e6),
+        };
+        let mut timeline = vec![0.0; 60];
+        timeline[37] = 0.5;
+        CoreNoise {
+            core: 1,
+            watched_s: 3600.0,
+            looks: 1,
+            gaps: 12_345,
+            gaps_dropped: 0,
+            taken_ns: 1e9,
+            taken_share: 0.5,
+            max_ns: 28_041_234.0,
+            named_share: Some(0.99),
+            complete: Some(true),
+            steal_ns: 1e7,
+            lost: Some(180_714.0),
+            lossless_pps: Some(51_081.0),
+            causes: vec![
+                cause("preempted by opt cgu.00 (5248)"),
+                cause("softirq SCHED after tick"),
+            ],
+            timeline,
+            interrupts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in [60, 70, 80, 90, 120] {
+            let style = Style {
+                width,
+                ..Style::plain()
+            };
+            let text = causes(&core(), &style) + &timeline(&core(), &style);
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{width}:\n{text}");
+            let told = ["preempted by", "softirq"].iter().all(|word| text.contains(word));
+            assert!(told, "{width}:\n{text}");
+            assert!(text.contains("at worst 50.00 %"), "{width}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_time_line_still_shows_the_worst_moment() {
+        let style = Style {
+            width: 44,
+            ..Style::plain()
+        };
+        assert_eq!(timeline(&core(), &style).matches('#').count(), 1);
+    }
 }

@@ -58,9 +58,14 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         let why = "isolcpus=managed_irq keeps them off these cores as long as housekeeping cores do the I/O";
         (Verdict::Good, format!("{}: {why}", look::few(&managed)))
     } else {
-        let sure = if told { "" } else { ", judging by the names" };
         let on = patient.workers.in_words();
-        let sentence = format!("nobody may move {} off {on}{sure}", look::few(&managed));
+        let few = look::few(&managed);
+        let sentence = if told {
+            format!("nobody may move {few} off {on}")
+        } else {
+            // Not a word more: the check of interrupts says how to try it.
+            format!("by their names, the kernel may refuse to move {few} off {on}")
+        };
         (Verdict::Warning, sentence)
     };
     if finding.verdict == Verdict::Warning {
@@ -91,6 +96,7 @@ fn is_like_managed(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Watched;
     use crate::doctor::fixture::Machine;
 
     fn machine(name: &str) -> Machine {
@@ -113,6 +119,23 @@ mod tests {
         assert_eq!(told.verdict(check), Verdict::Good);
         let free = machine("nvme0q3").watched(&[("/sys/kernel/debug/irq/irqs/36", "IRQD_LEVEL")]);
         assert_eq!(free.verdict(check), Verdict::Good);
+    }
+
+    #[test]
+    fn it_does_not_take_a_watch_to_know_which_are_in_use() {
+        let mut unused = Machine::with(&[
+            ("/proc/irq/36/smp_affinity_list", "2"),
+            (
+                "/proc/interrupts",
+                " CPU0 CPU1 CPU2 CPU3\n 36: 0 0 0 0 PCI-MSIX 1-edge nvme0q3\n",
+            ),
+            ("/sys/kernel/debug/irq/irqs/36", "IRQD_AFFINITY_MANAGED"),
+        ]);
+        unused.watched = Watched::at_a_glance(&unused.sys);
+        assert!(!unused.watched.is_there());
+        let glanced = unused.finding(check);
+        assert_eq!(glanced.verdict, Verdict::Good, "{glanced:?}");
+        assert_eq!(glanced, unused.watched(&[]).finding(check));
     }
 
     #[test]

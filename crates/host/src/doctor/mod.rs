@@ -142,16 +142,14 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
         workers,
         housekeeping,
     } = beside(sys, workers);
-    let mut patient = Patient {
+    let patient = Patient {
         sys,
         workers,
         housekeeping,
         ports: ports.to_vec(),
-        watched: Watched::default(),
+        watched: Watched::at_a_glance(sys),
         load: Load::default(),
     };
-    // One look tells which interrupts are in use at all.
-    patient.watched.after.interrupts = Interrupts::read(sys);
     let mut findings: Vec<Finding> = QUICK.iter().flat_map(|check| check(&patient)).collect();
     // What nothing mends follows from something else that is told.
     findings.retain(|finding| finding.verdict >= Verdict::Warning && !finding.remedies.is_empty());

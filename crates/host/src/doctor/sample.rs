@@ -141,6 +141,18 @@ impl Watched {
         }
     }
 
+    /// Without having watched: what one look tells, which interrupts are in use at all.
+    pub fn at_a_glance(sys: &Sys) -> Self {
+        let after = Sample {
+            interrupts: Interrupts::read(sys),
+            ..Sample::default()
+        };
+        Self {
+            after,
+            ..Self::default()
+        }
+    }
+
     /// Whether there are two looks to compare.
     pub fn is_there(&self) -> bool {
         !self.over.is_zero()
