@@ -64,6 +64,7 @@ setup_test() {
 # The reference implementation of MLRsearch, with which `dropless search` is compared. It goes beside what is built:
 # the system's own Python takes no packages but Debian's.
 oracle=MLRsearch==1.2.1
+# shellcheck disable=SC2154 # lib.sh says where target_dir is
 setup_oracle() {
     [ -f "$target_dir/oracle/MLRsearch/__init__.py" ] && return 0
     say "installing: $oracle"

@@ -32,7 +32,7 @@ impl Progress {
     /// A trial begins.
     pub fn trial(&mut self, number: u64, size: &str, ask: Option<Ask>, why: &str, left_s: f64) {
         let size = if self.names_size {
-            format!("{size} B, ")
+            format!("size {size}, ")
         } else {
             String::new()
         };

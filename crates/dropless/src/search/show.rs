@@ -14,13 +14,10 @@ pub fn render(report: &SearchReport, style: &Style) -> String {
     let mut text = headline(report, style);
     text.push('\n');
     text.push_str(&goals(report).render(style));
-    for size in &report.sizes {
-        for goal in &size.result.goals {
-            if let Some(sentence) = caveat(&size.size, goal) {
-                text.push_str(&style.paint(Paint::Warn, &sentence));
-                text.push('\n');
-            }
-        }
+    for (says, answers) in caveats(report) {
+        let line = format!("{}: {says}", answers.join(", "));
+        text.push_str(&style.paint(Paint::Warn, &line));
+        text.push('\n');
     }
     for size in &report.sizes {
         if let Some(further) = &size.result.rfc2544 {
@@ -95,9 +92,25 @@ fn goals(report: &SearchReport) -> Table {
     table
 }
 
+/// What must be said, and of which answers.
+fn caveats(report: &SearchReport) -> Vec<(&'static str, Vec<String>)> {
+    let mut caveats: Vec<(&str, Vec<String>)> = Vec::new();
+    for size in &report.sizes {
+        for goal in &size.result.goals {
+            let Some(says) = caveat(goal) else { continue };
+            let answer = format!("{} {}", size.size, goal.name);
+            match caveats.iter_mut().find(|(known, _)| *known == says) {
+                Some((_, answers)) => answers.push(answer),
+                None => caveats.push((says, vec![answer])),
+            }
+        }
+    }
+    caveats
+}
+
 /// What must be said of an answer that is not one about the path.
-fn caveat(size: &str, goal: &GoalResult) -> Option<String> {
-    let says = match goal.limit {
+fn caveat(goal: &GoalResult) -> Option<&'static str> {
+    Some(match goal.limit {
         Limit::Sender => "our sender could not offer more: the path may carry more than this",
         Limit::Receiver => "our receiver lost packets above this: the path may carry more",
         Limit::Reflector => "the reflector lost packets above this: the path may carry more",
@@ -109,8 +122,7 @@ fn caveat(size: &str, goal: &GoalResult) -> Option<String> {
         }
         Limit::Unknown => "the search did not get far enough to tell",
         Limit::Path | Limit::Line => return None,
-    };
-    Some(format!("{size} {}: {says}", goal.name))
+    })
 }
 
 fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String {
