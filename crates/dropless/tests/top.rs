@@ -306,9 +306,9 @@ fn one_look_for_scripts() {
         "{look}"
     );
     assert!(look.number("pool.size") >= look.number("pool.free"), "{look}");
-    assert_eq!(
-        look.number("queues.0.packets"),
-        look.number("total.sent"),
+    // The run goes on between the two readings: the queues are read after the totals.
+    assert!(
+        look.number("queues.0.packets") >= look.number("total.sent"),
         "{look}"
     );
     assert_eq!(look.json()["process"]["command"], "send");

@@ -155,11 +155,13 @@ fn received(wiring: &Wiring<'_>, pick: fn(&ReceiveCounters) -> u64) -> u64 {
 }
 
 fn totals(wiring: &Wiring<'_>, lost: u64) -> Totals {
+    // Received before sent: a look while packets fly must not show more back than out.
+    let back = received(wiring, |counters| counters.received.get());
     let sent = |pick: fn(&SendCounters) -> u64| wiring.send.iter().map(|side| pick(&side.counters)).sum();
     Totals {
         intended: sent(|counters| counters.intended.get()),
         sent: sent(|counters| counters.accepted.get()),
-        received: received(wiring, |counters| counters.received.get()),
+        received: back,
         lost,
         unsent: sent(|counters| counters.abandoned.get()),
         duplicate: received(wiring, |counters| counters.duplicate.get()),

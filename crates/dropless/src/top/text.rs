@@ -9,7 +9,7 @@ use report::table::{Cell, Table};
 /// Pauses shown.
 const STALLS_SHOWN: usize = 8;
 /// Below this many columns only the most telling figures are shown.
-const NARROW: usize = 60;
+const NARROW: usize = 58;
 /// Columns of a bar.
 const BAR: usize = 10;
 
@@ -147,7 +147,7 @@ fn latency(state: &State, style: &Style) -> Option<Table> {
         let values = if wide { &all[..] } else { &few[..] };
         table.item(name, values.iter().map(|value| Cell::right(time(*value))));
     };
-    row("last interval", &state.latency_recent_ns);
+    row("recent", &state.latency_recent_ns);
     row("run", &state.latency_ns);
     Some(table)
 }
