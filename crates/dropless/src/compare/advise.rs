@@ -9,6 +9,8 @@ use super::result::{MethodResult, Recommendation, Trial};
 const ROOM: f64 = 1.5;
 /// Sockets this near to the need may get there with more queues and cores, before anything is rewritten.
 const TUNABLE: f64 = 2.0;
+/// With less of its cores than this, what was measured is somebody else's doing.
+const UNDISTURBED: f64 = 0.9;
 /// The rule of thumb: up to here the kernel is fine, packets/s.
 const KERNEL_IS_FINE_PPS: f64 = 1e6;
 /// And from here on it takes `AF_XDP` or DPDK.
@@ -27,6 +29,16 @@ impl Way<'_> {
         self.lossless_pps >= wanted || self.result.at(wanted).is_some_and(Trial::is_lossless)
     }
 
+    /// What it carried, in words.
+    fn carried(&self) -> String {
+        let rate = format_rate(self.lossless_pps);
+        if self.result.limited_by_sender {
+            format!("at least {rate}")
+        } else {
+            rate
+        }
+    }
+
     /// What it took, in words.
     fn took(&self) -> String {
         let Some(trial) = &self.result.at_lossless else {
@@ -43,8 +55,14 @@ impl Way<'_> {
     }
 }
 
-/// The recommendation. `wire` says what was measured over when that was not the user's own network.
-pub fn advise(results: &[MethodResult], wanted_pps: Option<f64>, is_virtual: bool) -> Recommendation {
+/// The recommendation. `is_virtual` says that it was not the user's own network, `own_share` how much of its cores
+/// dropless had when it had the least.
+pub fn advise(
+    results: &[MethodResult],
+    wanted_pps: Option<f64>,
+    is_virtual: bool,
+    own_share: f64,
+) -> Recommendation {
     let mut ways: Vec<Way<'_>> = results
         .iter()
         .filter_map(|result| {
@@ -75,6 +93,15 @@ pub fn advise(results: &[MethodResult], wanted_pps: Option<f64>, is_virtual: boo
         advice.sentences.extend(rule_of_thumb(&reaching, wanted));
     }
     advice.sentences.extend(ceiling(&ways, &reaching, wanted_pps));
+    if own_share < UNDISTURBED {
+        advice.sentences.insert(
+            0,
+            format!(
+                "Measure again before you decide: somebody else was at work on these cores, and dropless had one of them for only {:.0} % of the time (`dropless noise` names who). The rates below are too low, and their order may be chance.",
+                own_share * 100.0
+            ),
+        );
+    }
     if is_virtual {
         advice.sentences.push(
             "This was a virtual wire inside one machine, where the kernel moves every packet whoever sends it: it tells the ways apart, but a NIC gives other numbers, and to AF_XDP and DPDK better ones; measure yours with --far ADDR.".into(),
@@ -91,7 +118,7 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
     let mut sentences = vec![format!(
         "Take {}: this carried {} without a loss here, {} the {} that you need{}.",
         choice.method.words(),
-        format_rate(choice.lossless_pps),
+        choice.carried(),
         times(choice.lossless_pps / wanted),
         format_rate(wanted),
         choice.took()
@@ -110,7 +137,7 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
         sentences.push(format!(
             "{} would be less work, but carried only {}{}.",
             capital(less.method.words()),
-            format_rate(less.lossless_pps),
+            less.carried(),
             if less.carries(wanted) {
                 ", too close to what you need"
             } else {
@@ -134,7 +161,7 @@ fn faster(ways: &[Way<'_>], choice: &Way<'_>) -> Option<String> {
         return Some(format!(
             "Nothing dearer was faster here: {} carried {}.",
             best.method.words(),
-            format_rate(best.lossless_pps)
+            best.carried()
         ));
     }
     let latency = match (best.latency(), choice.latency()) {
@@ -148,7 +175,7 @@ fn faster(ways: &[Way<'_>], choice: &Way<'_>) -> Option<String> {
     Some(format!(
         "More is to be had: {} carried {}, {} as much{latency}; it costs {}.",
         best.method.words(),
-        format_rate(best.lossless_pps),
+        best.carried(),
         times(best.lossless_pps / choice.lossless_pps),
         best.method.cost()
     ))
@@ -163,7 +190,7 @@ fn tuning(ways: &[Way<'_>], choice: &Way<'_>, wanted: f64) -> Option<String> {
         format!(
             "Before you change the program: {} carried {} with one core at each end, {:.0} % of what you need. Spread over more queues and cores (RSS, interrupt affinity, `dropless tune`) the kernel may do; that was not measured here.",
             sockets.method.words(),
-            format_rate(sockets.lossless_pps),
+            sockets.carried(),
             100.0 / ratio
         )
     })
@@ -185,10 +212,13 @@ fn none_will_do(ways: &[Way<'_>], wanted: f64) -> Recommendation {
             "Nothing here carries {} without loss. The best was {}: {}, {:.0} % of it{}.",
             format_rate(wanted),
             best.method.words(),
-            format_rate(best.lossless_pps),
+            best.carried(),
             best.lossless_pps / wanted * 100.0,
             best.took()
         ));
+        if best.result.limited_by_sender {
+            sentences.push("Its sender was the limit, not the path: one core could not offer more.".into());
+        }
         let cores = (wanted * ROOM / best.lossless_pps).ceil();
         sentences.push(format!(
             "If it grows with cores and queues, which was not measured, {cores:.0} times the cores would do: spread the flows (RSS), keep everything else off those cores (`dropless tune`), and measure again."
@@ -215,7 +245,7 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
             format!(
                 "Up to {} take {words}: this carried {} without a loss here{}, and costs {}.",
                 format_rate(safe),
-                format_rate(way.lossless_pps),
+                way.carried(),
                 way.took(),
                 way.method.cost()
             )
@@ -223,7 +253,7 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
             format!(
                 "Above that, up to {}: {words}, which carried {}{}; it costs {}.",
                 format_rate(safe),
-                format_rate(way.lossless_pps),
+                way.carried(),
                 way.took(),
                 way.method.cost()
             )
@@ -273,7 +303,7 @@ fn rule_of_thumb(ways: &[Way<'_>], wanted: f64) -> Option<String> {
     let agrees = (wanted < KERNEL_IS_FINE_PPS) == sockets.carries(wanted);
     Some(format!(
         "The rule of thumb is that {said}; {found} (their best: {}), so {}.",
-        format_rate(sockets.lossless_pps),
+        sockets.carried(),
         if agrees {
             "rule and measurement agree"
         } else {
@@ -290,12 +320,13 @@ fn ceiling(all: &[Way<'_>], reaching: &[Way<'_>], wanted: Option<f64>) -> Option
     }
     let enough = match wanted {
         Some(wanted) if memif.lossless_pps >= wanted * ROOM => ", so DPDK's side of it would do",
+        Some(_) if memif.result.limited_by_sender => ", where one core could not offer more",
         Some(_) => ", so that not even DPDK's side of it has room to spare on these cores",
         None => "",
     };
     Some(format!(
         "DPDK was measured without a NIC, between two processes: {}{enough}. With a NIC of yours: --near-port pci:ADDRESS.",
-        format_rate(memif.lossless_pps)
+        memif.carried()
     ))
 }
 

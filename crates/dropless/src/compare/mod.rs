@@ -36,9 +36,6 @@ const NEAR_ENOUGH: f64 = 1.1;
 /// What comes back of a flood is a little more than what comes back of a rate without loss.
 const FIRST_GUESS: f64 = 0.8;
 
-/// A core is whole with this much of it: the kernel keeps a little for itself.
-const WHOLE_CORE: f64 = 0.95;
-
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &CompareArgs) -> Result<u8> {
     let sys = Sys::live();
@@ -90,7 +87,12 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
             break;
         }
     }
-    comparison.recommendation = advise::advise(&comparison.methods, plan.wanted_pps, plan.far.is_none());
+    comparison.recommendation = advise::advise(
+        &comparison.methods,
+        plan.wanted_pps,
+        plan.far.is_none(),
+        own_share(&comparison),
+    );
     comparison.notes = notes(&plan, &comparison);
     comparison.notes.extend(dir.note());
     let _ = dir.write_json(file::COMPARE, &comparison);
@@ -217,7 +219,6 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
             by_sender.join(", ")
         ));
     }
-    notes.extend(taken_away(comparison));
     if plan.firewall_rules > 0 {
         notes.push(format!(
             "{} firewall rules were on the kernel's path; AF_PACKET, AF_XDP and DPDK pass them by",
@@ -230,22 +231,20 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
     notes
 }
 
-/// Whoever polls has its core all the time, unless somebody else had it.
-fn taken_away(comparison: &Comparison) -> Option<String> {
-    let shares = comparison
+/// How much of a core an end had that had the least. Whoever polls has its core all the time, unless somebody else had it.
+fn own_share(comparison: &Comparison) -> f64 {
+    let share = if comparison.cores.first() == comparison.cores.last() {
+        0.5
+    } else {
+        1.0
+    };
+    comparison
         .methods
         .iter()
-        .filter_map(|method| Some(method.at_lossless.as_ref()?.cpu.clone()))
+        .filter_map(|method| Some(&method.at_lossless.as_ref()?.cpu))
         .flat_map(|cpu| [Some(cpu.near_cores), cpu.far_cores])
         .flatten()
-        .filter(|share| *share > 0.0);
-    let least = shares.fold(1.0, f64::min);
-    (least < WHOLE_CORE).then(|| {
-        format!(
-            "somebody else was at work on these cores: dropless had one of them for only {:.0} % of the time, so that everything here is lower, and later, than it could be; who it was: dropless noise --cores {},{}",
-            least * 100.0,
-            comparison.cores.first().unwrap_or(&0),
-            comparison.cores.last().unwrap_or(&0)
-        )
-    })
+        .filter(|cores| *cores > 0.0)
+        .map(|cores| cores / share)
+        .fold(1.0, f64::min)
 }

@@ -36,7 +36,7 @@ fn usual() -> Vec<MethodResult> {
 }
 
 fn chosen(results: &[MethodResult], wanted: f64) -> (Option<String>, String) {
-    let advice = advise(results, Some(wanted), true);
+    let advice = advise(results, Some(wanted), true, 1.0);
     (advice.method, advice.sentences.join("\n"))
 }
 
@@ -115,6 +115,26 @@ fn the_rule_of_thumb_yields_to_the_measurement() {
 }
 
 #[test]
+fn a_disturbed_measurement_says_so_first() {
+    let advice = advise(&usual(), Some(1e5), true, 0.4);
+    assert!(advice.sentences[0].contains("Measure again") && advice.sentences[0].contains("only 40 %"));
+    assert_eq!(advice.method.as_deref(), Some("kernel"));
+}
+
+#[test]
+fn a_rate_that_only_the_sender_limited_is_a_lower_bound() {
+    let mut results = usual();
+    for result in &mut results {
+        result.limited_by_sender = true;
+    }
+    let (_, text) = chosen(&results, 1e7);
+    assert!(
+        text.contains("at least 3.000 Mpps") && text.contains("Its sender was the limit"),
+        "{text}"
+    );
+}
+
+#[test]
 fn shared_memory_is_never_the_way_to_a_network() {
     let (found, text) = chosen(&[measured(Method::Memif, 9e6)], 1e5);
     assert_eq!(found, None);
@@ -123,7 +143,7 @@ fn shared_memory_is_never_the_way_to_a_network() {
 
 #[test]
 fn without_a_need_there_are_bands_in_order() {
-    let advice = advise(&usual(), None, false);
+    let advice = advise(&usual(), None, false, 1.0);
     assert_eq!(advice.method.as_deref(), Some("kernel"));
     let text = advice.sentences.join("\n");
     let place = |words: &str| {
@@ -145,7 +165,7 @@ proptest! {
     fn the_choice_follows_the_numbers(rates in prop::collection::vec(1e3..1e8_f64, 5), wanted in 1e3..1e8_f64) {
         let methods = [Method::Kernel, Method::KernelMmsg, Method::KernelUring, Method::Packet, Method::Xdp];
         let results: Vec<_> = methods.iter().zip(&rates).map(|(method, rate)| measured(*method, *rate)).collect();
-        let advice = advise(&results, Some(wanted), true);
+        let advice = advise(&results, Some(wanted), true, 1.0);
         let chosen = advice.method.map(|name| methods.iter().position(|method| method.name() == name).unwrap());
         let roomy = rates.iter().position(|rate| *rate >= wanted * ROOM);
         let any = rates.iter().position(|rate| *rate >= wanted);
