@@ -167,16 +167,18 @@
     return heat(+kind.split("-")[1]);
   }
 
-  // Charts of one group show the same stretch.
+  // Charts of one group show the same stretch, at first that of all of them.
+  const whole = group => charts.filter(chart => chart.group === group)
+    .reduce(([low, high], { ends }) => [Math.min(low, ends[0]), Math.max(high, ends[1])], [Infinity, -Infinity]);
   let isZooming = false;
   function zoomed(me, min, max) {
     if (isZooming) return;
     isZooming = true;
+    const isAll = min <= me.ends[0] && max >= me.ends[1], [low, high] = isAll ? whole(me.group) : [min, max];
     for (const other of charts) {
       if (other.group !== me.group) continue;
-      if (other !== me) other.plot.setScale("x", { min, max });
-      const all = other.whole();
-      other.reset.hidden = min <= all[0] && max >= all[1];
+      other.plot.setScale("x", { min: low, max: high });
+      other.reset.hidden = isAll;
     }
     isZooming = false;
   }
@@ -188,7 +190,7 @@
   function draw(place) {
     const { data, group, options } = chart(place.dataset.chart);
     const me = { place, group };
-    me.whole = () => [data[0][0], data[0][data[0].length - 1]];
+    me.ends = [data[0][0], data[0][data[0].length - 1]];
     me.reset = document.createElement("button");
     Object.assign(me.reset, { type: "button", className: "reset", textContent: "Show all", hidden: true, onclick: () => reset(me) });
     options.hooks = { ...options.hooks,
@@ -207,7 +209,11 @@
     }
     charts.push(me);
   }
-  const reset = me => { const [min, max] = me.whole(); me.plot.setScale("x", { min, max }); };
+  const reset = me => { const [min, max] = whole(me.group); zoomed(me, min, max); };
+  function drawAll() {
+    document.querySelectorAll("[data-chart]").forEach(draw);
+    for (const me of charts.filter((chart, at) => charts.findIndex(other => other.group === chart.group) === at)) reset(me);
+  }
 
   function key(event) {
     const me = charts.find(chart => chart.place === event.currentTarget);
@@ -223,7 +229,7 @@
     } else if (event.key === "+" || event.key === "=" || event.key === "-") {
       const factor = event.key === "-" ? 2 : 0.5, isLog = plot.scales.x.distr === 3;
       const [f, g] = isLog ? [Math.log, Math.exp] : [v => v, v => v];
-      const middle = f(known(at) ? x[at] : g((f(min) + f(max)) / 2)), half = (f(max) - f(min)) / 2 * factor, all = me.whole().map(f);
+      const middle = f(known(at) ? x[at] : g((f(min) + f(max)) / 2)), half = (f(max) - f(min)) / 2 * factor, all = whole(me.group).map(f);
       plot.setScale("x", { min: g(Math.max(all[0], middle - half)), max: g(Math.min(all[1], middle + half)) });
     } else if (event.key === "0" || event.key === "Escape") {
       reset(me);
@@ -234,8 +240,11 @@
   function redraw() {
     const zooms = charts.map(({ plot, place }) => [place, plot.scales.x.min, plot.scales.x.max]);
     for (const { plot, reset } of charts.splice(0)) { plot.destroy(); reset.remove(); }
-    document.querySelectorAll("[data-chart]").forEach(draw);
-    for (const [place, min, max] of zooms) { const me = charts.find(chart => chart.place === place), all = me.whole(); if (min > all[0] || max < all[1]) me.plot.setScale("x", { min, max }); }
+    drawAll();
+    for (const [place, min, max] of zooms) {
+      const me = charts.find(chart => chart.place === place), all = whole(me.group);
+      if (min > all[0] || max < all[1]) zoomed(me, min, max);
+    }
   }
 
   const root = document.documentElement, theme = document.getElementById("theme");
@@ -247,7 +256,8 @@
   addEventListener("beforeprint", () => { before = root.dataset.theme; root.dataset.theme = "light"; redraw(); });
   addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; redraw(); });
 
-  document.querySelectorAll("[data-chart]").forEach(place => { draw(place); place.addEventListener("keydown", key); });
+  document.querySelectorAll("[data-chart]").forEach(place => place.addEventListener("keydown", key));
+  drawAll();
   const seen = new ResizeObserver(() => { for (const { plot, place } of charts) if (Math.abs(plot.width - place.clientWidth) > 1 && place.clientWidth > 0) plot.setSize({ width: place.clientWidth, height: plot.height }); });
   document.querySelectorAll("[data-chart]").forEach(place => seen.observe(place));
   root.dataset.drawn = charts.length;
