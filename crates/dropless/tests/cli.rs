@@ -85,7 +85,7 @@ fn bash_completes_commands_and_flags() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(
         said.lines().collect::<Vec<_>>(),
-        ["reflect", "--port", "checksum"],
+        ["reflect report", "--port", "checksum"],
         "{output:?}"
     );
 }
@@ -180,7 +180,9 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split(' ').next().unwrap_or_default();
             let page = match command {
-                "send" | "reflect" | "noise" | "ports" | "doctor" | "tune" => stdout(&[command, "--help"]),
+                "send" | "reflect" | "noise" | "ports" | "doctor" | "tune" | "report" => {
+                    stdout(&[command, "--help"])
+                }
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

@@ -94,10 +94,12 @@
 
   // A point a pause, and a bar down to the axis; what cost packets is filled.
   function stalls() {
-    const all = runs.flatMap((run, at) => run.stalls.map(pause => ({ pause, at }))).sort((a, b) => a.pause[0] - b.pause[0]);
+    const [, end] = stretch(Infinity, 0);
+    const all = runs.flatMap((run, at) => run.stalls.map(pause => ({ pause, at })))
+      .filter(({ pause: [time, , , , lost] }) => lost || time <= end).sort((a, b) => a.pause[0] - b.pause[0]);
     const times = all.map(({ pause }) => pause[0]);
     // The chart begins and ends with the others, whenever the first pause was.
-    const [first, last] = stretch(times[0], times[times.length - 1]);
+    const [first, last] = stretch(Math.min(Infinity, ...times.slice(0, 1)), Math.max(0, ...times.slice(-1)));
     const words = ({ pause: [, gap, core, cause, lost], at }) => `${runs.length > 1 ? runs[at].name + ": " : ""}${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
     const paint = u => {
       const { ctx } = u, { top, height } = u.bbox, ratio = devicePixelRatio;
@@ -198,7 +200,7 @@
       setSeries: [(u, at) => toggled(u, at)] };
     const isFlat = place.dataset.chart.startsWith("heat") || place.dataset.chart === "stalls";
     me.plot = new uPlot({
-      width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true },
+      padding: [null, 30, null, null], width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true },
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
     }, data, place);
     place.append(me.reset);
