@@ -144,6 +144,7 @@ fn broken(lab: &Lab, name: &str, file: &str, content: &[u8]) -> String {
     name.to_owned()
 }
 
+#[allow(clippy::too_many_lines, reason = "a table of all that can be wrong")]
 #[test]
 fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
     let Some(lab) = require(&[]) else { return };

@@ -94,10 +94,12 @@
 
   // A point a pause, and a bar down to the axis; what cost packets is filled.
   function stalls() {
-    const all = runs.flatMap((run, at) => run.stalls.map(pause => ({ pause, at }))).sort((a, b) => a.pause[0] - b.pause[0]);
+    const [, end] = stretch(Infinity, 0);
+    const all = runs.flatMap((run, at) => run.stalls.map(pause => ({ pause, at })))
+      .filter(({ pause: [time, , , , lost] }) => lost || time <= end).sort((a, b) => a.pause[0] - b.pause[0]);
     const times = all.map(({ pause }) => pause[0]);
     // The chart begins and ends with the others, whenever the first pause was.
-    const [first, last] = stretch(times[0], times[times.length - 1]);
+    const [first, last] = stretch(Math.min(Infinity, ...times.slice(0, 1)), Math.max(0, ...times.slice(-1)));
     const words = ({ pause: [, gap, core, cause, lost], at }) => `${runs.length > 1 ? runs[at].name + ": " : ""}${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
     const paint = u => {
       const { ctx } = u, { top, height } = u.bbox, ratio = devicePixelRatio;
@@ -167,16 +169,18 @@
     return heat(+kind.split("-")[1]);
   }
 
-  // Charts of one group show the same stretch.
+  // Charts of one group show the same stretch, at first that of all of them.
+  const whole = group => charts.filter(chart => chart.group === group)
+    .reduce(([low, high], { ends }) => [Math.min(low, ends[0]), Math.max(high, ends[1])], [Infinity, -Infinity]);
   let isZooming = false;
   function zoomed(me, min, max) {
     if (isZooming) return;
     isZooming = true;
+    const isAll = min <= me.ends[0] && max >= me.ends[1], [low, high] = isAll ? whole(me.group) : [min, max];
     for (const other of charts) {
       if (other.group !== me.group) continue;
-      if (other !== me) other.plot.setScale("x", { min, max });
-      const all = other.whole();
-      other.reset.hidden = min <= all[0] && max >= all[1];
+      other.plot.setScale("x", { min: low, max: high });
+      other.reset.hidden = isAll;
     }
     isZooming = false;
   }
@@ -188,7 +192,7 @@
   function draw(place) {
     const { data, group, options } = chart(place.dataset.chart);
     const me = { place, group };
-    me.whole = () => [data[0][0], data[0][data[0].length - 1]];
+    me.ends = [data[0][0], data[0][data[0].length - 1]];
     me.reset = document.createElement("button");
     Object.assign(me.reset, { type: "button", className: "reset", textContent: "Show all", hidden: true, onclick: () => reset(me) });
     options.hooks = { ...options.hooks,
@@ -196,7 +200,7 @@
       setSeries: [(u, at) => toggled(u, at)] };
     const isFlat = place.dataset.chart.startsWith("heat") || place.dataset.chart === "stalls";
     me.plot = new uPlot({
-      width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true },
+      padding: [null, 30, null, null], width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true },
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
     }, data, place);
     place.append(me.reset);
@@ -207,7 +211,11 @@
     }
     charts.push(me);
   }
-  const reset = me => { const [min, max] = me.whole(); me.plot.setScale("x", { min, max }); };
+  const reset = me => { const [min, max] = whole(me.group); zoomed(me, min, max); };
+  function drawAll() {
+    document.querySelectorAll("[data-chart]").forEach(draw);
+    for (const me of charts.filter((chart, at) => charts.findIndex(other => other.group === chart.group) === at)) reset(me);
+  }
 
   function key(event) {
     const me = charts.find(chart => chart.place === event.currentTarget);
@@ -223,7 +231,7 @@
     } else if (event.key === "+" || event.key === "=" || event.key === "-") {
       const factor = event.key === "-" ? 2 : 0.5, isLog = plot.scales.x.distr === 3;
       const [f, g] = isLog ? [Math.log, Math.exp] : [v => v, v => v];
-      const middle = f(known(at) ? x[at] : g((f(min) + f(max)) / 2)), half = (f(max) - f(min)) / 2 * factor, all = me.whole().map(f);
+      const middle = f(known(at) ? x[at] : g((f(min) + f(max)) / 2)), half = (f(max) - f(min)) / 2 * factor, all = whole(me.group).map(f);
       plot.setScale("x", { min: g(Math.max(all[0], middle - half)), max: g(Math.min(all[1], middle + half)) });
     } else if (event.key === "0" || event.key === "Escape") {
       reset(me);
@@ -234,8 +242,11 @@
   function redraw() {
     const zooms = charts.map(({ plot, place }) => [place, plot.scales.x.min, plot.scales.x.max]);
     for (const { plot, reset } of charts.splice(0)) { plot.destroy(); reset.remove(); }
-    document.querySelectorAll("[data-chart]").forEach(draw);
-    for (const [place, min, max] of zooms) { const me = charts.find(chart => chart.place === place), all = me.whole(); if (min > all[0] || max < all[1]) me.plot.setScale("x", { min, max }); }
+    drawAll();
+    for (const [place, min, max] of zooms) {
+      const me = charts.find(chart => chart.place === place), all = whole(me.group);
+      if (min > all[0] || max < all[1]) zoomed(me, min, max);
+    }
   }
 
   const root = document.documentElement, theme = document.getElementById("theme");
@@ -247,7 +258,8 @@
   addEventListener("beforeprint", () => { before = root.dataset.theme; root.dataset.theme = "light"; redraw(); });
   addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; redraw(); });
 
-  document.querySelectorAll("[data-chart]").forEach(place => { draw(place); place.addEventListener("keydown", key); });
+  document.querySelectorAll("[data-chart]").forEach(place => place.addEventListener("keydown", key));
+  drawAll();
   const seen = new ResizeObserver(() => { for (const { plot, place } of charts) if (Math.abs(plot.width - place.clientWidth) > 1 && place.clientWidth > 0) plot.setSize({ width: place.clientWidth, height: plot.height }); });
   document.querySelectorAll("[data-chart]").forEach(place => seen.observe(place));
   root.dataset.drawn = charts.length;

@@ -5,6 +5,7 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(clippy::float_cmp, reason = "what was written must be read, to the bit")]
 
 mod common;
 

@@ -12,13 +12,13 @@ use clap::Args;
 /// Show runs: as one page, in the terminal, or for programs; several are laid side by side.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  dropless report runs/2025-11-20T23-30-45Z-send              in this terminal
+  dropless report runs/2025-11-20T23-30-45Z-send     in this terminal
   dropless report runs/2025-11-20T23-30-45Z-send --html run.html
-                                                              one page with charts, no network needed
-  dropless report before after --html both.html               two runs and their differences
+                                                     one page with charts, needs no network
+  dropless report before after --html both.html      two runs and their differences
   dropless report before after --fail-if 'loss worse 10%' --fail-if 'latency_p99 worse 5us'
-                                                              a gate for CI: exit 1 when it is worse
-  dropless report old.csv.zst --html old.html                 a file time,tx_packets,rx_packets,drop_rate,avg_latency
+                                                     a gate for CI: exit 1 when it is worse
+  dropless report old.csv.zst --html old.html        intervals of the older dpdk-project
 
 Exit codes: 0 shown; 1 shown, and a --fail-if failed; 2 could not be read, compared or written.")]
 pub struct ReportArgs {

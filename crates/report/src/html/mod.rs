@@ -1,6 +1,12 @@
 //! One page that holds everything: no file beside it, no network. Text, tables and the flow are there without a
 //! script; the charts are drawn by uPlot.
 
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "a page is put together of small pieces, and made once a run"
+)]
+
 mod data;
 mod element;
 mod figures;

@@ -184,7 +184,7 @@ fn stalls(runs: &[Loaded]) -> String {
     if known.iter().all(|(_, stalls)| stalls.kept.is_empty()) {
         return String::new();
     }
-    let words: Vec<String> = known
+    let mut words: Vec<String> = known
         .iter()
         .map(|(run, stalls)| {
             let all = &stalls.all;
@@ -206,6 +206,10 @@ fn stalls(runs: &[Loaded]) -> String {
             )
         })
         .collect();
+    words.push(
+        "Those after the last interval, while late packets were awaited, are drawn only if they cost any."
+            .to_owned(),
+    );
     chart("stalls", "Pauses of the workers", &words, "")
 }
 

@@ -3,6 +3,7 @@
 mod curve;
 pub mod heat;
 mod lines;
+mod point;
 pub mod series;
 pub mod stalls;
 pub mod thin;

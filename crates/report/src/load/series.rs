@@ -4,138 +4,13 @@ use std::path::Path;
 
 use super::heat::{Heat, Slice};
 use super::lines::Lines;
-use super::thin::{Merge, Thinned};
+pub use super::point::{CHANNELS, Channel, Counts, Point, Span};
+use super::thin::{Merge as _, Thinned};
 use crate::csv::split;
 use crate::read::ReadError;
 
 /// Points of a series at most: more than a screen has columns, few enough for a page to open at once.
 pub const POINTS_MAX: usize = 4000;
-
-/// What a series has a value of for each interval; rates in packets per second, loss in percent, times in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channel {
-    /// Rate sent.
-    Sent,
-    /// Rate received.
-    Received,
-    /// Loss in percent of what was sent in the interval.
-    Loss,
-    /// Mean latency.
-    Mean,
-    /// Median latency.
-    P50,
-    /// 99th percentile of the latency.
-    P99,
-    /// 99.9th percentile.
-    P999,
-    /// Largest latency.
-    Max,
-}
-
-/// All channels, in the order of [`Point::spans`], and their names in the page.
-pub const CHANNELS: [(Channel, &str); 8] = [
-    (Channel::Sent, "sent"),
-    (Channel::Received, "received"),
-    (Channel::Loss, "loss"),
-    (Channel::Mean, "mean"),
-    (Channel::P50, "p50"),
-    (Channel::P99, "p99"),
-    (Channel::P999, "p999"),
-    (Channel::Max, "max"),
-];
-
-/// Smallest, largest and weighted mean of a channel over some intervals.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Span {
-    /// Smallest and largest; meaningless where `weight` is 0.
-    pub min: f64,
-    /// Largest.
-    pub max: f64,
-    sum: f64,
-    weight: f64,
-}
-
-impl Span {
-    fn of(value: Option<f64>, weight: f64) -> Self {
-        // A value of no weight still is one: 1e-9 leaves the mean to those that have some.
-        let weight = weight.max(1e-9);
-        value.map_or_else(Self::default, |value| Self {
-            min: value,
-            max: value,
-            sum: value * weight,
-            weight,
-        })
-    }
-
-    /// The mean; `None` where no interval has a value.
-    pub fn mean(&self) -> Option<f64> {
-        // Rounding must not carry the mean out of its own span.
-        (self.weight > 0.0).then(|| (self.sum / self.weight).clamp(self.min, self.max))
-    }
-
-    fn merge(&mut self, later: &Self) {
-        if self.weight == 0.0 {
-            *self = *later;
-        } else if later.weight > 0.0 {
-            self.min = self.min.min(later.min);
-            self.max = self.max.max(later.max);
-            self.sum += later.sum;
-            self.weight += later.weight;
-        }
-    }
-}
-
-/// One interval, or several that became one point.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Point {
-    /// End, in ms since the start.
-    pub end_ms: f64,
-    /// Length of all, in ms.
-    pub length_ms: f64,
-    /// Packets sent, received, lost, and due but not sent.
-    pub counts: Counts,
-    spans: [Span; CHANNELS.len()],
-}
-
-/// Packets of some intervals.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counts {
-    /// Sent (of a reflector: returned).
-    pub sent: f64,
-    /// Received.
-    pub received: f64,
-    /// Lost (of a reflector: dropped).
-    pub lost: f64,
-    /// Due and not sent.
-    pub unsent: f64,
-}
-
-impl Counts {
-    fn add(&mut self, more: &Self) {
-        self.sent += more.sent;
-        self.received += more.received;
-        self.lost += more.lost;
-        self.unsent += more.unsent;
-    }
-}
-
-impl Point {
-    /// The values of a channel.
-    pub fn span(&self, channel: Channel) -> &Span {
-        &self.spans[channel as usize]
-    }
-}
-
-impl Merge for Point {
-    fn merge(&mut self, later: Self) {
-        self.end_ms = later.end_ms;
-        self.length_ms += later.length_ms;
-        self.counts.add(&later.counts);
-        for (span, more) in self.spans.iter_mut().zip(&later.spans) {
-            span.merge(more);
-        }
-    }
-}
 
 /// Who wrote the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -375,17 +250,17 @@ impl Reading {
         let lost = get("lost")
             .or(get("dropped"))
             .unwrap_or((sent - received).max(0.0));
-        let rate = |packets: f64| (length_ms > 0.0).then(|| packets * 1000.0 / length_ms);
-        let loss = match self.origin {
+        let per_second = |packets: f64| (length_ms > 0.0).then(|| packets * 1000.0 / length_ms);
+        let drop_percent = match self.origin {
             Origin::Reflect => (received > 0.0).then(|| 100.0 * lost / received),
             Origin::Send | Origin::Older => get("drop_rate"),
         };
-        let mean_ns = get("avg_latency").map(|ms| ms * 1e6);
+        let latency_ns = get("avg_latency").map(|ms| ms * 1e6);
         let values = [
-            (rate(sent), length_ms),
-            (rate(received), length_ms),
-            (loss, sent),
-            (mean_ns, received),
+            (per_second(sent), length_ms),
+            (per_second(received), length_ms),
+            (drop_percent, sent),
+            (latency_ns, received),
             (get("latency_p50_ns"), received),
             (get("latency_p99_ns"), received),
             (get("latency_p999_ns"), received),

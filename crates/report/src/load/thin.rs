@@ -90,7 +90,9 @@ mod tests {
         #[test]
         fn nothing_is_hidden(rows in prop::collection::vec(0_u64..1000, 0..400), points_max in 2_usize..40) {
             let mut thinned = Thinned::new(points_max);
-            rows.iter().for_each(|&value| thinned.push(Extremes(value, value, 1)));
+            for &value in &rows {
+                thinned.push(Extremes(value, value, 1));
+            }
             let points = thinned.points();
             prop_assert!(points.len() <= points_max);
             prop_assert!(rows.len() < points_max || points.len() * 2 >= points_max - 1);

@@ -16,6 +16,9 @@ const ASCII_SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 /// Columns of the names before the charts, and of the words behind them.
 const NAME: usize = 16;
 const WORDS: usize = 28;
+/// What is drawn of a channel in a stretch of time.
+type Pick = fn(&Span) -> Option<f64>;
+
 /// Lines of a heat map.
 const HEAT_LINES: usize = 8;
 
@@ -54,20 +57,20 @@ fn over_time(series: &Series, stalls: Option<&Stalls>, style: &Style) -> String 
     let end = time(series.whole.end_ms * 1e6);
     let title = format!("Over {end}, {}", counted(series.rows, "interval"));
     let mut text = style.paint(Paint::Head, &title) + "\n";
-    let mean = |span: &Span| span.mean();
-    let largest = |span: &Span| span.mean().map(|_| span.max);
+    let mean: Pick = Span::mean;
+    let largest: Pick = |span| span.mean().map(|_| span.max);
     let sent = if series.origin == Origin::Reflect {
         "returned"
     } else {
         "sent"
     };
-    let rows: [(Channel, &str, &dyn Fn(&Span) -> Option<f64>, Paint); 6] = [
-        (Channel::Sent, sent, &mean, Paint::None),
-        (Channel::Received, "received", &mean, Paint::None),
-        (Channel::Loss, "loss, largest", &largest, Paint::Warn),
-        (Channel::Mean, "latency, mean", &mean, Paint::None),
-        (Channel::P99, "latency, p99", &mean, Paint::None),
-        (Channel::Max, "slowest", &largest, Paint::Warn),
+    let rows: [(Channel, &str, Pick, Paint); 6] = [
+        (Channel::Sent, sent, mean, Paint::None),
+        (Channel::Received, "received", mean, Paint::None),
+        (Channel::Loss, "loss, largest", largest, Paint::Warn),
+        (Channel::Mean, "latency, mean", mean, Paint::None),
+        (Channel::P99, "latency, p99", mean, Paint::None),
+        (Channel::Max, "slowest", largest, Paint::Warn),
     ];
     for (channel, name, pick, paint) in rows {
         if !series.has(channel) {

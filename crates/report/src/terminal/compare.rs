@@ -1,5 +1,7 @@
 //! Several runs side by side: every figure, and how far each is from the first.
 
+use std::fmt::Write as _;
+
 use crate::compare::{Row, percent, rows};
 use crate::load::Loaded;
 use crate::style::{Paint, Style};
@@ -9,11 +11,9 @@ use crate::table::{Cell, Table};
 pub fn render(runs: &[Loaded], style: &Style) -> String {
     let mut text = String::new();
     for (at, run) in runs.iter().enumerate() {
-        text += &format!(
-            "  {} {}\n",
-            style.paint(Paint::Head, &format!("[{}]", at + 1)),
-            run.path.display()
-        );
+        // A `String` takes everything.
+        let number = style.paint(Paint::Head, &format!("[{}]", at + 1));
+        let _ = writeln!(text, "  {number} {}", run.path.display());
     }
     let names: Vec<String> = (1..=runs.len()).map(|number| format!(">[{number}]")).collect();
     let mut titles = vec![names[0].as_str()];

@@ -41,14 +41,14 @@ fn verdict(run: &Loaded) -> (&'static str, String, Vec<String>) {
         Outcome::Send(summary) => {
             let class = ["clean", "loss", "invalid"][usize::from(summary.exit_code().min(2))];
             let words = headline::outcome(summary);
-            judged(summary.verdict, class, words, &summary.reasons)
+            judged(summary.verdict, class, &words, &summary.reasons)
         }
         Outcome::Reflect(summary) => {
             let class = ["clean", "loss", "invalid"][usize::from(summary.exit_code().min(2))];
             judged(
                 summary.verdict,
                 class,
-                headline::reflected(summary),
+                &headline::reflected(summary),
                 &summary.reasons,
             )
         }
@@ -81,7 +81,7 @@ fn verdict(run: &Loaded) -> (&'static str, String, Vec<String>) {
 fn judged(
     verdict: Validity,
     class: &'static str,
-    words: String,
+    words: &str,
     reasons: &[String],
 ) -> (&'static str, String, Vec<String>) {
     match verdict {
