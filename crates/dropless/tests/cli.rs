@@ -180,7 +180,9 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split(' ').next().unwrap_or_default();
             let page = match command {
-                "send" | "reflect" | "compare" | "noise" | "ports" | "doctor" | "tune" => stdout(&[command, "--help"]),
+                "send" | "reflect" | "compare" | "noise" | "ports" | "doctor" | "tune" => {
+                    stdout(&[command, "--help"])
+                }
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };
