@@ -26,7 +26,12 @@ struct Way<'a> {
 
 impl Way<'_> {
     fn carries(&self, wanted: f64) -> bool {
-        self.lossless_pps >= wanted || self.result.at(wanted).is_some_and(Trial::is_lossless)
+        self.lossless_pps >= wanted
+    }
+
+    /// Whether it carried the rate once, and lost packets of a lower one.
+    fn is_unsteady_at(&self, wanted: f64) -> bool {
+        !self.carries(wanted) && self.result.at(wanted).is_some_and(Trial::is_lossless)
     }
 
     /// What it carried, in words.
@@ -137,9 +142,13 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
         sentences.push(format!(
             "{} would be less work, but carried only {}{}.",
             capital(less.method.words()),
-            less.carried(),
+            format_rate(less.lossless_pps),
             if less.carries(wanted) {
                 ", too close to what you need"
+            } else if less.is_unsteady_at(wanted) {
+                " for sure: at your rate it lost nothing once, and at a lower one it did"
+            } else if less.result.limited_by_sender {
+                ", where its sender was at its limit"
             } else {
                 ""
             }
@@ -218,6 +227,17 @@ fn none_will_do(ways: &[Way<'_>], wanted: f64) -> Recommendation {
         ));
         if best.result.limited_by_sender {
             sentences.push("Its sender was the limit, not the path: one core could not offer more.".into());
+        }
+        let unsteady: Vec<&str> = ways
+            .iter()
+            .filter(|way| way.is_unsteady_at(wanted))
+            .map(|way| way.method.words())
+            .collect();
+        if !unsteady.is_empty() {
+            sentences.push(format!(
+                "At your rate {} lost nothing once, and at a lower one it did: that is chance, not capacity.",
+                unsteady.join(", and ")
+            ));
         }
         let cores = (wanted * ROOM / best.lossless_pps).ceil();
         sentences.push(format!(

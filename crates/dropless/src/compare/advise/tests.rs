@@ -135,6 +135,20 @@ fn a_rate_that_only_the_sender_limited_is_a_lower_bound() {
 }
 
 #[test]
+fn one_lucky_trial_is_no_capacity() {
+    let mut results = usual();
+    let lucky = Trial {
+        asked_pps: Some(1e7),
+        sent: 1000,
+        ..Trial::default()
+    };
+    results[0].at_rates.push(lucky);
+    let (found, text) = chosen(&results, 1e7);
+    assert_eq!(found, None);
+    assert!(text.contains("At your rate AF_XDP lost nothing once"), "{text}");
+}
+
+#[test]
 fn shared_memory_is_never_the_way_to_a_network() {
     let (found, text) = chosen(&[measured(Method::Memif, 9e6)], 1e5);
     assert_eq!(found, None);
