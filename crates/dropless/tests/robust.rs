@@ -69,10 +69,10 @@ fn ends_in_order(signal: Signal) {
         .filter_map(|note| note.as_str()?.split_once(" packets are in no row"))
         .filter_map(|(count, _)| count.replace(',', "").parse::<u64>().ok())
         .sum();
-    assert_eq!(
-        sent + late,
-        run.number("sent"),
-        "every interval so far is in the file"
+    let lacking = run.number("sent").checked_sub(sent);
+    assert!(
+        lacking.is_some_and(|lacking| lacking <= late),
+        "{lacking:?} in no row, {late} told: {run}"
     );
     for file in [
         "summary.json",
