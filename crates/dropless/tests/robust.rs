@@ -240,9 +240,7 @@ fn a_place_where_no_run_directory_can_be_is_told_before_anything_starts() {
     let Some(lab) = require(&[]) else { return };
     std::fs::write(lab.path("file"), "in the way").expect("a file");
     for runs in ["file", "file/below", "/proc/runs"] {
-        let run = lab
-            .dropless(&["send", "--json", "--count", "10", "--runs", runs])
-            .run();
+        let run = lab.dropless(&["send", "--count", "10", "--runs", runs]).run();
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run}");
         assert!(
             run.stderr.contains("cannot make a run directory") && run.stderr.contains("fix: "),

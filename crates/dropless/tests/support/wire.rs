@@ -160,10 +160,13 @@ pub fn told(run: &Finished) -> u64 {
         .unwrap_or(0)
 }
 
-/// The one line of a refusal: nothing on stdout, exit code 2, and these words on stderr.
+/// The one line of a refusal: exit code 2, and these words on stderr; on stdout the same for who asked for JSON, or nothing.
 pub fn assert_refused(run: &Finished, words: &[&str]) {
     assert_eq!(run.code, Some(2), "{run}");
-    assert_eq!(run.stdout, "", "{run}");
+    if !run.stdout.is_empty() {
+        let error = run.json()["error"].as_str().expect("what went wrong").to_owned();
+        assert_eq!(run.stderr, format!("dropless: {error}\n"), "{run}");
+    }
     assert_eq!(run.stderr.lines().count(), 1, "{run}");
     for word in words {
         assert!(run.stderr.contains(word), "{word:?} is not said: {run}");
