@@ -281,6 +281,53 @@ fn of_several_runs_one_is_chosen() {
 }
 
 #[test]
+fn a_search_is_one_run_whatever_its_trials_tell() {
+    let Some(lab) = require(&[]) else { return };
+    let searching = run(
+        &lab,
+        &[
+            "search",
+            "--quiet",
+            "--no-huge",
+            "--no-doctor",
+            "--max-rate",
+            "5kpps",
+            "--min-rate",
+            "1kpps",
+            "--duration-sum",
+            "60s",
+            "--backlog=1000000",
+        ],
+    );
+    let live = lab.path("live");
+    let look = |arguments: &[&str]| {
+        let top = lab.dropless(&[&["top", "--json"], arguments].concat());
+        top.env(VARIABLE, live.to_str().expect("a path")).run()
+    };
+    let mut trial = None;
+    let moves = || {
+        let one = look(&[]);
+        assert_eq!(one.code, Some(0), "{one}");
+        assert_eq!(one.number("process.id"), u64::from(searching.id()), "{one}");
+        let files = std::fs::read_dir(&live).expect("the directory").flatten();
+        let names = files.filter_map(|file| file.file_name().to_str()?.parse::<u32>().ok());
+        trial = names.filter(|process| *process != searching.id()).max();
+        trial.is_some() && one.number("total.received") > 0
+    };
+    assert!(until(LIMIT, moves), "{searching:?}");
+    assert_eq!(look(&[]).json()["process"]["command"], "search");
+    // Whoever names a trial sees it.
+    let named = look(&[&trial.map(|process| process.to_string()).unwrap_or_default()]);
+    assert_eq!(named.json()["process"]["command"], "send", "{named}");
+    assert_eq!(
+        named.number("process.parent"),
+        u64::from(searching.id()),
+        "{named}"
+    );
+    drop(searching);
+}
+
+#[test]
 fn one_look_for_scripts() {
     let Some(lab) = require(&[]) else { return };
     let top = |arguments: &[&str]| {
