@@ -221,6 +221,23 @@ fn ctrl_c_leaves_the_terminal_as_it_was_and_the_run_goes_on() {
     assert!(sender.is_alive());
 }
 
+/// What systemd or timeout(1) send, and what comes when the terminal is closed.
+#[test]
+fn signals_leave_the_terminal_as_it_was() {
+    let Some(lab) = require(&[]) else { return };
+    let sender = send(&lab, "120s");
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let terminal = Terminal::top(&lab, "", 30, 100);
+        terminal.wait_for("Traffic");
+        let shell = terminal.child.process_id().expect("a shell");
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
+        let top = children.expect("its children").trim().parse().expect("top alone");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(top), signal).expect("signalling");
+        terminal.has_left(0);
+    }
+    sender.kill();
+}
+
 #[test]
 fn the_last_values_of_a_run_that_ends_stay() {
     let Some(lab) = require(&[]) else { return };
