@@ -105,7 +105,7 @@ impl Trials {
     /// Tells how it all ended, and goes on serving that as long as the user wants.
     pub fn end(&self, ended: Ended, interrupt: &Interrupt) {
         self.board.end(ended, |state| {
-            state.elapsed_s = self.begun.elapsed().as_secs_f64()
+            state.elapsed_s = self.begun.elapsed().as_secs_f64();
         });
         self.board.linger(interrupt);
     }
