@@ -61,7 +61,19 @@ fn ends_in_order(signal: Signal) {
                 .expect("a count")
         })
         .sum();
-    assert_eq!(sent, run.number("sent"), "every interval so far is in the file");
+    // On a machine that has no time for control a row may be late, and what it lacks is told.
+    let late: u64 = run.json()["notes"]
+        .as_array()
+        .expect("notes")
+        .iter()
+        .filter_map(|note| note.as_str()?.split_once(" packets are in no row"))
+        .filter_map(|(count, _)| count.replace(',', "").parse::<u64>().ok())
+        .sum();
+    let lacking = run.number("sent").checked_sub(sent);
+    assert!(
+        lacking.is_some_and(|lacking| lacking <= late),
+        "{lacking:?} in no row, {late} told: {run}"
+    );
     for file in [
         "summary.json",
         "ledger.json",

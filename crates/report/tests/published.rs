@@ -23,10 +23,11 @@ fn what_is_told_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let place = Place::at(&dir.path().join("live"));
     let publisher = place.publisher().unwrap();
-    publisher.publish(&state(7)).unwrap();
+    let told = state(7);
+    publisher.publish(&told).unwrap();
     let found = place.look(std::process::id());
     assert!(found.alive);
-    assert_eq!(found.state.unwrap(), state(7));
+    assert_eq!(found.state.unwrap(), told);
     let files: Vec<_> = fs::read_dir(place.path()).unwrap().collect();
     assert_eq!(files.len(), 1, "{files:?}");
 }

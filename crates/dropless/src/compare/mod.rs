@@ -11,6 +11,7 @@ mod show;
 mod trial;
 mod wire;
 
+use std::cmp::Ordering;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -26,7 +27,7 @@ use crate::live::Trials;
 use crate::session;
 use crate::signals::Interrupt;
 use plan::{ComparePlan, Way};
-use result::{Comparison, MethodResult};
+use result::{Comparison, MethodResult, Trial};
 use seek::{Limits, Shown, seek};
 use trial::Ends;
 use wire::Wire;
@@ -191,35 +192,41 @@ fn try_way(
         near_enough: NEAR_ENOUGH,
         floor_pps: FLOOR_PPS,
     };
-    let mut best = None;
     let sought = seek(guess, limits, |rate| {
         let trial = ends.trial(Some(rate), "looking for the highest rate without loss")?;
-        Ok(if trial.is_lossless() {
-            best = Some(trial);
+        let shown = if trial.is_lossless() {
             Shown::Lossless
         } else if trial.is_offered() {
             Shown::Lossy
         } else {
             Shown::NotOffered
-        })
+        };
+        measured.search.push(trial);
+        Ok(shown)
     })?;
-    measured.lossless_pps = sought.lossless_pps;
     measured.limited_by_sender = sought.by_sender;
-    // What was offered at a given rate counts as well.
-    for trial in measured.at_rates.iter().chain(&measured.latency) {
-        let asked = trial.asked_pps.unwrap_or(0.0);
-        let is_below = sought.failing_pps.is_none_or(|failing| asked < failing);
-        if trial.is_lossless() && is_below && measured.lossless_pps.is_none_or(|rate| asked > rate) {
-            measured.lossless_pps = Some(asked);
-            best = Some(trial.clone());
+    // A loss at a rate below may have been an accident: it gets a second chance, and counts if it comes again.
+    for trial in &mut measured.at_rates {
+        let rate = trial.asked_pps.unwrap_or(0.0);
+        if !trial.is_lossless() && sought.lossless_pps.is_some_and(|lossless| rate < lossless) {
+            *trial = ends.trial(Some(rate), "again, as more was carried without loss")?;
         }
     }
+    let best = highest_without_loss(measured.search.iter().chain(&measured.at_rates)).cloned();
+    measured.lossless_pps = best.as_ref().and_then(|trial| trial.asked_pps);
     measured.cpu_ns_per_packet = best
         .as_ref()
         .filter(|trial| trial.cpu.cores() > 0.0)
         .map(|trial| trial.cpu.cores() * 1e9 / trial.received_pps.max(1.0));
     measured.at_lossless = best;
     Ok(())
+}
+
+/// The trial at the highest rate that lost nothing, with none at a lower rate that did.
+fn highest_without_loss<'t>(trials: impl Iterator<Item = &'t Trial>) -> Option<&'t Trial> {
+    let mut sorted: Vec<&Trial> = trials.filter(|trial| trial.asked_pps.is_some()).collect();
+    sorted.sort_by(|a, b| a.asked_pps.partial_cmp(&b.asked_pps).unwrap_or(Ordering::Equal));
+    sorted.into_iter().take_while(|trial| trial.is_lossless()).last()
 }
 
 fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
@@ -269,4 +276,26 @@ fn own_share(comparison: &Comparison) -> f64 {
         .filter(|cores| *cores > 0.0)
         .map(|cores| cores / share)
         .fold(1.0, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(rate: f64, lost: u64) -> Trial {
+        Trial {
+            asked_pps: Some(rate),
+            sent: 1000,
+            lost,
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn no_loss_up_to_a_rate_means_none_below_it_either() {
+        let trials = [trial(30.0, 0), trial(10.0, 0), trial(20.0, 3), trial(15.0, 0)];
+        let best = highest_without_loss(trials.iter());
+        assert_eq!(best.and_then(|trial| trial.asked_pps), Some(15.0));
+        assert!(highest_without_loss([trial(10.0, 1), trial(20.0, 0)].iter()).is_none());
+    }
 }

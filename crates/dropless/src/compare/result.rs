@@ -50,7 +50,7 @@ pub struct MethodResult {
     pub far: String,
     /// Why it was not tried, or did not work.
     pub missing: Option<String>,
-    /// The highest rate that came back whole, packets/s.
+    /// The highest rate that came back whole, with no lower one that did not, packets/s.
     pub lossless_pps: Option<f64>,
     /// Above that the sender did not get rid of its packets, so that the path may carry more.
     pub limited_by_sender: bool,
@@ -60,6 +60,8 @@ pub struct MethodResult {
     pub flood: Option<Trial>,
     /// The trials at the rates asked for.
     pub at_rates: Vec<Trial>,
+    /// The trials that looked for the highest rate without loss, in their order.
+    pub search: Vec<Trial>,
     /// The trial that latency was measured in.
     pub latency: Option<Trial>,
     /// CPU time of both processes and the kernel's helper threads, for a packet sent and returned, at `lossless_pps`.
