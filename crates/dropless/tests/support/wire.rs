@@ -160,10 +160,13 @@ pub fn told(run: &Finished) -> u64 {
         .unwrap_or(0)
 }
 
-/// The one line of a refusal: nothing on stdout, exit code 2, and these words on stderr.
+/// The one line of a refusal: exit code 2, these words on stderr, and on stdout nothing but the same for `--json`.
 pub fn assert_refused(run: &Finished, words: &[&str]) {
     assert_eq!(run.code, Some(2), "{run}");
-    assert_eq!(run.stdout, "", "{run}");
+    if !run.stdout.is_empty() {
+        let error = run.json()["error"].as_str().unwrap_or_default().to_owned();
+        assert!(!error.is_empty() && run.stderr.contains(&error), "{run}");
+    }
     assert_eq!(run.stderr.lines().count(), 1, "{run}");
     for word in words {
         assert!(run.stderr.contains(word), "{word:?} is not said: {run}");
