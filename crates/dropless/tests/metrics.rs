@@ -325,6 +325,85 @@ fn idle_by_plan_is_healthy_and_ended_is_not() {
     drop(sender);
 }
 
+/// Short trials with rests between them; none of them needs more of a machine than a busy one has.
+const SEARCH: [&str; 20] = [
+    "search",
+    "--no-huge",
+    "--no-doctor",
+    "--max-rate",
+    "5kpps",
+    "--min-rate",
+    "1kpps",
+    "--initial-duration",
+    "500ms",
+    "--final-duration",
+    "500ms",
+    "--duration-sum",
+    "20s",
+    "--drain",
+    "200ms",
+    "--settle",
+    "500ms",
+    "--cores",
+    "0",
+    "--backlog=1000000",
+];
+
+#[test]
+fn a_search_is_one_run_and_healthy_between_its_trials() {
+    let Some(lab) = require(&[]) else { return };
+    let (searching, address) = run(&lab, &SEARCH);
+    let (status, body) = health(address);
+    assert!(status == 503 || body["phase"] != "starting", "{body}");
+    let rests = || {
+        let (status, body) = health(address);
+        let reason = body["reason"].as_str().unwrap_or_default();
+        status == 200 && body["phase"] == "idle" && reason.contains("between two trials")
+    };
+    let mut before = 0.0;
+    for _ in 0..3 {
+        // What a trial sent stays counted, and the next one adds to it.
+        let mut sent = before;
+        assert!(
+            until(LIMIT, || {
+                let now = scraped(address);
+                let last = std::mem::replace(&mut sent, now["dropless_sent_packets_total"]);
+                assert!(sent >= last, "{sent} after {last}");
+                assert!(now["dropless_received_packets_total"] <= sent, "{now:?}");
+                sent > before
+            }),
+            "nothing more than {before}: {searching:?}"
+        );
+        before = sent;
+        becomes(address, 200);
+        assert!(until(LIMIT, rests), "{searching:?}");
+        before = before.max(scraped(address)["dropless_sent_packets_total"]);
+    }
+    drop(searching);
+}
+
+#[test]
+fn a_search_that_gets_nothing_back_is_not_healthy() {
+    let Some(lab) = require(&[]) else { return };
+    let (searching, address) = run(&lab, &[&SEARCH[..], &["--fault", "drop=100%"]].concat());
+    let more_than = |count: f64| scraped(address)["dropless_sent_packets_total"] > count;
+    assert!(until(LIMIT, || more_than(0.0)), "{searching:?}");
+    let first = scraped(address)["dropless_sent_packets_total"];
+    assert!(
+        until(LIMIT, || {
+            // Neither while a trial sends nor between two: that the next one is planned heals nothing.
+            let (status, body) = health(address);
+            assert_eq!(status, 503, "{body}");
+            more_than(first)
+                && body["reason"]
+                    .as_str()
+                    .is_some_and(|reason| reason.contains("received"))
+        }),
+        "{searching:?}"
+    );
+    drop(searching);
+}
+
 #[test]
 fn slow_and_wrong_clients_hold_nobody_up() {
     let Some(lab) = require(&[]) else { return };
@@ -393,7 +472,12 @@ fn an_address_that_cannot_be_is_one_line_before_anything_starts() {
         ("nowhere", "no address"),
         ("192.0.2.1:9464", "does not have"),
     ] {
-        for command in [&["send"][..], &["reflect", "--port", "null"], &["noise"]] {
+        for command in [
+            &["send"][..],
+            &["reflect", "--port", "null"],
+            &["noise"],
+            &["search"],
+        ] {
             let refused = lab.dropless(command).arg("--metrics").arg(address).run();
             assert_eq!((refused.code, &*refused.stdout), (Some(2), ""), "{refused}");
             assert_eq!(refused.stderr.lines().count(), 1, "{refused}");

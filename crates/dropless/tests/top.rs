@@ -221,6 +221,23 @@ fn ctrl_c_leaves_the_terminal_as_it_was_and_the_run_goes_on() {
     assert!(sender.is_alive());
 }
 
+/// What systemd or timeout(1) send, and what comes when the terminal is closed.
+#[test]
+fn signals_leave_the_terminal_as_it_was() {
+    let Some(lab) = require(&[]) else { return };
+    let sender = send(&lab, "120s");
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let terminal = Terminal::top(&lab, "", 30, 100);
+        terminal.wait_for("Traffic");
+        let shell = terminal.child.process_id().expect("a shell");
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
+        let top = children.expect("its children").trim().parse().expect("top alone");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(top), signal).expect("signalling");
+        terminal.has_left(0);
+    }
+    sender.kill();
+}
+
 #[test]
 fn the_last_values_of_a_run_that_ends_stay() {
     let Some(lab) = require(&[]) else { return };
@@ -278,6 +295,53 @@ fn of_several_runs_one_is_chosen() {
     terminal.wait_for(&format!("process {}", first.id()));
     terminal.press("q");
     terminal.has_left(0);
+}
+
+#[test]
+fn a_search_is_one_run_whatever_its_trials_tell() {
+    let Some(lab) = require(&[]) else { return };
+    let searching = run(
+        &lab,
+        &[
+            "search",
+            "--quiet",
+            "--no-huge",
+            "--no-doctor",
+            "--max-rate",
+            "5kpps",
+            "--min-rate",
+            "1kpps",
+            "--duration-sum",
+            "60s",
+            "--backlog=1000000",
+        ],
+    );
+    let live = lab.path("live");
+    let look = |arguments: &[&str]| {
+        let top = lab.dropless(&[&["top", "--json"], arguments].concat());
+        top.env(VARIABLE, live.to_str().expect("a path")).run()
+    };
+    let mut trial = None;
+    let moves = || {
+        let one = look(&[]);
+        assert_eq!(one.code, Some(0), "{one}");
+        assert_eq!(one.number("process.id"), u64::from(searching.id()), "{one}");
+        let files = std::fs::read_dir(&live).expect("the directory").flatten();
+        let names = files.filter_map(|file| file.file_name().to_str()?.parse::<u32>().ok());
+        trial = names.filter(|process| *process != searching.id()).max();
+        trial.is_some() && one.number("total.received") > 0
+    };
+    assert!(until(LIMIT, moves), "{searching:?}");
+    assert_eq!(look(&[]).json()["process"]["command"], "search");
+    // Whoever names a trial sees it.
+    let named = look(&[&trial.map(|process| process.to_string()).unwrap_or_default()]);
+    assert_eq!(named.json()["process"]["command"], "send", "{named}");
+    assert_eq!(
+        named.number("process.parent"),
+        u64::from(searching.id()),
+        "{named}"
+    );
+    drop(searching);
 }
 
 #[test]

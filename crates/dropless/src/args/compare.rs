@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use clap::Args;
 
+use super::live::LiveArgs;
 use super::send::OutputArgs;
 
 /// Measure what the kernel's sockets, AF_PACKET, AF_XDP and DPDK carry on this machine, and which one to take.
@@ -71,4 +72,7 @@ pub struct CompareArgs {
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub live: LiveArgs,
 }

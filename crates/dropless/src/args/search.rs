@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::live::LiveArgs;
 use super::send::{MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
 
 /// Find the highest rate that a path carries: without loss, or with as much as a goal allows.
@@ -98,6 +99,9 @@ pub struct SearchArgs {
     /// What this prints and where it writes
     #[command(flatten)]
     pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// What is told before it starts
     #[command(flatten)]
     pub start: StartArgs,

@@ -19,9 +19,11 @@ use anyhow::{Result, ensure};
 use host::Sys;
 use report::RunDir;
 use report::out::Console;
+use report::published::Ended;
 use report::rundir::file;
 
 use crate::args::compare::CompareArgs;
+use crate::live::Trials;
 use crate::session;
 use crate::signals::Interrupt;
 use plan::{ComparePlan, Way};
@@ -59,10 +61,12 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
             .collect::<Vec<_>>()
             .join("; ")
     );
+    let mut told = Trials::open(&args.live, "compare")?;
     let interrupt = Interrupt::install()?;
     let dir = RunDir::create(&args.output.runs, "compare", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
     let _ = dir.write_json(file::HOST, &session::host_facts());
+    told.board().run_is_in(dir.path());
     let trials = dir.file(file::TRIALS);
     std::fs::create_dir_all(&trials)?;
     if !console.quiet {
@@ -81,7 +85,7 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
         ..Comparison::default()
     };
     for way in &plan.ways {
-        let measured = measure_way(&plan, way, &trials, console, &interrupt);
+        let measured = measure_way(&plan, way, &trials, console, &interrupt, &mut told);
         comparison.methods.push(measured);
         if interrupt.is_set() {
             comparison.interrupted = true;
@@ -96,10 +100,18 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
     );
     comparison.notes = notes(&plan, &comparison);
     comparison.notes.extend(dir.note());
+    comparison.notes.extend(told.board().note());
     let _ = dir.write_json(file::COMPARE, &comparison);
     console.human(&show::render(&comparison, &console.style()))?;
     console.object(&comparison)?;
-    Ok(exit_code(&comparison))
+    let exit = exit_code(&comparison);
+    let ended = Ended {
+        verdict: if comparison.interrupted { "" } else { "valid" }.into(),
+        exit,
+        ..Ended::default()
+    };
+    told.end(ended, &interrupt);
+    Ok(exit)
 }
 
 /// 0: measured; 1: and no way carries what is needed; 2: not measured, or not to the end.
@@ -118,6 +130,7 @@ fn measure_way(
     trials: &Path,
     console: Console,
     interrupt: &Interrupt,
+    told: &mut Trials,
 ) -> MethodResult {
     let mut measured = MethodResult {
         name: way.method.name().into(),
@@ -130,7 +143,7 @@ fn measure_way(
     if measured.missing.is_some() {
         return measured;
     }
-    if let Err(error) = try_way(plan, way, trials, console, interrupt, &mut measured) {
+    if let Err(error) = try_way(plan, way, trials, console, interrupt, told, &mut measured) {
         measured.missing = Some(format!("{error:#}"));
     }
     measured
@@ -142,6 +155,7 @@ fn try_way(
     trials: &Path,
     console: Console,
     interrupt: &Interrupt,
+    told: &mut Trials,
     measured: &mut MethodResult,
 ) -> Result<()> {
     // A wire for each way: nothing of one is left for the next.
@@ -156,7 +170,15 @@ fn try_way(
     } else {
         None
     };
-    let mut ends = Ends::start(plan, way, wire.as_ref(), trials.to_path_buf(), console, interrupt)?;
+    let mut ends = Ends::start(
+        plan,
+        way,
+        wire.as_ref(),
+        trials.to_path_buf(),
+        console,
+        interrupt,
+        told,
+    )?;
     measured.latency = Some(ends.trial(Some(plan.latency_pps), "for its latency")?);
     let flood = ends.trial(None, "to see what gets through")?;
     let guess = flood.received_pps * FIRST_GUESS;

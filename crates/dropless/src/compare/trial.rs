@@ -14,6 +14,7 @@ use super::cpu::CpuWatch;
 use super::plan::{ComparePlan, Way};
 use super::result::Trial;
 use super::wire::Wire;
+use crate::live::Trials;
 use crate::signals::Interrupt;
 
 /// How long a reflector may take to be ready.
@@ -34,6 +35,7 @@ pub struct Ends<'c> {
     directory: PathBuf,
     console: Console,
     interrupt: &'c Interrupt,
+    told: &'c mut Trials,
     tried: u32,
     /// Nobody reads it. It only keeps the kernel from telling the far side that nobody listens.
     _guard: Option<UdpSocket>,
@@ -48,6 +50,7 @@ impl<'c> Ends<'c> {
         directory: PathBuf,
         console: Console,
         interrupt: &'c Interrupt,
+        told: &'c mut Trials,
     ) -> Result<Self> {
         let mut ends = Self {
             plan,
@@ -57,6 +60,7 @@ impl<'c> Ends<'c> {
             directory,
             console,
             interrupt,
+            told,
             tried: 0,
             _guard: way.guarded.and_then(|address| UdpSocket::bind(address).ok()),
         };
@@ -115,6 +119,7 @@ impl<'c> Ends<'c> {
         }
         arguments.extend(self.way.near_arguments.iter().cloned());
         let name = format!("{}-{:02}", self.way.method, self.tried);
+        self.told.begin(rate_pps);
         let mut sender = Ours::start(self.wire.map(Wire::near), &arguments, &self.directory, &name)?;
         let mut cpu = CpuWatch::new(sender.id(), self.reflector.as_ref().map(Ours::id));
         let begun = Instant::now();
@@ -128,8 +133,10 @@ impl<'c> Ends<'c> {
                 bail!("the sender did not end; what it said is in {name}.log");
             }
             cpu.look();
+            self.told.look(sender.id());
             std::thread::sleep(LOOK);
         }
+        self.told.finish();
         let summary: Summary = sender.object()?;
         if self.interrupt.is_set() {
             bail!("interrupted");

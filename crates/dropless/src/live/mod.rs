@@ -3,6 +3,7 @@
 mod meter;
 mod pulse;
 mod stalls;
+mod trials;
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -18,6 +19,7 @@ use crate::signals::Interrupt;
 pub use meter::Meter;
 pub use pulse::{Expected, Pulse};
 pub use stalls::StallWatch;
+pub use trials::Trials;
 
 /// How often the state is told.
 const TELL_EVERY: Duration = Duration::from_millis(100);

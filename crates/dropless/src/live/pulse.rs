@@ -63,6 +63,11 @@ impl Pulse {
         }
     }
 
+    /// From now on it should do what is `expected`.
+    pub fn expect(&mut self, expected: Expected) {
+        self.expected = expected;
+    }
+
     /// The health at `now`.
     pub fn judge(&mut self, now: Instant, state: &State) -> Health {
         self.sent.look(now, state.total.sent);

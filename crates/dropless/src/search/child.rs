@@ -13,13 +13,20 @@ use measure::Summary;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::live::Trials;
 use crate::signals::Interrupt;
 
 /// Between two looks at the child and at the wish to end.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs the plan in the file `plan` to its end; `None` when it was interrupted. Its run directory is made in `runs`.
-pub fn run(plan: &Path, runs: &Path, verbose: bool, interrupt: &Interrupt) -> Result<Option<Summary>> {
+pub fn run(
+    plan: &Path,
+    runs: &Path,
+    verbose: bool,
+    interrupt: &Interrupt,
+    trials: &mut Trials,
+) -> Result<Option<Summary>> {
     let program = std::env::current_exe().context("cannot find this program to start a trial with")?;
     let mut command = Command::new(program);
     command
@@ -36,7 +43,8 @@ pub fn run(plan: &Path, runs: &Path, verbose: bool, interrupt: &Interrupt) -> Re
     let mut child = command.spawn().context("cannot start a trial")?;
     // Both at once: a full pipe would stop the child.
     let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
-    let was_interrupted = wait(&mut child, interrupt)?;
+    let was_interrupted = wait(&mut child, interrupt, trials)?;
+    trials.finish();
     let (stdout, stderr) = (text(stdout), text(stderr));
     if was_interrupted {
         return Ok(None);
@@ -48,7 +56,7 @@ pub fn run(plan: &Path, runs: &Path, verbose: bool, interrupt: &Interrupt) -> Re
 }
 
 /// Waits for its end. An interrupt is passed on once, and the child ends in order.
-fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<bool> {
+fn wait(child: &mut Child, interrupt: &Interrupt, trials: &mut Trials) -> Result<bool> {
     let mut told = false;
     loop {
         if child.try_wait().context("cannot wait for a trial")?.is_some() {
@@ -61,6 +69,7 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<bool> {
                 let _ = kill(Pid::from_raw(id), Signal::SIGINT);
             }
         }
+        trials.look(child.id());
         std::thread::sleep(LOOK);
     }
 }

@@ -15,9 +15,11 @@ use measure::search::{
     Ask, Ceiling, Estimate, Extent, Method, Pace, Range, SearchReport, SizeResult, Step, Trial, estimate,
 };
 use report::out::Console;
+use report::published;
 use report::rundir::{RunDir, file};
 
 use crate::args::search::SearchArgs;
+use crate::live::Trials;
 use crate::session;
 use crate::signals::Interrupt;
 use journal::{Journal, Line};
@@ -46,6 +48,7 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     if args.dry_run {
         return dry_run(&plan, console);
     }
+    let mut trials = Trials::open(&args.live, "search")?;
     let interrupt = Interrupt::install()?;
     let dir = match &args.resume {
         Some(directory) => RunDir::reopen(directory),
@@ -56,6 +59,7 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         dir.write_json(file::PLAN, &plan)?;
         let _ = dir.write_json(file::HOST, &session::host_facts());
     }
+    trials.board().run_is_in(dir.path());
     let (journal, recorded) = Journal::open(dir.path())?;
     let run = Run {
         plan: &plan,
@@ -63,15 +67,24 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         interrupt: &interrupt,
         verbose: args.start.verbose,
         progress: Progress::new(console, &plan),
+        trials: &mut trials,
         journal,
         recorded: recorded.into(),
         overhead: (0.0, 0.0),
     };
-    let report = run.go()?;
+    let mut report = run.go()?;
+    report.notes.extend(trials.board().note());
     dir.write_json(file::SEARCH, &report)?;
     console.human(&show::render(&report, &console.style()))?;
     console.object(&report)?;
-    Ok(report.exit_code())
+    let exit = report.exit_code();
+    let ended = published::Ended {
+        verdict: if report.complete { "valid" } else { "" }.into(),
+        exit,
+        reasons: report.reasons,
+    };
+    trials.end(ended, &interrupt);
+    Ok(exit)
 }
 
 /// Says how long it would take.
@@ -110,6 +123,7 @@ struct Run<'r> {
     interrupt: &'r Interrupt,
     verbose: bool,
     progress: Progress,
+    trials: &'r mut Trials,
     journal: Journal,
     /// Trials of an earlier process that are still to be replayed.
     recorded: std::collections::VecDeque<Line>,
@@ -260,22 +274,25 @@ impl Run<'_> {
     }
 
     /// The rest between two trials; false when it was interrupted.
-    fn rest(&self, number: u64) -> bool {
+    fn rest(&mut self, number: u64) -> bool {
         let end = Instant::now() + Duration::from_nanos(if number > 1 { self.plan.settle_ns } else { 0 });
         while Instant::now() < end && !self.interrupt.is_set() {
+            self.trials.rest();
             std::thread::sleep(Duration::from_millis(10));
         }
         !self.interrupt.is_set()
     }
 
-    fn make(&self, size: &str, ask: Option<Ask>, why: &str, number: u64) -> Result<Option<Line>> {
+    fn make(&mut self, size: &str, ask: Option<Ask>, why: &str, number: u64) -> Result<Option<Line>> {
         let extent = ask.map_or(Extent::DurationNs(self.plan.first_ns()), |ask| ask.extent);
         let send = self
             .plan
             .trial(size, ask.map(|ask| ask.rate_pps), extent, number)?;
         let path = self.dir.file(TRIAL_PLAN);
         self.dir.write_json(TRIAL_PLAN, &send)?;
-        let Some(summary) = child::run(&path, &self.dir.file(TRIALS), self.verbose, self.interrupt)? else {
+        self.trials.begin(ask.map(|ask| ask.rate_pps));
+        let runs = self.dir.file(TRIALS);
+        let Some(summary) = child::run(&path, &runs, self.verbose, self.interrupt, self.trials)? else {
             return Ok(None);
         };
         let (trial, ceiling) = if let Some(ask) = ask {

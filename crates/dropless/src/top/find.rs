@@ -56,9 +56,24 @@ pub fn all(target: &Target) -> Vec<Found> {
         .iter()
         .flat_map(Place::list)
         .filter(|found| target.is(found));
-    found
+    let mut found: Vec<Found> = found
         .filter(|found| found.alive || *target != Target::Only)
-        .collect()
+        .collect();
+    if *target == Target::Only {
+        leave_out_trials(&mut found);
+    }
+    found
+}
+
+/// A trial of a run that is here itself is part of that one.
+fn leave_out_trials(found: &mut Vec<Found>) {
+    let runs: Vec<u32> = found.iter().map(|found| found.process).collect();
+    found.retain(|found| {
+        found
+            .state
+            .as_ref()
+            .map_or(true, |state| !runs.contains(&state.process.parent))
+    });
 }
 
 /// The one run that is meant.

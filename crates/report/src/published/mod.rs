@@ -64,6 +64,8 @@ pub struct State {
 pub struct Process {
     /// Its id.
     pub id: u32,
+    /// The process that started it; a run that is a trial of another has that one here.
+    pub parent: u32,
     /// When the kernel started it, ticks since boot: another process with this id started at another time.
     pub started_ticks: u64,
     /// When it was started, ms since 1970.
@@ -158,6 +160,26 @@ pub struct Totals {
     pub sent_bytes: u64,
     /// Bytes received, without FCS.
     pub received_bytes: u64,
+}
+
+impl std::ops::Add for Totals {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            intended: self.intended + more.intended,
+            sent: self.sent + more.sent,
+            received: self.received + more.received,
+            lost: self.lost + more.lost,
+            unsent: self.unsent + more.unsent,
+            duplicate: self.duplicate + more.duplicate,
+            reordered: self.reordered + more.reordered,
+            corrupt: self.corrupt + more.corrupt,
+            late: self.late + more.late,
+            sent_bytes: self.sent_bytes + more.sent_bytes,
+            received_bytes: self.received_bytes + more.received_bytes,
+        }
+    }
 }
 
 /// A histogram for other tools.

@@ -194,6 +194,7 @@ impl Process {
         let id = std::process::id();
         Self {
             id,
+            parent: std::os::unix::process::parent_id(),
             started_ticks: started_ticks(id).unwrap_or(0),
             started_unix_ms: unix_ms(),
             command: command.to_owned(),
