@@ -5,7 +5,6 @@ mod child;
 mod cpu;
 mod method;
 mod plan;
-mod result;
 mod seek;
 mod show;
 mod trial;
@@ -19,10 +18,11 @@ use host::Sys;
 use report::RunDir;
 use report::out::Console;
 use report::rundir::file;
+use report::{comparison as result, terminal};
 
 use crate::args::compare::CompareArgs;
-use crate::session;
 use crate::signals::Interrupt;
+use crate::{session, show_report};
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult};
 use seek::{Limits, Shown, seek};
@@ -96,7 +96,8 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
     comparison.notes = notes(&plan, &comparison);
     comparison.notes.extend(dir.note());
     let _ = dir.write_json(file::COMPARE, &comparison);
-    console.human(&show::render(&comparison, &console.style()))?;
+    show_report::leave(&dir, console);
+    console.human(&terminal::comparison(&comparison, &console.style()))?;
     console.object(&comparison)?;
     Ok(exit_code(&comparison))
 }

@@ -18,8 +18,8 @@ use report::out::Console;
 use report::rundir::{RunDir, file};
 
 use crate::args::search::SearchArgs;
-use crate::session;
 use crate::signals::Interrupt;
+use crate::{session, show_report};
 use journal::{Journal, Line};
 use plan::SearchPlan;
 use progress::Progress;
@@ -69,7 +69,8 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     };
     let report = run.go()?;
     dir.write_json(file::SEARCH, &report)?;
-    console.human(&show::render(&report, &console.style()))?;
+    show_report::leave(&dir, console);
+    console.human(&report::terminal::search(&report, &console.style()))?;
     console.object(&report)?;
     Ok(report.exit_code())
 }

@@ -93,12 +93,3 @@ impl Progress {
         let _ = report::out::print_stderr(&format!("\r\x1b[K{shown}"));
     }
 }
-
-/// A time for people who wait: `45 s`, `3 min`, `2.1 h`.
-pub fn time(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}
