@@ -2,6 +2,7 @@
 
 use measure::search::{Ask, Extent, Trial};
 use measure::units::{format_count, format_duration, format_rate, format_share};
+use report::number::span;
 use report::out::Console;
 use report::style::{Paint, Stream, Style};
 
@@ -52,7 +53,7 @@ impl Progress {
             },
         };
         let left = if left_s >= 1.0 {
-            format!("; about {} left", time(left_s))
+            format!("; about {} left", span(left_s))
         } else {
             String::new()
         };
