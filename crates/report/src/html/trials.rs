@@ -20,6 +20,8 @@ const BOTTOM: f64 = 330.0;
 const HEIGHT: f64 = 372.0;
 /// Rates further apart are drawn by their logarithm.
 const FAR_APART: f64 = 12.0;
+/// More trials in one place are told by the first and the last.
+const NUMBERS_MAX: usize = 4;
 /// Losses are drawn from this on, if none is smaller.
 const LOSS_MIN: f64 = 1e-3;
 
@@ -101,6 +103,7 @@ pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> Strin
     for one in trials {
         point(&mut drawing, &axes, one);
     }
+    numbers(&mut drawing, &axes, trials);
     let words = escape(&sentence(trials, goals));
     format!(
         "<figure><figcaption><h3>Every trial</h3><p>{words}</p><p>Numbers are the order in which they were made. A filled point lost nothing, a ring lost \
@@ -209,15 +212,45 @@ fn point(drawing: &mut String, axes: &Axes, one: &SearchedTrial) {
     };
     let _ = writeln!(
         drawing,
-        "<g><title>trial {}: {}, loss {}: {}</title>{shape}<text class=number x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
+        "<g><title>trial {}: {}, loss {}: {}</title>{shape}</g>",
         one.number,
         pps(trial.ask.rate_pps),
         percent(trial.loss_ratio()),
         escape(&one.why),
-        x + 7.0,
-        y - 6.0,
-        one.number
     );
+}
+
+/// The trials' numbers; where several stand in one place, they share a line of words.
+fn numbers(drawing: &mut String, axes: &Axes, trials: &[&SearchedTrial]) {
+    let mut places: Vec<(f64, f64, Vec<u64>)> = Vec::new();
+    for one in trials {
+        let (x, y) = (axes.x(one.trial.ask.rate_pps), axes.y(one.trial.loss_ratio()));
+        match places
+            .iter_mut()
+            .find(|place| (place.0 - x).abs() < 9.0 && (place.1 - y).abs() < 9.0)
+        {
+            Some(place) => place.2.push(one.number),
+            None => places.push((x, y, vec![one.number])),
+        }
+    }
+    for (x, y, numbers) in places {
+        let words = match numbers.as_slice() {
+            [first, .., last] if numbers.len() > NUMBERS_MAX => {
+                format!("{first} .. {last} ({} trials)", numbers.len())
+            }
+            all => all.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+        };
+        let (place, x) = if x > RIGHT - 80.0 {
+            ("end", x - 7.0)
+        } else {
+            ("start", x + 7.0)
+        };
+        let y = y - 6.0;
+        let _ = writeln!(
+            drawing,
+            "<text class=\"number {place}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>"
+        );
+    }
 }
 
 /// The same in words.

@@ -17,8 +17,9 @@ pub fn verdict(comparison: &Comparison) -> (&'static str, String, Vec<String>) {
         let words = format!("NOT FINISHED: interrupted. {first}");
         return ("invalid", words, rest.to_vec());
     }
+    // That a way can be taken is good or bad of nothing; that none can is worth a colour.
     let class = if comparison.recommendation.method.is_some() {
-        "clean"
+        "plain"
     } else {
         "loss"
     };
@@ -54,26 +55,23 @@ fn each(comparison: &Comparison, cells: impl Fn(&MethodResult) -> Vec<Cell>) -> 
 }
 
 fn rates(comparison: &Comparison) -> String {
-    let most = tried(comparison)
-        .flat_map(|method| {
-            [
-                method.lossless_pps,
-                method.flood.as_ref().map(|trial| trial.received_pps),
-            ]
-        })
-        .flatten()
-        .fold(1.0, f64::max);
+    let most =
+        |pick: fn(&MethodResult) -> Option<f64>| tried(comparison).filter_map(pick).fold(1.0, f64::max);
+    let (whole, flood) = (
+        most(|method| method.lossless_pps),
+        most(|method| Some(method.flood.as_ref()?.received_pps)),
+    );
     let rows = each(comparison, |method| {
         let lossless = method.lossless_pps.map_or_else(
             || Cell::Bad("none".to_owned()),
             |rate| {
                 let mark = if method.limited_by_sender { "\u{2265} " } else { "" };
-                Cell::Bar(rate / most, format!("{mark}{}", pps(rate)))
+                Cell::Bar(rate / whole, format!("{mark}{}", pps(rate)))
             },
         );
         let flooded = method.flood.as_ref().map_or_else(
             || Cell::Number("-".to_owned()),
-            |trial| Cell::Bar(trial.received_pps / most, pps(trial.received_pps)),
+            |trial| Cell::Bar(trial.received_pps / flood, pps(trial.received_pps)),
         );
         vec![lossless, flooded]
     });
