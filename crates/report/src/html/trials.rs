@@ -12,7 +12,7 @@ use crate::number::{counted, pps};
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 940.0;
-const TOP: f64 = 46.0;
+const TOP: f64 = 58.0;
 /// Where the smallest loss drawn by its logarithm stands; no loss has a line of its own below it.
 const SMALLEST: f64 = 270.0;
 const ZERO: f64 = 312.0;
@@ -185,7 +185,7 @@ fn bounds(drawing: &mut String, axes: &Axes, goals: &[GoalResult]) {
             "start" if x > RIGHT - 160.0 => ("end", -5.0),
             _ => (place, beside),
         };
-        let y = 14.0 + 15.0 * (at / 2 % 2) as f64;
+        let y = 14.0 + 15.0 * (at % 3) as f64;
         let _ = writeln!(
             drawing,
             "<path class=\"bound {class}\" d=\"M{x:.1} {:.1}V{BOTTOM}\"/><text class={place} x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
@@ -255,9 +255,12 @@ fn numbers(drawing: &mut String, axes: &Axes, trials: &[&SearchedTrial]) {
 
 /// The same in words.
 fn sentence(trials: &[&SearchedTrial], goals: &[GoalResult]) -> String {
-    let whole = trials.iter().filter(|one| one.trial.lost.total() == 0).count();
+    let whole = trials
+        .iter()
+        .filter(|one| one.trial.invalid.is_empty() && one.trial.is_good(0.0))
+        .count();
     let mut text = format!(
-        "{}, {whole} of them without loss.",
+        "{}, {whole} of them at the whole rate and without loss.",
         counted(trials.len() as u64, "trial")
     );
     for goal in goals {
