@@ -101,22 +101,22 @@ fn the_terminal_and_json_have_the_same() {
 }
 
 /// What reading `name` says after `change` was made to its `file`.
-fn broken(name: &str, file: &str, change: impl Fn(String) -> String) -> Result<Loaded, String> {
+fn broken(name: &str, file: &str, change: impl Fn(&str) -> String) -> Result<Loaded, String> {
     let base = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(golden(name)).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), base.path().join(entry.file_name())).unwrap();
     }
     let path = base.path().join(file);
-    fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
+    fs::write(&path, change(&fs::read_to_string(&path).unwrap())).unwrap();
     load::load(base.path()).map_err(|error| error.to_string())
 }
 
-fn half(text: String) -> String {
+fn half(text: &str) -> String {
     text[..text.len() / 2].to_owned()
 }
 
-fn later(text: String) -> String {
+fn later(text: &str) -> String {
     text.replacen("\"version\": 1", "\"version\": 2", 1)
         .replacen("\"version\":1", "\"version\":2", 1)
 }
@@ -155,7 +155,7 @@ fn a_last_trial_that_was_being_written_is_left_out() {
 
 #[test]
 fn no_name_breaks_out_of_the_page() {
-    let nasty = |text: String| text.replace("memif", "<script>alert(1)</script>");
+    let nasty = |text: &str| text.replace("memif", "<script>alert(1)</script>");
     let run = broken("compare", "compare.json", nasty).unwrap();
     assert!(!html::page(&[run]).unwrap().contains("<script>alert"));
 }
