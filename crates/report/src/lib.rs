@@ -3,6 +3,7 @@
 
 mod atomic;
 pub mod compare;
+pub mod comparison;
 pub mod csv;
 mod files;
 pub mod hgrm;

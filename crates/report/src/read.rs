@@ -4,11 +4,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use measure::search::SearchReport;
 use measure::summary::VERSION;
 use measure::{ReflectSummary, Summary};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::comparison::Comparison;
 use crate::csv::split;
 use crate::rundir::file;
 
@@ -73,21 +75,31 @@ fn parent(path: &Path) -> &Path {
 
 /// The result of the `send` run in the directory `run`.
 pub fn summary(run: &Path) -> Result<Summary, ReadError> {
-    result(run, "send")
+    result(run, file::SUMMARY, "send")
 }
 
 /// The result of the `reflect` run in the directory `run`.
 pub fn reflect_summary(run: &Path) -> Result<ReflectSummary, ReadError> {
-    result(run, "reflect")
+    result(run, file::SUMMARY, "reflect")
+}
+
+/// What the `search` in the directory `run` found.
+pub fn search_report(run: &Path) -> Result<SearchReport, ReadError> {
+    result(run, file::SEARCH, "search")
+}
+
+/// What the `compare` in the directory `run` found.
+pub fn comparison(run: &Path) -> Result<Comparison, ReadError> {
+    result(run, file::COMPARE, "compare")
 }
 
 /// The command whose result is in the directory `run`.
 pub fn command(run: &Path) -> Result<String, ReadError> {
-    checked(run).map(|(_, _, command)| command)
+    checked(run, file::SUMMARY).map(|(_, _, command)| command)
 }
 
-fn result<T: DeserializeOwned>(run: &Path, wanted: &'static str) -> Result<T, ReadError> {
-    let (path, value, command) = checked(run)?;
+fn result<T: DeserializeOwned>(run: &Path, name: &str, wanted: &'static str) -> Result<T, ReadError> {
+    let (path, value, command) = checked(run, name)?;
     if command != wanted {
         return Err(ReadError::OtherCommand {
             path,
@@ -101,9 +113,9 @@ fn result<T: DeserializeOwned>(run: &Path, wanted: &'static str) -> Result<T, Re
     })
 }
 
-/// `summary.json` of a version that we know, and the command that wrote it.
-fn checked(run: &Path) -> Result<(PathBuf, Value, String), ReadError> {
-    let path = run.join(file::SUMMARY);
+/// `summary.json` or its like, of a version that we know, and the command that wrote it.
+fn checked(run: &Path, name: &str) -> Result<(PathBuf, Value, String), ReadError> {
+    let path = run.join(name);
     let damaged = |what: String| ReadError::Damaged {
         path: path.clone(),
         what,

@@ -20,6 +20,8 @@ pub mod file {
     pub const SUMMARY: &str = "summary.json";
     /// The whole result of a search.
     pub const SEARCH: &str = "search.json";
+    /// Every trial of `search` on a line.
+    pub const SEARCH_TRIALS: &str = "trials.jsonl";
     /// The ledger alone.
     pub const LEDGER: &str = "ledger.json";
     /// One row per statistics interval.

@@ -5,7 +5,6 @@ mod child;
 mod cpu;
 mod method;
 mod plan;
-mod result;
 mod seek;
 mod show;
 mod trial;
@@ -21,11 +20,12 @@ use report::RunDir;
 use report::out::Console;
 use report::published::Ended;
 use report::rundir::file;
+use report::{comparison as result, terminal};
 
 use crate::args::compare::CompareArgs;
 use crate::live::Trials;
-use crate::session;
 use crate::signals::Interrupt;
+use crate::{session, show_report};
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
 use seek::{Limits, Shown, seek};
@@ -102,7 +102,8 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
     comparison.notes.extend(dir.note());
     comparison.notes.extend(told.board().note());
     let _ = dir.write_json(file::COMPARE, &comparison);
-    console.human(&show::render(&comparison, &console.style()))?;
+    show_report::leave(&dir, console);
+    console.human(&terminal::comparison(&comparison, &console.style()))?;
     console.object(&comparison)?;
     let exit = exit_code(&comparison);
     let ended = Ended {

@@ -9,7 +9,7 @@ use measure::search::{Ceiling, Trial};
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the run directory.
-pub const FILE: &str = "trials.jsonl";
+pub const FILE: &str = report::rundir::file::SEARCH_TRIALS;
 /// Version of a line.
 const VERSION: u32 = 1;
 

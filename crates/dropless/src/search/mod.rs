@@ -20,8 +20,8 @@ use report::rundir::{RunDir, file};
 
 use crate::args::search::SearchArgs;
 use crate::live::Trials;
-use crate::session;
 use crate::signals::Interrupt;
+use crate::{session, show_report};
 use journal::{Journal, Line};
 use plan::SearchPlan;
 use progress::Progress;
@@ -75,7 +75,8 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     let mut report = run.go()?;
     report.notes.extend(trials.board().note());
     dir.write_json(file::SEARCH, &report)?;
-    console.human(&show::render(&report, &console.style()))?;
+    show_report::leave(&dir, console);
+    console.human(&report::terminal::search(&report, &console.style()))?;
     console.object(&report)?;
     let exit = report.exit_code();
     let ended = published::Ended {

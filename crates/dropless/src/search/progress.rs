@@ -2,6 +2,7 @@
 
 use measure::search::{Ask, Extent, Trial};
 use measure::units::{format_count, format_duration, format_rate, format_share};
+use report::number::span;
 use report::out::Console;
 use report::style::{Paint, Stream, Style};
 
@@ -52,7 +53,7 @@ impl Progress {
             },
         };
         let left = if left_s >= 1.0 {
-            format!("; about {} left", time(left_s))
+            format!("; about {} left", span(left_s))
         } else {
             String::new()
         };
@@ -91,14 +92,5 @@ impl Progress {
         let shown: String = line.chars().take(width).collect();
         let shown = self.style.paint(Paint::Dim, &shown);
         let _ = report::out::print_stderr(&format!("\r\x1b[K{shown}"));
-    }
-}
-
-/// A time for people who wait: `45 s`, `3 min`, `2.1 h`.
-pub fn time(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
     }
 }

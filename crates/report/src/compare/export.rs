@@ -75,6 +75,8 @@ fn one(run: &Loaded, rows: &[Row], at: usize) -> Value {
     let summary = match &run.outcome {
         Outcome::Send(summary) => serde_json::to_value(summary),
         Outcome::Reflect(summary) => serde_json::to_value(summary),
+        Outcome::Search(searched) => serde_json::to_value(&searched.report),
+        Outcome::Compare(comparison) => serde_json::to_value(comparison),
         Outcome::Intervals => Ok(Value::Null),
     };
     json!({

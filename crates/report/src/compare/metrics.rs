@@ -125,6 +125,7 @@ pub fn value(run: &Loaded, name: &str) -> Option<f64> {
     match &run.outcome {
         Outcome::Send(summary) => of_send(summary, name),
         Outcome::Reflect(summary) => of_reflect(summary, name),
+        Outcome::Search(_) | Outcome::Compare(_) => None,
         Outcome::Intervals => of_intervals(run, name),
     }
 }

@@ -12,6 +12,7 @@ mod element;
 mod figures;
 mod flow;
 mod sections;
+mod trials;
 
 use std::path::Path;
 

@@ -1,7 +1,9 @@
 //! The sections of a page, from the verdict down.
 
 mod account;
+mod comparison;
 mod machine;
+mod search;
 mod verdict;
 
 use super::element::{Cell, escape, table};
@@ -20,9 +22,12 @@ pub fn body(runs: &[Loaded]) -> String {
     if let [only] = runs {
         page += &verdict::tiles(only);
     } else {
-        page += &comparison(runs);
+        page += &side_by_side(runs);
     }
-    page += &charts(runs);
+    // A search and a comparison are of many runs: nothing of them is over time.
+    if runs.iter().any(|run| !run.is_of_many()) {
+        page += &charts(runs);
+    }
     for run in runs {
         let named = if runs.len() > 1 {
             format!(" of {}", run.name)
@@ -40,7 +45,10 @@ pub fn body(runs: &[Loaded]) -> String {
 }
 
 /// Every figure of every run, and how far it is from the first.
-fn comparison(runs: &[Loaded]) -> String {
+fn side_by_side(runs: &[Loaded]) -> String {
+    if compare::rows(runs).is_empty() {
+        return String::new();
+    }
     let mut head = vec!["metric".to_owned(), runs[0].name.clone()];
     for run in &runs[1..] {
         head.extend([

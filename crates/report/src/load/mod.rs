@@ -4,6 +4,7 @@ mod curve;
 pub mod heat;
 mod lines;
 mod point;
+mod search;
 pub mod series;
 pub mod stalls;
 pub mod thin;
@@ -16,9 +17,11 @@ use measure::{ReflectSummary, Summary};
 use serde_json::Value;
 
 pub use curve::Quantile;
+pub use search::{Searched, SearchedTrial};
 pub use series::{Channel, Series};
 pub use stalls::Stalls;
 
+use crate::comparison::Comparison;
 use crate::read::{self, ReadError};
 use crate::rundir::file;
 
@@ -52,6 +55,10 @@ pub enum Outcome {
     Send(Box<Summary>),
     /// Of `reflect`.
     Reflect(Box<ReflectSummary>),
+    /// Of `search`: the answers, and every trial.
+    Search(Box<Searched>),
+    /// Of `compare`.
+    Compare(Box<Comparison>),
     /// Only intervals are known: a file of the older dpdk-project, or of a run that did not end.
     Intervals,
 }
@@ -61,8 +68,13 @@ impl Loaded {
     pub fn summary(&self) -> Option<&Summary> {
         match &self.outcome {
             Outcome::Send(summary) => Some(summary),
-            Outcome::Reflect(_) | Outcome::Intervals => None,
+            _ => None,
         }
+    }
+
+    /// Whether it is of many runs: a search, or a comparison of ways.
+    pub fn is_of_many(&self) -> bool {
+        matches!(self.outcome, Outcome::Search(_) | Outcome::Compare(_))
     }
 }
 
@@ -112,6 +124,20 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
 }
 
 fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
+    if let Some(outcome) = of_many(path)? {
+        let host = path.join(file::HOST);
+        return Ok(Loaded {
+            name,
+            path: path.to_owned(),
+            outcome,
+            series: None,
+            latency: Vec::new(),
+            pacing: Vec::new(),
+            stalls: None,
+            host: host.exists().then(|| value(&host)).transpose()?,
+            findings: None,
+        });
+    }
     if !path.join(file::SUMMARY).exists() {
         let what = if path.join(file::INTERVALS).exists() {
             let rows = path.join(file::INTERVALS);
@@ -147,6 +173,18 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         host: there(file::HOST).map(|file| value(&file)).transpose()?,
         findings: there(file::DOCTOR).map(|file| value(&file)).transpose()?,
     })
+}
+
+/// A search or a comparison, told by its file.
+fn of_many(path: &Path) -> Result<Option<Outcome>, ReadError> {
+    if path.join(file::SEARCH).exists() {
+        return Ok(Some(Outcome::Search(Box::new(search::read(path)?))));
+    }
+    if path.join(file::COMPARE).exists() {
+        let comparison = read::comparison(path)?;
+        return Ok(Some(Outcome::Compare(Box::new(comparison))));
+    }
+    Ok(None)
 }
 
 fn value(path: &Path) -> Result<Value, ReadError> {

@@ -15,13 +15,18 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
         let number = style.paint(Paint::Head, &format!("[{}]", at + 1));
         let _ = writeln!(text, "  {number} {}", run.path.display());
     }
+    let rows = rows(runs);
+    if rows.is_empty() {
+        // A search and a comparison have figures of their own.
+        return text;
+    }
     let names: Vec<String> = (1..=runs.len()).map(|number| format!(">[{number}]")).collect();
     let mut titles = vec![names[0].as_str()];
     for name in &names[1..] {
         titles.extend([name.as_str(), ">change", ""]);
     }
     let mut table = Table::section("Side by side", &titles);
-    for row in rows(runs) {
+    for row in rows {
         table.item(row.metric.name, cells(&row));
     }
     text + "\n" + &table.render(style)

@@ -8,15 +8,19 @@ use crate::table::{Cell, Table};
 
 mod charts;
 mod compare;
+pub(crate) mod comparison;
 mod explanation;
 pub(crate) mod headline;
 pub(crate) mod ledger;
 mod machine;
 mod reflect;
+pub(crate) mod search;
 mod streams;
 mod traffic;
 
+pub use comparison::render as comparison;
 pub use headline::ending;
+pub use search::render as search;
 
 /// The report of a `send` run.
 pub fn render(summary: &Summary, style: &Style) -> String {
@@ -90,6 +94,8 @@ fn headline(run: &Loaded, style: &Style) -> String {
     match &run.outcome {
         Outcome::Send(summary) => headline::send(summary, style),
         Outcome::Reflect(summary) => headline::reflect(summary, style),
+        Outcome::Search(searched) => search::render(&searched.report, style),
+        Outcome::Compare(comparison) => comparison::render(comparison, style),
         Outcome::Intervals => String::new(),
     }
 }
@@ -98,6 +104,7 @@ fn one(run: &Loaded, style: &Style) -> String {
     match &run.outcome {
         Outcome::Send(summary) => render(summary, style),
         Outcome::Reflect(summary) => render_reflect(summary, style),
+        Outcome::Search(_) | Outcome::Compare(_) => headline(run, style),
         Outcome::Intervals => {
             let mut table = Table::section("Intervals", &[]);
             for row in crate::compare::rows(std::slice::from_ref(run)) {

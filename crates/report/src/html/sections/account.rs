@@ -4,6 +4,7 @@ use measure::{Ledger, QueueSummary, ReflectSummary, StreamSummary, Summary, Work
 
 use super::super::element::{Cell, details, table};
 use super::super::flow::{self, Flow, Kind, Node};
+use super::{comparison, search};
 use crate::load::stalls::Cause;
 use crate::load::{Loaded, Outcome};
 use crate::number::{count, pps, share, time};
@@ -40,6 +41,8 @@ pub fn sections(run: &Loaded, named: &str, at: usize) -> String {
                 &balance(&summary.queues, &summary.workers),
             );
         }
+        Outcome::Search(searched) => page += &search::sections(searched, named, &id),
+        Outcome::Compare(comparison) => page += &comparison::sections(comparison, named),
         Outcome::Intervals => {}
     }
     page + &pauses(run, named)

@@ -14,6 +14,8 @@ pub fn sections(run: &Loaded, named: &str) -> String {
     let (notes, ports): (&[String], &[PortSummary]) = match &run.outcome {
         Outcome::Send(summary) => (&summary.notes, &summary.ports),
         Outcome::Reflect(summary) => (&summary.notes, &summary.ports),
+        Outcome::Search(searched) => (&searched.report.notes, &[]),
+        Outcome::Compare(comparison) => (&comparison.notes, &[]),
         Outcome::Intervals => (&[], &[]),
     };
     inner += &list("Notes", notes);

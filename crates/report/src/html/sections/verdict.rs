@@ -52,6 +52,8 @@ fn verdict(run: &Loaded) -> (&'static str, String, Vec<String>) {
                 &summary.reasons,
             )
         }
+        Outcome::Search(searched) => super::search::verdict(&searched.report),
+        Outcome::Compare(comparison) => super::comparison::verdict(comparison),
         Outcome::Intervals => {
             let totals = run
                 .series
@@ -100,6 +102,7 @@ pub fn tiles(run: &Loaded) -> String {
     let duration = match &run.outcome {
         Outcome::Send(summary) => Some(summary.duration_s * 1e9),
         Outcome::Reflect(summary) => Some(summary.duration_s * 1e9),
+        Outcome::Search(_) | Outcome::Compare(_) => None,
         Outcome::Intervals => run.series.as_ref().map(|series| series.whole.length_ms * 1e6),
     };
     let tiles = [
@@ -126,5 +129,8 @@ pub fn tiles(run: &Loaded) -> String {
             value.map(|value| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value)))
         })
         .collect();
+    if tiles.is_empty() {
+        return tiles;
+    }
     format!("<dl class=tiles>{tiles}</dl>\n")
 }

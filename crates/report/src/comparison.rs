@@ -1,13 +1,14 @@
 //! What `compare.json` holds.
 
 use measure::Percentiles;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Version of `compare.json`.
 pub const VERSION: u32 = 1;
 
 /// The whole comparison.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Comparison {
     /// Version of this format.
     pub version: u32,
@@ -38,7 +39,8 @@ pub struct Comparison {
 }
 
 /// One way.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub struct MethodResult {
     /// Its word.
     pub name: String,
@@ -80,7 +82,8 @@ impl MethodResult {
 }
 
 /// One trial: a run of `dropless send` against a reflector.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Trial {
     /// The rate asked for; `None` for as fast as it goes.
     pub asked_pps: Option<f64>,
@@ -113,7 +116,8 @@ impl Trial {
 }
 
 /// Processor time while a trial sent, in cores: 1.0 is one core all the time.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 #[allow(clippy::struct_field_names, reason = "the unit, last")]
 pub struct Cpu {
     /// The sender, its system calls included.
@@ -135,7 +139,8 @@ impl Cpu {
 }
 
 /// What to take, and why.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Recommendation {
     /// The way to take; `None` where none will do.
     pub method: Option<String>,

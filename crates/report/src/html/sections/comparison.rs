@@ -1,0 +1,174 @@
+//! A comparison of ways: which one to take in words at the top, and what that was worked out of.
+
+use super::super::element::{Cell, escape, table};
+use crate::comparison::{Comparison, MethodResult, Trial};
+use crate::number::{pps, time};
+use crate::terminal::comparison::{asked_rates, loss, tried};
+
+/// Which way to take.
+pub fn verdict(comparison: &Comparison) -> (&'static str, String, Vec<String>) {
+    let sentences = &comparison.recommendation.sentences;
+    let (first, rest) = sentences
+        .split_first()
+        .map_or(("Nothing was measured.", &[][..]), |(first, rest)| {
+            (first.as_str(), rest)
+        });
+    if comparison.interrupted {
+        let words = format!("NOT FINISHED: interrupted. {first}");
+        return ("invalid", words, rest.to_vec());
+    }
+    // That a way can be taken is good or bad of nothing; that none can is worth a colour.
+    let class = if comparison.recommendation.method.is_some() {
+        "plain"
+    } else {
+        "loss"
+    };
+    (class, first.to_owned(), rest.to_vec())
+}
+
+/// The tables.
+pub fn sections(comparison: &Comparison, named: &str) -> String {
+    let of = format!(
+        "Compared over {}, {}-byte frames, {:.1} s a trial",
+        comparison.link, comparison.size, comparison.duration_s
+    );
+    format!(
+        "<section><h2>Ways compared{}</h2>\n<p class=note>{}</p>\n{}{}{}{}{}</section>\n",
+        escape(named),
+        escape(&of),
+        rates(comparison),
+        losses(comparison),
+        latencies(comparison),
+        processors(comparison),
+        missing(comparison),
+    )
+}
+
+fn name(method: &MethodResult) -> [Cell; 2] {
+    [Cell::Name(method.name.clone()), Cell::Text(method.words.clone())]
+}
+
+fn each(comparison: &Comparison, cells: impl Fn(&MethodResult) -> Vec<Cell>) -> Vec<Vec<Cell>> {
+    tried(comparison)
+        .map(|method| name(method).into_iter().chain(cells(method)).collect())
+        .collect()
+}
+
+fn rates(comparison: &Comparison) -> String {
+    let most =
+        |pick: fn(&MethodResult) -> Option<f64>| tried(comparison).filter_map(pick).fold(1.0, f64::max);
+    let (whole, flood) = (
+        most(|method| method.lossless_pps),
+        most(|method| Some(method.flood.as_ref()?.received_pps)),
+    );
+    let rows = each(comparison, |method| {
+        let lossless = method.lossless_pps.map_or_else(
+            || Cell::Bad("none".to_owned()),
+            |rate| {
+                let mark = if method.limited_by_sender { "\u{2265} " } else { "" };
+                Cell::Bar(rate / whole, format!("{mark}{}", pps(rate)))
+            },
+        );
+        let flooded = method.flood.as_ref().map_or_else(
+            || Cell::Number("-".to_owned()),
+            |trial| Cell::Bar(trial.received_pps / flood, pps(trial.received_pps)),
+        );
+        vec![lossless, flooded]
+    });
+    let caption = "The highest rate that came back whole, and what came back when nobody held back; \u{2265}: there the sender could offer no more, and the path may carry more";
+    table(caption, &["way", "", "no loss up to", "flooded"], &rows)
+}
+
+fn losses(comparison: &Comparison) -> String {
+    let asked = asked_rates(comparison);
+    let titles: Vec<String> = asked.iter().map(|rate| pps(*rate)).collect();
+    let head: Vec<&str> = ["way", ""]
+        .into_iter()
+        .chain(titles.iter().map(String::as_str))
+        .collect();
+    let rows = each(comparison, |method| {
+        asked.iter().map(|rate| lost(method.at(*rate))).collect()
+    });
+    table(
+        "Lost at each rate offered; unsent is what was due and the sender could not send",
+        &head,
+        &rows,
+    )
+}
+
+fn lost(trial: Option<&Trial>) -> Cell {
+    match trial {
+        None => Cell::Number("-".to_owned()),
+        Some(trial) if trial.is_lossless() => Cell::Number("0".to_owned()),
+        Some(trial) => Cell::Bad(loss(trial)),
+    }
+}
+
+fn latencies(comparison: &Comparison) -> String {
+    let at = tried(comparison).find_map(|method| method.latency.as_ref()?.asked_pps);
+    let caption = at.map_or_else(
+        || "Latency".to_owned(),
+        |rate| format!("Latency there and back at {}", pps(rate)),
+    );
+    let rows = each(comparison, |method| {
+        let latency = method
+            .latency
+            .as_ref()
+            .map(|trial| trial.latency_ns)
+            .unwrap_or_default();
+        [latency.min, latency.p50, latency.p99, latency.p999, latency.max]
+            .into_iter()
+            .map(|value| Cell::Number(value.map_or_else(|| "-".to_owned(), |ns| time(ns as f64))))
+            .chain([lost(method.latency.as_ref())])
+            .collect()
+    });
+    table(
+        &caption,
+        &["way", "", "min", "p50", "p99", "p99.9", "max", "lost"],
+        &rows,
+    )
+}
+
+fn processors(comparison: &Comparison) -> String {
+    let most = tried(comparison)
+        .filter_map(|method| method.cpu_ns_per_packet)
+        .fold(1.0, f64::max);
+    let rows = each(comparison, |method| {
+        let cores = |pick: fn(&Trial) -> f64| {
+            let value = method.at_lossless.as_ref().map(pick);
+            Cell::Number(value.map_or_else(|| "-".to_owned(), |cores| format!("{cores:.2}")))
+        };
+        let each_packet = method.cpu_ns_per_packet.map_or_else(
+            || Cell::Number("-".to_owned()),
+            |ns| Cell::Bar(ns / most, time(ns)),
+        );
+        vec![
+            each_packet,
+            cores(|trial| trial.cpu.cores()),
+            cores(|trial| trial.cpu.softirq_cores),
+        ]
+    });
+    let caption =
+        "Processor time at the highest rate without loss; soft interrupts are mostly counted in it already";
+    table(
+        caption,
+        &["way", "", "a packet", "cores busy", "cores in soft interrupts"],
+        &rows,
+    )
+}
+
+fn missing(comparison: &Comparison) -> String {
+    let rows: Vec<Vec<Cell>> = comparison
+        .methods
+        .iter()
+        .filter_map(|method| Some((method, method.missing.clone()?)))
+        .map(|(method, why)| {
+            let [name, words] = name(method);
+            vec![name, words, Cell::Text(why)]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    table("Not compared", &["way", "", "because"], &rows)
+}

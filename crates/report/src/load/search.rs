@@ -1,0 +1,80 @@
+//! A search as it is drawn: its answers, and every trial in the order in which they were made.
+
+use std::path::Path;
+
+use measure::search::{SearchReport, Trial};
+use serde::Deserialize;
+
+use super::lines::Lines;
+use crate::read::{self, ReadError};
+use crate::rundir::file;
+
+/// Version of a line of `trials.jsonl`.
+const VERSION: u64 = 1;
+
+/// What a search came to.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// Its answers.
+    pub report: SearchReport,
+    /// Its trials, as they were made.
+    pub trials: Vec<SearchedTrial>,
+}
+
+/// A line of `trials.jsonl`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SearchedTrial {
+    /// From 1.
+    pub number: u64,
+    /// The frame size.
+    pub size: String,
+    /// Why it was made.
+    pub why: String,
+    /// What was asked, and what came of it.
+    #[serde(flatten)]
+    pub trial: Trial,
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
+/// Reads the directory of a search.
+pub fn read(directory: &Path) -> Result<Searched, ReadError> {
+    let report = read::search_report(directory)?;
+    let path = directory.join(file::SEARCH_TRIALS);
+    let mut lines = Lines::open(&path)?;
+    let mut trials = Vec::new();
+    loop {
+        let parsed = match lines.next_line()? {
+            None => break,
+            Some(line) => parse(line),
+        };
+        match parsed {
+            Ok(Line::Trial(trial)) => trials.push(*trial),
+            Ok(Line::Later(found)) => return Err(ReadError::TooNew { path, found }),
+            // It was being written when the search was interrupted.
+            Err(_) if !lines.is_ended() => break,
+            Err(what) => return Err(lines.damaged(&what)),
+        }
+    }
+    Ok(Searched { report, trials })
+}
+
+enum Line {
+    Trial(Box<SearchedTrial>),
+    Later(u64),
+}
+
+/// The version first: what a later one means by the other keys is not ours to judge.
+fn parse(line: &str) -> Result<Line, String> {
+    let words = |error: serde_json::Error| error.to_string();
+    let Versioned { version } = serde_json::from_str(line).map_err(words)?;
+    if version > VERSION {
+        return Ok(Line::Later(version));
+    }
+    serde_json::from_str(line)
+        .map(|trial| Line::Trial(Box::new(trial)))
+        .map_err(words)
+}

@@ -1,0 +1,195 @@
+//! The result of a comparison for people: tables of what was found, and the recommendation.
+
+use std::fmt::Write as _;
+
+use measure::units::{format_duration, format_rate};
+
+use crate::comparison::{Comparison, MethodResult, Trial};
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table};
+
+/// A recommendation is read, not scanned: its lines are no longer than this.
+const COLUMNS: usize = 100;
+
+/// The whole result.
+pub fn render(comparison: &Comparison, style: &Style) -> String {
+    let mut text = format!(
+        "Compared over {}, {}-byte frames, {:.1} s a trial\n\n",
+        comparison.link, comparison.size, comparison.duration_s
+    );
+    let tables = [rates(comparison), losses(comparison), latencies(comparison)];
+    text.push_str(&tables.map(|table| table.render(style)).join("\n"));
+    let missing: Vec<&MethodResult> = comparison
+        .methods
+        .iter()
+        .filter(|method| method.missing.is_some())
+        .collect();
+    if !missing.is_empty() {
+        let _ = writeln!(text, "\n{}", style.paint(Paint::Head, "Not compared"));
+        for method in missing {
+            let why = method.missing.as_deref().unwrap_or_default();
+            let _ = writeln!(text, "  {}: {why}", method.name);
+        }
+    }
+    let _ = writeln!(text, "\n{}", style.paint(Paint::Head, "Which one to take"));
+    for sentence in &comparison.recommendation.sentences {
+        text.push_str(&folded(sentence));
+    }
+    text.push('\n');
+    text.push_str(&super::ending(&comparison.notes, &comparison.run, style));
+    text
+}
+
+pub(crate) fn tried(comparison: &Comparison) -> impl Iterator<Item = &MethodResult> {
+    comparison
+        .methods
+        .iter()
+        .filter(|method| method.missing.is_none())
+}
+
+/// The highest rate without loss, and what it took.
+fn rates(comparison: &Comparison) -> Table {
+    let titles = [
+        ">no loss up to",
+        ">flooded",
+        ">cores busy",
+        ">softirq",
+        ">CPU a packet",
+    ];
+    let mut table = Table::section("Rate", &titles);
+    for method in tried(comparison) {
+        let lossless = method.lossless_pps.map_or_else(
+            || Cell::right("none").paint(Paint::Bad),
+            |pps| {
+                let mark = if method.limited_by_sender { ">= " } else { "" };
+                Cell::right(format!("{mark}{}", format_rate(pps)))
+            },
+        );
+        let flood = method.flood.as_ref();
+        let best = method.at_lossless.as_ref();
+        let cores = |pick: fn(&Trial) -> f64| {
+            Cell::right(best.map_or("-".into(), |trial| format!("{:.2}", pick(trial))))
+        };
+        table.item(
+            &method.name,
+            [
+                lossless,
+                Cell::right(flood.map_or("-".into(), |trial| format_rate(trial.received_pps))),
+                cores(|trial| trial.cpu.cores()),
+                cores(|trial| trial.cpu.softirq_cores),
+                Cell::right(
+                    method
+                        .cpu_ns_per_packet
+                        .map_or("-".into(), |ns| format_duration(ns as u64)),
+                ),
+            ],
+        );
+    }
+    table
+}
+
+/// What did not come back of each rate that was asked for.
+fn losses(comparison: &Comparison) -> Table {
+    let asked = asked_rates(comparison);
+    let titles: Vec<String> = asked
+        .iter()
+        .map(|rate| format!(">{}", format_rate(*rate)))
+        .collect();
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let mut table = Table::section("Lost at", &titles);
+    for method in tried(comparison) {
+        table.item(&method.name, asked.iter().map(|rate| loss_cell(method.at(*rate))));
+    }
+    table
+}
+
+/// The rates that loss was asked at, from the lowest.
+pub(crate) fn asked_rates(comparison: &Comparison) -> Vec<f64> {
+    let mut asked: Vec<f64> = tried(comparison)
+        .flat_map(|method| &method.at_rates)
+        .filter_map(|trial| trial.asked_pps)
+        .collect();
+    asked.sort_by(f64::total_cmp);
+    asked.dedup();
+    asked
+}
+
+fn loss_cell(trial: Option<&Trial>) -> Cell {
+    let Some(trial) = trial else {
+        return Cell::right("-");
+    };
+    let paint = if trial.is_lossless() {
+        Paint::Good
+    } else {
+        Paint::Bad
+    };
+    Cell::right(loss(trial)).paint(paint)
+}
+
+/// What a trial lost, in words.
+pub(crate) fn loss(trial: &Trial) -> String {
+    let lost = percent(trial.lost, trial.sent);
+    if trial.is_lossless() {
+        "0".to_owned()
+    } else if trial.is_offered() {
+        lost
+    } else {
+        // What the sender could not send is not the path's loss, and is no success either.
+        let unsent = percent(trial.unsent, trial.sent + trial.unsent);
+        format!("{lost}, {unsent} unsent")
+    }
+}
+
+/// Two digits do; but what is lost is never 0 %.
+fn percent(part: u64, whole: u64) -> String {
+    let share = part as f64 / whole.max(1) as f64 * 100.0;
+    match share {
+        _ if part == 0 => "0 %".into(),
+        ..0.01 => "< 0.01 %".into(),
+        0.01..10.0 => format!("{share:.2} %"),
+        _ => format!("{share:.0} %"),
+    }
+}
+
+fn latencies(comparison: &Comparison) -> Table {
+    let at = tried(comparison).find_map(|method| method.latency.as_ref()?.asked_pps);
+    let name = at.map_or("Latency".into(), |pps| format!("Latency at {}", format_rate(pps)));
+    let mut table = Table::section(&name, &[">min", ">p50", ">p99", ">p99.9", ">max", ">lost"]);
+    for method in tried(comparison) {
+        let latency = method.latency.as_ref().map(|trial| &trial.latency_ns);
+        let time = |pick: fn(&measure::Percentiles) -> Option<u64>| {
+            let value = latency.and_then(pick);
+            Cell::right(value.map_or("-".into(), format_duration))
+        };
+        table.item(
+            &method.name,
+            [
+                time(|latency| latency.min),
+                time(|latency| latency.p50),
+                time(|latency| latency.p99),
+                time(|latency| latency.p999),
+                time(|latency| latency.max),
+                loss_cell(method.latency.as_ref()),
+            ],
+        );
+    }
+    table
+}
+
+/// A sentence over several lines, set in.
+fn folded(sentence: &str) -> String {
+    let mut text = String::new();
+    let mut line = String::from(" ");
+    for word in sentence.split_whitespace() {
+        if line.len() + 1 + word.len() > COLUMNS {
+            text.push_str(&line);
+            text.push('\n');
+            line = String::from(" ");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    text.push_str(&line);
+    text.push('\n');
+    text
+}

@@ -1,0 +1,208 @@
+//! The result of a search for people: a table for each frame size, and what it means in words.
+
+use std::fmt::Write as _;
+
+use measure::search::{Bound, GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
+use measure::units::{format_bps, format_count, format_duration, format_rate};
+
+use crate::number::span;
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table};
+
+/// The whole report.
+pub fn render(report: &SearchReport, style: &Style) -> String {
+    let mut text = headline(report, style);
+    text.push('\n');
+    text.push_str(&goals(report).render(style));
+    for (says, answers) in caveats(report) {
+        let line = format!("{}: {says}", answers.join(", "));
+        text.push_str(&style.paint(Paint::Warn, &line));
+        text.push('\n');
+    }
+    for size in &report.sizes {
+        if let Some(further) = &size.result.rfc2544 {
+            text.push_str(&rfc2544(size, further, style));
+        }
+    }
+    text.push('\n');
+    for note in &report.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    let _ = writeln!(text, "run directory: {}", report.run);
+    text
+}
+
+fn headline(report: &SearchReport, style: &Style) -> String {
+    let spent = format!(
+        "{} trials, {} of sending",
+        format_count(report.trials),
+        span(report.seconds)
+    );
+    if report.complete {
+        return format!("{}: {spent}\n", style.paint(Paint::Good, "FOUND"));
+    }
+    let reasons = report.reasons.join("; ");
+    format!(
+        "{}: {reasons}\n{spent}\n",
+        style.paint(Paint::Bad, "NOT FINISHED")
+    )
+}
+
+fn goals(report: &SearchReport) -> Table {
+    let mut table = Table::section(
+        "Rate",
+        &[
+            "goal",
+            ">carried",
+            ">not carried",
+            ">layer 1",
+            ">layer 2",
+            ">trials",
+            "limit",
+        ],
+    );
+    for size in &report.sizes {
+        for goal in &size.result.goals {
+            let rate =
+                |bound: &Option<Bound>| bound.map_or("-".to_owned(), |bound| format_rate(bound.rate_pps));
+            let bits = |pick: fn(&Bound) -> f64| {
+                goal.lower
+                    .map_or("-".to_owned(), |bound| format_bps(pick(&bound)))
+            };
+            let trials = |bound: &Option<Bound>| bound.map_or(0, |bound| bound.trials);
+            let paint = if goal.limit.is_path() {
+                Paint::None
+            } else {
+                Paint::Warn
+            };
+            table.item(
+                &size.size,
+                [
+                    Cell::left(goal.name.clone()),
+                    Cell::right(rate(&goal.lower)),
+                    Cell::right(rate(&goal.upper)),
+                    Cell::right(bits(|bound| bound.rate_bps_l1)),
+                    Cell::right(bits(|bound| bound.rate_bps_l2)),
+                    Cell::right(format!("{}+{}", trials(&goal.lower), trials(&goal.upper))),
+                    Cell::left(goal.limit.to_string()).paint(paint),
+                ],
+            );
+        }
+    }
+    table
+}
+
+/// What must be said, and of which answers.
+pub(crate) fn caveats(report: &SearchReport) -> Vec<(&'static str, Vec<String>)> {
+    let mut caveats: Vec<(&str, Vec<String>)> = Vec::new();
+    for size in &report.sizes {
+        for goal in &size.result.goals {
+            let Some(says) = caveat(goal) else { continue };
+            let answer = format!("{} {}", size.size, goal.name);
+            match caveats.iter_mut().find(|(known, _)| *known == says) {
+                Some((_, answers)) => answers.push(answer),
+                None => caveats.push((says, vec![answer])),
+            }
+        }
+    }
+    caveats
+}
+
+/// What must be said of an answer that is not one about the path.
+fn caveat(goal: &GoalResult) -> Option<&'static str> {
+    Some(match goal.limit {
+        Limit::Sender => "our sender could not offer more: the path may carry more than this",
+        Limit::Receiver => "our receiver lost packets above this: the path may carry more",
+        Limit::Reflector => "the reflector lost packets above this: the path may carry more",
+        Limit::MaxRate => {
+            "the highest rate asked for was carried: give a higher --max-rate to find the limit"
+        }
+        Limit::MinRate => {
+            "not even the lowest rate was carried: give a lower --min-rate, or look at the path with dropless send"
+        }
+        Limit::Unknown => "the search did not get far enough to tell",
+        Limit::Path | Limit::Line => return None,
+    })
+}
+
+fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String {
+    let mut text = String::new();
+    let ns = |value: Option<f64>| value.map_or("-".to_owned(), |ns| format_duration(ns.round() as u64));
+    if let Some(latency) = &further.latency {
+        let mut table = Table::section(
+            "Latency",
+            &[">rate", ">min", ">mean", ">p50", ">p99", ">max", ">trials"],
+        );
+        table.item(
+            &size.size,
+            [
+                Cell::right(format_rate(latency.rate_pps)),
+                Cell::right(ns(latency.min_ns.map(|ns| ns as f64))),
+                Cell::right(ns(latency.mean_ns)),
+                Cell::right(ns(latency.p50_ns)),
+                Cell::right(ns(latency.p99_ns)),
+                Cell::right(ns(latency.max_ns.map(|ns| ns as f64))),
+                Cell::right(latency.trials.to_string()),
+            ],
+        );
+        text.push('\n');
+        text.push_str(&table.render(style));
+    }
+    if !further.frame_loss.is_empty() {
+        let mut table = Table::section(
+            "Frame loss",
+            &[">of highest", ">asked", ">offered", ">lost", "by"],
+        );
+        for row in &further.frame_loss {
+            let cells = [
+                Cell::right(format!("{} %", row.percent)),
+                Cell::right(format_rate(row.asked_pps)),
+                Cell::right(format_rate(row.offered_pps)),
+                Cell::right(format!("{:.4} %", row.loss_ratio * 100.0)),
+                Cell::left(row.limit.map_or(String::new(), |limit| limit.to_string())),
+            ];
+            table.item(&size.size, cells);
+        }
+        text.push('\n');
+        text.push_str(&table.render(style));
+    }
+    if let Some(burst) = &further.back_to_back {
+        let mut table = Table::section(
+            "Back-to-back",
+            &[
+                ">rate",
+                ">packets",
+                ">least",
+                ">most",
+                ">deviation",
+                ">buffer",
+                ">corrected",
+                ">times",
+                "limit",
+            ],
+        );
+        let seconds = |value: f64| format_duration((value * 1e9).round() as u64);
+        let most = if burst.is_open { "or more" } else { "" };
+        table.item(
+            &size.size,
+            [
+                Cell::right(format_rate(burst.rate_pps)),
+                Cell::right(format!("{:.0}", burst.packets_mean)),
+                Cell::right(format_count(burst.packets_min)),
+                Cell::right(
+                    format!("{} {most}", format_count(burst.packets_max))
+                        .trim()
+                        .to_owned(),
+                ),
+                Cell::right(format!("{:.1}", burst.packets_deviation)),
+                Cell::right(seconds(burst.implied_buffer_s)),
+                Cell::right(burst.corrected_buffer_s.map_or("-".to_owned(), seconds)),
+                Cell::right(burst.repeats.to_string()),
+                Cell::left(burst.limit.map_or(String::new(), |limit| limit.to_string())),
+            ],
+        );
+        text.push('\n');
+        text.push_str(&table.render(style));
+    }
+    text
+}

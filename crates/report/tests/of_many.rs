@@ -1,0 +1,161 @@
+//! A search and a comparison of ways, read back from real directories: their pages, their text, and what cannot be read.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use report::compare::export;
+use report::load::{self, Loaded, Outcome};
+use report::{Style, html, terminal};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+fn read(name: &str) -> Loaded {
+    load::load(&golden(name)).unwrap()
+}
+
+fn page(name: &str) -> String {
+    html::page(&[read(name)]).unwrap()
+}
+
+fn has(page: &str, words: &[&str]) {
+    for word in words {
+        assert!(page.contains(word), "no {word:?} in the page");
+    }
+}
+
+#[test]
+fn a_search_shows_every_trial_and_both_bounds() {
+    let run = read("search");
+    let Outcome::Search(searched) = &run.outcome else {
+        panic!("not a search: {run:?}");
+    };
+    let page = page("search");
+    assert_eq!(searched.trials.len(), 18);
+    assert_eq!(page.matches("<g><title>trial ").count(), 18);
+    has(
+        &page,
+        &[
+            "FOUND: 18 trials",
+            "ndr, frames of 64: 62.42 kpps carried, not 69.30 kpps; the limit is our sender",
+            "our sender could not offer more",
+            "class=\"bound carried\"",
+            "class=\"bound refused\"",
+            "no loss",
+            "Trials in the order in which they were made",
+        ],
+    );
+    assert!(!page.contains("nothing is drawn over time"), "it is of many runs");
+}
+
+#[test]
+fn rfc_2544_has_its_tables() {
+    has(
+        &page("rfc2544"),
+        &[
+            "(RFC 2544, section 26.2)",
+            "Frame loss rate (section 26.3)",
+            "Back-to-back (section 26.4)",
+        ],
+    );
+}
+
+#[test]
+fn a_comparison_begins_with_what_to_take() {
+    let page = page("compare");
+    let verdict = page.find("class=words>").unwrap();
+    let tables = page.find("Ways compared").unwrap();
+    assert!(verdict < tables);
+    has(
+        &page,
+        &[
+            "no loss up to",
+            "Lost at each rate offered",
+            "p99.9",
+            "a packet",
+            "class=bar",
+            "memif",
+        ],
+    );
+}
+
+#[test]
+fn the_terminal_and_json_have_the_same() {
+    let style = Style::plain();
+    let text = terminal::runs(&[read("search")], &style);
+    assert!(text.contains("FOUND") && text.contains("62.42 kpps"), "{text}");
+    let text = terminal::runs(&[read("compare")], &style);
+    assert!(text.contains("Which one to take"), "{text}");
+    let object = serde_json::to_value(export::object(&[read("search"), read("compare")], &[])).unwrap();
+    assert_eq!(object["runs"][0]["summary"]["command"], "search");
+    assert_eq!(object["runs"][1]["summary"]["command"], "compare");
+}
+
+/// What reading `name` says after `change` was made to its `file`.
+fn broken(name: &str, file: &str, change: impl Fn(&str) -> String) -> Result<Loaded, String> {
+    let base = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(golden(name)).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), base.path().join(entry.file_name())).unwrap();
+    }
+    let path = base.path().join(file);
+    fs::write(&path, change(&fs::read_to_string(&path).unwrap())).unwrap();
+    load::load(base.path()).map_err(|error| error.to_string())
+}
+
+fn half(text: &str) -> String {
+    text[..text.len() / 2].to_owned()
+}
+
+fn later(text: &str) -> String {
+    text.replacen("\"version\": 1", "\"version\": 2", 1)
+        .replacen("\"version\":1", "\"version\":2", 1)
+}
+
+#[test]
+fn what_cannot_be_read_is_one_line() {
+    for (name, file) in [("search", "search.json"), ("compare", "compare.json")] {
+        let damaged = broken(name, file, half).unwrap_err();
+        assert!(
+            damaged.contains(file) && damaged.contains("is damaged"),
+            "{damaged}"
+        );
+        let newer = broken(name, file, later).unwrap_err();
+        assert!(newer.ends_with("fix: use a newer dropless"), "{newer}");
+        let other = broken(name, file, |_| {
+            "{\"version\": 1, \"command\": \"noise\"}".to_owned()
+        })
+        .unwrap_err();
+        assert!(other.contains("is the result of `noise`"), "{other}");
+        assert!([damaged, newer, other].iter().all(|line| !line.contains('\n')));
+    }
+    let newer = broken("search", "trials.jsonl", later).unwrap_err();
+    assert!(newer.ends_with("fix: use a newer dropless"), "{newer}");
+    let damaged = broken("search", "trials.jsonl", |text| text.replacen('{', "[", 1)).unwrap_err();
+    assert!(damaged.contains("is damaged: line 1"), "{damaged}");
+}
+
+#[test]
+fn a_last_trial_that_was_being_written_is_left_out() {
+    let cut = broken("search", "trials.jsonl", |text| text[..text.len() - 9].to_owned()).unwrap();
+    let Outcome::Search(searched) = cut.outcome else {
+        panic!("not a search");
+    };
+    assert_eq!(searched.trials.len(), 17);
+}
+
+#[test]
+fn no_name_breaks_out_of_the_page() {
+    let nasty = |text: &str| text.replace("memif", "<script>alert(1)</script>");
+    let run = broken("compare", "compare.json", nasty).unwrap();
+    assert!(!html::page(&[run]).unwrap().contains("<script>alert"));
+}
