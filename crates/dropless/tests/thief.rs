@@ -290,7 +290,7 @@ fn assert_sequences(lab: &Lab, run: &support::Finished) {
         .join("stalls.csv");
     let text = std::fs::read_to_string(path).expect("a row for every pause");
     let mut numbers = std::collections::BTreeSet::new();
-    let ranges = text.lines().skip(1).filter_map(|row| row.rsplit(',').next());
+    let ranges = text.lines().skip(1).filter_map(|row| row.rsplit(',').nth(2));
     for range in ranges
         .flat_map(str::split_whitespace)
         .filter_map(|range| range.strip_prefix("0:"))

@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
                 }
             }
             // The queue of packets that have no interface of their own is called this.
-            Event::Polled(name) if name == "(no device)" => {}
+            Event::Polled(name) if name == "(no_device)" => {}
             Event::Polled(name) => {
                 if let Some(Cause::Softirq { device, .. }) = self.stack.last_mut() {
                     *device = Some(name.clone());
@@ -325,7 +325,7 @@ mod tests {
         };
         let events = [
             at(110, Event::Enter(softirq(None))),
-            at(120, polled("(no device)")),
+            at(120, polled("(no_device)")),
             at(150, polled("eth1")),
             at(190, polled("eth2")),
             at(195, Event::Leave),

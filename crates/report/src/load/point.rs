@@ -23,7 +23,7 @@ pub enum Channel {
     Max,
 }
 
-/// All channels, in the order of [`Point::spans`], and their names in the page.
+/// All channels, in the order of `Point::spans`, and their names in the page.
 pub const CHANNELS: [(Channel, &str); 8] = [
     (Channel::Sent, "sent"),
     (Channel::Received, "received"),
