@@ -1,5 +1,6 @@
 //! The board of a run: what control tells of it, for `dropless top` and for whoever asks `--metrics`.
 
+mod drivers;
 mod meter;
 mod pulse;
 mod stalls;
@@ -16,6 +17,7 @@ use report::published::{Ended, Health, Phase, Place, PoolLevel, Process, Publish
 use crate::args::live::LiveArgs;
 use crate::metrics::Service;
 use crate::signals::Interrupt;
+pub use drivers::Drivers;
 pub use meter::Meter;
 pub use pulse::{Expected, Pulse};
 pub use stalls::StallWatch;

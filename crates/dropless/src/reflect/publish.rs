@@ -4,15 +4,12 @@ use std::time::{Duration, Instant};
 
 use dataplane::reflect::ReflectCounters;
 use dpdk::Pool;
-use measure::{PortSummary, ReflectSummary};
+use measure::ReflectSummary;
 use report::published::{Ended, Phase, State, Totals};
 
-use super::result::{self, Side, drops, faults, port_summary, queues};
-use crate::live::{self, Board, Pulse, StallWatch};
+use super::result::{self, Side, drops, faults, queues};
+use crate::live::{self, Board, Drivers, Pulse, StallWatch};
 use crate::open::OpenPort;
-
-/// Drivers are asked for their counters this often.
-const ASK_DRIVERS_EVERY: Duration = Duration::from_millis(500);
 
 /// Gathers and tells.
 pub struct Teller<'w> {
@@ -20,8 +17,7 @@ pub struct Teller<'w> {
     pool: Option<&'w Pool<'w>>,
     stalls: StallWatch<'w>,
     pulse: Pulse,
-    ports: Vec<PortSummary>,
-    asked: Option<Instant>,
+    drivers: Drivers,
 }
 
 impl<'w> Teller<'w> {
@@ -32,8 +28,7 @@ impl<'w> Teller<'w> {
             pool,
             stalls,
             pulse: Pulse::default(),
-            ports: Vec::new(),
-            asked: None,
+            drivers: Drivers::default(),
         }
     }
 
@@ -48,10 +43,7 @@ impl<'w> Teller<'w> {
         if !self.board.is_due() {
             return;
         }
-        if self.asked.is_none_or(|at| at.elapsed() >= ASK_DRIVERS_EVERY) {
-            self.ports = ports.iter().map(port_summary).collect();
-            self.asked = Some(Instant::now());
-        }
+        let _ = self.drivers.ask(ports);
         let counters: Vec<&ReflectCounters> = sides.iter().map(|side| &*side.counters).collect();
         let mut places = drops(&counters);
         let injected: Vec<_> = sides.iter().map(|side| &*side.faults).collect();
@@ -61,7 +53,7 @@ impl<'w> Teller<'w> {
             }
         };
         add("fault_drop", faults(&injected).get("drop").copied().unwrap_or(0));
-        for port in &self.ports {
+        for port in self.drivers.ports() {
             add("rx_missed", port.rx_missed);
             add("rx_nombuf", port.rx_nombuf);
             add("rx_error", port.rx_errors);
@@ -81,7 +73,7 @@ impl<'w> Teller<'w> {
                 ..Totals::default()
             },
             places,
-            ports: self.ports.clone(),
+            ports: self.drivers.ports().to_vec(),
             queues: queues(sides),
             workers: self.stalls.look(elapsed_s),
             stalls: self.stalls.recent(),

@@ -7,19 +7,16 @@ use dataplane::receive::ReceiveCounters;
 use dataplane::send::SendCounters;
 use dpdk::Pool;
 use measure::interval::LATENCY_SUB_BITS;
-use measure::{Histogram, IntervalRow, Percentiles, PortSummary, Rate, Summary};
+use measure::{Histogram, IntervalRow, Percentiles, Rate, Summary};
 use report::published::{Buckets, Ended, Phase, State, Totals};
 
 use super::load::Load;
 use super::result::queues;
 use super::tasks::Wiring;
-use crate::live::{self, Board, Expected, Pulse, StallWatch};
+use crate::live::{self, Board, Drivers, Expected, Pulse, StallWatch};
 use crate::open::OpenPort;
 use crate::plan::SendPlan;
-use crate::reflect::result::{drops, faults, port_summary};
-
-/// Drivers are asked for their counters this often: each time may cost a call into the kernel, or reads over PCI.
-const ASK_DRIVERS_EVERY: Duration = Duration::from_millis(500);
+use crate::reflect::result::{drops, faults};
 
 /// Gathers and tells.
 pub struct Teller<'w> {
@@ -28,9 +25,8 @@ pub struct Teller<'w> {
     stalls: StallWatch<'w>,
     pulse: Pulse,
     latency: Histogram,
-    ports: Vec<PortSummary>,
+    drivers: Drivers,
     far_missed: u64,
-    asked: Option<Instant>,
 }
 
 /// Where the run is.
@@ -73,9 +69,8 @@ impl<'w> Teller<'w> {
             stalls,
             pulse,
             latency: Histogram::new(LATENCY_SUB_BITS),
-            ports: Vec::new(),
+            drivers: Drivers::default(),
             far_missed: 0,
-            asked: None,
         }
     }
 
@@ -91,11 +86,9 @@ impl<'w> Teller<'w> {
 
     /// Tells how it stands.
     pub fn tell(&mut self, wiring: &Wiring<'_>, ports: &[OpenPort<'_>], progress: &Progress) {
-        if self.asked.is_none_or(|at| at.elapsed() >= ASK_DRIVERS_EVERY) {
-            self.ports = ports.iter().map(port_summary).collect();
+        if self.drivers.ask(ports) {
             let far = ports.iter().filter_map(|open| open.far.as_ref());
             self.far_missed = far.map(|far| far.rx_missed()).sum();
-            self.asked = Some(Instant::now());
         }
         let elapsed_s = progress.elapsed.as_secs_f64();
         let mut state = State {
@@ -108,7 +101,7 @@ impl<'w> Teller<'w> {
             latency_ns: Percentiles::from(&self.latency),
             latency_buckets: Buckets::of(&self.latency),
             places: self.places(wiring, ports),
-            ports: self.ports.clone(),
+            ports: self.drivers.ports().to_vec(),
             queues: queues(wiring),
             workers: self.stalls.look(elapsed_s),
             stalls: self.stalls.recent(),
@@ -127,7 +120,7 @@ impl<'w> Teller<'w> {
                 *places.entry(name.to_owned()).or_default() += count;
             }
         };
-        for (port, open) in self.ports.iter().zip(ports) {
+        for (port, open) in self.drivers.ports().iter().zip(ports) {
             if !open.counts_refusals() {
                 add("tx_error", port.tx_errors);
             }
