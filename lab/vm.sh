@@ -162,13 +162,14 @@ report() {
     for script; do
         number=$((number + 1))
         name=$(basename "$script")
-        result=$(tr -d '\r' <"$work/results" | sed -n "s/^$number-$name \\([0-9]*\\)$/\\1/p")
+        said=$(tr -d '\r' <"$work/results" | sed -n "s/^$number-$name //p")
+        result=${said%% *}
         if [ "${result:-none}" = 0 ]; then
             passed=$((passed + 1))
             echo "test vm/$name ... ok"
         else
             failed=$((failed + 1))
-            echo "test vm/$name ... FAILED"
+            echo "test vm/$name ... FAILED ${said#"$result"}"
             [ "$code" -ne 0 ] || code=${result:-$missing}
         fi
     done

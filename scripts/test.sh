@@ -17,7 +17,7 @@ failures=
 # The names in cargo's list at the end, and those of the virtual machine's tests.
 failed_names() {
     sed -n -e '/^failures:$/,/^test result/s/^    \([A-Za-z0-9_:]*\)$/\n    \1/p' \
-        -e 's/^test \(vm.*\) \.\.\. FAILED$/\n    \1/p' "$work/log" | sort -u
+        -e 's/^test \(vm.*\) \.\.\. FAILED *\(.*\)$/\n    \1 \2/p' "$work/log" | sort -u
 }
 
 # step NAME COMMAND...: runs it, shows its output, adds up the "test result:" lines; a command that prints none is one test.

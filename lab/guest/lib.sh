@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # What the guest's scripts have in common: `. lib.sh` is found in the PATH.
 
-# Says what was wrong, shows every file of the script's directory, and ends it.
+# Says what was wrong, here and beside the result, shows every file of the script's directory, and ends it.
 fail() {
-    echo "${0##*-}: $*"
+    echo "${0##*-}: $*" | tee why
     for file in *; do
         [ ! -f "$file" ] || { echo "--- $file"; tail -c 4000 "$file"; }
     done
@@ -37,4 +37,13 @@ ticks() {
     rm loc
     # A line that did not count is not listed.
     awk -v counted="${counted:-0}" -v watched="$watched" 'BEGIN { printf "%d\n", counted * 1000 / watched }'
+}
+
+# until_said WORD FILE: waits until a program that was started has said WORD into FILE.
+until_said() {
+    for _ in $(seq 300); do
+        ! grep -q "$1" "$2" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    fail "nobody said $1"
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use host::{PortKind, PortUri, XdpMode};
+use host::{PortKind, PortUri, Sys, XdpMode, cores};
 
 /// What DPDK will call a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn plan(
 ) -> Result<EalPlan> {
     let mut arguments: Vec<String> = Vec::new();
     let mut add = |text: String| arguments.push(text);
-    // One EAL thread over all CPUs: otherwise rte_eal_init shrinks this process, and each later thread, to one CPU.
+    // One EAL thread over all CPUs that are ours: otherwise rte_eal_init shrinks this process, and each later thread, to one CPU.
     add(format!("--lcores=0@({})", all_cpus()));
     add(format!("--file-prefix=dropless-{}", std::process::id()));
     add("--no-telemetry".into());
@@ -219,14 +219,13 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
     })
 }
 
-/// Every CPU that is online, as EAL's list.
+/// Every CPU that this process may use, as EAL's list: `taskset` holds for its control thread, too.
 fn all_cpus() -> String {
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let online = online.trim();
-    if online.is_empty() {
+    let allowed = cores::allowed(&Sys::live());
+    if allowed.is_empty() {
         "0".into()
     } else {
-        online.into()
+        allowed.to_string()
     }
 }
 

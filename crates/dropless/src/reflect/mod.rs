@@ -216,9 +216,8 @@ fn reflect<'e>(
             ROWS_WAITING,
         ))
         .ok();
-    let begun = Instant::now();
     let mut explainer = Explainer::start(&plan.machine, cores, &ports);
-    let start = now();
+    let (begun, start) = (Instant::now(), now());
     let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
     let stalls = StallWatch::new(&roles, &published, clock.clock, pause_ticks);
     let mut teller = Teller::new(board, dpdk.map(|dpdk| dpdk.pool), stalls);
