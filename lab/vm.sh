@@ -101,7 +101,7 @@ job_image() {
     done
     # The shell too: busybox's own prefers its small ip and timeout to the real ones.
     tools=/bin/sh
-    for tool in dpdk-testpmd ip ethtool timeout; do tools="$tools $(PATH=$PATH:/usr/sbin:/sbin command -v $tool || :)"; done
+    for tool in dpdk-testpmd ip ethtool nice timeout; do tools="$tools $(PATH=$PATH:/usr/sbin:/sbin command -v $tool || :)"; done
     # glibc loads libgcc_s by name when a thread is cancelled.
     # shellcheck disable=SC2086,SC2046 # words are what is wanted
     with_libraries $programs $tools $(drivers) /lib/x86_64-linux-gnu/libgcc_s.so.1 | carry

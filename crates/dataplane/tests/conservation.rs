@@ -46,6 +46,7 @@ struct Case {
     vlans: usize,
     fault: FaultSpec,
     garbage: bool,
+    lag_ns: u64,
 }
 
 struct Outcome {
@@ -173,15 +174,14 @@ fn run(case: &Case) -> Outcome {
     let mut quiet_until = START + 4 * DRAIN;
     while NOW.get() < quiet_until {
         NOW.set(NOW.get() + case.step_ns);
-        let phase = if NOW.get() < START {
-            Phase::Warm
-        } else {
-            Phase::Run
-        };
+        let phase_at = |at: u64| if at < START { Phase::Warm } else { Phase::Run };
+        let phase = phase_at(NOW.get());
+        // A receiver that was stopped after it had looked at the phase polls with the one before.
+        let seen = phase_at(NOW.get() - case.lag_ns);
         if case.garbage && NOW.get() % 7 == 0 && send.intended.get() < case.packets {
             back.inject(&case.seed.to_le_bytes().repeat((NOW.get() % 20) as usize));
         }
-        let moved = sender.poll(now(), phase) + reflector.poll(now(), phase) + receiver.poll(now(), phase);
+        let moved = sender.poll(now(), phase) + reflector.poll(now(), phase) + receiver.poll(now(), seen);
         if moved > 0 || send.intended.get() < case.packets {
             quiet_until = NOW.get() + 4 * DRAIN;
         }
@@ -284,11 +284,12 @@ prop_compose! {
         streams in 1u16..5, flows in prop_oneof![Just(1u32), 1u32..5000], burst in 1usize..64,
         capacity in 64usize..2048, step_ns in 200u64..5000, v6 in any::<bool>(), vlans in 0usize..3,
         shares in [share(), share(), share(), share(), share()], delay_ns in 0u64..DRAIN / 2, garbage in any::<bool>(),
+        lag_ns in prop_oneof![Just(0), 0u64..1_000_000],
     ) -> Case {
         let [drop, duplicate, reorder, corrupt, delay] = shares;
         Case {
             seed, packets, rate: paced.then_some(rate), streams, flows, burst, capacity, step_ns, v6, vlans,
-            fault: FaultSpec { drop, duplicate, reorder, corrupt, delay, delay_ns }, garbage,
+            fault: FaultSpec { drop, duplicate, reorder, corrupt, delay, delay_ns }, garbage, lag_ns,
         }
     }
 }
@@ -315,6 +316,7 @@ fn a_late_probe_is_late_not_lost_nor_received() {
         v6: false,
         vlans: 0,
         garbage: false,
+        lag_ns: 0,
         fault: FaultSpec {
             delay: 0.1,
             delay_ns: DRAIN + 1_000_000,
@@ -343,6 +345,7 @@ fn probes_of_an_earlier_run_are_stale() {
         v6: false,
         vlans: 0,
         garbage: false,
+        lag_ns: 0,
         fault: FaultSpec::default(),
     };
     let wire = MemoryLink::new(64);
