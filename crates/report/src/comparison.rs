@@ -1,6 +1,7 @@
 //! What `compare.json` holds.
 
 use measure::Percentiles;
+use measure::search::Limit;
 use serde::{Deserialize, Serialize};
 
 /// Version of `compare.json`.
@@ -54,8 +55,8 @@ pub struct MethodResult {
     pub missing: Option<String>,
     /// The highest rate that came back whole, with no lower one that did not, packets/s.
     pub lossless_pps: Option<f64>,
-    /// Above that the sender did not get rid of its packets, so that the path may carry more.
-    pub limited_by_sender: bool,
+    /// Who was the limit at the rate above it.
+    pub limit: Limit,
     /// The trial at that rate.
     pub at_lossless: Option<Trial>,
     /// The trial without a rate: what gets through when nobody holds back.
@@ -71,6 +72,11 @@ pub struct MethodResult {
 }
 
 impl MethodResult {
+    /// Whether the limit was an end of ours, so that the path may carry more.
+    pub fn may_carry_more(&self) -> bool {
+        matches!(self.limit, Limit::Sender | Limit::Receiver)
+    }
+
     /// The trial at `pps`, if there was one.
     pub fn at(&self, pps: f64) -> Option<&Trial> {
         self.at_rates.iter().find(|trial| {
@@ -104,9 +110,9 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether the sender offered what was asked, within a hundredth.
+    /// Whether the sender offered what was asked, within a thousandth, as for the verdict of a run.
     pub fn is_offered(&self) -> bool {
-        self.unsent * 100 <= self.sent + self.unsent
+        self.unsent * 1000 <= self.sent + self.unsent
     }
 
     /// Whether every packet came back and what was asked was offered.

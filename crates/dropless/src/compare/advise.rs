@@ -37,7 +37,7 @@ impl Way<'_> {
     /// What it carried, in words.
     fn carried(&self) -> String {
         let rate = format_rate(self.lossless_pps);
-        if self.result.limited_by_sender {
+        if self.result.may_carry_more() {
             format!("at least {rate}")
         } else {
             rate
@@ -147,8 +147,8 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
                 ", too close to what you need"
             } else if less.is_unsteady_at(wanted) {
                 " for sure: at your rate it lost nothing once, and at a lower one it did"
-            } else if less.result.limited_by_sender {
-                ", where its sender was at its limit"
+            } else if less.result.may_carry_more() {
+                ", where its own end was at its limit"
             } else {
                 ""
             }
@@ -225,8 +225,11 @@ fn none_will_do(ways: &[Way<'_>], wanted: f64) -> Recommendation {
             best.lossless_pps / wanted * 100.0,
             best.took()
         ));
-        if best.result.limited_by_sender {
-            sentences.push("Its sender was the limit, not the path: one core could not offer more.".into());
+        if best.result.may_carry_more() {
+            sentences.push(format!(
+                "The limit was {}, not the path: one core could not do more.",
+                best.result.limit
+            ));
         }
         let unsteady: Vec<&str> = ways
             .iter()
@@ -340,7 +343,7 @@ fn ceiling(all: &[Way<'_>], reaching: &[Way<'_>], wanted: Option<f64>) -> Option
     }
     let enough = match wanted {
         Some(wanted) if memif.lossless_pps >= wanted * ROOM => ", so DPDK's side of it would do",
-        Some(_) if memif.result.limited_by_sender => ", where one core could not offer more",
+        Some(_) if memif.result.may_carry_more() => ", where one core could not do more",
         Some(_) => ", so that not even DPDK's side of it has room to spare on these cores",
         None => "",
     };

@@ -5,7 +5,6 @@ mod child;
 mod cpu;
 mod method;
 mod plan;
-mod seek;
 mod show;
 mod trial;
 mod wire;
@@ -16,6 +15,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, ensure};
 use host::Sys;
+use measure::search::{Limit, Step};
 use report::RunDir;
 use report::out::Console;
 use report::published::Ended;
@@ -24,20 +24,13 @@ use report::{comparison as result, terminal};
 
 use crate::args::compare::CompareArgs;
 use crate::live::Trials;
+use crate::search::judge;
 use crate::signals::Interrupt;
 use crate::{session, show_report};
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
-use seek::{Limits, Shown, seek};
 use trial::Ends;
 use wire::Wire;
-
-/// No rate below this is tried: less is no question of the way.
-const FLOOR_PPS: f64 = 1000.0;
-/// The two bounds of the highest rate are near enough within this factor.
-const NEAR_ENOUGH: f64 = 1.1;
-/// What comes back of a flood is a little more than what comes back of a rate without loss.
-const FIRST_GUESS: f64 = 0.8;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &CompareArgs) -> Result<u8> {
@@ -180,40 +173,43 @@ fn try_way(
         interrupt,
         told,
     )?;
-    measured.latency = Some(ends.trial(Some(plan.latency_pps), "for its latency")?);
-    let flood = ends.trial(None, "to see what gets through")?;
-    let guess = flood.received_pps * FIRST_GUESS;
+    let (latency, _) = ends.trial(Some(plan.latency_pps), "for its latency")?;
+    measured.latency = Some(latency);
+    let (flood, first) = ends.trial(None, "to see what gets through")?;
+    let mut search = plan.search(flood.sent_pps);
     measured.flood = Some(flood);
     for rate in &plan.rates_pps {
-        let trial = ends.trial(Some(*rate), "for its loss")?;
+        let (trial, _) = ends.trial(Some(*rate), "for its loss")?;
         measured.at_rates.push(trial);
     }
-    let limits = Limits {
-        trials: plan.trials,
-        near_enough: NEAR_ENOUGH,
-        floor_pps: FLOOR_PPS,
-    };
-    let sought = seek(guess, limits, |rate| {
-        let trial = ends.trial(Some(rate), "looking for the highest rate without loss")?;
-        let shown = if trial.is_lossless() {
-            Shown::Lossless
-        } else if trial.is_offered() {
-            Shown::Lossy
-        } else {
-            Shown::NotOffered
+    // The highest rate is what the sender reached: that trial has been made.
+    if let Step::Trial(ask, _) = search.next() {
+        search.record(&judge::trial(ask, &first));
+    }
+    for _ in 0..plan.trials {
+        let Step::Trial(ask, why) = search.next() else {
+            break;
         };
+        let (trial, summary) = ends.trial(Some(ask.rate_pps), &why)?;
+        search.record(&judge::trial(ask, &summary));
         measured.search.push(trial);
-        Ok(shown)
-    })?;
-    measured.limited_by_sender = sought.by_sender;
+    }
+    let found = search.result().goals.into_iter().next();
+    let carried = found.as_ref().and_then(|goal| goal.throughput_pps).unwrap_or(0.0);
+    measured.limit = found.map_or(Limit::Unknown, |goal| goal.limit);
     // A loss at a rate below may have been an accident: it gets a second chance, and counts if it comes again.
     for trial in &mut measured.at_rates {
         let rate = trial.asked_pps.unwrap_or(0.0);
-        if !trial.is_lossless() && sought.lossless_pps.is_some_and(|lossless| rate < lossless) {
-            *trial = ends.trial(Some(rate), "again, as more was carried without loss")?;
+        if !trial.is_lossless() && rate < carried {
+            (*trial, _) = ends.trial(Some(rate), "again, as more was carried without loss")?;
         }
     }
-    let best = highest_without_loss(measured.search.iter().chain(&measured.at_rates)).cloned();
+    let reached = measured.flood.clone().map(|flood| Trial {
+        asked_pps: Some(flood.sent_pps),
+        ..flood
+    });
+    let tried = measured.search.iter().chain(&measured.at_rates).chain(&reached);
+    let best = highest_without_loss(tried).cloned();
     measured.lossless_pps = best.as_ref().and_then(|trial| trial.asked_pps);
     measured.cpu_ns_per_packet = best
         .as_ref()
@@ -237,16 +233,16 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
     if plan.cores[0] == plan.cores[1] {
         notes.push("both ends shared one core: everything here is slower than it would be".into());
     }
-    let by_sender: Vec<&str> = comparison
+    let by_us: Vec<&str> = comparison
         .methods
         .iter()
-        .filter(|method| method.limited_by_sender)
+        .filter(|method| method.may_carry_more())
         .map(|method| method.name.as_str())
         .collect();
-    if !by_sender.is_empty() {
+    if !by_us.is_empty() {
         notes.push(format!(
-            "the sender was the limit of {}: its core could not offer more, and the path may carry more with more cores",
-            by_sender.join(", ")
+            "our own end was the limit of {}: one core could not do more, and the path may carry more with more cores",
+            by_us.join(", ")
         ));
     }
     if plan.firewall_rules > 0 {

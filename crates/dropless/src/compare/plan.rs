@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use host::{PortUri, Sys};
+use measure::search::{Ceiling, Goal, Mlr, Range};
 use measure::units::RateSpec;
 use serde::Serialize;
 use sockets::{Options, Receiver, Socket, Way as SocketWay};
@@ -15,6 +16,10 @@ use crate::args::compare::CompareArgs;
 use crate::noise;
 use crate::plan::parse_cores;
 
+/// No rate below this is searched: less is no question of the way.
+const FLOOR_PPS: f64 = 1000.0;
+/// The two bounds of the highest rate are near enough when they differ by this part of the upper one.
+const NEAR_ENOUGH: f64 = 0.1;
 /// What starting, asking and draining add to a trial.
 pub const TRIAL_OVERHEAD: Duration = Duration::from_millis(1500);
 /// Where whole frames come from, on a real network.
@@ -139,6 +144,26 @@ impl ComparePlan {
     /// Trials of one way, at most: without a rate, the search, each rate, and latency.
     pub fn trials_of_a_way(&self) -> u32 {
         2 + self.trials + self.rates_pps.len() as u32
+    }
+
+    /// The search for the highest rate without loss of a way whose sender reached `reached_pps`: what `dropless search`
+    /// does, but each rate is decided by one trial.
+    pub fn search(&self, reached_pps: f64) -> Mlr {
+        let ns = self.duration.as_nanos() as u64;
+        let goal = Goal {
+            relative_width: NEAR_ENOUGH,
+            initial_duration_ns: ns,
+            final_duration_ns: ns,
+            duration_sum_ns: ns,
+            preceding_targets: 0,
+            ..Goal::ndr()
+        };
+        let range = Range {
+            min_pps: FLOOR_PPS,
+            max_pps: reached_pps.max(2.0 * FLOOR_PPS),
+            ceiling: Ceiling::Sender,
+        };
+        Mlr::new(vec![goal], range)
     }
 
     /// How long all of it takes, at most.

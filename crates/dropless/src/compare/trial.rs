@@ -96,7 +96,7 @@ impl<'c> Ends<'c> {
     }
 
     /// One trial at `rate_pps`, or as fast as it goes. `why` is told.
-    pub fn trial(&mut self, rate_pps: Option<f64>, why: &str) -> Result<Trial> {
+    pub fn trial(&mut self, rate_pps: Option<f64>, why: &str) -> Result<(Trial, Summary)> {
         self.tried += 1;
         let shown = rate_pps.map_or_else(|| "as fast as it goes".into(), format_rate);
         self.tell(&format!("{}: {shown}, {why}", self.way.method));
@@ -149,7 +149,7 @@ impl<'c> Ends<'c> {
         if summary.received == 0 {
             bail!("nothing came back: {}", said_of(&summary));
         }
-        Ok(Trial {
+        let trial = Trial {
             asked_pps: rate_pps,
             sent_pps: summary.rate_tx_pps,
             received_pps: summary.rate_rx_pps,
@@ -158,7 +158,8 @@ impl<'c> Ends<'c> {
             unsent: summary.ledger.unsent,
             latency_ns: summary.latency_ns,
             cpu: cpu.finish(self.plan.duration),
-        })
+        };
+        Ok((trial, summary))
     }
 
     fn tell(&self, line: &str) {

@@ -2,7 +2,7 @@
 
 mod child;
 mod journal;
-mod judge;
+pub mod judge;
 mod plan;
 mod progress;
 mod show;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::rfc2544::{BackToBackResult, FrameLossRow, LatencyResult};
 
 /// Who was the limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// The path: packets were lost on the way, and nobody of ours lost them.
@@ -25,6 +25,7 @@ pub enum Limit {
     /// Not even the lowest rate was carried; no lower bound.
     MinRate,
     /// The search did not get that far.
+    #[default]
     Unknown,
 }
 

@@ -61,7 +61,7 @@ fn rates(comparison: &Comparison) -> Table {
         let lossless = method.lossless_pps.map_or_else(
             || Cell::right("none").paint(Paint::Bad),
             |pps| {
-                let mark = if method.limited_by_sender { ">= " } else { "" };
+                let mark = if method.may_carry_more() { ">= " } else { "" };
                 Cell::right(format!("{mark}{}", format_rate(pps)))
             },
         );

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::compare::result::Cpu;
+use measure::search::Limit;
 use proptest::prelude::*;
 
 fn measured(method: Method, lossless_pps: f64) -> MethodResult {
@@ -125,11 +126,11 @@ fn a_disturbed_measurement_says_so_first() {
 fn a_rate_that_only_the_sender_limited_is_a_lower_bound() {
     let mut results = usual();
     for result in &mut results {
-        result.limited_by_sender = true;
+        result.limit = Limit::Sender;
     }
     let (_, text) = chosen(&results, 1e7);
     assert!(
-        text.contains("at least 3.000 Mpps") && text.contains("Its sender was the limit"),
+        text.contains("at least 3.000 Mpps") && text.contains("The limit was our sender"),
         "{text}"
     );
 }

@@ -65,7 +65,7 @@ fn rates(comparison: &Comparison) -> String {
         let lossless = method.lossless_pps.map_or_else(
             || Cell::Bad("none".to_owned()),
             |rate| {
-                let mark = if method.limited_by_sender { "\u{2265} " } else { "" };
+                let mark = if method.may_carry_more() { "\u{2265} " } else { "" };
                 Cell::Bar(rate / whole, format!("{mark}{}", pps(rate)))
             },
         );
