@@ -349,10 +349,8 @@ const SEARCH: [&str; 20] = [
     "--backlog=1000000",
 ];
 
-#[test]
-fn a_search_is_one_run_and_healthy_between_its_trials() {
-    let Some(lab) = require(&[]) else { return };
-    let (searching, address) = run(&lab, &SEARCH);
+/// That trial after trial adds to the counters of one run, which is healthy while they send and between them.
+fn serves_trials_as_one_run(trials: Running, address: SocketAddr) {
     let (status, body) = health(address);
     assert!(status == 503 || body["phase"] != "starting", "{body}");
     let rests = || {
@@ -372,14 +370,37 @@ fn a_search_is_one_run_and_healthy_between_its_trials() {
                 assert!(now["dropless_received_packets_total"] <= sent, "{now:?}");
                 sent > before
             }),
-            "nothing more than {before}: {searching:?}"
+            "nothing more than {before}: {trials:?}"
         );
         before = sent;
         becomes(address, 200);
-        assert!(until(LIMIT, rests), "{searching:?}");
+        assert!(until(LIMIT, rests), "{trials:?}");
         before = before.max(scraped(address)["dropless_sent_packets_total"]);
     }
-    drop(searching);
+    drop(trials);
+}
+
+#[test]
+fn a_search_is_one_run_and_healthy_between_its_trials() {
+    let Some(lab) = require(&[]) else { return };
+    let (trials, address) = run(&lab, &SEARCH);
+    serves_trials_as_one_run(trials, address);
+}
+
+#[test]
+fn a_comparison_is_one_run_and_healthy_between_its_trials() {
+    let Some(lab) = require(&[]) else { return };
+    let plan = [
+        "compare",
+        "--methods",
+        "memif",
+        "--rates",
+        "2kpps,3kpps,4kpps",
+        "--duration",
+        "1s",
+    ];
+    let (trials, address) = run(&lab, &plan);
+    serves_trials_as_one_run(trials, address);
 }
 
 #[test]

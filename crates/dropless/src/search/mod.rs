@@ -200,7 +200,12 @@ impl Run<'_> {
                 Step::Done => break Ended::Done,
                 Step::Failed(reasons) => break Ended::Not(reasons),
             };
-            let left = measure::search::remaining(&search, self.pace());
+            // Nobody is told how long a trial takes that was made already.
+            let left = if self.recorded.is_empty() {
+                measure::search::remaining(&search, self.pace())
+            } else {
+                0.0
+            };
             let Some(line) = self.trial(size, Some(ask), &why, left)? else {
                 break self.interrupted();
             };
