@@ -36,10 +36,6 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
         .iter()
         .map(|path| load::load(path))
         .collect::<Result<Vec<Loaded>, _>>()?;
-    ensure!(
-        !args.csv || runs.iter().any(|run| !run.is_of_many()),
-        "--csv has the figures of single runs, and a search or a comparison has none of these; fix: --json, or name the run directories in its trials/"
-    );
     let failed = judge(&rules, &runs)?;
     show(args, &runs, &failed)?;
     let console = Console {

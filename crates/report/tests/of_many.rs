@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use report::compare::export;
+use report::compare::fail_if::{Judgement, Rule};
 use report::load::{self, Loaded, Outcome};
 use report::{Style, html, terminal};
 
@@ -98,6 +99,35 @@ fn the_terminal_and_json_have_the_same() {
     let object = serde_json::to_value(export::object(&[read("search"), read("compare")], &[])).unwrap();
     assert_eq!(object["runs"][0]["summary"]["command"], "search");
     assert_eq!(object["runs"][1]["summary"]["command"], "compare");
+}
+
+#[test]
+fn two_searches_lie_side_by_side_and_a_slower_one_fails_the_rule() {
+    // The second goal is the one that got worse: no other may hide it.
+    let slower = |text: &str| {
+        let (first, second) = text.split_once("\"pdr\"").expect("two goals");
+        first.to_owned() + "\"pdr\"" + &second.replace("62417.0", "50000.0")
+    };
+    let runs = [read("search"), broken("search", "search.json", slower).unwrap()];
+    let text = terminal::runs(&runs, &Style::plain());
+    assert!(
+        text.contains("throughput 64 ndr") && text.contains("-19.9 %  worse"),
+        "{text}"
+    );
+    assert!(html::page(&runs).unwrap().contains("throughput 64 pdr"));
+    assert!(export::csv(&runs).contains(",throughput 64 pdr,pps,50000,62417,-12417,"));
+    let rule: Rule = "throughput worse 10%".parse().unwrap();
+    let Judgement::Failed(line) = rule.judge(&runs[0], &runs[1]) else {
+        panic!("19.9 % are more than 10 %");
+    };
+    assert!(line.contains("64 pdr: 50.00 kpps"), "{line}");
+    assert!(matches!(rule.judge(&runs[0], &runs[0]), Judgement::Holds(_)));
+    // What the other does not have cannot be judged; nor can a figure of single runs.
+    let compared = read("compare");
+    assert!(matches!(rule.judge(&runs[0], &compared), Judgement::Unknown(_)));
+    assert!(matches!(rule.judge(&compared, &compared), Judgement::Holds(_)));
+    let loss: Rule = "loss worse 10%".parse().unwrap();
+    assert!(matches!(loss.judge(&runs[0], &runs[1]), Judgement::Unknown(_)));
 }
 
 /// What reading `name` says after `change` was made to its `file`.

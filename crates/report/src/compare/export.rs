@@ -23,7 +23,7 @@ pub fn csv(runs: &[Loaded]) -> String {
         for row in &rows {
             let Some(value) = row.values[at] else { continue };
             let change = row.change(at);
-            let (name, unit) = (row.metric.name, row.metric.unit.name());
+            let (name, unit) = (field(&row.name()), row.metric.unit.name());
             // A `String` takes everything.
             let _ = writeln!(
                 text,
@@ -57,7 +57,7 @@ pub fn object(runs: &[Loaded], failed: &[String]) -> Export {
         differences: (1..runs.len()).flat_map(|at| rows.iter().filter_map(move |row| Some((at, row, row.change(at)?))))
             .map(|(at, row, change)| {
                 json!({
-                    "run": runs[at].path.display().to_string(), "metric": row.metric.name, "unit": row.metric.unit.name(),
+                    "run": runs[at].path.display().to_string(), "metric": row.name(), "unit": row.metric.unit.name(),
                     "value": row.values[at], "baseline": row.values[0], "difference": change.difference,
                     "percent": change.part.map(|part| part * 100.0), "is_worse": change.is_worse,
                 })
@@ -70,7 +70,7 @@ pub fn object(runs: &[Loaded], failed: &[String]) -> Export {
 fn one(run: &Loaded, rows: &[Row], at: usize) -> Value {
     let metrics: Map<String, Value> = rows
         .iter()
-        .filter_map(|row| row.values[at].map(|value| (row.metric.name.to_owned(), json!(value))))
+        .filter_map(|row| row.values[at].map(|value| (row.name(), json!(value))))
         .collect();
     let summary = match &run.outcome {
         Outcome::Send(summary) => serde_json::to_value(summary),

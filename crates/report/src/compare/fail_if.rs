@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use measure::units::{RateSpec, parse_count, parse_duration};
 
-use super::metrics::{METRICS, Metric, Unit, Worse, value};
+use super::metrics::{METRICS, Metric, Unit, Worse, values};
 use crate::load::Loaded;
 
 /// Why a rule cannot be read. One line.
@@ -133,17 +133,38 @@ fn room(unit: Unit, amount: &str) -> Option<Room> {
 }
 
 impl Rule {
-    /// Compares `now` with `baseline`. Where the baseline is 0, anything worse is more than any percentage.
+    /// Compares `now` with `baseline`. Where the baseline is 0, anything worse is more than any percentage. Of a figure
+    /// that they have several of, the first that is worse tells.
     pub fn judge(&self, baseline: &Loaded, now: &Loaded) -> Judgement {
-        let Metric { name, unit, worse } = self.metric;
-        let (Some(before), Some(after)) = (value(baseline, name), value(now, name)) else {
-            let run = if value(baseline, name).is_none() {
-                baseline
-            } else {
-                now
-            };
-            return Judgement::Unknown(format!("{}: {} has no {name}", self.text, run.path.display()));
+        let name = self.metric.name;
+        let unknown = |run: &Loaded, what: &str| {
+            Judgement::Unknown(format!("{}: {} has no {what}", self.text, run.path.display()))
         };
+        let (before, after) = (values(baseline, name), values(now, name));
+        if before.is_empty() {
+            return unknown(baseline, name);
+        }
+        let mut held = Vec::new();
+        for (of, before) in before {
+            let Some((_, after)) = after.iter().find(|(other, _)| *other == of) else {
+                return unknown(now, format!("{name} {of}").trim_end());
+            };
+            match self.compare(&of, (baseline, before), (now, *after)) {
+                Judgement::Holds(line) => held.push(line),
+                worse => return worse,
+            }
+        }
+        Judgement::Holds(held.join("; "))
+    }
+
+    /// Compares two values of one figure.
+    fn compare(
+        &self,
+        of: &str,
+        (baseline, before): (&Loaded, f64),
+        (now, after): (&Loaded, f64),
+    ) -> Judgement {
+        let Metric { unit, worse, .. } = self.metric;
         let by = match worse {
             Worse::Higher => after - before,
             Worse::Lower => before - after,
@@ -158,8 +179,13 @@ impl Rule {
             before => format!(" ({:+.1} %)", 100.0 * (after - before) / before),
         };
         let line = format!(
-            "{}: {} in {}, {} in {}{percent}",
+            "{}: {}{} in {}, {} in {}{percent}",
             self.text,
+            if of.is_empty() {
+                String::new()
+            } else {
+                format!("{of}: ")
+            },
             unit.show(after),
             now.path.display(),
             unit.show(before),

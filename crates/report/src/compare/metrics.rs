@@ -2,6 +2,7 @@
 
 use crate::load::{Channel, Loaded, Outcome};
 use crate::number::{count, pps, time};
+use measure::search::SearchReport;
 
 /// What a figure counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +88,8 @@ const fn lower(name: &'static str, unit: Unit) -> Metric {
 }
 
 /// All figures, in the order in which they are shown.
-pub const METRICS: [Metric; 24] = [
+pub const METRICS: [Metric; 25] = [
+    lower("throughput", Unit::Rate),
     lower("rate_tx", Unit::Rate),
     lower("rate_rx", Unit::Rate),
     lower("sent", Unit::Packets),
@@ -114,7 +116,39 @@ pub const METRICS: [Metric; 24] = [
     higher("pause_max", Unit::Nanoseconds),
 ];
 
-/// The value of the figure `name` in `run`; nothing where the run does not know it.
+/// The values of the figure `name` in `run`, each with what it is of: a search has a throughput for each size and goal,
+/// a comparison for each way; all else has no name of its own. Empty where the run does not know it.
+pub fn values(run: &Loaded, name: &str) -> Vec<(String, f64)> {
+    match (&run.outcome, name) {
+        (Outcome::Search(searched), "throughput") => throughputs(&searched.report),
+        (Outcome::Compare(comparison), "throughput") => comparison
+            .methods
+            .iter()
+            .filter(|method| method.missing.is_none())
+            .map(|method| (method.name.clone(), method.lossless_pps.unwrap_or(0.0)))
+            .collect(),
+        _ => value(run, name)
+            .map(|value| (String::new(), value))
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// Of each size and goal; a search that ended without a rate that is carried has found 0.
+fn throughputs(report: &SearchReport) -> Vec<(String, f64)> {
+    let goals = report
+        .sizes
+        .iter()
+        .flat_map(|size| size.result.goals.iter().map(move |goal| (&size.size, goal)));
+    goals
+        .filter_map(|(size, goal)| {
+            let value = goal.throughput_pps.or(goal.complete.then_some(0.0))?;
+            Some((format!("{size} {}", goal.name), value))
+        })
+        .collect()
+}
+
+/// The value of a figure that `run` has one of.
 pub fn value(run: &Loaded, name: &str) -> Option<f64> {
     let pauses = || run.stalls.as_ref().map(|stalls| &stalls.all);
     match name {

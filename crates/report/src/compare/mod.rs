@@ -5,7 +5,7 @@ pub mod fail_if;
 pub mod metrics;
 
 use crate::load::Loaded;
-use metrics::{METRICS, Metric, Worse, value};
+use metrics::{METRICS, Metric, Worse, values};
 
 /// Smaller changes are neither called better nor worse: two runs of one thing differ by that much.
 const REMARKABLE: f64 = 0.05;
@@ -15,6 +15,8 @@ const REMARKABLE: f64 = 0.05;
 pub struct Row {
     /// Which.
     pub metric: Metric,
+    /// Of what, where a run has several.
+    pub of: String,
     /// Of each run.
     pub values: Vec<Option<f64>>,
 }
@@ -31,6 +33,11 @@ pub struct Change {
 }
 
 impl Row {
+    /// What it is called.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.metric.name, self.of).trim_end().to_owned()
+    }
+
     /// The change of the run `at` against the first.
     pub fn change(&self, at: usize) -> Option<Change> {
         let (before, after) = (self.values.first().copied()??, self.values.get(at).copied()??);
@@ -48,15 +55,25 @@ impl Row {
 
 /// Every figure that at least one run knows.
 pub fn rows(runs: &[Loaded]) -> Vec<Row> {
-    let row = |metric: Metric| Row {
-        metric,
-        values: runs.iter().map(|run| value(run, metric.name)).collect(),
-    };
-    METRICS
-        .into_iter()
-        .map(row)
-        .filter(|row| row.values.iter().any(Option::is_some))
-        .collect()
+    let mut rows: Vec<Row> = Vec::new();
+    for metric in METRICS {
+        let first = rows.len();
+        for (at, run) in runs.iter().enumerate() {
+            for (of, value) in values(run, metric.name) {
+                let known = rows[first..].iter().position(|row| row.of == of);
+                let index = known.map_or(rows.len(), |index| first + index);
+                if known.is_none() {
+                    rows.push(Row {
+                        metric,
+                        of,
+                        values: vec![None; runs.len()],
+                    });
+                }
+                rows[index].values[at] = Some(value);
+            }
+        }
+    }
+    rows
 }
 
 /// A change in percent, with its sign; `new` where there was nothing before.

@@ -65,7 +65,7 @@ fn side_by_side(runs: &[Loaded]) -> String {
         .iter()
         .map(|row| {
             let unit = row.metric.unit;
-            let mut cells = vec![Cell::Name(row.metric.name.to_owned()), shown(unit, row.values[0])];
+            let mut cells = vec![Cell::Name(row.name()), shown(unit, row.values[0])];
             for at in 1..runs.len() {
                 cells.push(shown(unit, row.values[at]));
                 let change = row.change(at);

@@ -17,7 +17,6 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
     }
     let rows = rows(runs);
     if rows.is_empty() {
-        // A search and a comparison have figures of their own.
         return text;
     }
     let names: Vec<String> = (1..=runs.len()).map(|number| format!(">[{number}]")).collect();
@@ -27,7 +26,7 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
     }
     let mut table = Table::section("Side by side", &titles);
     for row in rows {
-        table.item(row.metric.name, cells(&row));
+        table.item(&row.name(), cells(&row));
     }
     text + "\n" + &table.render(style)
 }

@@ -109,7 +109,7 @@ fn one(run: &Loaded, style: &Style) -> String {
             let mut table = Table::section("Intervals", &[]);
             for row in crate::compare::rows(std::slice::from_ref(run)) {
                 let value = row.values[0].map_or_else(|| "-".to_owned(), |value| row.metric.unit.show(value));
-                table.item(row.metric.name, [Cell::right(value)]);
+                table.item(&row.name(), [Cell::right(value)]);
             }
             table.render(style)
         }
