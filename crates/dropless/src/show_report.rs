@@ -68,6 +68,15 @@ fn judge(rules: &[Rule], runs: &[Loaded]) -> Result<Vec<String>> {
         return Ok(Vec::new());
     };
     let mut failed = Vec::new();
+    for run in [first, last]
+        .into_iter()
+        .filter(|run| !rules.is_empty() && run.is_invalid())
+    {
+        bail!(
+            "cannot judge --fail-if: {} is INVALID or did not end, and its figures must not be believed; fix: measure again",
+            run.path.display()
+        );
+    }
     for rule in rules {
         match rule.judge(first, last) {
             Judgement::Holds(_) => {}
