@@ -26,6 +26,7 @@ use crate::live::Trials;
 use crate::search::judge;
 use crate::signals::Interrupt;
 use crate::{session, show_report};
+pub use plan::has_tool;
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
 use trial::Ends;
