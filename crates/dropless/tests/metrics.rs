@@ -295,7 +295,7 @@ fn idle_by_plan_is_healthy_and_ended_is_not() {
     );
     drop(noise);
 
-    // Everything that is sent is dropped, so that the drain takes its whole time.
+    // Half of what is sent is dropped, so that the drain takes its whole time.
     let (sender, address) = run(
         &lab,
         &[
@@ -309,7 +309,7 @@ fn idle_by_plan_is_healthy_and_ended_is_not() {
             "--count",
             "100",
             "--fault",
-            "drop=100%",
+            "drop=50%",
             "--drain",
             "8s",
         ],
