@@ -70,6 +70,7 @@ impl SearchPlan {
             sizes.retain(|size| size != "standard");
             sizes.splice(0..0, STANDARD_SIZES.map(str::to_owned));
         }
+        refuse_the_other_methods(args, method)?;
         let plan = Self {
             version: VERSION,
             command: "search".into(),
@@ -121,6 +122,17 @@ impl SearchPlan {
                 !same,
                 "two goals are called `{}`; give each --goal a name=",
                 goal.name
+            );
+        }
+        for (index, size) in self.sizes.iter().enumerate() {
+            ensure!(
+                !self.sizes[..index].contains(size),
+                "--sizes has {size} twice{}; name each size once",
+                if STANDARD_SIZES.contains(&size.as_str()) {
+                    " (`standard` may have it)"
+                } else {
+                    ""
+                }
             );
         }
         let settings = &self.rfc2544;
@@ -225,6 +237,50 @@ impl SearchPlan {
     }
 }
 
+/// A flag of the method that was not chosen would do nothing: it says that another search was meant.
+fn refuse_the_other_methods(args: &SearchArgs, method: Method) -> Result<()> {
+    let of_mlr = [
+        ("--initial-duration", args.initial_duration.is_some()),
+        ("--final-duration", args.final_duration.is_some()),
+        ("--duration-sum", args.duration_sum.is_some()),
+    ];
+    let of_rfc2544 = [
+        ("--test", !args.tests.is_empty()),
+        ("--trial-duration", args.trial_duration.is_some()),
+        ("--latency-trials", args.latency_trials.is_some()),
+        ("--latency-duration", args.latency_duration.is_some()),
+        ("--burst-repeats", args.burst_repeats.is_some()),
+        ("--burst-duration", args.burst_duration.is_some()),
+    ];
+    let given = |flags: &[(&'static str, bool)]| {
+        let given = flags.iter().filter(|(_, is_given)| *is_given);
+        given.map(|(flag, _)| *flag).collect::<Vec<_>>().join(", ")
+    };
+    match method {
+        Method::Mlr => {
+            let flags = given(&of_rfc2544);
+            ensure!(
+                flags.is_empty(),
+                "{flags}: only RFC 2544 has this; add --method rfc2544, or leave it out"
+            );
+        }
+        Method::Rfc2544 => {
+            let flags = given(&of_mlr);
+            ensure!(
+                flags.is_empty(),
+                "{flags}: only --method mlr has this; with rfc2544 say --trial-duration, or leave it out"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A time in ns, or what it is unless it is given.
+fn time(flag: &str, text: Option<&String>, default: &str) -> Result<u64> {
+    let text = text.map_or(default, String::as_str);
+    Ok(noise::duration(flag, text)?.as_nanos() as u64)
+}
+
 fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
     if method == Method::Rfc2544 {
         ensure!(
@@ -233,12 +289,11 @@ fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
         );
         return Ok(Vec::new());
     }
-    let time = |flag: &str, text: &str| -> Result<u64> { Ok(noise::duration(flag, text)?.as_nanos() as u64) };
     let base = Goal::parse(&format!("ndr,width={}", args.width), &Goal::ndr())?;
     let base = Goal {
-        initial_duration_ns: time("--initial-duration", &args.initial_duration)?,
-        final_duration_ns: time("--final-duration", &args.final_duration)?,
-        duration_sum_ns: time("--duration-sum", &args.duration_sum)?,
+        initial_duration_ns: time("--initial-duration", args.initial_duration.as_ref(), "1s")?,
+        final_duration_ns: time("--final-duration", args.final_duration.as_ref(), "1s")?,
+        duration_sum_ns: time("--duration-sum", args.duration_sum.as_ref(), "21s")?,
         ..base
     };
     if args.goals.is_empty() {
@@ -250,7 +305,6 @@ fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
 }
 
 fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
-    let time = |flag: &str, text: &str| -> Result<u64> { Ok(noise::duration(flag, text)?.as_nanos() as u64) };
     let mut tests = vec![Test::Throughput];
     for text in &args.tests {
         let test: Test = text
@@ -262,12 +316,12 @@ fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
     }
     Ok(Rfc2544Settings {
         tests,
-        trial_ns: time("--trial-duration", &args.trial_duration)?,
+        trial_ns: time("--trial-duration", args.trial_duration.as_ref(), "60s")?,
         relative_width: Goal::parse(&format!("ndr,width={}", args.width), &Goal::ndr())?.relative_width,
-        latency_trials: args.latency_trials,
-        latency_ns: time("--latency-duration", &args.latency_duration)?,
-        burst_repeats: args.burst_repeats,
-        burst_ns: time("--burst-duration", &args.burst_duration)?,
+        latency_trials: args.latency_trials.unwrap_or(20),
+        latency_ns: time("--latency-duration", args.latency_duration.as_ref(), "120s")?,
+        burst_repeats: args.burst_repeats.unwrap_or(50),
+        burst_ns: time("--burst-duration", args.burst_duration.as_ref(), "2s")?,
     })
 }
 
