@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use measure::search::{Extent, Goal, Method, Mlr, Pace, Range, Rfc2544, Rfc2544Settings, Search, Test};
+use measure::search::{
+    Ceiling, Estimate, Extent, Goal, Method, Mlr, Pace, Range, Rfc2544, Rfc2544Settings, Search, Test,
+    estimate,
+};
 use measure::{Rate, RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +22,8 @@ pub const VERSION: u32 = 1;
 const STANDARD_SIZES: [&str; 7] = ["64", "128", "256", "512", "1024", "1280", "1518"];
 /// The lowest rate tried is the highest, divided by this.
 const RANGE: f64 = 1000.0;
+/// A range for estimates where the highest rate is not known: only the ratio counts.
+const ANY_PPS: f64 = 1e7;
 /// What the start of a run and its report take, about.
 const START_S: f64 = 1.0;
 
@@ -227,6 +232,28 @@ impl SearchPlan {
     pub fn first_ns(&self) -> u64 {
         let shortest = self.goals.iter().map(|goal| goal.initial_duration_ns).min();
         shortest.unwrap_or(1_000_000_000).min(1_000_000_000)
+    }
+
+    /// How long the search of one size takes, where a trial takes so much beyond its own time.
+    pub fn estimate(&self, size: &str, pace: Pace) -> Result<Estimate> {
+        let known = self.max_pps(size)?;
+        let max_pps = known.unwrap_or(ANY_PPS);
+        let range = Range {
+            min_pps: self.min_pps(size, max_pps)?,
+            max_pps,
+            ceiling: Ceiling::Asked,
+        };
+        let one = estimate(&self.search(range), range, pace);
+        if known.is_some() {
+            return Ok(one);
+        }
+        let look_s = self.first_ns() as f64 / 1e9 + pace.overhead_s;
+        Ok(one.and(Estimate {
+            trials: 1,
+            seconds: look_s,
+            trials_max: 1,
+            seconds_max: look_s,
+        }))
     }
 
     /// What a trial takes beyond its own time, before any was measured: half of them wait for what is lost.
