@@ -146,6 +146,8 @@ fn another_machine_is_compared_by_its_address() {
         .dropless(&SHORT)
         .arg("--far=198.18.0.2")
         .arg("--methods=kernel,packet,memif")
+        // The other core is the other machine's affair.
+        .arg("--cores=0")
         .within(&near)
         .limit(LIMIT)
         .run();

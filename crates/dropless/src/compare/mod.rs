@@ -125,7 +125,7 @@ fn recommend(plan: &ComparePlan, comparison: &Comparison) -> result::Recommendat
         &comparison.methods,
         plan.wanted_pps,
         plan.far.is_none(),
-        own_share(comparison),
+        own_share(plan, comparison),
     )
 }
 
@@ -264,7 +264,7 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
     let mut notes = vec![
         "dropless polls by every way, so that its two cores are busy whatever the rate; a program of sockets that sleeps between packets uses less at low rates, and answers later".to_owned(),
     ];
-    if plan.cores[0] == plan.cores[1] {
+    if plan.shares_a_core() {
         notes.push("both ends shared one core: everything here is slower than it would be".into());
     }
     let by_us: Vec<&str> = comparison
@@ -298,18 +298,16 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
         } else {
             format!("; not begun: {not_begun}")
         };
-        notes.push(format!("interrupted: this is what was measured up to then{not_begun}"));
+        notes.push(format!(
+            "interrupted: this is what was measured up to then{not_begun}"
+        ));
     }
     notes
 }
 
 /// How much of a core an end had that had the least. Whoever polls has its core all the time, unless somebody else had it.
-fn own_share(comparison: &Comparison) -> f64 {
-    let share = if comparison.cores.first() == comparison.cores.last() {
-        0.5
-    } else {
-        1.0
-    };
+fn own_share(plan: &ComparePlan, comparison: &Comparison) -> f64 {
+    let share = if plan.shares_a_core() { 0.5 } else { 1.0 };
     comparison
         .methods
         .iter()
