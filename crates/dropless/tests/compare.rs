@@ -150,6 +150,8 @@ fn another_machine_is_compared_by_its_address() {
         .dropless(&SHORT)
         .arg("--far=198.18.0.2")
         .arg("--methods=kernel,packet,memif")
+        // The other core is the other machine's affair.
+        .arg("--cores=0")
         .within(&near)
         .limit(LIMIT)
         .run();
@@ -177,7 +179,20 @@ fn an_interrupted_comparison_tells_what_it_has_and_cleans_up() {
     assert_eq!(run.code, Some(2), "{run}");
     let json = run.json();
     assert_eq!(json["interrupted"], true, "{run}");
-    assert!(json["notes"].to_string().contains("interrupted"), "{run}");
+    assert!(json["notes"].to_string().contains("not begun: xdp"), "{run}");
+    // What was finished is kept: at least its latency, and as fast as it goes.
+    let all = methods(&run);
+    assert_eq!(all[0]["missing"], Value::Null, "{run}");
+    assert!(all[0]["latency"]["sent"].as_u64() > Some(0), "{run}");
+    assert!(all[0]["flood"]["sent"].as_u64() > Some(0), "{run}");
+    assert_eq!(all[1]["missing"], "not begun", "{run}");
+    assert_eq!(json["recommendation"]["method"], Value::Null, "{run}");
+    assert!(
+        json["recommendation"]["sentences"]
+            .to_string()
+            .contains("was interrupted"),
+        "{run}"
+    );
     assert_eq!(namespaces(), Vec::<String>::new());
 }
 

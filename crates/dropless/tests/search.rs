@@ -17,7 +17,7 @@ use serde_json::Value;
 use support::wire::{assert_refused, interrupted};
 use support::{Finished, Lab, Namespace, Need, Running, require, until};
 
-/// Short trials on one core, with room to catch up: the sender keeps its rate also on a busy machine.
+/// Short trials.
 const SHORT: &[&str] = &[
     "--initial-duration",
     "100ms",
@@ -25,6 +25,9 @@ const SHORT: &[&str] = &[
     "100ms",
     "--duration-sum",
     "300ms",
+];
+/// On one core, with room to catch up: the sender keeps its rate also on a busy machine.
+const STEADY: &[&str] = &[
     "--width",
     "10%",
     "--drain",
@@ -37,7 +40,7 @@ const SHORT: &[&str] = &[
 const LIMIT: Duration = Duration::from_secs(240);
 
 fn arguments(lab: &Lab, more: &[&str]) -> support::Dropless {
-    lab.dropless(&[&["search", "--json"][..], SHORT, more].concat())
+    lab.dropless(&[&["search", "--json"][..], SHORT, STEADY, more].concat())
         .limit(LIMIT)
 }
 
@@ -231,7 +234,10 @@ fn the_tests_of_rfc_2544_follow_each_other() {
         "--max-rate",
         "20kpps",
     ];
-    let run = search(&lab, &[&tests[..], &short].concat());
+    let run = lab
+        .dropless(&[&["search", "--json"][..], STEADY, &tests, &short].concat())
+        .limit(LIMIT)
+        .run();
     assert_eq!(run.code, Some(0), "{run}");
     let further = run.json()["sizes"][0]["rfc2544"].clone();
     assert_eq!(further["latency"]["trials"], 2, "{run}");
@@ -321,7 +327,7 @@ fn after_trials(lab: &Lab, running: &Running, wanted: usize) -> (PathBuf, Vec<Va
 #[test]
 fn wrong_uses_are_one_line() {
     let Some(lab) = require(&[]) else { return };
-    let cases: [(&[&str], &[&str]); 8] = [
+    let cases: [(&[&str], &[&str]); 11] = [
         (&["--goal", "best"], &["best", "ndr"]),
         (
             &["--goal", "ndr", "--goal", "ndr,width=1%"],
@@ -332,10 +338,19 @@ fn wrong_uses_are_one_line() {
             &["--min-rate", "lower"],
         ),
         (&["--sizes", "20"], &["below the probe"]),
+        (&["--sizes", "64,512,64"], &["64 twice"]),
         (&["--method", "rfc2544", "--goal", "pdr"], &["--goal", "mlr"]),
         (
             &["--method", "rfc2544", "--test", "speed"],
             &["speed", "back-to-back"],
+        ),
+        (
+            &["--test", "latency", "--burst-repeats", "3"],
+            &["--test, --burst-repeats", "--method rfc2544"],
+        ),
+        (
+            &["--method", "rfc2544", "--duration-sum", "3s"],
+            &["--duration-sum", "--method mlr", "--trial-duration"],
         ),
         (&["--resume", "/nowhere"], &["/nowhere", "run directory"]),
         (
@@ -343,8 +358,12 @@ fn wrong_uses_are_one_line() {
             &["nothing comes back"],
         ),
     ];
+    let steady = |more: &[&str]| {
+        let all = [&["search", "--json"][..], STEADY, more].concat();
+        lab.dropless(&all).limit(LIMIT).run()
+    };
     for (arguments, words) in cases {
-        assert_refused(&search(&lab, arguments), words);
+        assert_refused(&steady(arguments), words);
     }
     assert!(!lab.path("runs").exists(), "a refused search left something");
     // A run directory of another command.

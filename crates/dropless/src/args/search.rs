@@ -48,15 +48,15 @@ pub struct SearchArgs {
     /// The answer's bounds differ by at most this part of the upper one
     #[arg(long, value_name = "SHARE", default_value = "0.5%", help_heading = "Search")]
     pub width: String,
-    /// mlr: the shortest trial
-    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Search")]
-    pub initial_duration: String,
-    /// mlr: the longest trial
-    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Search")]
-    pub final_duration: String,
-    /// mlr: time at one rate that decides about it
-    #[arg(long, value_name = "TIME", default_value = "21s", help_heading = "Search")]
-    pub duration_sum: String,
+    /// mlr: the shortest trial [default: 1s]
+    #[arg(long, value_name = "TIME", help_heading = "Search")]
+    pub initial_duration: Option<String>,
+    /// mlr: the longest trial [default: 1s]
+    #[arg(long, value_name = "TIME", help_heading = "Search")]
+    pub final_duration: Option<String>,
+    /// mlr: time at one rate that decides about it [default: 21s]
+    #[arg(long, value_name = "TIME", help_heading = "Search")]
+    pub duration_sum: Option<String>,
     /// rfc2544: throughput, latency, frame-loss, back-to-back [default: throughput, which is always the first]
     #[arg(
         long = "test",
@@ -65,21 +65,21 @@ pub struct SearchArgs {
         help_heading = "Search"
     )]
     pub tests: Vec<String>,
-    /// rfc2544: a trial of throughput or of frame loss
-    #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
-    pub trial_duration: String,
-    /// rfc2544: trials of latency
-    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Search")]
-    pub latency_trials: u32,
-    /// rfc2544: how long each lasts
-    #[arg(long, value_name = "TIME", default_value = "120s", help_heading = "Search")]
-    pub latency_duration: String,
-    /// rfc2544: how often the longest burst is looked for
-    #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Search")]
-    pub burst_repeats: u32,
-    /// rfc2544: the longest burst tried
-    #[arg(long, value_name = "TIME", default_value = "2s", help_heading = "Search")]
-    pub burst_duration: String,
+    /// rfc2544: a trial of throughput or of frame loss [default: 60s]
+    #[arg(long, value_name = "TIME", help_heading = "Search")]
+    pub trial_duration: Option<String>,
+    /// rfc2544: trials of latency [default: 20]
+    #[arg(long, value_name = "N", help_heading = "Search")]
+    pub latency_trials: Option<u32>,
+    /// rfc2544: how long each lasts [default: 120s]
+    #[arg(long, value_name = "TIME", help_heading = "Search")]
+    pub latency_duration: Option<String>,
+    /// rfc2544: how often the longest burst is looked for [default: 50]
+    #[arg(long, value_name = "N", help_heading = "Search")]
+    pub burst_repeats: Option<u32>,
+    /// rfc2544: the longest burst tried [default: 2s]
+    #[arg(long, value_name = "TIME", help_heading = "Search")]
+    pub burst_duration: Option<String>,
     /// Rest between two trials [default: 5s with rfc2544, else none]
     #[arg(long, value_name = "TIME", help_heading = "Search")]
     pub settle: Option<String>,

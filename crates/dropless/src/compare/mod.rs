@@ -80,17 +80,9 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
     for way in &plan.ways {
         let measured = measure_way(&plan, way, &trials, console, &interrupt, &mut told);
         comparison.methods.push(measured);
-        if interrupt.is_set() {
-            comparison.interrupted = true;
-            break;
-        }
     }
-    comparison.recommendation = advise::advise(
-        &comparison.methods,
-        plan.wanted_pps,
-        plan.far.is_none(),
-        own_share(&comparison),
-    );
+    comparison.interrupted = interrupt.is_set();
+    comparison.recommendation = recommend(&plan, &comparison);
     comparison.notes = notes(&plan, &comparison);
     comparison.notes.extend(dir.note());
     comparison.notes.extend(told.board().note());
@@ -117,6 +109,26 @@ fn exit_code(comparison: &Comparison) -> u8 {
     u8::from(comparison.recommendation.method.is_none())
 }
 
+/// Which way to take, if the comparison came so far that it can tell.
+fn recommend(plan: &ComparePlan, comparison: &Comparison) -> result::Recommendation {
+    let nothing = |why: &str| result::Recommendation {
+        method: None,
+        sentences: vec![format!("Nothing is recommended: {why}.")],
+    };
+    if comparison.interrupted {
+        return nothing("the comparison was interrupted");
+    }
+    if comparison.methods.iter().all(|method| method.missing.is_some()) {
+        return nothing("no way was measured to its end; the reasons are listed");
+    }
+    advise::advise(
+        &comparison.methods,
+        plan.wanted_pps,
+        plan.far.is_none(),
+        own_share(plan, comparison),
+    )
+}
+
 /// All trials of one way. What goes wrong is its result: the other ways go on.
 fn measure_way(
     plan: &ComparePlan,
@@ -137,10 +149,32 @@ fn measure_way(
     if measured.missing.is_some() {
         return measured;
     }
-    if let Err(error) = try_way(plan, way, trials, console, interrupt, told, &mut measured) {
-        measured.missing = Some(format!("{error:#}"));
+    if interrupt.is_set() {
+        measured.missing = Some("not begun".into());
+        return measured;
+    }
+    let tried = try_way(plan, way, trials, console, interrupt, told, &mut measured);
+    match tried {
+        Err(_) if interrupt.is_set() => keep_finished(&mut measured),
+        Err(error) => measured.missing = Some(format!("{error:#}")),
+        Ok(()) => {}
     }
     measured
+}
+
+/// What the finished trials of an interrupted way say. Nobody looked for its limit to the end.
+fn keep_finished(measured: &mut MethodResult) {
+    let tried = measured.search.iter().chain(&measured.at_rates);
+    let best = highest_without_loss(tried.chain(&measured.flood).chain(&measured.latency)).cloned();
+    if measured.latency.is_none() {
+        measured.missing = Some("interrupted before its first trial ended".into());
+    }
+    measured.lossless_pps = best.as_ref().map(|trial| {
+        let asked = trial.asked_pps.filter(|_| trial.is_offered());
+        asked.unwrap_or(trial.sent_pps)
+    });
+    measured.limit = Limit::Unknown;
+    measured.at_lossless = best;
 }
 
 fn try_way(
@@ -234,7 +268,7 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
     let mut notes = vec![
         "dropless polls by every way, so that its two cores are busy whatever the rate; a program of sockets that sleeps between packets uses less at low rates, and answers later".to_owned(),
     ];
-    if plan.cores[0] == plan.cores[1] {
+    if plan.shares_a_core() {
         notes.push("both ends shared one core: everything here is slower than it would be".into());
     }
     let by_us: Vec<&str> = comparison
@@ -256,18 +290,28 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
         ));
     }
     if comparison.interrupted {
-        notes.push("interrupted: this is what was measured up to then".into());
+        let not_begun = comparison
+            .methods
+            .iter()
+            .filter(|method| method.missing.as_deref() == Some("not begun"))
+            .map(|method| method.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        let not_begun = if not_begun.is_empty() {
+            not_begun
+        } else {
+            format!("; not begun: {not_begun}")
+        };
+        notes.push(format!(
+            "interrupted: this is what was measured up to then{not_begun}"
+        ));
     }
     notes
 }
 
 /// How much of a core an end had that had the least. Whoever polls has its core all the time, unless somebody else had it.
-fn own_share(comparison: &Comparison) -> f64 {
-    let share = if comparison.cores.first() == comparison.cores.last() {
-        0.5
-    } else {
-        1.0
-    };
+fn own_share(plan: &ComparePlan, comparison: &Comparison) -> f64 {
+    let share = if plan.shares_a_core() { 0.5 } else { 1.0 };
     comparison
         .methods
         .iter()

@@ -40,6 +40,8 @@ pub struct Way {
     pub near_arguments: Vec<String>,
     /// Our own address, where the kernel would answer, beside us, that nobody listens.
     pub guarded: Option<SocketAddr>,
+    /// The interface towards another machine.
+    pub interface: Option<String>,
     /// Why it cannot be tried.
     pub missing: Option<String>,
 }
@@ -57,7 +59,7 @@ pub struct ComparePlan {
     pub duration: Duration,
     pub trials: u32,
     pub firewall_rules: u32,
-    /// Of the sender and of the reflector.
+    /// Of the sender and of the reflector; the second is not used where that runs on another machine.
     pub cores: [usize; 2],
     pub far: Option<IpAddr>,
     pub ways: Vec<Way>,
@@ -166,6 +168,19 @@ impl ComparePlan {
         Mlr::new(vec![goal], range)
     }
 
+    /// The cores that are used on this machine, in words.
+    pub fn cores_in_words(&self) -> String {
+        match self.cores {
+            [near, _] if self.far.is_some() => format!("core {near}"),
+            [near, far] => format!("cores {near} and {far}"),
+        }
+    }
+
+    /// Whether both ends have one core between them.
+    pub fn shares_a_core(&self) -> bool {
+        self.far.is_none() && self.cores[0] == self.cores[1]
+    }
+
     /// How long all of it takes, at most.
     pub fn takes(&self) -> Duration {
         (self.duration + TRIAL_OVERHEAD) * self.trials_of_a_way() * self.possible().count() as u32
@@ -217,6 +232,7 @@ impl Network {
             far: None,
             near_arguments: Vec::new(),
             guarded: None,
+            interface: None,
             missing: lacks(method, sys),
         };
         let io = match method {
@@ -266,6 +282,7 @@ impl Network {
             }
             (_, Self::Real { near, interface, far }) => {
                 way.near_arguments = vec!["--to".into(), far.to_string()];
+                way.interface.clone_from(interface);
                 if method.is_sockets() {
                     way.near = format!("kernel:{near}{io}");
                 } else if let Some(interface) = interface {
@@ -364,7 +381,7 @@ fn two_cores(args: &CompareArgs, sys: &Sys) -> Result<[usize; 2]> {
         wanted.iter().map(|core| core.0 as usize).collect()
     };
     match list[..] {
-        [one] if args.cores.is_none() => Ok([one, one]),
+        [one] if args.cores.is_none() || args.far.is_some() => Ok([one, one]),
         [near, far] => Ok([near, far]),
         _ => bail!(
             "--cores {}: name two, one for the sender and one for the reflector",

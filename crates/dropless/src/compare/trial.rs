@@ -26,6 +26,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A sender that takes this much longer than it sends is ended.
 const OVERTIME: Duration = Duration::from_secs(30);
 
+/// How the sender says that the kernel let nothing through, and what it then makes of a far side that is silent.
+const WRONG_CHECKSUMS: &str = "wrong checksums";
+const SILENT: &str = "the far side told no counters";
+
 /// The two ends of one way.
 pub struct Ends<'c> {
     plan: &'c ComparePlan,
@@ -147,7 +151,10 @@ impl<'c> Ends<'c> {
             }
         }
         if summary.received == 0 {
-            bail!("nothing came back: {}", said_of(&summary));
+            bail!(
+                "nothing came back: {}",
+                said_of(&summary, self.way.interface.as_deref())
+            );
         }
         let trial = Trial {
             asked_pps: rate_pps,
@@ -169,7 +176,8 @@ impl<'c> Ends<'c> {
     }
 }
 
-fn said_of(summary: &Summary) -> String {
+/// What the sender said of it. The interface's name makes its advice a command.
+fn said_of(summary: &Summary, interface: Option<&str>) -> String {
     let notes = summary.notes.iter();
     let told: Vec<&str> = summary
         .reasons
@@ -178,5 +186,15 @@ fn said_of(summary: &Summary) -> String {
         .chain(notes)
         .map(String::as_str)
         .collect();
-    told.join("; ")
+    // With no answer that the kernel lets through, nothing is known of the far side.
+    let is_damaged = told.iter().any(|words| words.contains(WRONG_CHECKSUMS));
+    let told: Vec<&str> = told
+        .into_iter()
+        .filter(|words| !is_damaged || !words.starts_with(SILENT))
+        .collect();
+    let told = told.join("; ");
+    match interface {
+        Some(name) => told.replace("INTERFACE", name),
+        None => told,
+    }
 }

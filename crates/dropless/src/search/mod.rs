@@ -12,8 +12,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 use measure::search::{
-    Ask, Ceiling, Estimate, Extent, Method, Pace, Range, SearchReport, SizeResult, Step, Trial, estimate,
+    Ask, Ceiling, Extent, Method, Pace, Range, Search, SearchReport, SearchResult, SizeResult, Step, Trial,
+    remaining,
 };
+use report::number::span;
 use report::out::Console;
 use report::published;
 use report::rundir::{RunDir, file};
@@ -30,8 +32,6 @@ use progress::Progress;
 const TRIAL_PLAN: &str = "trial-plan.json";
 /// Where the run directories of the trials are.
 const TRIALS: &str = "trials";
-/// A range for estimates where the highest rate is not known: only the ratio counts.
-const ANY_PPS: f64 = 1e7;
 /// Layer 1 as full as the verdict tells it from full.
 const FULL: f64 = 0.999;
 
@@ -71,6 +71,7 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         journal,
         recorded: recorded.into(),
         overhead: (0.0, 0.0),
+        wall_s: 0.0,
     };
     let mut report = run.go()?;
     report.notes.extend(trials.board().note());
@@ -92,24 +93,7 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
 fn dry_run(plan: &SearchPlan, console: Console) -> Result<u8> {
     let mut sizes = Vec::new();
     for size in &plan.sizes {
-        let known = plan.max_pps(size)?;
-        let max_pps = known.unwrap_or(ANY_PPS);
-        let min_pps = plan.min_pps(size, max_pps)?;
-        let range = Range {
-            min_pps,
-            max_pps,
-            ceiling: Ceiling::Asked,
-        };
-        let mut one = estimate(&plan.search(range), range, plan.pace());
-        if known.is_none() {
-            let look_s = plan.first_ns() as f64 / 1e9 + plan.pace().overhead_s;
-            one = one.and(Estimate {
-                trials: 1,
-                seconds: look_s,
-                trials_max: 1,
-                seconds_max: look_s,
-            });
-        }
+        let one = plan.estimate(size, plan.pace())?;
         sizes.push((size.clone(), one));
     }
     console.human(&show::estimates(&sizes, &console.style()))?;
@@ -130,6 +114,8 @@ struct Run<'r> {
     recorded: std::collections::VecDeque<Line>,
     /// Seconds that trials took beyond their own time, and how many there were.
     overhead: (f64, f64),
+    /// Seconds that all trials took, with the rests between them, also those of an earlier process.
+    wall_s: f64,
 }
 
 /// How the search of one size ended.
@@ -149,17 +135,24 @@ impl Run<'_> {
             settings: (self.plan.method == Method::Rfc2544).then(|| self.plan.rfc2544.clone()),
             ..SearchReport::default()
         };
-        for size in &self.plan.sizes {
-            let (result, ended) = self.size(size)?;
+        for (index, size) in self.plan.sizes.iter().enumerate() {
+            let (result, ended) = self.size(index, size)?;
             report.trials += result.result.trials + result.result.invalid_trials;
             report.seconds += result.result.seconds;
             report.sizes.push(result);
             if let Ended::Not(reasons) = ended {
                 report.complete = false;
                 report.reasons = reasons;
+                for size in &self.plan.sizes[index + 1..] {
+                    report.sizes.push(self.not_begun(size)?);
+                }
                 break;
             }
         }
+        report.notes.push(format!(
+            "it took {} in all, with starting, waiting for what was under way and resting",
+            span(self.wall_s)
+        ));
         self.progress.clear();
         let _ = std::fs::remove_file(self.dir.file(TRIAL_PLAN));
         ensure!(
@@ -172,18 +165,24 @@ impl Run<'_> {
         Ok(report)
     }
 
-    /// Searches for frames of one size.
-    fn size(&mut self, size: &str) -> Result<(SizeResult, Ended)> {
-        let mean = self.plan.mean_bytes(size)?;
-        let mut result = SizeResult {
+    /// The result of a size that nothing is known of.
+    fn not_begun(&self, size: &str) -> Result<SizeResult> {
+        Ok(SizeResult {
             size: size.to_owned(),
-            mean_frame_bytes: mean,
+            mean_frame_bytes: self.plan.mean_bytes(size)?,
             range: None,
-            result: measure::search::SearchResult::default(),
-        };
+            result: SearchResult::default(),
+        })
+    }
+
+    /// Searches for frames of one size, the one with this index.
+    fn size(&mut self, index: usize, size: &str) -> Result<(SizeResult, Ended)> {
+        let mut result = self.not_begun(size)?;
+        let mean = result.mean_frame_bytes;
+        let begun_s = self.wall_s;
         let (max_pps, ceiling) = match self.plan.max_pps(size)? {
             Some(max) => (max, Ceiling::Asked),
-            None => match self.highest(size)? {
+            None => match self.highest(index, size)? {
                 Some(highest) => highest,
                 None => return Ok((result, self.interrupted())),
             },
@@ -194,19 +193,21 @@ impl Run<'_> {
             ceiling,
         };
         let mut search = self.plan.search(range);
+        let mut asked: Vec<Ask> = Vec::new();
         let ended = loop {
             let (ask, why) = match search.next() {
                 Step::Trial(ask, why) => (ask, why),
                 Step::Done => break Ended::Done,
                 Step::Failed(reasons) => break Ended::Not(reasons),
             };
-            // Nobody is told how long a trial takes that was made already.
-            let left = if self.recorded.is_empty() {
-                measure::search::remaining(&search, self.pace())
-            } else {
-                0.0
+            // The tests of RFC 2544 count their repetitions themselves.
+            let why = match self.plan.method {
+                Method::Mlr if asked.contains(&ask) => again(&why),
+                _ => why,
             };
-            let Some(line) = self.trial(size, Some(ask), &why, left)? else {
+            asked.push(ask);
+            let left_s = self.left_s(index, Some(&search), self.wall_s - begun_s)?;
+            let Some(line) = self.trial(size, Some(ask), &why, left_s)? else {
                 break self.interrupted();
             };
             search.record(&line.trial);
@@ -218,9 +219,10 @@ impl Run<'_> {
     }
 
     /// Measures the highest rate where nobody gave one: what our sender offers as fast as it can.
-    fn highest(&mut self, size: &str) -> Result<Option<(f64, Ceiling)>> {
+    fn highest(&mut self, index: usize, size: &str) -> Result<Option<(f64, Ceiling)>> {
         let why = "how fast our sender is";
-        let Some(line) = self.trial(size, None, why, 0.0)? else {
+        let left_s = self.left_s(index, None, 0.0)?;
+        let Some(line) = self.trial(size, None, why, left_s)? else {
             return Ok(None);
         };
         ensure!(
@@ -240,6 +242,27 @@ impl Run<'_> {
             "interrupted after {} trials; go on with: dropless search --resume {shown}",
             self.journal.lines
         )])
+    }
+
+    /// Seconds until all is over: of the size that is searched, so far for `spent_s`, and of those after it.
+    fn left_s(&self, index: usize, search: Option<&Search>, spent_s: f64) -> Result<f64> {
+        // Nobody is told how long a trial takes that was made already.
+        if !self.recorded.is_empty() {
+            return Ok(0.0);
+        }
+        let pace = self.pace();
+        let size = &self.plan.sizes[index];
+        let planned = |size: &str| self.plan.estimate(size, pace).map(|all| all.seconds);
+        let known = search.filter(|search| has_bounds(&search.result()));
+        let mut left_s = match known {
+            Some(search) => remaining(search, pace),
+            // Where the limit is was not seen yet: it may be anywhere.
+            None => (planned(size)? - spent_s).max(search.map_or(0.0, |search| remaining(search, pace))),
+        };
+        for size in &self.plan.sizes[index + 1..] {
+            left_s += planned(size)?;
+        }
+        Ok(left_s)
     }
 
     /// What trials take beyond their own time, as far as is known.
@@ -274,6 +297,7 @@ impl Run<'_> {
             self.progress.outcome(&line.trial);
             line
         };
+        self.wall_s += line.wall_s;
         self.overhead.0 += line.wall_s - line.trial.ask.seconds();
         self.overhead.1 += 1.0;
         Ok(Some(line))
@@ -344,6 +368,20 @@ impl Run<'_> {
             self.dir.file(journal::FILE).display()
         )
     }
+}
+
+/// Whether every goal knows a rate that was carried and one that was not.
+fn has_bounds(result: &SearchResult) -> bool {
+    let mut goals = result.goals.iter();
+    goals.all(|goal| goal.lower.is_some() && goal.upper.is_some())
+}
+
+/// The reason of a trial that was made before: for the same goal, and only to be sure.
+fn again(why: &str) -> String {
+    let goal = why
+        .split_once(": ")
+        .map_or(String::new(), |(goal, _)| format!("{goal}: "));
+    format!("{goal}again, one trial does not decide")
 }
 
 /// What a run as fast as possible, or at a share of the line, says about the highest rate.

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use measure::search::{Extent, Goal, Method, Mlr, Pace, Range, Rfc2544, Rfc2544Settings, Search, Test};
+use measure::search::{
+    Ceiling, Estimate, Extent, Goal, Method, Mlr, Pace, Range, Rfc2544, Rfc2544Settings, Search, Test,
+    estimate,
+};
 use measure::{Rate, RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +22,8 @@ pub const VERSION: u32 = 1;
 const STANDARD_SIZES: [&str; 7] = ["64", "128", "256", "512", "1024", "1280", "1518"];
 /// The lowest rate tried is the highest, divided by this.
 const RANGE: f64 = 1000.0;
+/// A range for estimates where the highest rate is not known: only the ratio counts.
+const ANY_PPS: f64 = 1e7;
 /// What the start of a run and its report take, about.
 const START_S: f64 = 1.0;
 
@@ -70,6 +75,7 @@ impl SearchPlan {
             sizes.retain(|size| size != "standard");
             sizes.splice(0..0, STANDARD_SIZES.map(str::to_owned));
         }
+        refuse_the_other_methods(args, method)?;
         let plan = Self {
             version: VERSION,
             command: "search".into(),
@@ -121,6 +127,17 @@ impl SearchPlan {
                 !same,
                 "two goals are called `{}`; give each --goal a name=",
                 goal.name
+            );
+        }
+        for (index, size) in self.sizes.iter().enumerate() {
+            ensure!(
+                !self.sizes[..index].contains(size),
+                "--sizes has {size} twice{}; name each size once",
+                if STANDARD_SIZES.contains(&size.as_str()) {
+                    " (`standard` may have it)"
+                } else {
+                    ""
+                }
             );
         }
         let settings = &self.rfc2544;
@@ -217,12 +234,78 @@ impl SearchPlan {
         shortest.unwrap_or(1_000_000_000).min(1_000_000_000)
     }
 
+    /// How long the search of one size takes, where a trial takes so much beyond its own time.
+    pub fn estimate(&self, size: &str, pace: Pace) -> Result<Estimate> {
+        let known = self.max_pps(size)?;
+        let max_pps = known.unwrap_or(ANY_PPS);
+        let range = Range {
+            min_pps: self.min_pps(size, max_pps)?,
+            max_pps,
+            ceiling: Ceiling::Asked,
+        };
+        let one = estimate(&self.search(range), range, pace);
+        if known.is_some() {
+            return Ok(one);
+        }
+        let look_s = self.first_ns() as f64 / 1e9 + pace.overhead_s;
+        Ok(one.and(Estimate {
+            trials: 1,
+            seconds: look_s,
+            trials_max: 1,
+            seconds_max: look_s,
+        }))
+    }
+
     /// What a trial takes beyond its own time, before any was measured: half of them wait for what is lost.
     pub fn pace(&self) -> Pace {
         Pace {
             overhead_s: START_S + self.send.drain_ns as f64 / 2e9 + self.settle_ns as f64 / 1e9,
         }
     }
+}
+
+/// A flag of the method that was not chosen would do nothing: it says that another search was meant.
+fn refuse_the_other_methods(args: &SearchArgs, method: Method) -> Result<()> {
+    let of_mlr = [
+        ("--initial-duration", args.initial_duration.is_some()),
+        ("--final-duration", args.final_duration.is_some()),
+        ("--duration-sum", args.duration_sum.is_some()),
+    ];
+    let of_rfc2544 = [
+        ("--test", !args.tests.is_empty()),
+        ("--trial-duration", args.trial_duration.is_some()),
+        ("--latency-trials", args.latency_trials.is_some()),
+        ("--latency-duration", args.latency_duration.is_some()),
+        ("--burst-repeats", args.burst_repeats.is_some()),
+        ("--burst-duration", args.burst_duration.is_some()),
+    ];
+    let given = |flags: &[(&'static str, bool)]| {
+        let given = flags.iter().filter(|(_, is_given)| *is_given);
+        given.map(|(flag, _)| *flag).collect::<Vec<_>>().join(", ")
+    };
+    match method {
+        Method::Mlr => {
+            let flags = given(&of_rfc2544);
+            ensure!(
+                flags.is_empty(),
+                "{flags}: only RFC 2544 has this; add --method rfc2544, or leave it out"
+            );
+        }
+        Method::Rfc2544 => {
+            let flags = given(&of_mlr);
+            ensure!(
+                flags.is_empty(),
+                "{flags}: only --method mlr has this; with rfc2544 say --trial-duration, or leave it out"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A time in ns, or what it is unless it is given.
+fn time(flag: &str, text: Option<&String>, default: &str) -> Result<u64> {
+    let text = text.map_or(default, String::as_str);
+    Ok(noise::duration(flag, text)?.as_nanos() as u64)
 }
 
 fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
@@ -233,12 +316,11 @@ fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
         );
         return Ok(Vec::new());
     }
-    let time = |flag: &str, text: &str| -> Result<u64> { Ok(noise::duration(flag, text)?.as_nanos() as u64) };
     let base = Goal::parse(&format!("ndr,width={}", args.width), &Goal::ndr())?;
     let base = Goal {
-        initial_duration_ns: time("--initial-duration", &args.initial_duration)?,
-        final_duration_ns: time("--final-duration", &args.final_duration)?,
-        duration_sum_ns: time("--duration-sum", &args.duration_sum)?,
+        initial_duration_ns: time("--initial-duration", args.initial_duration.as_ref(), "1s")?,
+        final_duration_ns: time("--final-duration", args.final_duration.as_ref(), "1s")?,
+        duration_sum_ns: time("--duration-sum", args.duration_sum.as_ref(), "21s")?,
         ..base
     };
     if args.goals.is_empty() {
@@ -250,7 +332,6 @@ fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
 }
 
 fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
-    let time = |flag: &str, text: &str| -> Result<u64> { Ok(noise::duration(flag, text)?.as_nanos() as u64) };
     let mut tests = vec![Test::Throughput];
     for text in &args.tests {
         let test: Test = text
@@ -262,12 +343,12 @@ fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
     }
     Ok(Rfc2544Settings {
         tests,
-        trial_ns: time("--trial-duration", &args.trial_duration)?,
+        trial_ns: time("--trial-duration", args.trial_duration.as_ref(), "60s")?,
         relative_width: Goal::parse(&format!("ndr,width={}", args.width), &Goal::ndr())?.relative_width,
-        latency_trials: args.latency_trials,
-        latency_ns: time("--latency-duration", &args.latency_duration)?,
-        burst_repeats: args.burst_repeats,
-        burst_ns: time("--burst-duration", &args.burst_duration)?,
+        latency_trials: args.latency_trials.unwrap_or(20),
+        latency_ns: time("--latency-duration", args.latency_duration.as_ref(), "120s")?,
+        burst_repeats: args.burst_repeats.unwrap_or(50),
+        burst_ns: time("--burst-duration", args.burst_duration.as_ref(), "2s")?,
     })
 }
 

@@ -32,6 +32,21 @@ impl Progress {
 
     /// A trial begins.
     pub fn trial(&mut self, number: u64, size: &str, ask: Option<Ask>, why: &str, left_s: f64) {
+        self.line = self.long(number, size, ask, why, left_s);
+        if self.quiet || !self.on_terminal {
+            return;
+        }
+        let columns = self.columns();
+        let shown = if self.line.chars().count() <= columns {
+            self.line.clone()
+        } else {
+            self.short(number, size, ask, why, left_s)
+        };
+        self.rewrite(&shown.chars().take(columns).collect::<String>());
+    }
+
+    /// Everything, for a wide terminal and for files.
+    fn long(&self, number: u64, size: &str, ask: Option<Ask>, why: &str, left_s: f64) -> String {
         let size = if self.names_size {
             format!("size {size}, ")
         } else {
@@ -57,8 +72,23 @@ impl Progress {
         } else {
             String::new()
         };
-        self.line = format!("{size}trial {number}: {what}: {why}{left}");
-        self.rewrite(&self.line.clone());
+        format!("{size}trial {number}: {what}: {why}{left}")
+    }
+
+    /// What fits 80 columns: the time left before the reason, which may be cut.
+    fn short(&self, number: u64, size: &str, ask: Option<Ask>, why: &str, left_s: f64) -> String {
+        let size = if self.names_size {
+            format!("{size} ")
+        } else {
+            String::new()
+        };
+        let rate = ask.map_or("max".to_owned(), |ask| format_rate(ask.rate_pps));
+        let left = if left_s >= 1.0 {
+            format!(", {} left", span(left_s))
+        } else {
+            String::new()
+        };
+        format!("{size}trial {number}, {rate}{left}: {}", brief(why))
     }
 
     /// It is over.
@@ -81,16 +111,64 @@ impl Progress {
         self.rewrite("");
     }
 
+    /// Columns that the line may fill.
+    fn columns(&self) -> usize {
+        Stream::Stderr
+            .columns()
+            .unwrap_or(self.style.width)
+            .saturating_sub(1)
+    }
+
     fn rewrite(&self, line: &str) {
         if self.quiet || !self.on_terminal {
             return;
         }
-        let width = Stream::Stderr
-            .columns()
-            .unwrap_or(self.style.width)
-            .saturating_sub(1);
-        let shown: String = line.chars().take(width).collect();
-        let shown = self.style.paint(Paint::Dim, &shown);
+        let shown = self.style.paint(Paint::Dim, line);
         let _ = report::out::print_stderr(&format!("\r\x1b[K{shown}"));
+    }
+}
+
+/// A reason in a few words: without the trials that led to it.
+fn brief(why: &str) -> String {
+    let short = why.split_once(" (").map_or(why, |(short, _)| short);
+    short
+        .replace(
+            "halfway between the bounds of shorter trials",
+            "halfway between the bounds",
+        )
+        .replace(" of shorter trials hold?", " hold?")
+        .replace("again, one trial does not decide", "again, to be sure")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reasons of searches, and the size and the rate that take most room.
+    #[test]
+    fn the_short_form_fits_80_columns() {
+        let progress = Progress {
+            quiet: true,
+            on_terminal: false,
+            style: Style::plain(),
+            names_size: true,
+            line: String::new(),
+        };
+        for why in [
+            "ndr: halfway between the bounds of shorter trials (between 10.02 kpps (no loss) and 10.11 kpps)",
+            "pdr: does the upper bound of shorter trials hold? (above 10.02 kpps (no loss))",
+            "pdr: further down, nothing was carried yet",
+            "ndr: again, one trial does not decide",
+            "throughput: the highest rate first",
+            "back-to-back: a burst of 12,345, repetition 12 of 50",
+        ] {
+            let ask = Ask::lasting(123_456.0, 1_000_000_000);
+            let line = progress.short(123, "1518", Some(ask), why, 4000.0);
+            assert!(line.chars().count() < 80, "{line}");
+            assert!(
+                line.contains("67 min left") && line.contains("trial 123, 123.5 kpps"),
+                "{line}"
+            );
+        }
     }
 }

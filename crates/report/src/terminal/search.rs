@@ -13,7 +13,7 @@ use crate::table::{Cell, Table};
 pub fn render(report: &SearchReport, style: &Style) -> String {
     let mut text = headline(report, style);
     text.push('\n');
-    text.push_str(&goals(report).render(style));
+    text.push_str(&goals(report, style).render(style));
     for (says, answers) in caveats(report) {
         let line = format!("{}: {says}", answers.join(", "));
         text.push_str(&style.paint(Paint::Warn, &line));
@@ -48,19 +48,17 @@ fn headline(report: &SearchReport, style: &Style) -> String {
     )
 }
 
-fn goals(report: &SearchReport) -> Table {
-    let mut table = Table::section(
-        "Rate",
-        &[
-            "goal",
-            ">carried",
-            ">not carried",
-            ">layer 1",
-            ">layer 2",
-            ">trials",
-            "limit",
-        ],
-    );
+/// Narrower than this, the table has no room for the rates of layer 2, which follow from the others.
+const COLUMNS_WITH_LAYER_2: usize = 100;
+
+fn goals(report: &SearchReport, style: &Style) -> Table {
+    let has_layer_2 = style.width >= COLUMNS_WITH_LAYER_2;
+    let mut titles = vec!["goal", ">carried", ">not carried", ">layer 1"];
+    if has_layer_2 {
+        titles.push(">layer 2");
+    }
+    titles.extend([">trials", "limit"]);
+    let mut table = Table::section("Rate", &titles);
     for size in &report.sizes {
         for goal in &size.result.goals {
             let rate =
@@ -75,18 +73,25 @@ fn goals(report: &SearchReport) -> Table {
             } else {
                 Paint::Warn
             };
-            table.item(
-                &size.size,
-                [
-                    Cell::left(goal.name.clone()),
-                    Cell::right(rate(&goal.lower)),
-                    Cell::right(rate(&goal.upper)),
-                    Cell::right(bits(|bound| bound.rate_bps_l1)),
-                    Cell::right(bits(|bound| bound.rate_bps_l2)),
-                    Cell::right(format!("{}+{}", trials(&goal.lower), trials(&goal.upper))),
-                    Cell::left(goal.limit.to_string()).paint(paint),
-                ],
-            );
+            let mut cells = vec![
+                Cell::left(goal.name.clone()),
+                Cell::right(rate(&goal.lower)),
+                Cell::right(rate(&goal.upper)),
+                Cell::right(bits(|bound| bound.rate_bps_l1)),
+            ];
+            if has_layer_2 {
+                cells.push(Cell::right(bits(|bound| bound.rate_bps_l2)));
+            }
+            cells.push(Cell::right(format!(
+                "{}+{}",
+                trials(&goal.lower),
+                trials(&goal.upper)
+            )));
+            cells.push(Cell::left(goal.limit.to_string()).paint(paint));
+            table.item(&size.size, cells);
+        }
+        if size.range.is_none() {
+            table.item(&size.size, [Cell::left("not begun").paint(Paint::Warn)]);
         }
     }
     table
@@ -205,4 +210,69 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String 
         text.push_str(&table.render(style));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::search::SearchResult;
+
+    fn report() -> SearchReport {
+        let bound = |rate_pps: f64| Bound {
+            rate_pps,
+            rate_bps_l1: 6.727e6,
+            rate_bps_l2: 5.125e6,
+            ..Bound::of(rate_pps, &[], 0.0)
+        };
+        let goal = GoalResult {
+            name: "throughput".into(),
+            loss_ratio: 0.0,
+            complete: true,
+            limit: Limit::Reflector,
+            throughput_pps: Some(123_456.0),
+            conditional_throughput_pps: Some(123_456.0),
+            lower: Some(bound(123_456.0)),
+            upper: Some(bound(234_567.0)),
+        };
+        let size = |size: &str| SizeResult {
+            size: size.into(),
+            mean_frame_bytes: 64.0,
+            range: None,
+            result: SearchResult::default(),
+        };
+        let mut done = size("1518");
+        done.range = Some(measure::search::Range {
+            min_pps: 1.0,
+            max_pps: 1e6,
+            ceiling: measure::search::Ceiling::Asked,
+        });
+        done.result.goals.push(goal);
+        SearchReport {
+            reasons: vec!["interrupted".into()],
+            sizes: vec![done, size("imix")],
+            ..SearchReport::default()
+        }
+    }
+
+    #[test]
+    fn the_table_fits_the_terminal() {
+        for (width, has_layer_2) in [(80, false), (100, true)] {
+            let style = Style {
+                width,
+                ..Style::plain()
+            };
+            let table = goals(&report(), &style).render(&style);
+            let longest = table.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(width), "{table}");
+            assert_eq!(table.contains("layer 2"), has_layer_2, "{table}");
+        }
+    }
+
+    #[test]
+    fn a_size_that_was_not_reached_is_named() {
+        let style = Style::plain();
+        let text = render(&report(), &style);
+        let row = text.lines().find(|line| line.contains("imix"));
+        assert!(row.is_some_and(|row| row.ends_with("not begun")), "{text}");
+    }
 }
