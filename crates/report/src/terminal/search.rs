@@ -222,7 +222,7 @@ mod tests {
             rate_pps,
             rate_bps_l1: 6.727e6,
             rate_bps_l2: 5.125e6,
-            ..Bound::of(rate_pps, &[], 0.0)
+            ..Bound::default()
         };
         let goal = GoalResult {
             name: "throughput".into(),
