@@ -325,6 +325,30 @@ fn after_trials(lab: &Lab, running: &Running, wanted: usize) -> (PathBuf, Vec<Va
 }
 
 #[test]
+fn a_trial_that_cannot_run_is_no_path_that_loses_everything() {
+    let Some(lab) = require(&[]) else { return };
+    let run = lab
+        .dropless(&[
+            "search",
+            "--json",
+            "--no-huge",
+            "--port",
+            "packet:nosuch0",
+            "--max-rate",
+            "2kpps",
+        ])
+        .run();
+    assert_eq!(run.code, Some(2), "{run}");
+    assert!(run.stderr.contains("nosuch0"), "{run}");
+    assert!(
+        run.json()["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("nosuch0")),
+        "{run}"
+    );
+}
+
+#[test]
 fn wrong_uses_are_one_line() {
     let Some(lab) = require(&[]) else { return };
     let cases: [(&[&str], &[&str]); 11] = [
