@@ -222,7 +222,11 @@ mod tests {
             rate_pps,
             rate_bps_l1: 6.727e6,
             rate_bps_l2: 5.125e6,
-            ..Bound::of(rate_pps, &[], 0.0)
+            trials: 1,
+            bad_trials: 0,
+            seconds: 1.0,
+            loss_min: 0.0,
+            loss_max: 0.0,
         };
         let goal = GoalResult {
             name: "throughput".into(),
