@@ -288,10 +288,12 @@ impl<T: Transmit> SendTask<T> {
     }
 
     #[cold]
-    fn abandon(&mut self, count: u64, now: Ticks) {
+    fn abandon(&mut self, count: u64, at: Ticks) {
         self.plan.counters.abandoned.add(count);
         self.plan.counters.intended.add(count);
-        self.intervals.unsent(self.plan.clock.ns(now), count);
+        // They were due before the end, so that is where they are missed, in its last interval at most.
+        let due = self.plan.clock.ns(at.min(self.plan.end)).0.saturating_sub(1);
+        self.intervals.unsent(Nanos(due), count);
     }
 
     /// Sending is over: what was due by now and not taken is abandoned.
@@ -299,9 +301,10 @@ impl<T: Transmit> SendTask<T> {
     fn end(&mut self, now: Ticks) {
         self.ended = true;
         let cut = Ticks(self.plan.cut.load(Ordering::Relaxed));
-        let late = self.plan.pacer.finish(now.min(self.plan.end).min(cut));
+        let end = now.min(self.plan.end).min(cut);
+        let late = self.plan.pacer.finish(end);
         if late > 0 {
-            self.abandon(late, now);
+            self.abandon(late, end);
         }
     }
 

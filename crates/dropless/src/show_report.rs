@@ -68,6 +68,13 @@ fn judge(rules: &[Rule], runs: &[Loaded]) -> Result<Vec<String>> {
         return Ok(Vec::new());
     };
     let mut failed = Vec::new();
+    let doubtful = [first, last].into_iter().find(|run| run.is_invalid());
+    if let Some(run) = doubtful.filter(|_| !rules.is_empty()) {
+        bail!(
+            "cannot judge --fail-if: {} is INVALID or did not end, and its figures must not be believed; fix: measure again",
+            run.path.display()
+        );
+    }
     for rule in rules {
         match rule.judge(first, last) {
             Judgement::Holds(_) => {}
@@ -84,6 +91,14 @@ fn show(args: &ReportArgs, runs: &[Loaded], failed: &[String]) -> Result<()> {
         quiet: false,
     };
     if let Some(path) = &args.html {
+        let is_page = path
+            .extension()
+            .is_some_and(|word| word == "html" || word == "htm");
+        ensure!(
+            is_page || !path.is_file(),
+            "--html {} would replace a file that is no page; name one that ends in .html",
+            path.display()
+        );
         html::write(path, runs)?;
         console.human(&format!("report: {}\n", path.display()))?;
     } else if args.csv {

@@ -65,7 +65,11 @@ fn assert_measured(run: &Finished, method: &Value) {
     if method["lossless_pps"].is_number() {
         let best = &method["at_lossless"];
         assert_eq!(best["lost"], 0, "{run}");
-        assert_eq!(best["asked_pps"], method["lossless_pps"], "{run}");
+        // The rate that was asked for, or if that was not reached, what was sent.
+        assert!(
+            [&best["asked_pps"], &best["sent_pps"]].contains(&&method["lossless_pps"]),
+            "{run}"
+        );
         assert!(method["cpu_ns_per_packet"].as_f64() > Some(0.0), "{run}");
     }
 }

@@ -11,6 +11,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use support::{Finished, Lab, require};
 
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// As fast as it goes, on as many cores as there are.
 const FAST: &[&str] = &["--count", "300k"];
 /// Slow, and with room to catch up: on a machine that does other things too, every packet is still sent.
@@ -344,22 +346,57 @@ fn the_rows_of_the_intervals_add_up_to_the_totals() {
     for speed in [FAST, SLOW] {
         let run = send(&lab, &[speed, faults]);
         assert_sound(&run);
-        for (name, total) in [
-            ("tx_packets", "sent"),
-            ("rx_packets", "received"),
-            ("lost", "lost"),
-            ("duplicate", "duplicate"),
-            ("reordered", "reordered"),
-            ("corrupt", "corrupt"),
-            ("unsent", "ledger.unsent"),
-        ] {
-            let rows = column(&lab, &run, name);
-            let sum: u64 = rows
-                .iter()
-                .map(|cell| cell.parse::<u64>().expect("a count"))
-                .sum();
-            assert_eq!(sum, run.number(total), "{name} of {} rows: {run}", rows.len());
-        }
+        assert_rows_add_up(&lab, &run);
+    }
+}
+
+fn assert_rows_add_up(lab: &Lab, run: &Finished) {
+    for (name, total) in [
+        ("tx_packets", "sent"),
+        ("rx_packets", "received"),
+        ("lost", "lost"),
+        ("duplicate", "duplicate"),
+        ("reordered", "reordered"),
+        ("corrupt", "corrupt"),
+        ("unsent", "ledger.unsent"),
+    ] {
+        let rows = column(lab, run, name);
+        let sum: u64 = rows
+            .iter()
+            .map(|cell| cell.parse::<u64>().expect("a count"))
+            .sum();
+        assert_eq!(sum, run.number(total), "{name} of {} rows: {run}", rows.len());
+    }
+}
+
+#[test]
+fn what_leaves_after_the_end_is_in_a_row_too() {
+    let Some(lab) = require(&[]) else { return };
+    for backlog in ["1000000", "100"] {
+        let mut running = lab
+            .dropless(&[
+                "send",
+                "--json",
+                "--rate",
+                "20kpps",
+                "--duration",
+                "3s",
+                "--interval",
+                "500ms",
+            ])
+            .arg("--backlog")
+            .arg(backlog)
+            .spawn();
+        // It stands still from its first second until after its end: what was due meanwhile is late, or never sent.
+        running.wait_for("sending", LIMIT);
+        running.signal(Signal::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(2300));
+        running.signal(Signal::SIGCONT);
+        let run = running.wait(LIMIT);
+        assert_rows_add_up(&lab, &run);
+        let times = column(&lab, &run, "time");
+        let last: f64 = times.last().expect("a row").parse().expect("a time");
+        assert!(last > 3000.0, "{run}");
     }
 }
 

@@ -6,7 +6,13 @@ use std::path::{Path, PathBuf};
 
 /// Writes `content` to `path` by way of a hidden neighbour that is renamed at the end.
 /// Nothing is left behind when it fails.
+/// What is no regular file, such as a device or a pipe, is written to, not replaced; a link is followed.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = target.as_path();
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return File::options().write(true).open(path)?.write_all(content);
+    }
     let beside = neighbour(path)?;
     let written = write_through(&beside, content).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
@@ -18,7 +24,9 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// The data is forced out before the rename: a file system may otherwise keep the new name and lose the bytes.
 fn write_through(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    // What a writer that was killed left goes first; then nothing may be there, no link either.
+    let _ = fs::remove_file(path);
+    let mut file = File::create_new(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
@@ -54,6 +62,26 @@ mod tests {
         write(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(names_in(dir.path()), ["summary.json"]);
+    }
+
+    #[test]
+    fn a_pipe_stays_one_and_a_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, b"old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(link.is_symlink());
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe)
+        });
+        write(&pipe, b"through").unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), b"through");
     }
 
     #[test]

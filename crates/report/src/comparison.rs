@@ -72,8 +72,13 @@ pub struct MethodResult {
 }
 
 impl MethodResult {
-    /// Whether the limit was an end of ours, so that the path may carry more.
+    /// Whether the path may carry more: the limit was an end of ours, or was not looked for to the end.
     pub fn may_carry_more(&self) -> bool {
+        matches!(self.limit, Limit::Sender | Limit::Receiver | Limit::Unknown)
+    }
+
+    /// Whether the limit was an end of ours.
+    pub fn is_limited_by_us(&self) -> bool {
         matches!(self.limit, Limit::Sender | Limit::Receiver)
     }
 
@@ -117,7 +122,19 @@ impl Trial {
 
     /// Whether every packet came back and what was asked was offered.
     pub fn is_lossless(&self) -> bool {
-        self.sent > 0 && self.lost == 0 && self.is_offered()
+        self.is_whole() && self.is_offered()
+    }
+
+    /// Whether every packet that was sent came back.
+    pub fn is_whole(&self) -> bool {
+        self.sent > 0 && self.lost == 0
+    }
+
+    /// The rate that it is a trial of: the one asked for, or where the sender did not reach that, what it sent.
+    pub fn rate_pps(&self) -> f64 {
+        self.asked_pps
+            .filter(|_| self.is_offered())
+            .unwrap_or(self.sent_pps)
     }
 }
 

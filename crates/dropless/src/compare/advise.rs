@@ -147,7 +147,7 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
                 ", too close to what you need"
             } else if less.is_unsteady_at(wanted) {
                 " for sure: at your rate it lost nothing once, and at a lower one it did"
-            } else if less.result.may_carry_more() {
+            } else if less.result.is_limited_by_us() {
                 ", where its own end was at its limit"
             } else {
                 ""
@@ -225,7 +225,7 @@ fn none_will_do(ways: &[Way<'_>], wanted: f64) -> Recommendation {
             best.lossless_pps / wanted * 100.0,
             best.took()
         ));
-        if best.result.may_carry_more() {
+        if best.result.is_limited_by_us() {
             sentences.push(format!(
                 "The limit was {}, not the path: one core could not do more.",
                 best.result.limit
@@ -343,7 +343,7 @@ fn ceiling(all: &[Way<'_>], reaching: &[Way<'_>], wanted: Option<f64>) -> Option
     }
     let enough = match wanted {
         Some(wanted) if memif.lossless_pps >= wanted * ROOM => ", so DPDK's side of it would do",
-        Some(_) if memif.result.may_carry_more() => ", where one core could not do more",
+        Some(_) if memif.result.is_limited_by_us() => ", where one core could not do more",
         Some(_) => ", so that not even DPDK's side of it has room to spare on these cores",
         None => "",
     };

@@ -9,7 +9,6 @@ mod show;
 mod trial;
 mod wire;
 
-use std::cmp::Ordering;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -27,6 +26,7 @@ use crate::live::Trials;
 use crate::search::judge;
 use crate::signals::Interrupt;
 use crate::{session, show_report};
+pub use plan::has_tool;
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
 use trial::Ends;
@@ -234,17 +234,21 @@ fn try_way(
     // A loss at a rate below may have been an accident: it gets a second chance, and counts if it comes again.
     for trial in &mut measured.at_rates {
         let rate = trial.asked_pps.unwrap_or(0.0);
-        if !trial.is_lossless() && rate < carried {
+        if !trial.is_whole() && rate < carried {
             (*trial, _) = ends.trial(Some(rate), "again, as more was carried without loss")?;
         }
     }
-    let reached = measured.flood.clone().map(|flood| Trial {
-        asked_pps: Some(flood.sent_pps),
-        ..flood
-    });
-    let tried = measured.search.iter().chain(&measured.at_rates).chain(&reached);
+    let tried = measured
+        .search
+        .iter()
+        .chain(&measured.at_rates)
+        .chain(&measured.flood);
     let best = highest_without_loss(tried).cloned();
-    measured.lossless_pps = best.as_ref().and_then(|trial| trial.asked_pps);
+    measured.lossless_pps = best.as_ref().map(Trial::rate_pps);
+    if measured.lossless_pps.unwrap_or(0.0) < carried {
+        // What failed twice at a lower rate was lost on the way.
+        measured.limit = Limit::Path;
+    }
     measured.cpu_ns_per_packet = best
         .as_ref()
         .filter(|trial| trial.cpu.cores() > 0.0)
@@ -255,9 +259,9 @@ fn try_way(
 
 /// The trial at the highest rate that lost nothing, with none at a lower rate that did.
 fn highest_without_loss<'t>(trials: impl Iterator<Item = &'t Trial>) -> Option<&'t Trial> {
-    let mut sorted: Vec<&Trial> = trials.filter(|trial| trial.asked_pps.is_some()).collect();
-    sorted.sort_by(|a, b| a.asked_pps.partial_cmp(&b.asked_pps).unwrap_or(Ordering::Equal));
-    sorted.into_iter().take_while(|trial| trial.is_lossless()).last()
+    let mut sorted: Vec<&Trial> = trials.collect();
+    sorted.sort_by(|one, other| one.rate_pps().total_cmp(&other.rate_pps()));
+    sorted.into_iter().take_while(|trial| trial.is_whole()).last()
 }
 
 fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
@@ -270,7 +274,7 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
     let by_us: Vec<&str> = comparison
         .methods
         .iter()
-        .filter(|method| method.may_carry_more())
+        .filter(|method| method.is_limited_by_us())
         .map(|method| method.name.as_str())
         .collect();
     if !by_us.is_empty() {

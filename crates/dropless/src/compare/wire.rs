@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -124,12 +123,16 @@ impl Drop for Wire {
 fn sweep() {
     for entry in std::fs::read_dir(NAMESPACES).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-        let is_alive = |id: &str| {
-            let command = std::fs::read_to_string(Path::new("/proc").join(id).join("comm"));
-            command.is_ok_and(|command| command.trim_end() == "dropless")
+        let ours = name.strip_prefix(PREFIX).and_then(|rest| {
+            let id = rest.strip_suffix("-near").or_else(|| rest.strip_suffix("-far"))?;
+            id.parse::<u32>().ok()
+        });
+        let is_alive = |id: u32| {
+            // Whatever the program is called: a comparison has the word among its arguments.
+            let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|word| word == b"compare")
         };
-        if owner.is_some_and(|id| !is_alive(id)) {
+        if ours.is_some_and(|id| !is_alive(id)) {
             let _ = ip(&["netns", "delete", &name]);
         }
     }

@@ -74,6 +74,10 @@ impl Pulse {
         self.received.look(now, state.total.received);
         let trouble = match state.phase {
             Phase::Sending | Phase::Reflecting => self.trouble(now, state),
+            // Where nothing ever came back, the wait for the last of it heals nothing.
+            Phase::Draining if !self.expected.one_way && self.received.rose.is_none() => {
+                Some("draining, and no packet has been received yet".into())
+            }
             Phase::Draining => {
                 return well("draining: sending is over, the last packets are waited for, by plan");
             }
@@ -172,6 +176,8 @@ mod tests {
             bad("port ring has no link")
         );
         assert!(judged(&mut pulse, 60, &state(Phase::Draining, 6, 3, true)).0);
+        let deaf = Pulse::default().judge(begun, &state(Phase::Draining, 6, 0, true));
+        assert!(!deaf.healthy, "{}", deaf.reason);
         assert!(!judged(&mut pulse, 61, &state(Phase::Ended, 6, 3, true)).0);
     }
 

@@ -16,9 +16,11 @@ use super::exposition;
 use crate::placement;
 
 /// Connections served at a time; further ones are turned away.
-const CONNECTIONS_MAX: usize = 8;
+const CONNECTIONS_MAX: usize = 64;
 /// A connection is over after this long, whatever it has got by then.
 const CONNECTION_MAX: Duration = Duration::from_secs(5);
+/// A whole request has come by then: whoever only connects takes no place for long.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(1);
 /// No request that we answer is as long, bytes.
 const REQUEST_MAX: usize = 8192;
 const HEADERS_MAX: usize = 64;
@@ -157,7 +159,7 @@ fn read(stream: &mut TcpStream, begun: Instant) -> Result<Option<(String, String
     let mut bytes = Vec::new();
     let mut room = [0; 1024];
     loop {
-        stream.set_read_timeout(Some(left(begun)?))?;
+        stream.set_read_timeout(Some(left(begun, REQUEST_TIME_MAX)?))?;
         let count = stream.read(&mut room)?;
         bytes.extend_from_slice(&room[..count]);
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -176,7 +178,7 @@ fn read(stream: &mut TcpStream, begun: Instant) -> Result<Option<(String, String
 
 fn write(stream: &mut TcpStream, begun: Instant, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
-        stream.set_write_timeout(Some(left(begun)?))?;
+        stream.set_write_timeout(Some(left(begun, CONNECTION_MAX)?))?;
         let count = stream.write(bytes)?;
         if count == 0 {
             bail!("the client has gone");
@@ -186,9 +188,9 @@ fn write(stream: &mut TcpStream, begun: Instant, mut bytes: &[u8]) -> Result<()>
     Ok(())
 }
 
-/// What is left of a connection's time.
-fn left(begun: Instant) -> Result<Duration> {
-    let left = CONNECTION_MAX.saturating_sub(begun.elapsed());
+/// What is left of `most` since a connection began.
+fn left(begun: Instant, most: Duration) -> Result<Duration> {
+    let left = most.saturating_sub(begun.elapsed());
     if left.is_zero() {
         bail!("the client is too slow");
     }
@@ -199,6 +201,10 @@ fn respond(method: &str, path: &str, latest: Option<&(Arc<State>, Instant)>) -> 
     if !matches!(method, "GET" | "HEAD") {
         return Answer("405 Method Not Allowed", TEXT, "only GET\n".into());
     }
+    // A proxy names the whole address.
+    let path = path
+        .strip_prefix("http://")
+        .map_or(path, |rest| rest.find('/').map_or("/", |at| &rest[at..]));
     match path.split('?').next().unwrap_or_default() {
         "/metrics" => {
             let text = latest.map(|(state, _)| exposition(state)).unwrap_or_default();

@@ -13,6 +13,7 @@ use measure::Summary;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::compare::has_tool;
 use crate::live::Trials;
 use crate::signals::Interrupt;
 
@@ -28,7 +29,14 @@ pub fn run(
     trials: &mut Trials,
 ) -> Result<Option<Summary>> {
     let program = std::env::current_exe().context("cannot find this program to start a trial with")?;
-    let mut command = Command::new(program);
+    // Killed, we end nobody: the trial must go by itself, or it would send beside those of the search that goes on.
+    let mut command = if has_tool("setpriv") {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
     command
         .args(["send", "--json", "--quiet", "--no-doctor", "--plan"])
         .arg(plan)
@@ -49,10 +57,18 @@ pub fn run(
     if was_interrupted {
         return Ok(None);
     }
-    match serde_json::from_str::<Summary>(&stdout) {
-        Ok(summary) => Ok(Some(summary)),
-        Err(_) => bail!("a trial could not be run: {}", last_words(&stderr, &mut child)),
+    match summary(&stdout) {
+        Some(summary) => Ok(Some(summary)),
+        None => bail!("a trial could not be run: {}", last_words(&stderr, &mut child)),
     }
+}
+
+/// What it measured; nothing where it only told why it could not.
+fn summary(stdout: &str) -> Option<Summary> {
+    let object: serde_json::Value = serde_json::from_str(stdout).ok()?;
+    // Every field of a summary has a default, so that an object of another kind would be a run that lost everything.
+    object.get("ledger")?;
+    serde_json::from_value(object).ok()
 }
 
 /// Waits for its end. An interrupt is passed on once, and the child ends in order.

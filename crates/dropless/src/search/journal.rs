@@ -4,8 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use measure::search::{Ceiling, Trial};
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the run directory.
@@ -39,7 +40,8 @@ pub struct Line {
 /// The file, open at its end.
 pub struct Journal {
     path: PathBuf,
-    file: File,
+    /// Locked: two searches in one directory would mix their trials, and send over one another.
+    file: Flock<File>,
     /// Lines in it.
     pub lines: u64,
 }
@@ -49,6 +51,14 @@ impl Journal {
     /// being written when the search died: it is cut off.
     pub fn open(directory: &Path) -> Result<(Self, Vec<Line>)> {
         let path = directory.join(FILE);
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+            anyhow!(
+                "another process goes on with the search in {}; wait for its end, or see it with: dropless top",
+                directory.display()
+            )
+        })?;
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -74,12 +84,8 @@ impl Journal {
             }
             lines.push(line);
         }
-        let open = || -> std::io::Result<File> {
-            let file = OpenOptions::new().create(true).append(true).open(&path)?;
-            file.set_len(whole as u64)?;
-            Ok(file)
-        };
-        let file = open().with_context(|| format!("cannot write {}", path.display()))?;
+        file.set_len(whole as u64)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         let journal = Self {
             lines: lines.len() as u64,
             path,
@@ -159,6 +165,9 @@ mod tests {
         assert_eq!(lines[1].number, 2);
         assert_eq!(lines[0].trial.ask, line(3).trial.ask);
         journal.append(line(7)).unwrap();
+        let refused = Journal::open(directory.path()).err().unwrap().to_string();
+        assert!(refused.contains("another process goes on"), "{refused}");
+        drop(journal);
         let (_, lines) = Journal::open(directory.path()).unwrap();
         assert_eq!((lines.len(), lines[2].number), (3, 3));
     }

@@ -156,7 +156,7 @@ impl Run<'_> {
         self.progress.clear();
         let _ = std::fs::remove_file(self.dir.file(TRIAL_PLAN));
         ensure!(
-            self.recorded.is_empty(),
+            !report.complete || self.recorded.is_empty(),
             "{} holds {} trials more than the plan asks for; it is not this search's",
             self.dir.file(journal::FILE).display(),
             self.recorded.len()
@@ -197,7 +197,13 @@ impl Run<'_> {
         let ended = loop {
             let (ask, why) = match search.next() {
                 Step::Trial(ask, why) => (ask, why),
-                Step::Done => break Ended::Done,
+                Step::Done if search.result().complete => break Ended::Done,
+                Step::Done => {
+                    let trials = search.result().trials;
+                    break Ended::Not(vec![format!(
+                        "given up after {trials} trials: the path is not steady enough for these goals"
+                    )]);
+                }
                 Step::Failed(reasons) => break Ended::Not(reasons),
             };
             // The tests of RFC 2544 count their repetitions themselves.
@@ -207,8 +213,16 @@ impl Run<'_> {
             };
             asked.push(ask);
             let left_s = self.left_s(index, Some(&search), self.wall_s - begun_s)?;
-            let Some(line) = self.trial(size, Some(ask), &why, left_s)? else {
+            let replayed = !self.recorded.is_empty();
+            if replayed && self.interrupt.is_set() {
                 break self.interrupted();
+            }
+            let line = match self.trial(size, Some(ask), &why, left_s) {
+                Ok(Some(line)) => line,
+                Ok(None) => break self.interrupted(),
+                // The first one says what is wrong with the plan; later, what was found stays, and can be gone on with.
+                Err(error) if replayed || self.journal.lines == 0 => return Err(error),
+                Err(error) => break self.stopped(&format!("{error:#}; stopped")),
             };
             search.record(&line.trial);
         };
@@ -237,9 +251,14 @@ impl Run<'_> {
     }
 
     fn interrupted(&self) -> Ended {
+        self.stopped("interrupted")
+    }
+
+    /// Not at its end, for this reason.
+    fn stopped(&self, why: &str) -> Ended {
         let shown = self.dir.path().display();
         Ended::Not(vec![format!(
-            "interrupted after {} trials; go on with: dropless search --resume {shown}",
+            "{why} after {} trials; go on with: dropless search --resume {shown}",
             self.journal.lines
         )])
     }

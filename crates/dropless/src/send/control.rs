@@ -170,22 +170,25 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// A run by time ends with its time; one by count with its last packet.
     fn end_of_sending(&self, stopped: Ticks) -> Nanos {
-        let last = || {
-            self.wiring
-                .send
-                .iter()
-                .map(|side| side.counters.last_ticks.get())
-                .max()
-                .unwrap_or(0)
-        };
         let by_count =
             self.plan.count.is_some() && self.wiring.send.iter().all(|side| side.counters.done.get() == 1);
         let end = if by_count {
-            Ticks(last()).min(stopped)
+            self.last_sent().min(stopped)
         } else {
             stopped
         };
         self.times.clock.ns(end.max(self.times.start))
+    }
+
+    /// When the last packet left: a sender that was late by then sends what was due before the end after it.
+    fn last_sent(&self) -> Ticks {
+        let sides = self.wiring.send.iter();
+        Ticks(
+            sides
+                .map(|side| side.counters.last_ticks.get())
+                .max()
+                .unwrap_or(0),
+        )
     }
 
     /// Waits until everything is back, or nothing has come for the drain time.
@@ -372,7 +375,14 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// After the workers have ended: the rest of the rows.
     pub fn finish(mut self) -> Seen {
-        while let Some(row) = self.collector.next_remaining(self.seen.stopped) {
+        // Every packet is in a row, also one that left after the end.
+        let last = self.times.clock.ns(self.last_sent());
+        let end = if last < self.seen.stopped {
+            self.seen.stopped
+        } else {
+            last.after(1)
+        };
+        while let Some(row) = self.collector.next_remaining(end) {
             self.write(&row);
         }
         // With the last rows, what was told equals the books.

@@ -52,7 +52,7 @@ pub fn summarise(
     mut ending: Ending,
 ) -> Summary {
     let plan = run.plan;
-    let results = Results::sort(ending.left.results);
+    let results = Results::sort(std::mem::take(&mut ending.left.results));
     let seconds = (ending
         .seen
         .stopped
@@ -66,14 +66,7 @@ pub fn summarise(
         .map(|far| far.rx_missed())
         .sum();
     let rate_pps = rate_per_receiver(wiring, &results, seconds);
-    let stalls = stalls(
-        &ports,
-        wiring,
-        &ending.published,
-        &ending.roles,
-        rate_pps,
-        &ending.clock,
-    );
+    let stalls = stalls(&ports, wiring, &ending, rate_pps, plan.machine.pause_ns);
     let receivers = receivers(wiring, &stalls, rate_pps);
     let (pauses, explanation) = explain::explain(
         ending.seen.explainer.take(),
@@ -313,31 +306,42 @@ fn checksum_note(plan: &crate::plan::SendPlan, ledger: &Ledger) -> Option<String
     })
 }
 
-/// The longest pause of each receiver whose port loses packets silently meanwhile, and what its ring holds.
+/// The longest pause of each receiver whose port loses packets silently meanwhile, and what its ring holds. A pause
+/// after which nothing waited has filled no ring: such as one after everything had come back.
 fn stalls(
     ports: &[OpenPort<'_>],
     wiring: &Wiring<'_>,
-    published: &[WorkerCounters],
-    roles: &[(usize, Vec<&'static str>)],
+    ending: &Ending,
     rate_pps: f64,
-    clock: &RunClock,
+    pause_ns: u64,
 ) -> Vec<Stall> {
+    let clock = &ending.clock.clock;
     let mut stalls = Vec::new();
     for side in &wiring.receive {
         let open = &ports[side.port];
-        let Some(place) = roles.iter().position(|(core, _)| *core == side.core) else {
+        let Some(place) = ending.roles.iter().position(|(core, _)| *core == side.core) else {
             continue;
         };
         if open.pushes_back() {
             continue;
         }
-        let gaps = published[place].gap_ticks.snapshot();
+        let ring_holds_ns = ring_holds_ns(open, rate_pps);
+        let paused = ending.left.paused.iter().find(|paused| paused.core == side.core);
+        // The kept pauses tell only where all that matter were kept.
+        let kept = paused.filter(|paused| paused.pauses.dropped == 0 && ring_holds_ns >= pause_ns);
+        let longest = kept.map_or_else(
+            || ending.published[place].gap_ticks.snapshot().max(),
+            |paused| {
+                let costly = paused.pauses.all().iter().filter(|pause| pause.next > 0);
+                costly.map(|pause| pause.to.since(pause.from)).max()
+            },
+        );
         stalls.push(Stall {
             core: side.core as u32,
             role: "receive".into(),
             at_ns: 0,
-            gap_ns: clock.clock.ns_from_ticks(gaps.max().unwrap_or(0)),
-            ring_holds_ns: ring_holds_ns(open, rate_pps),
+            gap_ns: clock.ns_from_ticks(longest.unwrap_or(0)),
+            ring_holds_ns,
             ..Stall::default()
         });
     }

@@ -91,6 +91,13 @@ pub fn one(target: &Target) -> Result<State> {
     match found.pop() {
         Some(found) => {
             let process = found.process;
+            let died = |state: &State| !found.alive && state.ended.is_none();
+            if let Some(state) = found.state.as_ref().ok().filter(|state| died(state)) {
+                bail!(
+                    "process {process} has died without an end; what it left is in {}: dropless report {0}",
+                    state.process.run.display()
+                );
+            }
             Ok(found.state.map_err(|refusal| {
                 anyhow::anyhow!("process {process}: {} {refusal}", found.path.display())
             })?)

@@ -136,7 +136,8 @@ impl Trial {
         if self.is_good(loss_ratio) {
             return None;
         }
-        if ratio(self.lost.path, self.offered) > loss_ratio {
+        // Where nothing was offered, nothing was learned of the path.
+        if self.offered > 0 && ratio(self.lost.path, self.offered) > loss_ratio {
             return Some(Limit::Path);
         }
         if !self.is_offered() {

@@ -19,6 +19,8 @@ pub struct Row {
     pub of: String,
     /// Of each run.
     pub values: Vec<Option<f64>>,
+    /// Whether each run may be believed: of one that is INVALID no figure is better or worse.
+    pub believed: Vec<bool>,
 }
 
 /// How far a value is from that of the first run.
@@ -44,7 +46,9 @@ impl Row {
         let difference = after - before;
         let part = (before != 0.0).then(|| difference / before);
         let is_remarkable = difference != 0.0 && part.is_none_or(|part| part.abs() >= REMARKABLE);
-        let is_worse = is_remarkable.then_some((difference > 0.0) == (self.metric.worse == Worse::Higher));
+        let is_believed = [0, at].iter().all(|run| self.believed.get(*run) == Some(&true));
+        let is_worse = (is_remarkable && is_believed)
+            .then_some((difference > 0.0) == (self.metric.worse == Worse::Higher));
         Some(Change {
             difference,
             part,
@@ -67,6 +71,7 @@ pub fn rows(runs: &[Loaded]) -> Vec<Row> {
                         metric,
                         of,
                         values: vec![None; runs.len()],
+                        believed: runs.iter().map(|run| !run.is_invalid()).collect(),
                     });
                 }
                 rows[index].values[at] = Some(value);

@@ -13,7 +13,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use measure::{ReflectSummary, Summary};
+use measure::{ReflectSummary, Summary, Validity};
 use serde_json::Value;
 
 pub use curve::Quantile;
@@ -69,6 +69,17 @@ impl Loaded {
         match &self.outcome {
             Outcome::Send(summary) => Some(summary),
             _ => None,
+        }
+    }
+
+    /// Whether its verdict is that its numbers must not be believed.
+    pub fn is_invalid(&self) -> bool {
+        match &self.outcome {
+            Outcome::Send(summary) => summary.verdict == Validity::Invalid,
+            Outcome::Reflect(summary) => summary.verdict == Validity::Invalid,
+            Outcome::Search(searched) => !searched.report.complete,
+            Outcome::Compare(comparison) => comparison.interrupted,
+            Outcome::Intervals => false,
         }
     }
 

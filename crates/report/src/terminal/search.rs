@@ -222,11 +222,7 @@ mod tests {
             rate_pps,
             rate_bps_l1: 6.727e6,
             rate_bps_l2: 5.125e6,
-            trials: 1,
-            bad_trials: 0,
-            seconds: 1.0,
-            loss_min: 0.0,
-            loss_max: 0.0,
+            ..Bound::default()
         };
         let goal = GoalResult {
             name: "throughput".into(),

@@ -19,6 +19,7 @@ fn measured(method: Method, lossless_pps: f64) -> MethodResult {
     MethodResult {
         name: method.name().into(),
         words: method.words().into(),
+        limit: Limit::Path,
         lossless_pps: Some(lossless_pps),
         at_lossless: Some(trial),
         cpu_ns_per_packet: Some(2e9 / lossless_pps),
