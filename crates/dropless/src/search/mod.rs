@@ -150,7 +150,7 @@ impl Run<'_> {
             }
         }
         report.notes.push(format!(
-            "it took {} in all, with starting, waiting for what was under way and resting",
+            "it took {} in all, with starting, waiting and resting",
             span(self.wall_s)
         ));
         self.progress.clear();

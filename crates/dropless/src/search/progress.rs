@@ -138,6 +138,9 @@ fn brief(why: &str) -> String {
         )
         .replace(" of shorter trials hold?", " hold?")
         .replace("again, one trial does not decide", "again, to be sure")
+        .replace(", nothing was carried yet", "")
+        .replace(", all was carried so far", "")
+        .replace("back-to-back: ", "")
 }
 
 #[cfg(test)]
