@@ -175,17 +175,43 @@ fn what_cannot_be_read_is_one_line() {
 }
 
 #[test]
-fn a_last_trial_that_was_being_written_is_left_out() {
-    let cut = broken("search", "trials.jsonl", |text| text[..text.len() - 9].to_owned()).unwrap();
-    let Outcome::Search(searched) = cut.outcome else {
-        panic!("not a search");
-    };
-    assert_eq!(searched.trials.len(), 17);
-}
-
-#[test]
 fn no_name_breaks_out_of_the_page() {
     let nasty = |text: &str| text.replace("memif", "<script>alert(1)</script>");
     let run = broken("compare", "compare.json", nasty).unwrap();
     assert!(!html::page(&[run]).unwrap().contains("<script>alert"));
+}
+
+/// A search that ended has all its trials: what was cut off since is an error, not a picture without them.
+#[test]
+fn a_complete_search_with_trials_cut_off_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["search.json", "trials.jsonl"] {
+        fs::copy(golden("search").join(name), dir.path().join(name)).unwrap();
+    }
+    let trials = dir.path().join("trials.jsonl");
+    let whole = fs::read_to_string(&trials).unwrap();
+    let refused = |text: &str| {
+        fs::write(&trials, text).unwrap();
+        load::load(dir.path()).unwrap_err().to_string()
+    };
+    let in_a_line = refused(&whole[..300]);
+    assert!(
+        in_a_line.contains("trials.jsonl is damaged: line 1") && in_a_line.lines().count() == 1,
+        "{in_a_line}"
+    );
+    let (first, _) = whole.split_once('\n').unwrap();
+    let between = refused(&format!("{first}\n"));
+    assert!(
+        between.contains("it has 1 whole trial, and search.json counts 18"),
+        "{between}"
+    );
+    // The last trial of an interrupted one was being written: it is left out.
+    let report = fs::read_to_string(dir.path().join("search.json")).unwrap();
+    let unfinished = report.replacen("\"complete\": true", "\"complete\": false", 1);
+    fs::write(dir.path().join("search.json"), unfinished).unwrap();
+    fs::write(&trials, &whole[..whole.len() - 9]).unwrap();
+    let Outcome::Search(searched) = load::load(dir.path()).unwrap().outcome else {
+        panic!("not a search");
+    };
+    assert_eq!(searched.trials.len(), 17);
 }

@@ -204,7 +204,10 @@ fn the_terminal_draws_the_same_and_keeps_its_width() {
         }
         let charts = text.split("Over 4.000 s").nth(1).unwrap();
         assert!(
-            charts.lines().all(|line| line.width() <= width),
+            charts
+                .lines()
+                .filter(|line| !line.starts_with("note: "))
+                .all(|line| line.width() <= width),
             "{width}: {charts}"
         );
         assert_eq!(text.is_ascii(), !unicode, "{text}");
@@ -226,4 +229,25 @@ fn the_chart_library_is_the_one_that_was_published() {
         "{}",
         String::from_utf8_lossy(&checked.stdout)
     );
+}
+
+/// What a run must have written and is not there is told, on the page and in the terminal.
+#[test]
+fn a_missing_file_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
+    for name in ["summary.json", "intervals.csv"] {
+        fs::copy(from.join(name), dir.path().join(name)).unwrap();
+    }
+    let run = load::load(dir.path()).unwrap();
+    let page = html::page(std::slice::from_ref(&run)).unwrap();
+    let text = terminal::runs(&[run], &Style::plain());
+    for missing in [
+        "stalls.csv is not in the run directory",
+        "latency.hgrm is not in the run directory",
+    ] {
+        assert!(page.contains(missing), "{missing}");
+        assert!(text.contains(&format!("note: {missing}")), "{text}");
+    }
+    assert!(!text.contains("intervals.csv is not"), "{text}");
 }

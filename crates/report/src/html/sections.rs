@@ -102,9 +102,9 @@ fn charts(runs: &[Loaded]) -> String {
         })
         .collect();
     let mut page = String::new();
-    if series.is_empty() {
+    if series.is_empty() && runs.iter().all(|run| run.missing.is_empty()) {
         page += "<p class=note>There is no intervals.csv with rows, so nothing is drawn over time.</p>\n";
-    } else {
+    } else if !series.is_empty() {
         page += "<section><h2>Over time</h2>\n";
         page += "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
                  <kbd>Tab</kbd> to a chart, <kbd>←</kbd> <kbd>→</kbd> to move, <kbd>+</kbd> <kbd>-</kbd> to zoom, \

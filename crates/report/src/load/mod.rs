@@ -46,6 +46,8 @@ pub struct Loaded {
     pub host: Option<Value>,
     /// What the doctor found before the run.
     pub findings: Option<Value>,
+    /// Files that such a run writes and that are not there: what cannot be shown without them, a sentence each.
+    pub missing: Vec<String>,
 }
 
 /// What a run came to, by its kind.
@@ -120,6 +122,7 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
         stalls: None,
         host: None,
         findings: None,
+        missing: Vec::new(),
     })
 }
 
@@ -136,6 +139,7 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
             stalls: None,
             host: host.exists().then(|| value(&host)).transpose()?,
             findings: None,
+            missing: Vec::new(),
         });
     }
     if !path.join(file::SUMMARY).exists() {
@@ -159,6 +163,11 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         _ => Outcome::Send(Box::new(read::summary(path)?)),
     };
     let there = |name: &str| Some(path.join(name)).filter(|file| file.exists());
+    let missing = expected(&outcome)
+        .into_iter()
+        .filter(|(name, _)| there(name).is_none())
+        .map(|(name, shows)| format!("{name} is not in the run directory: {shows} cannot be shown"))
+        .collect();
     let curve = |name| there(name).map_or(Ok(Vec::new()), |file| curve::read(&file));
     Ok(Loaded {
         name,
@@ -172,7 +181,25 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         stalls: there(file::STALLS).map(|file| stalls::read(&file)).transpose()?,
         host: there(file::HOST).map(|file| value(&file)).transpose()?,
         findings: there(file::DOCTOR).map(|file| value(&file)).transpose()?,
+        missing,
     })
+}
+
+/// The files that a run with this outcome has written, and what they show.
+fn expected(outcome: &Outcome) -> Vec<(&'static str, &'static str)> {
+    let (workers, has_latency) = match outcome {
+        Outcome::Send(summary) => (&summary.workers, summary.latency_ns.max.is_some()),
+        Outcome::Reflect(summary) => (&summary.workers, false),
+        Outcome::Search(_) | Outcome::Compare(_) | Outcome::Intervals => return Vec::new(),
+    };
+    let all = [
+        (!workers.is_empty(), file::INTERVALS, "what happened over time"),
+        (!workers.is_empty(), file::STALLS, "the pauses of the workers"),
+        (has_latency, file::LATENCY, "the curve of latency percentiles"),
+    ];
+    all.into_iter()
+        .filter_map(|(is_expected, name, shows)| is_expected.then_some((name, shows)))
+        .collect()
 }
 
 /// A search or a comparison, told by its file.

@@ -19,6 +19,9 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
         .iter()
         .map(|reason| format!("<li>{}</li>", escape(reason)))
         .collect();
+    for missing in &run.missing {
+        more += &format!("<li>{}</li>", escape(missing));
+    }
     if let Some(summary) = run.summary() {
         for expectation in &summary.expectations {
             let word = if expectation.met { "met" } else { "FAILED" };
