@@ -251,3 +251,32 @@ fn a_missing_file_is_told() {
     }
     assert!(!text.contains("intervals.csv is not"), "{text}");
 }
+
+/// One interval of a thousand is slow: every width says how slow, and has a full block for it.
+#[test]
+fn no_width_of_the_terminal_hides_a_peak() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("peak.csv");
+    let rows: String = (1..=1000)
+        .map(|ms| match ms {
+            321 => "321,5000,5000,0,25.0\n".to_owned(),
+            _ => format!("{ms},1000,1000,0,0.05\n"),
+        })
+        .collect();
+    fs::write(&path, OLDER.to_owned() + &rows).unwrap();
+    let run = load::load(&path).unwrap();
+    for width in [60, 80, 100, 120] {
+        let style = Style {
+            width,
+            unicode: true,
+            ..Style::plain()
+        };
+        let text = terminal::runs(std::slice::from_ref(&run), &style);
+        for (name, most) in [("latency, mean", "up to 25.00 ms"), ("sent", "up to 5.000 Mpps")] {
+            let charts = text.split("Over 1.000 s").nth(1).unwrap();
+            let line = charts.lines().find(|line| line.trim_start().starts_with(name));
+            let line = line.unwrap_or_default();
+            assert!(line.contains(most) && line.contains('█'), "{width}: {line}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::load::heat::{Heat, LEVEL_MAX};
-use crate::load::series::{Origin, Point, Span};
+use crate::load::series::{Origin, Point};
 use crate::load::thin::Merge as _;
 use crate::load::{Channel, Loaded, Quantile, Series, Stalls};
 use crate::number::{counted, pps, time};
@@ -16,9 +16,6 @@ const ASCII_SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 /// Columns of the names before the charts, and of the words behind them.
 const NAME: usize = 16;
 const WORDS: usize = 28;
-/// What is drawn of a channel in a stretch of time.
-type Pick = fn(&Span) -> Option<f64>;
-
 /// Lines of a heat map.
 const HEAT_LINES: usize = 8;
 
@@ -50,34 +47,35 @@ fn line(name: &str, drawn: &str, words: &str, paint: Paint, style: &Style) -> St
     line.trim_end().to_owned() + "\n"
 }
 
-/// The mean of each of `columns` stretches, or of a channel whose peaks matter, the largest.
+/// A block for each of `columns` stretches, as high as the largest of its intervals: no width hides a peak.
 fn over_time(series: &Series, stalls: Option<&Stalls>, style: &Style) -> String {
     let columns = columns(style).min(series.points().len().max(1));
     let stretches = stretches(series, columns);
     let end = time(series.whole.end_ms * 1e6);
     let title = format!("Over {end}, {}", counted(series.rows, "interval"));
     let mut text = style.paint(Paint::Head, &title) + "\n";
-    let mean: Pick = Span::mean;
-    let largest: Pick = |span| span.mean().map(|_| span.max);
+    let largest = |point: &Point, channel| {
+        let span = point.span(channel);
+        span.mean().map(|_| span.max)
+    };
     let sent = if series.origin == Origin::Reflect {
         "returned"
     } else {
         "sent"
     };
-    let rows: [(Channel, &str, Pick, Paint); 6] = [
-        (Channel::Sent, sent, mean, Paint::None),
-        (Channel::Received, "received", mean, Paint::None),
-        (Channel::Loss, "loss, largest", largest, Paint::Warn),
-        (Channel::Mean, "latency, mean", mean, Paint::None),
-        (Channel::P99, "latency, p99", mean, Paint::None),
-        (Channel::Max, "slowest", largest, Paint::Warn),
+    let rows: [(Channel, &str, Paint); 6] = [
+        (Channel::Sent, sent, Paint::None),
+        (Channel::Received, "received", Paint::None),
+        (Channel::Loss, "loss, largest", Paint::Warn),
+        (Channel::Mean, "latency, mean", Paint::None),
+        (Channel::P99, "latency, p99", Paint::None),
+        (Channel::Max, "slowest", Paint::Warn),
     ];
-    for (channel, name, pick, paint) in rows {
-        if !series.has(channel) {
+    for (channel, name, paint) in rows {
+        let Some(most) = largest(&series.whole, channel) else {
             continue;
-        }
-        let values: Vec<Option<f64>> = stretches.iter().map(|point| pick(point.span(channel))).collect();
-        let most = values.iter().flatten().copied().fold(0.0, f64::max);
+        };
+        let values: Vec<Option<f64>> = stretches.iter().map(|point| largest(point, channel)).collect();
         let words = match channel {
             Channel::Sent | Channel::Received => format!("up to {}", pps(most)),
             Channel::Loss if most == 0.0 => "none".to_owned(),
