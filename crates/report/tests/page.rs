@@ -280,3 +280,27 @@ fn no_width_of_the_terminal_hides_a_peak() {
         }
     }
 }
+
+/// A percentile is the same wherever it stands: the rows of a `.hgrm` are no exact ones.
+#[test]
+fn percentiles_of_one_report_agree() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    let mut latency = measure::Histogram::new(11);
+    (1..=2000).for_each(|ns| latency.record(ns * 1000, 1));
+    let mut summary = common::clean();
+    summary.latency_ns = measure::Percentiles::from(&latency);
+    run.write_summary(&summary).unwrap();
+    run.write_latency(&latency).unwrap();
+    let run = load::load(run.path()).unwrap();
+    let p99_ns = summary.latency_ns.p99.unwrap();
+    assert_eq!(run.latency_within(0.99), Some(p99_ns as f64));
+    let row = run.latency.iter().find(|row| row.share >= 0.99).unwrap();
+    assert!(row.value_ns > p99_ns as f64, "no test: the row is exact");
+    let shown = measure::units::format_duration(p99_ns);
+    let text = terminal::runs(std::slice::from_ref(&run), &Style::plain());
+    let line = text.lines().find(|line| line.contains("99 % within"));
+    assert!(line.is_some_and(|line| line.ends_with(&shown)), "{shown}: {text}");
+    let page = html::page(&[run]).unwrap();
+    assert!(page.contains(&format!("<th scope=row>99 %</th><td class=n>{shown}</td>")));
+}

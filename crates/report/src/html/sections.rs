@@ -277,7 +277,7 @@ fn curves(runs: &[Loaded]) -> String {
             "percentiles",
             "Latency percentiles",
             &[words.to_owned()],
-            &quantiles(runs, |run| &run.latency),
+            &quantiles(runs, Loaded::latency_within),
         );
     }
     let paced = |run: &Loaded| run.summary().is_some_and(|summary| summary.gap_ns.max.is_some());
@@ -296,7 +296,7 @@ fn curves(runs: &[Loaded]) -> String {
             "pacing",
             "Pacing: gaps between departures",
             &words,
-            &quantiles(runs, |run| &run.pacing),
+            &quantiles(runs, Loaded::gap_within),
         );
     }
     if page.is_empty() {
@@ -307,8 +307,8 @@ fn curves(runs: &[Loaded]) -> String {
 }
 
 /// The usual percentiles of each run, folded away.
-fn quantiles(runs: &[Loaded], of: fn(&Loaded) -> &Vec<crate::load::Quantile>) -> String {
-    let with: Vec<&Loaded> = runs.iter().filter(|run| !of(run).is_empty()).collect();
+fn quantiles(runs: &[Loaded], within: fn(&Loaded, f64) -> Option<f64>) -> String {
+    let with: Vec<&Loaded> = runs.iter().filter(|run| within(run, 1.0).is_some()).collect();
     if with.is_empty() {
         return String::new();
     }
@@ -317,12 +317,7 @@ fn quantiles(runs: &[Loaded], of: fn(&Loaded) -> &Vec<crate::load::Quantile>) ->
     let rows: Vec<Vec<Cell>> = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0]
         .iter()
         .map(|&share| {
-            let value = |run: &&Loaded| {
-                of(run)
-                    .iter()
-                    .find(|row| row.share >= share)
-                    .map_or("-".to_owned(), |row| time(row.value_ns))
-            };
+            let value = |run: &&Loaded| within(run, share).map_or("-".to_owned(), time);
             let name = format!("{} %", share * 100.0);
             std::iter::once(Cell::Name(name))
                 .chain(with.iter().map(|run| Cell::Number(value(run))))

@@ -13,7 +13,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use measure::{ReflectSummary, Summary};
+use measure::{Percentiles, ReflectSummary, Summary};
 use serde_json::Value;
 
 pub use curve::Quantile;
@@ -74,9 +74,56 @@ impl Loaded {
         }
     }
 
+    /// Latency in ns that a `share` (0 to 1) of the packets does not exceed.
+    pub fn latency_within(&self, share: f64) -> Option<f64> {
+        let known = self
+            .summary()
+            .map(|summary| summary.latency_ns)
+            .unwrap_or_default();
+        within(&self.latency, &known, share)
+    }
+
+    /// The same of the gaps between departures.
+    pub fn gap_within(&self, share: f64) -> Option<f64> {
+        let gaps = self.summary().map(|summary| summary.gap_ns).unwrap_or_default();
+        let known = Percentiles {
+            p50: gaps.p50,
+            p90: gaps.p90,
+            p99: gaps.p99,
+            p999: gaps.p999,
+            max: gaps.max,
+            ..Percentiles::default()
+        };
+        within(&self.pacing, &known, share)
+    }
+
     /// Whether it is of many runs: a search, or a comparison of ways.
     pub fn is_of_many(&self) -> bool {
         matches!(self.outcome, Outcome::Search(_) | Outcome::Compare(_))
+    }
+}
+
+/// What the summary knows comes from it, so that a percentile is the same wherever it stands; the rows of a `.hgrm` are
+/// for the others: the next one above `share` that there is.
+fn within(curve: &[Quantile], known: &Percentiles, share: f64) -> Option<f64> {
+    let shares = [
+        (0.0, known.min),
+        (0.5, known.p50),
+        (0.9, known.p90),
+        (0.99, known.p99),
+        (0.999, known.p999),
+        (1.0, known.max),
+    ];
+    let exact = shares
+        .iter()
+        .find(|(at, _)| (at - share).abs() < 1e-9)
+        .and_then(|(_, value)| *value);
+    match exact {
+        Some(ns) => Some(ns as f64),
+        None => curve
+            .iter()
+            .find(|row| row.share >= share)
+            .map(|row| row.value_ns),
     }
 }
 

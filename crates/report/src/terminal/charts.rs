@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::load::heat::{Heat, LEVEL_MAX};
 use crate::load::series::{Origin, Point};
 use crate::load::thin::Merge as _;
-use crate::load::{Channel, Loaded, Quantile, Series, Stalls};
+use crate::load::{Channel, Loaded, Series, Stalls};
 use crate::number::{counted, pps, time};
 use crate::style::{Paint, Style};
 
@@ -31,7 +31,7 @@ pub fn render(run: &Loaded, style: &Style) -> String {
             .unwrap_or_default();
     }
     if !run.latency.is_empty() {
-        text += &percentiles(&run.latency, style);
+        text += &percentiles(run, style);
     }
     text
 }
@@ -183,7 +183,8 @@ fn heat_map(heat: &Heat, style: &Style) -> String {
 }
 
 /// A bar a percentile, on a logarithmic scale from the fastest to the slowest.
-fn percentiles(curve: &[Quantile], style: &Style) -> String {
+fn percentiles(run: &Loaded, style: &Style) -> String {
+    let curve = &run.latency;
     let log = |value: f64| value.max(1.0).log2();
     let (low, high) = (
         curve.first().map_or(1.0, |row| row.value_ns),
@@ -202,15 +203,15 @@ fn percentiles(curve: &[Quantile], style: &Style) -> String {
         (0.9999, "99.99 %"),
         (1.0, "100 %"),
     ] {
-        let Some(row) = curve.iter().find(|row| row.share >= share) else {
+        let Some(value_ns) = run.latency_within(share) else {
             continue;
         };
-        let part = (log(row.value_ns) - log(low) + 1.0) / (log(high) - log(low) + 1.0);
-        let bar = full.repeat(((part * room) as usize).max(1));
+        let part = (log(value_ns) - log(low) + 1.0) / (log(high) - log(low) + 1.0);
+        let bar = full.repeat(((part * room) as usize).clamp(1, room as usize));
         text += &line(
             &format!("{name} within"),
             &bar,
-            &time(row.value_ns),
+            &time(value_ns),
             Paint::None,
             style,
         );
