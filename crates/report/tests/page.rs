@@ -304,3 +304,43 @@ fn percentiles_of_one_report_agree() {
     let page = html::page(&[run]).unwrap();
     assert!(page.contains(&format!("<th scope=row>99 %</th><td class=n>{shown}</td>")));
 }
+
+/// Frames that were no probes are dropped, not lost, and what is returned is one number everywhere.
+#[test]
+fn the_page_of_a_reflector_says_one_thing() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "reflect", SystemTime::now()).unwrap();
+    let mut summary = measure::ReflectSummary {
+        verdict: measure::Validity::Valid,
+        received: 1004,
+        returned: 1000,
+        answered: 31,
+        told: 124,
+        ..Default::default()
+    };
+    summary.dropped.insert("not_udp".to_owned(), 4);
+    run.write_reflect_summary(&summary).unwrap();
+    let rows = "time,rx_packets,tx_packets,dropped,duration\n1000,1,0,1,1000\n2000,1003,1000,3,1000\n";
+    fs::write(run.file("intervals.csv"), rows).unwrap();
+    let loaded = load::load(run.path()).unwrap();
+    let page = html::page(std::slice::from_ref(&loaded)).unwrap();
+    for part in [
+        "1,004 frames received, 1,000 returned",
+        "<tspan class=name>returned</tspan> 1,000",
+        "<tspan class=name>probes</tspan> 845",
+        "<dt>probes dropped</dt><dd>0 %</dd>",
+        "4 frames dropped in all",
+        "None of these frames was a probe",
+        "<h3>Dropped</h3>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for part in ["packets lost", "<h3>Loss</h3>", "<dt>sent</dt>"] {
+        assert!(!page.contains(part), "{part}");
+    }
+    let text = terminal::runs(&[loaded], &Style::plain());
+    assert!(
+        text.contains("dropped, largest") && !text.contains("loss, largest"),
+        "{text}"
+    );
+}

@@ -10,7 +10,7 @@ use super::element::{Cell, escape, table};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
 use crate::compare::{self, metrics::Unit};
 use crate::load::series::Origin;
-use crate::load::{Channel, Loaded, Series};
+use crate::load::{Channel, Loaded, Outcome, Series};
 use crate::number::{counted, time};
 
 /// All of the page between its head and its foot.
@@ -136,7 +136,12 @@ fn each(series: &[(&str, &Series)], words: impl Fn(&Series) -> Option<String>) -
 
 fn rates(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
     let mut words = each(series, |series| {
-        let spans = [(Channel::Sent, "Sent"), (Channel::Received, "received")].map(|(channel, name)| {
+        let sent = if series.origin == Origin::Reflect {
+            "Returned"
+        } else {
+            "Sent"
+        };
+        let spans = [(Channel::Sent, sent), (Channel::Received, "received")].map(|(channel, name)| {
             let span = series.whole.span(channel);
             span.mean().map(|mean| {
                 format!(
@@ -155,15 +160,25 @@ fn rates(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
 }
 
 fn loss(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
+    let word = |series: &Series| match series.origin {
+        Origin::Reflect => "dropped",
+        Origin::Send | Origin::Older => "lost",
+    };
     let mut words = each(series, |series| {
         if series.totals.lost <= 0.0 && peak(series, Channel::Loss).is_none_or(|(_, percent)| percent <= 0.0)
         {
-            return Some("Nothing was lost in any interval.".to_owned());
+            return Some(format!("Nothing was {} in any interval.", word(series)));
         }
         let (at, most) = peak(series, Channel::Loss)?;
-        let lost = counted(series.totals.lost as u64, "packet");
+        let thing = if series.origin == Origin::Reflect {
+            "frame"
+        } else {
+            "packet"
+        };
+        let lost = counted(series.totals.lost as u64, thing);
         Some(format!(
-            "{lost} lost in all; at most {} of an interval, that which ends at {}.",
+            "{lost} {} in all; at most {} of an interval, that which ends at {}.",
+            word(series),
             show(Channel::Loss, most),
             time(at * 1e6)
         ))
@@ -176,12 +191,34 @@ fn loss(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
         ),
     }));
     words.dedup();
+    words.extend(runs.iter().filter_map(dropped_probes));
     let columns = [
         Column::Mean(Channel::Loss),
         Column::Largest(Channel::Loss),
         Column::Lost,
     ];
-    chart("loss", "Loss", &words, &over_time(runs, &columns))
+    let is_of_reflectors = series.iter().all(|(_, series)| series.origin == Origin::Reflect);
+    let title = if is_of_reflectors { "Dropped" } else { "Loss" };
+    chart("loss", title, &words, &over_time(runs, &columns))
+}
+
+/// What a reflector drops need not have been a probe, and the intervals do not tell.
+fn dropped_probes(run: &Loaded) -> Option<String> {
+    let Outcome::Reflect(summary) = &run.outcome else {
+        return None;
+    };
+    let all: u64 = summary
+        .dropped
+        .values()
+        .fold(0, |sum, number| sum.saturating_add(*number));
+    let (_, probes) = compare::metrics::probes(summary);
+    let words = match probes {
+        _ if all == 0 => return None,
+        0 => "None of these frames was a probe, so no probe was lost here.".to_owned(),
+        _ if probes == all => return None,
+        some => format!("Of these frames {} were probes.", crate::number::count(some)),
+    };
+    Some(words)
 }
 
 fn stalls(runs: &[Loaded]) -> String {

@@ -58,15 +58,15 @@ fn over_time(series: &Series, stalls: Option<&Stalls>, style: &Style) -> String 
         let span = point.span(channel);
         span.mean().map(|_| span.max)
     };
-    let sent = if series.origin == Origin::Reflect {
-        "returned"
+    let (sent, lost) = if series.origin == Origin::Reflect {
+        ("returned", "dropped, largest")
     } else {
-        "sent"
+        ("sent", "loss, largest")
     };
     let rows: [(Channel, &str, Paint); 6] = [
         (Channel::Sent, sent, Paint::None),
         (Channel::Received, "received", Paint::None),
-        (Channel::Loss, "loss, largest", Paint::Warn),
+        (Channel::Loss, lost, Paint::Warn),
         (Channel::Mean, "latency, mean", Paint::None),
         (Channel::P99, "latency, p99", Paint::None),
         (Channel::Max, "slowest", Paint::Warn),

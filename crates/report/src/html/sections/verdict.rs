@@ -108,11 +108,17 @@ pub fn tiles(run: &Loaded) -> String {
         Outcome::Search(_) | Outcome::Compare(_) => None,
         Outcome::Intervals => run.series.as_ref().map(|series| series.whole.length_ms * 1e6),
     };
+    let is_reflect = matches!(run.outcome, Outcome::Reflect(_));
+    let (sent, lost) = if is_reflect {
+        ("returned", "probes dropped")
+    } else {
+        ("sent", "lost")
+    };
     let tiles = [
-        ("sent", value("rate_tx").map(pps)),
+        (sent, value("rate_tx").map(pps)),
         ("received", value("rate_rx").map(pps)),
         (
-            "lost",
+            lost,
             value("loss").map(|loss| crate::compare::metrics::Unit::Ratio.show(loss)),
         ),
         ("median latency", value("latency_p50").map(time)),
