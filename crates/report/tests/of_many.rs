@@ -215,3 +215,20 @@ fn a_complete_search_with_trials_cut_off_is_damaged() {
     };
     assert_eq!(searched.trials.len(), 17);
 }
+
+/// A search that was killed has no answers, and can go on.
+#[test]
+fn a_killed_search_says_how_to_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::copy(
+        golden("search").join("trials.jsonl"),
+        dir.path().join("trials.jsonl"),
+    )
+    .unwrap();
+    let error = load::load(dir.path()).unwrap_err().to_string();
+    let wanted = format!("go on with: dropless search --resume {}", dir.path().display());
+    assert!(
+        error.ends_with(&wanted) && !error.contains("neither a run"),
+        "{error}"
+    );
+}

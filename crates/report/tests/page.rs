@@ -344,3 +344,53 @@ fn the_page_of_a_reflector_says_one_thing() {
         "{text}"
     );
 }
+
+/// What is wrong with a file of intervals is one sentence, with what mends it.
+#[test]
+fn impossible_rows_and_broken_packing_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, content).unwrap();
+        load::load(&path)
+    };
+    let more = format!("{OLDER}100,10,250,250,1\n");
+    let refused = file("drop.csv", more.as_bytes()).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("line 2: drop_rate is 250, more than 100 %"),
+        "{refused}"
+    );
+    let told = file(
+        "more.csv",
+        format!("{OLDER}100,10,20,0,1\n200,10,10,0,1\n").as_bytes(),
+    )
+    .unwrap();
+    let told = terminal::runs(&[told], &Style::plain());
+    assert!(
+        told.contains("note: in 1 interval more packets came back than were sent"),
+        "{told}"
+    );
+
+    let text: String = (1..5000).map(|ms| format!("{ms},{ms},{ms},0,1\n")).collect();
+    let text = OLDER.to_owned() + &text;
+    let packed =
+        ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    let cut = file("cut.csv.zst", &packed[..packed.len() / 2])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        cut.contains("its zstd data is cut off or damaged; fix: "),
+        "{cut}"
+    );
+    let followed = file("more.csv.zst", &[&packed[..], b"more".as_slice()].concat());
+    let followed = followed.unwrap_err().to_string();
+    assert!(
+        followed.contains("something that is not zstd follows its zstd data; fix: "),
+        "{followed}"
+    );
+    assert!(
+        [cut, followed]
+            .iter()
+            .all(|line| !line.contains("Error") && !line.contains('\n'))
+    );
+}

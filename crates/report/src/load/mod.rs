@@ -22,6 +22,7 @@ pub use series::{Channel, Series};
 pub use stalls::Stalls;
 
 use crate::comparison::Comparison;
+use crate::number::counted;
 use crate::read::{self, ReadError};
 use crate::rundir::file;
 
@@ -46,7 +47,8 @@ pub struct Loaded {
     pub host: Option<Value>,
     /// What the doctor found before the run.
     pub findings: Option<Value>,
-    /// Files that such a run writes and that are not there: what cannot be shown without them, a sentence each.
+    /// What is not shown, or not to be relied on, a sentence each: files that such a run writes and that are not there,
+    /// rows that contradict themselves.
     pub missing: Vec<String>,
 }
 
@@ -159,6 +161,12 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
             what: "it has no rows".to_owned(),
         });
     }
+    let missing = (series.more_back > 0).then(|| {
+        format!(
+            "in {} more packets came back than were sent: what the file says of loss there is not to be relied on",
+            counted(series.more_back, "interval")
+        )
+    });
     Ok(Loaded {
         name,
         path: path.to_owned(),
@@ -169,7 +177,7 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
         stalls: None,
         host: None,
         findings: None,
-        missing: Vec::new(),
+        missing: missing.into_iter().collect(),
     })
 }
 
@@ -190,6 +198,11 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         });
     }
     if !path.join(file::SUMMARY).exists() {
+        if path.join(file::SEARCH_TRIALS).exists() {
+            return Err(ReadError::Unfinished {
+                path: path.to_owned(),
+            });
+        }
         let what = if path.join(file::INTERVALS).exists() {
             let rows = path.join(file::INTERVALS);
             format!(
