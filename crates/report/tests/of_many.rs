@@ -232,3 +232,20 @@ fn a_killed_search_says_how_to_go_on() {
         "{error}"
     );
 }
+
+/// The page and the terminal write a number in one way: neither cuts what the other rounds.
+#[test]
+fn the_terminal_and_the_page_of_a_comparison_agree() {
+    let fraction = |text: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
+        value["methods"][0]["cpu_ns_per_packet"] = serde_json::json!(9202.63);
+        value["methods"][0]["missing"] = serde_json::Value::Null;
+        value["recommendation"]["sentences"][0] = "Measure again (`dropless noise` names who).".into();
+        value.to_string()
+    };
+    let run = broken("compare", "compare.json", fraction).unwrap();
+    let page = html::page(std::slice::from_ref(&run)).unwrap();
+    has(&page, &["9.203 us", "<code>dropless noise</code>"]);
+    let text = terminal::runs(&[run], &Style::plain());
+    assert!(text.contains("9.203 us") && !text.contains("9.202 us"), "{text}");
+}

@@ -6,7 +6,7 @@ mod machine;
 mod search;
 mod verdict;
 
-use super::element::{Cell, escape, table};
+use super::element::{Cell, prose, table};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
 use crate::compare::{self, metrics::Unit};
 use crate::load::series::Origin;
@@ -371,7 +371,7 @@ fn list(title: &str, sentences: &[String]) -> String {
     }
     let items: String = sentences
         .iter()
-        .map(|line| format!("<li>{}</li>", escape(line)))
+        .map(|line| format!("<li>{}</li>", prose(line)))
         .collect();
     format!("<h3>{title}</h3><ul>{items}</ul>\n")
 }

@@ -2,7 +2,7 @@
 
 use measure::Validity;
 
-use super::super::element::escape;
+use super::super::element::{escape, prose};
 use crate::load::{Loaded, Outcome};
 use crate::number::{counted, pps, share, time};
 use crate::terminal::headline;
@@ -17,7 +17,7 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
     };
     let mut more: String = reasons
         .iter()
-        .map(|reason| format!("<li>{}</li>", escape(reason)))
+        .map(|reason| format!("<li>{}</li>", prose(reason)))
         .collect();
     for missing in &run.missing {
         more += &format!("<li>{}</li>", escape(missing));
@@ -35,7 +35,7 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
     };
     format!(
         "<section class=\"verdict {class}\" aria-label=verdict>{name}<p class=words>{}</p>{more}</section>\n",
-        escape(&words)
+        prose(&words)
     )
 }
 
