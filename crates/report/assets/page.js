@@ -17,6 +17,8 @@
 
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const faint = c => c + "38";
+  // A legend has no values while nobody points.
+  const blank = i => i === null || i === undefined ? "" : "-";
   const known = v => v !== null && v !== undefined;
   const log = values => values.map(v => known(v) && v > 0 ? v : null);
 
@@ -33,7 +35,7 @@
       tables[tables.length - 1].push(shape(values.mean));
       series.push({
         label, stroke, dash: DASHES[dash], width: 1.6, show: !hidden, thin: isThin,
-        value: (u, v, s, i) => !known(v) ? "-" : isThin && known(i) && known(u.data[mean + 1][i]) ? `${show(v)} (${show(u.data[mean + 1][i])} to ${show(u.data[mean + 2][i])})` : show(v),
+        value: (u, v, s, i) => !known(v) ? blank(i) : isThin && known(i) && known(u.data[mean + 1][i]) ? `${show(v)} (${show(u.data[mean + 1][i])} to ${show(u.data[mean + 2][i])})` : show(v),
       });
       if (!isThin) continue;
       tables[tables.length - 1].push(shape(values.min), shape(values.max));
@@ -45,6 +47,8 @@
     return { data: tables.length > 1 ? uPlot.join(tables, retained) : tables[0] || [[]], series, bands };
   }
 
+  // The border of a line's box in the legend is dashed as the line is.
+  const border = (u, i) => { const dash = u.series[i].dash; return !dash || !dash.length ? "solid" : dash[0] < 4 ? "dotted" : "dashed"; };
   const named = (run, what) => runs.length > 1 ? `${run.name} ${what}` : what;
   const hue = (at, alone) => "c" + (runs.length > 1 ? at % 7 : alone);
   const timed = runs.filter(run => run.series);
@@ -77,7 +81,7 @@
     const series = [{ label: "packets not above", value: (u, v) => known(v) ? share(v) : "" }];
     for (const run of with_) {
       const at = runs.indexOf(run);
-      series.push({ label: named(run, key), stroke: colour(hue(at, 0)), dash: DASHES[runs.length > 1 ? at % 4 : 0], width: 1.8, value: (u, v) => known(v) ? ns(v) : "-" });
+      series.push({ label: named(run, key), stroke: colour(hue(at, 0)), dash: DASHES[runs.length > 1 ? at % 4 : 0], width: 1.8, value: (u, v, s, i) => known(v) ? ns(v) : blank(i) });
     }
     const tables = with_.map(run => [run[key].x, log(run[key].ns)]);
     const data = tables.length > 1 ? uPlot.join(tables) : tables[0] || [[]];
@@ -115,7 +119,7 @@
       ctx.restore();
     };
     const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" },
-      { label: "pause", stroke: colour("c0"), paths: () => null, points: { show: false }, value: (u, v, s, i) => known(i) && all[i - 1] ? words(all[i - 1]) : "-" }];
+      { label: "pause", stroke: colour("c0"), paths: () => null, points: { show: false }, value: (u, v, s, i) => known(i) && all[i - 1] ? words(all[i - 1]) : blank(i) }];
     const { axes: a, scales } = axes(ns, true, "time");
     return { data: [[first, ...times, last], [null, ...all.map(({ pause }) => pause[1]), null]], group: "time", options: { series, axes: a, scales, hooks: { draw: [paint] } } };
   }
@@ -144,8 +148,8 @@
     const most = time.map((_, slice) => { let best = 0, where = null; for (let band = 0; band < bands; band++) if (level(slice, band) > best) { best = level(slice, band); where = edge(band + 0.5); } return where; });
     const quiet = { paths: () => null, points: { show: false } };
     const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" },
-      { ...quiet, label: "most packets near", stroke: colour("c0"), value: (u, v) => known(v) ? ns(v) : "-" },
-      { ...quiet, label: "none above", stroke: colour("c1"), value: (u, v) => known(v) ? ns(v) : "-" }];
+      { ...quiet, label: "most packets near", stroke: colour("c0"), value: (u, v, s, i) => known(v) ? ns(v) : blank(i) },
+      { ...quiet, label: "none above", stroke: colour("c1"), value: (u, v, s, i) => known(v) ? ns(v) : blank(i) }];
     const { axes: a, scales } = axes(ns, true, "time");
     scales.y.range = () => [lowest_ns, edge(bands)];
     a.forEach(axis => { axis.grid = { show: false }; });
@@ -200,7 +204,7 @@
       setSeries: [(u, at) => toggled(u, at)] };
     const isFlat = place.dataset.chart.startsWith("heat") || place.dataset.chart === "stalls";
     me.plot = new uPlot({
-      padding: [null, 30, null, null], width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true },
+      padding: [null, 46, null, null], width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true, markers: { dash: border, fill: (u, i) => border(u, i) === "solid" && u.series[i].stroke ? u.series[i].stroke(u, i) : null } },
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
     }, data, place);
     place.append(me.reset);

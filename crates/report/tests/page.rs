@@ -394,3 +394,14 @@ fn impossible_rows_and_broken_packing_are_told() {
             .all(|line| !line.contains("Error") && !line.contains('\n'))
     );
 }
+
+/// What holds of all runs is said once, without a name.
+#[test]
+fn a_sentence_of_all_runs_stands_once() {
+    let (one, mut other) = (golden(), golden());
+    other.name = "other".to_owned();
+    let page = html::page(&[one, other]).unwrap();
+    let sentence = "Loss is charged to the interval in which the packet was sent.</p>";
+    assert_eq!(page.matches(sentence).count(), 1);
+    assert!(page.contains(&format!("<p>{sentence}")));
+}

@@ -119,19 +119,23 @@ fn charts(runs: &[Loaded]) -> String {
     page + &curves(runs)
 }
 
-/// `words` of each run, with its name before it where there are several.
+/// `words` of each run, with its name before it where there are several that say something else.
 fn each(series: &[(&str, &Series)], words: impl Fn(&Series) -> Option<String>) -> Vec<String> {
-    let several = series.len() > 1;
-    let said = series.iter().filter_map(|(name, series)| {
-        words(series).map(|words| {
-            if several {
-                format!("{name}: {words}")
-            } else {
-                words
-            }
-        })
-    });
-    said.collect()
+    let said: Vec<(&str, String)> = series
+        .iter()
+        .filter_map(|(name, series)| Some((*name, words(series)?)))
+        .collect();
+    let is_the_same = said.len() == series.len() && said.windows(2).all(|two| two[0].1 == two[1].1);
+    let one = |(name, words): (&str, String)| {
+        if series.len() > 1 && !is_the_same {
+            format!("{name}: {words}")
+        } else {
+            words
+        }
+    };
+    let mut said: Vec<String> = said.into_iter().map(one).collect();
+    said.dedup();
+    said
 }
 
 fn rates(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
