@@ -39,7 +39,8 @@
       });
       if (!isThin) continue;
       tables[tables.length - 1].push(shape(values.min), shape(values.max));
-      for (const edge of ["min", "max"]) series.push({ label: `${label} ${edge}`, class: "edge", stroke: faint(stroke), width: 0.7, show: !hidden, points: { show: false }, value: () => "" });
+      // A single interval with loss among a million is what is to be seen.
+      for (const edge of ["min", "max"]) series.push({ label: `${label} ${edge}`, class: "edge", ...(name === "loss" && edge === "max" ? { stroke, width: 1.4 } : { stroke: faint(stroke), width: 0.7 }), show: !hidden, points: { show: false }, value: () => "" });
       bands.push({ series: [mean + 2, mean + 1], fill: faint(stroke) });
       at += 2;
     }
@@ -104,7 +105,7 @@
     const times = all.map(({ pause }) => pause[0]);
     // The chart begins and ends with the others, whenever the first pause was.
     const [first, last] = stretch(Math.min(Infinity, ...times.slice(0, 1)), Math.max(0, ...times.slice(-1)));
-    const words = ({ pause: [, gap, core, cause, lost], at }) => `${runs.length > 1 ? runs[at].name + ": " : ""}${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
+    const words = ([, gap, core, cause, lost]) => `${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
     const paint = u => {
       const { ctx } = u, { top, height } = u.bbox, ratio = devicePixelRatio;
       ctx.save(); ctx.beginPath(); ctx.rect(u.bbox.left, top, u.bbox.width, height); ctx.clip();
@@ -118,10 +119,15 @@
       }
       ctx.restore();
     };
-    const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" },
-      { label: "pause", stroke: colour("c0"), paths: () => null, points: { show: false }, value: (u, v, s, i) => known(i) && all[i - 1] ? words(all[i - 1]) : blank(i) }];
+    // A line of the legend for each run; its points are drawn above.
+    const of = runs.map((run, at) => at).filter(at => runs[at].stalls.length);
+    const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" }, ...of.map(at => ({
+      label: named(runs[at], "pause"), stroke: colour(hue(at, 0)), paths: () => null, points: { show: false },
+      value: (u, v, s, i) => known(v) && known(i) && all[i - 1] ? words(all[i - 1].pause) : blank(i),
+    }))];
+    const values = of.map(at => [null, ...all.map(one => one.at === at ? one.pause[1] : null), null]);
     const { axes: a, scales } = axes(ns, true, "time");
-    return { data: [[first, ...times, last], [null, ...all.map(({ pause }) => pause[1]), null]], group: "time", options: { series, axes: a, scales, hooks: { draw: [paint] } } };
+    return { data: [[first, ...times, last], ...values], group: "time", options: { series, axes: a, scales, hooks: { draw: [paint] } } };
   }
 
   const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

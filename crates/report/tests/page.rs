@@ -371,8 +371,8 @@ fn impossible_rows_and_broken_packing_are_told() {
         "{told}"
     );
 
-    let text: String = (1..5000).map(|ms| format!("{ms},{ms},{ms},0,1\n")).collect();
-    let text = OLDER.to_owned() + &text;
+    let rows: Vec<String> = (1..5000).map(|ms| format!("{ms},{ms},{ms},0,1\n")).collect();
+    let text = OLDER.to_owned() + &rows.concat();
     let packed =
         ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
     let cut = file("cut.csv.zst", &packed[..packed.len() / 2])
@@ -404,4 +404,20 @@ fn a_sentence_of_all_runs_stands_once() {
     let sentence = "Loss is charged to the interval in which the packet was sent.</p>";
     assert_eq!(page.matches(sentence).count(), 1);
     assert!(page.contains(&format!("<p>{sentence}")));
+}
+
+/// A burst has gaps of 0: the page says why its line begins late.
+#[test]
+fn gaps_of_zero_are_told() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    let mut gaps = measure::Histogram::new(11);
+    gaps.record(0, 750);
+    gaps.record(5000, 250);
+    let mut summary = common::clean();
+    summary.gap_ns.max = gaps.max();
+    run.write_summary(&summary).unwrap();
+    run.write_pacing(&gaps, 1.0).unwrap();
+    let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
+    assert!(page.contains("% of the gaps were 0, which a logarithmic axis cannot show"));
 }

@@ -329,6 +329,7 @@ fn curves(runs: &[Loaded]) -> String {
         let mut words: Vec<String> = asked
             .map(|(run, gap)| format!("Asked of {}: a packet every {}.", run.name, time(gap)))
             .collect();
+        words.extend(runs.iter().filter_map(gaps_of_zero));
         words.push(
             "Time between two departures of a queue, as it really was; a burst leaves with gaps near 0."
                 .to_owned(),
@@ -345,6 +346,16 @@ fn curves(runs: &[Loaded]) -> String {
     } else {
         format!("<section><h2>Distributions</h2>\n{page}</section>\n")
     }
+}
+
+/// What a logarithmic axis cannot show.
+fn gaps_of_zero(run: &Loaded) -> Option<String> {
+    let zero = run.pacing.iter().take_while(|row| row.value_ns <= 0.0).last()?;
+    Some(format!(
+        "In {} {:.1} % of the gaps were 0, which a logarithmic axis cannot show: its line begins behind them.",
+        run.name,
+        zero.share * 100.0
+    ))
 }
 
 /// The usual percentiles of each run, folded away.

@@ -5,7 +5,7 @@ mod ticks;
 
 use std::fmt::Write as _;
 
-use measure::search::GoalResult;
+use measure::search::{GoalResult, Limit};
 
 use super::element::escape;
 use crate::load::SearchedTrial;
@@ -117,7 +117,7 @@ pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> Strin
     let words = escape(&sentence(trials, goals));
     format!(
         "<figure><figcaption><h3>Every trial</h3><p>{words}</p><p>Numbers are the order in which they were made, written where there is room. A filled point lost nothing, a ring lost \
-         something, a cross is a trial whose rate was not offered or that could not be believed. No loss has a line of its own. \
+         something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. No loss has a line of its own. \
          Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins at the rate that is not.</p></figcaption>\n\
          <svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
          <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg></figure>\n"
@@ -206,7 +206,9 @@ fn bounds(drawing: &mut String, axes: &Axes, goals: &[GoalResult]) {
 fn point(drawing: &mut String, axes: &Axes, one: &SearchedTrial) {
     let trial = &one.trial;
     let (x, y) = (axes.x(trial.ask.rate_pps), axes.y(trial.loss_ratio()));
-    let shape = if !trial.invalid.is_empty() || !trial.is_offered() {
+    let culprit = trial.limit(0.0);
+    let is_ours = matches!(culprit, Some(Limit::Sender | Limit::Receiver));
+    let shape = if !trial.invalid.is_empty() || !trial.is_offered() || is_ours {
         format!(
             "<path class=odd d=\"M{:.1} {:.1}l10 10m0 -10l-10 10\"/>",
             x - 5.0,
@@ -219,10 +221,11 @@ fn point(drawing: &mut String, axes: &Axes, one: &SearchedTrial) {
     };
     let _ = writeln!(
         drawing,
-        "<g><title>trial {}: {}, loss {}: {}</title>{shape}</g>",
+        "<g><title>trial {}: {}, loss {}{}: {}</title>{shape}</g>",
         one.number,
         pps(trial.ask.rate_pps),
         percent(trial.loss_ratio()),
+        culprit.map_or_else(String::new, |limit| format!(", the limit was {limit}")),
         escape(&one.why),
     );
 }
@@ -261,6 +264,25 @@ mod tests {
              \"due\":10000,\"offered\":10000,\"lost\":{{\"path\":{lost},\"reflector\":0,\"receiver\":0,\"sender\":0}}}}"
         );
         serde_json::from_str(&line).unwrap()
+    }
+
+    #[test]
+    fn what_our_own_side_lost_is_no_loss_of_the_path() {
+        let (path, mut ours) = (trial(1, 10_000.0, 5), trial(2, 11_000.0, 0));
+        ours.trial.lost.receiver = 5;
+        let page = chart(&[&path, &ours], &[], "t");
+        assert!(
+            page.contains("trial 1: 10.00 kpps, loss 0.050 %, the limit was the path"),
+            "{page}"
+        );
+        assert!(page.contains("trial 2: 11.00 kpps, loss 0.050 %, the limit was our receiver"));
+        assert_eq!(
+            (
+                page.matches("<path class=odd").count(),
+                page.matches("class=part").count()
+            ),
+            (1, 1)
+        );
     }
 
     /// Where each text of a class stands: x and y as they are written.
@@ -310,7 +332,7 @@ mod tests {
             name: name.to_owned(),
             loss_ratio: 0.0,
             complete: true,
-            limit: measure::search::Limit::Path,
+            limit: Limit::Path,
             throughput_pps: None,
             conditional_throughput_pps: None,
             lower: Some(measure::search::Bound {

@@ -114,12 +114,13 @@ fn of_reflect(summary: &ReflectSummary) -> Flow {
         node("returned", summary.returned, Kind::Good, "frames sent back"),
         node("missed", missed, Kind::Lost, "our receive ring was full"),
     ];
-    ends.extend(summary.dropped.iter().map(
-        |(reason, packets)| match NOT_PROBES.contains(&reason.as_str()) {
-            true => node(reason, *packets, Kind::Plain, "dropped, and no probe"),
-            false => node(reason, *packets, Kind::Lost, "dropped"),
-        },
-    ));
+    ends.extend(summary.dropped.iter().map(|(reason, packets)| {
+        if NOT_PROBES.contains(&reason.as_str()) {
+            node(reason, *packets, Kind::Plain, "dropped, and no probe")
+        } else {
+            node(reason, *packets, Kind::Lost, "dropped")
+        }
+    }));
     let further = vec![
         node("probes", plain, Kind::Good, "reflected"),
         node("answered", summary.answered, Kind::Plain, "ARP, NDP and echo"),

@@ -99,6 +99,15 @@ fn judged(
     }
 }
 
+/// A loss as the headline writes it.
+fn ratio(loss: f64) -> String {
+    if loss > 0.0 && loss < 1e-6 {
+        "<0.0001 %".to_owned()
+    } else {
+        crate::compare::metrics::Unit::Ratio.show(loss)
+    }
+}
+
 /// The first figures of one run.
 pub fn tiles(run: &Loaded) -> String {
     let value = |name| crate::compare::metrics::value(run, name);
@@ -117,10 +126,7 @@ pub fn tiles(run: &Loaded) -> String {
     let tiles = [
         (sent, value("rate_tx").map(pps)),
         ("received", value("rate_rx").map(pps)),
-        (
-            lost,
-            value("loss").map(|loss| crate::compare::metrics::Unit::Ratio.show(loss)),
-        ),
+        (lost, value("loss").map(ratio)),
         ("median latency", value("latency_p50").map(time)),
         ("99.9 % within", value("latency_p999").map(time)),
         ("slowest", value("latency_max").map(time)),

@@ -21,8 +21,8 @@ pub fn ticks(low: f64, high: f64, is_log: bool) -> Vec<f64> {
         .map(|digit| digit * power)
         .find(|step| *step >= least)
         .unwrap_or(10.0 * power);
-    let (first, last) = ((low / step).ceil() as u64, (high / step).floor() as u64);
-    (first..=last).map(|times| times as f64 * step).collect()
+    let times = (low / step).ceil() as u64..=(high / step).floor() as u64;
+    times.map(|times| times as f64 * step).collect()
 }
 
 /// A round rate without the zeros behind its point.
