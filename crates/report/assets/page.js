@@ -17,6 +17,8 @@
 
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const faint = c => c + "38";
+  // A legend has no values while nobody points.
+  const blank = i => i === null || i === undefined ? "" : "-";
   const known = v => v !== null && v !== undefined;
   const log = values => values.map(v => known(v) && v > 0 ? v : null);
 
@@ -33,11 +35,12 @@
       tables[tables.length - 1].push(shape(values.mean));
       series.push({
         label, stroke, dash: DASHES[dash], width: 1.6, show: !hidden, thin: isThin,
-        value: (u, v, s, i) => !known(v) ? "-" : isThin && known(i) && known(u.data[mean + 1][i]) ? `${show(v)} (${show(u.data[mean + 1][i])} to ${show(u.data[mean + 2][i])})` : show(v),
+        value: (u, v, s, i) => !known(v) ? blank(i) : isThin && known(i) && known(u.data[mean + 1][i]) ? `${show(v)} (${show(u.data[mean + 1][i])} to ${show(u.data[mean + 2][i])})` : show(v),
       });
       if (!isThin) continue;
       tables[tables.length - 1].push(shape(values.min), shape(values.max));
-      for (const edge of ["min", "max"]) series.push({ label: `${label} ${edge}`, class: "edge", stroke: faint(stroke), width: 0.7, show: !hidden, points: { show: false }, value: () => "" });
+      // A single interval with loss among a million is what is to be seen.
+      for (const edge of ["min", "max"]) series.push({ label: `${label} ${edge}`, class: "edge", ...(name === "loss" && edge === "max" ? { stroke, width: 1.4 } : { stroke: faint(stroke), width: 0.7 }), show: !hidden, points: { show: false }, value: () => "" });
       bands.push({ series: [mean + 2, mean + 1], fill: faint(stroke) });
       at += 2;
     }
@@ -45,6 +48,8 @@
     return { data: tables.length > 1 ? uPlot.join(tables, retained) : tables[0] || [[]], series, bands };
   }
 
+  // The border of a line's box in the legend is dashed as the line is.
+  const border = (u, i) => { const dash = u.series[i].dash; return !dash || !dash.length ? "solid" : dash[0] < 4 ? "dotted" : "dashed"; };
   const named = (run, what) => runs.length > 1 ? `${run.name} ${what}` : what;
   const hue = (at, alone) => "c" + (runs.length > 1 ? at % 7 : alone);
   const timed = runs.filter(run => run.series);
@@ -77,7 +82,7 @@
     const series = [{ label: "packets not above", value: (u, v) => known(v) ? share(v) : "" }];
     for (const run of with_) {
       const at = runs.indexOf(run);
-      series.push({ label: named(run, key), stroke: colour(hue(at, 0)), dash: DASHES[runs.length > 1 ? at % 4 : 0], width: 1.8, value: (u, v) => known(v) ? ns(v) : "-" });
+      series.push({ label: named(run, key), stroke: colour(hue(at, 0)), dash: DASHES[runs.length > 1 ? at % 4 : 0], width: 1.8, value: (u, v, s, i) => known(v) ? ns(v) : blank(i) });
     }
     const tables = with_.map(run => [run[key].x, log(run[key].ns)]);
     const data = tables.length > 1 ? uPlot.join(tables) : tables[0] || [[]];
@@ -100,7 +105,7 @@
     const times = all.map(({ pause }) => pause[0]);
     // The chart begins and ends with the others, whenever the first pause was.
     const [first, last] = stretch(Math.min(Infinity, ...times.slice(0, 1)), Math.max(0, ...times.slice(-1)));
-    const words = ({ pause: [, gap, core, cause, lost], at }) => `${runs.length > 1 ? runs[at].name + ": " : ""}${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
+    const words = ([, gap, core, cause, lost]) => `${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
     const paint = u => {
       const { ctx } = u, { top, height } = u.bbox, ratio = devicePixelRatio;
       ctx.save(); ctx.beginPath(); ctx.rect(u.bbox.left, top, u.bbox.width, height); ctx.clip();
@@ -114,10 +119,15 @@
       }
       ctx.restore();
     };
-    const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" },
-      { label: "pause", stroke: colour("c0"), paths: () => null, points: { show: false }, value: (u, v, s, i) => known(i) && all[i - 1] ? words(all[i - 1]) : "-" }];
+    // A line of the legend for each run; its points are drawn above.
+    const of = runs.map((run, at) => at).filter(at => runs[at].stalls.length);
+    const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" }, ...of.map(at => ({
+      label: named(runs[at], "pause"), stroke: colour(hue(at, 0)), paths: () => null, points: { show: false },
+      value: (u, v, s, i) => known(v) && known(i) && all[i - 1] ? words(all[i - 1].pause) : blank(i),
+    }))];
+    const values = of.map(at => [null, ...all.map(one => one.at === at ? one.pause[1] : null), null]);
     const { axes: a, scales } = axes(ns, true, "time");
-    return { data: [[first, ...times, last], [null, ...all.map(({ pause }) => pause[1]), null]], group: "time", options: { series, axes: a, scales, hooks: { draw: [paint] } } };
+    return { data: [[first, ...times, last], ...values], group: "time", options: { series, axes: a, scales, hooks: { draw: [paint] } } };
   }
 
   const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -144,8 +154,8 @@
     const most = time.map((_, slice) => { let best = 0, where = null; for (let band = 0; band < bands; band++) if (level(slice, band) > best) { best = level(slice, band); where = edge(band + 0.5); } return where; });
     const quiet = { paths: () => null, points: { show: false } };
     const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" },
-      { ...quiet, label: "most packets near", stroke: colour("c0"), value: (u, v) => known(v) ? ns(v) : "-" },
-      { ...quiet, label: "none above", stroke: colour("c1"), value: (u, v) => known(v) ? ns(v) : "-" }];
+      { ...quiet, label: "most packets near", stroke: colour("c0"), value: (u, v, s, i) => known(v) ? ns(v) : blank(i) },
+      { ...quiet, label: "none above", stroke: colour("c1"), value: (u, v, s, i) => known(v) ? ns(v) : blank(i) }];
     const { axes: a, scales } = axes(ns, true, "time");
     scales.y.range = () => [lowest_ns, edge(bands)];
     a.forEach(axis => { axis.grid = { show: false }; });
@@ -160,7 +170,7 @@
 
   function chart(kind) {
     if (kind === "rates") return overTime(kind, [["sent", timed.some(run => run.series.origin === "reflect") ? "returned" : "sent", 0], ["received", "received", 1]], pps);
-    if (kind === "loss") return overTime(kind, [["loss", "loss", 1]], percent);
+    if (kind === "loss") return overTime(kind, [["loss", timed.every(run => run.series.origin === "reflect") ? "dropped" : "loss", 1]], percent);
     if (kind === "latency") return overTime(kind, timed.some(run => run.series.channels.p99)
       ? [["p50", "p50", 2, true], ["p99", "p99", 0], ["p999", "p99.9", 3, true], ["max", "slowest", 1, true], ["mean", "mean", 6, true]] : [["mean", "mean", 0]], ns, true);
     if (kind === "percentiles") return curve("latency");
@@ -200,7 +210,7 @@
       setSeries: [(u, at) => toggled(u, at)] };
     const isFlat = place.dataset.chart.startsWith("heat") || place.dataset.chart === "stalls";
     me.plot = new uPlot({
-      padding: [null, 30, null, null], width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true },
+      padding: [null, 46, null, null], width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true, markers: { dash: border, fill: (u, i) => border(u, i) === "solid" && u.series[i].stroke ? u.series[i].stroke(u, i) : null } },
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
     }, data, place);
     place.append(me.reset);

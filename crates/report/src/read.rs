@@ -41,6 +41,16 @@ pub enum ReadError {
         /// What tells.
         what: String,
     },
+    /// A search that ended without its answers: it was killed, or is still at work.
+    #[error(
+        "{0} is a search that did not end: it has no {file}; go on with: dropless search --resume {0}",
+        path.display(),
+        file = file::SEARCH
+    )]
+    Unfinished {
+        /// Its run directory.
+        path: PathBuf,
+    },
     /// Not what the file should hold.
     #[error("{} is damaged: {what}", path.display())]
     Damaged {

@@ -175,17 +175,77 @@ fn what_cannot_be_read_is_one_line() {
 }
 
 #[test]
-fn a_last_trial_that_was_being_written_is_left_out() {
-    let cut = broken("search", "trials.jsonl", |text| text[..text.len() - 9].to_owned()).unwrap();
-    let Outcome::Search(searched) = cut.outcome else {
+fn no_name_breaks_out_of_the_page() {
+    let nasty = |text: &str| text.replace("memif", "<script>alert(1)</script>");
+    let run = broken("compare", "compare.json", nasty).unwrap();
+    assert!(!html::page(&[run]).unwrap().contains("<script>alert"));
+}
+
+/// A search that ended has all its trials: what was cut off since is an error, not a picture without them.
+#[test]
+fn a_complete_search_with_trials_cut_off_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["search.json", "trials.jsonl"] {
+        fs::copy(golden("search").join(name), dir.path().join(name)).unwrap();
+    }
+    let trials = dir.path().join("trials.jsonl");
+    let whole = fs::read_to_string(&trials).unwrap();
+    let refused = |text: &str| {
+        fs::write(&trials, text).unwrap();
+        load::load(dir.path()).unwrap_err().to_string()
+    };
+    let in_a_line = refused(&whole[..300]);
+    assert!(
+        in_a_line.contains("trials.jsonl is damaged: line 1") && in_a_line.lines().count() == 1,
+        "{in_a_line}"
+    );
+    let (first, _) = whole.split_once('\n').unwrap();
+    let between = refused(&format!("{first}\n"));
+    assert!(
+        between.contains("it has 1 whole trial, and search.json counts 18"),
+        "{between}"
+    );
+    // The last trial of an interrupted one was being written: it is left out.
+    let report = fs::read_to_string(dir.path().join("search.json")).unwrap();
+    let unfinished = report.replacen("\"complete\": true", "\"complete\": false", 1);
+    fs::write(dir.path().join("search.json"), unfinished).unwrap();
+    fs::write(&trials, &whole[..whole.len() - 9]).unwrap();
+    let Outcome::Search(searched) = load::load(dir.path()).unwrap().outcome else {
         panic!("not a search");
     };
     assert_eq!(searched.trials.len(), 17);
 }
 
+/// A search that was killed has no answers, and can go on.
 #[test]
-fn no_name_breaks_out_of_the_page() {
-    let nasty = |text: &str| text.replace("memif", "<script>alert(1)</script>");
-    let run = broken("compare", "compare.json", nasty).unwrap();
-    assert!(!html::page(&[run]).unwrap().contains("<script>alert"));
+fn a_killed_search_says_how_to_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::copy(
+        golden("search").join("trials.jsonl"),
+        dir.path().join("trials.jsonl"),
+    )
+    .unwrap();
+    let error = load::load(dir.path()).unwrap_err().to_string();
+    let wanted = format!("go on with: dropless search --resume {}", dir.path().display());
+    assert!(
+        error.ends_with(&wanted) && !error.contains("neither a run"),
+        "{error}"
+    );
+}
+
+/// The page and the terminal write a number in one way: neither cuts what the other rounds.
+#[test]
+fn the_terminal_and_the_page_of_a_comparison_agree() {
+    let fraction = |text: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
+        value["methods"][0]["cpu_ns_per_packet"] = serde_json::json!(9202.63);
+        value["methods"][0]["missing"] = serde_json::Value::Null;
+        value["recommendation"]["sentences"][0] = "Measure again (`dropless noise` names who).".into();
+        value.to_string()
+    };
+    let run = broken("compare", "compare.json", fraction).unwrap();
+    let page = html::page(std::slice::from_ref(&run)).unwrap();
+    has(&page, &["9.203 us", "<code>dropless noise</code>"]);
+    let text = terminal::runs(&[run], &Style::plain());
+    assert!(text.contains("9.203 us") && !text.contains("9.202 us"), "{text}");
 }

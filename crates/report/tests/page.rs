@@ -204,7 +204,10 @@ fn the_terminal_draws_the_same_and_keeps_its_width() {
         }
         let charts = text.split("Over 4.000 s").nth(1).unwrap();
         assert!(
-            charts.lines().all(|line| line.width() <= width),
+            charts
+                .lines()
+                .filter(|line| !line.starts_with("note: "))
+                .all(|line| line.width() <= width),
             "{width}: {charts}"
         );
         assert_eq!(text.is_ascii(), !unicode, "{text}");
@@ -226,4 +229,195 @@ fn the_chart_library_is_the_one_that_was_published() {
         "{}",
         String::from_utf8_lossy(&checked.stdout)
     );
+}
+
+/// What a run must have written and is not there is told, on the page and in the terminal.
+#[test]
+fn a_missing_file_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
+    for name in ["summary.json", "intervals.csv"] {
+        fs::copy(from.join(name), dir.path().join(name)).unwrap();
+    }
+    let run = load::load(dir.path()).unwrap();
+    let page = html::page(std::slice::from_ref(&run)).unwrap();
+    let text = terminal::runs(&[run], &Style::plain());
+    for missing in [
+        "stalls.csv is not in the run directory",
+        "latency.hgrm is not in the run directory",
+    ] {
+        assert!(page.contains(missing), "{missing}");
+        assert!(text.contains(&format!("note: {missing}")), "{text}");
+    }
+    assert!(!text.contains("intervals.csv is not"), "{text}");
+}
+
+/// One interval of a thousand is slow: every width says how slow, and has a full block for it.
+#[test]
+fn no_width_of_the_terminal_hides_a_peak() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("peak.csv");
+    let rows: String = (1..=1000)
+        .map(|ms| match ms {
+            321 => "321,5000,5000,0,25.0\n".to_owned(),
+            _ => format!("{ms},1000,1000,0,0.05\n"),
+        })
+        .collect();
+    fs::write(&path, OLDER.to_owned() + &rows).unwrap();
+    let run = load::load(&path).unwrap();
+    for width in [60, 80, 100, 120] {
+        let style = Style {
+            width,
+            unicode: true,
+            ..Style::plain()
+        };
+        let text = terminal::runs(std::slice::from_ref(&run), &style);
+        for (name, most) in [("latency, mean", "up to 25.00 ms"), ("sent", "up to 5.000 Mpps")] {
+            let charts = text.split("Over 1.000 s").nth(1).unwrap();
+            let line = charts.lines().find(|line| line.trim_start().starts_with(name));
+            let line = line.unwrap_or_default();
+            assert!(line.contains(most) && line.contains('█'), "{width}: {line}");
+        }
+    }
+}
+
+/// A percentile is the same wherever it stands: the rows of a `.hgrm` are no exact ones.
+#[test]
+fn percentiles_of_one_report_agree() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    let mut latency = measure::Histogram::new(11);
+    (1..=2000).for_each(|ns| latency.record(ns * 1000, 1));
+    let mut summary = common::clean();
+    summary.latency_ns = measure::Percentiles::from(&latency);
+    run.write_summary(&summary).unwrap();
+    run.write_latency(&latency).unwrap();
+    let run = load::load(run.path()).unwrap();
+    let p99_ns = summary.latency_ns.p99.unwrap();
+    assert_eq!(run.latency_within(0.99), Some(p99_ns as f64));
+    let row = run.latency.iter().find(|row| row.share >= 0.99).unwrap();
+    assert!(row.value_ns > p99_ns as f64, "no test: the row is exact");
+    let shown = measure::units::format_duration(p99_ns);
+    let text = terminal::runs(std::slice::from_ref(&run), &Style::plain());
+    let line = text.lines().find(|line| line.contains("99 % within"));
+    assert!(line.is_some_and(|line| line.ends_with(&shown)), "{shown}: {text}");
+    let page = html::page(&[run]).unwrap();
+    assert!(page.contains(&format!("<th scope=row>99 %</th><td class=n>{shown}</td>")));
+}
+
+/// Frames that were no probes are dropped, not lost, and what is returned is one number everywhere.
+#[test]
+fn the_page_of_a_reflector_says_one_thing() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "reflect", SystemTime::now()).unwrap();
+    let mut summary = measure::ReflectSummary {
+        verdict: measure::Validity::Valid,
+        received: 1004,
+        returned: 1000,
+        answered: 31,
+        told: 124,
+        ..Default::default()
+    };
+    summary.dropped.insert("not_udp".to_owned(), 4);
+    run.write_reflect_summary(&summary).unwrap();
+    let rows = "time,rx_packets,tx_packets,dropped,duration\n1000,1,0,1,1000\n2000,1003,1000,3,1000\n";
+    fs::write(run.file("intervals.csv"), rows).unwrap();
+    let loaded = load::load(run.path()).unwrap();
+    let page = html::page(std::slice::from_ref(&loaded)).unwrap();
+    for part in [
+        "1,004 frames received, 1,000 returned",
+        "<tspan class=name>returned</tspan> 1,000",
+        "<tspan class=name>probes</tspan> 845",
+        "<dt>probes dropped</dt><dd>0 %</dd>",
+        "4 frames dropped in all",
+        "None of these frames was a probe",
+        "<h3>Dropped</h3>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for part in ["packets lost", "<h3>Loss</h3>", "<dt>sent</dt>"] {
+        assert!(!page.contains(part), "{part}");
+    }
+    let text = terminal::runs(&[loaded], &Style::plain());
+    assert!(
+        text.contains("dropped, largest") && !text.contains("loss, largest"),
+        "{text}"
+    );
+}
+
+/// What is wrong with a file of intervals is one sentence, with what mends it.
+#[test]
+fn impossible_rows_and_broken_packing_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, content).unwrap();
+        load::load(&path)
+    };
+    let more = format!("{OLDER}100,10,250,250,1\n");
+    let refused = file("drop.csv", more.as_bytes()).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("line 2: drop_rate is 250, more than 100 %"),
+        "{refused}"
+    );
+    let told = file(
+        "more.csv",
+        format!("{OLDER}100,10,20,0,1\n200,10,10,0,1\n").as_bytes(),
+    )
+    .unwrap();
+    let told = terminal::runs(&[told], &Style::plain());
+    assert!(
+        told.contains("note: in 1 interval more packets came back than were sent"),
+        "{told}"
+    );
+
+    let rows: Vec<String> = (1..5000).map(|ms| format!("{ms},{ms},{ms},0,1\n")).collect();
+    let text = OLDER.to_owned() + &rows.concat();
+    let packed =
+        ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    let cut = file("cut.csv.zst", &packed[..packed.len() / 2])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        cut.contains("its zstd data is cut off or damaged; fix: "),
+        "{cut}"
+    );
+    let followed = file("more.csv.zst", &[&packed[..], b"more".as_slice()].concat());
+    let followed = followed.unwrap_err().to_string();
+    assert!(
+        followed.contains("something that is not zstd follows its zstd data; fix: "),
+        "{followed}"
+    );
+    assert!(
+        [cut, followed]
+            .iter()
+            .all(|line| !line.contains("Error") && !line.contains('\n'))
+    );
+}
+
+/// What holds of all runs is said once, without a name.
+#[test]
+fn a_sentence_of_all_runs_stands_once() {
+    let (one, mut other) = (golden(), golden());
+    other.name = "other".to_owned();
+    let page = html::page(&[one, other]).unwrap();
+    let sentence = "Loss is charged to the interval in which the packet was sent.</p>";
+    assert_eq!(page.matches(sentence).count(), 1);
+    assert!(page.contains(&format!("<p>{sentence}")));
+}
+
+/// A burst has gaps of 0: the page says why its line begins late.
+#[test]
+fn gaps_of_zero_are_told() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    let mut gaps = measure::Histogram::new(11);
+    gaps.record(0, 750);
+    gaps.record(5000, 250);
+    let mut summary = common::clean();
+    summary.gap_ns.max = gaps.max();
+    run.write_summary(&summary).unwrap();
+    run.write_pacing(&gaps, 1.0).unwrap();
+    let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
+    assert!(page.contains("% of the gaps were 0, which a logarithmic axis cannot show"));
 }

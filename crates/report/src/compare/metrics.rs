@@ -201,17 +201,31 @@ fn missed(ports: &[measure::PortSummary]) -> u64 {
         .fold(0, |sum, port| sum.saturating_add(port.rx_missed))
 }
 
+/// Frames that a reflector drops for these reasons never were probes: neighbour discovery, ARP for others.
+pub const NOT_PROBES: [&str; 3] = ["not_ip", "not_udp", "not_ours"];
+
+/// Probes that a reflector got, and those of them that it dropped.
+pub(crate) fn probes(summary: &measure::ReflectSummary) -> (u64, u64) {
+    let (mut others, mut dropped) = (summary.answered.saturating_add(summary.told), 0_u64);
+    for (reason, number) in &summary.dropped {
+        let sum = if NOT_PROBES.contains(&reason.as_str()) {
+            &mut others
+        } else {
+            &mut dropped
+        };
+        *sum = sum.saturating_add(*number);
+    }
+    (summary.received.saturating_sub(others), dropped)
+}
+
 fn of_reflect(summary: &measure::ReflectSummary, name: &str) -> Option<f64> {
-    let dropped: u64 = summary
-        .dropped
-        .values()
-        .fold(0, |sum, number| sum.saturating_add(*number));
+    let (probes, dropped) = probes(summary);
     match name {
         "rate_tx" => Some(summary.rate_tx_pps),
         "rate_rx" => Some(summary.rate_rx_pps),
         "sent" => Some(summary.returned as f64),
         "received" => Some(summary.received as f64),
-        "loss" => (summary.received > 0).then(|| dropped as f64 / summary.received as f64),
+        "loss" => (probes > 0).then(|| dropped as f64 / probes as f64),
         "lost" => Some(dropped as f64),
         "rx_missed" => Some(missed(&summary.ports) as f64),
         _ => None,

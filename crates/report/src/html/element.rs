@@ -18,6 +18,20 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
+/// `text` escaped, with what stands between two backticks as code.
+pub fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd number of backticks has one that begins nothing.
+    if parts.len() % 2 == 0 {
+        return escape(text);
+    }
+    let one = |(at, part): (usize, &&str)| match at % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    parts.iter().enumerate().map(one).collect()
+}
+
 /// What stands in one place of a table.
 pub enum Cell {
     /// Words.
@@ -42,7 +56,7 @@ impl Cell {
             Self::Bar(part, text) => {
                 let percent = 100.0 * part.clamp(0.0, 1.0);
                 format!(
-                    "<td class=n><span class=bar><span style=\"width:{percent:.2}%\"></span></span> {}</td>",
+                    "<td class=bars><span class=bar><span style=\"width:{percent:.2}%\"></span></span><span class=label>{}</span></td>",
                     escape(text)
                 )
             }
@@ -82,6 +96,23 @@ pub fn details(title: &str, inner: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn backticks_become_code() {
+        assert_eq!(
+            prose("see (`dropless noise` <who>)"),
+            "see (<code>dropless noise</code> &lt;who&gt;)"
+        );
+        assert_eq!(prose("a ` alone"), "a ` alone");
+        assert_eq!(prose("`<b>`"), "<code>&lt;b&gt;</code>");
+    }
+
+    /// Bars of one column begin and end in one place, however wide their words are.
+    #[test]
+    fn words_of_bars_have_a_column_of_their_own() {
+        let cell = Cell::Bar(0.5, "68.86 kpps".to_owned()).html();
+        assert!(cell.starts_with("<td class=bars>") && cell.contains("<span class=label>68.86 kpps</span>"));
+    }
 
     #[test]
     fn nothing_breaks_out() {

@@ -1,7 +1,7 @@
 //! The charts' places in the page: a title, a sentence that says what is to be seen, and the numbers as a table.
 
 use super::element::{Cell, details, escape, table};
-use crate::load::series::Point;
+use crate::load::series::{Origin, Point};
 use crate::load::thin::Merge as _;
 use crate::load::{Channel, Loaded, Series};
 use crate::number::{count, counted, pps, time};
@@ -36,8 +36,13 @@ pub enum Column {
 }
 
 impl Column {
-    fn title(self) -> &'static str {
+    fn title(self, origin: Origin) -> &'static str {
+        let is_reflect = origin == Origin::Reflect;
         match self {
+            Self::Mean(Channel::Sent) if is_reflect => "returned",
+            Self::Mean(Channel::Loss) if is_reflect => "dropped",
+            Self::Largest(Channel::Loss) if is_reflect => "most dropped",
+            Self::Lost if is_reflect => "frames dropped",
             Self::Mean(Channel::Sent) => "sent",
             Self::Mean(Channel::Received) => "received",
             Self::Mean(Channel::Loss) => "loss",
@@ -87,7 +92,7 @@ pub fn over_time(runs: &[Loaded], columns: &[Column]) -> String {
         .filter_map(|run| Some((run, run.series.as_ref()?)))
         .map(|(run, series)| {
             let mut head = vec!["from", "to"];
-            head.extend(columns.iter().map(|column| column.title()));
+            head.extend(columns.iter().map(|column| column.title(series.origin)));
             let rows: Vec<Vec<Cell>> = condensed(series)
                 .iter()
                 .map(|point| {

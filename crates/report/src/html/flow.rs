@@ -62,6 +62,13 @@ pub struct Flow {
     pub further: Vec<Node>,
 }
 
+/// Ribbons lie below all bars and words, whichever is made first.
+#[derive(Default)]
+struct Drawing {
+    ribbons: String,
+    nodes: String,
+}
+
 /// The picture, and its text alternative.
 pub fn svg(flow: &Flow, id: &str) -> String {
     let whole = flow.source.packets.max(1) as f64;
@@ -77,7 +84,7 @@ pub fn svg(flow: &Flow, id: &str) -> String {
     } else {
         [0.0, 250.0, 560.0]
     };
-    let mut drawing = String::new();
+    let mut drawing = Drawing::default();
     let start = bar(
         &mut drawing,
         &flow.source,
@@ -113,13 +120,14 @@ pub fn svg(flow: &Flow, id: &str) -> String {
     let words = escape(&sentence(flow));
     format!(
         "<svg class=flow role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
-         <title id=\"{id}-t\">Where each packet went</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg>\n"
+         <title id=\"{id}-t\">Where each packet went</title><desc id=\"{id}-d\">{words}</desc>\n{}{}</svg>\n",
+        drawing.ribbons, drawing.nodes
     )
 }
 
 /// Draws `ends` in one column and the ribbons that lead there; gives the top of the first, and where all end.
 fn split(
-    drawing: &mut String,
+    drawing: &mut Drawing,
     from: (f64, f64),
     ends: &[Node],
     x: f64,
@@ -139,12 +147,12 @@ fn split(
     (first, arrive)
 }
 
-fn ribbon(drawing: &mut String, from: (f64, f64), to: (f64, f64), height: f64, kind: Kind) {
+fn ribbon(drawing: &mut Drawing, from: (f64, f64), to: (f64, f64), height: f64, kind: Kind) {
     let middle = f64::midpoint(from.0, to.0);
     let ((x1, y1), (x2, y2)) = (from, to);
     // A `String` takes everything.
     let _ = writeln!(
-        drawing,
+        drawing.ribbons,
         "<path class=\"ribbon {}\" d=\"M{x1:.1} {y1:.1}C{middle:.1} {y1:.1} {middle:.1} {y2:.1} {x2:.1} {y2:.1}v{height:.2}\
          C{middle:.1} {:.1} {middle:.1} {:.1} {x1:.1} {:.1}z\"/>",
         kind.class(),
@@ -155,14 +163,14 @@ fn ribbon(drawing: &mut String, from: (f64, f64), to: (f64, f64), height: f64, k
 }
 
 /// The bar of a node and its words; gives its top.
-fn bar(drawing: &mut String, node: &Node, x: f64, top: f64, height: f64, whole: f64) -> f64 {
+fn bar(drawing: &mut Drawing, node: &Node, x: f64, top: f64, height: f64, whole: f64) -> f64 {
     let (name, words) = (escape(&node.name), escape(&node.words));
     let packets = count(node.packets);
     let part = share(node.packets, whole as u64);
     let (left, line) = (x + BAR + 8.0, top + 11.0);
     let class = node.kind.class();
     let _ = writeln!(
-        drawing,
+        drawing.nodes,
         "<g><title>{name}: {packets} ({part}) {words}</title>\
          <rect class=\"node {class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{BAR}\" height=\"{height:.2}\"/>\
          <text x=\"{left:.1}\" y=\"{line:.1}\"><tspan class=name>{name}</tspan> {packets} <tspan class=dim>{part}</tspan></text></g>",
@@ -189,4 +197,26 @@ fn sentence(flow: &Flow) -> String {
         let _ = write!(text, " Of those {}: {}.", first.name, list(&flow.further));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_ribbon_covers_words() {
+        let node = |name: &str, packets| Node {
+            name: name.to_owned(),
+            packets,
+            kind: Kind::Plain,
+            words: String::new(),
+        };
+        let flow = Flow {
+            source: node("intended", 100),
+            ends: vec![node("accepted", 60), node("unsent", 40)],
+            further: vec![node("received", 50), node("lost", 10)],
+        };
+        let drawn = svg(&flow, "t");
+        assert!(drawn.rfind("class=\"ribbon").unwrap_or(usize::MAX) < drawn.find("<text").unwrap_or(0));
+    }
 }

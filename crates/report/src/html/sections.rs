@@ -2,15 +2,16 @@
 
 mod account;
 mod comparison;
+mod distributions;
 mod machine;
 mod search;
 mod verdict;
 
-use super::element::{Cell, escape, table};
+use super::element::{Cell, prose, table};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
 use crate::compare::{self, metrics::Unit};
 use crate::load::series::Origin;
-use crate::load::{Channel, Loaded, Series};
+use crate::load::{Channel, Loaded, Outcome, Series};
 use crate::number::{counted, time};
 
 /// All of the page between its head and its foot.
@@ -102,9 +103,9 @@ fn charts(runs: &[Loaded]) -> String {
         })
         .collect();
     let mut page = String::new();
-    if series.is_empty() {
+    if series.is_empty() && runs.iter().all(|run| run.missing.is_empty()) {
         page += "<p class=note>There is no intervals.csv with rows, so nothing is drawn over time.</p>\n";
-    } else {
+    } else if !series.is_empty() {
         page += "<section><h2>Over time</h2>\n";
         page += "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
                  <kbd>Tab</kbd> to a chart, <kbd>←</kbd> <kbd>→</kbd> to move, <kbd>+</kbd> <kbd>-</kbd> to zoom, \
@@ -116,27 +117,36 @@ fn charts(runs: &[Loaded]) -> String {
         page += &heat(runs);
         page += "</section>\n";
     }
-    page + &curves(runs)
+    page + &distributions::curves(runs)
 }
 
-/// `words` of each run, with its name before it where there are several.
+/// `words` of each run, with its name before it where there are several that say something else.
 fn each(series: &[(&str, &Series)], words: impl Fn(&Series) -> Option<String>) -> Vec<String> {
-    let several = series.len() > 1;
-    let said = series.iter().filter_map(|(name, series)| {
-        words(series).map(|words| {
-            if several {
-                format!("{name}: {words}")
-            } else {
-                words
-            }
-        })
-    });
-    said.collect()
+    let said: Vec<(&str, String)> = series
+        .iter()
+        .filter_map(|(name, series)| Some((*name, words(series)?)))
+        .collect();
+    let is_the_same = said.len() == series.len() && said.windows(2).all(|two| two[0].1 == two[1].1);
+    let one = |(name, words): (&str, String)| {
+        if series.len() > 1 && !is_the_same {
+            format!("{name}: {words}")
+        } else {
+            words
+        }
+    };
+    let mut said: Vec<String> = said.into_iter().map(one).collect();
+    said.dedup();
+    said
 }
 
 fn rates(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
     let mut words = each(series, |series| {
-        let spans = [(Channel::Sent, "Sent"), (Channel::Received, "received")].map(|(channel, name)| {
+        let sent = if series.origin == Origin::Reflect {
+            "Returned"
+        } else {
+            "Sent"
+        };
+        let spans = [(Channel::Sent, sent), (Channel::Received, "received")].map(|(channel, name)| {
             let span = series.whole.span(channel);
             span.mean().map(|mean| {
                 format!(
@@ -155,15 +165,25 @@ fn rates(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
 }
 
 fn loss(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
+    let word = |series: &Series| match series.origin {
+        Origin::Reflect => "dropped",
+        Origin::Send | Origin::Older => "lost",
+    };
     let mut words = each(series, |series| {
         if series.totals.lost <= 0.0 && peak(series, Channel::Loss).is_none_or(|(_, percent)| percent <= 0.0)
         {
-            return Some("Nothing was lost in any interval.".to_owned());
+            return Some(format!("Nothing was {} in any interval.", word(series)));
         }
         let (at, most) = peak(series, Channel::Loss)?;
-        let lost = counted(series.totals.lost as u64, "packet");
+        let thing = if series.origin == Origin::Reflect {
+            "frame"
+        } else {
+            "packet"
+        };
+        let lost = counted(series.totals.lost as u64, thing);
         Some(format!(
-            "{lost} lost in all; at most {} of an interval, that which ends at {}.",
+            "{lost} {} in all; at most {} of an interval, that which ends at {}.",
+            word(series),
             show(Channel::Loss, most),
             time(at * 1e6)
         ))
@@ -176,12 +196,34 @@ fn loss(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
         ),
     }));
     words.dedup();
+    words.extend(runs.iter().filter_map(dropped_probes));
     let columns = [
         Column::Mean(Channel::Loss),
         Column::Largest(Channel::Loss),
         Column::Lost,
     ];
-    chart("loss", "Loss", &words, &over_time(runs, &columns))
+    let is_of_reflectors = series.iter().all(|(_, series)| series.origin == Origin::Reflect);
+    let title = if is_of_reflectors { "Dropped" } else { "Loss" };
+    chart("loss", title, &words, &over_time(runs, &columns))
+}
+
+/// What a reflector drops need not have been a probe, and the intervals do not tell.
+fn dropped_probes(run: &Loaded) -> Option<String> {
+    let Outcome::Reflect(summary) = &run.outcome else {
+        return None;
+    };
+    let all: u64 = summary
+        .dropped
+        .values()
+        .fold(0, |sum, number| sum.saturating_add(*number));
+    let (_, probes) = compare::metrics::probes(summary);
+    let words = match probes {
+        _ if all == 0 => return None,
+        0 => "None of these frames was a probe, so no probe was lost here.".to_owned(),
+        _ if probes == all => return None,
+        some => format!("Of these frames {} were probes.", crate::number::count(some)),
+    };
+    Some(words)
 }
 
 fn stalls(runs: &[Loaded]) -> String {
@@ -269,69 +311,6 @@ fn heat(runs: &[Loaded]) -> String {
     }).collect()
 }
 
-fn curves(runs: &[Loaded]) -> String {
-    let mut page = String::new();
-    if runs.iter().any(|run| !run.latency.is_empty()) {
-        let words = "Read it from the right: of how many packets was one slower than this? All packets count, from their real departure.";
-        page += &chart(
-            "percentiles",
-            "Latency percentiles",
-            &[words.to_owned()],
-            &quantiles(runs, |run| &run.latency),
-        );
-    }
-    let paced = |run: &Loaded| run.summary().is_some_and(|summary| summary.gap_ns.max.is_some());
-    if runs.iter().any(paced) {
-        let asked = runs
-            .iter()
-            .filter_map(|run| Some((run, run.summary()?.gap_ns.asked?)));
-        let mut words: Vec<String> = asked
-            .map(|(run, gap)| format!("Asked of {}: a packet every {}.", run.name, time(gap)))
-            .collect();
-        words.push(
-            "Time between two departures of a queue, as it really was; a burst leaves with gaps near 0."
-                .to_owned(),
-        );
-        page += &chart(
-            "pacing",
-            "Pacing: gaps between departures",
-            &words,
-            &quantiles(runs, |run| &run.pacing),
-        );
-    }
-    if page.is_empty() {
-        page
-    } else {
-        format!("<section><h2>Distributions</h2>\n{page}</section>\n")
-    }
-}
-
-/// The usual percentiles of each run, folded away.
-fn quantiles(runs: &[Loaded], of: fn(&Loaded) -> &Vec<crate::load::Quantile>) -> String {
-    let with: Vec<&Loaded> = runs.iter().filter(|run| !of(run).is_empty()).collect();
-    if with.is_empty() {
-        return String::new();
-    }
-    let mut head = vec!["share of packets"];
-    head.extend(with.iter().map(|run| run.name.as_str()));
-    let rows: Vec<Vec<Cell>> = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0]
-        .iter()
-        .map(|&share| {
-            let value = |run: &&Loaded| {
-                of(run)
-                    .iter()
-                    .find(|row| row.share >= share)
-                    .map_or("-".to_owned(), |row| time(row.value_ns))
-            };
-            let name = format!("{} %", share * 100.0);
-            std::iter::once(Cell::Name(name))
-                .chain(with.iter().map(|run| Cell::Number(value(run))))
-                .collect()
-        })
-        .collect();
-    super::element::details("The same as a table", &table("Not slower than", &head, &rows))
-}
-
 /// A list of sentences, or nothing.
 fn list(title: &str, sentences: &[String]) -> String {
     if sentences.is_empty() {
@@ -339,7 +318,7 @@ fn list(title: &str, sentences: &[String]) -> String {
     }
     let items: String = sentences
         .iter()
-        .map(|line| format!("<li>{}</li>", escape(line)))
+        .map(|line| format!("<li>{}</li>", prose(line)))
         .collect();
     format!("<h3>{title}</h3><ul>{items}</ul>\n")
 }

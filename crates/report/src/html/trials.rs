@@ -1,8 +1,13 @@
 //! Every trial of a search as a picture: its rate against its loss, numbered in their order, and the bounds found.
 
+mod labels;
+#[cfg(test)]
+mod tests;
+mod ticks;
+
 use std::fmt::Write as _;
 
-use measure::search::GoalResult;
+use measure::search::{GoalResult, Limit};
 
 use super::element::escape;
 use crate::load::SearchedTrial;
@@ -10,18 +15,21 @@ use crate::number::{counted, pps};
 
 /// Of the drawing, in its own units.
 const WIDTH: f64 = 960.0;
-const LEFT: f64 = 84.0;
+const LEFT: f64 = 124.0;
 const RIGHT: f64 = 940.0;
-const TOP: f64 = 58.0;
-/// Where the smallest loss drawn by its logarithm stands; no loss has a line of its own below it.
-const SMALLEST: f64 = 270.0;
-const ZERO: f64 = 312.0;
-const BOTTOM: f64 = 330.0;
-const HEIGHT: f64 = 372.0;
+/// A goal has a row of its own above the plot.
+const ROW: f64 = 20.0;
+/// Characters of a goal's name that fit before its row.
+const NAME_MAX: usize = 15;
+/// From the top of the plot: where the smallest loss drawn by its logarithm stands; no loss has a line of its own below.
+const SMALLEST: f64 = 212.0;
+const ZERO: f64 = 254.0;
+const BOTTOM: f64 = 272.0;
+const HEIGHT: f64 = 326.0;
+/// Between the words of two ticks.
+const TICK: f64 = 84.0;
 /// Rates further apart are drawn by their logarithm.
 const FAR_APART: f64 = 12.0;
-/// More trials in one place are told by the first and the last.
-const NUMBERS_MAX: usize = 4;
 /// Losses are drawn from this on, if none is smaller.
 const LOSS_MIN: f64 = 1e-3;
 
@@ -32,10 +40,12 @@ struct Axes {
     is_log: bool,
     /// A power of ten, as a ratio.
     loss_min: f64,
+    /// Where the plot begins, below the rows of the goals.
+    top: f64,
 }
 
 impl Axes {
-    fn of(trials: &[&SearchedTrial]) -> Self {
+    fn of(trials: &[&SearchedTrial], goals: usize) -> Self {
         let rates = || trials.iter().map(|one| one.trial.ask.rate_pps);
         let (low, high) = (rates().fold(f64::INFINITY, f64::min), rates().fold(1.0, f64::max));
         let low = low.clamp(1e-3, high);
@@ -57,6 +67,7 @@ impl Axes {
             high_pps,
             is_log,
             loss_min,
+            top: 14.0 + ROW * goals as f64,
         }
     }
 
@@ -71,10 +82,10 @@ impl Axes {
 
     fn y(&self, loss: f64) -> f64 {
         if loss <= 0.0 {
-            return ZERO;
+            return self.top + ZERO;
         }
         let part = loss.max(self.loss_min).log10() / self.loss_min.log10();
-        TOP + part.clamp(0.0, 1.0) * (SMALLEST - TOP)
+        self.top + part.clamp(0.0, 1.0) * SMALLEST
     }
 }
 
@@ -96,20 +107,21 @@ pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> Strin
     if trials.is_empty() {
         return "<p class=note>No trial was made.</p>\n".to_owned();
     }
-    let axes = Axes::of(trials);
+    let axes = Axes::of(trials, goals.len());
     let mut drawing = String::new();
     grid(&mut drawing, &axes);
     bounds(&mut drawing, &axes, goals);
     for one in trials {
         point(&mut drawing, &axes, one);
     }
-    numbers(&mut drawing, &axes, trials);
+    labels::write(&mut drawing, &axes, trials);
+    let height = axes.top + HEIGHT;
     let words = escape(&sentence(trials, goals));
     format!(
-        "<figure><figcaption><h3>Every trial</h3><p>{words}</p><p>Numbers are the order in which they were made. A filled point lost nothing, a ring lost \
-         something, a cross is a trial whose rate was not offered or that could not be believed. Loss is drawn by its logarithm, \
-         with a line of its own for none.</p></figcaption>\n\
-         <svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {HEIGHT}\">\
+        "<figure><figcaption><h3>Every trial</h3><p>{words}</p><p>Numbers are the order in which they were made, written where there is room. A filled point lost nothing, a ring lost \
+         something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. No loss has a line of its own. \
+         Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins at the rate that is not.</p></figcaption>\n\
+         <svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
          <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg></figure>\n"
     )
 }
@@ -131,75 +143,74 @@ fn grid(drawing: &mut String, axes: &Axes) {
         line(loss, &format!("{} %", (loss * 1e14).round() / 1e12));
         loss /= 10.0;
     }
-    for step in 0..=4 {
-        let part = f64::from(step) / 4.0;
-        let rate = if axes.is_log {
-            axes.low_pps * (axes.high_pps / axes.low_pps).powf(part)
-        } else {
-            axes.low_pps + (axes.high_pps - axes.low_pps) * part
-        };
-        let place = match step {
-            0 => "start",
-            4 => "end",
-            _ => "middle",
-        };
+    let (top, bottom) = (axes.top, axes.top + BOTTOM);
+    let mut free = f64::NEG_INFINITY;
+    for rate in ticks::ticks(axes.low_pps, axes.high_pps, axes.is_log) {
         let x = axes.x(rate);
+        let _ = writeln!(drawing, "<path class=grid d=\"M{x:.1} {top:.1}V{bottom:.1}\"/>");
+        if x < free || x > RIGHT - 10.0 {
+            continue;
+        }
+        free = x + TICK;
         let _ = writeln!(
             drawing,
-            "<path class=grid d=\"M{x:.1} {TOP}V{BOTTOM}\"/><text class=\"dim {place}\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            BOTTOM + 22.0,
-            pps(rate)
+            "<text class=\"dim middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+            bottom + 22.0,
+            ticks::words(rate)
         );
     }
+    let scale = if axes.is_log { ", logarithmic" } else { "" };
+    let _ = writeln!(
+        drawing,
+        "<text class=\"dim middle\" x=\"{:.1}\" y=\"{:.1}\">rate{scale}</text>\
+         <text class=\"dim middle\" transform=\"translate(16 {:.1}) rotate(-90)\">loss, logarithmic</text>",
+        f64::midpoint(LEFT, RIGHT),
+        bottom + 44.0,
+        f64::midpoint(top, bottom)
+    );
 }
 
-/// What is carried is a whole line, what is not a dashed one; goals that share a bound share its words.
+/// A row for each goal, and its bounds down through the plot: what is carried a whole line, what is not a dashed one.
 fn bounds(drawing: &mut String, axes: &Axes, goals: &[GoalResult]) {
-    let mut lines: Vec<(f64, &str, String)> = Vec::new();
-    for goal in goals {
-        for (bound, class, word) in [
-            (goal.lower, "carried", "carries"),
-            (goal.upper, "refused", "does not"),
-        ] {
-            let Some(bound) = bound else { continue };
-            let words = format!("{} {word}", goal.name);
-            match lines
-                .iter_mut()
-                .find(|line| line.1 == class && (line.0 - bound.rate_pps).abs() < 1e-6)
-            {
-                Some(line) => line.2 = format!("{}, {words}", line.2),
-                None => lines.push((bound.rate_pps, class, words)),
-            }
+    let bottom = axes.top + BOTTOM;
+    for (row, goal) in goals.iter().enumerate() {
+        let y = 10.0 + ROW * row as f64;
+        let mut name: String = goal.name.chars().take(NAME_MAX).collect();
+        if name.len() < goal.name.len() {
+            name.pop();
+            name.push('\u{2026}');
         }
-    }
-    for (at, (rate, class, words)) in lines.iter().enumerate() {
-        let x = axes.x(*rate);
-        // What is carried is written to the left of its line, what is not to the right: they stand close together.
-        let (place, beside) = if *class == "carried" {
-            ("end", -5.0)
-        } else {
-            ("start", 5.0)
-        };
-        let (place, beside) = match place {
-            "end" if x < LEFT + 160.0 => ("start", 5.0),
-            "start" if x > RIGHT - 160.0 => ("end", -5.0),
-            _ => (place, beside),
-        };
-        let y = 14.0 + 15.0 * (at % 3) as f64;
         let _ = writeln!(
             drawing,
-            "<path class=\"bound {class}\" d=\"M{x:.1} {:.1}V{BOTTOM}\"/><text class={place} x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
-            y - 10.0,
-            x + beside,
-            escape(words)
+            "<text class=\"goal end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            LEFT - 8.0,
+            y + 5.0,
+            escape(&name)
         );
+        for (bound, class, word, from) in [
+            (goal.lower, "carried", "is carried", LEFT),
+            (goal.upper, "refused", "is not", RIGHT),
+        ] {
+            let Some(bound) = bound else { continue };
+            let x = axes.x(bound.rate_pps);
+            let _ = writeln!(
+                drawing,
+                "<g><title>{}: {} {word}</title><path class=\"bound {class}\" d=\"M{from} {y:.1}H{x:.1}\"/>\
+                 <path class=\"bound down {class}\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/></g>",
+                escape(&goal.name),
+                pps(bound.rate_pps),
+                y - 6.0
+            );
+        }
     }
 }
 
 fn point(drawing: &mut String, axes: &Axes, one: &SearchedTrial) {
     let trial = &one.trial;
     let (x, y) = (axes.x(trial.ask.rate_pps), axes.y(trial.loss_ratio()));
-    let shape = if !trial.invalid.is_empty() || !trial.is_offered() {
+    let culprit = trial.limit(0.0);
+    let is_ours = matches!(culprit, Some(Limit::Sender | Limit::Receiver));
+    let shape = if !trial.invalid.is_empty() || !trial.is_offered() || is_ours {
         format!(
             "<path class=odd d=\"M{:.1} {:.1}l10 10m0 -10l-10 10\"/>",
             x - 5.0,
@@ -212,45 +223,13 @@ fn point(drawing: &mut String, axes: &Axes, one: &SearchedTrial) {
     };
     let _ = writeln!(
         drawing,
-        "<g><title>trial {}: {}, loss {}: {}</title>{shape}</g>",
+        "<g><title>trial {}: {}, loss {}{}: {}</title>{shape}</g>",
         one.number,
         pps(trial.ask.rate_pps),
         percent(trial.loss_ratio()),
+        culprit.map_or_else(String::new, |limit| format!(", the limit was {limit}")),
         escape(&one.why),
     );
-}
-
-/// The trials' numbers; where several stand in one place, they share a line of words.
-fn numbers(drawing: &mut String, axes: &Axes, trials: &[&SearchedTrial]) {
-    let mut places: Vec<(f64, f64, Vec<u64>)> = Vec::new();
-    for one in trials {
-        let (x, y) = (axes.x(one.trial.ask.rate_pps), axes.y(one.trial.loss_ratio()));
-        match places
-            .iter_mut()
-            .find(|place| (place.0 - x).abs() < 9.0 && (place.1 - y).abs() < 9.0)
-        {
-            Some(place) => place.2.push(one.number),
-            None => places.push((x, y, vec![one.number])),
-        }
-    }
-    for (x, y, numbers) in places {
-        let words = match numbers.as_slice() {
-            [first, .., last] if numbers.len() > NUMBERS_MAX => {
-                format!("{first} .. {last} ({} trials)", numbers.len())
-            }
-            all => all.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
-        };
-        let (place, x) = if x > RIGHT - 80.0 {
-            ("end", x - 7.0)
-        } else {
-            ("start", x + 7.0)
-        };
-        let y = y - 6.0;
-        let _ = writeln!(
-            drawing,
-            "<text class=\"number {place}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>"
-        );
-    }
 }
 
 /// The same in words.

@@ -87,6 +87,14 @@ impl Lines {
     }
 }
 
+/// What the decoder says is about its own insides; people need to know what to do with the file.
+const BROKEN: &str = "its zstd data is cut off or damaged; fix: copy or pack the file again (zstd -t tells whether it is whole)";
+const FOLLOWED: &str = "something that is not zstd follows its zstd data; fix: copy or pack the file again (zstd -t tells whether it is whole)";
+
+fn unpacking(words: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, words)
+}
+
 /// The content of all zstd frames of a file, one behind the other.
 enum Frames {
     Within(Box<StreamingDecoder<BufReader<File>, FrameDecoder>>),
@@ -98,7 +106,7 @@ impl Read for Frames {
         loop {
             match self {
                 Self::Within(decoder) => {
-                    let read = decoder.read(buffer)?;
+                    let read = decoder.read(buffer).map_err(|_| unpacking(BROKEN))?;
                     if read > 0 || buffer.is_empty() {
                         return Ok(read);
                     }
@@ -112,8 +120,11 @@ impl Read for Frames {
                     if file.fill_buf()?.is_empty() {
                         return Ok(0);
                     }
-                    let decoder = StreamingDecoder::new(file)
-                        .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
+                    let begins = file.fill_buf()?;
+                    if !begins.starts_with(&ZSTD_MAGIC[..begins.len().min(ZSTD_MAGIC.len())]) {
+                        return Err(unpacking(FOLLOWED));
+                    }
+                    let decoder = StreamingDecoder::new(file).map_err(|_| unpacking(BROKEN))?;
                     *self = Self::Within(Box::new(decoder));
                 }
             }

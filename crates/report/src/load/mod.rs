@@ -13,7 +13,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use measure::{ReflectSummary, Summary, Validity};
+use measure::{Percentiles, ReflectSummary, Summary, Validity};
 use serde_json::Value;
 
 pub use curve::Quantile;
@@ -22,6 +22,7 @@ pub use series::{Channel, Series};
 pub use stalls::Stalls;
 
 use crate::comparison::Comparison;
+use crate::number::counted;
 use crate::read::{self, ReadError};
 use crate::rundir::file;
 
@@ -46,6 +47,9 @@ pub struct Loaded {
     pub host: Option<Value>,
     /// What the doctor found before the run.
     pub findings: Option<Value>,
+    /// What is not shown, or not to be relied on, a sentence each: files that such a run writes and that are not there,
+    /// rows that contradict themselves.
+    pub missing: Vec<String>,
 }
 
 /// What a run came to, by its kind.
@@ -83,9 +87,56 @@ impl Loaded {
         }
     }
 
+    /// Latency in ns that a `share` (0 to 1) of the packets does not exceed.
+    pub fn latency_within(&self, share: f64) -> Option<f64> {
+        let known = self
+            .summary()
+            .map(|summary| summary.latency_ns)
+            .unwrap_or_default();
+        within(&self.latency, &known, share)
+    }
+
+    /// The same of the gaps between departures.
+    pub fn gap_within(&self, share: f64) -> Option<f64> {
+        let gaps = self.summary().map(|summary| summary.gap_ns).unwrap_or_default();
+        let known = Percentiles {
+            p50: gaps.p50,
+            p90: gaps.p90,
+            p99: gaps.p99,
+            p999: gaps.p999,
+            max: gaps.max,
+            ..Percentiles::default()
+        };
+        within(&self.pacing, &known, share)
+    }
+
     /// Whether it is of many runs: a search, or a comparison of ways.
     pub fn is_of_many(&self) -> bool {
         matches!(self.outcome, Outcome::Search(_) | Outcome::Compare(_))
+    }
+}
+
+/// What the summary knows comes from it, so that a percentile is the same wherever it stands; the rows of a `.hgrm` are
+/// for the others: the next one above `share` that there is.
+fn within(curve: &[Quantile], known: &Percentiles, share: f64) -> Option<f64> {
+    let shares = [
+        (0.0, known.min),
+        (0.5, known.p50),
+        (0.9, known.p90),
+        (0.99, known.p99),
+        (0.999, known.p999),
+        (1.0, known.max),
+    ];
+    let exact = shares
+        .iter()
+        .find(|(at, _)| (at - share).abs() < 1e-9)
+        .and_then(|(_, value)| *value);
+    match exact {
+        Some(ns) => Some(ns as f64),
+        None => curve
+            .iter()
+            .find(|row| row.share >= share)
+            .map(|row| row.value_ns),
     }
 }
 
@@ -121,6 +172,12 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
             what: "it has no rows".to_owned(),
         });
     }
+    let missing = (series.more_back > 0).then(|| {
+        format!(
+            "in {} more packets came back than were sent: what the file says of loss there is not to be relied on",
+            counted(series.more_back, "interval")
+        )
+    });
     Ok(Loaded {
         name,
         path: path.to_owned(),
@@ -131,6 +188,7 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
         stalls: None,
         host: None,
         findings: None,
+        missing: missing.into_iter().collect(),
     })
 }
 
@@ -147,9 +205,15 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
             stalls: None,
             host: host.exists().then(|| value(&host)).transpose()?,
             findings: None,
+            missing: Vec::new(),
         });
     }
     if !path.join(file::SUMMARY).exists() {
+        if path.join(file::SEARCH_TRIALS).exists() {
+            return Err(ReadError::Unfinished {
+                path: path.to_owned(),
+            });
+        }
         let what = if path.join(file::INTERVALS).exists() {
             let rows = path.join(file::INTERVALS);
             format!(
@@ -170,6 +234,11 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         _ => Outcome::Send(Box::new(read::summary(path)?)),
     };
     let there = |name: &str| Some(path.join(name)).filter(|file| file.exists());
+    let missing = expected(&outcome)
+        .into_iter()
+        .filter(|(name, _)| there(name).is_none())
+        .map(|(name, shows)| format!("{name} is not in the run directory: {shows} cannot be shown"))
+        .collect();
     let curve = |name| there(name).map_or(Ok(Vec::new()), |file| curve::read(&file));
     Ok(Loaded {
         name,
@@ -183,7 +252,25 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         stalls: there(file::STALLS).map(|file| stalls::read(&file)).transpose()?,
         host: there(file::HOST).map(|file| value(&file)).transpose()?,
         findings: there(file::DOCTOR).map(|file| value(&file)).transpose()?,
+        missing,
     })
+}
+
+/// The files that a run with this outcome has written, and what they show.
+fn expected(outcome: &Outcome) -> Vec<(&'static str, &'static str)> {
+    let (workers, has_latency) = match outcome {
+        Outcome::Send(summary) => (&summary.workers, summary.latency_ns.max.is_some()),
+        Outcome::Reflect(summary) => (&summary.workers, false),
+        Outcome::Search(_) | Outcome::Compare(_) | Outcome::Intervals => return Vec::new(),
+    };
+    let all = [
+        (!workers.is_empty(), file::INTERVALS, "what happened over time"),
+        (!workers.is_empty(), file::STALLS, "the pauses of the workers"),
+        (has_latency, file::LATENCY, "the curve of latency percentiles"),
+    ];
+    all.into_iter()
+        .filter_map(|(is_expected, name, shows)| is_expected.then_some((name, shows)))
+        .collect()
 }
 
 /// A search or a comparison, told by its file.

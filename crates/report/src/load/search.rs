@@ -6,6 +6,7 @@ use measure::search::{SearchReport, Trial};
 use serde::Deserialize;
 
 use super::lines::Lines;
+use crate::number::counted;
 use crate::read::{self, ReadError};
 use crate::rundir::file;
 
@@ -55,9 +56,21 @@ pub fn read(directory: &Path) -> Result<Searched, ReadError> {
             Ok(Line::Trial(trial)) => trials.push(*trial),
             Ok(Line::Later(found)) => return Err(ReadError::TooNew { path, found }),
             // It was being written when the search was interrupted.
-            Err(_) if !lines.is_ended() => break,
+            Err(_) if !lines.is_ended() && !report.complete => break,
             Err(what) => return Err(lines.damaged(&what)),
         }
+    }
+    // A search that ended wrote all its trials before its answers.
+    if report.complete && trials.len() as u64 != report.trials {
+        return Err(ReadError::Damaged {
+            path,
+            what: format!(
+                "it has {}, and {} counts {}; fix: copy the run directory again, whole",
+                counted(trials.len() as u64, "whole trial"),
+                file::SEARCH,
+                report.trials
+            ),
+        });
     }
     Ok(Searched { report, trials })
 }

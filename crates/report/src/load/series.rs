@@ -30,6 +30,8 @@ pub struct Series {
     pub origin: Origin,
     /// Intervals in the file.
     pub rows: u64,
+    /// Intervals in which more came back than was sent.
+    pub more_back: u64,
     /// Sums over all.
     pub totals: Counts,
     /// Shortest and longest interval in ms.
@@ -199,6 +201,7 @@ struct Reading {
     heat: Thinned<Slice>,
     whole: Option<Point>,
     rows: u64,
+    more_back: u64,
     step_ms: (f64, f64),
     /// The first row of a file without lengths waits for the second: its length is that between the two.
     first: Option<(f64, [Option<f64>; NAMES.len()])>,
@@ -213,6 +216,7 @@ impl Reading {
             heat: Thinned::new(super::heat::SLICES_MAX),
             whole: None,
             rows: 0,
+            more_back: 0,
             step_ms: (f64::INFINITY, 0.0),
             first: None,
             last_ms: None,
@@ -224,6 +228,9 @@ impl Reading {
         let before = self.last_ms.replace(time_ms);
         if let Some(before) = before.filter(|before| *before >= time_ms) {
             return Err(format!("time goes from {before} to {time_ms} ms; it must grow"));
+        }
+        if let Some(percent) = row.get("drop_rate").filter(|percent| *percent > 100.0) {
+            return Err(format!("drop_rate is {percent}, more than 100 %"));
         }
         row.ask("tx_packets")?;
         row.ask("rx_packets")?;
@@ -247,6 +254,7 @@ impl Reading {
         let get = |name: &str| row.get(name);
         let count = |name: &str| get(name).unwrap_or(0.0);
         let (sent, received) = (count("tx_packets"), count("rx_packets"));
+        self.more_back += u64::from(self.origin != Origin::Reflect && received > sent);
         let lost = get("lost")
             .or(get("dropped"))
             .unwrap_or((sent - received).max(0.0));
@@ -296,6 +304,7 @@ impl Reading {
         Series {
             origin: self.origin,
             rows: self.rows,
+            more_back: self.more_back,
             totals: whole.counts,
             step_ms: self.step_ms,
             whole,

@@ -3,9 +3,9 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::load::heat::{Heat, LEVEL_MAX};
-use crate::load::series::{Origin, Point, Span};
+use crate::load::series::{Origin, Point};
 use crate::load::thin::Merge as _;
-use crate::load::{Channel, Loaded, Quantile, Series, Stalls};
+use crate::load::{Channel, Loaded, Series, Stalls};
 use crate::number::{counted, pps, time};
 use crate::style::{Paint, Style};
 
@@ -16,9 +16,6 @@ const ASCII_SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 /// Columns of the names before the charts, and of the words behind them.
 const NAME: usize = 16;
 const WORDS: usize = 28;
-/// What is drawn of a channel in a stretch of time.
-type Pick = fn(&Span) -> Option<f64>;
-
 /// Lines of a heat map.
 const HEAT_LINES: usize = 8;
 
@@ -34,7 +31,7 @@ pub fn render(run: &Loaded, style: &Style) -> String {
             .unwrap_or_default();
     }
     if !run.latency.is_empty() {
-        text += &percentiles(&run.latency, style);
+        text += &percentiles(run, style);
     }
     text
 }
@@ -50,34 +47,35 @@ fn line(name: &str, drawn: &str, words: &str, paint: Paint, style: &Style) -> St
     line.trim_end().to_owned() + "\n"
 }
 
-/// The mean of each of `columns` stretches, or of a channel whose peaks matter, the largest.
+/// A block for each of `columns` stretches, as high as the largest of its intervals: no width hides a peak.
 fn over_time(series: &Series, stalls: Option<&Stalls>, style: &Style) -> String {
     let columns = columns(style).min(series.points().len().max(1));
     let stretches = stretches(series, columns);
     let end = time(series.whole.end_ms * 1e6);
     let title = format!("Over {end}, {}", counted(series.rows, "interval"));
     let mut text = style.paint(Paint::Head, &title) + "\n";
-    let mean: Pick = Span::mean;
-    let largest: Pick = |span| span.mean().map(|_| span.max);
-    let sent = if series.origin == Origin::Reflect {
-        "returned"
-    } else {
-        "sent"
+    let largest = |point: &Point, channel| {
+        let span = point.span(channel);
+        span.mean().map(|_| span.max)
     };
-    let rows: [(Channel, &str, Pick, Paint); 6] = [
-        (Channel::Sent, sent, mean, Paint::None),
-        (Channel::Received, "received", mean, Paint::None),
-        (Channel::Loss, "loss, largest", largest, Paint::Warn),
-        (Channel::Mean, "latency, mean", mean, Paint::None),
-        (Channel::P99, "latency, p99", mean, Paint::None),
-        (Channel::Max, "slowest", largest, Paint::Warn),
+    let (sent, lost) = if series.origin == Origin::Reflect {
+        ("returned", "dropped, largest")
+    } else {
+        ("sent", "loss, largest")
+    };
+    let rows: [(Channel, &str, Paint); 6] = [
+        (Channel::Sent, sent, Paint::None),
+        (Channel::Received, "received", Paint::None),
+        (Channel::Loss, lost, Paint::Warn),
+        (Channel::Mean, "latency, mean", Paint::None),
+        (Channel::P99, "latency, p99", Paint::None),
+        (Channel::Max, "slowest", Paint::Warn),
     ];
-    for (channel, name, pick, paint) in rows {
-        if !series.has(channel) {
+    for (channel, name, paint) in rows {
+        let Some(most) = largest(&series.whole, channel) else {
             continue;
-        }
-        let values: Vec<Option<f64>> = stretches.iter().map(|point| pick(point.span(channel))).collect();
-        let most = values.iter().flatten().copied().fold(0.0, f64::max);
+        };
+        let values: Vec<Option<f64>> = stretches.iter().map(|point| largest(point, channel)).collect();
         let words = match channel {
             Channel::Sent | Channel::Received => format!("up to {}", pps(most)),
             Channel::Loss if most == 0.0 => "none".to_owned(),
@@ -185,7 +183,8 @@ fn heat_map(heat: &Heat, style: &Style) -> String {
 }
 
 /// A bar a percentile, on a logarithmic scale from the fastest to the slowest.
-fn percentiles(curve: &[Quantile], style: &Style) -> String {
+fn percentiles(run: &Loaded, style: &Style) -> String {
+    let curve = &run.latency;
     let log = |value: f64| value.max(1.0).log2();
     let (low, high) = (
         curve.first().map_or(1.0, |row| row.value_ns),
@@ -204,15 +203,15 @@ fn percentiles(curve: &[Quantile], style: &Style) -> String {
         (0.9999, "99.99 %"),
         (1.0, "100 %"),
     ] {
-        let Some(row) = curve.iter().find(|row| row.share >= share) else {
+        let Some(value_ns) = run.latency_within(share) else {
             continue;
         };
-        let part = (log(row.value_ns) - log(low) + 1.0) / (log(high) - log(low) + 1.0);
-        let bar = full.repeat(((part * room) as usize).max(1));
+        let part = (log(value_ns) - log(low) + 1.0) / (log(high) - log(low) + 1.0);
+        let bar = full.repeat(((part * room) as usize).clamp(1, room as usize));
         text += &line(
             &format!("{name} within"),
             &bar,
-            &time(row.value_ns),
+            &time(value_ns),
             Paint::None,
             style,
         );

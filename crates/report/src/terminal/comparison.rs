@@ -77,11 +77,7 @@ fn rates(comparison: &Comparison) -> Table {
                 Cell::right(flood.map_or("-".into(), |trial| format_rate(trial.received_pps))),
                 cores(|trial| trial.cpu.cores()),
                 cores(|trial| trial.cpu.softirq_cores),
-                Cell::right(
-                    method
-                        .cpu_ns_per_packet
-                        .map_or("-".into(), |ns| format_duration(ns as u64)),
-                ),
+                Cell::right(method.cpu_ns_per_packet.map_or("-".into(), crate::number::time)),
             ],
         );
     }

@@ -73,13 +73,18 @@ pub fn render_reflect(summary: &ReflectSummary, style: &Style) -> String {
 /// The report of runs that were loaded again: of one all there is, of several the differences and their charts.
 pub fn runs(runs: &[Loaded], style: &Style) -> String {
     match runs {
-        [only] => join(&[one(only, style), charts::render(only, style)]),
+        [only] => join(&[
+            one(only, style),
+            charts::render(only, style),
+            missing(only, style),
+        ]),
         several => {
             let charts = several.iter().enumerate().map(|(at, run)| {
                 let name = format!("[{}] {}", at + 1, run.name);
                 join(&[
                     style.paint(Paint::Head, &name) + "\n" + &headline(run, style),
                     charts::render(run, style),
+                    missing(run, style),
                 ])
             });
             let sections: Vec<String> = std::iter::once(compare::render(several, style))
@@ -88,6 +93,14 @@ pub fn runs(runs: &[Loaded], style: &Style) -> String {
             join(&sections)
         }
     }
+}
+
+/// What cannot be shown, and why.
+fn missing(run: &Loaded, style: &Style) -> String {
+    let lines = run.missing.iter();
+    lines
+        .map(|missing| style.paint(Paint::Warn, &format!("note: {missing}")) + "\n")
+        .collect()
 }
 
 fn headline(run: &Loaded, style: &Style) -> String {

@@ -5,6 +5,7 @@ use measure::{Ledger, QueueSummary, ReflectSummary, StreamSummary, Summary, Work
 use super::super::element::{Cell, details, table};
 use super::super::flow::{self, Flow, Kind, Node};
 use super::{comparison, search};
+use crate::compare::metrics::NOT_PROBES;
 use crate::load::stalls::Cause;
 use crate::load::{Loaded, Outcome};
 use crate::number::{count, pps, share, time};
@@ -110,7 +111,18 @@ fn of_reflect(summary: &ReflectSummary) -> Flow {
         .returned
         .saturating_sub(summary.answered.saturating_add(summary.told));
     let mut ends = vec![
-        node("returned", plain, Kind::Good, "probes sent back"),
+        node("returned", summary.returned, Kind::Good, "frames sent back"),
+        node("missed", missed, Kind::Lost, "our receive ring was full"),
+    ];
+    ends.extend(summary.dropped.iter().map(|(reason, packets)| {
+        if NOT_PROBES.contains(&reason.as_str()) {
+            node(reason, *packets, Kind::Plain, "dropped, and no probe")
+        } else {
+            node(reason, *packets, Kind::Lost, "dropped")
+        }
+    }));
+    let further = vec![
+        node("probes", plain, Kind::Good, "reflected"),
         node("answered", summary.answered, Kind::Plain, "ARP, NDP and echo"),
         node(
             "told",
@@ -118,14 +130,7 @@ fn of_reflect(summary: &ReflectSummary) -> Flow {
             Kind::Plain,
             "senders that asked for the counts",
         ),
-        node("missed", missed, Kind::Lost, "our receive ring was full"),
     ];
-    ends.extend(
-        summary
-            .dropped
-            .iter()
-            .map(|(reason, packets)| node(reason, *packets, Kind::Lost, "dropped")),
-    );
     Flow {
         source: node(
             "arrived",
@@ -134,7 +139,12 @@ fn of_reflect(summary: &ReflectSummary) -> Flow {
             "frames",
         ),
         ends,
-        further: Vec::new(),
+        // Probes alone are all that was returned.
+        further: if plain == summary.returned {
+            Vec::new()
+        } else {
+            further
+        },
     }
 }
 

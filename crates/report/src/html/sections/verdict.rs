@@ -2,7 +2,7 @@
 
 use measure::Validity;
 
-use super::super::element::escape;
+use super::super::element::{escape, prose};
 use crate::load::{Loaded, Outcome};
 use crate::number::{counted, pps, share, time};
 use crate::terminal::headline;
@@ -17,8 +17,11 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
     };
     let mut more: String = reasons
         .iter()
-        .map(|reason| format!("<li>{}</li>", escape(reason)))
+        .map(|reason| format!("<li>{}</li>", prose(reason)))
         .collect();
+    for missing in &run.missing {
+        more += &format!("<li>{}</li>", escape(missing));
+    }
     if let Some(summary) = run.summary() {
         for expectation in &summary.expectations {
             let word = if expectation.met { "met" } else { "FAILED" };
@@ -32,7 +35,7 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
     };
     format!(
         "<section class=\"verdict {class}\" aria-label=verdict>{name}<p class=words>{}</p>{more}</section>\n",
-        escape(&words)
+        prose(&words)
     )
 }
 
@@ -96,6 +99,15 @@ fn judged(
     }
 }
 
+/// A loss as the headline writes it.
+fn ratio(loss: f64) -> String {
+    if loss > 0.0 && loss < 1e-6 {
+        "<0.0001 %".to_owned()
+    } else {
+        crate::compare::metrics::Unit::Ratio.show(loss)
+    }
+}
+
 /// The first figures of one run.
 pub fn tiles(run: &Loaded) -> String {
     let value = |name| crate::compare::metrics::value(run, name);
@@ -105,13 +117,16 @@ pub fn tiles(run: &Loaded) -> String {
         Outcome::Search(_) | Outcome::Compare(_) => None,
         Outcome::Intervals => run.series.as_ref().map(|series| series.whole.length_ms * 1e6),
     };
+    let is_reflect = matches!(run.outcome, Outcome::Reflect(_));
+    let (sent, lost) = if is_reflect {
+        ("returned", "probes dropped")
+    } else {
+        ("sent", "lost")
+    };
     let tiles = [
-        ("sent", value("rate_tx").map(pps)),
+        (sent, value("rate_tx").map(pps)),
         ("received", value("rate_rx").map(pps)),
-        (
-            "lost",
-            value("loss").map(|loss| crate::compare::metrics::Unit::Ratio.show(loss)),
-        ),
+        (lost, value("loss").map(ratio)),
         ("median latency", value("latency_p50").map(time)),
         ("99.9 % within", value("latency_p999").map(time)),
         ("slowest", value("latency_max").map(time)),

@@ -1,0 +1,76 @@
+//! The distributions of a run: latency percentiles, and the gaps between departures.
+
+use super::super::element::{Cell, details, table};
+use super::super::figures::chart;
+use crate::load::Loaded;
+use crate::number::time;
+
+/// Latency, and the gaps between departures: how many were not above a value.
+pub fn curves(runs: &[Loaded]) -> String {
+    let mut page = String::new();
+    if runs.iter().any(|run| !run.latency.is_empty()) {
+        let words = "Read it from the right: of how many packets was one slower than this? All packets count, from their real departure.";
+        page += &chart(
+            "percentiles",
+            "Latency percentiles",
+            &[words.to_owned()],
+            &quantiles(runs, Loaded::latency_within),
+        );
+    }
+    let paced = |run: &Loaded| run.summary().is_some_and(|summary| summary.gap_ns.max.is_some());
+    if runs.iter().any(paced) {
+        let asked = runs
+            .iter()
+            .filter_map(|run| Some((run, run.summary()?.gap_ns.asked?)));
+        let mut words: Vec<String> = asked
+            .map(|(run, gap)| format!("Asked of {}: a packet every {}.", run.name, time(gap)))
+            .collect();
+        words.extend(runs.iter().filter_map(gaps_of_zero));
+        words.push(
+            "Time between two departures of a queue, as it really was; a burst leaves with gaps near 0."
+                .to_owned(),
+        );
+        page += &chart(
+            "pacing",
+            "Pacing: gaps between departures",
+            &words,
+            &quantiles(runs, Loaded::gap_within),
+        );
+    }
+    if page.is_empty() {
+        page
+    } else {
+        format!("<section><h2>Distributions</h2>\n{page}</section>\n")
+    }
+}
+
+/// What a logarithmic axis cannot show.
+fn gaps_of_zero(run: &Loaded) -> Option<String> {
+    let zero = run.pacing.iter().take_while(|row| row.value_ns <= 0.0).last()?;
+    Some(format!(
+        "In {} {:.1} % of the gaps were 0, which a logarithmic axis cannot show: its line begins behind them.",
+        run.name,
+        zero.share * 100.0
+    ))
+}
+
+/// The usual percentiles of each run, folded away.
+fn quantiles(runs: &[Loaded], within: fn(&Loaded, f64) -> Option<f64>) -> String {
+    let with: Vec<&Loaded> = runs.iter().filter(|run| within(run, 1.0).is_some()).collect();
+    if with.is_empty() {
+        return String::new();
+    }
+    let mut head = vec!["share of packets"];
+    head.extend(with.iter().map(|run| run.name.as_str()));
+    let rows: Vec<Vec<Cell>> = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0]
+        .iter()
+        .map(|&share| {
+            let value = |run: &&Loaded| within(run, share).map_or("-".to_owned(), time);
+            let name = format!("{} %", share * 100.0);
+            std::iter::once(Cell::Name(name))
+                .chain(with.iter().map(|run| Cell::Number(value(run))))
+                .collect()
+        })
+        .collect();
+    details("The same as a table", &table("Not slower than", &head, &rows))
+}
