@@ -58,6 +58,7 @@ pub fn run(target: Target) -> Result<u8> {
     );
     let mut screen = Screen::new(target)?;
     let interrupt = Interrupt::install()?;
+    end_with_terminal()?;
     // From here on a panic, too, leaves the terminal as it was.
     let mut terminal = ratatui::try_init()?;
     let result = (|| -> Result<()> {
@@ -72,6 +73,20 @@ pub fn run(target: Target) -> Result<u8> {
     })();
     ratatui::restore();
     result.map(|()| 0)
+}
+
+/// Ends the process when its terminal has gone: crossterm reads a dead one for ever, and nobody looks.
+fn end_with_terminal() -> std::io::Result<()> {
+    let watch = || {
+        while std::io::stdout().is_terminal() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        std::process::exit(0);
+    };
+    std::thread::Builder::new()
+        .name("terminal".into())
+        .spawn(watch)
+        .map(drop)
 }
 
 impl Screen {

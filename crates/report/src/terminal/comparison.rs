@@ -17,8 +17,16 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
         "Compared over {}, {}-byte frames, {:.1} s a trial\n\n",
         comparison.link, comparison.size, comparison.duration_s
     );
-    let tables = [rates(comparison), losses(comparison), latencies(comparison)];
-    text.push_str(&tables.map(|table| table.render(style)).join("\n"));
+    // Headings over nothing would look like an answer.
+    if tried(comparison).next().is_some() {
+        let mut tables = vec![rates(comparison)];
+        if !asked_rates(comparison).is_empty() {
+            tables.push(losses(comparison));
+        }
+        tables.push(latencies(comparison));
+        let tables: Vec<String> = tables.iter().map(|table| table.render(style)).collect();
+        text.push_str(&tables.join("\n"));
+    }
     let missing: Vec<&MethodResult> = comparison
         .methods
         .iter()
@@ -33,7 +41,7 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
     }
     let _ = writeln!(text, "\n{}", style.paint(Paint::Head, "Which one to take"));
     for sentence in &comparison.recommendation.sentences {
-        text.push_str(&folded(sentence));
+        text.push_str(&folded(sentence, style.width.min(COLUMNS)));
     }
     text.push('\n');
     text.push_str(&super::ending(&comparison.notes, &comparison.run, style));
@@ -172,12 +180,12 @@ fn latencies(comparison: &Comparison) -> Table {
     table
 }
 
-/// A sentence over several lines, set in.
-fn folded(sentence: &str) -> String {
+/// A sentence over several lines of at most so many columns, set in.
+fn folded(sentence: &str, columns: usize) -> String {
     let mut text = String::new();
     let mut line = String::from(" ");
     for word in sentence.split_whitespace() {
-        if line.len() + 1 + word.len() > COLUMNS {
+        if line.len() + 1 + word.len() > columns {
             text.push_str(&line);
             text.push('\n');
             line = String::from(" ");
