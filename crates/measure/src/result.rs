@@ -56,6 +56,19 @@ pub struct GapSummary {
     pub max: Option<u64>,
 }
 
+impl From<GapSummary> for Percentiles {
+    fn from(gaps: GapSummary) -> Self {
+        Self {
+            p50: gaps.p50,
+            p90: gaps.p90,
+            p99: gaps.p99,
+            p999: gaps.p999,
+            max: gaps.max,
+            ..Self::default()
+        }
+    }
+}
+
 impl GapSummary {
     /// The percentiles of `gaps` (one value per packet, in ns) beside the asked gap.
     pub fn new(asked_ns: Option<f64>, gaps: &Histogram) -> GapSummary {

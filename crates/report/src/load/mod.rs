@@ -99,14 +99,7 @@ impl Loaded {
     /// The same of the gaps between departures.
     pub fn gap_within(&self, share: f64) -> Option<f64> {
         let gaps = self.summary().map(|summary| summary.gap_ns).unwrap_or_default();
-        let known = Percentiles {
-            p50: gaps.p50,
-            p90: gaps.p90,
-            p99: gaps.p99,
-            p999: gaps.p999,
-            max: gaps.max,
-            ..Percentiles::default()
-        };
+        let known = Percentiles::from(gaps);
         within(&self.pacing, &known, share)
     }
 

@@ -60,14 +60,7 @@ pub fn bad(number: u64) -> Cell {
 /// Latency, jitter, and the gaps at which packets left.
 pub fn latency(summary: &Summary, style: &Style) -> String {
     let (sent, scheduled, gaps) = (summary.latency_ns, summary.latency_scheduled_ns, summary.gap_ns);
-    let gaps = Percentiles {
-        p50: gaps.p50,
-        p90: gaps.p90,
-        p99: gaps.p99,
-        p999: gaps.p999,
-        max: gaps.max,
-        ..Percentiles::default()
-    };
+    let gaps = Percentiles::from(gaps);
     let rows = [
         ("from send", sent),
         ("from schedule", scheduled),
