@@ -214,7 +214,7 @@ fn a_trial_that_somebody_kills_is_made_again() {
             .next()
             .and_then(|id| id.parse().ok())
             .unwrap_or(0);
-        // Not before it is what it will be: it starts as a copy of its parent, or as setpriv.
+        // Not before it is what it will be: it starts as a copy of its parent.
         let arguments = std::fs::read_to_string(format!("/proc/{trial}/cmdline")).unwrap_or_default();
         trial > 0 && arguments.contains("dropless\0send")
     });

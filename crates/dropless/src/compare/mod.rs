@@ -27,7 +27,6 @@ use crate::live::Trials;
 use crate::search::judge;
 use crate::signals::Interrupt;
 use crate::{session, show_report};
-pub use plan::has_tool;
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
 use trial::Ends;
@@ -125,7 +124,7 @@ fn recommend(plan: &ComparePlan, comparison: &Comparison) -> result::Recommendat
     advise::advise(
         &comparison.methods,
         plan.wanted_pps,
-        plan.far.is_none(),
+        plan.lays_a_wire(),
         own_share(plan, comparison),
     )
 }
@@ -188,8 +187,7 @@ fn try_way(
     measured: &mut MethodResult,
 ) -> Result<()> {
     // A wire for each way: nothing of one is left for the next.
-    let wire = if plan.far.is_none() && way.method.reaches_a_network() && way.method != method::Method::Ports
-    {
+    let wire = if plan.far.is_none() && way.method.needs_a_wire() {
         let wire = Wire::lay()?;
         wire.address(way.method.is_sockets())?;
         if plan.has_rules(way.method) {

@@ -204,10 +204,28 @@ impl ComparePlan {
 
     /// What is between the two ends.
     pub fn link(&self) -> String {
-        match self.far {
-            Some(far) => format!("the network to {far}"),
-            None => "a virtual wire (veth) between two network namespaces of this machine".into(),
+        let mut ways = self.possible();
+        let ports = ways.find(|way| way.method == Method::Ports).map(|way| {
+            way.far
+                .as_ref()
+                .map_or(way.near.clone(), |far| format!("{} and {far}", way.near))
+        });
+        let wire = match self.far {
+            Some(far) => Some(format!("the network to {far}")),
+            None => self
+                .lays_a_wire()
+                .then(|| "a virtual wire (veth) between two network namespaces of this machine".to_owned()),
+        };
+        match (wire, ports) {
+            (Some(wire), Some(ports)) => format!("{wire}, and by {ports}"),
+            (Some(wire), None) => wire,
+            (None, ports) => ports.unwrap_or_else(|| "shared memory".to_owned()),
         }
+    }
+
+    /// Whether any way goes over a virtual wire of our own.
+    pub fn lays_a_wire(&self) -> bool {
+        self.far.is_none() && self.possible().any(|way| way.method.needs_a_wire())
     }
 }
 

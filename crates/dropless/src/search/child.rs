@@ -14,8 +14,8 @@ use measure::Summary;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::compare::has_tool;
 use crate::live::Trials;
+use crate::parent;
 use crate::signals::Interrupt;
 
 /// Between two looks at the child and at the wish to end.
@@ -40,14 +40,9 @@ pub fn run(
     trials: &mut Trials,
 ) -> Result<Ended> {
     let program = std::env::current_exe().context("cannot find this program to start a trial with")?;
-    // Killed, we end nobody: the trial must go by itself, or it would send beside those of the search that goes on.
-    let mut command = if has_tool("setpriv") {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(program);
-        command
-    } else {
-        Command::new(program)
-    };
+    let mut command = Command::new(program);
+    // Or it would send beside the trials of the search that goes on.
+    parent::bind(&mut command);
     command
         .args(["send", "--json", "--quiet", "--no-doctor", "--plan"])
         .arg(plan)
