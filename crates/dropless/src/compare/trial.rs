@@ -24,7 +24,7 @@ const DRAIN: &str = "500ms";
 /// How often a trial is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 /// A sender that takes this much longer than it sends is ended.
-const OVERTIME: Duration = Duration::from_secs(30);
+const OVERTIME: Duration = Duration::from_secs(60);
 
 /// How the sender says that the kernel let nothing through, and what it then makes of a far side that is silent.
 const WRONG_CHECKSUMS: &str = "wrong checksums";
