@@ -16,6 +16,9 @@ use crate::load::lines::Lines;
 use crate::rundir::file;
 use crate::{input, sane};
 
+/// Characters of what is wrong with a file; what is longer is not read.
+const SENTENCE_MAX: usize = 300;
+
 /// Why a run directory cannot be read. One line.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -62,7 +65,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// Not what the file should hold.
-    #[error("{} is damaged: {what}", path.display())]
+    #[error("{} is damaged: {}", path.display(), short(what))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -87,6 +90,14 @@ pub enum ReadError {
         /// The command wanted.
         wanted: &'static str,
     },
+}
+
+/// What is quoted of a broken file may be of any length.
+fn short(what: &str) -> String {
+    match what.char_indices().nth(SENTENCE_MAX) {
+        Some((end, _)) => format!("{}...", &what[..end]),
+        None => what.to_owned(),
+    }
 }
 
 fn advice(path: &Path, cause: &io::Error) -> String {

@@ -20,7 +20,7 @@ const ZSTD_SKIPPED: RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// From this many unpacked bytes on, a file is looked at for how much it was packed.
 const RATIO_FROM: u64 = 64 << 20;
-/// A table of figures gets to a hundredth at most, even where every row is like the one before.
+/// Where every row is like the one before, `zstd -19` makes a 200th of a table.
 const RATIO_MAX: u64 = 1000;
 /// Bytes read ahead.
 const AHEAD: usize = 256 * 1024;
@@ -110,7 +110,7 @@ impl Lines {
 // What the library says is about its own insides; people need to know what to do with the file.
 const BROKEN: &str = "its zstd data is cut off or damaged; fix: copy or pack the file again (zstd -t tells whether it is whole)";
 const FOLLOWED: &str = "something that is not zstd follows its zstd data; fix: copy or pack the file again (zstd -t tells whether it is whole)";
-const WINDOW: &str = "its zstd data needs more than 128 MiB of memory to unpack; fix: unpack it before (zstd -d --memory=2GB), or pack it again without --long";
+const WINDOW: &str = "its zstd data needs more than 128 MiB of memory to unpack; fix: unpack it before (zstd -d --long=31), or pack it again without --long";
 const BOMB: &str = "its zstd data unpacks to more than 1000 times its size, which no table of figures does; fix: unpack it before (zstd -d) if that is right";
 
 /// The content of all zstd frames of a file, one behind the other.

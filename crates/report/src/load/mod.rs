@@ -1,5 +1,6 @@
 //! Loads what a report is drawn of: a run directory, or a file of intervals alone. Whole, or one line that says why not.
 
+mod columns;
 mod curve;
 pub mod heat;
 pub(crate) mod lines;

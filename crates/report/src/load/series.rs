@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+pub use super::columns::Origin;
+use super::columns::{Columns, NAMES, Row, plain, possible};
 use super::heat::{Heat, Slice};
 use super::lines::Lines;
 pub use super::point::{CHANNELS, Channel, Counts, Point, Span};
 use super::thin::{Merge as _, Thinned};
-use crate::csv::split;
 use crate::read::ReadError;
-use crate::sane::NUMBER_MAX;
 
 /// Points of a series at most: more than a screen has columns, few enough for a page to open at once.
 pub const POINTS_MAX: usize = 4000;
@@ -22,17 +22,6 @@ const RATE_MAX_PPS: f64 = 1e12;
 const EMPTY_LINES_MAX: u32 = 1000;
 /// What a drop rate may be off from its own row before that is told, in percentage points: it may be rounded.
 const DROP_RATE_OFF_MAX: f64 = 1.0;
-
-/// Who wrote the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// `dropless send`: loss is that of the packets sent in the interval.
-    Send,
-    /// `dropless reflect`: frames received, returned and dropped.
-    Reflect,
-    /// The older dpdk-project: five columns.
-    Older,
-}
 
 /// In how many intervals a file contradicts itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,118 +103,6 @@ pub fn read(path: &Path) -> Result<Series, ReadError> {
     reading.end().map_err(|what| lines.damaged(&what))
 }
 
-/// The columns that count here, in the order of [`Row::values`].
-const NAMES: [&str; 15] = [
-    "time",
-    "tx_packets",
-    "rx_packets",
-    "drop_rate",
-    "avg_latency",
-    "duration",
-    "lost",
-    "unsent",
-    "latency_min_ns",
-    "latency_p50_ns",
-    "latency_p90_ns",
-    "latency_p99_ns",
-    "latency_p999_ns",
-    "latency_max_ns",
-    "dropped",
-];
-const OLDER: [&str; 5] = ["time", "tx_packets", "rx_packets", "drop_rate", "avg_latency"];
-const REFLECT: [&str; 4] = ["time", "rx_packets", "tx_packets", "dropped"];
-
-/// Which field of a line is what.
-struct Columns {
-    origin: Origin,
-    /// For each field its place in [`NAMES`], or nothing where it does not matter.
-    places: Vec<Option<usize>>,
-    names: Vec<String>,
-}
-
-/// The values of one line by [`NAMES`]; those that are empty or NaN are none.
-struct Row {
-    values: [Option<f64>; NAMES.len()],
-}
-
-impl Row {
-    fn get(&self, name: &str) -> Option<f64> {
-        NAMES
-            .iter()
-            .position(|known| *known == name)
-            .and_then(|place| self.values[place])
-    }
-
-    fn ask(&self, name: &str) -> Result<f64, String> {
-        self.get(name).ok_or_else(|| format!("{name} is empty"))
-    }
-}
-
-impl Columns {
-    fn of(header: &str) -> Result<Self, String> {
-        let names: Vec<String> = split(header).iter().map(|name| name.trim().to_owned()).collect();
-        let has = |wanted: &[&str]| wanted.iter().all(|name| names.iter().any(|found| found == name));
-        let origin = if has(&OLDER) && has(&["lost", "duration"]) {
-            Origin::Send
-        } else if has(&OLDER) {
-            Origin::Older
-        } else if has(&REFLECT) {
-            Origin::Reflect
-        } else {
-            let shown: String = header.chars().take(60).collect();
-            return Err(format!(
-                "its first line is `{shown}`, and that of intervals begins with {}",
-                OLDER.join(",")
-            ));
-        };
-        let places = names
-            .iter()
-            .map(|name| NAMES.iter().position(|known| known == name))
-            .collect();
-        Ok(Self {
-            origin,
-            places,
-            names,
-        })
-    }
-
-    fn row(&self, line: &str) -> Result<Row, String> {
-        let mut values = [None; NAMES.len()];
-        let mut count = 0;
-        for field in line.split(',') {
-            let Some(place) = self.places.get(count) else {
-                count += 1;
-                continue;
-            };
-            let name = &self.names[count];
-            count += 1;
-            let field = field.trim();
-            let Some(place) = place else { continue };
-            if field.is_empty() {
-                continue;
-            }
-            let value: f64 = field
-                .parse()
-                .map_err(|_| format!("{name} is `{field}`, not a number"))?;
-            // Where more came back than was sent, the older drop_rate is below 0.
-            let least = if NAMES[*place] == "drop_rate" {
-                -NUMBER_MAX
-            } else {
-                0.0
-            };
-            if !value.is_nan() && !(least..=NUMBER_MAX).contains(&value) {
-                return Err(format!("{name} is {field}, which cannot be"));
-            }
-            values[*place] = Some(value).filter(|value| !value.is_nan());
-        }
-        if count == self.places.len() {
-            Ok(Row { values })
-        } else {
-            Err(format!("{count} fields under {} columns", self.places.len()))
-        }
-    }
-}
-
 /// What has been read so far.
 struct Reading {
     origin: Origin,
@@ -258,11 +135,15 @@ impl Reading {
     fn add(&mut self, row: &Row) -> Result<(), String> {
         let time_ms = row.ask("time")?;
         if time_ms > TIME_MAX_MS {
-            return Err(format!("time is {time_ms} ms, more than 30 years"));
+            return Err(format!("time is {} ms, more than 30 years", plain(time_ms)));
         }
         let before = self.last_ms.replace(time_ms);
         if let Some(before) = before.filter(|before| *before >= time_ms) {
-            return Err(format!("time goes from {before} to {time_ms} ms; it must grow"));
+            return Err(format!(
+                "time goes from {} to {} ms; it must grow",
+                plain(before),
+                plain(time_ms)
+            ));
         }
         possible(self.origin, row)?;
         match (row.get("duration"), before, self.first.take()) {
@@ -275,7 +156,9 @@ impl Reading {
                 let length = time_ms - before;
                 if length < STEP_MIN_MS {
                     return Err(format!(
-                        "time goes from {before} to {time_ms} ms; a step is 1 us or more"
+                        "time goes from {} to {} ms; a step is 1 us or more",
+                        plain(before),
+                        plain(time_ms)
                     ));
                 }
                 if let Some((first_ms, values)) = first {
@@ -295,7 +178,9 @@ impl Reading {
         if sent.max(received) * 1000.0 > RATE_MAX_PPS * length_ms.max(STEP_MIN_MS) {
             let packets = sent.max(received);
             return Err(format!(
-                "{packets} packets in {length_ms} ms are more than any network carries"
+                "{} packets in {} ms are more than any network carries",
+                plain(packets),
+                plain(length_ms)
             ));
         }
         self.contradictions.add(self.origin, row, sent, received);
@@ -360,25 +245,6 @@ impl Reading {
             heat: Heat::of(self.heat.points()),
             points: self.points,
         })
-    }
-}
-
-/// What no row can say of its packets.
-fn possible(origin: Origin, row: &Row) -> Result<(), String> {
-    let (sent, received) = (row.ask("tx_packets")?, row.ask("rx_packets")?);
-    if let Some(percent) = row.get("drop_rate").filter(|percent| *percent > 100.0) {
-        return Err(format!("drop_rate is {percent}, more than 100 %"));
-    }
-    if let Some(percent) = row.get("drop_rate").filter(|percent| *percent < 0.0) {
-        if received <= sent {
-            return Err(format!(
-                "drop_rate is {percent}, and not more came back ({received}) than was sent ({sent})"
-            ));
-        }
-    }
-    match row.get("lost").filter(|lost| *lost > sent) {
-        Some(lost) if origin == Origin::Send => Err(format!("lost is {lost} of {sent} sent")),
-        _ => Ok(()),
     }
 }
 
