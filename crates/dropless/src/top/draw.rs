@@ -133,7 +133,7 @@ fn word(shown: &Shown) -> Span<'static> {
         let reason = ended
             .reasons
             .first()
-            .map_or_else(String::new, |reason| format!(": {}", reason));
+            .map_or_else(String::new, |reason| format!(": {reason}"));
         let text = match &*ended.verdict {
             "" => "the run broke off; these are its last values".to_owned(),
             verdict => format!("the run has ended, {}, exit code {}{reason}", verdict, ended.exit),
