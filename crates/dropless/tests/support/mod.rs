@@ -26,6 +26,7 @@ mod lab;
 mod namespace;
 mod need;
 mod process;
+pub mod search;
 mod tagger;
 mod testpmd;
 pub mod wire;
