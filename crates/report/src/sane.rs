@@ -94,12 +94,14 @@ pub fn numbers<T: Serialize>(result: &T) -> Result<(), String> {
 fn sound(value: &Value, name: &str) -> Result<(), String> {
     match value {
         Value::Number(number) => {
-            let is_share = name.ends_with("share") || name.ends_with("ratio");
-            let most = if is_share { SHARE_MAX } else { NUMBER_MAX };
-            if number
-                .as_f64()
-                .is_some_and(|number| (0.0..=most).contains(&number))
-            {
+            let is = |kinds: &[&str]| kinds.iter().any(|kind| name.ends_with(kind));
+            // A difference may be below 0, such as what firewall rules cost.
+            let sane = match name {
+                _ if is(&["share", "ratio"]) => 0.0..=SHARE_MAX,
+                _ if is(&["_pps", "_bps", "_l1", "_l2", "_s", "seconds"]) => 0.0..=NUMBER_MAX,
+                _ => -NUMBER_MAX..=NUMBER_MAX,
+            };
+            if number.as_f64().is_some_and(|number| sane.contains(&number)) {
                 Ok(())
             } else {
                 Err(format!("`{name}` is {number}, which cannot be"))
@@ -182,6 +184,7 @@ mod tests {
             (json!({"sent": u64::MAX}), false),
             (json!([{"deep": [{"rate_pps": -1}]}]), false),
             (json!({"busy_share": 900}), false),
+            (json!({"ns_per_packet": -12.5}), true),
         ] {
             assert_eq!(numbers(&value).is_ok(), is_sound, "{value}");
         }
