@@ -69,11 +69,11 @@ fn list(screen: &Screen) -> Vec<Line<'static>> {
             Ok(state) => format!(
                 "{:>8}  {:8}{:11}{:>10}  {:>12}  {}",
                 found.process,
-                clean(&state.process.command),
+                state.process.command,
                 state.phase.name(),
                 format!("{:.1} s", state.elapsed_s),
                 number::pps(state.rate.tx_pps.max(state.rate.rx_pps)),
-                clean(&state.process.run.display().to_string()),
+                state.process.run.display(),
             ),
             Err(refusal) => format!("{:>8}  {refusal}", found.process),
         };
@@ -88,13 +88,6 @@ fn list(screen: &Screen) -> Vec<Line<'static>> {
         lines.push("no run goes on here now; it is shown when one begins".into());
     }
     lines
-}
-
-/// What a run tells of itself may hold anything, and none of it may move the cursor.
-fn clean(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { '?' } else { letter })
-        .collect()
 }
 
 fn draw_run(frame: &mut Frame<'_>, area: Rect, screen: &Screen, shown: &Shown) {
@@ -118,7 +111,7 @@ fn head_lines(shown: &Shown, width: u16) -> Vec<Line<'static>> {
         None => format!("{:.1} s", state.elapsed_s),
     };
     let mut first = vec![
-        format!("dropless {}", clean(&process.command)).bold(),
+        format!("dropless {}", process.command).bold(),
         format!("  {}  {time}", state.phase.name()).into(),
     ];
     let room = usize::from(width).saturating_sub(first.iter().map(Span::width).sum::<usize>() + 20);
@@ -129,7 +122,7 @@ fn head_lines(shown: &Shown, width: u16) -> Vec<Line<'static>> {
         first.push("─".repeat(room.min(40) - full).dim());
     }
     first.push(format!("  process {}", process.id).dim());
-    let run = format!("in {}", clean(&process.run.display().to_string())).dim();
+    let run = format!("in {}", process.run.display()).dim();
     vec![first.into(), word(shown).into(), run.into()]
 }
 
@@ -140,14 +133,10 @@ fn word(shown: &Shown) -> Span<'static> {
         let reason = ended
             .reasons
             .first()
-            .map_or_else(String::new, |reason| format!(": {}", clean(reason)));
+            .map_or_else(String::new, |reason| format!(": {reason}"));
         let text = match &*ended.verdict {
             "" => "the run broke off; these are its last values".to_owned(),
-            verdict => format!(
-                "the run has ended, {}, exit code {}{reason}",
-                clean(verdict),
-                ended.exit
-            ),
+            verdict => format!("the run has ended, {}, exit code {}{reason}", verdict, ended.exit),
         };
         return if ended.exit == 0 { text.green() } else { text.red() };
     }
@@ -165,7 +154,7 @@ fn word(shown: &Shown) -> Span<'static> {
         )
         .yellow();
     }
-    let text = clean(&state.health.reason);
+    let text = state.health.reason.clone();
     if state.health.healthy {
         text.green()
     } else {
