@@ -121,8 +121,8 @@ pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> Strin
         "<figure><figcaption><h3>Every trial</h3><p>{words}</p><p>Numbers are the order in which they were made, written where there is room. A filled point lost nothing, a ring lost \
          something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. No loss has a line of its own. \
          Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins at the rate that is not.</p></figcaption>\n\
-         <svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
-         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg></figure>\n"
+         <div class=\"scroll\"><svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
+         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg></div></figure>\n"
     )
 }
 
