@@ -166,9 +166,9 @@ fn lines(series: &Series) -> Lines {
             Origin::Reflect => "reflect",
             Origin::Older => "older",
         },
-        start: points
-            .first()
-            .map_or(0.0, |point| rounded((point.end_ms - point.length_ms).max(0.0) / 1000.0)),
+        start: points.first().map_or(0.0, |point| {
+            rounded((point.end_ms - point.length_ms).max(0.0) / 1000.0)
+        }),
         time: points
             .iter()
             .map(|point| rounded(point.end_ms / 1000.0))

@@ -81,7 +81,10 @@ pub fn table(caption: &str, head: &[&str], rows: &[Vec<Cell>]) -> String {
         .iter()
         .enumerate()
         .map(|(at, title)| {
-            let is_number = rows.first().and_then(|row| row.get(at)).is_some_and(Cell::is_number);
+            let is_number = rows
+                .first()
+                .and_then(|row| row.get(at))
+                .is_some_and(Cell::is_number);
             let class = if is_number { " class=n" } else { "" };
             format!("<th scope=col{class}>{}</th>", escape(title))
         })

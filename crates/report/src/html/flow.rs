@@ -96,13 +96,33 @@ pub fn svg(flow: &Flow, id: &str) -> String {
         // through their words.
         let height = high(first.packets);
         if first.packets > 0 {
-            ribbon(&mut drawing, (from.0 + BAR, TOP), (columns[1], TOP), height, first.kind);
+            ribbon(
+                &mut drawing,
+                (from.0 + BAR, TOP),
+                (columns[1], TOP),
+                height,
+                first.kind,
+            );
             above(&mut drawing, first, columns[1], height, whole);
         }
         let from_first = (columns[1], TOP);
-        let end = split(&mut drawing, from_first, &flow.further, (columns[2], TOP), &high, whole);
+        let end = split(
+            &mut drawing,
+            from_first,
+            &flow.further,
+            (columns[2], TOP),
+            &high,
+            whole,
+        );
         let below = end.max(TOP + height + APART);
-        let end = split(&mut drawing, (from.0, TOP + height), rest, (columns[1], below), &high, whole);
+        let end = split(
+            &mut drawing,
+            (from.0, TOP + height),
+            rest,
+            (columns[1], below),
+            &high,
+            whole,
+        );
         bottom = bottom.max(end);
     }
     let height = bottom + 24.0;
@@ -127,7 +147,14 @@ fn split(
     for end in ends.iter().filter(|end| end.packets > 0) {
         let height = high(end.packets);
         ribbon(drawing, (from.0 + BAR, leave), (to.0, arrive), height, end.kind);
-        node(drawing, end, (to.0, arrive), height, (to.0 + BAR + 8.0, arrive + 11.0), whole);
+        node(
+            drawing,
+            end,
+            (to.0, arrive),
+            height,
+            (to.0 + BAR + 8.0, arrive + 11.0),
+            whole,
+        );
         leave += height;
         arrive += height.max(14.0) + APART;
     }

@@ -201,7 +201,9 @@ mod tests {
                 [1000.0, 1000.0, 1000.0, 1000.0, 1000.0, max].map(Some),
             )
         };
-        let mut slices: Vec<Slice> = (1..=100).map(|ms| slice(ms, if ms == 50 { 8e6 } else { 1000.0 })).collect();
+        let mut slices: Vec<Slice> = (1..=100)
+            .map(|ms| slice(ms, if ms == 50 { 8e6 } else { 1000.0 }))
+            .collect();
         slices.push(Slice::new(101.0, 1.0, 0.0, [None; 6]));
         let heat = Heat::of(&slices).unwrap();
         assert!((2..=STRETCHES_MAX).contains(&heat.stretches.len()));

@@ -9,7 +9,10 @@ use crate::number::{count, time};
 /// A picture for each run that has one.
 pub fn charts(runs: &[Loaded]) -> String {
     let heat = |run: &Loaded| run.series.as_ref().and_then(|series| series.heat.clone());
-    let with = runs.iter().enumerate().filter_map(|(at, run)| Some((at, run, heat(run)?)));
+    let with = runs
+        .iter()
+        .enumerate()
+        .filter_map(|(at, run)| Some((at, run, heat(run)?)));
     with.map(|(at, run, heat)| {
         let title = if runs.len() > 1 {
             format!("Latency heat map of {}", run.name)
