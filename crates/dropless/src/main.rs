@@ -28,7 +28,6 @@ mod stream;
 mod top;
 mod tune;
 mod workers;
-mod wrap;
 
 use std::process::ExitCode;
 

@@ -111,11 +111,13 @@
     // The chart begins and ends with the others, whenever the first pause was.
     const [first, last] = stretch(Math.min(Infinity, ...times.slice(0, 1)), Math.max(0, ...times.slice(-1)));
     const words = ([, gap, core, cause, lost]) => `${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
+    // A line of the legend for each run; its points are drawn above.
+    const of = runs.map((run, at) => at).filter(at => runs[at].stalls.length);
     const paint = u => {
       const { ctx } = u, { top, height } = u.bbox, ratio = devicePixelRatio;
       ctx.save(); ctx.beginPath(); ctx.rect(u.bbox.left, top, u.bbox.width, height); ctx.clip();
       for (const { pause: [time, gap, , , lost], at } of all) {
-        if (time < u.scales.x.min || time > u.scales.x.max) continue;
+        if (time < u.scales.x.min || time > u.scales.x.max || !u.series[1 + of.indexOf(at)].show) continue;
         const x = u.valToPos(time, "x", true), y = u.valToPos(gap, "y", true);
         ctx.fillStyle = ctx.strokeStyle = lost ? colour("bad") : colour(hue(at, 0));
         ctx.globalAlpha = lost ? 1 : 0.55; ctx.lineWidth = ratio;
@@ -124,8 +126,6 @@
       }
       ctx.restore();
     };
-    // A line of the legend for each run; its points are drawn above.
-    const of = runs.map((run, at) => at).filter(at => runs[at].stalls.length);
     const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" }, ...of.map(at => ({
       label: named(runs[at], "pause"), stroke: colour(hue(at, 0)), paths: () => null, points: { show: false },
       value: (u, v, s, i) => known(v) && known(i) && all[i - 1] ? words(all[i - 1].pause) : blank(i),
@@ -191,7 +191,7 @@
   function zoomed(me, min, max) {
     if (isZooming) return;
     isZooming = true;
-    const isAll = min <= me.ends[0] && max >= me.ends[1], [low, high] = isAll ? whole(me.group) : [min, max];
+    const isAll = min <= me.values[0] && max >= me.values[1], [low, high] = isAll ? whole(me.group) : [min, max];
     for (const other of charts) {
       if (other.group !== me.group) continue;
       other.plot.setScale("x", { min: low, max: high });
@@ -213,6 +213,8 @@
     const { data, group, options } = chart(place.dataset.chart);
     const me = { place, group }, shown = [];
     me.ends = [data[0][0], data[0][data[0].length - 1]];
+    // A double click shows from the first to the last value: that is all, too.
+    me.values = me.ends;
     if (group === "time") me.ends = stretch(...me.ends);
     me.reset = document.createElement("button");
     Object.assign(me.reset, { type: "button", className: "reset", textContent: "Show all", hidden: true, onclick: () => reset(me) });
@@ -222,11 +224,13 @@
       setSeries: [(u, at) => { toggled(u, at); shown.forEach(tell => tell()); }] };
     const isFlat = place.dataset.chart.startsWith("heat") || place.dataset.chart === "stalls";
     me.plot = new uPlot({
-      padding: [null, 46, null, null], width: room(place), height: (isFlat ? 190 : 250) - (isPrinting ? 60 : 0), ...options, legend: { live: true, isolate: true, markers: { dash: border, fill: (u, i) => border(u, i) === "solid" && u.series[i].stroke ? u.series[i].stroke(u, i) : null } },
+      padding: [null, 46, null, null], width: room(place), height: (isFlat ? 190 : 250) - (isPrinting ? 60 : 0), ...options, legend: { live: true, isolate: false, markers: { dash: border, fill: (u, i) => border(u, i) === "solid" && u.series[i].stroke ? u.series[i].stroke(u, i) : null } },
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
     }, data, place);
     place.append(me.reset);
-    for (const row of place.querySelectorAll(".u-legend tr:not(.edge) th")) {
+    // Its legend tells values only: a picture has no lines to hide.
+    if (group === "time" && place.dataset.chart.startsWith("heat")) place.querySelector(".u-legend").style.pointerEvents = "none";
+    else for (const row of place.querySelectorAll(".u-legend tr:not(.edge) th")) {
       if (row.closest("tr") === place.querySelector(".u-legend tr")) continue;
       row.tabIndex = 0; row.setAttribute("role", "button"); row.title = "show or hide";
       const pressed = () => row.setAttribute("aria-pressed", !row.closest("tr").classList.contains("u-off"));
@@ -251,7 +255,7 @@
     if (move !== undefined) {
       const to = Math.max(first, Math.min(last, move));
       plot.setCursor({ left: plot.valToPos(x[to], "x"), top: plot.over.clientHeight / 2 }, true, true);
-      said.textContent = [...me.place.querySelectorAll(".u-series:not(.edge):not(.u-off)")].map(row => row.textContent).join(", ");
+      said.textContent = [...me.place.querySelectorAll(".u-series:not(.edge):not(.u-off)")].map(row => [...row.children].map(cell => cell.textContent).join(" ").trim()).join(", ");
     } else if (event.key === "+" || event.key === "=" || event.key === "-") {
       const factor = event.key === "-" ? 2 : 0.5, isLog = plot.scales.x.distr === 3;
       const [f, g] = isLog ? [Math.log, Math.exp] : [v => v, v => v];

@@ -22,6 +22,7 @@ pub mod style;
 pub mod table;
 pub mod terminal;
 pub mod utc;
+pub mod wrap;
 
 pub use files::STALL_COLUMNS;
 pub use intervals::IntervalWriter;

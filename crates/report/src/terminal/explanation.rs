@@ -7,6 +7,7 @@ use measure::{Explanation, PauseCause};
 use crate::number;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::wrap::{marked, wrapped};
 
 /// Causes shown; the rest is in `summary.json`.
 const CAUSES_MAX: usize = 10;
@@ -18,21 +19,22 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     };
     let mut text = style.paint(Paint::Head, "Pauses") + "\n";
     let _ = writeln!(text, "  {}", sentence(explanation));
-    let _ = writeln!(
-        text,
-        "  (pauses are longer than {}; counters were read every {}: closer pauses share what was missed)",
+    let about = format!(
+        "(pauses are longer than {}; counters were read every {}: closer pauses share what was missed)",
         number::time(explanation.threshold_ns as f64),
         number::time(explanation.granularity_ns as f64)
     );
+    wrapped(&mut text, &about, 2, Paint::None, style);
     if let Some(why) = &explanation.untraced {
-        let _ = writeln!(text, "  {} {why}", style.paint(Paint::Warn, "no causes:"));
+        let line = marked("no causes:", Paint::Warn, why, &style.narrower(2));
+        text.extend(line.lines().map(|line| format!("  {line}\n")));
     }
     if explanation.dropped > 0 {
-        let _ = writeln!(
-            text,
-            "  {} found no room, and are not counted: give a longer --pause",
+        let line = format!(
+            "{} found no room, and are not counted: give a longer --pause",
             number::counted(explanation.dropped, "pause")
         );
+        wrapped(&mut text, &line, 2, Paint::None, style);
     }
     if explanation.causes.is_empty() {
         return text;
