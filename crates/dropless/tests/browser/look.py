@@ -119,7 +119,8 @@ class Look:
         ActionChains(self.driver).move_to_element(over).perform()
         until(lambda: "pps" in " ".join(self.legend("rates")))
         self.seen["hover"] = {"rates": self.legend("rates"), "loss": self.legend("loss"), "legend": self.driver.execute_script(LEGENDS)[0]}
-        self.picture("hover", self.driver.execute_script("return scrollY"), 900)
+        # Not beyond the window: that would take the pointer away.
+        self.driver.save_screenshot(str(self.pictures / f"{self.name}-hover.png"))
 
     def drag(self):
         over = self.place("rates").find_element(By.CSS_SELECTOR, ".u-over")
