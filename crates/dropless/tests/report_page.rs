@@ -220,6 +220,10 @@ fn several_runs_and_an_older_file_share_their_charts() {
     all_drawn(&seen, "light");
     assert_eq!(seen["flows"].as_array().map(Vec::len), Some(2), "{seen}");
     assert!(seen["drag"][1].as_u64() >= Some(3), "{seen}");
+    assert_eq!(seen["drag"][2], 0, "{seen}");
+    // The runs end long before the file does: what is all of theirs is a part of all.
+    assert!(seen["keyboard"]["zoomed"][0].as_u64() >= Some(3), "{seen}");
+    assert_eq!(seen["keyboard"]["zoomed"][1], 0, "{seen}");
 }
 
 /// A golden run of a search, of RFC 2544, of a comparison: its page is made by this program.

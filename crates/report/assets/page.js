@@ -191,7 +191,8 @@
   function zoomed(me, min, max) {
     if (isZooming) return;
     isZooming = true;
-    const isAll = min <= me.values[0] && max >= me.values[1], [low, high] = isAll ? whole(me.group) : [min, max];
+    const all = whole(me.group), isDoubleClick = min === me.values[0] && max === me.values[1];
+    const isAll = isDoubleClick || (min <= all[0] && max >= all[1]), [low, high] = isAll ? all : [min, max];
     for (const other of charts) {
       if (other.group !== me.group) continue;
       other.plot.setScale("x", { min: low, max: high });
@@ -213,7 +214,7 @@
     const { data, group, options } = chart(place.dataset.chart);
     const me = { place, group }, shown = [];
     me.ends = [data[0][0], data[0][data[0].length - 1]];
-    // A double click shows from the first to the last value: that is all, too.
+    // A double click shows from the first to the last value of the chart: of others that may be a part.
     me.values = me.ends;
     if (group === "time") me.ends = stretch(...me.ends);
     me.reset = document.createElement("button");

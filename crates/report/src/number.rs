@@ -25,7 +25,10 @@ pub fn span(seconds: f64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => two(seconds / 60, "min", seconds % 60, "s"),
-        _ => two(seconds / 3600, "h", seconds % 3600 / 60, "min"),
+        _ => {
+            let minutes = (seconds + 30) / 60;
+            two(minutes / 60, "h", minutes % 60, "min")
+        }
     }
 }
 
@@ -47,7 +50,7 @@ mod tests {
     #[test]
     fn times_to_wait() {
         assert_eq!(
-            [0.0, 45.2, 59.6, 84.0, 140.0, 3780.0, 8280.0, 90_000.0].map(span),
+            [0.0, 45.2, 59.6, 84.0, 140.0, 3780.0, 4000.0, 8280.0, 90_000.0].map(span),
             [
                 "0 s",
                 "45 s",
