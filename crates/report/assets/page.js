@@ -210,6 +210,15 @@
   let isPrinting = false;
   const room = place => isPrinting ? Math.min(PAPER, place.clientWidth || PAPER) : place.clientWidth;
 
+  // Beside a longer run the pointer can be where a run has ended: its last value is none of that moment.
+  const reach = new WeakMap();
+  const near = (u, at, index) => {
+    const values = u.data[at];
+    if (!reach.has(values)) reach.set(values, [values.findIndex(v => v !== undefined), values.findLastIndex(v => v !== undefined)]);
+    const [first, last] = reach.get(values);
+    return index < first || index > last ? 8 : Infinity;
+  };
+
   function draw(place) {
     const { data, group, options } = chart(place.dataset.chart);
     const me = { place, group }, shown = [];
@@ -226,7 +235,7 @@
     const isFlat = place.dataset.chart.startsWith("heat") || place.dataset.chart === "stalls";
     me.plot = new uPlot({
       padding: [null, 46, null, null], width: room(place), height: (isFlat ? 190 : 250) - (isPrinting ? 60 : 0), ...options, legend: { live: true, isolate: false, markers: { dash: border, fill: (u, i) => border(u, i) === "solid" && u.series[i].stroke ? u.series[i].stroke(u, i) : null } },
-      cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
+      cursor: { drag: { x: true, y: false }, hover: { prox: near }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
     }, data, place);
     place.append(me.reset);
     // Its legend tells values only: a picture has no lines to hide.

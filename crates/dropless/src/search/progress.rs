@@ -141,6 +141,7 @@ fn brief(why: &str) -> String {
         .replace(", nothing was carried yet", "")
         .replace(", all was carried so far", "")
         .replace("back-to-back: ", "")
+        .replace(", repetition ", ", ")
 }
 
 #[cfg(test)]
