@@ -29,7 +29,6 @@ mod stream;
 mod top;
 mod tune;
 mod workers;
-mod wrap;
 
 use std::process::ExitCode;
 

@@ -11,14 +11,17 @@
   const scaled = (v, steps) => { for (const [factor, unit] of steps) if (Math.abs(v) >= factor * 0.9995) return digits(v / factor) + " " + unit; return digits(v) + " " + steps[steps.length - 1][1]; };
   const pps = v => scaled(v, [[1e9, "Gpps"], [1e6, "Mpps"], [1e3, "kpps"], [1, "pps"]]);
   const ns = v => scaled(v, [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]]);
-  const percent = v => v === 0 ? "0 %" : v < 0.0001 ? v.toExponential(2) + " %" : +v.toFixed(4) + " %";
+  const percent = v => v === 0 ? "0 %" : v < 0.0001 ? "<0.0001 %" : +v.toFixed(4) + " %";
   const seconds = v => +v.toFixed(6) + " s";
+  // On an axis `1.5 kpps`, where a value would be `1.500 kpps`.
+  const short = show => v => show(v).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
   const share = x => x <= 1 ? "0 %" : +(100 * (1 - 1 / x)).toFixed(7) + " %";
 
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const faint = c => c + "38";
+  const faint = c => c + "38", half = c => c + "90";
   // A legend has no values while nobody points.
   const blank = i => i === null || i === undefined ? "" : "-";
+  const idle = u => u.root.classList.toggle("idle", !known(u.cursor.idx));
   const known = v => v !== null && v !== undefined;
   const log = values => values.map(v => known(v) && v > 0 ? v : null);
 
@@ -39,8 +42,8 @@
       });
       if (!isThin) continue;
       tables[tables.length - 1].push(shape(values.min), shape(values.max));
-      // A single interval with loss among a million is what is to be seen.
-      for (const edge of ["min", "max"]) series.push({ label: `${label} ${edge}`, class: "edge", ...(name === "loss" && edge === "max" ? { stroke, width: 1.4 } : { stroke: faint(stroke), width: 0.7 }), show: !hidden, points: { show: false }, value: () => "" });
+      // A single interval among a million is what is to be seen: its spike is one pixel wide, and must not be faint.
+      for (const edge of ["min", "max"]) series.push({ label: `${label} ${edge}`, class: "edge", ...(name === "loss" && edge === "max" ? { stroke, width: 1.4 } : { stroke: half(stroke), width: 1 }), show: !hidden, points: { show: false }, value: () => "" });
       bands.push({ series: [mean + 2, mean + 1], fill: faint(stroke) });
       at += 2;
     }
@@ -53,8 +56,8 @@
   const named = (run, what) => runs.length > 1 ? `${run.name} ${what}` : what;
   const hue = (at, alone) => "c" + (runs.length > 1 ? at % 7 : alone);
   const timed = runs.filter(run => run.series);
-  // From the first to the last point of all runs, or further.
-  const stretch = (low, high) => timed.reduce(([a, b], { series: { time } }) => [Math.min(a, time[0]), Math.max(b, time[time.length - 1])], [low, high]);
+  // From where the first interval of all runs begins to where the last one ends, or further.
+  const stretch = (low, high) => timed.reduce(([a, b], { series: { start, time } }) => [Math.min(a, start), Math.max(b, time[time.length - 1])], [low, high]);
 
   function overTime(kind, names, show, isLog) {
     const specs = timed.flatMap(run => names.map(([name, label, alone, hidden], i) =>
@@ -65,13 +68,15 @@
 
   function axes(show, isLog, x) {
     const decades = (u, axis, min, max) => { const all = []; for (let e = Math.ceil(Math.log10(min) - 1e-9); 10 ** e <= max * 1.0001; e++) all.push(10 ** e); return all.length > 1 ? all : [min, max]; };
-    // uPlot would leave some of them without words.
+    // uPlot would leave some of them without words; here those do that have no room for them.
     const every = { splits: decades, filter: (u, ticks) => ticks };
+    const apart = 62;
+    const roomy = (u, ticks) => { let last = -Infinity; return ticks.map(v => { const at = u.valToPos(v, "x"); if (at - last < apart) return null; last = at; return v; }); };
     const style = () => ({ stroke: colour("dim"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1 } });
     const bottom = x === "time"
       ? { ...style(), values: (u, ticks) => ticks.map(seconds), space: 90 }
-      : { ...style(), ...every, values: (u, ticks) => ticks.map(share), space: 60 };
-    const left = { ...style(), size: 88, ...(isLog ? every : {}), values: (u, ticks) => ticks.map(show) };
+      : { ...style(), ...every, filter: roomy, values: (u, ticks) => ticks.map(v => known(v) ? share(v) : ""), space: 60 };
+    const left = { ...style(), size: 88, ...(isLog ? every : {}), values: (u, ticks) => ticks.map(short(show)) };
     const y = isLog ? { distr: 3, log: 10, range: (u, low, high) => known(low) ? [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high * 1.01))] : [1, 10] }
       : { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] };
     return { axes: [bottom, left], scales: { x: x === "time" ? { time: false } : { time: false, distr: 3, log: 10 }, y } };
@@ -106,11 +111,13 @@
     // The chart begins and ends with the others, whenever the first pause was.
     const [first, last] = stretch(Math.min(Infinity, ...times.slice(0, 1)), Math.max(0, ...times.slice(-1)));
     const words = ([, gap, core, cause, lost]) => `${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
+    // A line of the legend for each run; its points are drawn above.
+    const of = runs.map((run, at) => at).filter(at => runs[at].stalls.length);
     const paint = u => {
       const { ctx } = u, { top, height } = u.bbox, ratio = devicePixelRatio;
       ctx.save(); ctx.beginPath(); ctx.rect(u.bbox.left, top, u.bbox.width, height); ctx.clip();
       for (const { pause: [time, gap, , , lost], at } of all) {
-        if (time < u.scales.x.min || time > u.scales.x.max) continue;
+        if (time < u.scales.x.min || time > u.scales.x.max || !u.series[1 + of.indexOf(at)].show) continue;
         const x = u.valToPos(time, "x", true), y = u.valToPos(gap, "y", true);
         ctx.fillStyle = ctx.strokeStyle = lost ? colour("bad") : colour(hue(at, 0));
         ctx.globalAlpha = lost ? 1 : 0.55; ctx.lineWidth = ratio;
@@ -119,8 +126,6 @@
       }
       ctx.restore();
     };
-    // A line of the legend for each run; its points are drawn above.
-    const of = runs.map((run, at) => at).filter(at => runs[at].stalls.length);
     const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" }, ...of.map(at => ({
       label: named(runs[at], "pause"), stroke: colour(hue(at, 0)), paths: () => null, points: { show: false },
       value: (u, v, s, i) => known(v) && known(i) && all[i - 1] ? words(all[i - 1].pause) : blank(i),
@@ -186,7 +191,8 @@
   function zoomed(me, min, max) {
     if (isZooming) return;
     isZooming = true;
-    const isAll = min <= me.ends[0] && max >= me.ends[1], [low, high] = isAll ? whole(me.group) : [min, max];
+    const all = whole(me.group), isDoubleClick = min === me.values[0] && max === me.values[1];
+    const isAll = isDoubleClick || (min <= all[0] && max >= all[1]), [low, high] = isAll ? all : [min, max];
     for (const other of charts) {
       if (other.group !== me.group) continue;
       other.plot.setScale("x", { min: low, max: high });
@@ -199,24 +205,46 @@
     for (const edge of [at + 1, at + 2]) if (plot.series[edge].show !== plot.series[at].show) plot.setSeries(edge, { show: plot.series[at].show }, false);
   }
 
+  // Paper is narrower than a window, and nobody tells its width beforehand: this fits A4 and letter.
+  const PAPER = 690;
+  let isPrinting = false;
+  const room = place => isPrinting ? Math.min(PAPER, place.clientWidth || PAPER) : place.clientWidth;
+
+  // Beside a longer run the pointer can be where a run has ended: its last value is none of that moment.
+  const reach = new WeakMap();
+  const near = (u, at, index) => {
+    const values = u.data[at];
+    if (!reach.has(values)) reach.set(values, [values.findIndex(v => v !== undefined), values.findLastIndex(v => v !== undefined)]);
+    const [first, last] = reach.get(values);
+    return index < first || index > last ? 8 : Infinity;
+  };
+
   function draw(place) {
     const { data, group, options } = chart(place.dataset.chart);
-    const me = { place, group };
+    const me = { place, group }, shown = [];
     me.ends = [data[0][0], data[0][data[0].length - 1]];
+    // A double click shows from the first to the last value of the chart: of others that may be a part.
+    me.values = me.ends;
+    if (group === "time") me.ends = stretch(...me.ends);
     me.reset = document.createElement("button");
     Object.assign(me.reset, { type: "button", className: "reset", textContent: "Show all", hidden: true, onclick: () => reset(me) });
     options.hooks = { ...options.hooks,
+      ready: [idle], setCursor: [idle],
       setScale: [(u, key) => { if (key === "x" && me.plot) zoomed(me, u.scales.x.min, u.scales.x.max); }],
-      setSeries: [(u, at) => toggled(u, at)] };
+      setSeries: [(u, at) => { toggled(u, at); shown.forEach(tell => tell()); }] };
     const isFlat = place.dataset.chart.startsWith("heat") || place.dataset.chart === "stalls";
     me.plot = new uPlot({
-      padding: [null, 46, null, null], width: place.clientWidth, height: isFlat ? 190 : 250, ...options, legend: { live: true, isolate: true, markers: { dash: border, fill: (u, i) => border(u, i) === "solid" && u.series[i].stroke ? u.series[i].stroke(u, i) : null } },
-      cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
+      padding: [null, 46, null, null], width: room(place), height: (isFlat ? 190 : 250) - (isPrinting ? 60 : 0), ...options, legend: { live: true, isolate: false, markers: { dash: border, fill: (u, i) => border(u, i) === "solid" && u.series[i].stroke ? u.series[i].stroke(u, i) : null } },
+      cursor: { drag: { x: true, y: false }, hover: { prox: near }, focus: { prox: 24 }, ...(group === "time" ? { sync: { key: "time", scales: ["x", null] } } : {}) }, focus: { alpha: 0.35 },
     }, data, place);
     place.append(me.reset);
-    for (const row of place.querySelectorAll(".u-legend tr:not(.edge) th")) {
+    // Its legend tells values only: a picture has no lines to hide.
+    if (group === "time" && place.dataset.chart.startsWith("heat")) place.querySelector(".u-legend").style.pointerEvents = "none";
+    else for (const row of place.querySelectorAll(".u-legend tr:not(.edge) th")) {
       if (row.closest("tr") === place.querySelector(".u-legend tr")) continue;
       row.tabIndex = 0; row.setAttribute("role", "button"); row.title = "show or hide";
+      const pressed = () => row.setAttribute("aria-pressed", !row.closest("tr").classList.contains("u-off"));
+      pressed(); shown.push(pressed);
       row.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { row.click(); event.preventDefault(); } event.stopPropagation(); });
     }
     charts.push(me);
@@ -237,7 +265,7 @@
     if (move !== undefined) {
       const to = Math.max(first, Math.min(last, move));
       plot.setCursor({ left: plot.valToPos(x[to], "x"), top: plot.over.clientHeight / 2 }, true, true);
-      said.textContent = [...me.place.querySelectorAll(".u-series:not(.edge):not(.u-off)")].map(row => row.textContent).join(", ");
+      said.textContent = [...me.place.querySelectorAll(".u-series:not(.edge):not(.u-off)")].map(row => [...row.children].map(cell => cell.textContent).join(" ").trim()).join(", ");
     } else if (event.key === "+" || event.key === "=" || event.key === "-") {
       const factor = event.key === "-" ? 2 : 0.5, isLog = plot.scales.x.distr === 3;
       const [f, g] = isLog ? [Math.log, Math.exp] : [v => v, v => v];
@@ -265,12 +293,12 @@
   theme.onclick = () => { root.dataset.theme = getComputedStyle(root).colorScheme === "dark" ? "light" : "dark"; redraw(); };
   dark.addEventListener("change", redraw);
   let before;
-  addEventListener("beforeprint", () => { before = root.dataset.theme; root.dataset.theme = "light"; redraw(); });
-  addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; redraw(); });
+  addEventListener("beforeprint", () => { before = root.dataset.theme; root.dataset.theme = "light"; isPrinting = true; redraw(); });
+  addEventListener("afterprint", () => { isPrinting = false; if (before) root.dataset.theme = before; else delete root.dataset.theme; redraw(); });
 
   document.querySelectorAll("[data-chart]").forEach(place => place.addEventListener("keydown", key));
   drawAll();
-  const seen = new ResizeObserver(() => { for (const { plot, place } of charts) if (Math.abs(plot.width - place.clientWidth) > 1 && place.clientWidth > 0) plot.setSize({ width: place.clientWidth, height: plot.height }); });
+  const seen = new ResizeObserver(() => { for (const { plot, place } of charts) if (Math.abs(plot.width - room(place)) > 1 && place.clientWidth > 0) plot.setSize({ width: room(place), height: plot.height }); });
   document.querySelectorAll("[data-chart]").forEach(place => seen.observe(place));
   root.dataset.drawn = charts.length;
 })();

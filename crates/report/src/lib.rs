@@ -24,6 +24,7 @@ pub mod style;
 pub mod table;
 pub mod terminal;
 pub mod utc;
+pub mod wrap;
 
 pub use files::STALL_COLUMNS;
 pub use intervals::IntervalWriter;

@@ -15,12 +15,20 @@ pub fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{ending}", count(number))
 }
 
-/// A time for people who wait: `45 s`, `3 min`, `2.1 h`.
+/// A time for people who wait, in its two largest units: `45 s`, `2 min 20 s`, `1 h 3 min`.
 pub fn span(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    let two = |large: u64, unit: &str, small: u64, smaller: &str| match small {
+        0 => format!("{large} {unit}"),
+        small => format!("{large} {unit} {small} {smaller}"),
+    };
     match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
+        0..60 => format!("{seconds} s"),
+        60..3600 => two(seconds / 60, "min", seconds % 60, "s"),
+        _ => {
+            let minutes = (seconds + 30) / 60;
+            two(minutes / 60, "h", minutes % 60, "min")
+        }
     }
 }
 
@@ -36,5 +44,23 @@ mod tests {
         );
         assert_eq!([0.4, 849.6, 1234.4].map(time), ["0 ns", "850 ns", "1.234 us"]);
         assert_eq!(time(-1.0), "0 ns");
+    }
+
+    /// One rule, whatever the length: nobody has to compare minutes with seconds and parts of hours.
+    #[test]
+    fn times_to_wait() {
+        assert_eq!(
+            [0.0, 45.2, 59.6, 84.0, 140.0, 3780.0, 4000.0, 8280.0, 90_000.0].map(span),
+            [
+                "0 s",
+                "45 s",
+                "1 min",
+                "1 min 24 s",
+                "2 min 20 s",
+                "1 h 3 min",
+                "2 h 18 min",
+                "25 h"
+            ]
+        );
     }
 }

@@ -42,7 +42,8 @@ fn a_search_shows_every_trial_and_both_bounds() {
     };
     let page = page("search");
     assert_eq!(searched.trials.len(), 18);
-    assert_eq!(page.matches("<g><title>trial ").count(), 18);
+    let all = page.split("Around the bounds").next().unwrap();
+    assert_eq!(all.matches("<g><title>trial ").count(), 18);
     has(
         &page,
         &[
@@ -248,4 +249,48 @@ fn the_terminal_and_the_page_of_a_comparison_agree() {
     has(&page, &["9.203 us", "<code>dropless noise</code>"]);
     let text = terminal::runs(&[run], &Style::plain());
     assert!(text.contains("9.203 us") && !text.contains("9.202 us"), "{text}");
+}
+
+/// Caveats, notes and reasons are sentences of any length: they end at the edge of the terminal, between two words.
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for name in ["search", "rfc2544", "compare", "v1"] {
+        let run = read(name);
+        let wide = terminal::runs(std::slice::from_ref(&run), &Style::plain());
+        let words: Vec<&str> = wide.split_whitespace().collect();
+        for width in [80, 90, 100, 120] {
+            let style = Style {
+                width,
+                ..Style::plain()
+            };
+            let text = terminal::runs(std::slice::from_ref(&run), &style);
+            let longer: Vec<&str> = text
+                .lines()
+                .filter(|line| line.chars().count() > width && !line.starts_with("run directory: "))
+                .collect();
+            assert!(longer.is_empty(), "{name} at {width}: {longer:#?}");
+            let cut = |word: &&str| word.ends_with('~');
+            assert_eq!(text.split_whitespace().find(cut), None, "{name} at {width}");
+        }
+        assert!(words.len() > 20, "{name}: {wide}");
+    }
+}
+
+/// What the gate says of a large change is what the table says.
+#[test]
+fn a_large_change_is_one_number_of_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, latency: &str| {
+        let path = dir.path().join(name);
+        let text = format!("time,tx_packets,rx_packets,drop_rate,avg_latency\n100,10,10,0,{latency}\n");
+        fs::write(&path, text).unwrap();
+        load::load(&path).unwrap()
+    };
+    let runs = [file("before.csv", "0.006"), file("after.csv", "10.0")];
+    let rule: Rule = "latency mean worse 10%".parse().unwrap();
+    let Judgement::Failed(line) = rule.judge(&runs[0], &runs[1]) else {
+        panic!("it is worse");
+    };
+    assert!(line.ends_with("(1,667 times)"), "{line}");
+    assert!(terminal::runs(&runs, &Style::plain()).contains("1,667 times"));
 }

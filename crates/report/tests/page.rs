@@ -203,10 +203,7 @@ fn the_terminal_draws_the_same_and_keeps_its_width() {
         }
         let charts = text.split("Over 4.000 s").nth(1).unwrap();
         assert!(
-            charts
-                .lines()
-                .filter(|line| !line.starts_with("note: "))
-                .all(|line| line.width() <= width),
+            charts.lines().all(|line| line.width() <= width),
             "{width}: {charts}"
         );
         assert_eq!(text.is_ascii(), !unicode, "{text}");
@@ -317,6 +314,8 @@ fn the_page_of_a_reflector_says_one_thing() {
         told: 124,
         ..Default::default()
     };
+    summary.rate_tx_pps = 499.7;
+    summary.rate_rx_pps = 501.7;
     summary.dropped.insert("not_udp".to_owned(), 4);
     run.write_reflect_summary(&summary).unwrap();
     let rows = "time,rx_packets,tx_packets,dropped,duration\n1000,1,0,1,1000\n2000,1003,1000,3,1000\n";
@@ -330,6 +329,8 @@ fn the_page_of_a_reflector_says_one_thing() {
         "<dt>probes dropped</dt><dd>0 %</dd>",
         "4 frames dropped in all",
         "None of these frames was a probe",
+        "<dt>returned</dt><dd>499.7 pps</dd>",
+        "Returned 499.7 pps over all, 0 pps to 1.000 kpps in an interval; received 501.7 pps over all",
         "<h3>Dropped</h3>",
     ] {
         assert!(page.contains(part), "{part}");
@@ -402,6 +403,75 @@ fn a_sentence_of_all_runs_stands_once() {
     let sentence = "Loss is charged to the interval in which the packet was sent.</p>";
     assert_eq!(page.matches(sentence).count(), 1);
     assert!(page.contains(&format!("<p>{sentence}")));
+}
+
+/// What a chart shows can be read without seeing it.
+#[test]
+fn every_chart_has_its_table() {
+    let page = html::page(&[golden()]).unwrap();
+    let figures: Vec<&str> = page.split("<figure>").skip(1).collect();
+    assert!(figures.len() >= 5);
+    for figure in &figures {
+        let figure = figure.split("</figure>").next().unwrap();
+        assert!(
+            figure.contains("The same as a table") && figure.contains("<tbody>\n<tr>"),
+            "{figure}"
+        );
+    }
+    let of = |kind: &str| {
+        *figures
+            .iter()
+            .find(|figure| figure.contains(&format!("data-chart=\"{kind}")))
+            .unwrap()
+    };
+    let pauses = of("stalls");
+    for part in ["812.0 us", "1,980", "IRQ 57 mlx5_comp3", "A filled square"] {
+        assert!(pauses.contains(part), "{part}: {pauses}");
+    }
+    assert!(
+        of("heat-0").contains("<td class=n>3,500,000</td>"),
+        "{}",
+        of("heat-0")
+    );
+}
+
+/// Of many pauses the worst are in the table, and how many more there are.
+#[test]
+fn the_worst_of_many_pauses_are_told() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    run.write_summary(&common::clean()).unwrap();
+    let stalls: Vec<_> = (1..=500_u64)
+        .map(|at| measure::result::Stall {
+            at_ns: at * 1_000_000,
+            gap_ns: at * 1000,
+            lost: u64::from(at == 7) * 42,
+            ..Default::default()
+        })
+        .collect();
+    run.write_stalls(&stalls).unwrap();
+    fs::write(run.file("intervals.csv"), format!("{OLDER}1000,10,10,0,1\n")).unwrap();
+    let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
+    let (_, table) = page
+        .split_once("what cost most first, then the longest; 480 more are in stalls.csv")
+        .unwrap();
+    let rows: Vec<&str> = table
+        .split("</table>")
+        .next()
+        .unwrap()
+        .split("<tr>")
+        .skip(2)
+        .collect();
+    assert_eq!(rows.len(), 20);
+    assert!(
+        rows[0].contains("7.000 us") && rows[0].contains(">42<"),
+        "{}",
+        rows[0]
+    );
+    assert!(
+        rows[1].contains("500.0 us") && rows[19].contains("482.0 us"),
+        "{rows:?}"
+    );
 }
 
 /// A burst has gaps of 0: the page says why its line begins late.

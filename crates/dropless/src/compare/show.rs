@@ -40,6 +40,6 @@ pub fn beginning(plan: &ComparePlan) -> String {
         format_rate(plan.latency_pps),
         plan.trials_in_all(),
         format_duration(plan.duration.as_nanos() as u64),
-        format_duration(plan.takes().as_nanos() as u64)
+        report::number::span(plan.takes().as_secs_f64())
     )
 }

@@ -7,7 +7,7 @@ use report::Style;
 use report::style::Paint;
 
 use super::Examination;
-use crate::wrap::{filled, wrapped};
+use report::wrap::{filled, wrapped};
 
 /// Columns of the verdict, of which `cannot tell` is the longest.
 const VERDICT: usize = 13;

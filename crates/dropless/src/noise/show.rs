@@ -8,7 +8,7 @@ use report::style::Paint;
 use report::table::{Cell, Table};
 
 use super::result::{CauseNoise, CoreNoise, Noise};
-use crate::wrap::wrapped;
+use report::wrap::wrapped;
 
 /// Causes shown of a core; the rest is in the run directory.
 const CAUSES_MAX: usize = 12;

@@ -7,7 +7,7 @@ use report::Style;
 use report::style::Paint;
 use report::table::{Cell, Table};
 
-use crate::wrap::{filled, wrapped};
+use report::wrap::{filled, wrapped};
 
 /// Columns that everything below a row is set in by.
 const INDENT: usize = 6;

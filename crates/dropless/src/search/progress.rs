@@ -149,6 +149,7 @@ fn brief(why: &str) -> String {
         .replace(", nothing was carried yet", "")
         .replace(", all was carried so far", "")
         .replace("back-to-back: ", "")
+        .replace(", repetition ", ", ")
 }
 
 #[cfg(test)]
@@ -178,7 +179,7 @@ mod tests {
             let line = progress.short(123, "1518", Some(ask), why, 4000.0);
             assert!(line.chars().count() < 80, "{line}");
             assert!(
-                line.contains("67 min left") && line.contains("trial 123, 123.5 kpps"),
+                line.contains("1 h 7 min left") && line.contains("trial 123, 123.5 kpps"),
                 "{line}"
             );
         }

@@ -3,8 +3,9 @@
 use measure::search::Estimate;
 use measure::units::format_count;
 use report::number::span as time;
-use report::style::Style;
+use report::style::{Paint, Style};
 use report::table::{Cell, Table};
+use report::wrap::wrapped;
 
 /// How long it would take.
 pub fn estimates(sizes: &[(String, Estimate)], style: &Style) -> String {
@@ -26,10 +27,11 @@ pub fn estimates(sizes: &[(String, Estimate)], style: &Style) -> String {
     if sizes.len() > 1 {
         row(&mut table, "all", &total(sizes));
     }
-    format!(
-        "{}on a path whose loss is the same in every trial; one that wavers takes longer. Nothing was sent.\n",
-        table.render(style)
-    )
+    let mut text = table.render(style);
+    let about =
+        "on a path whose loss is the same in every trial; one that wavers takes longer. Nothing was sent.";
+    wrapped(&mut text, about, 0, Paint::None, style);
+    text
 }
 
 fn total(sizes: &[(String, Estimate)]) -> Estimate {

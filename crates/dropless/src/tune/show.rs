@@ -9,7 +9,7 @@ use report::style::Paint;
 
 use super::Change;
 use crate::ports::show::mends;
-use crate::wrap::wrapped;
+use report::wrap::wrapped;
 
 /// Columns that what belongs to a line is set in by.
 const INDENT: usize = 6;

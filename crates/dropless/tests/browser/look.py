@@ -1,6 +1,6 @@
-"""Opens a page in headless Chromium as a reader would, and prints what is to be seen as one JSON object.
+"""Opens pages in one headless Chromium as a reader would, and prints what is to be seen: a list of JSON objects.
 
-usage: look.py PAGE PICTURES: looks at the file PAGE, and puts screenshots into the directory PICTURES.
+usage: look.py PICTURES PAGE...: looks at each file PAGE, and puts screenshots into the directory PICTURES.
 """
 
 import base64
@@ -27,6 +27,47 @@ return [...document.querySelectorAll('[data-chart]')].map(place => {
 });"""
 
 
+# Of every picture that needs no script: what the pointer meets where its marks are.
+MARKS = """
+return [...document.querySelectorAll('svg.flow')].map(svg => {
+  svg.scrollIntoView({block: 'center'});
+  const marks = [...svg.querySelectorAll('.whole, .part, .odd, .node')].map(mark => {
+    const {left, top, width, height} = mark.getBoundingClientRect();
+    const met = document.elementFromPoint(left + width / 2, top + height / 2);
+    return met?.closest('g')?.querySelector('title')?.textContent ?? '';
+  });
+  return {label: svg.querySelector('title').textContent, words: svg.querySelector('desc').textContent,
+    ribbons: svg.querySelectorAll('.ribbon').length, lines: svg.querySelectorAll('path').length, marks};
+});"""
+
+# Of every table: its caption, rows, and how wide its bars are in pixels.
+TABLES = """
+document.querySelectorAll('details').forEach(folded => { folded.open = true; });
+const all = [...document.querySelectorAll('table:has(caption)')].map(table => ({
+  caption: table.caption.textContent, rows: table.tBodies[0].rows.length,
+  bars: [...table.querySelectorAll('.bar > span')].map(bar => bar.getBoundingClientRect().width)}));
+document.querySelectorAll('details').forEach(folded => { folded.open = false; });
+return all;"""
+
+# Charts without a table of the same.
+ALONE = """
+return [...document.querySelectorAll('figure')].filter(figure =>
+  !figure.querySelector('details table') && !figure.closest('section').querySelector('details table')).length;"""
+
+# What has the focus, and whether it shows.
+FOCUS = """
+const has = document.activeElement, style = getComputedStyle(has);
+return {tag: has.tagName, chart: has.dataset.chart ?? has.closest('[data-chart]')?.dataset.chart ?? null, text: has.textContent.slice(0, 40),
+  name: has.getAttribute('aria-label') ?? has.textContent.trim(), shows: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0};"""
+
+# What legends say, with what the style adds behind each name.
+LEGENDS = """
+return [...document.querySelectorAll('.u-legend')].map(legend => legend.innerText.trim() +
+  getComputedStyle(legend.querySelector('th'), '::after').content.replace(/none|"/g, ''));"""
+
+PAPER_WIDTH = 718  # of A4 without its margins
+
+
 def browser():
     options = Options()
     options.binary_location = "/usr/bin/chromium"
@@ -50,10 +91,13 @@ def until(condition, seconds=20):
 class Look:
     def __init__(self, driver, page, pictures):
         self.driver, self.pictures, self.seen = driver, pathlib.Path(pictures), {}
+        self.name = pathlib.Path(page).stem
         driver.get(pathlib.Path(page).resolve().as_uri())
         until(lambda: driver.execute_script("return document.documentElement.dataset.drawn"))
+        self.has_charts = bool(driver.find_elements(By.CSS_SELECTOR, "[data-chart=rates]"))
 
     def picture(self, name, top=0, height=1300):
+        name = f"{self.name}-{name}"
         clip = {"x": 0, "y": top, "width": 1100, "height": height, "scale": 1}
         shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
         (self.pictures / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
@@ -74,8 +118,9 @@ class Look:
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", over)
         ActionChains(self.driver).move_to_element(over).perform()
         until(lambda: "pps" in " ".join(self.legend("rates")))
-        self.seen["hover"] = {"rates": self.legend("rates"), "loss": self.legend("loss")}
-        self.picture("hover", self.driver.execute_script("return scrollY"), 900)
+        self.seen["hover"] = {"rates": self.legend("rates"), "loss": self.legend("loss"), "legend": self.driver.execute_script(LEGENDS)[0]}
+        # Not beyond the window: that would take the pointer away.
+        self.driver.save_screenshot(str(self.pictures / f"{self.name}-hover.png"))
 
     def drag(self):
         over = self.place("rates").find_element(By.CSS_SELECTOR, ".u-over")
@@ -97,6 +142,26 @@ class Look:
         place.send_keys("0")
         until(lambda: self.zoomed() == 0)
         self.seen["keyboard"] = {"said": said, "zoomed": [closer, self.zoomed()]}
+        row = place.find_element(By.CSS_SELECTOR, ".u-legend [role=button]")
+        pressed = lambda: row.get_attribute("aria-pressed")
+        states = [pressed()]
+        for _ in range(2):
+            row.send_keys(Keys.ENTER)
+            states.append(until(lambda: pressed() != states[-1] and pressed(), 5))
+        self.seen["keyboard"]["pressed"] = states
+
+    def tabs(self):
+        """Where the tabulator leads from the top of the page, up to its end."""
+        top = "const body = document.body; body.tabIndex = -1; body.focus(); body.removeAttribute('tabindex');"
+        self.driver.execute_script(top)
+        steps = []
+        for _ in range(80):
+            ActionChains(self.driver).send_keys(Keys.TAB).perform()
+            step = self.driver.execute_script(FOCUS)
+            if step["tag"] == "BODY" or (steps and step == steps[0]):
+                break
+            steps.append(step)
+        self.seen["tabs"] = steps
 
     def looks(self, name):
         """The page's colour, and the charts'."""
@@ -112,18 +177,28 @@ class Look:
         self.seen["dark"] = self.looks("dark")
         pdf = self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
         paper = base64.b64decode(pdf)
-        (self.pictures / "paper.pdf").write_bytes(paper)
+        (self.pictures / f"{self.name}-paper.pdf").write_bytes(paper)
+        self.driver.execute_script("dispatchEvent(new Event('beforeprint'))")
+        size = {"width": PAPER_WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         emulate(media="print", features=[])
         button = self.driver.find_element(By.ID, "theme")
-        self.seen["print"] = {"is_pdf": paper.startswith(b"%PDF"), "bytes": len(paper), "buttons": button.is_displayed()}
+        self.seen["print"] = {
+            "is_pdf": paper.startswith(b"%PDF"), "bytes": len(paper), "buttons": button.is_displayed(),
+            "too_wide": self.driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth"),
+            "charts": self.driver.execute_script(PIXELS), "legends": self.driver.execute_script(LEGENDS),
+        }
+        self.picture("paper")
+        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         emulate(media="", features=[])
+        self.driver.execute_script("dispatchEvent(new Event('afterprint'))")
 
     def facts(self):
-        flow = "return [...document.querySelectorAll('svg.flow')].map(f => ({ribbons: f.querySelectorAll('.ribbon').length, words: f.querySelector('desc').textContent}))"
-        self.seen["flows"] = self.driver.execute_script(flow)
+        self.seen["flows"] = self.driver.execute_script(MARKS)
+        self.seen["alone"] = self.driver.execute_script(ALONE)
         self.seen["verdict"] = self.driver.find_element(By.CSS_SELECTOR, ".verdict .words").text
         self.seen["resources"] = self.driver.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
-        self.seen["tables"] = len(self.driver.find_elements(By.CSS_SELECTOR, "table caption"))
+        self.seen["tables"] = self.driver.execute_script(TABLES)
         self.seen["unnamed"] = self.driver.execute_script(
             "return [...document.querySelectorAll('[role],button,svg')].filter(e => !e.getAttribute('aria-label') && !e.getAttribute('aria-labelledby') && !e.textContent.trim() && e.id !== 'said').length")
         self.seen["log"] = [entry["message"] for entry in self.driver.get_log("browser")]
@@ -132,10 +207,15 @@ class Look:
 def main():
     driver = browser()
     try:
-        look = Look(driver, sys.argv[1], sys.argv[2])
-        for step in (look.schemes, look.hover, look.drag, look.keyboard, look.facts):
-            step()
-        print(json.dumps(look.seen))
+        pages = []
+        for page in sys.argv[2:]:
+            look = Look(driver, page, sys.argv[1])
+            look.seen["idle"] = driver.execute_script(LEGENDS)
+            charts = (look.hover, look.drag, look.keyboard) if look.has_charts else ()
+            for step in (look.schemes, *charts, look.tabs, look.facts):
+                step()
+            pages.append(look.seen)
+        print(json.dumps(pages))
     finally:
         driver.quit()
 

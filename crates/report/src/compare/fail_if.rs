@@ -100,7 +100,7 @@ impl FromStr for Rule {
 fn allowed(unit: Unit) -> &'static str {
     match unit {
         Unit::Ratio => "percentage points, such as 0.1points",
-        Unit::Packets => "a count, such as 100 or 10k",
+        Unit::Packets | Unit::Pauses => "a count, such as 100 or 10k",
         Unit::Nanoseconds => "a time, such as 5us",
         Unit::Rate => "a rate, such as 10kpps",
     }
@@ -122,7 +122,7 @@ fn room(unit: Unit, amount: &str) -> Option<Room> {
             let points = amount.strip_suffix("points").or(amount.strip_suffix("point"))?;
             number(points).map(|points| points / 100.0)
         }
-        Unit::Packets => parse_count(amount).ok().map(|packets| packets as f64),
+        Unit::Packets | Unit::Pauses => parse_count(amount).ok().map(|packets| packets as f64),
         Unit::Nanoseconds => parse_duration(amount).ok().map(|time| time.as_nanos() as f64),
         Unit::Rate => match amount.parse::<RateSpec>() {
             Ok(RateSpec::Pps(rate)) => Some(rate),
@@ -186,7 +186,7 @@ impl Rule {
         let percent = match before {
             0.0 if after > 0.0 => String::new(),
             0.0 => " (no change)".to_owned(),
-            before => format!(" ({:+.1} %)", 100.0 * (after - before) / before),
+            before => format!(" ({})", super::grown((after - before) / before)),
         };
         let line = format!(
             "{}: {}{} in {}, {} in {}{percent}",

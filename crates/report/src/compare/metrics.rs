@@ -9,8 +9,10 @@ use measure::search::SearchReport;
 pub enum Unit {
     /// A part of a whole, 0 to 1.
     Ratio,
-    /// Packets, or other whole things.
+    /// Packets.
     Packets,
+    /// Pauses of workers.
+    Pauses,
     /// Nanoseconds.
     Nanoseconds,
     /// Packets per second.
@@ -23,6 +25,7 @@ impl Unit {
         match self {
             Self::Ratio => "ratio",
             Self::Packets => "packets",
+            Self::Pauses => "pauses",
             Self::Nanoseconds => "ns",
             Self::Rate => "pps",
         }
@@ -34,7 +37,7 @@ impl Unit {
             Self::Ratio if value == 0.0 => "0 %".to_owned(),
             Self::Ratio if value.abs() < 1e-6 => format!("{:.2e} %", value * 100.0),
             Self::Ratio => format!("{:.4} %", value * 100.0),
-            Self::Packets => count(value.round().max(0.0) as u64),
+            Self::Packets | Self::Pauses => count(value.round().max(0.0) as u64),
             Self::Nanoseconds => time(value),
             Self::Rate => pps(value),
         }
@@ -46,7 +49,7 @@ impl Unit {
         let shown = self.show(difference.abs());
         match self {
             Self::Ratio => format!("{sign}{} points", shown.trim_end_matches(" %")),
-            Self::Packets | Self::Nanoseconds | Self::Rate => format!("{sign}{shown}"),
+            Self::Packets | Self::Pauses | Self::Nanoseconds | Self::Rate => format!("{sign}{shown}"),
         }
     }
 }
@@ -112,7 +115,7 @@ pub const METRICS: [Metric; 25] = [
     higher("latency_max", Unit::Nanoseconds),
     higher("jitter", Unit::Nanoseconds),
     higher("pdv", Unit::Nanoseconds),
-    higher("pauses", Unit::Packets),
+    higher("pauses", Unit::Pauses),
     higher("pause_max", Unit::Nanoseconds),
 ];
 

@@ -84,10 +84,17 @@ pub fn rows(runs: &[Loaded]) -> Vec<Row> {
 /// A change in percent, with its sign; `new` where there was nothing before.
 pub fn percent(change: &Change) -> String {
     match change.part {
-        // Nobody reads 421520 %.
-        Some(part) if part >= 10.0 => format!("{} times", crate::number::count((part + 1.0).round() as u64)),
-        Some(part) => format!("{:+.1} %", part * 100.0),
+        Some(part) => grown(part),
         None if change.difference == 0.0 => "0 %".to_owned(),
         None => "new".to_owned(),
+    }
+}
+
+/// A part of the baseline that was added to it, as people read it: nobody reads 421520 %.
+fn grown(part: f64) -> String {
+    if part >= 10.0 {
+        format!("{} times", crate::number::count((part + 1.0).round() as u64))
+    } else {
+        format!("{:+.1} %", part * 100.0)
     }
 }

@@ -35,6 +35,8 @@ struct Lines {
     rows_a_point: u64,
     /// `sent`, `reflect` or `older`.
     origin: &'static str,
+    /// Where the first point begins, in s.
+    start: f64,
     /// Ends of the points in s.
     time: Vec<f64>,
     channels: BTreeMap<&'static str, Values>,
@@ -164,6 +166,9 @@ fn lines(series: &Series) -> Lines {
             Origin::Reflect => "reflect",
             Origin::Older => "older",
         },
+        start: points.first().map_or(0.0, |point| {
+            rounded((point.end_ms - point.length_ms).max(0.0) / 1000.0)
+        }),
         time: points
             .iter()
             .map(|point| rounded(point.end_ms / 1000.0))

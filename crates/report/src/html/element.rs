@@ -46,13 +46,24 @@ pub enum Cell {
     Bar(f64, String),
 }
 
+/// Names of more bytes may be broken into lines.
+const SHORT: usize = 16;
+
 impl Cell {
+    /// Whether it is set to the right.
+    fn is_number(&self) -> bool {
+        matches!(self, Self::Number(_) | Self::Bad(_))
+    }
+
     fn html(&self) -> String {
         match self {
             Self::Text(text) => format!("<td>{}</td>", escape(text)),
             Self::Number(text) => format!("<td class=n>{}</td>", escape(text)),
             Self::Bad(text) => format!("<td class=\"n bad\">{}</td>", escape(text)),
-            Self::Name(text) => format!("<th scope=row>{}</th>", escape(text)),
+            Self::Name(text) => {
+                let class = if text.len() > SHORT { " class=long" } else { "" };
+                format!("<th scope=row{class}>{}</th>", escape(text))
+            }
             Self::Bar(part, text) => {
                 let percent = 100.0 * part.clamp(0.0, 1.0);
                 format!(
@@ -68,7 +79,15 @@ impl Cell {
 pub fn table(caption: &str, head: &[&str], rows: &[Vec<Cell>]) -> String {
     let head: String = head
         .iter()
-        .map(|title| format!("<th scope=col>{}</th>", escape(title)))
+        .enumerate()
+        .map(|(at, title)| {
+            let is_number = rows
+                .first()
+                .and_then(|row| row.get(at))
+                .is_some_and(Cell::is_number);
+            let class = if is_number { " class=n" } else { "" };
+            format!("<th scope=col{class}>{}</th>", escape(title))
+        })
         .collect();
     let body: String = rows
         .iter()

@@ -80,6 +80,7 @@ pub fn show(channel: Channel, value: f64) -> String {
     match channel {
         Channel::Sent | Channel::Received => pps(value),
         Channel::Loss if value == 0.0 => "0 %".to_owned(),
+        Channel::Loss if value < 0.0001 => "<0.0001 %".to_owned(),
         Channel::Loss => format!("{value:.4} %"),
         _ => time(value),
     }

@@ -85,66 +85,85 @@ pub fn svg(flow: &Flow, id: &str) -> String {
         [0.0, 250.0, 560.0]
     };
     let mut drawing = Drawing::default();
-    let start = bar(
-        &mut drawing,
-        &flow.source,
-        columns[0],
-        TOP,
-        high(flow.source.packets).max(THINNEST),
-        whole,
-    );
-    let mut bottom = start + high(flow.source.packets);
-    let middle = split(
-        &mut drawing,
-        (columns[0], start),
-        &flow.ends,
-        columns[1],
-        &high,
-        whole,
-    );
-    bottom = bottom.max(middle.1);
-    if let (Some(first), false) = (middle.0, flow.further.is_empty()) {
-        bottom = bottom.max(
-            split(
+    let mut bottom = TOP + high(flow.source.packets).max(THINNEST);
+    above(&mut drawing, &flow.source, columns[0], bottom - TOP, whole);
+    let from = (columns[0], TOP);
+    if flow.further.is_empty() {
+        let end = split(&mut drawing, from, &flow.ends, (columns[1], TOP), &high, whole);
+        bottom = bottom.max(end);
+    } else if let Some((first, rest)) = flow.ends.split_first() {
+        // What the first end splits into is drawn at its height, and the other ends below all of that: no ribbon runs
+        // through their words.
+        let height = high(first.packets);
+        if first.packets > 0 {
+            ribbon(
                 &mut drawing,
-                (columns[1], first),
-                &flow.further,
-                columns[2],
-                &high,
-                whole,
-            )
-            .1,
+                (from.0 + BAR, TOP),
+                (columns[1], TOP),
+                height,
+                first.kind,
+            );
+            above(&mut drawing, first, columns[1], height, whole);
+        }
+        let from_first = (columns[1], TOP);
+        let end = split(
+            &mut drawing,
+            from_first,
+            &flow.further,
+            (columns[2], TOP),
+            &high,
+            whole,
         );
+        let below = end.max(TOP + height + APART);
+        let end = split(
+            &mut drawing,
+            (from.0, TOP + height),
+            rest,
+            (columns[1], below),
+            &high,
+            whole,
+        );
+        bottom = bottom.max(end);
     }
     let height = bottom + 24.0;
     let words = escape(&sentence(flow));
     format!(
-        "<svg class=flow role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
-         <title id=\"{id}-t\">Where each packet went</title><desc id=\"{id}-d\">{words}</desc>\n{}{}</svg>\n",
+        "<div class=\"scroll drawing\"><svg class=flow role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
+         <title id=\"{id}-t\">Where each packet went</title><desc id=\"{id}-d\">{words}</desc>\n{}{}</svg></div>\n",
         drawing.ribbons, drawing.nodes
     )
 }
 
-/// Draws `ends` in one column and the ribbons that lead there; gives the top of the first, and where all end.
+/// Draws `ends` in one column from `to` down, and the ribbons that lead there from `from` down; gives where all end.
 fn split(
     drawing: &mut Drawing,
     from: (f64, f64),
     ends: &[Node],
-    x: f64,
+    to: (f64, f64),
     high: &dyn Fn(u64) -> f64,
     whole: f64,
-) -> (Option<f64>, f64) {
-    let (mut leave, mut arrive, mut first) = (from.1, TOP, None);
-    let shown = ends.iter().filter(|end| end.packets > 0);
-    for end in shown {
+) -> f64 {
+    let (mut leave, mut arrive) = (from.1, to.1);
+    for end in ends.iter().filter(|end| end.packets > 0) {
         let height = high(end.packets);
-        ribbon(drawing, (from.0 + BAR, leave), (x, arrive), height, end.kind);
-        bar(drawing, end, x, arrive, height, whole);
-        first = first.or(Some(arrive));
+        ribbon(drawing, (from.0 + BAR, leave), (to.0, arrive), height, end.kind);
+        node(
+            drawing,
+            end,
+            (to.0, arrive),
+            height,
+            (to.0 + BAR + 8.0, arrive + 11.0),
+            whole,
+        );
         leave += height;
         arrive += height.max(14.0) + APART;
     }
-    (first, arrive)
+    arrive
+}
+
+/// A node at the top that ribbons leave to the right: its words stand above it.
+fn above(drawing: &mut Drawing, end: &Node, x: f64, height: f64, whole: f64) {
+    node(drawing, end, (x, TOP), height, (x, TOP - 9.0), whole);
 }
 
 fn ribbon(drawing: &mut Drawing, from: (f64, f64), to: (f64, f64), height: f64, kind: Kind) {
@@ -162,12 +181,12 @@ fn ribbon(drawing: &mut Drawing, from: (f64, f64), to: (f64, f64), height: f64, 
     );
 }
 
-/// The bar of a node and its words; gives its top.
-fn bar(drawing: &mut Drawing, node: &Node, x: f64, top: f64, height: f64, whole: f64) -> f64 {
+/// The bar of a node at `place`, and its words at `label`.
+fn node(drawing: &mut Drawing, node: &Node, place: (f64, f64), height: f64, label: (f64, f64), whole: f64) {
     let (name, words) = (escape(&node.name), escape(&node.words));
     let packets = count(node.packets);
     let part = share(node.packets, whole as u64);
-    let (left, line) = (x + BAR + 8.0, top + 11.0);
+    let ((x, top), (left, line)) = (place, label);
     let class = node.kind.class();
     let _ = writeln!(
         drawing.nodes,
@@ -175,7 +194,6 @@ fn bar(drawing: &mut Drawing, node: &Node, x: f64, top: f64, height: f64, whole:
          <rect class=\"node {class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{BAR}\" height=\"{height:.2}\"/>\
          <text x=\"{left:.1}\" y=\"{line:.1}\"><tspan class=name>{name}</tspan> {packets} <tspan class=dim>{part}</tspan></text></g>",
     );
-    top
 }
 
 /// The same in words.
@@ -203,20 +221,51 @@ fn sentence(flow: &Flow) -> String {
 mod tests {
     use super::*;
 
+    /// Two numbers after each other, of what follows `start` in `part`.
+    fn numbers(part: &str, start: &str, between: &str) -> (f64, f64) {
+        let (one, rest) = part
+            .split_once(start)
+            .and_then(|(_, rest)| rest.split_once(between))
+            .unwrap();
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap();
+        (one.parse().unwrap(), rest[..end].parse().unwrap())
+    }
+
+    /// However the packets are spread: where words stand, no ribbon goes from one column to the next.
     #[test]
-    fn no_ribbon_covers_words() {
+    fn no_ribbon_runs_through_words() {
         let node = |name: &str, packets| Node {
             name: name.to_owned(),
             packets,
             kind: Kind::Plain,
             words: String::new(),
         };
-        let flow = Flow {
-            source: node("intended", 100),
-            ends: vec![node("accepted", 60), node("unsent", 40)],
-            further: vec![node("received", 50), node("lost", 10)],
-        };
-        let drawn = svg(&flow, "t");
-        assert!(drawn.rfind("class=\"ribbon").unwrap_or(usize::MAX) < drawn.find("<text").unwrap_or(0));
+        for (accepted, unsent, received) in [(60, 40, 50), (1, 99, 0), (100, 0, 98), (51, 49, 50)] {
+            let further = vec![
+                node("received", received),
+                node("late", (accepted - received) / 2),
+                node("lost", accepted - received - (accepted - received) / 2),
+            ];
+            let flow = Flow {
+                source: node("intended", accepted + unsent),
+                ends: vec![node("accepted", accepted), node("unsent", unsent)],
+                further,
+            };
+            let drawn = svg(&flow, "t");
+            for text in drawn.split("<text ").skip(1) {
+                let (left, line) = numbers(text, "x=\"", "\" y=\"");
+                for ribbon in drawn.split("class=\"ribbon").skip(1) {
+                    let (x1, y1) = numbers(ribbon, "d=\"M", " ");
+                    let curve = ribbon.split_once('C').unwrap().1;
+                    let ends: Vec<&str> = curve.split_once('v').unwrap().0.split(' ').collect();
+                    let (x2, y2): (f64, f64) = (ends[4].parse().unwrap(), ends[5].parse().unwrap());
+                    let height = curve.split_once('v').unwrap().1.split_once('C').unwrap().0;
+                    let bottom = y1.max(y2) + height.parse::<f64>().unwrap();
+                    let is_beside = left >= x2 || left + 100.0 <= x1;
+                    let is_apart = line <= y1.min(y2) || line - 11.0 >= bottom;
+                    assert!(is_beside || is_apart, "{text} {ribbon}");
+                }
+            }
+        }
     }
 }

@@ -3,7 +3,9 @@
 mod account;
 mod comparison;
 mod distributions;
+mod heat;
 mod machine;
+mod pauses;
 mod search;
 mod verdict;
 
@@ -93,14 +95,9 @@ fn side_by_side(runs: &[Loaded]) -> String {
 }
 
 fn charts(runs: &[Loaded]) -> String {
-    let series: Vec<(&str, &Series)> = runs
+    let series: Vec<(&Loaded, &Series)> = runs
         .iter()
-        .filter_map(|run| {
-            Some((
-                run.name.as_str(),
-                run.series.as_ref().filter(|series| series.rows > 0)?,
-            ))
-        })
+        .filter_map(|run| Some((run, run.series.as_ref().filter(|series| series.rows > 0)?)))
         .collect();
     let mut page = String::new();
     if series.is_empty() && runs.iter().all(|run| run.missing.is_empty()) {
@@ -112,19 +109,19 @@ fn charts(runs: &[Loaded]) -> String {
                  <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n";
         page += &rates(runs, &series);
         page += &loss(runs, &series);
-        page += &stalls(runs);
+        page += &pauses::chart_of(runs);
         page += &latency(runs, &series);
-        page += &heat(runs);
+        page += &heat::charts(runs);
         page += "</section>\n";
     }
     page + &distributions::curves(runs)
 }
 
 /// `words` of each run, with its name before it where there are several that say something else.
-fn each(series: &[(&str, &Series)], words: impl Fn(&Series) -> Option<String>) -> Vec<String> {
+fn each(series: &[(&Loaded, &Series)], words: impl Fn(&Loaded, &Series) -> Option<String>) -> Vec<String> {
     let said: Vec<(&str, String)> = series
         .iter()
-        .filter_map(|(name, series)| Some((*name, words(series)?)))
+        .filter_map(|(run, series)| Some((run.name.as_str(), words(run, series)?)))
         .collect();
     let is_the_same = said.len() == series.len() && said.windows(2).all(|two| two[0].1 == two[1].1);
     let one = |(name, words): (&str, String)| {
@@ -139,19 +136,25 @@ fn each(series: &[(&str, &Series)], words: impl Fn(&Series) -> Option<String>) -
     said
 }
 
-fn rates(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
-    let mut words = each(series, |series| {
+fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
+    let mut words = each(series, |run, series| {
         let sent = if series.origin == Origin::Reflect {
             "Returned"
         } else {
             "Sent"
         };
-        let spans = [(Channel::Sent, sent), (Channel::Received, "received")].map(|(channel, name)| {
+        let spans = [
+            (Channel::Sent, sent, "rate_tx"),
+            (Channel::Received, "received", "rate_rx"),
+        ]
+        .map(|(channel, name, figure)| {
             let span = series.whole.span(channel);
-            span.mean().map(|mean| {
+            // The run's own figure, as it stands above and in the terminal: its last interval may be a short one.
+            let whole = compare::metrics::value(run, figure).or(span.mean());
+            whole.map(|whole| {
                 format!(
-                    "{name} {} on average, {} to {}",
-                    show(channel, mean),
+                    "{name} {} over all, {} to {} in an interval",
+                    show(channel, whole),
                     show(channel, span.min),
                     show(channel, span.max)
                 )
@@ -159,17 +162,17 @@ fn rates(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
         });
         Some(spans.into_iter().flatten().collect::<Vec<_>>().join("; ") + ".")
     });
-    words.extend(each(series, thinned));
+    words.extend(each(series, |_, series| thinned(series)));
     let columns = [Column::Mean(Channel::Sent), Column::Mean(Channel::Received)];
     chart("rates", "Rates", &words, &over_time(runs, &columns))
 }
 
-fn loss(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
+fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     let word = |series: &Series| match series.origin {
         Origin::Reflect => "dropped",
         Origin::Send | Origin::Older => "lost",
     };
-    let mut words = each(series, |series| {
+    let mut words = each(series, |_, series| {
         if series.totals.lost <= 0.0 && peak(series, Channel::Loss).is_none_or(|(_, percent)| percent <= 0.0)
         {
             return Some(format!("Nothing was {} in any interval.", word(series)));
@@ -188,7 +191,7 @@ fn loss(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
             time(at * 1e6)
         ))
     });
-    words.extend(each(series, |series| match series.origin {
+    words.extend(each(series, |_, series| match series.origin {
         Origin::Send => Some("Loss is charged to the interval in which the packet was sent.".to_owned()),
         Origin::Reflect => Some("What the reflector dropped, of what it received.".to_owned()),
         Origin::Older => Some(
@@ -226,48 +229,11 @@ fn dropped_probes(run: &Loaded) -> Option<String> {
     Some(words)
 }
 
-fn stalls(runs: &[Loaded]) -> String {
-    let known: Vec<_> = runs
-        .iter()
-        .filter_map(|run| Some((run, run.stalls.as_ref()?)))
-        .collect();
-    if known.iter().all(|(_, stalls)| stalls.kept.is_empty()) {
-        return String::new();
-    }
-    let mut words: Vec<String> = known
-        .iter()
-        .map(|(run, stalls)| {
-            let all = &stalls.all;
-            let named = if runs.len() > 1 {
-                format!("{}: ", run.name)
-            } else {
-                String::new()
-            };
-            let shown = if all.pauses > stalls.kept.len() as u64 {
-                format!("; drawn are the {} longest and costliest", stalls.kept.len())
-            } else {
-                String::new()
-            };
-            format!(
-                "{named}{} of a worker, the longest {}, {} missed meanwhile{shown}.",
-                counted(all.pauses, "pause"),
-                time(all.max_ns as f64),
-                counted(all.lost, "packet")
-            )
-        })
-        .collect();
-    words.push(
-        "Those after the last interval, while late packets were awaited, are drawn only if they cost any."
-            .to_owned(),
-    );
-    chart("stalls", "Pauses of the workers", &words, "")
-}
-
-fn latency(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
+fn latency(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     if !series.iter().any(|(_, series)| series.has(Channel::Mean)) {
         return String::new();
     }
-    let mut words = each(series, |series| {
+    let mut words = each(series, |_, series| {
         let (at, most) = peak(series, Channel::Max).or_else(|| peak(series, Channel::Mean))?;
         let of = if series.has(Channel::Max) {
             "slowest packet"
@@ -296,19 +262,6 @@ fn latency(runs: &[Loaded], series: &[(&str, &Series)]) -> String {
         vec![Column::Mean(Channel::Mean), Column::Largest(Channel::Mean)]
     };
     chart("latency", "Latency over time", &words, &over_time(runs, &columns))
-}
-
-fn heat(runs: &[Loaded]) -> String {
-    let with = runs
-        .iter()
-        .enumerate()
-        .filter(|(_, run)| run.series.as_ref().is_some_and(|series| series.heat.is_some()));
-    with.map(|(at, run)| {
-        let title = if runs.len() > 1 { format!("Latency heat map of {}", run.name) } else { "Latency heat map".to_owned() };
-        let words = "The darker (on a dark page: the brighter), the more of the packets of that time took that long; a single one shows. \
-                     Drawn from six percentiles of each interval, between which packets are taken to be spread evenly.";
-        chart(&format!("heat-{at}"), &title, &[words.to_owned()], "")
-    }).collect()
 }
 
 /// A list of sentences, or nothing.

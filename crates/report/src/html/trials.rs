@@ -1,6 +1,7 @@
 //! Every trial of a search as a picture: its rate against its loss, numbered in their order, and the bounds found.
 
 mod labels;
+mod near;
 #[cfg(test)]
 mod tests;
 mod ticks;
@@ -56,6 +57,11 @@ impl Axes {
             let room = ((high - low) * 0.05).max(high * 0.01);
             ((low - room).max(0.0), high + room)
         };
+        Self::over(trials, goals, (low_pps, high_pps), is_log)
+    }
+
+    /// Of rates between two, and the losses of `trials`.
+    fn over(trials: &[&SearchedTrial], goals: usize, (low_pps, high_pps): (f64, f64), is_log: bool) -> Self {
         let least = trials
             .iter()
             .map(|one| one.trial.loss_ratio())
@@ -108,21 +114,42 @@ pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> Strin
         return "<p class=note>No trial was made.</p>\n".to_owned();
     }
     let axes = Axes::of(trials, goals.len());
-    let mut drawing = String::new();
-    grid(&mut drawing, &axes);
-    bounds(&mut drawing, &axes, goals);
-    for one in trials {
-        point(&mut drawing, &axes, one);
-    }
-    labels::write(&mut drawing, &axes, trials);
-    let height = axes.top + HEIGHT;
-    let words = escape(&sentence(trials, goals));
+    let words = sentence(trials, goals);
+    let explained = "Numbers are the order in which they were made, written where there is room. A filled point lost nothing, a ring lost \
+         something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. \
+         No loss has a line of its own. Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins \
+         at the rate that is not.";
+    let all = figure(
+        "Every trial",
+        &[&words, explained],
+        &svg(trials, goals, &axes, id, &words),
+    );
+    all + &near::chart(trials, goals, &axes, id)
+}
+
+fn figure(title: &str, sentences: &[&str], svg: &str) -> String {
+    let words: String = sentences
+        .iter()
+        .map(|line| format!("<p>{}</p>", escape(line)))
+        .collect();
     format!(
-        "<figure><figcaption><h3>Every trial</h3><p>{words}</p><p>Numbers are the order in which they were made, written where there is room. A filled point lost nothing, a ring lost \
-         something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. No loss has a line of its own. \
-         Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins at the rate that is not.</p></figcaption>\n\
-         <svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
-         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg></figure>\n"
+        "<figure><figcaption><h3>{title}</h3>{words}</figcaption>\n<div class=scroll>{svg}</div></figure>\n"
+    )
+}
+
+/// The picture of `trials` over `axes`, and its text alternative.
+fn svg(trials: &[&SearchedTrial], goals: &[GoalResult], axes: &Axes, id: &str, words: &str) -> String {
+    let mut drawing = String::new();
+    grid(&mut drawing, axes);
+    bounds(&mut drawing, axes, goals);
+    for one in trials {
+        point(&mut drawing, axes, one);
+    }
+    labels::write(&mut drawing, axes, trials);
+    let (height, words) = (axes.top + HEIGHT, escape(words));
+    format!(
+        "<svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
+         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg>"
     )
 }
 

@@ -18,6 +18,7 @@ const PARTS: [f64; 5] = [0.5, 0.4, 0.09, 0.009, 0.001];
 pub struct Slice {
     start_ms: f64,
     end_ms: f64,
+    received: f64,
     /// Empty where nothing came back.
     packets: Vec<f32>,
 }
@@ -38,9 +39,28 @@ impl Slice {
         Self {
             start_ms: end_ms - length_ms,
             end_ms,
+            received,
             packets,
         }
     }
+
+    /// The upper edge of the band in which `share` of the packets are reached.
+    fn within(&self, share: f32) -> Option<f64> {
+        let all: f32 = self.packets.iter().sum();
+        let mut sum = 0.0;
+        let reached = self.packets.iter().position(|packets| {
+            sum += packets;
+            *packets > 0.0 && sum >= share * all
+        });
+        // Rounding may leave the sum of all a little short.
+        let reached = reached.or_else(|| self.packets.iter().rposition(|packets| *packets > 0.0));
+        reached.map(|band| edge(band + 1))
+    }
+}
+
+/// The lower edge of a band in ns.
+fn edge(band: usize) -> f64 {
+    (f64::from(LOWEST) + band as f64 / f64::from(BANDS_A_DOUBLING)).exp2()
 }
 
 fn band(latency_ns: f64) -> usize {
@@ -51,6 +71,7 @@ fn band(latency_ns: f64) -> usize {
 impl Merge for Slice {
     fn merge(&mut self, later: Self) {
         self.end_ms = later.end_ms;
+        self.received += later.received;
         if self.packets.is_empty() {
             self.packets = later.packets;
         } else {
@@ -59,6 +80,36 @@ impl Merge for Slice {
             }
         }
     }
+}
+
+/// Some slices of the picture in words: what its colours say of a stretch of time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stretch {
+    /// Where it begins and ends, in ms.
+    pub ends_ms: (f64, f64),
+    /// Packets received.
+    pub packets: f64,
+    /// Upper edges in ns of the bands that hold half, 99 % and all of them; nothing where none was received.
+    pub within_ns: Option<[f64; 3]>,
+}
+
+/// Stretches of a picture at most.
+const STRETCHES_MAX: usize = 24;
+
+fn stretches(slices: &[Slice]) -> Vec<Stretch> {
+    let each = slices.len().div_ceil(STRETCHES_MAX).max(1);
+    let merged = slices.chunks(each).filter_map(|chunk| {
+        chunk.iter().cloned().reduce(|mut one, next| {
+            one.merge(next);
+            one
+        })
+    });
+    let stretch = |slice: Slice| Stretch {
+        ends_ms: (slice.start_ms, slice.end_ms),
+        packets: slice.received,
+        within_ns: (|| Some([slice.within(0.5)?, slice.within(0.99)?, slice.within(1.0)?]))(),
+    };
+    merged.map(stretch).collect()
 }
 
 /// The finished picture: levels 0 to 63, those above 0 on a logarithmic scale from one in 100,000 up to all.
@@ -72,6 +123,8 @@ pub struct Heat {
     pub bands: usize,
     /// Slice after slice, in each band after band.
     pub levels: Vec<u8>,
+    /// The same in few rows.
+    pub stretches: Vec<Stretch>,
 }
 
 /// The highest level.
@@ -94,12 +147,12 @@ impl Heat {
             let all: f32 = slice.packets.iter().sum();
             levels.extend((low..=high).map(|band| slice.packets.get(band).map_or(0, |n| level(*n / all))));
         }
-        let lowest_ns = (f64::from(LOWEST) + low as f64 / f64::from(BANDS_A_DOUBLING)).exp2();
         Some(Self {
             edges_ms,
-            lowest_ns,
+            lowest_ns: edge(low),
             bands: high - low + 1,
             levels,
+            stretches: stretches(slices),
         })
     }
 }
@@ -135,6 +188,37 @@ mod tests {
         assert_eq!(heat.levels.first(), Some(&LEVEL_MAX));
         assert_eq!(heat.levels.last(), Some(&1));
         assert_eq!(heat.levels.len(), heat.bands);
+    }
+
+    /// The table beside the picture says what the picture shows: no packet fewer, and the slowest among them.
+    #[test]
+    fn stretches_hold_what_the_picture_holds() {
+        let slice = |ms: u32, max: f64| {
+            Slice::new(
+                f64::from(ms),
+                1.0,
+                1000.0,
+                [1000.0, 1000.0, 1000.0, 1000.0, 1000.0, max].map(Some),
+            )
+        };
+        let mut slices: Vec<Slice> = (1..=100)
+            .map(|ms| slice(ms, if ms == 50 { 8e6 } else { 1000.0 }))
+            .collect();
+        slices.push(Slice::new(101.0, 1.0, 0.0, [None; 6]));
+        let heat = Heat::of(&slices).unwrap();
+        assert!((2..=STRETCHES_MAX).contains(&heat.stretches.len()));
+        let packets: f64 = heat.stretches.iter().map(|stretch| stretch.packets).sum();
+        assert_eq!(packets as u64, 100_000);
+        let slow: Vec<&Stretch> = heat
+            .stretches
+            .iter()
+            .filter(|stretch| stretch.within_ns.is_some_and(|within| within[2] > 8e6))
+            .collect();
+        assert_eq!(slow.len(), 1);
+        assert!(slow[0].ends_ms.0 < 50.0 && slow[0].ends_ms.1 >= 50.0);
+        let [half, most, all] = slow[0].within_ns.unwrap();
+        assert!((1000.0..1200.0).contains(&half) && half == most && all < 8e6 * 1.2);
+        assert_eq!(heat.stretches.last().unwrap().packets as u64 % 1000, 0);
     }
 
     #[test]

@@ -7,13 +7,16 @@ use measure::units::{format_duration, format_rate};
 use crate::comparison::{Comparison, MethodResult, Trial};
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::wrap::{marked, wrapped};
 
 /// A recommendation is read, not scanned: its lines are no longer than this.
 const COLUMNS: usize = 100;
 
 /// The whole result.
 pub fn render(comparison: &Comparison, style: &Style) -> String {
-    let mut text = format!("{}\n\n", comparison.setting());
+    let mut text = String::new();
+    wrapped(&mut text, &comparison.setting(), 0, Paint::None, style);
+    text.push('\n');
     // Headings over nothing would look like an answer.
     if tried(comparison).next().is_some() {
         let mut tables = vec![rates(comparison)];
@@ -34,12 +37,16 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
         let _ = writeln!(text, "\n{}", style.paint(Paint::Head, "Not compared"));
         for method in missing {
             let why = method.missing.as_deref().unwrap_or_default();
-            let _ = writeln!(text, "  {}: {why}", method.name);
+            text += &marked(&format!("  {}:", method.name), Paint::None, why, style);
         }
     }
     let _ = writeln!(text, "\n{}", style.paint(Paint::Head, "Which one to take"));
+    let read = Style {
+        width: style.width.min(COLUMNS),
+        ..*style
+    };
     for sentence in &comparison.recommendation.sentences {
-        text.push_str(&folded(sentence, style.width.min(COLUMNS)));
+        wrapped(&mut text, sentence, 2, Paint::None, &read);
     }
     text.push('\n');
     text.push_str(&super::ending(&comparison.notes, &comparison.run, style));
@@ -195,22 +202,4 @@ fn latencies(comparison: &Comparison) -> Table {
         );
     }
     table
-}
-
-/// A sentence over several lines of at most so many columns, set in.
-fn folded(sentence: &str, columns: usize) -> String {
-    let mut text = String::new();
-    let mut line = String::from(" ");
-    for word in sentence.split_whitespace() {
-        if line.len() + 1 + word.len() > columns {
-            text.push_str(&line);
-            text.push('\n');
-            line = String::from(" ");
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    text.push_str(&line);
-    text.push('\n');
-    text
 }

@@ -7,6 +7,7 @@ use measure::{Explanation, PauseCause};
 use crate::number;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::wrap::{marked, wrapped};
 
 /// Causes shown; the rest is in `summary.json`.
 const CAUSES_MAX: usize = 10;
@@ -17,22 +18,27 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
         return String::new();
     };
     let mut text = style.paint(Paint::Head, "Pauses") + "\n";
-    let _ = writeln!(text, "  {}", sentence(explanation));
-    let _ = writeln!(
-        text,
-        "  (pauses are longer than {}; counters were read every {}: closer pauses share what was missed)",
+    let (first, parts) = sentence(explanation);
+    wrapped(&mut text, &first, 2, Paint::None, style);
+    for part in parts {
+        wrapped(&mut text, &part, 4, Paint::None, style);
+    }
+    let about = format!(
+        "(pauses are longer than {}; counters were read every {}: closer pauses share what was missed)",
         number::time(explanation.threshold_ns as f64),
         number::time(explanation.granularity_ns as f64)
     );
+    wrapped(&mut text, &about, 2, Paint::None, style);
     if let Some(why) = &explanation.untraced {
-        let _ = writeln!(text, "  {} {why}", style.paint(Paint::Warn, "no causes:"));
+        let line = marked("no causes:", Paint::Warn, why, &style.narrower(2));
+        text.extend(line.lines().map(|line| format!("  {line}\n")));
     }
     if explanation.dropped > 0 {
-        let _ = writeln!(
-            text,
-            "  {} found no room, and are not counted: give a longer --pause",
+        let line = format!(
+            "{} found no room, and are not counted: give a longer --pause",
             number::counted(explanation.dropped, "pause")
         );
+        wrapped(&mut text, &line, 2, Paint::None, style);
     }
     if explanation.causes.is_empty() {
         return text;
@@ -67,9 +73,9 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
 }
 
 /// `2,112 packets missed by our ports:`, and below it `1,980 in 3 pauses by IRQ 57 mlx5_comp3 on core 11, 132 unexplained`.
-fn sentence(explanation: &Explanation) -> String {
+fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     if explanation.missed == 0 {
-        return "our ports missed no packet".into();
+        return ("our ports missed no packet".into(), Vec::new());
     }
     let mut parts = Vec::new();
     let first = explanation.causes.first().filter(|cause| cause.lost > 0);
@@ -98,10 +104,9 @@ fn sentence(explanation: &Explanation) -> String {
         parts.push(format!("{} in other pauses", number::count(others)));
     }
     let rest = explanation.missed.saturating_sub(explanation.explained);
-    parts.push(format!("{} unexplained", number::count(rest)));
-    format!(
-        "{} missed by our ports:\n    {}",
-        number::counted(explanation.missed, "packet"),
-        parts.join(",\n    ")
-    )
+    let last = format!("{} unexplained", number::count(rest));
+    let mut parts: Vec<String> = parts.into_iter().map(|part| part + ",").collect();
+    parts.push(last);
+    let missed = number::counted(explanation.missed, "packet");
+    (format!("{missed} missed by our ports:"), parts)
 }

@@ -6,6 +6,7 @@ use measure::{ExpectationResult, ReflectSummary, Summary, Validity};
 use crate::number::{count, counted, pps, share, time};
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::wrap::{marked, wrapped};
 
 /// What a `send` run came to.
 pub fn send(summary: &Summary, style: &Style) -> String {
@@ -15,7 +16,7 @@ pub fn send(summary: &Summary, style: &Style) -> String {
         _ => Paint::Bad,
     };
     let line = match summary.verdict {
-        Validity::Valid => style.paint(paint, &format!("VALID: {}", outcome(summary))) + "\n",
+        Validity::Valid => painted(&format!("VALID: {}", outcome(summary)), paint, style),
         Validity::Invalid => invalid(&summary.reasons, style),
     };
     line + &expectations(&summary.expectations, style)
@@ -31,7 +32,7 @@ pub fn reflect(summary: &ReflectSummary, style: &Style) -> String {
             } else {
                 Paint::Warn
             };
-            style.paint(paint, &format!("VALID: {}", reflected(summary))) + "\n"
+            painted(&format!("VALID: {}", reflected(summary)), paint, style)
         }
     }
 }
@@ -89,15 +90,22 @@ pub(crate) fn outcome(summary: &Summary) -> String {
     }
 }
 
+/// A sentence of one colour, on as many lines as it takes.
+fn painted(words: &str, paint: Paint, style: &Style) -> String {
+    let mut text = String::new();
+    wrapped(&mut text, words, 0, paint, style);
+    text
+}
+
 fn invalid(reasons: &[String], style: &Style) -> String {
     match reasons {
-        [] => style.paint(Paint::Bad, "INVALID: these numbers must not be believed") + "\n",
-        [only] => style.paint(Paint::Bad, &format!("INVALID: {only}")) + "\n",
+        [] => painted("INVALID: these numbers must not be believed", Paint::Bad, style),
+        [only] => painted(&format!("INVALID: {only}"), Paint::Bad, style),
         several => {
             let head = style.paint(Paint::Bad, &format!("INVALID for {} reasons:", several.len()));
-            several
-                .iter()
-                .fold(head + "\n", |text, reason| text + "  - " + reason + "\n")
+            several.iter().fold(head + "\n", |text, reason| {
+                text + &marked("  -", Paint::None, reason, style)
+            })
         }
     }
 }
@@ -143,7 +151,7 @@ fn trimmed(value: f64) -> String {
 pub fn ending(notes: &[String], run: &str, style: &Style) -> String {
     let mut lines: Vec<String> = notes
         .iter()
-        .map(|note| style.paint(Paint::Warn, "note:") + " " + note + "\n")
+        .map(|note| marked("note:", Paint::Warn, note, style))
         .collect();
     if !run.is_empty() {
         lines.push(style.paint(Paint::Dim, "run directory:") + " " + run + "\n");

@@ -6,6 +6,7 @@ use measure::{Arrived, Ledger};
 use crate::number::count;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::wrap::wrapped;
 
 /// Where packets get lost, with what that means, in the order in which `measure` charges them.
 const PLACES: [(&str, &str); 10] = [
@@ -143,7 +144,17 @@ fn balance(ledger: &Ledger, style: &Style) -> String {
                 + &style.paint(Paint::Dim, ": every packet is in one of these lines")
                 + "\n"
         }
-        Some(broken) => style.paint(Paint::Bad, &format!("  DOES NOT BALANCE: {broken}")) + "\n",
+        Some(broken) => {
+            let mut text = String::new();
+            wrapped(
+                &mut text,
+                &format!("DOES NOT BALANCE: {broken}"),
+                2,
+                Paint::Bad,
+                style,
+            );
+            text
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::traffic::bad;
 use crate::number::{bps, count, counted, time};
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::wrap::wrapped;
 
 /// From this width on there is room for the drivers.
 const WIDE: usize = 100;
@@ -94,8 +95,8 @@ fn balance(queues: &[QueueSummary], style: &Style) -> String {
         if queue.share > UNEVEN * fair {
             let (has, even) = (queue.share * 100.0, fair * 100.0);
             let name = format!("port {} {} {}", queue.port, queue.direction, queue.queue);
-            let words = format!("  uneven: {name} has {has:.0} % of the packets, {even:.0} % would be even");
-            text += &(style.paint(Paint::Warn, &words) + "\n");
+            let words = format!("uneven: {name} has {has:.0} % of the packets, {even:.0} % would be even");
+            wrapped(&mut text, &words, 2, Paint::Warn, style);
         }
     }
     text

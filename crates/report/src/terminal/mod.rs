@@ -99,7 +99,7 @@ pub fn runs(runs: &[Loaded], style: &Style) -> String {
 fn missing(run: &Loaded, style: &Style) -> String {
     let lines = run.missing.iter();
     lines
-        .map(|missing| style.paint(Paint::Warn, &format!("note: {missing}")) + "\n")
+        .map(|missing| crate::wrap::marked("note:", Paint::Warn, missing, style))
         .collect()
 }
 

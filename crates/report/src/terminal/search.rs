@@ -1,13 +1,13 @@
 //! The result of a search for people: a table for each frame size, and what it means in words.
 
-use std::fmt::Write as _;
-
+use measure::search::rfc2544::BackToBackResult;
 use measure::search::{Bound, GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
 use measure::units::{format_bps, format_count, format_duration, format_rate};
 
 use crate::number::span;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::wrap::{marked, wrapped};
 
 /// The whole report.
 pub fn render(report: &SearchReport, style: &Style) -> String {
@@ -16,8 +16,7 @@ pub fn render(report: &SearchReport, style: &Style) -> String {
     text.push_str(&goals(report, style).render(style));
     for (says, answers) in caveats(report) {
         let line = format!("{}: {says}", answers.join(", "));
-        text.push_str(&style.paint(Paint::Warn, &line));
-        text.push('\n');
+        wrapped(&mut text, &line, 0, Paint::Warn, style);
     }
     for size in &report.sizes {
         if let Some(further) = &size.result.rfc2544 {
@@ -25,11 +24,7 @@ pub fn render(report: &SearchReport, style: &Style) -> String {
         }
     }
     text.push('\n');
-    for note in &report.notes {
-        let _ = writeln!(text, "note: {note}");
-    }
-    let _ = writeln!(text, "run directory: {}", report.run);
-    text
+    text + &super::ending(&report.notes, &report.run, style)
 }
 
 fn headline(report: &SearchReport, style: &Style) -> String {
@@ -42,10 +37,7 @@ fn headline(report: &SearchReport, style: &Style) -> String {
         return format!("{}: {spent}\n", style.paint(Paint::Good, "FOUND"));
     }
     let reasons = report.reasons.join("; ");
-    format!(
-        "{}: {reasons}\n{spent}\n",
-        style.paint(Paint::Bad, "NOT FINISHED")
-    )
+    marked("NOT FINISHED:", Paint::Bad, &reasons, style) + &spent + "\n"
 }
 
 /// Narrower than this, the table has no room for the rates of layer 2, which follow from the others.
@@ -172,44 +164,47 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String 
         text.push_str(&table.render(style));
     }
     if let Some(burst) = &further.back_to_back {
-        let mut table = Table::section(
-            "Back-to-back",
-            &[
-                ">rate",
-                ">packets",
-                ">least",
-                ">most",
-                ">deviation",
-                ">buffer",
-                ">corrected",
-                ">times",
-                "limit",
-            ],
-        );
-        let seconds = |value: f64| format_duration((value * 1e9).round() as u64);
-        let most = if burst.is_open { "or more" } else { "" };
-        table.item(
-            &size.size,
-            [
-                Cell::right(format_rate(burst.rate_pps)),
-                Cell::right(format!("{:.0}", burst.packets_mean)),
-                Cell::right(format_count(burst.packets_min)),
-                Cell::right(
-                    format!("{} {most}", format_count(burst.packets_max))
-                        .trim()
-                        .to_owned(),
-                ),
-                Cell::right(format!("{:.1}", burst.packets_deviation)),
-                Cell::right(seconds(burst.implied_buffer_s)),
-                Cell::right(burst.corrected_buffer_s.map_or("-".to_owned(), seconds)),
-                Cell::right(burst.repeats.to_string()),
-                Cell::left(burst.limit.map_or(String::new(), |limit| limit.to_string())),
-            ],
-        );
         text.push('\n');
-        text.push_str(&table.render(style));
+        text.push_str(&back_to_back(&size.size, burst, style).render(style));
     }
     text
+}
+
+/// Narrower than this, the table has no room for what says least.
+const COLUMNS_OF_BURSTS: usize = 92;
+const SAYS_LEAST: [&str; 2] = [">deviation", ">times"];
+
+fn back_to_back(size: &str, burst: &BackToBackResult, style: &Style) -> Table {
+    let seconds = |value: f64| format_duration((value * 1e9).round() as u64);
+    let most = if burst.is_open { "or more" } else { "" };
+    let mut columns = vec![
+        (">rate", Cell::right(format_rate(burst.rate_pps))),
+        (">packets", Cell::right(format!("{:.0}", burst.packets_mean))),
+        (">least", Cell::right(format_count(burst.packets_min))),
+        (
+            ">most",
+            Cell::right(format!("{} {most}", format_count(burst.packets_max)).trim()),
+        ),
+        (
+            ">deviation",
+            Cell::right(format!("{:.1}", burst.packets_deviation)),
+        ),
+        (">buffer", Cell::right(seconds(burst.implied_buffer_s))),
+        (
+            ">corrected",
+            Cell::right(burst.corrected_buffer_s.map_or("-".to_owned(), seconds)),
+        ),
+        (">times", Cell::right(burst.repeats.to_string())),
+        (
+            "limit",
+            Cell::left(burst.limit.map_or(String::new(), |limit| limit.to_string())),
+        ),
+    ];
+    columns.retain(|(title, _)| !SAYS_LEAST.contains(title) || style.width >= COLUMNS_OF_BURSTS);
+    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    let mut table = Table::section("Back-to-back", &titles);
+    table.item(size, columns.into_iter().map(|(_, cell)| cell));
+    table
 }
 
 #[cfg(test)]

@@ -70,23 +70,72 @@ fn numbers_never_stand_upon_each_other() {
     assert!(page.contains(">rate</text>") && page.contains("loss, logarithmic"));
 }
 
-/// Goals whose bounds are close together or the same: every name has a row of its own.
-#[test]
-fn every_goal_has_a_row_of_its_own() {
-    let goal = |name: &str| GoalResult {
+fn goal(name: &str, lower_pps: Option<f64>, upper_pps: Option<f64>) -> GoalResult {
+    let bound = |rate_pps: f64| measure::search::Bound {
+        rate_pps,
+        ..Default::default()
+    };
+    GoalResult {
         name: name.to_owned(),
         loss_ratio: 0.0,
         complete: true,
         limit: Limit::Path,
         throughput_pps: None,
         conditional_throughput_pps: None,
-        lower: Some(measure::search::Bound {
-            rate_pps: 10_820.0,
-            ..Default::default()
-        }),
-        upper: None,
+        lower: lower_pps.map(bound),
+        upper: upper_pps.map(bound),
+    }
+}
+
+/// Where the lines of both bounds stand, of each picture.
+fn bounds_of(page: &str) -> Vec<(f64, f64)> {
+    let at = |picture: &str, class: &str| -> f64 {
+        let line = picture
+            .split_once(&format!("class=\"bound down {class}\" d=\"M"))
+            .unwrap()
+            .1;
+        line.split_once(' ').unwrap().0.parse().unwrap()
     };
-    let goals = ["ndr", "pdr", "a goal with a long name"].map(goal);
+    let pictures = page.split("<svg").skip(1);
+    pictures
+        .map(|picture| (at(picture, "carried"), at(picture, "refused")))
+        .collect()
+}
+
+/// The highest rate is far above: what was found is drawn once more, with room, and nothing is left unsaid.
+#[test]
+fn close_bounds_are_drawn_again_with_room() {
+    let trials = [
+        trial(1, 1e6, 9000),
+        trial(2, 10_550.0, 0),
+        trial(3, 10_600.0, 1),
+        trial(4, 9_000.0, 0),
+    ];
+    let trials: Vec<&SearchedTrial> = trials.iter().collect();
+    let goals = [goal("ndr", Some(10_550.0), Some(10_600.0))];
+    let page = chart(&trials, &goals, "t");
+    let bounds = bounds_of(&page);
+    let apart = |(carried, refused): (f64, f64)| (refused - carried) / (RIGHT - LEFT);
+    assert_eq!(bounds.len(), 2, "{page}");
+    assert!(apart(bounds[0]) < 0.01 && apart(bounds[1]) > 0.2, "{bounds:?}");
+    assert!(
+        page.contains("2 trials between 10.51 kpps and 10.64 kpps; 1 at lower rates and 1 at higher ones"),
+        "{page}"
+    );
+    // Names that the alternatives refer to stand once.
+    assert_eq!(page.matches("id=\"t-t\"").count(), 1);
+    assert_eq!(page.matches("id=\"t-near-t\"").count(), 1);
+
+    let wide = [goal("ndr", Some(10_000.0), Some(400_000.0))];
+    assert_eq!(bounds_of(&chart(&trials, &wide, "t")).len(), 1);
+    let open = [goal("ndr", Some(1e6), None)];
+    assert!(!chart(&trials, &open, "t").contains("Around the bounds"));
+}
+
+/// Goals whose bounds are close together or the same: every name has a row of its own.
+#[test]
+fn every_goal_has_a_row_of_its_own() {
+    let goals = ["ndr", "pdr", "a goal with a long name"].map(|name| goal(name, Some(10_820.0), None));
     let trials = [trial(1, 20_000.0, 3), trial(2, 10_820.0, 0)];
     let page = chart(&trials.iter().collect::<Vec<_>>(), &goals, "t");
     let rows = texts(&page, "goal end");

@@ -1,0 +1,73 @@
+//! Words in lines that fit the terminal.
+
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::style::{Paint, Style};
+
+/// `words` in lines that fit, each `indent` columns from the left.
+pub fn wrapped(text: &mut String, words: &str, indent: usize, paint: Paint, style: &Style) {
+    for line in filled(words, style.width.saturating_sub(indent)) {
+        let _ = writeln!(text, "{:indent$}{}", "", style.paint(paint, &line));
+    }
+}
+
+/// `words` after a `mark` such as `note:`, which alone is painted; further lines begin below the first word.
+pub fn marked(mark: &str, paint: Paint, words: &str, style: &Style) -> String {
+    let indent = mark.width() + 1;
+    let mut text = String::new();
+    wrapped(&mut text, words, indent, Paint::None, style);
+    let mark = style.paint(paint, mark);
+    match text.get(indent..).filter(|_| !text.trim().is_empty()) {
+        Some(rest) => format!("{mark} {rest}"),
+        None => format!("{mark}\n"),
+    }
+}
+
+/// `words` in lines of at most `room` columns, where no single word is longer.
+pub fn filled(words: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_between_words() {
+        let narrow = Style {
+            width: 20,
+            ..Style::plain()
+        };
+        let text = marked(
+            "note:",
+            Paint::Warn,
+            "one word after the other, a-word-without-any-end, end",
+            &narrow,
+        );
+        assert_eq!(
+            text,
+            "note: one word after\n      the other,\n      a-word-without-any-end,\n      end\n"
+        );
+        assert_eq!(marked("note:", Paint::Warn, "", &narrow), "note:\n");
+        let coloured = Style {
+            color: true,
+            ..narrow
+        };
+        assert_eq!(
+            marked("note:", Paint::Warn, "one word after it", &coloured),
+            "\u{1b}[33mnote:\u{1b}[0m one word after\n      it\n"
+        );
+    }
+}
