@@ -10,7 +10,7 @@ mod trial;
 mod wire;
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
 use host::Sys;
@@ -29,8 +29,11 @@ use crate::{session, show_report};
 pub use plan::has_tool;
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
-use trial::Ends;
+use trial::{Ends, STARTING};
 use wire::Wire;
+
+/// A way is ready by then: its wire is laid and its reflector started.
+const PREPARING: Duration = STARTING.saturating_add(Duration::from_secs(10));
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &CompareArgs) -> Result<u8> {
@@ -186,6 +189,7 @@ fn try_way(
     told: &mut Trials,
     measured: &mut MethodResult,
 ) -> Result<()> {
+    told.prepare(&format!("preparing {}", way.method), PREPARING);
     // A wire for each way: nothing of one is left for the next.
     let wire = if plan.far.is_none() && way.method.reaches_a_network() && way.method != method::Method::Ports
     {
@@ -207,6 +211,13 @@ fn try_way(
         interrupt,
         told,
     )?;
+    let tried = try_rates(plan, &mut ends, measured);
+    ends.end();
+    tried
+}
+
+/// The trials of a way whose ends are ready.
+fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResult) -> Result<()> {
     let (latency, _) = ends.trial(Some(plan.latency_pps), "for its latency")?;
     measured.latency = Some(latency);
     let (flood, first) = ends.trial(None, "to see what gets through")?;

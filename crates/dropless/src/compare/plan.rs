@@ -148,6 +148,15 @@ impl ComparePlan {
         2 + self.trials + self.rates_pps.len() as u32
     }
 
+    /// Trials of the ways after `way`.
+    pub fn trials_after(&self, way: &Way) -> u32 {
+        let later = self
+            .possible()
+            .skip_while(|other| other.method != way.method)
+            .skip(1);
+        later.count() as u32 * self.trials_of_a_way()
+    }
+
     /// The search for the highest rate without loss of a way whose sender reached `reached_pps`: what `dropless search`
     /// does, but each rate is decided by one trial.
     pub fn search(&self, reached_pps: f64) -> Mlr {
