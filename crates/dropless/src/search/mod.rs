@@ -71,7 +71,7 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         dir: &dir,
         interrupt: &interrupt,
         verbose: args.start.verbose,
-        progress: Progress::new(console, &plan),
+        progress: Progress::new(console, &plan, args.start.verbose),
         trials: &mut trials,
         journal,
         recorded: recorded.into(),
