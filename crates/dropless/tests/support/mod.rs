@@ -26,7 +26,9 @@ mod lab;
 mod namespace;
 mod need;
 mod process;
+pub mod served;
 mod tagger;
+pub mod terminal;
 mod testpmd;
 pub mod wire;
 
