@@ -9,10 +9,11 @@
 mod support;
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use support::served::{becomes, health, lossy, scraped, serve};
-use support::{Running, require, until};
+use support::served::{address, becomes, health, lossy, scraped, serve};
+use support::{Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -205,4 +206,86 @@ fn a_search_that_gets_nothing_back_is_not_healthy() {
         "{searching:?}"
     );
     drop(searching);
+}
+
+/// A rest between two trials that lasts, by plan, longer than silence is borne elsewhere.
+#[test]
+fn a_long_rest_by_plan_is_healthy() {
+    let Some(lab) = require(&[]) else { return };
+    let mut arguments: Vec<&str> = SEARCH.to_vec();
+    let settle = arguments.iter().position(|argument| *argument == "--settle");
+    arguments[settle.expect("it settles") + 1] = "8s";
+    let (searching, address) = serve(&lab, &arguments);
+    let settles = || {
+        let body = health(address).1;
+        body["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("settling"))
+            && body["phase"] == "idle"
+    };
+    assert!(until(LIMIT, settles), "{searching:?}");
+    let mut looks = 0;
+    while settles() {
+        let (status, body) = health(address);
+        assert_eq!(status, 200, "{body}");
+        looks += 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(looks > 10, "{looks}");
+    drop(searching);
+}
+
+/// Both ends of the second way are made ready for longer than silence is borne elsewhere.
+#[test]
+fn a_comparison_that_prepares_a_way_is_healthy() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("setpriv")]) else {
+        return;
+    };
+    // The one that comparisons start their processes with: real, but slow to start a reflector.
+    let tools = lab.path("tools");
+    std::fs::create_dir(&tools).expect("a directory");
+    let script =
+        "#!/bin/sh\ncase \"$*\" in *reflect*) sleep 7 ;; esac\nPATH=${PATH#*:}\nexec setpriv \"$@\"\n";
+    std::fs::write(tools.join("setpriv"), script).expect("a script");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(tools.join("setpriv"), executable).expect("a script");
+    let path = format!(
+        "{}:{}",
+        tools.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let comparing = lab.dropless(&[
+        "compare",
+        "--methods",
+        "kernel,memif",
+        "--trials",
+        "1",
+        "--duration",
+        "1s",
+        "--quiet",
+        "--metrics",
+        ":0",
+    ]);
+    let live = lab.path("live").display().to_string();
+    let mut comparing = comparing
+        .env("PATH", &path)
+        .env("DROPLESS_LIVE_DIR", &live)
+        .spawn();
+    let address = address(&mut comparing);
+    let doing = |what: &str| {
+        let body = health(address).1;
+        body["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains(what))
+    };
+    assert!(until(LIMIT, || doing("preparing memif")), "{comparing:?}");
+    let mut looks = 0;
+    while doing("preparing memif") {
+        let (status, body) = health(address);
+        assert_eq!(status, 200, "{body}");
+        looks += 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(looks > 10, "{looks}");
+    drop(comparing);
 }

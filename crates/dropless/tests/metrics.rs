@@ -12,8 +12,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use serde_json::Value;
-use support::served::{get, lossy, result};
-use support::{Lab, Need, Running, require, until};
+use support::prometheus::{prometheus, query};
+use support::served::{get, lossy, result, samples, serve};
+use support::{Lab, Need, require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -21,43 +22,71 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
+/// What promtool says of a page; nothing, where it is as it should be.
+fn promtool(lab: &Lab, text: &str) -> String {
+    std::fs::write(lab.path("metrics.txt"), text).expect("writing");
+    let check = lab.shell("promtool check metrics < metrics.txt").wait(LIMIT);
+    let said = check.stdout + &check.stderr;
+    assert_eq!(check.code == Some(0), said.is_empty(), "{said}");
+    said
+}
+
+const MACHINE: [&str; 2] = ["--no-huge", "--no-doctor"];
+
+/// Of every command, while it goes.
 #[test]
 fn promtool_finds_nothing_to_say() {
     let Some(lab) = require(&[Need::Tool("promtool")]) else {
         return;
     };
+    let reflect = ["reflect", "--port", "null"];
+    let search = [
+        "search",
+        "--max-rate",
+        "5kpps",
+        "--min-rate",
+        "1kpps",
+        "--backlog=1000000",
+    ];
+    let send = ["send", "--port", "ring", "--rate", "5kpps", "--duration", "60s"];
+    for (command, moves) in [
+        (&[&reflect[..], &MACHINE].concat()[..], true),
+        (&[&search[..], &MACHINE].concat()[..], true),
+        (&[&send[..], &MACHINE].concat()[..], true),
+        (
+            &[
+                "compare",
+                "--methods",
+                "memif",
+                "--rates",
+                "2kpps",
+                "--duration",
+                "1s",
+            ],
+            true,
+        ),
+        (&["noise", "--no-trace", "--duration", "60s"], false),
+    ] {
+        let (running, address) = serve(&lab, command);
+        let told = until(LIMIT, || {
+            let text = page(address);
+            assert_eq!(promtool(&lab, &text), "", "{command:?}: {text}");
+            let moved = samples(&text)["dropless_sent_packets_total"] > 0.0;
+            text.contains("dropless_worker_polls_total") && (moved || !moves)
+        });
+        assert!(told, "{running:?}");
+    }
     let (running, address) = lossy(&lab);
-    let (_, text) = get(address, "/metrics").expect("an answer");
-    std::fs::write(lab.path("metrics.txt"), &text).expect("writing");
-    let check = lab.shell("promtool check metrics < metrics.txt").wait(LIMIT);
-    assert_eq!(
-        (check.code, check.stdout + &check.stderr),
-        (Some(0), String::new()),
-        "{text}"
-    );
+    let text = page(address);
+    assert_eq!(promtool(&lab, &text), "", "{text}");
+    // And it would have something to say.
+    let wrong = text.replace("dropless_sent_packets_total", "dropless_sentPackets");
+    assert!(!promtool(&lab, &wrong).is_empty());
     drop(running);
 }
 
-/// A Prometheus that scrapes `address`, and where it is asked.
-fn prometheus(lab: &Lab, address: SocketAddr) -> (Running, SocketAddr) {
-    let config = format!(
-        "global: {{scrape_interval: 1s}}\nscrape_configs:\n  - job_name: dropless\n    static_configs: [{{targets: ['{address}']}}]\n"
-    );
-    std::fs::write(lab.path("prometheus.yml"), config).expect("writing");
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let own = free.expect("a free port");
-    let script = format!(
-        "exec prometheus --config.file=prometheus.yml --storage.tsdb.path=tsdb --web.listen-address={own} --log.level=warn"
-    );
-    (lab.shell(&script), own)
-}
-
-/// The value of an instant query; none while there is no such sample.
-fn query(prometheus: SocketAddr, name: &str) -> Option<f64> {
-    let name = name.replace('{', "%7B").replace('}', "%7D").replace('"', "%22");
-    let (_, body) = get(prometheus, &format!("/api/v1/query?query={name}"))?;
-    let answer: Value = serde_json::from_str(&body).ok()?;
-    answer["data"]["result"][0]["value"][1].as_str()?.parse().ok()
+fn page(address: SocketAddr) -> String {
+    get(address, "/metrics").expect("an answer").1
 }
 
 #[test]

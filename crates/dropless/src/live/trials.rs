@@ -286,3 +286,19 @@ fn ill(reason: String) -> Health {
         reason,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_by_plan_has_an_end() {
+        let pause = Pause::new("preparing memif", Duration::from_secs(30));
+        let after = |seconds| pause.trouble(pause.begun + Duration::from_secs(seconds));
+        assert_eq!(after(30), None);
+        assert_eq!(
+            after(31).as_deref(),
+            Some("preparing memif has taken 31 s, by plan 30 s at most")
+        );
+    }
+}

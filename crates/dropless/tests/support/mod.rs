@@ -26,6 +26,7 @@ mod lab;
 mod namespace;
 mod need;
 mod process;
+pub mod prometheus;
 pub mod served;
 mod tagger;
 pub mod terminal;

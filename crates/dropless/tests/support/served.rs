@@ -21,6 +21,12 @@ pub fn serve(lab: &Lab, arguments: &[&str]) -> (Running, SocketAddr) {
         .dropless(&arguments)
         .env("DROPLESS_LIVE_DIR", live.to_str().expect("a path"))
         .spawn();
+    let address = address(&mut running);
+    (running, address)
+}
+
+/// Where a run that has just been started says that it serves.
+pub fn address(running: &mut Running) -> SocketAddr {
     running.wait_for("/metrics\n", LIMIT);
     let said = running.stderr();
     let address = said
@@ -28,7 +34,7 @@ pub fn serve(lab: &Lab, arguments: &[&str]) -> (Running, SocketAddr) {
         .nth(1)
         .and_then(|rest| rest.split("/metrics").next())
         .and_then(|address| address.parse().ok());
-    (running, address.unwrap_or_else(|| panic!("no address in {said}")))
+    address.unwrap_or_else(|| panic!("no address in {said}"))
 }
 
 /// Status and body of a GET; nothing where nobody answers.
