@@ -244,8 +244,7 @@ fn a_comparison_that_prepares_a_way_is_healthy() {
     // The one that comparisons start their processes with: real, but slow to start a reflector.
     let tools = lab.path("tools");
     std::fs::create_dir(&tools).expect("a directory");
-    let script =
-        "#!/bin/sh\ncase \"$*\" in *reflect*) sleep 7 ;; esac\nPATH=${PATH#*:}\nexec setpriv \"$@\"\n";
+    let script = "#!/bin/sh\ncase \"$*\" in *reflect*) sleep 7 ;; esac\nreal=$(PATH=${PATH#*:}; command -v setpriv)\nexec \"$real\" \"$@\"\n";
     std::fs::write(tools.join("setpriv"), script).expect("a script");
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(tools.join("setpriv"), executable).expect("a script");
