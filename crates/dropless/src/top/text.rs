@@ -175,7 +175,9 @@ fn latency(state: &State, style: &Style) -> Option<Table> {
         let values = if wide { &all[..] } else { &few[..] };
         table.item(name, values.iter().map(|value| Cell::right(time(*value))));
     };
-    row("recent", &state.latency_recent_ns);
+    if state.ended.is_none() {
+        row("recent", &state.latency_recent_ns);
+    }
     // Trials go at rates of their own: put together their latencies say nothing.
     if state.trials.is_none() {
         row("run", &state.latency_ns);
