@@ -238,16 +238,16 @@ fn a_long_rest_by_plan_is_healthy() {
 /// Both ends of the second way are made ready for longer than silence is borne elsewhere.
 #[test]
 fn a_comparison_that_prepares_a_way_is_healthy() {
-    let Some(lab) = require(&[Need::Namespaces, Need::Tool("setpriv")]) else {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ip")]) else {
         return;
     };
-    // The one that comparisons start their processes with: real, but slow to start a reflector.
+    // What starts a process in a namespace: the real one, but slow to start a reflector.
     let tools = lab.path("tools");
     std::fs::create_dir(&tools).expect("a directory");
-    let script = "#!/bin/sh\ncase \"$*\" in *reflect*) sleep 7 ;; esac\nreal=$(PATH=${PATH#*:}; command -v setpriv)\nexec \"$real\" \"$@\"\n";
-    std::fs::write(tools.join("setpriv"), script).expect("a script");
+    let script = "#!/bin/sh\ncase \"$*\" in *exec*reflect*) sleep 7 ;; esac\nreal=$(PATH=${PATH#*:}; command -v ip)\nexec \"$real\" \"$@\"\n";
+    std::fs::write(tools.join("ip"), script).expect("a script");
     let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(tools.join("setpriv"), executable).expect("a script");
+    std::fs::set_permissions(tools.join("ip"), executable).expect("a script");
     let path = format!(
         "{}:{}",
         tools.display(),
@@ -256,7 +256,7 @@ fn a_comparison_that_prepares_a_way_is_healthy() {
     let comparing = lab.dropless(&[
         "compare",
         "--methods",
-        "kernel,memif",
+        "kernel,kernel-mmsg",
         "--trials",
         "1",
         "--duration",
@@ -277,9 +277,9 @@ fn a_comparison_that_prepares_a_way_is_healthy() {
             .as_str()
             .is_some_and(|reason| reason.contains(what))
     };
-    assert!(until(LIMIT, || doing("preparing memif")), "{comparing:?}");
+    assert!(until(LIMIT, || doing("preparing kernel-mmsg")), "{comparing:?}");
     let mut looks = 0;
-    while doing("preparing memif") {
+    while doing("preparing kernel-mmsg") {
         let (status, body) = health(address);
         assert_eq!(status, 200, "{body}");
         looks += 1;

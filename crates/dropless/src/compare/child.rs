@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::plan::has_tool;
+use crate::parent;
 use crate::signals::Interrupt;
 
 /// How long a child may take to end in order.
@@ -32,10 +32,6 @@ impl Ours {
     ) -> Result<Self> {
         let executable = std::env::current_exe().context("cannot find this executable")?;
         let mut words: Vec<String> = Vec::new();
-        if has_tool("setpriv") {
-            // Killed, we clear nothing away: the children must go by themselves.
-            words.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(Into::into));
-        }
         if let Some(namespace) = namespace {
             words.extend(["ip", "netns", "exec", namespace].map(Into::into));
         }
@@ -46,7 +42,9 @@ impl Ours {
         let create =
             |path: &Path| File::create(path).with_context(|| format!("cannot write {}", path.display()));
         let (stdout, stderr) = (create(&result)?, create(&said)?);
-        let child = Command::new(&words[0])
+        let mut command = Command::new(&words[0]);
+        parent::bind(&mut command);
+        let child = command
             .args(&words[1..])
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())

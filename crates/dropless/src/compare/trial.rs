@@ -183,7 +183,7 @@ impl<'c> Ends<'c> {
     /// Tells how long the trial that begins and those after it will take.
     fn tell_left(&mut self) {
         // More trials than planned are made where a rate gets a second chance.
-        let of_this = (self.plan.trials_of_a_way() + 1)
+        let of_this = (self.plan.trials_of(self.way) + 1)
             .saturating_sub(self.tried)
             .max(1);
         let left = (self.plan.duration + TRIAL_OVERHEAD) * (of_this + self.plan.trials_after(self.way));

@@ -2,6 +2,7 @@
 
 use measure::Summary;
 use measure::search::{Ask, Losses, Trial};
+use nix::sys::signal::Signal;
 
 /// Reasons of an invalid run that are outcomes of a trial: the limit was ours, or everything was lost.
 const OUTCOMES: [&str; 4] = [
@@ -31,6 +32,20 @@ pub fn trial(ask: Ask, summary: &Summary) -> Trial {
             .filter(|(name, _)| !OUTCOMES.contains(&name.as_str()))
             .map(|(_, sentence)| sentence.clone())
             .collect(),
+    }
+}
+
+/// The trial that `ask` would have become, had its process not been ended before it could say anything.
+pub fn killed(ask: Ask, signal: Signal) -> Trial {
+    Trial {
+        ask,
+        due: ask.packets(),
+        offered: 0,
+        lost: Losses::default(),
+        latency_ns: measure::Percentiles::default(),
+        invalid: vec![format!(
+            "the trial's process was ended by {signal}; if nobody did that, look for \"Out of memory\" in the output of dmesg"
+        )],
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 use measure::search::{
-    Ask, Ceiling, Extent, Method, Pace, Range, Search, SearchReport, SearchResult, SizeResult, Step, Trial,
-    remaining,
+    Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
+    SizeResult, Step, Trial, remaining,
 };
 use report::number::span;
 use report::out::Console;
@@ -209,11 +209,17 @@ impl Run<'_> {
                         "given up after {trials} trials: the path is not steady enough for these goals"
                     )]);
                 }
-                Step::Failed(reasons) => break Ended::Not(reasons),
+                Step::Failed(mut reasons) => {
+                    let shown = self.dir.path().display();
+                    reasons.push(format!(
+                        "given up after {INVALID_IN_A_ROW_MAX} such trials in a row; mend it, then go on with: dropless search --resume {shown}"
+                    ));
+                    break Ended::Not(reasons);
+                }
             };
             // The tests of RFC 2544 count their repetitions themselves.
             let why = match self.plan.method {
-                Method::Mlr if asked.contains(&ask) => again(&why),
+                Method::Mlr if asked.contains(&ask) && !why.starts_with("again, ") => again(&why),
                 _ => why,
             };
             asked.push(ask);
@@ -351,14 +357,16 @@ impl Run<'_> {
         let starting = STARTING + Duration::from_nanos(send.machine.wait_ns);
         self.trials.begin(ask.map(|ask| ask.rate_pps), starting);
         let runs = self.dir.file(TRIALS);
-        let Some(summary) = child::run(&path, &runs, self.verbose, self.interrupt, self.trials)? else {
-            return Ok(None);
-        };
-        let (trial, ceiling) = if let Some(ask) = ask {
-            (judge::trial(ask, &summary), None)
-        } else {
-            let (trial, ceiling) = highest(&summary, extent);
-            (trial, Some(ceiling))
+        let ended = child::run(&path, &runs, self.verbose, self.interrupt, self.trials)?;
+        let (trial, ceiling, run) = match (ended, ask) {
+            (child::Ended::Interrupted, _) => return Ok(None),
+            (child::Ended::Measured(summary), Some(ask)) => (judge::trial(ask, &summary), None, summary.run),
+            (child::Ended::Measured(summary), None) => {
+                let (trial, ceiling) = highest(&summary, extent);
+                (trial, Some(ceiling), summary.run)
+            }
+            (child::Ended::Killed(signal), Some(ask)) => (judge::killed(ask, signal), None, String::new()),
+            (child::Ended::Killed(signal), None) => bail!("a trial's process was ended by {signal}"),
         };
         Ok(Some(Line {
             version: 0,
@@ -366,7 +374,7 @@ impl Run<'_> {
             size: size.to_owned(),
             ceiling,
             why: why.to_owned(),
-            run: self.relative(&summary.run),
+            run: self.relative(&run),
             wall_s: 0.0,
             trial,
         }))

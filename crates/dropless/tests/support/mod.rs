@@ -27,6 +27,7 @@ mod namespace;
 mod need;
 mod process;
 pub mod prometheus;
+pub mod search;
 pub mod served;
 mod tagger;
 pub mod terminal;
