@@ -92,8 +92,14 @@ impl Ours {
             .with_context(|| format!("{} is not what it should be", self.result.display()))
     }
 
-    /// Waits until it has said `word`.
-    pub fn await_word(&mut self, word: &str, limit: Duration, interrupt: &Interrupt) -> Result<()> {
+    /// Waits until it has said `word`, and calls `waiting` meanwhile.
+    pub fn await_word(
+        &mut self,
+        word: &str,
+        limit: Duration,
+        interrupt: &Interrupt,
+        mut waiting: impl FnMut(),
+    ) -> Result<()> {
         let begun = Instant::now();
         while !self.words().contains(word) {
             if self.ended()?.is_some() {
@@ -102,13 +108,14 @@ impl Ours {
             if interrupt.is_set() || begun.elapsed() > limit {
                 bail!("it was not ready after {:.1} s", begun.elapsed().as_secs_f64());
             }
+            waiting();
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(())
     }
 
-    /// Asks it to end, and sees to it.
-    pub fn end(&mut self) {
+    /// Asks it to end, and sees to it; `waiting` is called meanwhile.
+    pub fn end(&mut self, mut waiting: impl FnMut()) {
         if let Ok(id) = i32::try_from(self.child.id()) {
             let _ = kill(Pid::from_raw(id), Signal::SIGINT);
         }
@@ -117,6 +124,7 @@ impl Ours {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
+            waiting();
             std::thread::sleep(Duration::from_millis(10));
         }
         let _ = self.child.kill();
@@ -127,7 +135,7 @@ impl Ours {
 impl Drop for Ours {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.end();
+            self.end(|| {});
         }
     }
 }

@@ -11,7 +11,7 @@ mod trial;
 mod wire;
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
 use host::Sys;
@@ -29,8 +29,11 @@ use crate::signals::Interrupt;
 use crate::{session, show_report};
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
-use trial::Ends;
+use trial::{Ends, STARTING};
 use wire::Wire;
+
+/// A way is ready by then: its wire is laid and its reflector started.
+const PREPARING: Duration = STARTING.saturating_add(Duration::from_secs(10));
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &CompareArgs) -> Result<u8> {
@@ -186,6 +189,7 @@ fn try_way(
     told: &mut Trials,
     measured: &mut MethodResult,
 ) -> Result<()> {
+    told.prepare(&format!("preparing {}", way.method), PREPARING);
     // A wire for each way: nothing of one is left for the next.
     let wire = if plan.far.is_none() && way.method.needs_a_wire() {
         let wire = Wire::lay()?;
@@ -206,6 +210,17 @@ fn try_way(
         interrupt,
         told,
     )?;
+    let mut tried = try_rates(plan, &mut ends, measured);
+    if let (Ok(()), Some(wire)) = (&tried, wire.as_ref().filter(|_| plan.has_rules(way.method))) {
+        tried =
+            firewall::cost(plan.firewall_rules, wire, &mut ends).map(|cost| measured.firewall = Some(cost));
+    }
+    ends.end();
+    tried
+}
+
+/// The trials of a way whose ends are ready.
+fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResult) -> Result<()> {
     let (latency, _) = ends.trial(Some(plan.latency_pps), "for its latency")?;
     measured.latency = Some(latency);
     let (flood, first) = ends.trial(None, "to see what gets through")?;
@@ -253,9 +268,6 @@ fn try_way(
         .filter(|trial| trial.cpu.cores() > 0.0)
         .map(|trial| trial.cpu.cores() * 1e9 / trial.received_pps.max(1.0));
     measured.at_lossless = best;
-    if let Some(wire) = wire.as_ref().filter(|_| plan.has_rules(way.method)) {
-        measured.firewall = Some(firewall::cost(plan.firewall_rules, wire, &mut ends)?);
-    }
     Ok(())
 }
 

@@ -150,7 +150,7 @@ impl ComparePlan {
     }
 
     /// Trials of one way, at most: without a rate, the search, each rate, latency, and what firewall rules cost.
-    fn trials_of(&self, way: &Way) -> u32 {
+    pub fn trials_of(&self, way: &Way) -> u32 {
         let rules = if self.has_rules(way.method) {
             firewall::TRIALS
         } else {
@@ -162,6 +162,15 @@ impl ComparePlan {
     /// Trials of all ways, at most.
     pub fn trials_in_all(&self) -> u32 {
         self.possible().map(|way| self.trials_of(way)).sum()
+    }
+
+    /// Trials of the ways after `way`.
+    pub fn trials_after(&self, way: &Way) -> u32 {
+        let later = self
+            .possible()
+            .skip_while(|other| other.method != way.method)
+            .skip(1);
+        later.map(|way| self.trials_of(way)).sum()
     }
 
     /// The search for the highest rate without loss of a way whose sender reached `reached_pps`: what `dropless search`

@@ -32,6 +32,10 @@ use progress::Progress;
 const TRIAL_PLAN: &str = "trial-plan.json";
 /// Where the run directories of the trials are.
 const TRIALS: &str = "trials";
+/// A trial has opened its ports by then, besides waiting for them.
+const STARTING: Duration = Duration::from_secs(20);
+/// A rest may end a little later than it should.
+const HITCH: Duration = Duration::from_secs(1);
 /// Layer 1 as full as the verdict tells it from full.
 const FULL: f64 = 0.999;
 
@@ -61,12 +65,13 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     }
     trials.board().run_is_in(dir.path());
     let (journal, recorded) = Journal::open(dir.path())?;
+    trials.resume(journal.lines);
     let run = Run {
         plan: &plan,
         dir: &dir,
         interrupt: &interrupt,
         verbose: args.start.verbose,
-        progress: Progress::new(console, &plan),
+        progress: Progress::new(console, &plan, args.start.verbose),
         trials: &mut trials,
         journal,
         recorded: recorded.into(),
@@ -311,6 +316,7 @@ impl Run<'_> {
         } else {
             let number = self.journal.lines + 1;
             self.progress.trial(number, size, ask, why, left_s);
+            self.trials.left((left_s > 0.0).then_some(left_s));
             if !self.rest(number) {
                 return Ok(None);
             }
@@ -330,9 +336,11 @@ impl Run<'_> {
 
     /// The rest between two trials; false when it was interrupted.
     fn rest(&mut self, number: u64) -> bool {
-        let end = Instant::now() + Duration::from_nanos(if number > 1 { self.plan.settle_ns } else { 0 });
+        let settle = Duration::from_nanos(if number > 1 { self.plan.settle_ns } else { 0 });
+        let end = Instant::now() + settle;
+        self.trials.prepare("settling", settle + HITCH);
         while Instant::now() < end && !self.interrupt.is_set() {
-            self.trials.rest();
+            self.trials.wait();
             std::thread::sleep(Duration::from_millis(10));
         }
         !self.interrupt.is_set()
@@ -345,7 +353,9 @@ impl Run<'_> {
             .trial(size, ask.map(|ask| ask.rate_pps), extent, number)?;
         let path = self.dir.file(TRIAL_PLAN);
         self.dir.write_json(TRIAL_PLAN, &send)?;
-        self.trials.begin(ask.map(|ask| ask.rate_pps));
+        // A trial waits for its links as long as any run.
+        let starting = STARTING + Duration::from_nanos(send.machine.wait_ns);
+        self.trials.begin(ask.map(|ask| ask.rate_pps), starting);
         let runs = self.dir.file(TRIALS);
         let ended = child::run(&path, &runs, self.verbose, self.interrupt, self.trials)?;
         let (trial, ceiling, run) = match (ended, ask) {

@@ -19,8 +19,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(console: Console, plan: &SearchPlan) -> Self {
-        let can_rewrite = std::env::var("TERM").is_ok_and(|term| term != "dumb");
+    /// A `verbose` search lets its trials write where the line would stand.
+    pub fn new(console: Console, plan: &SearchPlan, verbose: bool) -> Self {
+        let can_rewrite = !verbose && std::env::var("TERM").is_ok_and(|term| term != "dumb");
         Self {
             quiet: console.quiet,
             on_terminal: Stream::Stderr.is_terminal() && can_rewrite,

@@ -106,10 +106,7 @@ fn draw_run(frame: &mut Frame<'_>, area: Rect, screen: &Screen, shown: &Shown) {
 fn head_lines(shown: &Shown, width: u16) -> Vec<Line<'static>> {
     let state = &shown.state;
     let process = &state.process;
-    let time = match state.planned_s {
-        Some(planned) => format!("{:.1} s of {planned:.1} s", state.elapsed_s),
-        None => format!("{:.1} s", state.elapsed_s),
-    };
+    let time = text::progress(state);
     let mut first = vec![
         format!("dropless {}", process.command).bold(),
         format!("  {}  {time}", state.phase.name()).into(),
@@ -175,6 +172,11 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
     });
     let rate = &shown.state.rate;
     let columns = usize::from(left.width);
+    let over = if shown.state.ended.is_some() {
+        " over the whole run"
+    } else {
+        ""
+    };
     for (area, name, pps, curve) in [
         (left, "tx", rate.tx_pps, shown.history.tx(columns)),
         (right, "rx", rate.rx_pps, shown.history.rx(columns)),
@@ -183,6 +185,7 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
         let label_line = Line::from(vec![
             format!("{name} ").dim(),
             Span::styled(number::pps(pps), Style::default().add_modifier(Modifier::BOLD)),
+            over.dim(),
         ]);
         frame.render_widget(label_line, label);
         let most = curve.iter().copied().max().unwrap_or(0).max(1);
