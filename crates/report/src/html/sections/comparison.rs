@@ -187,7 +187,7 @@ fn firewall(comparison: &Comparison) -> String {
     );
     table(
         &caption,
-        &["way", "", "with", "without", "processor time a packet"],
+        &["way", "", "with", "without", "cost a packet"],
         &rows,
     )
 }
