@@ -376,8 +376,9 @@ impl<'w, 'e> Watch<'w, 'e> {
     /// After the workers have ended: the rest of the rows.
     pub fn finish(mut self) -> Seen {
         // Every packet is in a row, also one that left after the end.
-        let last = self.times.clock.ns(self.last_sent());
-        let end = if last < self.seen.stopped {
+        let last = self.times.clock.ns(self.last_sent().max(self.times.start));
+        // Interrupted before its first packet it has no last one.
+        let end = if self.accepted() == 0 || last < self.seen.stopped {
             self.seen.stopped
         } else {
             last.after(1)
