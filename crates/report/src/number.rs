@@ -58,6 +58,7 @@ mod tests {
                 "1 min 24 s",
                 "2 min 20 s",
                 "1 h 3 min",
+                "1 h 7 min",
                 "2 h 18 min",
                 "25 h"
             ]
