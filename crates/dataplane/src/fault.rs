@@ -1,10 +1,11 @@
-//! Faults on purpose: drops, duplicates, reorders, corrupts and delays probes, and counts each one it really did.
+//! Faults on purpose: drops, duplicates, reorders, corrupts, delays and polices probes, and counts each one it really did.
 //!
 //! A probe suffers at most one fault, so every count has one meaning for whoever must find it again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use measure::units::RateSpec;
 use measure::{Counter, Ticks};
 use serde::{Deserialize, Serialize};
 use wire::Probe;
@@ -19,7 +20,10 @@ const OUT_RESERVE: usize = OVERTAKEN_MAX / 2;
 
 /// Which share of the probes suffers what.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FaultSpec {
+    /// What gets through at all; `None`: everything.
+    pub limit: Option<RateLimit>,
     /// Share dropped, 0 to 1.
     pub drop: f64,
     /// Share sent twice.
@@ -34,17 +38,83 @@ pub struct FaultSpec {
     pub delay_ns: u64,
 }
 
+/// A policer: a token bucket that drops what comes when it is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateLimit {
+    /// Probes per second that get through.
+    pub pps: f64,
+    /// Probes that get through at once.
+    pub burst: u32,
+}
+
+impl RateLimit {
+    /// The smallest burst that is taken where none is given: a poll may bring as many at once.
+    const BURST_MIN: f64 = 64.0;
+    /// And so much of a second, for a poller that was kept from its core for a while.
+    const BURST_S: f64 = 0.01;
+
+    fn parse(text: &str) -> Option<Self> {
+        let (rate, burst) = match text.split_once(':') {
+            Some((rate, burst)) => (rate, Some(burst)),
+            None => (text, None),
+        };
+        let RateSpec::Pps(pps) = rate.parse().ok()? else {
+            return None;
+        };
+        let burst = match burst {
+            Some(burst) => burst.parse().ok()?,
+            None => (pps * Self::BURST_S).max(Self::BURST_MIN) as u32,
+        };
+        (pps > 0.0 && burst > 0).then_some(Self { pps, burst })
+    }
+}
+
+/// The bucket: how much time it holds, of which each probe takes its share.
+struct Bucket {
+    probe_ticks: f64,
+    full_ticks: f64,
+    held_ticks: f64,
+    last: Ticks,
+}
+
+impl Bucket {
+    fn new(limit: RateLimit, hz: f64) -> Self {
+        let probe_ticks = hz / limit.pps;
+        let full_ticks = probe_ticks * f64::from(limit.burst);
+        Self {
+            probe_ticks,
+            full_ticks,
+            held_ticks: full_ticks,
+            last: Ticks(0),
+        }
+    }
+
+    fn fill(&mut self, now: Ticks) {
+        let passed = now.0.saturating_sub(self.last.0) as f64;
+        self.held_ticks = (self.held_ticks + passed).min(self.full_ticks);
+        self.last = now;
+    }
+
+    fn admits(&mut self) -> bool {
+        let admitted = self.held_ticks >= self.probe_ticks;
+        if admitted {
+            self.held_ticks -= self.probe_ticks;
+        }
+        admitted
+    }
+}
+
 /// Why a fault specification cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
     /// No such fault.
     #[error(
-        "there is no fault `{0}`; use drop, duplicate, reorder, corrupt or delay, e.g. drop=0.1%,delay=1%:5ms"
+        "there is no fault `{0}`; use drop, duplicate, reorder, corrupt, delay or limit, e.g. drop=0.1%,delay=1%:5ms,limit=10kpps"
     )]
     Name(String),
     /// An item is not `name=share`.
     #[error(
-        "fault `{0}` is not NAME=SHARE; use drop, duplicate, reorder, corrupt or delay, e.g. drop=0.1%,delay=1%:5ms"
+        "fault `{0}` is not NAME=VALUE; use drop, duplicate, reorder, corrupt, delay or limit, e.g. drop=0.1%,delay=1%:5ms,limit=10kpps"
     )]
     Item(String),
     /// A share is not a number in 0..=100 %.
@@ -53,6 +123,11 @@ pub enum FaultError {
     /// Not a duration.
     #[error("fault delay `{0}` is not a duration; write delay=1%:5ms")]
     Delay(String),
+    /// Not a rate of packets, or no burst.
+    #[error(
+        "fault limit `{0}` is not a rate of packets; write limit=10kpps, or limit=10kpps:200 with a burst"
+    )]
+    Limit(String),
     /// The shares add up to more than one.
     #[error(
         "the fault shares add up to {0:.1}%; a packet suffers one fault at most, so keep the sum at or below 100%"
@@ -83,6 +158,10 @@ impl std::str::FromStr for FaultSpec {
                     let time =
                         measure::units::parse_duration(time).map_err(|_| FaultError::Delay(value.into()))?;
                     spec.delay_ns = time.as_nanos() as u64;
+                }
+                "limit" => {
+                    let limit = RateLimit::parse(value);
+                    spec.limit = Some(limit.ok_or_else(|| FaultError::Limit(value.into()))?);
                 }
                 _ => return Err(FaultError::Name(name.into())),
             }
@@ -118,6 +197,8 @@ pub struct FaultCounters {
     pub seen: Counter,
     /// Dropped.
     pub drop: Counter,
+    /// Of those, the ones over the rate limit.
+    pub limit: Counter,
     /// Sent twice.
     pub duplicate: Counter,
     /// Sent on after a later probe of their lane, by reordering or by delay.
@@ -148,6 +229,7 @@ struct Highest {
 pub struct Faults<F> {
     /// Cumulative thresholds out of 2^32: drop, duplicate, reorder, corrupt, delay.
     thresholds: [u64; 5],
+    bucket: Option<Bucket>,
     delay_ticks: u64,
     patience_ticks: u64,
     random: u64,
@@ -175,6 +257,7 @@ impl<F> Faults<F> {
         });
         Self {
             thresholds,
+            bucket: spec.limit.map(|limit| Bucket::new(limit, hz)),
             delay_ticks: (spec.delay_ns as f64 * hz / 1e9) as u64,
             patience_ticks: (hz / 100.0) as u64,
             random: seed,
@@ -207,6 +290,9 @@ impl<F> Faults<F> {
         T: Transmit<Frames = B>,
     {
         self.release_due(out, now);
+        if let Some(bucket) = &mut self.bucket {
+            bucket.fill(now);
+        }
         while !from.is_empty() && out.len() + OUT_RESERVE <= BURST_MAX {
             let probe = wire::peek(from.bytes(0));
             let Some(probe) = probe else {
@@ -214,6 +300,12 @@ impl<F> Faults<F> {
                 continue;
             };
             self.counters.seen.add(1);
+            if self.bucket.as_mut().is_some_and(|bucket| !bucket.admits()) {
+                drop_front(from);
+                self.counters.drop.add(1);
+                self.counters.limit.add(1);
+                continue;
+            }
             let random = self.next_random();
             let draw = random & 0xFFFF_FFFF;
             let [drop, duplicate, reorder, corrupt, delay] = self.thresholds;

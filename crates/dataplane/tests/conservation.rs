@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use dataplane::fault::{FaultCounters, FaultSpec, Faults};
+use dataplane::fault::{FaultCounters, FaultSpec, Faults, RateLimit};
 use dataplane::memory::MemoryLink;
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
 use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
@@ -284,12 +284,14 @@ prop_compose! {
         streams in 1u16..5, flows in prop_oneof![Just(1u32), 1u32..5000], burst in 1usize..64,
         capacity in 64usize..2048, step_ns in 200u64..5000, v6 in any::<bool>(), vlans in 0usize..3,
         shares in [share(), share(), share(), share(), share()], delay_ns in 0u64..DRAIN / 2, garbage in any::<bool>(),
+        limit in proptest::option::of((1e3f64..1e7, 1u32..500)),
         lag_ns in prop_oneof![Just(0), 0u64..1_000_000],
     ) -> Case {
         let [drop, duplicate, reorder, corrupt, delay] = shares;
+        let limit = limit.map(|(pps, burst)| RateLimit { pps, burst });
         Case {
             seed, packets, rate: paced.then_some(rate), streams, flows, burst, capacity, step_ns, v6, vlans,
-            fault: FaultSpec { drop, duplicate, reorder, corrupt, delay, delay_ns }, garbage, lag_ns,
+            fault: FaultSpec { limit, drop, duplicate, reorder, corrupt, delay, delay_ns }, garbage, lag_ns,
         }
     }
 }
@@ -328,6 +330,46 @@ fn a_late_probe_is_late_not_lost_nor_received() {
     assert!(late > 0);
     assert_eq!(late, o.fault.delay.get());
     assert_eq!(o.received.lanes[0].received + late, 500);
+}
+
+#[test]
+fn a_policer_lets_through_its_rate_and_one_burst() {
+    let (packets, rate, limit) = (
+        20_000,
+        1e6,
+        RateLimit {
+            pps: 250e3,
+            burst: 100,
+        },
+    );
+    let case = Case {
+        seed: 3,
+        packets,
+        rate: Some(rate),
+        streams: 1,
+        flows: 1,
+        burst: 8,
+        capacity: 512,
+        step_ns: 500,
+        v6: false,
+        vlans: 0,
+        garbage: false,
+        lag_ns: 0,
+        fault: FaultSpec {
+            limit: Some(limit),
+            ..FaultSpec::default()
+        },
+    };
+    let o = run(&case);
+    assert_eq!(o.fault.drop.get(), o.fault.limit.get());
+    let passed = packets - o.fault.limit.get();
+    let wanted = packets as f64 / rate * limit.pps + f64::from(limit.burst);
+    // The first and the last poll are not quite the first and the last departure.
+    assert!(
+        (wanted - 20.0..wanted + 20.0).contains(&(passed as f64)),
+        "{passed}"
+    );
+    assert_eq!(o.received.lanes[0].received, passed);
 }
 
 #[test]

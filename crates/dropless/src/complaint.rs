@@ -2,6 +2,7 @@
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use report::input::clean;
 use report::out::Console;
 use serde::Serialize;
 
@@ -49,9 +50,9 @@ pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String>
     Some(format!("{said}; see dropless{command} --help"))
 }
 
-/// Line breaks become `; `, but after a colon, whose sentence goes on.
+/// Line breaks become `; `, but after a colon, whose sentence goes on. What is quoted may hold anything.
 fn one_line(text: &str) -> String {
-    joined(text.lines().map(|line| line.trim().to_owned()))
+    clean(&joined(text.lines().map(|line| line.trim().to_owned())))
 }
 
 fn joined(lines: impl IntoIterator<Item = String>) -> String {
@@ -103,5 +104,9 @@ mod tests {
     #[test]
     fn no_line_break_is_left() {
         assert_eq!(one_line("a:\n  b\n\nc\r\n d"), "a: b; c; d");
+        assert_eq!(
+            one_line("`\x1b[31mred` is no verdict"),
+            "`?[31mred` is no verdict"
+        );
     }
 }

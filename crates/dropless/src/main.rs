@@ -14,6 +14,7 @@ mod live;
 mod metrics;
 mod noise;
 mod open;
+mod parent;
 mod peer;
 mod placement;
 mod plan;
@@ -39,6 +40,7 @@ use args::{Cli, Command};
 const EXIT_INVALID: u8 = measure::summary::EXIT_INVALID;
 
 fn main() -> ExitCode {
+    parent::end_with();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

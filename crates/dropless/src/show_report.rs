@@ -90,7 +90,9 @@ fn show(args: &ReportArgs, runs: &[Loaded], failed: &[String]) -> Result<()> {
         json: args.json,
         quiet: false,
     };
-    if let Some(path) = &args.html {
+    if args.html.as_ref().is_some_and(|path| path.as_os_str() == "-") {
+        print_stdout(&html::page(runs)?)?;
+    } else if let Some(path) = &args.html {
         let is_page = path
             .extension()
             .is_some_and(|word| word == "html" || word == "htm");

@@ -5,11 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use report::out;
+use report::style::Stream;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Within this time one wish to end often comes twice: timeout(1) signals its child and then the whole group.
 const SAME_WISH: Duration = Duration::from_millis(500);
+
+/// A terminal signals first, and shows the `^C` a moment later.
+const ECHO: Duration = Duration::from_millis(20);
 
 /// Whether somebody asked the run to end.
 #[derive(Clone, Debug)]
@@ -25,6 +30,9 @@ impl Interrupt {
         let listen = move || {
             let mut first: Option<Instant> = None;
             for signal in signals.forever() {
+                if signal == SIGINT && first.is_none() {
+                    take_echo_away();
+                }
                 seen.store(true, Ordering::Relaxed);
                 if first.get_or_insert_with(Instant::now).elapsed() > SAME_WISH {
                     // Ends the process like an unhandled one.
@@ -43,4 +51,21 @@ impl Interrupt {
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Takes away the `^C` that a terminal shows for Ctrl-C: what is printed next would be glued to it.
+fn take_echo_away() {
+    let Some(stream) = [Stream::Stderr, Stream::Stdout]
+        .into_iter()
+        .find(|stream| stream.is_terminal())
+    else {
+        return;
+    };
+    std::thread::sleep(ECHO);
+    let can_erase = std::env::var("TERM").is_ok_and(|term| term != "dumb");
+    let text = if can_erase { "\r\x1b[K" } else { "\n" };
+    let _ = match stream {
+        Stream::Stderr => out::print_stderr(text),
+        Stream::Stdout => out::print_stdout(text),
+    };
 }

@@ -126,7 +126,20 @@ fn firewall_rules_are_passed_by_the_kernels_packets() {
         .limit(LIMIT)
         .run();
     assert_measured(&run, &methods(&run)[0]);
-    assert_eq!(run.number("firewall_rules"), 300, "{run}");
+    let method = &methods(&run)[0];
+    let cost = |key: &str| {
+        method["firewall"][key]
+            .as_f64()
+            .unwrap_or_else(|| panic!("no {key}: {run}"))
+    };
+    assert_eq!(
+        (run.number("firewall_rules"), cost("rules") as u64),
+        (300, 300),
+        "{run}"
+    );
+    assert!(cost("with_pps") < cost("without_pps"), "{run}");
+    let said = run.json()["recommendation"]["sentences"].to_string();
+    assert!(said.contains("What 300 firewall rules cost"), "{run}");
     assert_eq!(namespaces(), Vec::<String>::new());
 }
 

@@ -5,9 +5,12 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
-use support::{Finished, Lab, require};
+use support::{Finished, Lab, Need, require};
 
 const OLDER: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency\n";
 
@@ -144,6 +147,19 @@ fn broken(lab: &Lab, name: &str, file: &str, content: &[u8]) -> String {
     name.to_owned()
 }
 
+/// A pipe that nobody will ever write to.
+fn pipe(lab: &Lab, name: &str) -> String {
+    let made = Command::new("mkfifo").arg(lab.path(name)).status();
+    assert!(made.expect("mkfifo is part of coreutils").success());
+    name.to_owned()
+}
+
+fn within_pipe(lab: &Lab) -> String {
+    fs::create_dir(lab.path("waits")).expect("a directory");
+    pipe(lab, "waits/summary.json");
+    "waits".to_owned()
+}
+
 #[allow(clippy::too_many_lines, reason = "a table of all that can be wrong")]
 #[test]
 fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
@@ -232,6 +248,31 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
             "the file ends before its total count",
         ),
         (broken(&lab, "host", "host.json", b"{"), "is damaged"),
+        (
+            broken(
+                &lab,
+                "shell",
+                "summary.json",
+                b"{\"version\": 1, \"command\": \"send\"}",
+            ),
+            "shell/summary.json is damaged: it has no `verdict`",
+        ),
+        (
+            broken(
+                &lab,
+                "escape",
+                "summary.json",
+                b"{\"version\": 1, \"command\": \"send\", \"verdict\": \"\\u001b[31m\\nVALID\"}",
+            ),
+            "escape/summary.json is damaged: unknown variant `?[31m?VALID`",
+        ),
+        (pipe(&lab, "pipe.csv"), "pipe.csv is a named pipe"),
+        (within_pipe(&lab), "waits/summary.json is a named pipe"),
+        ("/dev/zero".to_owned(), "/dev/zero is a device"),
+        (
+            file("steps.csv", &older("1,2,2,0,0\n1.0000001,2,2,0,0\n")),
+            "a step is 1 us or more",
+        ),
     ];
     for (path, words) in &cases {
         for output in [&["--html", "out.html"][..], &["--json"], &["--csv"], &[]] {
@@ -268,5 +309,55 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
     assert!(
         unwritable.stderr.contains("cannot write /nonexistent/out.html"),
         "{unwritable}"
+    );
+}
+
+/// What a shell hands over is read as it comes, and the page goes where everything else goes.
+#[test]
+fn standard_input_and_output_are_files_too() {
+    let Some(lab) = require(&[]) else { return };
+    fs::write(
+        lab.path("old.csv"),
+        format!("{OLDER}1,100,99,1,1\n2,100,99,1,1\n"),
+    )
+    .expect("a file");
+    let limit = Duration::from_secs(60);
+    for script in [
+        "cat old.csv | \"$DROPLESS\" report /dev/stdin --csv",
+        "\"$DROPLESS\" report /dev/stdin --csv < old.csv",
+        "\"$DROPLESS\" report /dev/fd/3 --csv 3< old.csv",
+    ] {
+        let shown = lab.shell(script).wait(limit);
+        assert_eq!(shown.code, Some(0), "{shown}");
+        assert!(shown.stdout.contains(",lost,packets,2,2,0,0\n"), "{shown}");
+    }
+    let page = report(&lab, &["old.csv", "--html", "-"]);
+    assert_eq!((page.code, page.stderr.as_str()), (Some(0), ""), "{page}");
+    assert!(page.stdout.starts_with("<!doctype html>") && page.stdout.ends_with("</html>\n"));
+    assert!(!lab.path("-").exists());
+}
+
+#[test]
+fn a_directory_that_is_closed_is_not_called_something_else() {
+    let Some(lab) = require(&[Need::Root, Need::Tool("setpriv")]) else {
+        return;
+    };
+    let closed = lab.path("closed");
+    fs::create_dir(&closed).expect("a directory");
+    let mode = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(&closed, mode(0o700)).expect("closing it");
+    fs::set_permissions(lab.directory(), mode(0o755)).expect("opening the directory");
+    let script = "cp \"$DROPLESS\" program && setpriv --reuid 65534 --regid 65534 --clear-groups -- ./program report closed";
+    let refused = lab.shell(script).wait(Duration::from_secs(60));
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused
+            .stderr
+            .contains("cannot read closed/search.json: Permission denied")
+            && refused
+                .stderr
+                .contains("fix: as the user who measured, or with sudo")
+            && refused.stderr.lines().count() == 1,
+        "{refused}"
     );
 }

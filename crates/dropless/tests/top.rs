@@ -8,136 +8,13 @@
 
 mod support;
 
-use std::io::{Read as _, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
+use support::terminal::{LIVE_VARIABLE as VARIABLE, Terminal};
 use support::{Lab, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// Where this test's runs publish: no other run of this machine is seen there.
-const VARIABLE: &str = "DROPLESS_LIVE_DIR";
-
-/// A terminal with a shell script in it.
-struct Terminal {
-    screen: Arc<Mutex<vt100::Parser>>,
-    master: Box<dyn MasterPty + Send>,
-    keys: Box<dyn std::io::Write + Send>,
-    child: Box<dyn portable_pty::Child + Send + Sync>,
-}
-
-fn size(rows: u16, cols: u16) -> PtySize {
-    PtySize {
-        rows,
-        cols,
-        pixel_width: 0,
-        pixel_height: 0,
-    }
-}
-
-impl Terminal {
-    /// Says the terminal's settings, runs `dropless top`, and says them again with the exit code.
-    fn top(lab: &Lab, arguments: &str, rows: u16, cols: u16) -> Self {
-        let pair = native_pty_system()
-            .openpty(size(rows, cols))
-            .expect("a pseudo terminal");
-        let script = format!(
-            "before=$(stty -g); \"$DROPLESS\" top {arguments}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo restored; echo code $code; sleep 30"
-        );
-        let mut command = CommandBuilder::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", "sh", "-c", &script]);
-        command.env("DROPLESS", env!("CARGO_BIN_EXE_dropless"));
-        command.env(VARIABLE, lab.path("live"));
-        command.env("TERM", "xterm-256color");
-        command.env("LANG", "C.UTF-8");
-        command.cwd(lab.directory());
-        let child = pair.slave.spawn_command(command).expect("a shell");
-        let mut reader = pair.master.try_clone_reader().expect("a reader");
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, cols, 0)));
-        let drawn = Arc::clone(&screen);
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                drawn
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .process(&bytes[..count]);
-            }
-        });
-        Self {
-            screen,
-            keys: pair.master.take_writer().expect("a writer"),
-            master: pair.master,
-            child,
-        }
-    }
-
-    fn text(&self) -> String {
-        let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
-        parser.screen().contents()
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("pressing keys");
-        self.keys.flush().expect("pressing keys");
-    }
-
-    fn resize(&self, rows: u16, cols: u16) {
-        self.screen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .set_size(rows, cols);
-        self.master.resize(size(rows, cols)).expect("resizing");
-    }
-
-    fn wait_for(&self, text: &str) {
-        assert!(
-            until(LIMIT, || self.text().contains(text)),
-            "{text:?} never came:\n{}",
-            self.text()
-        );
-    }
-
-    /// The packets in the line that begins with `name`; none while it is not there.
-    fn count(&self, name: &str) -> Option<u64> {
-        let text = self.text();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(&format!("  {name} ")))?;
-        line.split_whitespace().next()?.replace(',', "").parse().ok()
-    }
-
-    fn rises(&self, name: &str) {
-        assert!(
-            until(LIMIT, || self.count(name).is_some()),
-            "{name}:\n{}",
-            self.text()
-        );
-        let before = self.count(name);
-        assert!(
-            until(LIMIT, || self.count(name) > before),
-            "{name} stays:\n{}",
-            self.text()
-        );
-    }
-
-    /// The program has left, and the terminal is as it was.
-    fn has_left(&self, code: u8) {
-        self.wait_for(&format!("code {code}"));
-        self.wait_for("restored");
-        let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(!parser.screen().alternate_screen() && !parser.screen().hide_cursor());
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn run(lab: &Lab, arguments: &[&str]) -> Running {
     let live = lab.path("live");
@@ -229,9 +106,7 @@ fn signals_leave_the_terminal_as_it_was() {
     for signal in [Signal::SIGTERM, Signal::SIGHUP] {
         let terminal = Terminal::top(&lab, "", 30, 100);
         terminal.wait_for("Traffic");
-        let shell = terminal.child.process_id().expect("a shell");
-        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
-        let top = children.expect("its children").trim().parse().expect("top alone");
+        let top = terminal.program();
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(top), signal).expect("signalling");
         terminal.has_left(0);
     }
@@ -255,6 +130,20 @@ fn the_last_values_of_a_run_that_ends_stay() {
     let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
     assert_eq!(terminal.count("tx"), summary["sent"].as_u64());
     assert_eq!(terminal.count("rx"), summary["received"].as_u64());
+    // And its rates are no longer those of the last second.
+    terminal.wait_for("over the whole run");
+    terminal.wait_for("mean rate");
+    let run = summary["run"].as_str().expect("a run directory");
+    let told = lab
+        .dropless(&["top", "--json", run])
+        .env(VARIABLE, lab.path("live").to_str().expect("a path"))
+        .run()
+        .json();
+    for rate in ["tx", "rx"] {
+        let mean = summary[format!("rate_{rate}_pps")].as_f64().expect("a rate");
+        let told = told["rate"][format!("{rate}_pps")].as_f64().expect("a rate");
+        assert!((told - mean).abs() <= mean * 1e-9, "{rate}: {told}, {mean}");
+    }
 }
 
 #[test]
@@ -341,7 +230,84 @@ fn a_search_is_one_run_whatever_its_trials_tell() {
         u64::from(searching.id()),
         "{named}"
     );
+    // Trials and their latencies, as far as they are known.
+    let tried = until(LIMIT, || {
+        let one = look(&[]).json();
+        let trials = &one["trials"];
+        let known = trials["number"].as_u64() > Some(1) && one["latency_ns"]["max"].as_u64() > Some(0);
+        assert!(one["planned_s"].is_null(), "{one}");
+        assert_eq!(one["done"].is_null(), trials["left_s"].is_null(), "{one}");
+        known
+    });
+    assert!(tried, "{searching:?}");
+    let text = look_once(&lab);
+    assert!(text.contains("last trial") && text.contains(", trial "), "{text}");
     drop(searching);
+}
+
+fn look_once(lab: &Lab) -> String {
+    let top = lab.dropless(&["top", "--once"]);
+    top.env(VARIABLE, lab.path("live").to_str().expect("a path"))
+        .run()
+        .stdout
+}
+
+/// What a wrapper started is meant by the wrapper's id; where it started several, they are named.
+#[test]
+fn the_process_of_a_wrapper_will_do() {
+    let Some(lab) = require(&[]) else { return };
+    let live = lab.path("live");
+    let live = live.to_str().expect("a path");
+    let one = "\"$DROPLESS\" reflect --quiet --no-huge --no-doctor --port memif:SOCKET,server";
+    let wrap = |sockets: &[&str]| {
+        let runs: Vec<String> = sockets
+            .iter()
+            .map(|socket| format!("timeout 120 {} & ", one.replace("SOCKET", socket)))
+            .collect();
+        lab.shell(&format!("export {VARIABLE}={live}; {}wait", runs.concat()))
+    };
+    let top = |process: u32| {
+        let top = lab.dropless(&["top", "--json", &process.to_string()]);
+        top.env(VARIABLE, live).run()
+    };
+    let wrapper = wrap(&["a.sock"]);
+    let mut look = top(wrapper.id());
+    assert!(
+        until(LIMIT, || {
+            look = top(wrapper.id());
+            look.code == Some(0)
+        }),
+        "{look}"
+    );
+    assert_eq!(look.json()["process"]["command"], "reflect", "{look}");
+    assert_ne!(look.number("process.id"), u64::from(wrapper.id()), "{look}");
+
+    let wrapper = wrap(&["b.sock", "c.sock"]);
+    assert!(
+        until(LIMIT, || {
+            look = top(wrapper.id());
+            look.stderr.contains("2 runs go on below process")
+        }),
+        "{look}"
+    );
+    assert_eq!((look.code, look.stderr.lines().count()), (Some(2), 1), "{look}");
+
+    let nothing = lab.shell("sleep 60");
+    let look = top(nothing.id());
+    assert_eq!((look.code, look.stderr.lines().count()), (Some(2), 1), "{look}");
+    assert!(look.stderr.contains("has started none"), "{look}");
+}
+
+fn no_pause_is_longer_than_the_longest(state: &serde_json::Value) {
+    let workers = state["workers"].as_array().expect("workers");
+    for stall in state["stalls"].as_array().expect("pauses") {
+        let worker = workers
+            .iter()
+            .find(|worker| worker["summary"]["core"] == stall["core"])
+            .expect("its worker");
+        let longest = worker["summary"]["poll_gap_ns_max"].as_u64();
+        assert!(stall["gap_ns"].as_u64() <= longest, "{stall} {worker}");
+    }
 }
 
 #[test]
@@ -376,6 +342,7 @@ fn one_look_for_scripts() {
         "{look}"
     );
     assert_eq!(look.json()["process"]["command"], "send");
+    no_pause_is_longer_than_the_longest(&look.json());
     let text = top(&["top", "--once"]);
     for section in ["Traffic", "Queues", "Workers", "health"] {
         assert!(text.stdout.contains(section), "{section}: {text}");

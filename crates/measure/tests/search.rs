@@ -417,6 +417,67 @@ fn throughput_by_halving_holds_the_truth() {
     });
 }
 
+/// Runs the tests over `path`, with the trials changed by `spoil` on the way.
+fn rfc2544_with(path: &ModelPath, mut spoil: impl FnMut(&mut Trial)) -> SearchResult {
+    let all = [Test::Throughput, Test::Latency, Test::FrameLoss, Test::BackToBack];
+    let mut search = Search::Rfc2544(Rfc2544::new(&settings(&all), range(1e4, 1e6)));
+    while let Step::Trial(ask, _) = search.next() {
+        let mut trial = path.run(ask, &mut || 0.5);
+        spoil(&mut trial);
+        search.record(&trial);
+    }
+    search.result()
+}
+
+#[test]
+fn a_trial_that_we_spoiled_ourselves_is_repeated() {
+    for_seeds(0..50, |dice| {
+        let path = ModelPath::limited(dice.between(5e3, 2e6));
+        let truth = rfc2544_with(&path, |_| {});
+        let (mut in_a_row, mut spoiled) = (0, 0);
+        let found = rfc2544_with(&path, |trial| {
+            let hits = trial.lost.total() == 0 && in_a_row < 2 && dice.roll() < 0.3;
+            in_a_row = if hits { in_a_row + 1 } else { 0 };
+            spoiled += u64::from(hits);
+            trial.lost.receiver += u64::from(hits);
+        });
+        assert_eq!(found.invalid_trials, spoiled);
+        assert_eq!(
+            (&found.goals, &found.rfc2544, found.trials),
+            (&truth.goals, &truth.rfc2544, truth.trials)
+        );
+    });
+}
+
+#[test]
+fn a_limit_of_ours_that_comes_again_is_told() {
+    for (path, limit) in [
+        (
+            ModelPath {
+                receiver_pps: 3e5,
+                ..ModelPath::limited(6e5)
+            },
+            Limit::Receiver,
+        ),
+        (
+            ModelPath {
+                sender_pps: 3e5,
+                ..ModelPath::limited(6e5)
+            },
+            Limit::Sender,
+        ),
+    ] {
+        let result = rfc2544_with(&path, |_| {});
+        let throughput = &result.goals[0];
+        assert_eq!((throughput.limit, result.complete), (limit, true), "{result:?}");
+        assert!(
+            (throughput.throughput_pps.unwrap() - 3e5).abs() < 3e3,
+            "{result:?}"
+        );
+        assert!(result.invalid_trials > 0);
+    }
+}
+
 #[test]
 fn frame_loss_falls_in_tenths_until_two_trials_are_clean() {
     let (result, _) = rfc2544(&[Test::FrameLoss], range(1e4, 1e6), &ModelPath::limited(5.5e5));

@@ -39,6 +39,20 @@ pub struct Comparison {
     pub notes: Vec<String>,
 }
 
+impl Comparison {
+    /// What was compared over what, in a line.
+    pub fn setting(&self) -> String {
+        let rules = match self.firewall_rules {
+            0 => String::new(),
+            rules => format!(", {rules} firewall rules on the kernel's path"),
+        };
+        format!(
+            "Compared over {}, {}-byte frames, {:.1} s a trial{rules}",
+            self.link, self.size, self.duration_s
+        )
+    }
+}
+
 /// One way.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -69,6 +83,32 @@ pub struct MethodResult {
     pub latency: Option<Trial>,
     /// CPU time of both processes and the kernel's helper threads, for a packet sent and returned, at `lossless_pps`.
     pub cpu_ns_per_packet: Option<f64>,
+    /// What the firewall rules cost; absent where there were none on its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub firewall: Option<FirewallCost>,
+}
+
+/// What firewall rules cost, by floods in turns with and without them: medians.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct FirewallCost {
+    /// How many rules, at each end.
+    pub rules: u32,
+    /// Floods of each kind.
+    pub turns: u32,
+    /// What came back through the rules, packets/s.
+    pub with_pps: f64,
+    /// What came back without them.
+    pub without_pps: f64,
+    /// Processor time that they cost, for a packet sent and returned.
+    pub ns_per_packet: f64,
+}
+
+impl FirewallCost {
+    /// Whether there is a cost: fewer packets, and more time for each.
+    pub fn is_told(&self) -> bool {
+        self.with_pps < self.without_pps && self.ns_per_packet > 0.0
+    }
 }
 
 impl MethodResult {

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
 
+use crate::input::clean;
 use crate::style::{Stream, Style};
 
 /// Why something that had to be said could not be.
@@ -60,9 +61,10 @@ impl Console {
         }
     }
 
-    /// One line on standard error, also when quiet. When even that is not possible there is nobody to tell.
+    /// One line on standard error, also when quiet. When even that is not possible there is nobody to tell. Whatever it
+    /// quotes, of a file or of a name, does not get at the terminal.
     pub fn error(&self, line: &str) {
-        let _ = print_stderr(&format!("{line}\n"));
+        let _ = print_stderr(&format!("{}\n", clean(line)));
     }
 }
 

@@ -1,24 +1,29 @@
 //! Reads run directories back: those of this version, and of every earlier one, for ever.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use measure::search::SearchReport;
 use measure::summary::VERSION;
 use measure::{ReflectSummary, Summary};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::comparison::Comparison;
 use crate::csv::split;
+use crate::load::lines::Lines;
 use crate::rundir::file;
+use crate::{input, sane};
+
+/// Characters of what is wrong with a file; what is longer is not read.
+const SENTENCE_MAX: usize = 300;
 
 /// Why a run directory cannot be read. One line.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// No such file, or not readable.
-    #[error("cannot read {}: {cause}; is {} a run directory?", path.display(), parent(path).display())]
+    #[error("cannot read {}: {cause}; {}", path.display(), advice(path, cause))]
     Io {
         /// The file.
         path: PathBuf,
@@ -32,6 +37,14 @@ pub enum ReadError {
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
+    },
+    /// A pipe, a device.
+    #[error("{} is {kind}, and that is not waited for; name a run directory or a file of intervals (a stream: COMMAND | dropless report /dev/stdin)", path.display())]
+    NoFile {
+        /// What was named.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
     },
     /// Something else altogether.
     #[error("{} is neither a run directory nor a file of intervals: {what}", path.display())]
@@ -52,7 +65,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// Not what the file should hold.
-    #[error("{} is damaged: {what}", path.display())]
+    #[error("{} is damaged: {}", path.display(), short(what))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -79,28 +92,42 @@ pub enum ReadError {
     },
 }
 
-fn parent(path: &Path) -> &Path {
-    path.parent().unwrap_or(path)
+/// What is quoted of a broken file may be of any length.
+fn short(what: &str) -> String {
+    match what.char_indices().nth(SENTENCE_MAX) {
+        Some((end, _)) => format!("{}...", &what[..end]),
+        None => what.to_owned(),
+    }
+}
+
+fn advice(path: &Path, cause: &io::Error) -> String {
+    let parent = path.parent().unwrap_or(path).display();
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("fix: as the user who measured, or with sudo (ls -ld {parent} tells who may)")
+        }
+        _ => format!("is {parent} a run directory?"),
+    }
 }
 
 /// The result of the `send` run in the directory `run`.
 pub fn summary(run: &Path) -> Result<Summary, ReadError> {
-    result(run, file::SUMMARY, "send")
+    result(run, file::SUMMARY, "send", &sane::SEND, sane::of_send)
 }
 
 /// The result of the `reflect` run in the directory `run`.
 pub fn reflect_summary(run: &Path) -> Result<ReflectSummary, ReadError> {
-    result(run, file::SUMMARY, "reflect")
+    result(run, file::SUMMARY, "reflect", &sane::REFLECT, |_| Ok(()))
 }
 
 /// What the `search` in the directory `run` found.
 pub fn search_report(run: &Path) -> Result<SearchReport, ReadError> {
-    result(run, file::SEARCH, "search")
+    result(run, file::SEARCH, "search", &sane::SEARCH, sane::of_search)
 }
 
 /// What the `compare` in the directory `run` found.
 pub fn comparison(run: &Path) -> Result<Comparison, ReadError> {
-    result(run, file::COMPARE, "compare")
+    result(run, file::COMPARE, "compare", &sane::COMPARE, sane::of_compare)
 }
 
 /// The command whose result is in the directory `run`.
@@ -108,7 +135,14 @@ pub fn command(run: &Path) -> Result<String, ReadError> {
     checked(run, file::SUMMARY).map(|(_, _, command)| command)
 }
 
-fn result<T: DeserializeOwned>(run: &Path, name: &str, wanted: &'static str) -> Result<T, ReadError> {
+/// Reads the result in the file `name`; `required` are the keys that it must have, `judge` says what in it cannot be.
+fn result<T: DeserializeOwned + Serialize>(
+    run: &Path,
+    name: &str,
+    wanted: &'static str,
+    required: &[&str],
+    judge: fn(&T) -> Result<(), String>,
+) -> Result<T, ReadError> {
     let (path, value, command) = checked(run, name)?;
     if command != wanted {
         return Err(ReadError::OtherCommand {
@@ -117,34 +151,39 @@ fn result<T: DeserializeOwned>(run: &Path, name: &str, wanted: &'static str) -> 
             wanted,
         });
     }
-    serde_json::from_value(value).map_err(|error| ReadError::Damaged {
-        path,
-        what: error.to_string(),
-    })
+    // By way of the type first: of a value of the wrong kind more can be said than that it is absent.
+    let read = T::deserialize(&value).map_err(|error| error.to_string());
+    let whole = read.and_then(|read| {
+        sane::has_all(&value, required)?;
+        sane::numbers(&read)?;
+        judge(&read)?;
+        Ok(read)
+    });
+    whole.map_err(|what| ReadError::Damaged { path, what })
 }
 
 /// `summary.json` or its like, of a version that we know, and the command that wrote it.
 fn checked(run: &Path, name: &str) -> Result<(PathBuf, Value, String), ReadError> {
     let path = run.join(name);
-    let damaged = |what: String| ReadError::Damaged {
+    let value = input::json_file(&path)?;
+    let damaged = |what: &str| ReadError::Damaged {
         path: path.clone(),
-        what,
+        what: what.to_owned(),
     };
-    let value: Value = serde_json::from_str(&text(&path)?).map_err(|error| damaged(error.to_string()))?;
     // The version first: what a later one means by the other keys is not ours to judge.
     match value.get("version").and_then(Value::as_u64) {
         Some(version) if version > u64::from(VERSION) => {
             return Err(ReadError::TooNew { path, found: version });
         }
         Some(1..) => {}
-        _ => return Err(damaged("it has no format version".to_owned())),
+        _ => return Err(damaged("it has no format version")),
     }
     match value.get("command").and_then(Value::as_str) {
         Some(command) => {
             let command = command.to_owned();
             Ok((path, value, command))
         }
-        None => Err(damaged("it does not say which command wrote it".to_owned())),
+        None => Err(damaged("it does not say which command wrote it")),
     }
 }
 
@@ -177,16 +216,16 @@ impl Interval {
 
 /// The rows of `intervals.csv` in the directory `run`.
 pub fn intervals(run: &Path) -> Result<Vec<Interval>, ReadError> {
-    let path = run.join(file::INTERVALS);
-    let text = text(&path)?;
-    let mut lines = text.lines();
-    let columns = split(lines.next().unwrap_or_default());
-    // Line 1 is the header.
-    let rows = lines.enumerate().map(|(at, line)| {
-        interval(&columns, &split(line)).map_err(|what| format!("line {}: {what}", at + 2))
-    });
-    rows.collect::<Result<_, _>>()
-        .map_err(|what| ReadError::Damaged { path, what })
+    let mut lines = Lines::open(&run.join(file::INTERVALS))?;
+    let columns = split(lines.next_line()?.unwrap_or_default());
+    let mut rows = Vec::new();
+    loop {
+        let row = match lines.next_line()? {
+            None => return Ok(rows),
+            Some(line) => interval(&columns, &split(line)),
+        };
+        rows.push(row.map_err(|what| lines.damaged(&what))?);
+    }
 }
 
 fn interval(columns: &[String], fields: &[String]) -> Result<Interval, String> {
@@ -232,11 +271,4 @@ fn interval(columns: &[String], fields: &[String]) -> Result<Interval, String> {
     } else {
         Err("not the columns of an intervals.csv".to_owned())
     }
-}
-
-fn text(path: &Path) -> Result<String, ReadError> {
-    fs::read_to_string(path).map_err(|cause| ReadError::Io {
-        path: path.to_owned(),
-        cause,
-    })
 }

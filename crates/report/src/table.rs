@@ -2,6 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::input::clean;
 use crate::style::{Paint, Style};
 
 /// Columns between two cells.
@@ -19,7 +20,8 @@ impl Cell {
     /// Words, set to the left.
     pub fn left(text: impl Into<String>) -> Self {
         Self {
-            text: clean(text.into()),
+            // Names and reasons come from elsewhere (devices, peers): none may move the cursor.
+            text: clean(&text.into()),
             ..Self::default()
         }
     }
@@ -41,17 +43,6 @@ impl Cell {
 
     fn width(&self) -> usize {
         self.text.width()
-    }
-}
-
-/// Names and reasons come from elsewhere (devices, peers): none may move the cursor.
-fn clean(text: String) -> String {
-    if text.chars().any(char::is_control) {
-        text.chars()
-            .map(|c| if c.is_control() { '?' } else { c })
-            .collect()
-    } else {
-        text
     }
 }
 

@@ -53,6 +53,18 @@ fn a_reader_never_sees_half_of_it() {
 }
 
 #[test]
+fn nothing_of_it_moves_the_cursor() {
+    let evil = "x\u{1b}[2J\u{9b}31m\nVALID";
+    let mut told = state(1);
+    told.process.command = evil.into();
+    told.process.run = evil.into();
+    told.health.reason = evil.into();
+    told.places.insert(evil.into(), 1);
+    let read = format!("{:?}", decode(&encode(&told).unwrap()).unwrap());
+    assert_eq!(read.matches("x?[2J?31m?VALID").count(), 4, "{read}");
+}
+
+#[test]
 fn every_cut_is_refused() {
     let whole = encode(&state(3)).unwrap();
     for length in 0..whole.len() {

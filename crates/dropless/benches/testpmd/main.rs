@@ -19,6 +19,7 @@ mod row;
 mod statistics;
 mod table;
 mod theirs;
+mod viewers;
 mod worker;
 
 use std::process::ExitCode;

@@ -154,7 +154,8 @@ fn pair(bench: &Bench, sender: Dropless, reflector: Running) -> Measured {
     measured
 }
 
-fn full_rate(bench: &Bench, mut sender: Dropless, arguments: &[&str]) -> Dropless {
+/// At full rate, for as long as a measurement lasts.
+pub fn full_rate(bench: &Bench, mut sender: Dropless, arguments: &[&str]) -> Dropless {
     let duration = bench.duration();
     let common = ["--rate", "max", "--drain", DRAIN, "--duration", duration.as_str()];
     for argument in common.iter().chain(arguments) {
@@ -172,7 +173,7 @@ fn with_memory(bench: &Bench, dropless: Dropless) -> Dropless {
 }
 
 /// Waits for the end of a run, and takes note of what its workers, and those of `others`, got of their cores.
-fn watched(bench: &Bench, running: Running, others: &[u32]) -> (Finished, Option<f64>) {
+pub fn watched(bench: &Bench, running: Running, others: &[u32]) -> (Finished, Option<f64>) {
     let watch = Watch::begin(&[&[running.id()], others].concat());
     // Within the run: its workers are gone right after it.
     std::thread::sleep(bench.seconds().mul_f64(0.8));
@@ -181,7 +182,7 @@ fn watched(bench: &Bench, running: Running, others: &[u32]) -> (Finished, Option
 }
 
 /// The figures of a send run: what came back, or what went out where nothing comes back.
-fn sent(run: &Finished, share: Option<f64>) -> Measured {
+pub fn sent(run: &Finished, share: Option<f64>) -> Measured {
     let json = report(run);
     let one_way = json["received"].as_u64() == Some(0);
     let count = |name: &str| {

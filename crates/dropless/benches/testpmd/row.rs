@@ -2,7 +2,7 @@
 
 use crate::rounds::{Bench, Measured};
 use crate::support::{Lab, Need};
-use crate::{ours, theirs};
+use crate::{ours, theirs, viewers};
 
 /// How one side is measured once.
 pub type Side = fn(&Bench, &Lab) -> Measured;
@@ -47,7 +47,7 @@ const PLAIN: Row = Row {
 };
 
 /// All rows, in their order.
-pub const ROWS: [Row; 10] = [
+pub const ROWS: [Row; 12] = [
     Row {
         name: "null",
         work: "send into null",
@@ -133,6 +133,25 @@ pub const ROWS: [Row; 10] = [
         lossless: true,
         ours: ours::send_over_ring_explained,
         theirs: Some(ours::send_over_ring),
+        ..PLAIN
+    },
+    Row {
+        name: "watched",
+        work: "send and verify on one core over ring, in `dropless top` and scraped each second",
+        beside: "the same, by dropless, and nobody looks",
+        lossless: true,
+        needs: &[],
+        ours: viewers::send_over_ring,
+        theirs: Some(ours::send_over_ring),
+        ..PLAIN
+    },
+    Row {
+        name: "watched-null",
+        work: "send into null, in `dropless top` and scraped each second",
+        beside: "the same, by dropless, and nobody looks",
+        needs: &[],
+        ours: viewers::send_into_null,
+        theirs: Some(ours::send_into_null),
         ..PLAIN
     },
     Row {

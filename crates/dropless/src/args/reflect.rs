@@ -41,7 +41,7 @@ pub struct ReflectArgs {
     /// Return probes only
     #[arg(long, help_heading = "Path")]
     pub only_ours: bool,
-    /// Inject faults: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms
+    /// Inject faults: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms,limit=10kpps:200
     #[arg(long, value_name = "FAULTS", help_heading = "Path")]
     pub fault: Option<String>,
     /// Seed of the faults [default: from the clock, printed]

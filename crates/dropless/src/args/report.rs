@@ -25,7 +25,7 @@ pub struct ReportArgs {
     /// Run directories, or files of intervals (CSV, plain or zstd); the first is what others are compared with
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<PathBuf>,
-    /// Write one self-contained page with charts
+    /// Write one self-contained page with charts; - is standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
     /// Show it in the terminal (that is what happens without any of these)

@@ -140,7 +140,7 @@ pub struct ProbeArgs {
     /// What is checked in a frame that comes back
     #[arg(long, value_enum, default_value_t = VerifyArg::Checksum, help_heading = "Measurement")]
     pub verify: VerifyArg,
-    /// Inject faults in the in-process reflector: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms
+    /// Inject faults in the in-process reflector: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms,limit=10kpps:200
     #[arg(long, value_name = "FAULTS", help_heading = "Measurement")]
     pub fault: Option<String>,
 }

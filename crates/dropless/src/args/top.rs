@@ -11,7 +11,7 @@ use clap::Args;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless top                                     the run that goes on here, or a list to choose from
-  dropless top 4711                                the run of this process
+  dropless top 4711                                the run of this process, or one it started
   dropless top runs/20260101T120000Z-send          the run that writes into this directory
   dropless top --once                              one look, as text
   dropless top --once --json | jq .rate.rx_pps     one look, for scripts

@@ -1,7 +1,9 @@
 //! Which way to take, and why, in plain words: worked out of what was measured here.
 
 use measure::units::{format_duration, format_rate};
+use report::number::time;
 
+use super::firewall;
 use super::method::Method;
 use super::result::{MethodResult, Recommendation, Trial};
 
@@ -50,7 +52,7 @@ impl Way<'_> {
             return String::new();
         };
         let per_packet = self.result.cpu_ns_per_packet.map_or_else(String::new, |ns| {
-            format!(", {} of processor time a packet", format_duration(ns as u64))
+            format!(", {} of processor time a packet", time(ns))
         });
         format!(" ({:.1} cores busy{per_packet})", trial.cpu.cores())
     }
@@ -97,6 +99,7 @@ pub fn advise(
     if let Some(wanted) = wanted_pps.filter(|_| !reaching.is_empty()) {
         advice.sentences.extend(rule_of_thumb(&reaching, wanted));
     }
+    advice.sentences.extend(firewall::words(results));
     advice.sentences.extend(ceiling(&ways, &reaching, wanted_pps));
     if own_share < UNDISTURBED {
         advice.sentences.insert(

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::plan::has_tool;
+use crate::parent;
 use crate::signals::Interrupt;
 
 /// How long a child may take to end in order.
@@ -32,10 +32,6 @@ impl Ours {
     ) -> Result<Self> {
         let executable = std::env::current_exe().context("cannot find this executable")?;
         let mut words: Vec<String> = Vec::new();
-        if has_tool("setpriv") {
-            // Killed, we clear nothing away: the children must go by themselves.
-            words.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(Into::into));
-        }
         if let Some(namespace) = namespace {
             words.extend(["ip", "netns", "exec", namespace].map(Into::into));
         }
@@ -46,7 +42,9 @@ impl Ours {
         let create =
             |path: &Path| File::create(path).with_context(|| format!("cannot write {}", path.display()));
         let (stdout, stderr) = (create(&result)?, create(&said)?);
-        let child = Command::new(&words[0])
+        let mut command = Command::new(&words[0]);
+        parent::bind(&mut command);
+        let child = command
             .args(&words[1..])
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
@@ -94,8 +92,14 @@ impl Ours {
             .with_context(|| format!("{} is not what it should be", self.result.display()))
     }
 
-    /// Waits until it has said `word`.
-    pub fn await_word(&mut self, word: &str, limit: Duration, interrupt: &Interrupt) -> Result<()> {
+    /// Waits until it has said `word`, and calls `waiting` meanwhile.
+    pub fn await_word(
+        &mut self,
+        word: &str,
+        limit: Duration,
+        interrupt: &Interrupt,
+        mut waiting: impl FnMut(),
+    ) -> Result<()> {
         let begun = Instant::now();
         while !self.words().contains(word) {
             if self.ended()?.is_some() {
@@ -104,13 +108,14 @@ impl Ours {
             if interrupt.is_set() || begun.elapsed() > limit {
                 bail!("it was not ready after {:.1} s", begun.elapsed().as_secs_f64());
             }
+            waiting();
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(())
     }
 
-    /// Asks it to end, and sees to it.
-    pub fn end(&mut self) {
+    /// Asks it to end, and sees to it; `waiting` is called meanwhile.
+    pub fn end(&mut self, mut waiting: impl FnMut()) {
         if let Ok(id) = i32::try_from(self.child.id()) {
             let _ = kill(Pid::from_raw(id), Signal::SIGINT);
         }
@@ -119,6 +124,7 @@ impl Ours {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
+            waiting();
             std::thread::sleep(Duration::from_millis(10));
         }
         let _ = self.child.kill();
@@ -129,7 +135,7 @@ impl Ours {
 impl Drop for Ours {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.end();
+            self.end(|| {});
         }
     }
 }

@@ -91,6 +91,11 @@ impl Method {
         self <= Self::KernelUring
     }
 
+    /// Whether it takes a wire between two of the kernel's interfaces.
+    pub fn needs_a_wire(self) -> bool {
+        self <= Self::Xdp
+    }
+
     /// Whether there is a network behind it. Shared memory reaches a process of the same machine.
     pub fn reaches_a_network(self) -> bool {
         self != Self::Memif

@@ -3,6 +3,7 @@
 mod advise;
 mod child;
 mod cpu;
+mod firewall;
 mod method;
 mod plan;
 mod show;
@@ -10,7 +11,7 @@ mod trial;
 mod wire;
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
 use host::Sys;
@@ -26,11 +27,13 @@ use crate::live::Trials;
 use crate::search::judge;
 use crate::signals::Interrupt;
 use crate::{session, show_report};
-pub use plan::has_tool;
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
-use trial::Ends;
+use trial::{Ends, STARTING};
 use wire::Wire;
+
+/// A way is ready by then: its wire is laid and its reflector started.
+const PREPARING: Duration = STARTING.saturating_add(Duration::from_secs(10));
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &CompareArgs) -> Result<u8> {
@@ -40,11 +43,6 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
         json: args.output.json,
         quiet: args.output.quiet,
     };
-    if args.dry_run {
-        console.human(&show::dry_run(&plan, &console.style()))?;
-        console.object(&plan)?;
-        return Ok(0);
-    }
     ensure!(
         plan.possible().next().is_some(),
         "nothing can be compared: {}",
@@ -54,6 +52,11 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
             .collect::<Vec<_>>()
             .join("; ")
     );
+    if args.dry_run {
+        console.human(&show::dry_run(&plan, &console.style()))?;
+        console.object(&plan)?;
+        return Ok(0);
+    }
     let mut told = Trials::open(&args.live, "compare")?;
     let interrupt = Interrupt::install()?;
     let dir = RunDir::create(&args.output.runs, "compare", SystemTime::now())?;
@@ -124,7 +127,7 @@ fn recommend(plan: &ComparePlan, comparison: &Comparison) -> result::Recommendat
     advise::advise(
         &comparison.methods,
         plan.wanted_pps,
-        plan.far.is_none(),
+        plan.lays_a_wire(),
         own_share(plan, comparison),
     )
 }
@@ -186,12 +189,12 @@ fn try_way(
     told: &mut Trials,
     measured: &mut MethodResult,
 ) -> Result<()> {
+    told.prepare(&format!("preparing {}", way.method), PREPARING);
     // A wire for each way: nothing of one is left for the next.
-    let wire = if plan.far.is_none() && way.method.reaches_a_network() && way.method != method::Method::Ports
-    {
+    let wire = if plan.far.is_none() && way.method.needs_a_wire() {
         let wire = Wire::lay()?;
         wire.address(way.method.is_sockets())?;
-        if plan.firewall_rules > 0 && way.method.is_sockets() {
+        if plan.has_rules(way.method) {
             wire.firewall(plan.firewall_rules)?;
         }
         Some(wire)
@@ -207,6 +210,17 @@ fn try_way(
         interrupt,
         told,
     )?;
+    let mut tried = try_rates(plan, &mut ends, measured);
+    if let (Ok(()), Some(wire)) = (&tried, wire.as_ref().filter(|_| plan.has_rules(way.method))) {
+        tried =
+            firewall::cost(plan.firewall_rules, wire, &mut ends).map(|cost| measured.firewall = Some(cost));
+    }
+    ends.end();
+    tried
+}
+
+/// The trials of a way whose ends are ready.
+fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResult) -> Result<()> {
     let (latency, _) = ends.trial(Some(plan.latency_pps), "for its latency")?;
     measured.latency = Some(latency);
     let (flood, first) = ends.trial(None, "to see what gets through")?;
@@ -281,12 +295,6 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
         notes.push(format!(
             "our own end was the limit of {}: one core could not do more, and the path may carry more with more cores",
             by_us.join(", ")
-        ));
-    }
-    if plan.firewall_rules > 0 {
-        notes.push(format!(
-            "{} firewall rules were on the kernel's path; AF_PACKET, AF_XDP and DPDK pass them by",
-            plan.firewall_rules
         ));
     }
     if comparison.interrupted {

@@ -11,6 +11,7 @@ use measure::units::RateSpec;
 use serde::Serialize;
 use sockets::{Options, Receiver, Socket, Way as SocketWay};
 
+use super::firewall;
 use super::method::Method;
 use crate::args::compare::CompareArgs;
 use crate::noise;
@@ -143,9 +144,33 @@ impl ComparePlan {
         self.ways.iter().filter(|way| way.missing.is_none())
     }
 
-    /// Trials of one way, at most: without a rate, the search, each rate, and latency.
-    pub fn trials_of_a_way(&self) -> u32 {
-        2 + self.trials + self.rates_pps.len() as u32
+    /// Whether firewall rules are on the path of this way.
+    pub fn has_rules(&self, method: Method) -> bool {
+        self.firewall_rules > 0 && method.is_sockets()
+    }
+
+    /// Trials of one way, at most: without a rate, the search, each rate, latency, and what firewall rules cost.
+    pub fn trials_of(&self, way: &Way) -> u32 {
+        let rules = if self.has_rules(way.method) {
+            firewall::TRIALS
+        } else {
+            0
+        };
+        2 + self.trials + self.rates_pps.len() as u32 + rules
+    }
+
+    /// Trials of all ways, at most.
+    pub fn trials_in_all(&self) -> u32 {
+        self.possible().map(|way| self.trials_of(way)).sum()
+    }
+
+    /// Trials of the ways after `way`.
+    pub fn trials_after(&self, way: &Way) -> u32 {
+        let later = self
+            .possible()
+            .skip_while(|other| other.method != way.method)
+            .skip(1);
+        later.map(|way| self.trials_of(way)).sum()
     }
 
     /// The search for the highest rate without loss of a way whose sender reached `reached_pps`: what `dropless search`
@@ -183,15 +208,33 @@ impl ComparePlan {
 
     /// How long all of it takes, at most.
     pub fn takes(&self) -> Duration {
-        (self.duration + TRIAL_OVERHEAD) * self.trials_of_a_way() * self.possible().count() as u32
+        (self.duration + TRIAL_OVERHEAD) * self.trials_in_all()
     }
 
     /// What is between the two ends.
     pub fn link(&self) -> String {
-        match self.far {
-            Some(far) => format!("the network to {far}"),
-            None => "a virtual wire (veth) between two network namespaces of this machine".into(),
+        let mut ways = self.possible();
+        let ports = ways.find(|way| way.method == Method::Ports).map(|way| {
+            way.far
+                .as_ref()
+                .map_or(way.near.clone(), |far| format!("{} and {far}", way.near))
+        });
+        let wire = match self.far {
+            Some(far) => Some(format!("the network to {far}")),
+            None => self
+                .lays_a_wire()
+                .then(|| "a virtual wire (veth) between two network namespaces of this machine".to_owned()),
+        };
+        match (wire, ports) {
+            (Some(wire), Some(ports)) => format!("{wire}, and by {ports}"),
+            (Some(wire), None) => wire,
+            (None, ports) => ports.unwrap_or_else(|| "shared memory".to_owned()),
         }
+    }
+
+    /// Whether any way goes over a virtual wire of our own.
+    pub fn lays_a_wire(&self) -> bool {
+        self.far.is_none() && self.possible().any(|way| way.method.needs_a_wire())
     }
 }
 

@@ -32,13 +32,13 @@ pub fn dry_run(plan: &ComparePlan, style: &Style) -> String {
 pub fn beginning(plan: &ComparePlan) -> String {
     let rates: Vec<String> = plan.rates_pps.iter().map(|rate| format_rate(*rate)).collect();
     format!(
-        "comparing {} over {}, on {}: each at {}, latency at {}, and the highest rate without loss\nup to {} trials of {} each: at most {}\n",
+        "comparing {} over {}, on {}: each at {}, latency at {}, and the highest rate without loss\nup to {} trials of {} in all: at most {}\n",
         report::number::counted(plan.possible().count() as u64, "way"),
         plan.link(),
         plan.cores_in_words(),
         rates.join(", "),
         format_rate(plan.latency_pps),
-        plan.trials_of_a_way(),
+        plan.trials_in_all(),
         format_duration(plan.duration.as_nanos() as u64),
         report::number::span(plan.takes().as_secs_f64())
     )

@@ -11,20 +11,22 @@ use report::out::Console;
 
 use super::child::Ours;
 use super::cpu::CpuWatch;
-use super::plan::{ComparePlan, Way};
+use super::plan::{ComparePlan, TRIAL_OVERHEAD, Way};
 use super::result::Trial;
 use super::wire::Wire;
 use crate::live::Trials;
 use crate::signals::Interrupt;
 
 /// How long a reflector may take to be ready.
-const STARTING: Duration = Duration::from_secs(20);
+pub const STARTING: Duration = Duration::from_secs(20);
+/// How long it may take to end, and then the wire.
+const ENDING: Duration = Duration::from_secs(15);
 /// What is under way when sending ends may take this long.
 const DRAIN: &str = "500ms";
 /// How often a trial is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 /// A sender that takes this much longer than it sends is ended.
-const OVERTIME: Duration = Duration::from_secs(30);
+const OVERTIME: Duration = Duration::from_secs(60);
 
 /// How the sender says that the kernel let nothing through, and what it then makes of a far side that is silent.
 const WRONG_CHECKSUMS: &str = "wrong checksums";
@@ -74,7 +76,7 @@ impl<'c> Ends<'c> {
             let name = format!("{}-reflect", way.method);
             let mut reflector = Ours::start(namespace, &arguments, &ends.directory, &name)?;
             reflector
-                .await_word("reflecting on", STARTING, interrupt)
+                .await_word("reflecting on", STARTING, interrupt, || ends.told.wait())
                 .context("the reflector")?;
             ends.reflector = Some(reflector);
         }
@@ -123,17 +125,18 @@ impl<'c> Ends<'c> {
         }
         arguments.extend(self.way.near_arguments.iter().cloned());
         let name = format!("{}-{:02}", self.way.method, self.tried);
-        self.told.begin(rate_pps);
+        self.tell_left();
+        self.told.begin(rate_pps, STARTING);
         let mut sender = Ours::start(self.wire.map(Wire::near), &arguments, &self.directory, &name)?;
         let mut cpu = CpuWatch::new(sender.id(), self.reflector.as_ref().map(Ours::id));
         let begun = Instant::now();
         while sender.ended()?.is_none() {
             if self.interrupt.is_set() {
-                sender.end();
+                sender.end(|| self.told.wait());
                 bail!("interrupted");
             }
             if begun.elapsed() > self.plan.duration + OVERTIME {
-                sender.end();
+                sender.end(|| self.told.wait());
                 bail!("the sender did not end; what it said is in {name}.log");
             }
             cpu.look();
@@ -167,6 +170,24 @@ impl<'c> Ends<'c> {
             cpu: cpu.finish(self.plan.duration),
         };
         Ok((trial, summary))
+    }
+
+    /// Ends the reflector.
+    pub fn end(mut self) {
+        self.told.prepare("ending a way", ENDING);
+        if let Some(mut reflector) = self.reflector.take() {
+            reflector.end(|| self.told.wait());
+        }
+    }
+
+    /// Tells how long the trial that begins and those after it will take.
+    fn tell_left(&mut self) {
+        // More trials than planned are made where a rate gets a second chance.
+        let of_this = (self.plan.trials_of(self.way) + 1)
+            .saturating_sub(self.tried)
+            .max(1);
+        let left = (self.plan.duration + TRIAL_OVERHEAD) * (of_this + self.plan.trials_after(self.way));
+        self.told.left(Some(left.as_secs_f64()));
     }
 
     fn tell(&self, line: &str) {

@@ -89,6 +89,18 @@ impl Wire {
             let _ = writeln!(text, "  ip saddr 203.0.113.{last} udp dport {port} drop");
         }
         text.push_str(" }\n}\n");
+        self.nft(&text)
+            .with_context(|| format!("nft does not take {rules} rules"))
+    }
+
+    /// Takes the rules away.
+    pub fn no_firewall(&self) -> Result<()> {
+        self.nft("delete table inet dropless\n")
+            .context("nft does not give the rules back")
+    }
+
+    /// Has nft do something at both ends.
+    fn nft(&self, text: &str) -> Result<()> {
         for (namespace, _) in self.ends() {
             let mut child = Command::new("ip")
                 .args(["netns", "exec", namespace, "nft", "-f", "-"])
@@ -98,14 +110,11 @@ impl Wire {
                 .spawn()
                 .context("cannot start nft")?;
             if let Some(mut stdin) = child.stdin.take() {
-                stdin.write_all(text.as_bytes()).context("nft does not listen")?;
+                stdin.write_all(text.as_bytes()).context("it does not listen")?;
             }
             let output = child.wait_with_output()?;
-            ensure!(
-                output.status.success(),
-                "nft does not take {rules} rules: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "{}", said.trim());
         }
         Ok(())
     }

@@ -37,22 +37,36 @@ impl Meter {
         let Some((at, before)) = self.0.front() else {
             return Rates::default();
         };
-        let seconds = now.duration_since(*at).as_secs_f64();
-        if seconds <= 0.0 {
-            return Rates::default();
-        }
-        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
-        let (tx_pps, rx_pps) = (
-            rate(total.sent, before.sent),
-            rate(total.received, before.received),
-        );
-        let bits = |pps: f64, now: u64, before: u64| (rate(now, before) + pps * FURTHER_BYTES) * 8.0;
-        Rates {
-            tx_pps,
-            rx_pps,
-            tx_bps: bits(tx_pps, total.sent_bytes, before.sent_bytes),
-            rx_bps: bits(rx_pps, total.received_bytes, before.received_bytes),
-        }
+        rates(before, total, now.duration_since(*at).as_secs_f64())
+    }
+}
+
+/// The rates of a whole run of `seconds`.
+pub fn mean(total: &Totals, seconds: f64) -> Rates {
+    rates(&Totals::default(), total, seconds)
+}
+
+/// How fast it went from `before` to `total`.
+fn rates(before: &Totals, total: &Totals, seconds: f64) -> Rates {
+    if seconds <= 0.0 {
+        return Rates::default();
+    }
+    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+    let (tx_pps, rx_pps) = (
+        rate(total.sent, before.sent),
+        rate(total.received, before.received),
+    );
+    let bits = |pps: f64, now: u64, before: u64| match now {
+        // Not counted: what comes on top of each packet is not the whole.
+        0 => 0.0,
+        _ => (rate(now, before) + pps * FURTHER_BYTES) * 8.0,
+    };
+    Rates {
+        over_s: seconds,
+        tx_pps,
+        rx_pps,
+        tx_bps: bits(tx_pps, total.sent_bytes, before.sent_bytes),
+        rx_bps: bits(rx_pps, total.received_bytes, before.received_bytes),
     }
 }
 
@@ -85,6 +99,16 @@ mod tests {
         let _ = meter.rates(begun + ms * 5500, &at(5000));
         let _ = meter.rates(begun + ms * 6000, &at(5000));
         assert!(meter.rates(begun + ms * 6500, &at(5000)).tx_pps.abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_mean_is_over_the_whole_run() {
+        let rates = mean(&at(6000), 3.0);
+        assert!(
+            (rates.tx_pps - 2000.0).abs() < 1e-6 && (rates.over_s - 3.0).abs() < 1e-9,
+            "{rates:?}"
+        );
+        assert_eq!(mean(&at(6000), 0.0), Rates::default());
     }
 
     #[test]

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use measure::WorkerSummary;
 use measure::units::parse_duration;
-use report::published::{Ended, Health, Phase, Place, PoolLevel, Process, Publisher, State, unix_ms};
+use report::published::{Ended, Health, Phase, Place, PoolLevel, Process, Publisher, State, Worker, unix_ms};
 
 use crate::args::live::LiveArgs;
 use crate::metrics::Service;
@@ -94,7 +95,9 @@ impl Board {
         state.process = self.process.borrow().clone();
         state.told_unix_ms = unix_ms();
         state.sequence = self.last.borrow().sequence + 1;
-        state.rate = self.meter.borrow_mut().rates(now, &state.total);
+        if state.ended.is_none() {
+            state.rate = self.meter.borrow_mut().rates(now, &state.total);
+        }
         if let Some(publisher) = &self.publisher {
             // Where shared memory is full the run goes on; the next look may find room.
             let _ = publisher.publish(&state);
@@ -105,10 +108,11 @@ impl Board {
         self.last.replace(state);
     }
 
-    /// Tells the end: `last` changes the final state to what the books say.
+    /// Tells the end: `last` changes the final state to what the books say. Its rates are those of the whole run.
     pub fn end(&self, ended: Ended, last: impl FnOnce(&mut State)) {
         let mut state = self.last.take();
         last(&mut state);
+        state.rate = meter::mean(&state.total, state.elapsed_s);
         let reason = if ended.verdict.is_empty() {
             "the run broke off"
         } else {
@@ -147,6 +151,16 @@ impl Drop for Board {
                 },
                 |_| {},
             );
+        }
+    }
+}
+
+/// Makes of the workers told last what the books say of them.
+pub fn end_workers(told: &mut [Worker], books: &[WorkerSummary]) {
+    for worker in told {
+        let same = |summary: &&WorkerSummary| summary.core == worker.summary.core;
+        if let Some(summary) = books.iter().find(same) {
+            worker.summary = summary.clone();
         }
     }
 }

@@ -45,7 +45,10 @@ impl<'w> StallWatch<'w> {
         let mut workers = Vec::with_capacity(self.counters.len());
         for (((core, roles), counters), seen) in self.roles.iter().zip(self.counters).zip(&mut self.seen) {
             let mut stalls = 0;
-            for (ticks, count) in counters.gap_ticks.snapshot().buckets() {
+            let gaps = counters.gap_ticks.snapshot();
+            // The end of a bucket may lie above the longest pause, which is known exactly.
+            let longest = gaps.max().unwrap_or(0);
+            for (ticks, count) in gaps.buckets() {
                 if ticks <= self.threshold_ticks {
                     continue;
                 }
@@ -55,7 +58,7 @@ impl<'w> StallWatch<'w> {
                     self.recent.push_back(RecentStall {
                         at_s,
                         core: *core as u32,
-                        gap_ns: self.clock.ns_from_ticks(ticks),
+                        gap_ns: self.clock.ns_from_ticks(ticks.min(longest)),
                         times: count - before,
                     });
                 }

@@ -4,31 +4,73 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use report::published::{Ended, Health, Phase, Place, State, Totals, read};
+use measure::Percentiles;
+use report::published::{self, Buckets, Ended, Health, Phase, Place, State, Totals, read};
 
 use super::{Board, Expected, Pulse};
 use crate::args::live::LiveArgs;
 use crate::signals::Interrupt;
 
-/// A trial that has told nothing new for this long hangs.
+/// A trial that sends and has told nothing new for this long hangs.
 const SILENT: Duration = Duration::from_secs(5);
+/// A trial that has told its end is gone this much later: it writes its report before.
+const ENDING: Duration = Duration::from_secs(20);
+
+/// What goes on without packets, by plan.
+struct Pause {
+    /// In words: `settling`.
+    doing: String,
+    begun: Instant,
+    /// By plan it takes no longer.
+    most: Duration,
+}
+
+impl Pause {
+    fn new(doing: &str, most: Duration) -> Self {
+        Self {
+            doing: doing.to_owned(),
+            begun: Instant::now(),
+            most,
+        }
+    }
+
+    /// What is wrong with it at `now`: one that lasts for ever is no plan.
+    fn trouble(&self, now: Instant) -> Option<String> {
+        let lasts = now.duration_since(self.begun);
+        (lasts > self.most).then(|| {
+            format!(
+                "{} has taken {:.0} s, by plan {:.0} s at most",
+                self.doing,
+                lasts.as_secs_f64(),
+                self.most.as_secs_f64()
+            )
+        })
+    }
+}
 
 /// What the command that makes the trials tells. Belongs to its control thread, which calls [`Trials::look`] while it waits.
 pub struct Trials {
     board: Board,
     place: Place,
     begun: Instant,
-    /// How many were begun.
+    /// The number of the one that was begun last.
     number: u64,
+    /// How long all of it will still take, as was known then.
+    left: Option<(Instant, f64)>,
     /// The process of the one that goes on.
     process: Option<u32>,
     /// What it told last, or what the last one did where it has not begun to send.
     current: State,
     /// The last number that it told, and when that came.
     news: (u64, Instant),
+    /// What is done without packets, where that is by plan.
+    pause: Pause,
     /// What the trials before it did.
     total: Totals,
     places: BTreeMap<String, u64>,
+    buckets: Buckets,
+    /// Latencies of the last one of them.
+    latency_ns: Percentiles,
     pulse: Pulse,
     /// How long anybody was sending, as far as was seen: the time of `pulse`, which stands still between trials.
     sending: Duration,
@@ -44,11 +86,15 @@ impl Trials {
             place: Place::own(),
             begun: now,
             number: 0,
+            left: None,
             process: None,
             current: State::default(),
             news: (0, now),
+            pause: Pause::new("starting", Duration::ZERO),
             total: Totals::default(),
             places: BTreeMap::new(),
+            buckets: Buckets::default(),
+            latency_ns: Percentiles::default(),
             pulse: Pulse::default(),
             sending: Duration::ZERO,
             looked: now,
@@ -60,8 +106,8 @@ impl Trials {
         &self.board
     }
 
-    /// A trial is about to be started, at so many packets per second.
-    pub fn begin(&mut self, rate_pps: Option<f64>) {
+    /// A trial is about to be started, at so many packets per second; by plan it sends within `most`.
+    pub fn begin(&mut self, rate_pps: Option<f64>, most: Duration) {
         if self.process.is_some() {
             // The one before broke off, and what it sent is sent.
             self.finish();
@@ -72,12 +118,30 @@ impl Trials {
             one_way: false,
             gap: rate_pps.and_then(|pps| Duration::try_from_secs_f64(1.0 / pps).ok()),
         });
+        self.prepare("starting a trial", most);
     }
 
-    /// A rest by plan, however long it lasts.
-    pub fn rest(&mut self) {
-        self.news.1 = Instant::now();
-        self.tell_if_due();
+    /// So many were made before, by a process that did not come to the end.
+    pub fn resume(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    /// All of it will take so many seconds more, as far as is known.
+    pub fn left(&mut self, seconds: Option<f64>) {
+        self.left = seconds.map(|seconds| (Instant::now(), seconds));
+    }
+
+    /// No packets for a while, by plan; `most` is how long that may last.
+    pub fn prepare(&mut self, doing: &str, most: Duration) {
+        self.pause = Pause::new(doing, most);
+        self.tell();
+    }
+
+    /// What [`Trials::prepare`] named goes on.
+    pub fn wait(&mut self) {
+        if self.board.is_due() {
+            self.tell();
+        }
     }
 
     /// The trial goes on in `process`, a child of this one.
@@ -97,9 +161,12 @@ impl Trials {
         for (place, count) in std::mem::take(&mut self.current.places) {
             *self.places.entry(place).or_default() += count;
         }
+        self.buckets = std::mem::take(&mut self.buckets) + std::mem::take(&mut self.current.latency_buckets);
+        if self.current.latency_ns.max.is_some() {
+            self.latency_ns = self.current.latency_ns;
+        }
         self.current.phase = Phase::Idle;
-        self.news.1 = Instant::now();
-        self.tell();
+        self.prepare("looking at the trial", SILENT);
     }
 
     /// Tells how it all ended, and goes on serving that as long as the user wants.
@@ -121,14 +188,11 @@ impl Trials {
             return;
         }
         self.news = (state.sequence, Instant::now());
+        if state.phase == Phase::Ended && self.current.phase != Phase::Ended {
+            self.pause = Pause::new("ending a trial", ENDING);
+        }
         if state.phase != Phase::Starting {
             self.current = state;
-        }
-    }
-
-    fn tell_if_due(&mut self) {
-        if self.board.is_due() {
-            self.tell();
         }
     }
 
@@ -151,16 +215,34 @@ impl Trials {
         let mut state = State {
             phase,
             elapsed_s: self.begun.elapsed().as_secs_f64(),
-            // How many trials there will be is not known.
+            // How many trials there will be, nobody knows: only an estimate is told.
             planned_s: None,
             done: None,
+            trials: Some(self.trials(now)),
             total,
             places,
+            latency_ns: self.latency_ns,
+            latency_buckets: self.buckets.clone() + self.current.latency_buckets.clone(),
             ended: None,
             ..self.current.clone()
         };
+        state.done = state.trials.as_ref().and_then(|trials| {
+            let all_s = state.elapsed_s + trials.left_s?;
+            Some(state.elapsed_s / all_s)
+        });
         state.health = self.judge(now, &state);
         self.board.tell(state);
+    }
+
+    fn trials(&self, now: Instant) -> published::Trials {
+        let left_s = self.left.map(|(at, left_s)| {
+            let since = now.duration_since(at).as_secs_f64();
+            (left_s - since).max(0.0)
+        });
+        published::Trials {
+            number: self.number,
+            left_s,
+        }
     }
 
     /// Packets move, trial by trial: the time between them counts for nothing, and heals nothing.
@@ -176,20 +258,47 @@ impl Trials {
             },
             ..State::default()
         };
-        let mut health = self.pulse.judge(self.begun + self.sending, &as_sending);
+        let at = self.begun + self.sending;
+        let mut health = self.pulse.judge(at, &as_sending);
         let silent = now.duration_since(self.news.1);
-        if health.healthy && silent > SILENT {
-            health = Health {
-                healthy: false,
-                reason: format!("it has told nothing for {:.0} s", silent.as_secs_f64()),
-            };
+        let moves = matches!(state.phase, Phase::Sending | Phase::Draining);
+        if health.healthy && moves && silent > SILENT {
+            health = ill(format!("it has told nothing for {:.0} s", silent.as_secs_f64()));
         } else if health.healthy && state.phase != Phase::Sending {
-            health = self.pulse.judge(self.begun + self.sending, state);
+            health = self.pulse.judge(at, state);
+        }
+        if health.healthy && !moves {
+            health = self.pause.trouble(now).map_or(health, ill);
         }
         health.reason = match state.phase {
-            Phase::Idle if health.healthy => format!("{}, between two trials", health.reason),
+            Phase::Idle if health.healthy => {
+                format!("{}, between two trials: {}", health.reason, self.pause.doing)
+            }
             _ => format!("trial {}: {}", self.number.max(1), health.reason),
         };
         health
+    }
+}
+
+fn ill(reason: String) -> Health {
+    Health {
+        healthy: false,
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_by_plan_has_an_end() {
+        let pause = Pause::new("preparing memif", Duration::from_secs(30));
+        let after = |seconds| pause.trouble(pause.begun + Duration::from_secs(seconds));
+        assert_eq!(after(30), None);
+        assert_eq!(
+            after(31).as_deref(),
+            Some("preparing memif has taken 31 s, by plan 30 s at most")
+        );
     }
 }

@@ -105,6 +105,20 @@ fn run(state: &State) -> Vec<MetricFamily> {
             one(state.elapsed_s),
         ),
     ];
+    if let Some(trials) = &state.trials {
+        families.push(counters(
+            "run_trials_total",
+            "Trials of a search or a comparison that were begun.",
+            vec![counter(&[], trials.number as f64)],
+        ));
+    }
+    if let Some(left_s) = left_s(state) {
+        families.push(gauges(
+            "run_left_seconds",
+            "How much longer it will take; of a search or a comparison, an estimate.",
+            one(left_s),
+        ));
+    }
     if state.pool.size > 0 {
         families.push(gauges(
             "pool_buffers",
@@ -118,6 +132,20 @@ fn run(state: &State) -> Vec<MetricFamily> {
         ));
     }
     families
+}
+
+/// How much longer it will take, where that is known.
+fn left_s(state: &State) -> Option<f64> {
+    let planned = || {
+        state
+            .planned_s
+            .map(|planned_s| (planned_s - state.elapsed_s).max(0.0))
+    };
+    match &state.trials {
+        _ if state.ended.is_some() => Some(0.0),
+        Some(trials) => trials.left_s,
+        None => planned(),
+    }
 }
 
 fn packets(state: &State) -> Vec<MetricFamily> {

@@ -1,10 +1,9 @@
-//! A small HTTP server: GET only, an answer a connection, a bound on how many and on how long each may take.
+//! A small HTTP server: GET only, an answer a connection, a bound on how long each may take.
 //!
 //! `httparse` reads the request. Control shows a state by exchanging a pointer, so that no client makes it wait.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,11 +11,10 @@ use anyhow::{Result, anyhow, bail};
 use report::published::State;
 use serde_json::json;
 
+use super::clients::Clients;
 use super::exposition;
 use crate::placement;
 
-/// Connections served at a time; further ones are turned away.
-const CONNECTIONS_MAX: usize = 64;
 /// A connection is over after this long, whatever it has got by then.
 const CONNECTION_MAX: Duration = Duration::from_secs(5);
 /// A whole request has come by then: whoever only connects takes no place for long.
@@ -31,7 +29,7 @@ const NEWS_MAX: Duration = Duration::from_secs(5);
 #[derive(Default)]
 struct Shown {
     state: Mutex<Option<(Arc<State>, Instant)>>,
-    connections: AtomicUsize,
+    clients: Clients,
 }
 
 /// The server of one run. It lives as long as the process.
@@ -100,21 +98,20 @@ fn accept(listener: &TcpListener, shown: &Arc<Shown>) {
             std::thread::sleep(Duration::from_millis(100));
             continue;
         };
-        if shown.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-            shown.connections.fetch_sub(1, Ordering::Relaxed);
+        let Some(client) = shown.clients.come(stream) else {
             continue;
-        }
-        let serving = Arc::clone(shown);
+        };
+        let (number, serving) = (client.number, Arc::clone(shown));
         let serve = move || {
             // A client that goes away is no business of the run's.
-            let _ = answer(stream, &serving);
-            serving.connections.fetch_sub(1, Ordering::Relaxed);
+            let _ = answer(&client.stream, &serving);
+            serving.clients.go(client.number);
         };
         let started = std::thread::Builder::new()
             .name("metrics-client".into())
             .spawn(serve);
         if started.is_err() {
-            shown.connections.fetch_sub(1, Ordering::Relaxed);
+            shown.clients.go(number);
         }
     }
 }
@@ -124,9 +121,9 @@ struct Answer(&'static str, &'static str, String);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-fn answer(mut stream: TcpStream, shown: &Shown) -> Result<()> {
+fn answer(stream: &TcpStream, shown: &Shown) -> Result<()> {
     let begun = Instant::now();
-    let request = read(&mut stream, begun)?;
+    let request = read(stream, begun)?;
     let latest = shown.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some((state, _)) = &latest {
         let cores: Vec<usize> = state
@@ -151,11 +148,11 @@ fn answer(mut stream: TcpStream, shown: &Shown) -> Result<()> {
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    write(&mut stream, begun, (head + shown).as_bytes())
+    write(stream, begun, (head + shown).as_bytes())
 }
 
 /// Method and path of the request; none for what is no request.
-fn read(stream: &mut TcpStream, begun: Instant) -> Result<Option<(String, String)>> {
+fn read(mut stream: &TcpStream, begun: Instant) -> Result<Option<(String, String)>> {
     let mut bytes = Vec::new();
     let mut room = [0; 1024];
     loop {
@@ -176,7 +173,7 @@ fn read(stream: &mut TcpStream, begun: Instant) -> Result<Option<(String, String
     }
 }
 
-fn write(stream: &mut TcpStream, begun: Instant, mut bytes: &[u8]) -> Result<()> {
+fn write(mut stream: &TcpStream, begun: Instant, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         stream.set_write_timeout(Some(left(begun, CONNECTION_MAX)?))?;
         let count = stream.write(bytes)?;

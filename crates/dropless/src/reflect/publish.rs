@@ -99,5 +99,6 @@ pub fn end(board: &Board, summary: &ReflectSummary) {
         state.total.lost = summary.dropped.values().sum();
         state.ports.clone_from(&summary.ports);
         state.queues.clone_from(&summary.queues);
+        live::end_workers(&mut state.workers, &summary.workers);
     });
 }

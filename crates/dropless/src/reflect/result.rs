@@ -113,6 +113,7 @@ pub fn faults(counters: &[&FaultCounters]) -> BTreeMap<String, u64> {
         for (name, counter) in [
             ("seen", &one.seen),
             ("drop", &one.drop),
+            ("limit", &one.limit),
             ("duplicate", &one.duplicate),
             ("reorder", &one.reorder),
             ("corrupt", &one.corrupt),

@@ -3,8 +3,9 @@
 //! DPDK's EAL starts only once in a process, and a trial that dies must not take the search with it.
 
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,30 +14,35 @@ use measure::Summary;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::compare::has_tool;
 use crate::live::Trials;
+use crate::parent;
 use crate::signals::Interrupt;
 
 /// Between two looks at the child and at the wish to end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs the plan in the file `plan` to its end; `None` when it was interrupted. Its run directory is made in `runs`.
+/// How a trial's process ended.
+pub enum Ended {
+    /// It measured.
+    Measured(Box<Summary>),
+    /// Somebody ended it, the kernel for want of memory perhaps: another one may do better.
+    Killed(Signal),
+    /// We did, as somebody wished.
+    Interrupted,
+}
+
+/// Runs the plan in the file `plan` to its end. Its run directory is made in `runs`.
 pub fn run(
     plan: &Path,
     runs: &Path,
     verbose: bool,
     interrupt: &Interrupt,
     trials: &mut Trials,
-) -> Result<Option<Summary>> {
+) -> Result<Ended> {
     let program = std::env::current_exe().context("cannot find this program to start a trial with")?;
-    // Killed, we end nobody: the trial must go by itself, or it would send beside those of the search that goes on.
-    let mut command = if has_tool("setpriv") {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(program);
-        command
-    } else {
-        Command::new(program)
-    };
+    let mut command = Command::new(program);
+    // Or it would send beside the trials of the search that goes on.
+    parent::bind(&mut command);
     command
         .args(["send", "--json", "--quiet", "--no-doctor", "--plan"])
         .arg(plan)
@@ -55,12 +61,16 @@ pub fn run(
     trials.finish();
     let (stdout, stderr) = (text(stdout), text(stderr));
     if was_interrupted {
-        return Ok(None);
+        return Ok(Ended::Interrupted);
     }
-    match summary(&stdout) {
-        Some(summary) => Ok(Some(summary)),
-        None => bail!("a trial could not be run: {}", last_words(&stderr, &mut child)),
+    if let Some(summary) = summary(&stdout) {
+        return Ok(Ended::Measured(Box::new(summary)));
     }
+    let status = child.wait().context("cannot wait for a trial")?;
+    if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
+        return Ok(Ended::Killed(signal));
+    }
+    bail!("a trial could not be run: {}", last_words(&stderr, status))
 }
 
 /// What it measured; nothing where it only told why it could not.
@@ -105,11 +115,10 @@ fn text(reader: JoinHandle<Vec<u8>>) -> String {
 }
 
 /// What it said at the end, or how it ended.
-fn last_words(stderr: &str, child: &mut Child) -> String {
+fn last_words(stderr: &str, status: ExitStatus) -> String {
     let said = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    match (said, child.wait()) {
-        (Some(line), _) => line.trim_start_matches("dropless: ").to_owned(),
-        (None, Ok(status)) => format!("it ended with {status} and said nothing"),
-        (None, Err(error)) => format!("it said nothing ({error})"),
-    }
+    said.map_or_else(
+        || format!("it ended with {status} and said nothing"),
+        |line| line.trim_start_matches("dropless: ").to_owned(),
+    )
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use measure::search::{Ceiling, Trial};
+use measure::search::{Ceiling, INVALID_IN_A_ROW_MAX, Trial};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,8 @@ pub struct Journal {
 
 impl Journal {
     /// Opens the journal of a run directory, and gives the lines that are there. A last line without its end was
-    /// being written when the search died: it is cut off.
+    /// being written when the search died: it is cut off. So are the invalid trials for which it was given up:
+    /// whatever was wrong has been mended since, or will be told again.
     pub fn open(directory: &Path) -> Result<(Self, Vec<Line>)> {
         let path = directory.join(FILE);
         let file = OpenOptions::new().create(true).append(true).open(&path);
@@ -65,8 +66,9 @@ impl Journal {
             Err(error) => bail!("cannot read {}: {error}", path.display()),
         };
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let mut lines = Vec::new();
-        for (index, line) in text[..whole].lines().enumerate() {
+        let mut lines: Vec<Line> = Vec::new();
+        let (mut end, mut believed) = (0, (0, 0));
+        for (index, line) in text[..whole].split_inclusive('\n').enumerate() {
             let damaged = || {
                 format!(
                     "{} line {} is damaged; the search cannot go on from it, start a new one",
@@ -74,6 +76,7 @@ impl Journal {
                     index + 1
                 )
             };
+            let text_len = line.len();
             let line: Line = serde_json::from_str(line).with_context(damaged)?;
             if line.version > VERSION {
                 bail!(
@@ -82,9 +85,18 @@ impl Journal {
                     line.version
                 );
             }
+            end += text_len;
+            let is_believed = line.trial.invalid.is_empty();
             lines.push(line);
+            if is_believed {
+                believed = (lines.len(), end);
+            }
         }
-        file.set_len(whole as u64)
+        if lines.len() - believed.0 >= INVALID_IN_A_ROW_MAX as usize {
+            lines.truncate(believed.0);
+            end = believed.1;
+        }
+        file.set_len(end as u64)
             .with_context(|| format!("cannot write {}", path.display()))?;
         let journal = Self {
             lines: lines.len() as u64,
@@ -170,6 +182,31 @@ mod tests {
         drop(journal);
         let (_, lines) = Journal::open(directory.path()).unwrap();
         assert_eq!((lines.len(), lines[2].number), (3, 3));
+    }
+
+    #[test]
+    fn the_trials_for_which_it_was_given_up_get_another_chance() {
+        let directory = tempfile::tempdir().unwrap();
+        let spoiled = || {
+            let mut line = line(0);
+            line.trial.invalid.push("the clock jumped".into());
+            line
+        };
+        let (mut journal, _) = Journal::open(directory.path()).unwrap();
+        for line in [line(3), spoiled(), line(5), spoiled(), spoiled()] {
+            journal.append(line).unwrap();
+        }
+        drop(journal);
+        let (mut journal, lines) = Journal::open(directory.path()).unwrap();
+        assert_eq!(lines.len(), 5, "not yet given up");
+        journal.append(spoiled()).unwrap();
+        drop(journal);
+        let (mut journal, lines) = Journal::open(directory.path()).unwrap();
+        assert_eq!((lines.len(), lines[2].trial.lost.path), (3, 5));
+        journal.append(line(7)).unwrap();
+        drop(journal);
+        let (_, lines) = Journal::open(directory.path()).unwrap();
+        assert_eq!((lines.len(), lines[3].number), (4, 4));
     }
 
     #[test]

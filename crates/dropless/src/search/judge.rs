@@ -2,6 +2,7 @@
 
 use measure::Summary;
 use measure::search::{Ask, Losses, Trial};
+use nix::sys::signal::Signal;
 
 /// Reasons of an invalid run that are outcomes of a trial: the limit was ours, or everything was lost.
 const OUTCOMES: [&str; 4] = [
@@ -34,12 +35,28 @@ pub fn trial(ask: Ask, summary: &Summary) -> Trial {
     }
 }
 
+/// The trial that `ask` would have become, had its process not been ended before it could say anything.
+pub fn killed(ask: Ask, signal: Signal) -> Trial {
+    Trial {
+        ask,
+        due: ask.packets(),
+        offered: 0,
+        lost: Losses::default(),
+        latency_ns: measure::Percentiles::default(),
+        invalid: vec![format!(
+            "the trial's process was ended by {signal}; if nobody did that, look for \"Out of memory\" in the output of dmesg"
+        )],
+    }
+}
+
 /// The ledger's places, by whose they are.
 fn losses(summary: &Summary, receiver_stalled: bool) -> Losses {
     let mut losses = Losses::default();
     for (place, &count) in &summary.ledger.lost_at {
         let whose = match place.as_str() {
             "rx_missed" | "rx_nombuf" => &mut losses.receiver,
+            // They may have come while it stood still.
+            "late" if receiver_stalled => &mut losses.receiver,
             "tx_error" | "tx_held" => &mut losses.sender,
             place if place.starts_with("reflector_") => &mut losses.reflector,
             _ => &mut losses.path,
@@ -122,6 +139,13 @@ mod tests {
     fn a_receiver_that_stood_still_is_not_the_path() {
         let trial = trial(ASK, &summary(1000, 1000, &[], 3, &["receiver_stalled"]));
         assert_eq!(trial.limit(0.0), Some(Limit::Receiver));
+    }
+
+    #[test]
+    fn what_came_late_for_a_receiver_that_stood_still_is_not_the_paths() {
+        let late = |reasons: &[&str]| trial(ASK, &summary(1000, 1000, &[("late", 3)], 0, reasons)).limit(0.0);
+        assert_eq!(late(&["receiver_stalled"]), Some(Limit::Receiver));
+        assert_eq!(late(&[]), Some(Limit::Path));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 use measure::search::{
-    Ask, Ceiling, Extent, Method, Pace, Range, Search, SearchReport, SearchResult, SizeResult, Step, Trial,
-    remaining,
+    Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
+    SizeResult, Step, Trial, remaining,
 };
 use report::number::span;
 use report::out::Console;
@@ -32,6 +32,10 @@ use progress::Progress;
 const TRIAL_PLAN: &str = "trial-plan.json";
 /// Where the run directories of the trials are.
 const TRIALS: &str = "trials";
+/// A trial has opened its ports by then, besides waiting for them.
+const STARTING: Duration = Duration::from_secs(20);
+/// A rest may end a little later than it should.
+const HITCH: Duration = Duration::from_secs(1);
 /// Layer 1 as full as the verdict tells it from full.
 const FULL: f64 = 0.999;
 
@@ -61,12 +65,13 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     }
     trials.board().run_is_in(dir.path());
     let (journal, recorded) = Journal::open(dir.path())?;
+    trials.resume(journal.lines);
     let run = Run {
         plan: &plan,
         dir: &dir,
         interrupt: &interrupt,
         verbose: args.start.verbose,
-        progress: Progress::new(console, &plan),
+        progress: Progress::new(console, &plan, args.start.verbose),
         trials: &mut trials,
         journal,
         recorded: recorded.into(),
@@ -204,11 +209,17 @@ impl Run<'_> {
                         "given up after {trials} trials: the path is not steady enough for these goals"
                     )]);
                 }
-                Step::Failed(reasons) => break Ended::Not(reasons),
+                Step::Failed(mut reasons) => {
+                    let shown = self.dir.path().display();
+                    reasons.push(format!(
+                        "given up after {INVALID_IN_A_ROW_MAX} such trials in a row; mend it, then go on with: dropless search --resume {shown}"
+                    ));
+                    break Ended::Not(reasons);
+                }
             };
             // The tests of RFC 2544 count their repetitions themselves.
             let why = match self.plan.method {
-                Method::Mlr if asked.contains(&ask) => again(&why),
+                Method::Mlr if asked.contains(&ask) && !why.starts_with("again, ") => again(&why),
                 _ => why,
             };
             asked.push(ask);
@@ -305,6 +316,7 @@ impl Run<'_> {
         } else {
             let number = self.journal.lines + 1;
             self.progress.trial(number, size, ask, why, left_s);
+            self.trials.left((left_s > 0.0).then_some(left_s));
             if !self.rest(number) {
                 return Ok(None);
             }
@@ -324,9 +336,11 @@ impl Run<'_> {
 
     /// The rest between two trials; false when it was interrupted.
     fn rest(&mut self, number: u64) -> bool {
-        let end = Instant::now() + Duration::from_nanos(if number > 1 { self.plan.settle_ns } else { 0 });
+        let settle = Duration::from_nanos(if number > 1 { self.plan.settle_ns } else { 0 });
+        let end = Instant::now() + settle;
+        self.trials.prepare("settling", settle + HITCH);
         while Instant::now() < end && !self.interrupt.is_set() {
-            self.trials.rest();
+            self.trials.wait();
             std::thread::sleep(Duration::from_millis(10));
         }
         !self.interrupt.is_set()
@@ -339,16 +353,20 @@ impl Run<'_> {
             .trial(size, ask.map(|ask| ask.rate_pps), extent, number)?;
         let path = self.dir.file(TRIAL_PLAN);
         self.dir.write_json(TRIAL_PLAN, &send)?;
-        self.trials.begin(ask.map(|ask| ask.rate_pps));
+        // A trial waits for its links as long as any run.
+        let starting = STARTING + Duration::from_nanos(send.machine.wait_ns);
+        self.trials.begin(ask.map(|ask| ask.rate_pps), starting);
         let runs = self.dir.file(TRIALS);
-        let Some(summary) = child::run(&path, &runs, self.verbose, self.interrupt, self.trials)? else {
-            return Ok(None);
-        };
-        let (trial, ceiling) = if let Some(ask) = ask {
-            (judge::trial(ask, &summary), None)
-        } else {
-            let (trial, ceiling) = highest(&summary, extent);
-            (trial, Some(ceiling))
+        let ended = child::run(&path, &runs, self.verbose, self.interrupt, self.trials)?;
+        let (trial, ceiling, run) = match (ended, ask) {
+            (child::Ended::Interrupted, _) => return Ok(None),
+            (child::Ended::Measured(summary), Some(ask)) => (judge::trial(ask, &summary), None, summary.run),
+            (child::Ended::Measured(summary), None) => {
+                let (trial, ceiling) = highest(&summary, extent);
+                (trial, Some(ceiling), summary.run)
+            }
+            (child::Ended::Killed(signal), Some(ask)) => (judge::killed(ask, signal), None, String::new()),
+            (child::Ended::Killed(signal), None) => bail!("a trial's process was ended by {signal}"),
         };
         Ok(Some(Line {
             version: 0,
@@ -356,7 +374,7 @@ impl Run<'_> {
             size: size.to_owned(),
             ceiling,
             why: why.to_owned(),
-            run: self.relative(&summary.run),
+            run: self.relative(&run),
             wall_s: 0.0,
             trial,
         }))

@@ -19,8 +19,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(console: Console, plan: &SearchPlan) -> Self {
-        let can_rewrite = std::env::var("TERM").is_ok_and(|term| term != "dumb");
+    /// A `verbose` search lets its trials write where the line would stand.
+    pub fn new(console: Console, plan: &SearchPlan, verbose: bool) -> Self {
+        let can_rewrite = !verbose && std::env::var("TERM").is_ok_and(|term| term != "dumb");
         Self {
             quiet: console.quiet,
             on_terminal: Stream::Stderr.is_terminal() && can_rewrite,
@@ -99,7 +100,13 @@ impl Progress {
                 format!("our sender offered {}", format_share(trial.offered, trial.due))
             }
             None if trial.lost.total() == 0 => "no loss".to_owned(),
-            None => format!("loss {}", format_share(trial.lost.total(), trial.offered)),
+            None => {
+                let loss = format_share(trial.lost.total(), trial.offered);
+                match trial.limit(0.0).filter(|limit| limit.is_ours()) {
+                    Some(ours) => format!("loss {loss}, and {ours} was in it"),
+                    None => format!("loss {loss}"),
+                }
+            }
         };
         if !self.on_terminal && !self.quiet {
             let _ = report::out::print_stderr(&format!("{} -> {outcome}\n", self.line));
@@ -132,6 +139,8 @@ impl Progress {
 fn brief(why: &str) -> String {
     let short = why.split_once(" (").map_or(why, |(short, _)| short);
     short
+        .replace("spoiled the last one: ", "was in it: ")
+        .replace("the last one was invalid: ", "")
         .replace(
             "halfway between the bounds of shorter trials",
             "halfway between the bounds",
@@ -164,6 +173,7 @@ mod tests {
             "pdr: further down, nothing was carried yet",
             "ndr: again, one trial does not decide",
             "throughput: the highest rate first",
+            "again, the reflector spoiled the last one: throughput: between 10.02 kpps and 10.11 kpps",
             "back-to-back: a burst of 12,345, repetition 12 of 50",
         ] {
             let ask = Ask::lasting(123_456.0, 1_000_000_000);

@@ -195,5 +195,6 @@ pub fn end(board: &Board, summary: &Summary) {
         }
         state.ports.clone_from(&summary.ports);
         state.queues.clone_from(&summary.queues);
+        live::end_workers(&mut state.workers, &summary.workers);
     });
 }

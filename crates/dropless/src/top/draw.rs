@@ -69,11 +69,11 @@ fn list(screen: &Screen) -> Vec<Line<'static>> {
             Ok(state) => format!(
                 "{:>8}  {:8}{:11}{:>10}  {:>12}  {}",
                 found.process,
-                clean(&state.process.command),
+                state.process.command,
                 state.phase.name(),
                 format!("{:.1} s", state.elapsed_s),
                 number::pps(state.rate.tx_pps.max(state.rate.rx_pps)),
-                clean(&state.process.run.display().to_string()),
+                state.process.run.display(),
             ),
             Err(refusal) => format!("{:>8}  {refusal}", found.process),
         };
@@ -88,13 +88,6 @@ fn list(screen: &Screen) -> Vec<Line<'static>> {
         lines.push("no run goes on here now; it is shown when one begins".into());
     }
     lines
-}
-
-/// What a run tells of itself may hold anything, and none of it may move the cursor.
-fn clean(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { '?' } else { letter })
-        .collect()
 }
 
 fn draw_run(frame: &mut Frame<'_>, area: Rect, screen: &Screen, shown: &Shown) {
@@ -113,12 +106,9 @@ fn draw_run(frame: &mut Frame<'_>, area: Rect, screen: &Screen, shown: &Shown) {
 fn head_lines(shown: &Shown, width: u16) -> Vec<Line<'static>> {
     let state = &shown.state;
     let process = &state.process;
-    let time = match state.planned_s {
-        Some(planned) => format!("{:.1} s of {planned:.1} s", state.elapsed_s),
-        None => format!("{:.1} s", state.elapsed_s),
-    };
+    let time = text::progress(state);
     let mut first = vec![
-        format!("dropless {}", clean(&process.command)).bold(),
+        format!("dropless {}", process.command).bold(),
         format!("  {}  {time}", state.phase.name()).into(),
     ];
     let room = usize::from(width).saturating_sub(first.iter().map(Span::width).sum::<usize>() + 20);
@@ -129,7 +119,7 @@ fn head_lines(shown: &Shown, width: u16) -> Vec<Line<'static>> {
         first.push("─".repeat(room.min(40) - full).dim());
     }
     first.push(format!("  process {}", process.id).dim());
-    let run = format!("in {}", clean(&process.run.display().to_string())).dim();
+    let run = format!("in {}", process.run.display()).dim();
     vec![first.into(), word(shown).into(), run.into()]
 }
 
@@ -140,14 +130,10 @@ fn word(shown: &Shown) -> Span<'static> {
         let reason = ended
             .reasons
             .first()
-            .map_or_else(String::new, |reason| format!(": {}", clean(reason)));
+            .map_or_else(String::new, |reason| format!(": {reason}"));
         let text = match &*ended.verdict {
             "" => "the run broke off; these are its last values".to_owned(),
-            verdict => format!(
-                "the run has ended, {}, exit code {}{reason}",
-                clean(verdict),
-                ended.exit
-            ),
+            verdict => format!("the run has ended, {}, exit code {}{reason}", verdict, ended.exit),
         };
         return if ended.exit == 0 { text.green() } else { text.red() };
     }
@@ -165,7 +151,7 @@ fn word(shown: &Shown) -> Span<'static> {
         )
         .yellow();
     }
-    let text = clean(&state.health.reason);
+    let text = state.health.reason.clone();
     if state.health.healthy {
         text.green()
     } else {
@@ -186,6 +172,11 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
     });
     let rate = &shown.state.rate;
     let columns = usize::from(left.width);
+    let over = if shown.state.ended.is_some() {
+        " over the whole run"
+    } else {
+        ""
+    };
     for (area, name, pps, curve) in [
         (left, "tx", rate.tx_pps, shown.history.tx(columns)),
         (right, "rx", rate.rx_pps, shown.history.rx(columns)),
@@ -194,6 +185,7 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
         let label_line = Line::from(vec![
             format!("{name} ").dim(),
             Span::styled(number::pps(pps), Style::default().add_modifier(Modifier::BOLD)),
+            over.dim(),
         ]);
         frame.render_widget(label_line, label);
         let most = curve.iter().copied().max().unwrap_or(0).max(1);

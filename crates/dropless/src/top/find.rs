@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use report::published::{Found, Place, State};
+use report::published::{Found, Place, State, parent};
+
+/// No wrapper is wrapped as often.
+const GENERATIONS_MAX: usize = 64;
 
 /// What the user named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,18 +54,30 @@ fn same(one: &Path, other: &Path) -> bool {
 
 /// Everything that goes on, or was named and went on a moment ago.
 pub fn all(target: &Target) -> Vec<Found> {
-    let places = Place::visible();
-    let found = places
-        .iter()
-        .flat_map(Place::list)
-        .filter(|found| target.is(found));
-    let mut found: Vec<Found> = found
-        .filter(|found| found.alive || *target != Target::Only)
+    let runs = || Place::visible().into_iter().flat_map(|place| place.list());
+    let mut found: Vec<Found> = runs()
+        .filter(|found| target.is(found) && (found.alive || *target != Target::Only))
         .collect();
+    if let (Target::Process(process), true) = (target, found.is_empty()) {
+        // What a wrapper started is meant: timeout(1), sudo(8), a script.
+        let below = |found: &Found| found.alive && is_below(found.process, *process);
+        found = runs().filter(below).collect();
+        leave_out_trials(&mut found);
+    }
     if *target == Target::Only {
         leave_out_trials(&mut found);
     }
     found
+}
+
+/// Whether `ancestor` started `process`, or started what did.
+fn is_below(process: u32, ancestor: u32) -> bool {
+    let parents = std::iter::successors(Some(process), |process| parent(*process));
+    // A process that ended meanwhile may have left its id to another: no chain is endless for that.
+    parents
+        .skip(1)
+        .take(GENERATIONS_MAX)
+        .any(|parent| parent == ancestor)
 }
 
 /// A trial of a run that is here itself is part of that one.
@@ -81,8 +96,12 @@ pub fn one(target: &Target) -> Result<State> {
     let mut found = all(target);
     if found.len() > 1 {
         let list: Vec<String> = found.iter().map(|found| found.process.to_string()).collect();
+        let place = match target {
+            Target::Process(process) => format!("below process {process}"),
+            _ => "here".to_owned(),
+        };
         bail!(
-            "{} runs go on here (processes {}); name one: dropless top {}",
+            "{} runs go on {place} (processes {}); name one: dropless top {}",
             list.len(),
             list.join(", "),
             list[0]
@@ -110,7 +129,7 @@ pub fn one(target: &Target) -> Result<State> {
 pub fn nothing(target: &Target) -> String {
     match target {
         Target::Only => "no run goes on here that this user may see; start one: dropless send, or see those of others with sudo".into(),
-        Target::Process(process) => format!("process {process} is no dropless run that this user may see; `dropless top` lists those that go on"),
+        Target::Process(process) => format!("process {process} is no dropless run that this user may see, and has started none; `dropless top` lists those that go on"),
         Target::Directory(path) => format!(
             "no run goes on in {}; how it ended is in its summary.json",
             path.display()

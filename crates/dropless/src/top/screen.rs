@@ -169,7 +169,8 @@ impl Screen {
     }
 
     fn back(&mut self) {
-        if self.target == Target::Only {
+        // What was named alone has no list behind it.
+        if self.target == Target::Only || find::all(&self.target).len() > 1 {
             self.shown = None;
             self.paused = false;
         }

@@ -1,5 +1,7 @@
 //! One look at a run, as text.
 
+use std::fmt::Write as _;
+
 use measure::Percentiles;
 use report::number;
 use report::published::State;
@@ -49,14 +51,10 @@ fn bar(share: f64, style: &Style) -> Cell {
 fn head(state: &State, style: &Style) -> String {
     let mut table = Table::indented(0);
     let process = &state.process;
-    let time = match state.planned_s {
-        Some(planned) => format!("{:.1} s of {planned:.1} s", state.elapsed_s),
-        None => format!("{:.1} s", state.elapsed_s),
-    };
     table.row([
         Cell::left(format!("dropless {}", process.command)).paint(Paint::Head),
         Cell::left(state.phase.name()),
-        Cell::left(time),
+        Cell::left(progress(state)),
         Cell::left(format!("process {}", process.id)).paint(Paint::Dim),
     ]);
     let mut text = table.render(style);
@@ -78,16 +76,37 @@ fn head(state: &State, style: &Style) -> String {
     text + "\n"
 }
 
+/// How long it has gone on, and how long it will.
+pub fn progress(state: &State) -> String {
+    let mut text = match state.planned_s {
+        Some(planned) => format!("{:.1} s of {planned:.1} s", state.elapsed_s),
+        None => format!("{:.1} s", state.elapsed_s),
+    };
+    if let Some(trials) = &state.trials {
+        let _ = write!(text, ", trial {}", trials.number);
+        if let Some(left_s) = trials.left_s.filter(|_| state.ended.is_none()) {
+            let _ = write!(text, ", about {} left", number::span(left_s));
+        }
+    }
+    text
+}
+
 fn traffic(state: &State, style: &Style) -> Table {
     let (rate, total) = (&state.rate, &state.total);
     let columns = if style.width < NARROW { 2 } else { 3 };
-    let titles = [">packets", ">rate", ">layer 1"];
-    let mut table = Table::section("Traffic", &titles[..columns]);
+    // A run that goes on has the rate of its last second, one that has ended that of all of it.
+    let (name, title) = if state.ended.is_some() {
+        ("Traffic of the whole run", ">mean rate")
+    } else {
+        ("Traffic", ">rate")
+    };
+    let titles = [">packets", title, ">layer 1"];
+    let mut table = Table::section(name, &titles[..columns]);
     for (name, count, pps, bps) in [
         ("tx", total.sent, rate.tx_pps, rate.tx_bps),
         ("rx", total.received, rate.rx_pps, rate.rx_bps),
     ] {
-        let cells = [number::count(count), number::pps(pps), number::bps(bps)];
+        let cells = [number::count(count), number::pps(pps), bits(pps, bps)];
         table.item(name, cells.into_iter().take(columns).map(Cell::right));
     }
     for (name, count) in losses(state) {
@@ -103,6 +122,15 @@ fn traffic(state: &State, style: &Style) -> Table {
         );
     }
     table
+}
+
+/// Bits per second; a rate of packets without one of bits is one whose bytes nobody counts.
+fn bits(pps: f64, bps: f64) -> String {
+    if pps > 0.0 && bps == 0.0 {
+        "-".to_owned()
+    } else {
+        number::bps(bps)
+    }
 }
 
 /// What went wrong with packets, and how often.
@@ -147,8 +175,15 @@ fn latency(state: &State, style: &Style) -> Option<Table> {
         let values = if wide { &all[..] } else { &few[..] };
         table.item(name, values.iter().map(|value| Cell::right(time(*value))));
     };
-    row("recent", &state.latency_recent_ns);
-    row("run", &state.latency_ns);
+    if state.ended.is_none() {
+        row("recent", &state.latency_recent_ns);
+    }
+    // Trials go at rates of their own: put together their latencies say nothing.
+    if state.trials.is_none() {
+        row("run", &state.latency_ns);
+    } else if state.latency_ns.max.is_some() {
+        row("last trial", &state.latency_ns);
+    }
     Some(table)
 }
 

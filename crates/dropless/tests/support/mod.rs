@@ -26,7 +26,11 @@ mod lab;
 mod namespace;
 mod need;
 mod process;
+pub mod prometheus;
+pub mod search;
+pub mod served;
 mod tagger;
+pub mod terminal;
 mod testpmd;
 pub mod wire;
 

@@ -34,6 +34,11 @@ impl Limit {
     pub fn is_path(self) -> bool {
         matches!(self, Limit::Path | Limit::Line)
     }
+
+    /// Whether it is one of us, so that the path may carry more.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Limit::Reflector | Limit::Sender | Limit::Receiver)
+    }
 }
 
 impl fmt::Display for Limit {
@@ -117,7 +122,7 @@ pub struct SearchResult {
     pub rfc2544: Option<Rfc2544Result>,
     /// Trials that counted.
     pub trials: u64,
-    /// Trials that could not be believed and were repeated.
+    /// Trials that were repeated: they could not be believed, or our own side spoiled them.
     pub invalid_trials: u64,
     /// Seconds of sending in all of them.
     pub seconds: f64,

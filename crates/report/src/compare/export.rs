@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Row, rows};
 use crate::csv::{field, optional};
+use crate::input::clean;
 use crate::load::{Loaded, Outcome};
 
 /// Version of both.
@@ -19,7 +20,7 @@ pub fn csv(runs: &[Loaded]) -> String {
     let rows = rows(runs);
     let mut text = format!("{COLUMNS}\n");
     for (at, run) in runs.iter().enumerate() {
-        let path = field(&run.path.display().to_string());
+        let path = field(&clean(&run.path.display().to_string()));
         for row in &rows {
             let Some(value) = row.values[at] else { continue };
             let change = row.change(at);

@@ -59,7 +59,7 @@ pub enum Judgement {
     Holds(String),
     /// Worse; the line that says so.
     Failed(String),
-    /// One of the runs does not know the figure.
+    /// One of the runs does not know the figure, or has none that is a number.
     Unknown(String),
 }
 
@@ -149,6 +149,16 @@ impl Rule {
             let Some((_, after)) = after.iter().find(|(other, _)| *other == of) else {
                 return unknown(now, format!("{name} {of}").trim_end());
             };
+            if let Some((run, _)) = [(baseline, before), (now, *after)]
+                .into_iter()
+                .find(|(_, value)| !value.is_finite())
+            {
+                return Judgement::Unknown(format!(
+                    "{}: {} has a {name} that is no number",
+                    self.text,
+                    run.path.display()
+                ));
+            }
             match self.compare(&of, (baseline, before), (now, *after)) {
                 Judgement::Holds(line) => held.push(line),
                 worse => return worse,

@@ -236,7 +236,7 @@ fn point(drawing: &mut String, axes: &Axes, one: &SearchedTrial) {
     let trial = &one.trial;
     let (x, y) = (axes.x(trial.ask.rate_pps), axes.y(trial.loss_ratio()));
     let culprit = trial.limit(0.0);
-    let is_ours = matches!(culprit, Some(Limit::Sender | Limit::Receiver));
+    let is_ours = culprit.is_some_and(Limit::is_ours);
     let shape = if !trial.invalid.is_empty() || !trial.is_offered() || is_ours {
         format!(
             "<path class=odd d=\"M{:.1} {:.1}l10 10m0 -10l-10 10\"/>",

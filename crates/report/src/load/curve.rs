@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::lines::Lines;
 use crate::read::ReadError;
+use crate::sane::NUMBER_MAX;
 
 /// Rows at most: a real file has some hundred.
 const ROWS_MAX: usize = 20_000;
@@ -56,7 +57,7 @@ pub fn read(path: &Path) -> Result<Vec<Quantile>, ReadError> {
 fn quantile(line: &str) -> Option<Quantile> {
     let mut fields = line.split_whitespace().map(str::parse::<f64>);
     let (value_ns, share) = (fields.next()?.ok()?, fields.next()?.ok()?);
-    (value_ns.is_finite() && value_ns >= 0.0 && (0.0..=1.0).contains(&share))
+    ((0.0..=NUMBER_MAX).contains(&value_ns) && (0.0..=1.0).contains(&share))
         .then_some(Quantile { value_ns, share })
 }
 

@@ -2,16 +2,26 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use zstd::stream::read::Decoder;
 
+use crate::input::{self, is_unsafe};
 use crate::read::ReadError;
 
 /// No line of ours is longer than this by far; a file that has no line ends is not read into memory.
 const LINE_MAX: u64 = 64 * 1024;
-/// The first bytes of a zstd frame (RFC 8878, section 3.1.1).
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+/// The first bytes of a zstd frame (RFC 8878, section 3.1.1), as a number.
+const ZSTD_MAGIC: u32 = 0xFD2F_B528;
+/// Those of a frame to be skipped (section 3.1.2), such as pzstd begins with.
+const ZSTD_SKIPPED: RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
+/// What `zstd -d` takes without being asked: 2^27 bytes are remembered to unpack the next ones.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+/// From this many unpacked bytes on, a file is looked at for how much it was packed.
+const RATIO_FROM: u64 = 64 << 20;
+/// Where every row is like the one before, `zstd -19` makes a 200th of a table.
+const RATIO_MAX: u64 = 1000;
 /// Bytes read ahead.
 const AHEAD: usize = 256 * 1024;
 
@@ -20,6 +30,7 @@ pub struct Lines {
     path: PathBuf,
     reader: Box<dyn BufRead>,
     line: Vec<u8>,
+    cleaned: String,
     number: u64,
     ended: bool,
 }
@@ -31,10 +42,12 @@ impl Lines {
             path: path.to_owned(),
             cause,
         };
-        let mut file = BufReader::with_capacity(AHEAD, File::open(path).map_err(failed)?);
-        let is_packed = file.fill_buf().map_err(failed)?.starts_with(&ZSTD_MAGIC);
+        let mut file = BufReader::with_capacity(AHEAD, input::open(path)?);
+        let first = file.fill_buf().map_err(failed)?.first_chunk();
+        let magic = first.map(|bytes| u32::from_le_bytes(*bytes));
+        let is_packed = magic.is_some_and(|magic| magic == ZSTD_MAGIC || ZSTD_SKIPPED.contains(&magic));
         let reader: Box<dyn BufRead> = if is_packed {
-            let unpacked = Frames::Between(Some(file));
+            let unpacked = Unpacked::of(file).map_err(failed)?;
             Box::new(BufReader::with_capacity(AHEAD, unpacked))
         } else {
             Box::new(file)
@@ -43,12 +56,13 @@ impl Lines {
             path: path.to_owned(),
             reader,
             line: Vec::new(),
+            cleaned: String::new(),
             number: 0,
             ended: true,
         })
     }
 
-    /// The next line without its end, or nothing at the end of the file.
+    /// The next line without its end and without control characters but tabs, or nothing at the end of the file.
     pub fn next_line(&mut self) -> Result<Option<&str>, ReadError> {
         self.line.clear();
         self.number += 1;
@@ -67,10 +81,16 @@ impl Lines {
         while self.line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             self.line.pop();
         }
-        if std::str::from_utf8(&self.line).is_err() {
+        let Ok(text) = std::str::from_utf8(&self.line) else {
             return Err(self.damaged("not text"));
+        };
+        let is_plain = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+        if self.line.iter().all(is_plain) {
+            return Ok(Some(text));
         }
-        Ok(std::str::from_utf8(&self.line).ok())
+        let is_bad = |character| character != '\t' && is_unsafe(character);
+        self.cleaned = text.replace(is_bad, "?");
+        Ok(Some(&self.cleaned))
     }
 
     /// Whether the last line had its end: in a file of ours, one that has none is cut off.
@@ -87,47 +107,64 @@ impl Lines {
     }
 }
 
-/// What the decoder says is about its own insides; people need to know what to do with the file.
+// What the library says is about its own insides; people need to know what to do with the file.
 const BROKEN: &str = "its zstd data is cut off or damaged; fix: copy or pack the file again (zstd -t tells whether it is whole)";
 const FOLLOWED: &str = "something that is not zstd follows its zstd data; fix: copy or pack the file again (zstd -t tells whether it is whole)";
+const WINDOW: &str = "its zstd data needs more than 128 MiB of memory to unpack; fix: unpack it before (zstd -d --long=31), or pack it again without --long";
+const BOMB: &str = "its zstd data unpacks to more than 1000 times its size, which no table of figures does; fix: unpack it before (zstd -d) if that is right";
+
+/// The content of all zstd frames of a file, one behind the other.
+struct Unpacked {
+    decoder: Decoder<'static, BufReader<Counted>>,
+    length: u64,
+}
+
+impl Unpacked {
+    fn of(file: BufReader<File>) -> io::Result<Self> {
+        let mut decoder = Decoder::with_buffer(BufReader::with_capacity(AHEAD, Counted { file, length: 0 }))?;
+        decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+        Ok(Self { decoder, length: 0 })
+    }
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self
+            .decoder
+            .read(buffer)
+            .map_err(|error| unpacking(in_words(&error)))?;
+        self.length += read as u64;
+        let packed = self.decoder.get_ref().get_ref().length;
+        if self.length > RATIO_FROM && self.length / RATIO_MAX > packed {
+            return Err(unpacking(BOMB));
+        }
+        Ok(read)
+    }
+}
 
 fn unpacking(words: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, words)
 }
 
-/// The content of all zstd frames of a file, one behind the other.
-enum Frames {
-    Within(Box<StreamingDecoder<BufReader<File>, FrameDecoder>>),
-    Between(Option<BufReader<File>>),
+/// libzstd tells its errors apart by these names only.
+fn in_words(error: &io::Error) -> &'static str {
+    match error.to_string().as_str() {
+        "Unknown frame descriptor" => FOLLOWED,
+        "Frame requires too much memory for decoding" => WINDOW,
+        _ => BROKEN,
+    }
 }
 
-impl Read for Frames {
+/// A file, and how much of it was read.
+struct Counted {
+    file: BufReader<File>,
+    length: u64,
+}
+
+impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self {
-                Self::Within(decoder) => {
-                    let read = decoder.read(buffer).map_err(|_| unpacking(BROKEN))?;
-                    if read > 0 || buffer.is_empty() {
-                        return Ok(read);
-                    }
-                    let Self::Within(ended) = std::mem::replace(self, Self::Between(None)) else {
-                        return Ok(0);
-                    };
-                    *self = Self::Between(Some(ended.into_inner()));
-                }
-                Self::Between(rest) => {
-                    let Some(mut file) = rest.take() else { return Ok(0) };
-                    if file.fill_buf()?.is_empty() {
-                        return Ok(0);
-                    }
-                    let begins = file.fill_buf()?;
-                    if !begins.starts_with(&ZSTD_MAGIC[..begins.len().min(ZSTD_MAGIC.len())]) {
-                        return Err(unpacking(FOLLOWED));
-                    }
-                    let decoder = StreamingDecoder::new(file).map_err(|_| unpacking(BROKEN))?;
-                    *self = Self::Within(Box::new(decoder));
-                }
-            }
-        }
+        let read = self.file.read(buffer)?;
+        self.length += read as u64;
+        Ok(read)
     }
 }

@@ -1,8 +1,9 @@
 //! Loads what a report is drawn of: a run directory, or a file of intervals alone. Whole, or one line that says why not.
 
+mod columns;
 mod curve;
 pub mod heat;
-mod lines;
+pub(crate) mod lines;
 mod point;
 mod search;
 pub mod series;
@@ -10,7 +11,6 @@ pub mod stalls;
 pub mod thin;
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use measure::{Percentiles, ReflectSummary, Summary, Validity};
@@ -18,10 +18,11 @@ use serde_json::Value;
 
 pub use curve::Quantile;
 pub use search::{Searched, SearchedTrial};
-pub use series::{Channel, Series};
+pub use series::{Channel, Contradictions, Series};
 pub use stalls::Stalls;
 
 use crate::comparison::Comparison;
+use crate::input::{clean, is_there, json_file};
 use crate::number::counted;
 use crate::read::{self, ReadError};
 use crate::rundir::file;
@@ -144,6 +145,7 @@ pub fn load(path: &Path) -> Result<Loaded, ReadError> {
         || path.display().to_string(),
         |name| name.to_string_lossy().into_owned(),
     );
+    let name = clean(&name);
     if kind.is_dir() {
         directory(path, name)
     } else {
@@ -165,12 +167,7 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
             what: "it has no rows".to_owned(),
         });
     }
-    let missing = (series.more_back > 0).then(|| {
-        format!(
-            "in {} more packets came back than were sent: what the file says of loss there is not to be relied on",
-            counted(series.more_back, "interval")
-        )
-    });
+    let missing = contradictions(&series);
     Ok(Loaded {
         name,
         path: path.to_owned(),
@@ -181,13 +178,39 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
         stalls: None,
         host: None,
         findings: None,
-        missing: missing.into_iter().collect(),
+        missing,
     })
+}
+
+/// What the rows say against each other, a sentence each.
+fn contradictions(series: &Series) -> Vec<String> {
+    let Contradictions {
+        more_back,
+        other_rate,
+    } = series.contradictions;
+    let mut told = Vec::new();
+    if more_back > 0 {
+        let so = if series.totals.received > series.totals.sent {
+            ", and in all: of loss the file says nothing"
+        } else {
+            ": loss is that of the whole file, its drop rates over time are not to be relied on"
+        };
+        told.push(format!(
+            "in {} more packets came back than were sent{so}",
+            counted(more_back, "interval")
+        ));
+    }
+    if other_rate > 0 {
+        told.push(format!(
+            "in {} drop_rate is not what tx_packets and rx_packets make of it: the charts show drop_rate, the sums are of the packets",
+            counted(other_rate, "interval")
+        ));
+    }
+    told
 }
 
 fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
     if let Some(outcome) = of_many(path)? {
-        let host = path.join(file::HOST);
         return Ok(Loaded {
             name,
             path: path.to_owned(),
@@ -196,19 +219,20 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
             latency: Vec::new(),
             pacing: Vec::new(),
             stalls: None,
-            host: host.exists().then(|| value(&host)).transpose()?,
+            host: there(path, file::HOST)?
+                .map(|file| json_file(&file))
+                .transpose()?,
             findings: None,
             missing: Vec::new(),
         });
     }
-    if !path.join(file::SUMMARY).exists() {
-        if path.join(file::SEARCH_TRIALS).exists() {
+    if there(path, file::SUMMARY)?.is_none() {
+        if there(path, file::SEARCH_TRIALS)?.is_some() {
             return Err(ReadError::Unfinished {
                 path: path.to_owned(),
             });
         }
-        let what = if path.join(file::INTERVALS).exists() {
-            let rows = path.join(file::INTERVALS);
+        let what = if let Some(rows) = there(path, file::INTERVALS)? {
             format!(
                 "it has no {}, so the run did not end; its intervals alone: dropless report {}",
                 file::SUMMARY,
@@ -226,27 +250,38 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         "reflect" => Outcome::Reflect(Box::new(read::reflect_summary(path)?)),
         _ => Outcome::Send(Box::new(read::summary(path)?)),
     };
-    let there = |name: &str| Some(path.join(name)).filter(|file| file.exists());
-    let missing = expected(&outcome)
-        .into_iter()
-        .filter(|(name, _)| there(name).is_none())
-        .map(|(name, shows)| format!("{name} is not in the run directory: {shows} cannot be shown"))
-        .collect();
-    let curve = |name| there(name).map_or(Ok(Vec::new()), |file| curve::read(&file));
+    let mut missing = Vec::new();
+    for (name, shows) in expected(&outcome) {
+        if there(path, name)?.is_none() {
+            missing.push(format!(
+                "{name} is not in the run directory: {shows} cannot be shown"
+            ));
+        }
+    }
+    let curve = |name| there(path, name)?.map_or(Ok(Vec::new()), |file| curve::read(&file));
+    let json = |name| there(path, name)?.map(|file| json_file(&file)).transpose();
     Ok(Loaded {
         name,
         path: path.to_owned(),
         outcome,
-        series: there(file::INTERVALS)
+        series: there(path, file::INTERVALS)?
             .map(|file| series::read(&file))
             .transpose()?,
         latency: curve(file::LATENCY)?,
         pacing: curve(file::PACING)?,
-        stalls: there(file::STALLS).map(|file| stalls::read(&file)).transpose()?,
-        host: there(file::HOST).map(|file| value(&file)).transpose()?,
-        findings: there(file::DOCTOR).map(|file| value(&file)).transpose()?,
+        stalls: there(path, file::STALLS)?
+            .map(|file| stalls::read(&file))
+            .transpose()?,
+        host: json(file::HOST)?,
+        findings: json(file::DOCTOR)?,
         missing,
     })
+}
+
+/// The file `name` of the run directory `path`, if there is one.
+fn there(path: &Path, name: &str) -> Result<Option<PathBuf>, ReadError> {
+    let file = path.join(name);
+    Ok(is_there(&file)?.then_some(file))
 }
 
 /// The files that a run with this outcome has written, and what they show.
@@ -268,29 +303,12 @@ fn expected(outcome: &Outcome) -> Vec<(&'static str, &'static str)> {
 
 /// A search or a comparison, told by its file.
 fn of_many(path: &Path) -> Result<Option<Outcome>, ReadError> {
-    if path.join(file::SEARCH).exists() {
+    if there(path, file::SEARCH)?.is_some() {
         return Ok(Some(Outcome::Search(Box::new(search::read(path)?))));
     }
-    if path.join(file::COMPARE).exists() {
+    if there(path, file::COMPARE)?.is_some() {
         let comparison = read::comparison(path)?;
         return Ok(Some(Outcome::Compare(Box::new(comparison))));
     }
     Ok(None)
-}
-
-fn value(path: &Path) -> Result<Value, ReadError> {
-    let text = fs::read_to_string(path).map_err(|cause| match cause.kind() {
-        ErrorKind::InvalidData => ReadError::Damaged {
-            path: path.to_owned(),
-            what: "not text".to_owned(),
-        },
-        _ => ReadError::Io {
-            path: path.to_owned(),
-            cause,
-        },
-    })?;
-    serde_json::from_str(&text).map_err(|error| ReadError::Damaged {
-        path: path.to_owned(),
-        what: error.to_string(),
-    })
 }

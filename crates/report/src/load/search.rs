@@ -4,11 +4,13 @@ use std::path::Path;
 
 use measure::search::{SearchReport, Trial};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::lines::Lines;
 use crate::number::counted;
 use crate::read::{self, ReadError};
 use crate::rundir::file;
+use crate::{input, sane};
 
 /// Version of a line of `trials.jsonl`.
 const VERSION: u64 = 1;
@@ -34,11 +36,6 @@ pub struct SearchedTrial {
     /// What was asked, and what came of it.
     #[serde(flatten)]
     pub trial: Trial,
-}
-
-#[derive(Deserialize)]
-struct Versioned {
-    version: u64,
 }
 
 /// Reads the directory of a search.
@@ -83,11 +80,13 @@ enum Line {
 /// The version first: what a later one means by the other keys is not ours to judge.
 fn parse(line: &str) -> Result<Line, String> {
     let words = |error: serde_json::Error| error.to_string();
-    let Versioned { version } = serde_json::from_str(line).map_err(words)?;
-    if version > VERSION {
-        return Ok(Line::Later(version));
+    let value = input::json(line).map_err(words)?;
+    match value.get("version").and_then(Value::as_u64) {
+        Some(version) if version > VERSION => return Ok(Line::Later(version)),
+        Some(1..) => {}
+        _ => return Err("it has no format version".to_owned()),
     }
-    serde_json::from_str(line)
-        .map(|trial| Line::Trial(Box::new(trial)))
-        .map_err(words)
+    let trial: SearchedTrial = serde_json::from_value(value).map_err(words)?;
+    sane::numbers(&trial.trial)?;
+    Ok(Line::Trial(Box::new(trial)))
 }

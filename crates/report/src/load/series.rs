@@ -2,25 +2,34 @@
 
 use std::path::Path;
 
+pub use super::columns::Origin;
+use super::columns::{Columns, NAMES, Row, plain, possible};
 use super::heat::{Heat, Slice};
 use super::lines::Lines;
 pub use super::point::{CHANNELS, Channel, Counts, Point, Span};
 use super::thin::{Merge as _, Thinned};
-use crate::csv::split;
 use crate::read::ReadError;
 
 /// Points of a series at most: more than a screen has columns, few enough for a page to open at once.
 pub const POINTS_MAX: usize = 4000;
+/// No file is of more than 30 years, in ms.
+pub const TIME_MAX_MS: f64 = 1e12;
+/// No interval is shorter than what the clock of the older files tells apart, in ms (1 us; the rest is for rounding).
+const STEP_MIN_MS: f64 = 0.000_999;
+/// A network a thousand times as fast as any does not carry more, packets/s.
+const RATE_MAX_PPS: f64 = 1e12;
+/// Empty lines between two rows, or at the end.
+const EMPTY_LINES_MAX: u32 = 1000;
+/// What a drop rate may be off from its own row before that is told, in percentage points: it may be rounded.
+const DROP_RATE_OFF_MAX: f64 = 1.0;
 
-/// Who wrote the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// `dropless send`: loss is that of the packets sent in the interval.
-    Send,
-    /// `dropless reflect`: frames received, returned and dropped.
-    Reflect,
-    /// The older dpdk-project: five columns.
-    Older,
+/// In how many intervals a file contradicts itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contradictions {
+    /// More came back than was sent: packets that were under way at the edge of an interval, or copies.
+    pub more_back: u64,
+    /// The drop rate is not what the packets of its row make.
+    pub other_rate: u64,
 }
 
 /// What the intervals of one run say.
@@ -30,8 +39,8 @@ pub struct Series {
     pub origin: Origin,
     /// Intervals in the file.
     pub rows: u64,
-    /// Intervals in which more came back than was sent.
-    pub more_back: u64,
+    /// What its rows say against each other.
+    pub contradictions: Contradictions,
     /// Sums over all.
     pub totals: Counts,
     /// Shortest and longest interval in ms.
@@ -73,10 +82,16 @@ pub fn read(path: &Path) -> Result<Series, ReadError> {
         what,
     })?;
     let mut reading = Reading::new(&columns);
+    let mut empty_lines = 0;
     while let Some(line) = lines.next_line()? {
         if line.is_empty() && columns.origin == Origin::Older {
+            empty_lines += 1;
+            if empty_lines > EMPTY_LINES_MAX {
+                return Err(lines.damaged(&format!("{EMPTY_LINES_MAX} empty lines before it")));
+            }
             continue;
         }
+        empty_lines = 0;
         let row = columns.row(line);
         if let Err(what) = row.and_then(|row| reading.add(&row)) {
             return Err(lines.damaged(&what));
@@ -85,113 +100,7 @@ pub fn read(path: &Path) -> Result<Series, ReadError> {
             return Err(lines.damaged("the file ends in the middle of it"));
         }
     }
-    Ok(reading.end())
-}
-
-/// The columns that count here, in the order of [`Row::values`].
-const NAMES: [&str; 15] = [
-    "time",
-    "tx_packets",
-    "rx_packets",
-    "drop_rate",
-    "avg_latency",
-    "duration",
-    "lost",
-    "unsent",
-    "latency_min_ns",
-    "latency_p50_ns",
-    "latency_p90_ns",
-    "latency_p99_ns",
-    "latency_p999_ns",
-    "latency_max_ns",
-    "dropped",
-];
-const OLDER: [&str; 5] = ["time", "tx_packets", "rx_packets", "drop_rate", "avg_latency"];
-const REFLECT: [&str; 4] = ["time", "rx_packets", "tx_packets", "dropped"];
-
-/// Which field of a line is what.
-struct Columns {
-    origin: Origin,
-    /// For each field its place in [`NAMES`], or nothing where it does not matter.
-    places: Vec<Option<usize>>,
-    names: Vec<String>,
-}
-
-/// The values of one line by [`NAMES`]; those that are empty or NaN are none.
-struct Row {
-    values: [Option<f64>; NAMES.len()],
-}
-
-impl Row {
-    fn get(&self, name: &str) -> Option<f64> {
-        NAMES
-            .iter()
-            .position(|known| *known == name)
-            .and_then(|place| self.values[place])
-    }
-
-    fn ask(&self, name: &str) -> Result<f64, String> {
-        self.get(name).ok_or_else(|| format!("{name} is empty"))
-    }
-}
-
-impl Columns {
-    fn of(header: &str) -> Result<Self, String> {
-        let names: Vec<String> = split(header).iter().map(|name| name.trim().to_owned()).collect();
-        let has = |wanted: &[&str]| wanted.iter().all(|name| names.iter().any(|found| found == name));
-        let origin = if has(&OLDER) && has(&["lost", "duration"]) {
-            Origin::Send
-        } else if has(&OLDER) {
-            Origin::Older
-        } else if has(&REFLECT) {
-            Origin::Reflect
-        } else {
-            let shown: String = header.chars().filter(|c| !c.is_control()).take(60).collect();
-            return Err(format!(
-                "its first line is `{shown}`, and that of intervals begins with {}",
-                OLDER.join(",")
-            ));
-        };
-        let places = names
-            .iter()
-            .map(|name| NAMES.iter().position(|known| known == name))
-            .collect();
-        Ok(Self {
-            origin,
-            places,
-            names,
-        })
-    }
-
-    fn row(&self, line: &str) -> Result<Row, String> {
-        let mut values = [None; NAMES.len()];
-        let mut count = 0;
-        for field in line.split(',') {
-            let Some(place) = self.places.get(count) else {
-                count += 1;
-                continue;
-            };
-            let name = &self.names[count];
-            count += 1;
-            let field = field.trim();
-            let Some(place) = place else { continue };
-            if field.is_empty() {
-                continue;
-            }
-            let value: f64 = field
-                .parse()
-                .map_err(|_| format!("{name} is `{field}`, not a number"))?;
-            if value.is_infinite() || (value < 0.0 && *place != 3) {
-                return Err(format!("{name} is {field}, which cannot be"));
-            }
-            values[*place] = Some(value).filter(|value| !value.is_nan());
-        }
-        if count == self.places.len() {
-            Ok(Row { values })
-        } else {
-            Err(format!("{count} fields under {} columns", self.places.len()))
-        }
-    }
+    reading.end().map_err(|what| lines.damaged(&what))
 }
 
 /// What has been read so far.
@@ -201,7 +110,7 @@ struct Reading {
     heat: Thinned<Slice>,
     whole: Option<Point>,
     rows: u64,
-    more_back: u64,
+    contradictions: Contradictions,
     step_ms: (f64, f64),
     /// The first row of a file without lengths waits for the second: its length is that between the two.
     first: Option<(f64, [Option<f64>; NAMES.len()])>,
@@ -216,7 +125,7 @@ impl Reading {
             heat: Thinned::new(super::heat::SLICES_MAX),
             whole: None,
             rows: 0,
-            more_back: 0,
+            contradictions: Contradictions::default(),
             step_ms: (f64::INFINITY, 0.0),
             first: None,
             last_ms: None,
@@ -225,39 +134,59 @@ impl Reading {
 
     fn add(&mut self, row: &Row) -> Result<(), String> {
         let time_ms = row.ask("time")?;
+        if time_ms > TIME_MAX_MS {
+            return Err(format!("time is {} ms, more than 30 years", plain(time_ms)));
+        }
         let before = self.last_ms.replace(time_ms);
         if let Some(before) = before.filter(|before| *before >= time_ms) {
-            return Err(format!("time goes from {before} to {time_ms} ms; it must grow"));
+            return Err(format!(
+                "time goes from {} to {} ms; it must grow",
+                plain(before),
+                plain(time_ms)
+            ));
         }
-        if let Some(percent) = row.get("drop_rate").filter(|percent| *percent > 100.0) {
-            return Err(format!("drop_rate is {percent}, more than 100 %"));
-        }
-        row.ask("tx_packets")?;
-        row.ask("rx_packets")?;
+        possible(self.origin, row)?;
         match (row.get("duration"), before, self.first.take()) {
             (Some(length), ..) => self.take(time_ms, length, row),
-            (None, None, _) => self.first = Some((time_ms, row.values)),
+            (None, None, _) => {
+                self.first = Some((time_ms, row.values));
+                Ok(())
+            }
             (None, Some(before), first) => {
                 let length = time_ms - before;
-                if let Some((first_ms, values)) = first {
-                    self.take(first_ms, length, &Row { values });
+                if length < STEP_MIN_MS {
+                    return Err(format!(
+                        "time goes from {} to {} ms; a step is 1 us or more",
+                        plain(before),
+                        plain(time_ms)
+                    ));
                 }
-                self.take(time_ms, length, row);
+                if let Some((first_ms, values)) = first {
+                    self.take(first_ms, length, &Row { values })?;
+                }
+                self.take(time_ms, length, row)
             }
         }
-        Ok(())
     }
 
-    fn take(&mut self, end_ms: f64, length_ms: f64, row: &Row) {
+    fn take(&mut self, end_ms: f64, length_ms: f64, row: &Row) -> Result<(), String> {
         self.rows += 1;
         self.step_ms = (self.step_ms.0.min(length_ms), self.step_ms.1.max(length_ms));
         let get = |name: &str| row.get(name);
         let count = |name: &str| get(name).unwrap_or(0.0);
         let (sent, received) = (count("tx_packets"), count("rx_packets"));
-        self.more_back += u64::from(self.origin != Origin::Reflect && received > sent);
-        let lost = get("lost")
-            .or(get("dropped"))
-            .unwrap_or((sent - received).max(0.0));
+        if sent.max(received) * 1000.0 > RATE_MAX_PPS * length_ms.max(STEP_MIN_MS) {
+            let packets = sent.max(received);
+            return Err(format!(
+                "{} packets in {} ms are more than any network carries",
+                plain(packets),
+                plain(length_ms)
+            ));
+        }
+        self.contradictions.add(self.origin, row, sent, received);
+        // In older files a packet is received in one interval and may have been sent in the one before: only the sum
+        // over all tells what was lost.
+        let lost = get("lost").or(get("dropped")).unwrap_or(sent - received);
         let per_second = |packets: f64| (length_ms > 0.0).then(|| packets * 1000.0 / length_ms);
         let drop_percent = match self.origin {
             Origin::Reflect => (received > 0.0).then(|| 100.0 * lost / received),
@@ -293,23 +222,42 @@ impl Reading {
             ["min", "p50", "p90", "p99", "p999", "max"].map(|name| get(&format!("latency_{name}_ns")));
         self.heat.push(Slice::new(end_ms, length_ms, received, quantiles));
         self.points.push(point);
+        Ok(())
     }
 
-    fn end(mut self) -> Series {
+    fn end(mut self) -> Result<Series, String> {
         if let Some((time_ms, values)) = self.first.take() {
             // One row alone: it began with the run, as far as anybody can tell.
-            self.take(time_ms, time_ms, &Row { values });
+            self.take(time_ms, time_ms, &Row { values })?;
         }
         let whole = self.whole.unwrap_or_default();
-        Series {
+        let totals = Counts {
+            lost: whole.counts.lost.max(0.0),
+            ..whole.counts
+        };
+        Ok(Series {
             origin: self.origin,
             rows: self.rows,
-            more_back: self.more_back,
-            totals: whole.counts,
+            contradictions: self.contradictions,
+            totals,
             step_ms: self.step_ms,
             whole,
             heat: Heat::of(self.heat.points()),
             points: self.points,
+        })
+    }
+}
+
+impl Contradictions {
+    fn add(&mut self, origin: Origin, row: &Row, sent: f64, received: f64) {
+        if origin == Origin::Reflect {
+            return;
+        }
+        if received > sent {
+            self.more_back += 1;
+        } else if let Some(percent) = row.get("drop_rate").filter(|_| sent > 0.0) {
+            let own = 100.0 * (sent - received) / sent;
+            self.other_rate += u64::from((percent - own).abs() > DROP_RATE_OFF_MAX);
         }
     }
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::lines::Lines;
+use super::series::TIME_MAX_MS;
 use crate::csv::split;
 use crate::files::STALL_COLUMNS;
 use crate::read::ReadError;
+use crate::sane::NUMBER_MAX;
 
 /// Pauses that are kept: the longest, and those that cost most.
 pub const KEPT_MAX: usize = 3000;
@@ -92,14 +94,16 @@ pub fn read(path: &Path) -> Result<Stalls, ReadError> {
 
 fn pause(fields: &[String]) -> Result<Pause, String> {
     let count = |place: usize| {
-        fields[place]
-            .parse::<u64>()
-            .map_err(|_| format!("`{}` is not a count", fields[place]))
+        let count = fields[place].parse::<u64>().ok();
+        count
+            .filter(|count| *count as f64 <= NUMBER_MAX)
+            .ok_or_else(|| format!("`{}` is not a count", fields[place]))
     };
-    let end_ms = fields[0].parse::<f64>().ok().filter(|time| time.is_finite());
+    let is_time = |time: &f64| (0.0..=TIME_MAX_MS).contains(time);
+    let end_ms = fields[0].parse::<f64>().ok().filter(is_time);
     Ok(Pause {
         end_ms: end_ms.ok_or_else(|| format!("`{}` is not a time", fields[0]))?,
-        core: count(1)? as u32,
+        core: u32::try_from(count(1)?).map_err(|_| format!("`{}` is not a core", fields[1]))?,
         role: fields[2].clone(),
         gap_ns: count(3)?,
         cause: fields[5].clone(),

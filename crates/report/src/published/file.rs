@@ -8,6 +8,7 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 
 use super::State;
+use crate::input;
 
 /// Version of the format; a reader refuses later ones.
 pub const VERSION: u32 = 1;
@@ -51,7 +52,7 @@ pub fn encode(state: &State) -> Result<Vec<u8>, serde_json::Error> {
     Ok(bytes)
 }
 
-/// The state in the bytes of a file.
+/// The state in the bytes of a file, in which no text can move the cursor.
 pub fn decode(bytes: &[u8]) -> Result<State, Refusal> {
     let head = &bytes[..bytes.len().min(HEAD_MAX)];
     let end = head
@@ -77,7 +78,9 @@ pub fn decode(bytes: &[u8]) -> Result<State, Refusal> {
             found: body.len(),
         });
     }
-    Ok(serde_json::from_slice(body)?)
+    let mut state = serde_json::from_slice(body)?;
+    input::scrub(&mut state);
+    Ok(serde_json::from_value(state)?)
 }
 
 /// Reads a published file, whatever may lie there in its stead: no link is followed, no pipe waited for.

@@ -10,7 +10,7 @@ use measure::{Percentiles, PortSummary, QueueSummary, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
-pub use place::{Found, Place, PlaceError, Publisher, is_alive, unix_ms};
+pub use place::{Found, Place, PlaceError, Publisher, is_alive, parent, unix_ms};
 
 /// One moment of a run. Counts are since its start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -26,19 +26,21 @@ pub struct State {
     pub phase: Phase,
     /// Since the first packet was due, s.
     pub elapsed_s: f64,
-    /// How long it will last, s, where that is known.
+    /// How long it will last, s, where that is known; of a search or a comparison it is not.
     pub planned_s: Option<f64>,
-    /// How much of it is done, 0 to 1; `null` when it ends only on request.
+    /// How much of it is done, 0 to 1; `null` when it ends only on request. Of a search or a comparison: an estimate.
     pub done: Option<f64>,
-    /// How fast, over the last second.
+    /// Of a search or a comparison: how far it is.
+    pub trials: Option<Trials>,
+    /// How fast, over the last second; after the end, over the whole run.
     pub rate: Rates,
     /// How much.
     pub total: Totals,
     /// Latencies of the interval that ended last.
     pub latency_recent_ns: Percentiles,
-    /// Latencies of all intervals whose loss is known.
+    /// Latencies of all intervals whose loss is known; of a search or a comparison, those of its last finished trial.
     pub latency_ns: Percentiles,
-    /// The same as buckets.
+    /// The same as buckets; of a search or a comparison, those of all its trials.
     pub latency_buckets: Buckets,
     /// Packets by the place that dropped them, as far as the places tell while the run goes.
     pub places: BTreeMap<String, u64>,
@@ -120,15 +122,27 @@ impl Phase {
     }
 }
 
-/// Rates over the last second.
+/// The trials of a search or a comparison so far.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Trials {
+    /// The number of the one that goes on, or went last; the first one is 1.
+    pub number: u64,
+    /// How much longer all of it will take, s: an estimate, where there is one.
+    pub left_s: Option<f64>,
+}
+
+/// How fast, and over which time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rates {
+    /// They are taken over this long, s.
+    pub over_s: f64,
     /// Packets sent, per second.
     pub tx_pps: f64,
     /// Packets received, per second.
     pub rx_pps: f64,
-    /// Bits sent per second on layer 1.
+    /// Bits sent per second on layer 1; 0 where bytes are not counted, as of what a reflector returns.
     pub tx_bps: f64,
     /// Bits received per second on layer 1.
     pub rx_bps: f64,
@@ -192,6 +206,24 @@ pub struct Buckets {
     pub count: u64,
     /// Their sum, s.
     pub sum_s: f64,
+}
+
+impl std::ops::Add for Buckets {
+    type Output = Self;
+
+    /// Both together: all histograms have the same ends.
+    fn add(self, more: Self) -> Self {
+        if self.below.len() != more.below.len() {
+            // One of them has not begun.
+            return if self.below.is_empty() { more } else { self };
+        }
+        let both = self.below.iter().zip(&more.below);
+        Self {
+            below: both.map(|(one, other)| (one.0, one.1 + other.1)).collect(),
+            count: self.count + more.count,
+            sum_s: self.sum_s + more.sum_s,
+        }
+    }
 }
 
 impl Buckets {

@@ -218,13 +218,23 @@ pub fn is_alive(process: &Process) -> bool {
 
 /// When the kernel started a process, ticks since boot; none for one that is gone or only waits to be reaped.
 fn started_ticks(process: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may hold anything.
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let stat = stat(process)?;
+    let mut fields = stat.split(' ');
     if matches!(fields.next(), Some("Z" | "X")) {
         return None;
     }
     fields.nth(18)?.parse().ok()
+}
+
+/// The process that started another; none for one that is gone.
+pub fn parent(process: u32) -> Option<u32> {
+    stat(process)?.split(' ').nth(1)?.parse().ok()
+}
+
+/// What the kernel says of a process, from its state on: the name before it, in brackets, may hold anything.
+fn stat(process: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ").map(|(_, fields)| fields.to_owned())
 }
 
 fn is_old(path: &Path) -> bool {

@@ -14,12 +14,8 @@ const COLUMNS: usize = 100;
 
 /// The whole result.
 pub fn render(comparison: &Comparison, style: &Style) -> String {
-    let head = format!(
-        "Compared over {}, {}-byte frames, {:.1} s a trial",
-        comparison.link, comparison.size, comparison.duration_s
-    );
     let mut text = String::new();
-    wrapped(&mut text, &head, 0, Paint::None, style);
+    wrapped(&mut text, &comparison.setting(), 0, Paint::None, style);
     text.push('\n');
     // Headings over nothing would look like an answer.
     if tried(comparison).next().is_some() {
@@ -28,6 +24,7 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
             tables.push(losses(comparison));
         }
         tables.push(latencies(comparison));
+        tables.extend(firewall(comparison));
         let tables: Vec<String> = tables.iter().map(|table| table.render(style)).collect();
         text.push_str(&tables.join("\n"));
     }
@@ -98,6 +95,25 @@ fn rates(comparison: &Comparison) -> Table {
         );
     }
     table
+}
+
+/// What firewall rules cost the ways that they are on.
+fn firewall(comparison: &Comparison) -> Option<Table> {
+    let costs: Vec<_> = tried(comparison)
+        .filter_map(|method| Some((method, method.firewall.as_ref()?)))
+        .collect();
+    let titles = [">flooded with", ">without", ">cost a packet"];
+    let mut table = Table::section(&format!("{} rules", costs.first()?.1.rules), &titles);
+    for (method, cost) in costs {
+        let each = if cost.is_told() {
+            crate::number::time(cost.ns_per_packet)
+        } else {
+            "none to be told".to_owned()
+        };
+        let cells = [format_rate(cost.with_pps), format_rate(cost.without_pps), each];
+        table.item(&method.name, cells.map(Cell::right));
+    }
+    Some(table)
 }
 
 /// What did not come back of each rate that was asked for.

@@ -1,6 +1,8 @@
 //! Results invented for the tests: a run over two ports that lost a few packets, and a reflector's.
 #![allow(dead_code)] // Each test file uses its part.
 
+pub mod files;
+
 use std::collections::BTreeMap;
 
 use measure::result::{

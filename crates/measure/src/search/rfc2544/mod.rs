@@ -14,12 +14,18 @@ pub use back_to_back::BackToBackResult;
 pub use frame_loss::FrameLossRow;
 pub use latency::LatencyResult;
 
-use super::result::{Rfc2544Result, SearchResult};
+use super::result::{Limit, Rfc2544Result, SearchResult};
 use super::{Ask, Doubt, Range, Step, Trial};
 use back_to_back::BackToBack;
 use frame_loss::FrameLoss;
 use latency::Latency;
 use throughput::Throughput;
+
+/// Trials at a rate, of which our own side spoils each, before it is believed to be the limit there.
+///
+/// A single trial decides here, and one pause of our receiver would halve the answer. What ails us always is told by
+/// the third trial as well.
+const SPOILED_IN_A_ROW_MAX: u32 = 3;
 
 /// A test of RFC 2544.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -103,6 +109,8 @@ pub struct Rfc2544 {
     frame_loss: Option<FrameLoss>,
     back_to_back: Option<BackToBack>,
     doubt: Doubt,
+    /// Who of us spoiled the last trials, and how many in a row.
+    spoiled: Option<(Limit, u32)>,
     trials: u64,
     invalid_trials: u64,
     seconds: f64,
@@ -119,6 +127,7 @@ impl Rfc2544 {
             back_to_back: wants(Test::BackToBack)
                 .then(|| BackToBack::new(range.max_pps, settings.burst_repeats, settings.burst_ns)),
             doubt: Doubt::default(),
+            spoiled: None,
             trials: 0,
             invalid_trials: 0,
             seconds: 0.0,
@@ -127,7 +136,11 @@ impl Rfc2544 {
 
     /// The trial that is wanted now.
     pub fn next(&self) -> Step {
-        self.doubt.step(self.wanted().map(|(_, ask, why)| (ask, why)))
+        self.doubt
+            .step(self.wanted().map(|(_, ask, why)| match self.spoiled {
+                Some((limit, _)) => (ask, format!("again, {limit} spoiled the last one: {why}")),
+                None => (ask, why),
+            }))
     }
 
     fn wanted(&self) -> Option<(Test, Ask, String)> {
@@ -154,7 +167,7 @@ impl Rfc2544 {
         let Some((test, ask, _)) = self.wanted() else {
             return;
         };
-        if !self.doubt.accepts(trial) {
+        if !self.doubt.accepts(trial) || self.is_spoiled(trial) {
             self.invalid_trials += 1;
             return;
         }
@@ -167,6 +180,16 @@ impl Rfc2544 {
             Test::FrameLoss => self.frame_loss.iter_mut().for_each(|test| test.record(&trial)),
             Test::BackToBack => self.back_to_back.iter_mut().for_each(|test| test.record(&trial)),
         }
+    }
+
+    /// Whether only our own side kept the trial from being good, and another one may tell more of the path.
+    fn is_spoiled(&mut self, trial: &Trial) -> bool {
+        let before = self.spoiled.take().map_or(0, |(_, in_a_row)| in_a_row);
+        let ours = trial.limit(0.0).filter(|limit| limit.is_ours());
+        self.spoiled = ours
+            .map(|limit| (limit, before + 1))
+            .filter(|(_, in_a_row)| *in_a_row < SPOILED_IN_A_ROW_MAX);
+        self.spoiled.is_some()
     }
 
     /// What is known so far.

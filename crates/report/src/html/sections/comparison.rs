@@ -28,18 +28,15 @@ pub fn verdict(comparison: &Comparison) -> (&'static str, String, Vec<String>) {
 
 /// The tables.
 pub fn sections(comparison: &Comparison, named: &str) -> String {
-    let of = format!(
-        "Compared over {}, {}-byte frames, {:.1} s a trial",
-        comparison.link, comparison.size, comparison.duration_s
-    );
     format!(
-        "<section><h2>Ways compared{}</h2>\n<p class=note>{}</p>\n{}{}{}{}{}</section>\n",
+        "<section><h2>Ways compared{}</h2>\n<p class=note>{}</p>\n{}{}{}{}{}{}</section>\n",
         escape(named),
-        escape(&of),
+        escape(&comparison.setting()),
         rates(comparison),
         losses(comparison),
         latencies(comparison),
         processors(comparison),
+        firewall(comparison),
         missing(comparison),
     )
 }
@@ -153,6 +150,44 @@ fn processors(comparison: &Comparison) -> String {
     table(
         caption,
         &["way", "", "a packet", "cores busy", "cores in soft interrupts"],
+        &rows,
+    )
+}
+
+/// What firewall rules cost the ways that they are on.
+fn firewall(comparison: &Comparison) -> String {
+    let costs: Vec<_> = tried(comparison)
+        .filter_map(|method| Some((method, method.firewall.as_ref()?)))
+        .collect();
+    let Some(rules) = costs.first().map(|(_, cost)| cost.rules) else {
+        return String::new();
+    };
+    let most = costs.iter().map(|(_, cost)| cost.without_pps).fold(1.0, f64::max);
+    let rows: Vec<Vec<Cell>> = costs
+        .iter()
+        .map(|(method, cost)| {
+            let [name, words] = name(method);
+            let bar = |rate: f64| Cell::Bar(rate / most, pps(rate));
+            let each = if cost.is_told() {
+                time(cost.ns_per_packet)
+            } else {
+                "none to be told".to_owned()
+            };
+            vec![
+                name,
+                words,
+                bar(cost.with_pps),
+                bar(cost.without_pps),
+                Cell::Number(each),
+            ]
+        })
+        .collect();
+    let caption = format!(
+        "What {rules} firewall rules cost at both ends: floods in turns, with the rules and without them"
+    );
+    table(
+        &caption,
+        &["way", "", "with", "without", "processor time a packet"],
         &rows,
     )
 }
