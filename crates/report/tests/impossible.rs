@@ -19,6 +19,11 @@ fn said(base: &Path, name: &str, content: &[u8]) -> Result<String, String> {
     report(&path)
 }
 
+/// Sentences as if the terminal were endless.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn packets_under_way_at_an_edge_are_not_lost() {
     let base = tempfile::tempdir().unwrap();
@@ -31,21 +36,21 @@ fn packets_under_way_at_an_edge_are_not_lost() {
         "{text}"
     );
     assert!(
-        text.contains("note: in 2 intervals more packets came back"),
+        unwrapped(&text).contains("note: in 2 intervals more packets came back"),
         "{text}"
     );
     let text = said(base.path(), "lossy.csv", edges("40,100,130,-30,1\n").as_bytes()).unwrap();
     assert!(text.contains("lossy.csv,lost,packets,20,"), "{text}");
     let text = said(base.path(), "more.csv", edges("40,100,350,-250,1\n").as_bytes()).unwrap();
     assert!(text.contains("more.csv,lost,packets,0,"), "{text}");
-    // A note is as wide as the terminal, and has several lines.
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let note = "and in all: of loss the file says nothing";
-    assert!(words.join(" ").contains(note), "{text}");
+    assert!(
+        unwrapped(&text).contains("and in all: of loss the file says nothing"),
+        "{text}"
+    );
     let other = format!("{OLDER}10,100,50,0,1\n20,100,50,50,1\n");
     let text = said(base.path(), "other.csv", other.as_bytes()).unwrap();
     assert!(
-        text.contains("note: in 1 interval drop_rate is not what"),
+        unwrapped(&text).contains("note: in 1 interval drop_rate is not what"),
         "{text}"
     );
 }

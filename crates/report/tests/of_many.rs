@@ -294,3 +294,15 @@ fn a_large_change_is_one_number_of_times() {
     assert!(line.ends_with("(1,667 times)"), "{line}");
     assert!(terminal::runs(&runs, &Style::plain()).contains("1,667 times"));
 }
+
+#[test]
+fn pauses_are_counted_in_pauses() {
+    let run = [read("v1")];
+    assert!(
+        export::csv(&run).contains(",pauses,pauses,1,"),
+        "{}",
+        export::csv(&run)
+    );
+    let rule: Result<Rule, _> = "pauses worse 10".parse();
+    assert!(rule.is_ok_and(|rule| matches!(rule.judge(&run[0], &run[0]), Judgement::Holds(_))));
+}

@@ -137,9 +137,14 @@ impl Progress {
 
 /// A reason in a few words: without the trials that led to it.
 fn brief(why: &str) -> String {
+    if let Some((again, _)) = why.split_once(" spoiled the last one: ") {
+        return format!("{again} was in it");
+    }
+    if why.starts_with("throughput: between ") {
+        return "throughput: halving".to_owned();
+    }
     let short = why.split_once(" (").map_or(why, |(short, _)| short);
     short
-        .replace("spoiled the last one: ", "was in it: ")
         .replace("the last one was invalid: ", "")
         .replace(
             "halfway between the bounds of shorter trials",
@@ -173,6 +178,7 @@ mod tests {
             "pdr: further down, nothing was carried yet",
             "ndr: again, one trial does not decide",
             "throughput: the highest rate first",
+            "throughput: between 10.02 kpps and 10.11 kpps",
             "again, the reflector spoiled the last one: throughput: between 10.02 kpps and 10.11 kpps",
             "back-to-back: a burst of 12,345, repetition 12 of 50",
         ] {

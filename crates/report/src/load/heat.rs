@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(slow.len(), 1);
         assert!(slow[0].ends_ms.0 < 50.0 && slow[0].ends_ms.1 >= 50.0);
         let [half, most, all] = slow[0].within_ns.unwrap();
-        assert!((1000.0..1200.0).contains(&half) && half == most && all < 8e6 * 1.2);
+        assert!((1000.0..1200.0).contains(&half) && (half..1200.0).contains(&most) && all < 8e6 * 1.2);
         assert_eq!(heat.stretches.last().unwrap().packets as u64 % 1000, 0);
     }
 

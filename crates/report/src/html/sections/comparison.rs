@@ -185,11 +185,7 @@ fn firewall(comparison: &Comparison) -> String {
     let caption = format!(
         "What {rules} firewall rules cost at both ends: floods in turns, with the rules and without them"
     );
-    table(
-        &caption,
-        &["way", "", "with", "without", "cost a packet"],
-        &rows,
-    )
+    table(&caption, &["way", "", "with", "without", "cost a packet"], &rows)
 }
 
 fn missing(comparison: &Comparison) -> String {

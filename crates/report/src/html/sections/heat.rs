@@ -44,6 +44,6 @@ fn as_table(heat: &Heat) -> String {
         })
         .collect();
     let caption = "How long packets took at most, by the upper edges of the picture's cells, each 19 % above its lower one";
-    let head = ["from", "to", "packets", "half", "99 %", "all"];
-    details("The same as a table", &table(caption, &head, &rows))
+    let titles = ["from", "to", "packets", "half", "99 %", "all"];
+    details("The same as a table", &table(caption, &titles, &rows))
 }
