@@ -4,7 +4,7 @@ use measure::search::rfc2544::BackToBackResult;
 use measure::search::{Bound, GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
 use measure::units::{format_bps, format_count, format_duration, format_rate};
 
-use crate::number::span;
+use crate::number::{counted, span};
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
 use crate::wrap::{marked, wrapped};
@@ -29,8 +29,8 @@ pub fn render(report: &SearchReport, style: &Style) -> String {
 
 fn headline(report: &SearchReport, style: &Style) -> String {
     let spent = format!(
-        "{} trials, {} of sending",
-        format_count(report.trials),
+        "{}, {} of sending",
+        counted(report.trials, "trial"),
         span(report.seconds)
     );
     if report.complete {
