@@ -44,7 +44,7 @@ step() {
 }
 
 # A test that hangs fails; it does not hold up everything for ever.
-bounded() { timeout -k 10 1500 "$@"; }
+bounded() { timeout -k 10 1650 "$@"; }
 
 # Some tests want 2 MiB hugepages: the kernel lends them for the run, where it lets us ask.
 pool=/proc/sys/vm/nr_hugepages lent=
@@ -59,19 +59,19 @@ set_hugepages() {
     if [ "$(id -u)" -eq 0 ]; then echo "$1" >$pool; else sudo -n sh -c "echo $1 >$pool"; fi 2>/dev/null
 }
 
+# Every crate in one go: cargo builds with the features of what it is asked for, and by parts would build most crates twice.
 # Real interfaces want root: cargo stays the user's, only the tests themselves go through a sudo that does not ask.
-integration() {
+tests() {
     if [ "$(id -u)" -ne 0 ] && have sudo && sudo -n true 2>/dev/null; then
         triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
         export "CARGO_TARGET_${triple}_RUNNER=sudo -n -E"
     fi
     # One at a time: two tests that poll a core each would measure one another.
-    bounded cargo test -p dropless --no-fail-fast -- --test-threads=1
+    bounded cargo test --workspace --no-fail-fast -- --test-threads=1
 }
 
 # The program that the tests before ran, so that nothing is built twice.
 virtual_machine() {
-    bounded cargo build -p dropless || return 1
     lab/boots.sh "$target_dir/debug/dropless"
 }
 
@@ -82,9 +82,8 @@ mount_tracefs() {
 }
 
 mount_tracefs
-step "libraries" bounded cargo test --workspace --exclude dropless --no-fail-fast
 lend_hugepages
-step "dropless on real interfaces" integration
+step "libraries, and dropless on real interfaces" tests
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 if reason=$(lab/packages.sh 2>&1); then
     step "virtual machine" virtual_machine
