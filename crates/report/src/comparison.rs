@@ -102,12 +102,14 @@ pub struct FirewallCost {
     pub without_pps: f64,
     /// Processor time that they cost, for a packet sent and returned.
     pub ns_per_packet: f64,
+    /// Every flood without them brought back more than every flood with them: that is hardly chance.
+    pub is_apart: bool,
 }
 
 impl FirewallCost {
-    /// Whether there is a cost: fewer packets, and more time for each.
+    /// Whether there is a cost that can be told from chance.
     pub fn is_told(&self) -> bool {
-        self.with_pps < self.without_pps && self.ns_per_packet > 0.0
+        self.is_apart && self.with_pps < self.without_pps && self.ns_per_packet > 0.0
     }
 }
 

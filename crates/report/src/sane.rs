@@ -98,7 +98,7 @@ fn sound(value: &Value, name: &str) -> Result<(), String> {
             // A difference may be below 0, such as what firewall rules cost.
             let sane = match name {
                 _ if is(&["share", "ratio"]) => 0.0..=SHARE_MAX,
-                _ if is(&["_pps", "_bps", "_l1", "_l2", "_s", "seconds"]) => 0.0..=NUMBER_MAX,
+                _ if is(&["_pps", "_bps", "_l1", "_l2", "_s", "_ns", "seconds"]) => 0.0..=NUMBER_MAX,
                 _ => -NUMBER_MAX..=NUMBER_MAX,
             };
             if number.as_f64().is_some_and(|number| sane.contains(&number)) {

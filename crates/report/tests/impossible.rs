@@ -55,6 +55,36 @@ fn packets_under_way_at_an_edge_are_not_lost() {
     );
 }
 
+/// Late packets leave within a fraction of a millisecond after the end: a rate of that would be nobody's.
+#[test]
+fn the_rest_of_a_run_belongs_to_its_last_interval() {
+    let base = tempfile::tempdir().unwrap();
+    let header = report::intervals::COLUMNS;
+    let columns: Vec<&str> = header.trim_end().split(',').collect();
+    let row = |end_ms: f64, length_ms: f64, packets: u64| {
+        let cell = |name: &&str| match *name {
+            "time" => end_ms.to_string(),
+            "duration" => length_ms.to_string(),
+            "tx_packets" | "rx_packets" => packets.to_string(),
+            name if name.starts_with("latency") || name == "avg_latency" => String::new(),
+            _ => "0".to_owned(),
+        };
+        columns.iter().map(cell).collect::<Vec<_>>().join(",")
+    };
+    let rows = [
+        row(1000.0, 1000.0, 1000),
+        row(2000.0, 1000.0, 1000),
+        row(2000.5, 0.5, 100),
+    ];
+    let text = format!("{}\n{}\n", header.trim_end(), rows.join("\n"));
+    let text = said(base.path(), "late.csv", text.as_bytes()).unwrap();
+    assert!(
+        text.contains("2 intervals") && text.contains("up to 1.099 kpps"),
+        "{text}"
+    );
+    assert!(text.contains("late.csv,sent,packets,2100,"), "{text}");
+}
+
 #[test]
 fn rows_that_cannot_be_are_refused() {
     let base = tempfile::tempdir().unwrap();

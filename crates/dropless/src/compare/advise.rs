@@ -322,9 +322,9 @@ fn rule_of_thumb(ways: &[Way<'_>], wanted: f64) -> Option<String> {
         "above 2 Mpps it takes AF_XDP or DPDK"
     };
     let found = if sockets.carries(wanted) {
-        "and the kernel's sockets carried it here"
+        "and the kernel's sockets carried what you need here"
     } else {
-        "and the kernel's sockets did not carry it here"
+        "and the kernel's sockets did not carry what you need here"
     };
     let agrees = (wanted < KERNEL_IS_FINE_PPS) == sockets.carries(wanted);
     Some(format!(

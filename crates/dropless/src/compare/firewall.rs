@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use measure::units::format_rate;
-use report::number::time;
+use report::number::{counted, time};
 
 use super::result::{FirewallCost, MethodResult, Trial};
 use super::trial::Ends;
@@ -24,7 +24,11 @@ pub fn cost(rules: u32, wire: &Wire, ends: &mut Ends<'_>) -> Result<FirewallCost
         wire.firewall(rules)?;
         without.push(flood?.0);
     }
+    let received = |trials: &[Trial]| trials.iter().map(|trial| trial.received_pps).collect::<Vec<_>>();
+    let best_with = received(&with).into_iter().fold(0.0, f64::max);
+    let worst_without = received(&without).into_iter().fold(f64::INFINITY, f64::min);
     Ok(FirewallCost {
+        is_apart: best_with < worst_without,
         rules,
         turns: TURNS,
         with_pps: median(&with, |trial| trial.received_pps),
@@ -53,7 +57,8 @@ pub fn words(results: &[MethodResult]) -> Option<String> {
     let rules = costs.first()?.1.rules;
     let each: Vec<String> = costs.iter().map(|(way, cost)| one(way, cost)).collect();
     Some(format!(
-        "What {rules} firewall rules cost at both ends, flooded with and without them: {}. AF_PACKET, AF_XDP and DPDK pass the rules by: they cost nothing there, and filter nothing.",
+        "What {} cost at both ends, flooded with and without them: {}. AF_PACKET, AF_XDP and DPDK pass the rules by: they cost nothing there, and filter nothing.",
+        counted(rules.into(), "firewall rule"),
         each.join("; ")
     ))
 }
@@ -90,6 +95,7 @@ mod tests {
                 with_pps,
                 without_pps,
                 ns_per_packet,
+                is_apart: with_pps < without_pps,
             }),
             ..MethodResult::default()
         }

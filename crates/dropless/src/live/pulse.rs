@@ -52,6 +52,8 @@ pub struct Pulse {
     expected: Expected,
     sent: Mark,
     received: Mark,
+    /// Packets were awaited when sending was looked at last, and none had come for too long.
+    is_deaf: bool,
 }
 
 impl Pulse {
@@ -72,12 +74,18 @@ impl Pulse {
     pub fn judge(&mut self, now: Instant, state: &State) -> Health {
         self.sent.look(now, state.total.sent);
         self.received.look(now, state.total.received);
+        if state.phase == Phase::Sending {
+            self.is_deaf = self.deafness(now).is_some();
+        } else if self.received.rose == Some(now) {
+            self.is_deaf = false;
+        }
         let trouble = match state.phase {
             Phase::Sending | Phase::Reflecting => self.trouble(now, state),
-            // Where nothing ever came back, the wait for the last of it heals nothing.
-            Phase::Draining if !self.expected.one_way && self.received.rose.is_none() => {
-                Some("draining, and no packet has been received yet".into())
+            // Where nothing came back any more, the wait for the last of it heals nothing.
+            Phase::Draining if self.is_deaf => {
+                self.deafness(now).map(|reason| format!("draining, and {reason}"))
             }
+            Phase::Draining if lost_link(state).is_some() => lost_link(state),
             Phase::Draining => {
                 return well("draining: sending is over, the last packets are waited for, by plan");
             }
@@ -96,24 +104,33 @@ impl Pulse {
     }
 
     fn trouble(&self, now: Instant, state: &State) -> Option<String> {
-        if let Some(port) = state.ports.iter().find(|port| !port.link.up) {
-            return Some(format!("port {} has no link", port.uri));
-        }
-        // Of a slow schedule three packets in a row must be missing.
-        let limit = self.expected.gap.map_or(STOPPED, |gap| STOPPED.max(gap * 3));
-        let sent = || self.sent.trouble(now, limit, "sent");
-        let received = || {
-            let is_awaited = !self.expected.one_way;
-            is_awaited
-                .then(|| self.received.trouble(now, limit, "received"))
-                .flatten()
-        };
-        if state.phase == Phase::Reflecting {
-            received().or_else(|| self.sent.trouble(now, limit, "returned"))
-        } else {
-            sent().or_else(received)
-        }
+        let sent = |what| self.sent.trouble(now, self.patience(), what);
+        lost_link(state).or_else(|| {
+            if state.phase == Phase::Reflecting {
+                self.deafness(now).or_else(|| sent("returned"))
+            } else {
+                sent("sent").or_else(|| self.deafness(now))
+            }
+        })
     }
+
+    /// Of a slow schedule three packets in a row must be missing.
+    fn patience(&self) -> Duration {
+        self.expected.gap.map_or(STOPPED, |gap| STOPPED.max(gap * 3))
+    }
+
+    /// What is wrong with what should come back.
+    fn deafness(&self, now: Instant) -> Option<String> {
+        let is_awaited = !self.expected.one_way;
+        is_awaited
+            .then(|| self.received.trouble(now, self.patience(), "received"))
+            .flatten()
+    }
+}
+
+fn lost_link(state: &State) -> Option<String> {
+    let port = state.ports.iter().find(|port| !port.link.up)?;
+    Some(format!("port {} has no link", port.uri))
 }
 
 fn well(reason: &str) -> Health {
@@ -176,9 +193,28 @@ mod tests {
             bad("port ring has no link")
         );
         assert!(judged(&mut pulse, 60, &state(Phase::Draining, 6, 3, true)).0);
-        let deaf = Pulse::default().judge(begun, &state(Phase::Draining, 6, 0, true));
-        assert!(!deaf.healthy, "{}", deaf.reason);
+        assert!(!judged(&mut pulse, 60, &state(Phase::Draining, 6, 3, false)).0);
         assert!(!judged(&mut pulse, 61, &state(Phase::Ended, 6, 3, true)).0);
+    }
+
+    #[test]
+    fn draining_heals_nothing_that_was_silent_before() {
+        let begun = Instant::now();
+        let at = |second| begun + Duration::from_secs(second);
+        let draining = |received| state(Phase::Draining, 6, received, true);
+        for (received, words) in [
+            (0, "draining, and no packet has been received yet"),
+            (1, "draining, and no packet has been received for 5.0 s"),
+        ] {
+            let mut pulse = Pulse::default();
+            pulse.judge(at(0), &state(Phase::Sending, 1, received, true));
+            pulse.judge(at(4), &state(Phase::Sending, 6, received, true));
+            let health = pulse.judge(at(5), &draining(received));
+            assert_eq!((health.healthy, health.reason.as_str()), (false, words));
+            let health = pulse.judge(at(6), &draining(received + 1));
+            assert!(health.healthy, "and back: {}", health.reason);
+            assert!(pulse.judge(at(60), &draining(received + 1)).healthy);
+        }
     }
 
     #[test]

@@ -171,8 +171,15 @@ impl Trials {
 
     /// Tells how it all ended, and goes on serving that as long as the user wants.
     pub fn end(&self, ended: Ended, interrupt: &Interrupt) {
+        let is_whole = !ended.verdict.is_empty();
         self.board.end(ended, |state| {
             state.elapsed_s = self.begun.elapsed().as_secs_f64();
+            if is_whole {
+                state.done = Some(1.0);
+            }
+            if let Some(trials) = &mut state.trials {
+                trials.left_s = None;
+            }
         });
         self.board.linger(interrupt);
     }

@@ -31,6 +31,19 @@ pub enum Ended {
     Interrupted,
 }
 
+impl Ended {
+    /// The longest time that one of its workers did not poll, ns.
+    pub fn pause_ns(&self) -> u64 {
+        match self {
+            Self::Measured(summary) => {
+                let pauses = summary.workers.iter().map(|worker| worker.poll_gap_ns_max);
+                pauses.max().unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+}
+
 /// Runs the plan in the file `plan` to its end. Its run directory is made in `runs`.
 pub fn run(
     plan: &Path,

@@ -32,6 +32,9 @@ pub struct Line {
     pub run: String,
     /// Seconds it took, with all that belongs to it.
     pub wall_s: f64,
+    /// The longest time that one of our workers did not poll, ns.
+    #[serde(default)]
+    pub pause_ns: u64,
     /// What was asked, and what came of it.
     #[serde(flatten)]
     pub trial: Trial,
@@ -143,6 +146,7 @@ mod tests {
             why: "a test".into(),
             run: "runs/x".into(),
             wall_s: 1.5,
+            pause_ns: 0,
             trial: Trial {
                 ask: Ask::lasting(1234.5, 1_000_000_000),
                 due: 1234,

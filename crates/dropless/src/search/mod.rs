@@ -15,7 +15,8 @@ use measure::search::{
     Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
     SizeResult, Step, Trial, remaining,
 };
-use report::number::span;
+use measure::units::format_duration;
+use report::number::{counted, span};
 use report::out::Console;
 use report::published;
 use report::rundir::{RunDir, file};
@@ -38,6 +39,9 @@ const STARTING: Duration = Duration::from_secs(20);
 const HITCH: Duration = Duration::from_secs(1);
 /// Layer 1 as full as the verdict tells it from full.
 const FULL: f64 = 0.999;
+
+/// A worker that did not poll for this long may have cost what a trial lost, ns.
+const DISTURBED_NS: u64 = 1_000_000;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &SearchArgs) -> Result<u8> {
@@ -77,6 +81,8 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         recorded: recorded.into(),
         overhead: (0.0, 0.0),
         wall_s: 0.0,
+        made: 0,
+        disturbance: Disturbance::default(),
     };
     let mut report = run.go()?;
     report.notes.extend(trials.board().note());
@@ -121,6 +127,45 @@ struct Run<'r> {
     overhead: (f64, f64),
     /// Seconds that all trials took, with the rests between them, also those of an earlier process.
     wall_s: f64,
+    /// Trials so far, replayed ones too.
+    made: u64,
+    disturbance: Disturbance,
+}
+
+/// Trials that lost packets on the path while somebody else had our cores.
+#[derive(Default)]
+struct Disturbance {
+    /// Trials with loss on the path.
+    lossy: u64,
+    /// Of those, the ones in which a worker did not poll for `DISTURBED_NS`.
+    disturbed: u64,
+    /// The longest such time, and the trial.
+    worst: (u64, u64),
+}
+
+impl Disturbance {
+    fn look(&mut self, number: u64, line: &Line) {
+        if line.trial.lost.path == 0 {
+            return;
+        }
+        self.lossy += 1;
+        if line.pause_ns >= DISTURBED_NS {
+            self.disturbed += 1;
+            self.worst = self.worst.max((line.pause_ns, number));
+        }
+    }
+
+    fn note(&self) -> Option<String> {
+        (self.disturbed > 0).then(|| {
+            format!(
+                "of {} that lost packets, {} had a core of ours away for a millisecond or longer (trial {}: {}): what was lost then may be this machine's doing, and the path may carry more; `dropless noise` names who",
+                counted(self.lossy, "trial"),
+                self.disturbed,
+                self.worst.1,
+                format_duration(self.worst.0)
+            )
+        })
+    }
 }
 
 /// How the search of one size ended.
@@ -158,6 +203,7 @@ impl Run<'_> {
             "it took {} in all, with starting, waiting and resting",
             span(self.wall_s)
         ));
+        report.notes.extend(self.disturbance.note());
         self.progress.clear();
         let _ = std::fs::remove_file(self.dir.file(TRIAL_PLAN));
         ensure!(
@@ -187,9 +233,11 @@ impl Run<'_> {
         let begun_s = self.wall_s;
         let (max_pps, ceiling) = match self.plan.max_pps(size)? {
             Some(max) => (max, Ceiling::Asked),
-            None => match self.highest(index, size)? {
-                Some(highest) => highest,
-                None => return Ok((result, self.interrupted())),
+            None => match self.highest(index, size) {
+                Ok(Some(highest)) => highest,
+                Ok(None) => return Ok((result, self.interrupted())),
+                Err(error) if self.journal.lines == 0 || !self.recorded.is_empty() => return Err(error),
+                Err(error) => return Ok((result, self.stopped(&format!("{error:#}; stopped")))),
             },
         };
         let range = Range {
@@ -328,6 +376,8 @@ impl Run<'_> {
             self.progress.outcome(&line.trial);
             line
         };
+        self.made += 1;
+        self.disturbance.look(self.made, &line);
         self.wall_s += line.wall_s;
         self.overhead.0 += line.wall_s - line.trial.ask.seconds();
         self.overhead.1 += 1.0;
@@ -358,6 +408,7 @@ impl Run<'_> {
         self.trials.begin(ask.map(|ask| ask.rate_pps), starting);
         let runs = self.dir.file(TRIALS);
         let ended = child::run(&path, &runs, self.verbose, self.interrupt, self.trials)?;
+        let pause_ns = ended.pause_ns();
         let (trial, ceiling, run) = match (ended, ask) {
             (child::Ended::Interrupted, _) => return Ok(None),
             (child::Ended::Measured(summary), Some(ask)) => (judge::trial(ask, &summary), None, summary.run),
@@ -366,7 +417,9 @@ impl Run<'_> {
                 (trial, Some(ceiling), summary.run)
             }
             (child::Ended::Killed(signal), Some(ask)) => (judge::killed(ask, signal), None, String::new()),
-            (child::Ended::Killed(signal), None) => bail!("a trial's process was ended by {signal}"),
+            (child::Ended::Killed(signal), None) => bail!(
+                "the trial that measures how fast our sender is was ended by {signal}; give --max-rate, or start again"
+            ),
         };
         Ok(Some(Line {
             version: 0,
@@ -376,6 +429,7 @@ impl Run<'_> {
             why: why.to_owned(),
             run: self.relative(&run),
             wall_s: 0.0,
+            pause_ns,
             trial,
         }))
     }

@@ -232,7 +232,19 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
                 path: path.to_owned(),
             });
         }
-        let what = if let Some(rows) = there(path, file::INTERVALS)? {
+        let is_comparison = || -> Result<bool, ReadError> {
+            let plan = there(path, file::PLAN)?
+                .map(|file| json_file(&file))
+                .transpose()?;
+            Ok(plan.is_some_and(|plan| plan["command"] == "compare"))
+        };
+        let what = if is_comparison()? {
+            format!(
+                "it is a comparison that did not end, so it has no {}; what its trials said is in {}",
+                file::COMPARE,
+                path.join(file::TRIALS).display()
+            )
+        } else if let Some(rows) = there(path, file::INTERVALS)? {
             format!(
                 "it has no {}, so the run did not end; its intervals alone: dropless report {}",
                 file::SUMMARY,

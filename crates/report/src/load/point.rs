@@ -102,7 +102,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, more: &Self) {
+    pub(super) fn add(&mut self, more: &Self) {
         self.sent += more.sent;
         self.received += more.received;
         self.lost += more.lost;

@@ -115,6 +115,70 @@ struct Reading {
     /// The first row of a file without lengths waits for the second: its length is that between the two.
     first: Option<(f64, [Option<f64>; NAMES.len()])>,
     last_ms: Option<f64>,
+    /// The interval before this one: a short one after it belongs to it.
+    held: Option<Interval>,
+}
+
+/// The names of `Interval::quantiles`.
+const QUANTILES: [&str; 6] = ["min", "p50", "p90", "p99", "p999", "max"];
+
+/// One interval as it is drawn.
+struct Interval {
+    end_ms: f64,
+    length_ms: f64,
+    counts: Counts,
+    drop_percent: Option<f64>,
+    mean_ns: Option<f64>,
+    quantiles: [Option<f64>; QUANTILES.len()],
+}
+
+impl Interval {
+    /// Takes in what is left of the run after the last whole interval: packets that were late leave in no time, and
+    /// would look like a rate that nobody sent at.
+    fn extend(&mut self, rest: &Self) {
+        let weighed = |one: Option<f64>, other: Option<f64>, (a, b): (f64, f64)| match (one, other) {
+            (Some(one), Some(other)) if a + b > 0.0 => Some((one * a + other * b) / (a + b)),
+            (one, other) => one.or(other),
+        };
+        let received = (self.counts.received, rest.counts.received);
+        self.mean_ns = weighed(self.mean_ns, rest.mean_ns, received);
+        self.drop_percent = weighed(
+            self.drop_percent,
+            rest.drop_percent,
+            (self.counts.sent, rest.counts.sent),
+        );
+        let extreme = |one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64| {
+            one.map_or(other, |one| Some(other.map_or(one, |other| pick(one, other))))
+        };
+        // Of percentiles there is no sum: those of the whole interval stay.
+        self.quantiles[0] = extreme(self.quantiles[0], rest.quantiles[0], f64::min);
+        self.quantiles[5] = extreme(self.quantiles[5], rest.quantiles[5], f64::max);
+        self.end_ms = rest.end_ms;
+        self.length_ms += rest.length_ms;
+        self.counts.add(&rest.counts);
+    }
+
+    fn point(&self) -> Point {
+        let Counts { sent, received, .. } = self.counts;
+        let per_second = |packets: f64| (self.length_ms > 0.0).then(|| packets * 1000.0 / self.length_ms);
+        let [_, p50, _, p99, p999, max] = self.quantiles;
+        let values = [
+            (per_second(sent), self.length_ms),
+            (per_second(received), self.length_ms),
+            (self.drop_percent, sent),
+            (self.mean_ns, received),
+            (p50, received),
+            (p99, received),
+            (p999, received),
+            (max, received),
+        ];
+        Point {
+            end_ms: self.end_ms,
+            length_ms: self.length_ms,
+            counts: self.counts,
+            spans: values.map(|(value, weight)| Span::of(value, weight)),
+        }
+    }
 }
 
 impl Reading {
@@ -129,6 +193,7 @@ impl Reading {
             step_ms: (f64::INFINITY, 0.0),
             first: None,
             last_ms: None,
+            held: None,
         }
     }
 
@@ -170,8 +235,6 @@ impl Reading {
     }
 
     fn take(&mut self, end_ms: f64, length_ms: f64, row: &Row) -> Result<(), String> {
-        self.rows += 1;
-        self.step_ms = (self.step_ms.0.min(length_ms), self.step_ms.1.max(length_ms));
         let get = |name: &str| row.get(name);
         let count = |name: &str| get(name).unwrap_or(0.0);
         let (sent, received) = (count("tx_packets"), count("rx_packets"));
@@ -187,23 +250,11 @@ impl Reading {
         // In older files a packet is received in one interval and may have been sent in the one before: only the sum
         // over all tells what was lost.
         let lost = get("lost").or(get("dropped")).unwrap_or(sent - received);
-        let per_second = |packets: f64| (length_ms > 0.0).then(|| packets * 1000.0 / length_ms);
         let drop_percent = match self.origin {
             Origin::Reflect => (received > 0.0).then(|| 100.0 * lost / received),
             Origin::Send | Origin::Older => get("drop_rate"),
         };
-        let latency_ns = get("avg_latency").map(|ms| ms * 1e6);
-        let values = [
-            (per_second(sent), length_ms),
-            (per_second(received), length_ms),
-            (drop_percent, sent),
-            (latency_ns, received),
-            (get("latency_p50_ns"), received),
-            (get("latency_p99_ns"), received),
-            (get("latency_p999_ns"), received),
-            (get("latency_max_ns"), received),
-        ];
-        let point = Point {
+        let interval = Interval {
             end_ms,
             length_ms,
             counts: Counts {
@@ -212,23 +263,49 @@ impl Reading {
                 lost,
                 unsent: count("unsent"),
             },
-            spans: values.map(|(value, weight)| Span::of(value, weight)),
+            drop_percent,
+            mean_ns: get("avg_latency").map(|ms| ms * 1e6),
+            quantiles: QUANTILES.map(|name| get(&format!("latency_{name}_ns"))),
         };
+        match &mut self.held {
+            Some(held) if self.origin == Origin::Send && length_ms < held.length_ms / 2.0 => {
+                held.extend(&interval);
+            }
+            _ => {
+                if let Some(before) = self.held.replace(interval) {
+                    self.push(&before);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, interval: &Interval) {
+        let length_ms = interval.length_ms;
+        self.rows += 1;
+        self.step_ms = (self.step_ms.0.min(length_ms), self.step_ms.1.max(length_ms));
+        let point = interval.point();
         match &mut self.whole {
             Some(whole) => whole.merge(point.clone()),
             None => self.whole = Some(point.clone()),
         }
-        let quantiles =
-            ["min", "p50", "p90", "p99", "p999", "max"].map(|name| get(&format!("latency_{name}_ns")));
-        self.heat.push(Slice::new(end_ms, length_ms, received, quantiles));
+        let slice = Slice::new(
+            interval.end_ms,
+            length_ms,
+            interval.counts.received,
+            interval.quantiles,
+        );
+        self.heat.push(slice);
         self.points.push(point);
-        Ok(())
     }
 
     fn end(mut self) -> Result<Series, String> {
         if let Some((time_ms, values)) = self.first.take() {
             // One row alone: it began with the run, as far as anybody can tell.
             self.take(time_ms, time_ms, &Row { values })?;
+        }
+        if let Some(last) = self.held.take() {
+            self.push(&last);
         }
         let whole = self.whole.unwrap_or_default();
         let totals = Counts {
