@@ -25,10 +25,17 @@ pub fn marked(mark: &str, paint: Paint, words: &str, style: &Style) -> String {
     }
 }
 
-/// `words` in lines of at most `room` columns, where no single word is longer.
+/// `words` in lines of at most `room` columns, where no single word is longer. A command of ours after a colon is one
+/// word: it is there to be copied.
 pub fn filled(words: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in words.split_whitespace() {
+    let (before, command, after) = with_command(words);
+    let command = (!command.is_empty()).then_some(command);
+    for word in before
+        .split_whitespace()
+        .chain(command)
+        .chain(after.split_whitespace())
+    {
         match lines.last_mut() {
             Some(line) if line.width() + 1 + word.width() <= room => {
                 line.push(' ');
@@ -38,6 +45,17 @@ pub fn filled(words: &str, room: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// What is before the command, the command, and what is after it.
+fn with_command(words: &str) -> (&str, &str, &str) {
+    const BEGIN: &str = ": dropless ";
+    let Some(begin) = words.find(BEGIN).map(|at| at + 2) else {
+        return (words, "", "");
+    };
+    let (before, rest) = words.split_at(begin);
+    let (command, after) = rest.split_at(rest.find("; ").map_or(rest.len(), |at| at + 1));
+    (before, command, after)
 }
 
 #[cfg(test)]
@@ -59,6 +77,24 @@ mod tests {
         assert_eq!(
             text,
             "note: one word after\n      the other,\n      a-word-without-any-end,\n      end\n"
+        );
+        assert_eq!(
+            marked(
+                "note:",
+                Paint::Warn,
+                "go on with: dropless search --resume runs/x",
+                &narrow
+            ),
+            "note: go on with:\n      dropless search --resume runs/x\n"
+        );
+        assert_eq!(
+            marked(
+                "note:",
+                Paint::Warn,
+                "see: dropless top --once; or wait a while",
+                &narrow
+            ),
+            "note: see:\n      dropless top --once;\n      or wait\n"
         );
         assert_eq!(marked("note:", Paint::Warn, "", &narrow), "note:\n");
         let coloured = Style {

@@ -69,6 +69,10 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     }
     trials.board().run_is_in(dir.path());
     let (journal, recorded) = Journal::open(dir.path())?;
+    // Until this one has its answers, nobody shall read those of the process before.
+    for stale in [file::SEARCH, file::REPORT] {
+        let _ = std::fs::remove_file(dir.file(stale));
+    }
     trials.resume(journal.lines);
     let run = Run {
         plan: &plan,
@@ -317,8 +321,8 @@ impl Run<'_> {
     fn stopped(&self, why: &str) -> Ended {
         let shown = self.dir.path().display();
         Ended::Not(vec![format!(
-            "{why} after {} trials; go on with: dropless search --resume {shown}",
-            self.journal.lines
+            "{why} after {}; go on with: dropless search --resume {shown}",
+            counted(self.journal.lines, "trial")
         )])
     }
 

@@ -2,6 +2,7 @@
 
 use crate::load::{Channel, Loaded, Outcome};
 use crate::number::{count, pps, time};
+use measure::ledger::NOT_AWAITED;
 use measure::search::SearchReport;
 
 /// What a figure counts in.
@@ -171,6 +172,11 @@ fn of_send(summary: &measure::Summary, name: &str) -> Option<f64> {
     let packets = |number: u64| Some(number as f64);
     let latency = &summary.latency_ns;
     let time = |value: Option<u64>| value.map(|ns| ns as f64);
+    // Of a run that only sends, what comes back is no figure.
+    let is_one_way = summary.ledger.lost_at.contains_key(NOT_AWAITED);
+    if is_one_way && ["rate_rx", "received", "loss", "lost", "unexplained"].contains(&name) {
+        return None;
+    }
     match name {
         "rate_tx" => Some(summary.rate_tx_pps),
         "rate_rx" => Some(summary.rate_rx_pps),

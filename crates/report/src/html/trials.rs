@@ -8,7 +8,7 @@ mod ticks;
 
 use std::fmt::Write as _;
 
-use measure::search::{GoalResult, Limit};
+use measure::search::{Extent, GoalResult, Limit};
 
 use super::element::escape;
 use crate::load::SearchedTrial;
@@ -109,12 +109,21 @@ pub fn percent(loss: f64) -> String {
 }
 
 /// The picture, in a figure, with its text alternative.
-pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> String {
+pub fn chart(all: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> String {
+    let is_burst = |one: &&&SearchedTrial| matches!(one.trial.ask.extent, Extent::Packets(_));
+    let bursts = all.iter().filter(is_burst).count() as u64;
+    let trials: Vec<&SearchedTrial> = all.iter().filter(|one| !is_burst(one)).copied().collect();
+    let trials = trials.as_slice();
     if trials.is_empty() {
         return "<p class=note>No trial was made.</p>\n".to_owned();
     }
     let axes = Axes::of(trials, goals.len());
-    let words = sentence(trials, goals);
+    let mut words = sentence(trials, goals);
+    if bursts > 0 {
+        let bursts = counted(bursts, "burst");
+        words +=
+            &format!(" Not drawn: {bursts}, of which a buffer may have taken what the path does not carry.");
+    }
     let explained = "Numbers are the order in which they were made, written where there is room. A filled point lost nothing, a ring lost \
          something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. \
          No loss has a line of its own. Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins \
