@@ -88,12 +88,7 @@ mod tests {
             "note: go on with:\n      dropless search --resume runs/x\n"
         );
         assert_eq!(
-            marked(
-                "note:",
-                Paint::Warn,
-                "see: dropless top --once; or wait a while",
-                &narrow
-            ),
+            marked("note:", Paint::Warn, "see: dropless top --once; or wait", &narrow),
             "note: see:\n      dropless top --once;\n      or wait\n"
         );
         assert_eq!(marked("note:", Paint::Warn, "", &narrow), "note:\n");
