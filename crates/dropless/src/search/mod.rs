@@ -1,6 +1,7 @@
 //! `dropless search`: trial after trial until the highest rate that the path carries is known, and who was the limit.
 
 mod child;
+mod disturbance;
 mod journal;
 pub mod judge;
 mod plan;
@@ -15,7 +16,6 @@ use measure::search::{
     Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
     SizeResult, Step, Trial, remaining,
 };
-use measure::units::format_duration;
 use report::number::{counted, span};
 use report::out::Console;
 use report::published;
@@ -25,6 +25,7 @@ use crate::args::search::SearchArgs;
 use crate::live::Trials;
 use crate::signals::Interrupt;
 use crate::{session, show_report};
+use disturbance::Disturbance;
 use journal::{Journal, Line};
 use plan::SearchPlan;
 use progress::Progress;
@@ -39,9 +40,6 @@ const STARTING: Duration = Duration::from_secs(20);
 const HITCH: Duration = Duration::from_secs(1);
 /// Layer 1 as full as the verdict tells it from full.
 const FULL: f64 = 0.999;
-
-/// A worker that did not poll for this long may have cost what a trial lost, ns.
-const DISTURBED_NS: u64 = 1_000_000;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &SearchArgs) -> Result<u8> {
@@ -134,42 +132,6 @@ struct Run<'r> {
     /// Trials so far, replayed ones too.
     made: u64,
     disturbance: Disturbance,
-}
-
-/// Trials that lost packets on the path while somebody else had our cores.
-#[derive(Default)]
-struct Disturbance {
-    /// Trials with loss on the path.
-    lossy: u64,
-    /// Of those, the ones in which a worker did not poll for `DISTURBED_NS`.
-    disturbed: u64,
-    /// The longest such time, and the trial.
-    worst: (u64, u64),
-}
-
-impl Disturbance {
-    fn look(&mut self, number: u64, line: &Line) {
-        if line.trial.lost.path == 0 {
-            return;
-        }
-        self.lossy += 1;
-        if line.pause_ns >= DISTURBED_NS {
-            self.disturbed += 1;
-            self.worst = self.worst.max((line.pause_ns, number));
-        }
-    }
-
-    fn note(&self) -> Option<String> {
-        (self.disturbed > 0).then(|| {
-            format!(
-                "of {} that lost packets, {} had a core of ours away for a millisecond or longer (trial {}: {}): what was lost then may be this machine's doing, and the path may carry more; `dropless noise` names who",
-                counted(self.lossy, "trial"),
-                self.disturbed,
-                self.worst.1,
-                format_duration(self.worst.0)
-            )
-        })
-    }
 }
 
 /// How the search of one size ended.
