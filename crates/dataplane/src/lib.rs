@@ -16,6 +16,7 @@ pub mod io;
 pub mod kernel_io;
 pub mod memory;
 pub mod pause;
+mod police;
 pub mod receive;
 pub mod reflect;
 pub mod reply;

@@ -304,9 +304,9 @@ proptest! {
     }
 }
 
-#[test]
-fn a_late_probe_is_late_not_lost_nor_received() {
-    let case = Case {
+/// One stream of one flow, and nothing that goes wrong.
+fn plain() -> Case {
+    Case {
         seed: 3,
         packets: 500,
         rate: Some(1e6),
@@ -317,13 +317,21 @@ fn a_late_probe_is_late_not_lost_nor_received() {
         step_ns: 500,
         v6: false,
         vlans: 0,
+        fault: FaultSpec::default(),
         garbage: false,
         lag_ns: 0,
+    }
+}
+
+#[test]
+fn a_late_probe_is_late_not_lost_nor_received() {
+    let case = Case {
         fault: FaultSpec {
             delay: 0.1,
             delay_ns: DRAIN + 1_000_000,
             ..FaultSpec::default()
         },
+        ..plain()
     };
     let o = run(&case);
     let late: u64 = o.received.lanes.iter().map(|lane| lane.late).sum();
@@ -343,22 +351,13 @@ fn a_policer_lets_through_its_rate_and_one_burst() {
         },
     );
     let case = Case {
-        seed: 3,
         packets,
         rate: Some(rate),
-        streams: 1,
-        flows: 1,
-        burst: 8,
-        capacity: 512,
-        step_ns: 500,
-        v6: false,
-        vlans: 0,
-        garbage: false,
-        lag_ns: 0,
         fault: FaultSpec {
             limit: Some(limit),
             ..FaultSpec::default()
         },
+        ..plain()
     };
     let o = run(&case);
     assert_eq!(o.fault.drop.get(), o.fault.limit.get());
@@ -376,19 +375,10 @@ fn a_policer_lets_through_its_rate_and_one_burst() {
 fn probes_of_an_earlier_run_are_stale() {
     NOW.set(START);
     let case = Case {
-        seed: 3,
         packets: 64,
         rate: None,
-        streams: 1,
-        flows: 1,
         burst: 64,
-        capacity: 512,
-        step_ns: 500,
-        v6: false,
-        vlans: 0,
-        garbage: false,
-        lag_ns: 0,
-        fault: FaultSpec::default(),
+        ..plain()
     };
     let wire = MemoryLink::new(64);
     let stamp = wire::BurstStamp::new(START - 5_000_000, 0);
