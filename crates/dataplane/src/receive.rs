@@ -249,6 +249,10 @@ impl Books {
             counters.late.add(outcome.fresh);
             counters.duplicate.add(outcome.duplicate);
             counters.too_old.add(outcome.too_old);
+            if outcome.duplicate > 0 {
+                // The row of its original may be out: it is in that of its arrival.
+                self.intervals.duplicate(at, stream, outcome.duplicate);
+            }
             return;
         }
         lane.received += outcome.fresh;

@@ -145,7 +145,8 @@ impl IntervalCollector {
     }
 
     /// The next row of a run whose sending stopped at `end`; for after the workers have stopped. `None` once all
-    /// intervals that began before `end` are out. The last one is cut at `end` and takes in what was damaged later.
+    /// intervals that began before `end` are out. The last one is cut at `end` and takes in what no row
+    /// would show otherwise: what was damaged later, and copies that came too late for the row of their original.
     pub fn next_remaining(&mut self, end: Nanos) -> Option<IntervalRow> {
         let sending_ns = end.since(self.start);
         if self.rings.is_empty() || self.next.saturating_mul(self.interval_ns) >= sending_ns {
@@ -154,21 +155,12 @@ impl IntervalCollector {
         let mut row = self.take_next();
         if row.end_ns >= sending_ns {
             row.end_ns = sending_ns;
-            row.corrupt += self.corrupt_after(row.index);
+            let slots = self.rings.iter().map(|ring| ring.slots()).max().unwrap_or(0);
+            for later in row.index + 1..row.index + slots as u64 {
+                self.add(later, &mut row);
+            }
         }
         Some(row)
-    }
-
-    /// Damaged frames in all slots after `index`, which no row will show otherwise.
-    fn corrupt_after(&self, index: u64) -> u64 {
-        let in_ring = |ring: &Arc<IntervalRing>| -> u64 {
-            let later = (index + 1)..(index + ring.slots() as u64);
-            later
-                .filter_map(|later| ring.common_at(ring.slot_of(later)))
-                .map(|common| common.corrupt.get())
-                .sum()
-        };
-        self.rings.iter().map(in_ring).sum()
     }
 
     /// Collects and releases the next interval.
@@ -191,6 +183,12 @@ impl IntervalCollector {
             unsent: 0,
             latency: Histogram::new(LATENCY_SUB_BITS),
         };
+        self.add(index, &mut row);
+        row
+    }
+
+    /// Adds what the slot of interval `index` holds in all rings.
+    fn add(&self, index: u64, row: &mut IntervalRow) {
         for ring in &self.rings {
             let slot = ring.slot_of(index);
             for (stream, totals) in row.streams.iter_mut().enumerate() {
@@ -206,7 +204,6 @@ impl IntervalCollector {
                 row.latency.merge(&latency.snapshot());
             }
         }
-        row
     }
 
     /// The number of the next row.
