@@ -83,6 +83,7 @@ type Handle<'s> = dpdk::Worker<'s, (Vec<TaskResult>, Paused)>;
 /// Workers under way.
 pub struct Running<'s> {
     handles: Vec<(usize, Handle<'s>)>,
+    counters: Vec<&'s WorkerCounters>,
 }
 
 impl<'s> Running<'s> {
@@ -95,7 +96,7 @@ impl<'s> Running<'s> {
         counters: &'s [WorkerCounters],
         pause_ticks: u64,
     ) -> Result<Self> {
-        let mut handles = Vec::new();
+        let (mut handles, mut kept) = (Vec::new(), Vec::new());
         let cores: Vec<usize> = workers.iter().map(|worker| worker.core).collect();
         let stay = placement::visit(&cores)?;
         for (worker, counters) in workers.into_iter().zip(counters) {
@@ -121,7 +122,10 @@ impl<'s> Running<'s> {
                 (results, record)
             };
             match dpdk::spawn_worker(scope, core, &name, body) {
-                Ok(handle) => handles.push((core, handle)),
+                Ok(handle) => {
+                    handles.push((core, handle));
+                    kept.push(counters);
+                }
                 Err(error) => {
                     control.set(dataplane::Phase::Stop);
                     return Err(error.into());
@@ -132,7 +136,18 @@ impl<'s> Running<'s> {
             drop(stay);
             placement::leave_to_workers(&cores);
         }
-        Ok(Self { handles })
+        Ok(Self {
+            handles,
+            counters: kept,
+        })
+    }
+
+    /// How many rounds each has made.
+    pub fn rounds(&self) -> Vec<u64> {
+        self.counters
+            .iter()
+            .map(|counters| counters.polls.get())
+            .collect()
     }
 
     /// How many there are.

@@ -98,8 +98,8 @@ fn sigterm_ends_a_run_in_order() {
 #[test]
 fn a_second_ctrl_c_ends_the_process_at_once() {
     let Some(lab) = require(&[]) else { return };
-    // What is lost keeps it draining for a minute.
-    let mut running = under_way(&lab, &["--fault", "drop=10%", "--drain", "60s"]);
+    // What is held back keeps it draining for a minute.
+    let mut running = under_way(&lab, &["--fault", "delay=1%:60s", "--drain", "60s"]);
     running.signal(Signal::SIGINT);
     running.wait_for("draining", LIMIT);
     assert!(running.is_alive());

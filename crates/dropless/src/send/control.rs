@@ -14,7 +14,8 @@ use report::rundir::RunDir;
 
 use super::far::{FarSides, Told};
 use super::publish::{Progress, Teller};
-use super::tasks::{Times, Wiring};
+use super::tasks::{ReceiveSide, Times, Wiring};
+use super::waiting::Waiting;
 use crate::clock::now;
 use crate::explain::Explainer;
 use crate::open::OpenPort;
@@ -191,29 +192,42 @@ impl<'w, 'e> Watch<'w, 'e> {
         )
     }
 
-    /// Waits until everything is back, or nothing has come for the drain time.
+    /// Waits until everything is back or known to be lost, or nothing has come for the drain time.
     fn drain(&mut self, running: &Running<'_>) {
         if self.plan.tx_only {
             return;
         }
-        let begun = Instant::now();
-        let (mut arrived, mut quiet) = (self.arrived(), Instant::now());
+        let (mut begun, mut quiet) = (Waiting::begin(), Waiting::begin());
+        let (mut arrived, mut rounds) = (self.arrived(), running.rounds());
         loop {
             self.tick(Draining);
             let now_arrived = self.arrived();
             if now_arrived != arrived {
-                (arrived, quiet) = (now_arrived, Instant::now());
+                (arrived, quiet) = (now_arrived, Waiting::begin());
             }
-            let waited = quiet.elapsed().as_nanos() as u64;
-            let everything = self.received() >= self.accepted();
+            // What lies in a ring is not quiet for as long as its worker is away.
+            let before = std::mem::replace(&mut rounds, running.rounds());
+            let all_polled = rounds.iter().zip(&before).all(|(now, before)| *now >= before + 2);
+            let waited = quiet.look(all_polled).as_nanos() as u64;
+            let everything = self.received() + self.known_lost() >= self.accepted();
             if waited >= self.plan.drain_ns
                 || (everything && waited >= GRACE_NS.min(self.plan.drain_ns))
-                || begun.elapsed().as_nanos() as u64 >= self.plan.drain_ns * DRAINS_MAX
+                || begun.look(true).as_nanos() as u64 >= self.plan.drain_ns * DRAINS_MAX
                 || running.ended_early().is_some()
             {
                 return;
             }
         }
+    }
+
+    /// Probes of which it is sure that they will not come any more, or have come in vain.
+    fn known_lost(&self) -> u64 {
+        let spoiled = |side: &ReceiveSide| {
+            let counters = &side.counters;
+            counters.corrupt.get() + counters.late.get() + counters.too_old.get()
+        };
+        let injected = self.wiring.reflect.iter().map(|side| side.faults.drop.get());
+        injected.sum::<u64>() + self.wiring.receive.iter().map(spoiled).sum::<u64>()
     }
 
     fn accepted(&self) -> u64 {

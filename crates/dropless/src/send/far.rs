@@ -12,14 +12,15 @@ use wire::Account;
 
 use super::load::{self, Load};
 use super::tasks::Desk;
+use super::waiting::Waiting;
 use crate::plan::SendPlan;
 
 /// How long the run waits for the first answers, ns: its start is set before anybody is asked.
 pub const ASK_NS: u64 = 300_000_000;
 /// From a question to the next.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
-/// How long an account that covers the whole run is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an account that covers the whole run is waited for: longer than a busy machine keeps a reflector off its core.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// A look that began after the question is at most this many generations away.
 const FRESH: u64 = 2;
 
@@ -112,10 +113,10 @@ impl FarSides {
 
 impl Far {
     fn account_for_all(&mut self) {
-        let begun = Instant::now();
+        let mut waiting = Waiting::begin();
         let mut asked: Option<Instant> = None;
         let mut first = None;
-        while begun.elapsed() < PATIENCE {
+        while waiting.look(true) < PATIENCE {
             if asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN) {
                 self.replies.push(&self.question);
                 asked = Some(Instant::now());

@@ -7,6 +7,7 @@ mod load;
 mod publish;
 mod result;
 mod tasks;
+mod waiting;
 
 use std::time::{Duration, SystemTime};
 
