@@ -25,7 +25,9 @@ pub struct SendCounters {
     pub queue_full: Counter,
     /// Times that no buffer was free.
     pub no_buffer: Counter,
-    /// When the driver last took a packet, ticks.
+    /// When the driver first took a packet, ticks; 0 before.
+    pub first_ticks: Counter,
+    /// When it last took one.
     pub last_ticks: Counter,
     /// 1 once the schedule is served.
     pub done: Counter,
@@ -45,6 +47,7 @@ impl SendCounters {
             bytes: Counter::default(),
             queue_full: Counter::default(),
             no_buffer: Counter::default(),
+            first_ticks: Counter::default(),
             last_ticks: Counter::default(),
             done: Counter::default(),
             replies: Counter::default(),
@@ -281,6 +284,8 @@ impl<T: Transmit> SendTask<T> {
             if taken > 1 {
                 counters.gap_ticks.record(0, taken as u64 - 1);
             }
+        } else {
+            counters.first_ticks.set(now.0);
         }
         counters.last_ticks.set(now.0);
         self.accepted_at = now;

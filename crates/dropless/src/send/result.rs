@@ -105,7 +105,7 @@ pub fn summarise(
         unexplained: ledger.unexplained,
         rx_missed: port_summaries.iter().map(|port| port.rx_missed).sum(),
         asked_pps,
-        sending_ns: ((seconds * 1e9) as u64).saturating_sub(last_pause_ns(plan, wiring, &ending.times)),
+        sending_ns: ((seconds * 1e9) as u64).saturating_sub(paused_ns(plan, wiring, &ending.times)),
         senders: wiring.send.len(),
         link_losses: ending.seen.link_losses.clone(),
         stalls: stalls.clone(),
@@ -214,16 +214,20 @@ pub fn summarise(
     summary
 }
 
-/// A run by count ends with its last packet, and one pause at the end makes that late: it is not a rate kept too low.
-fn last_pause_ns(plan: &crate::plan::SendPlan, wiring: &Wiring<'_>, times: &Times) -> u64 {
+/// A run by count begins with its first packet and ends with its last: one pause before them makes each late, and is no
+/// rate kept too low.
+fn paused_ns(plan: &crate::plan::SendPlan, wiring: &Wiring<'_>, times: &Times) -> u64 {
     if plan.count.is_none() {
         return 0;
     }
-    let pauses = wiring
-        .send
-        .iter()
-        .filter_map(|side| side.counters.gap_ticks.snapshot().max());
-    pauses.max().map_or(0, |ticks| times.clock.ns_from_ticks(ticks))
+    let counters = || wiring.send.iter().map(|side| &side.counters);
+    let first = counters().map(|counters| counters.first_ticks.get());
+    let begun = first.filter(|ticks| *ticks > 0).min().unwrap_or(0);
+    let longest = counters()
+        .filter_map(|counters| counters.gap_ticks.snapshot().max())
+        .max();
+    let ticks = begun.saturating_sub(times.start.0) + longest.unwrap_or(0);
+    times.clock.ns_from_ticks(ticks)
 }
 
 /// The rate of all ports together; `None` where one has no schedule.
