@@ -54,11 +54,10 @@ fn assert_measured(run: &Finished, method: &Value) {
             count("sent") > 0 && count("lost") < count("sent"),
             "{trial} in {run}"
         );
-        assert!(
-            trial["cpu"]["near_cores"].as_f64().expect("cores") > 0.0,
-            "{trial} in {run}"
-        );
     }
+    // Whoever stands still through a trial this short looks at nothing in it, or has used nothing: but not in each.
+    let near_cores = |trial: &Value| trial["cpu"]["near_cores"].as_f64();
+    assert!(trials.iter().any(|trial| near_cores(trial) > Some(0.0)), "{run}");
     let latency = &method["latency"]["latency_ns"];
     assert!(latency["p50"].as_u64() <= latency["p999"].as_u64(), "{latency}");
     assert!(latency["p50"].as_u64() > Some(0), "{latency}");
@@ -70,7 +69,8 @@ fn assert_measured(run: &Finished, method: &Value) {
             [&best["asked_pps"], &best["sent_pps"]].contains(&&method["lossless_pps"]),
             "{run}"
         );
-        assert!(method["cpu_ns_per_packet"].as_f64() > Some(0.0), "{run}");
+        let each = &method["cpu_ns_per_packet"];
+        assert!(each.is_null() || each.as_f64() > Some(0.0), "{run}");
     }
 }
 

@@ -100,16 +100,17 @@ pub struct FirewallCost {
     pub with_pps: f64,
     /// What came back without them.
     pub without_pps: f64,
-    /// Processor time that they cost, for a packet sent and returned.
-    pub ns_per_packet: f64,
+    /// Processor time that they cost, for a packet sent and returned; `None` where that could not be measured.
+    pub ns_per_packet: Option<f64>,
     /// Every flood without them brought back more than every flood with them: that is hardly chance.
     pub is_apart: bool,
 }
 
 impl FirewallCost {
-    /// Whether there is a cost that can be told from chance.
-    pub fn is_told(&self) -> bool {
-        self.is_apart && self.with_pps < self.without_pps && self.ns_per_packet > 0.0
+    /// The cost of a packet, ns, where it can be told from chance.
+    pub fn told_ns(&self) -> Option<f64> {
+        self.ns_per_packet
+            .filter(|ns| self.is_apart && self.with_pps < self.without_pps && *ns > 0.0)
     }
 }
 
@@ -152,11 +153,22 @@ pub struct Trial {
     pub unsent: u64,
     /// Round-trip times.
     pub latency_ns: Percentiles,
-    /// What it took.
-    pub cpu: Cpu,
+    /// What it took; `None` where that could not be measured.
+    pub cpu: Option<Cpu>,
 }
 
 impl Trial {
+    /// The cores that it took altogether.
+    pub fn cores(&self) -> Option<f64> {
+        self.cpu.as_ref().map(Cpu::cores)
+    }
+
+    /// Processor time of both ends for a packet that came back.
+    pub fn ns_per_packet(&self) -> Option<f64> {
+        let cores = self.cores().filter(|cores| *cores > 0.0)?;
+        Some(cores * 1e9 / self.received_pps.max(1.0))
+    }
+
     /// Whether the sender offered what was asked, within a thousandth, as for the verdict of a run.
     pub fn is_offered(&self) -> bool {
         self.unsent * 1000 <= self.sent + self.unsent

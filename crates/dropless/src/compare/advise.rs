@@ -54,7 +54,9 @@ impl Way<'_> {
         let per_packet = self.result.cpu_ns_per_packet.map_or_else(String::new, |ns| {
             format!(", {} of processor time a packet", time(ns))
         });
-        format!(" ({:.1} cores busy{per_packet})", trial.cpu.cores())
+        trial.cores().map_or_else(String::new, |cores| {
+            format!(" ({cores:.1} cores busy{per_packet})")
+        })
     }
 
     fn latency(&self) -> Option<u64> {

@@ -72,29 +72,26 @@ impl CpuWatch {
         }
     }
 
-    /// What was used from the first packet on, for as long as was sent.
-    pub fn finish(&self, sending: Duration) -> Cpu {
-        let mut cpu = Cpu {
-            far_cores: self.far.map(|_| 0.0),
-            ..Cpu::default()
-        };
-        let Some(first) = self.looks.first() else {
-            return cpu;
-        };
-        let Some(last) = self.looks.iter().rev().find(|look| look.at - first.at <= sending) else {
-            return cpu;
-        };
+    /// What was used from the first packet on, for as long as was sent; `None` where that was too short to be measured.
+    pub fn finish(&self, sending: Duration) -> Option<Cpu> {
+        let first = self.looks.first()?;
+        let last = self
+            .looks
+            .iter()
+            .rev()
+            .find(|look| look.at - first.at <= sending)?;
         let seconds = (last.at - first.at).as_secs_f64();
         if seconds < 0.05 {
-            return cpu;
+            return None;
         }
         let cores = |pick: fn(&Look) -> u64| pick(last).saturating_sub(pick(first)) as f64 / 1e9 / seconds;
-        cpu.near_cores = cores(|look| look.near_ns);
-        cpu.far_cores = self.far.map(|_| cores(|look| look.far_ns));
-        cpu.ksoftirqd_cores = cores(|look| look.ksoftirqd_ns);
         let ticks = last.softirq_ticks.saturating_sub(first.softirq_ticks);
-        cpu.softirq_cores = ticks as f64 / TICKS_PER_SECOND / seconds;
-        cpu
+        Some(Cpu {
+            near_cores: cores(|look| look.near_ns),
+            far_cores: self.far.map(|_| cores(|look| look.far_ns)),
+            ksoftirqd_cores: cores(|look| look.ksoftirqd_ns),
+            softirq_cores: ticks as f64 / TICKS_PER_SECOND / seconds,
+        })
     }
 }
 

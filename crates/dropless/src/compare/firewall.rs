@@ -27,25 +27,25 @@ pub fn cost(rules: u32, wire: &Wire, ends: &mut Ends<'_>) -> Result<FirewallCost
     let received = |trials: &[Trial]| trials.iter().map(|trial| trial.received_pps).collect::<Vec<_>>();
     let best_with = received(&with).into_iter().fold(0.0, f64::max);
     let worst_without = received(&without).into_iter().fold(f64::INFINITY, f64::min);
+    let cost = median(&with, Trial::ns_per_packet)
+        .zip(median(&without, Trial::ns_per_packet))
+        .map(|(with, without)| with - without);
+    let pps = |trials: &[Trial]| median(trials, |trial| Some(trial.received_pps)).unwrap_or_default();
     Ok(FirewallCost {
         is_apart: best_with < worst_without,
         rules,
         turns: TURNS,
-        with_pps: median(&with, |trial| trial.received_pps),
-        without_pps: median(&without, |trial| trial.received_pps),
-        ns_per_packet: median(&with, ns_per_packet) - median(&without, ns_per_packet),
+        with_pps: pps(&with),
+        without_pps: pps(&without),
+        ns_per_packet: cost,
     })
 }
 
-/// Processor time of both ends for a packet that came back.
-fn ns_per_packet(trial: &Trial) -> f64 {
-    trial.cpu.cores() * 1e9 / trial.received_pps.max(1.0)
-}
-
-fn median(trials: &[Trial], pick: fn(&Trial) -> f64) -> f64 {
-    let mut values: Vec<f64> = trials.iter().map(pick).collect();
+/// Of the trials in which it was measured; `None` where it was in none.
+fn median(trials: &[Trial], pick: fn(&Trial) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = trials.iter().filter_map(pick).collect();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values.get(values.len() / 2).copied()
 }
 
 /// The same for the recommendation; nothing where there were no rules.
@@ -67,12 +67,11 @@ fn one(way: &str, cost: &FirewallCost) -> String {
     let FirewallCost {
         with_pps,
         without_pps,
-        ns_per_packet,
         ..
     } = *cost;
-    if !cost.is_told() {
+    let Some(ns_per_packet) = cost.told_ns() else {
         return format!("{way} nothing that could be told from chance");
-    }
+    };
     format!(
         "{way} {:.0} % of the packets ({} instead of {}), which is {} of processor time a packet",
         (1.0 - with_pps / without_pps) * 100.0,
@@ -94,7 +93,7 @@ mod tests {
                 turns: 3,
                 with_pps,
                 without_pps,
-                ns_per_packet,
+                ns_per_packet: Some(ns_per_packet),
                 is_apart: with_pps < without_pps,
             }),
             ..MethodResult::default()

@@ -263,10 +263,7 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
         // What failed twice at a lower rate was lost on the way.
         measured.limit = Limit::Path;
     }
-    measured.cpu_ns_per_packet = best
-        .as_ref()
-        .filter(|trial| trial.cpu.cores() > 0.0)
-        .map(|trial| trial.cpu.cores() * 1e9 / trial.received_pps.max(1.0));
+    measured.cpu_ns_per_packet = best.as_ref().and_then(Trial::ns_per_packet);
     measured.at_lossless = best;
     Ok(())
 }
@@ -323,7 +320,7 @@ fn own_share(plan: &ComparePlan, comparison: &Comparison) -> f64 {
     comparison
         .methods
         .iter()
-        .filter_map(|method| Some(&method.at_lossless.as_ref()?.cpu))
+        .filter_map(|method| method.at_lossless.as_ref()?.cpu.as_ref())
         .flat_map(|cpu| [Some(cpu.near_cores), cpu.far_cores])
         .flatten()
         .filter(|cores| *cores > 0.0)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use measure::units::{format_duration, format_rate};
 
-use crate::comparison::{Comparison, MethodResult, Trial};
+use crate::comparison::{Comparison, Cpu, MethodResult, Trial};
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
 use crate::wrap::{marked, wrapped};
@@ -80,16 +80,17 @@ fn rates(comparison: &Comparison) -> Table {
         );
         let flood = method.flood.as_ref();
         let best = method.at_lossless.as_ref();
-        let cores = |pick: fn(&Trial) -> f64| {
-            Cell::right(best.map_or("-".into(), |trial| format!("{:.2}", pick(trial))))
+        let cores = |pick: fn(&Cpu) -> f64| {
+            let cpu = best.and_then(|trial| trial.cpu.as_ref());
+            Cell::right(cpu.map_or("-".into(), |cpu| format!("{:.2}", pick(cpu))))
         };
         table.item(
             &method.name,
             [
                 lossless,
                 Cell::right(flood.map_or("-".into(), |trial| format_rate(trial.received_pps))),
-                cores(|trial| trial.cpu.cores()),
-                cores(|trial| trial.cpu.softirq_cores),
+                cores(Cpu::cores),
+                cores(|cpu| cpu.softirq_cores),
                 Cell::right(method.cpu_ns_per_packet.map_or("-".into(), crate::number::time)),
             ],
         );
@@ -105,11 +106,9 @@ fn firewall(comparison: &Comparison) -> Option<Table> {
     let titles = [">flooded with", ">without", ">cost a packet"];
     let mut table = Table::section(&format!("{} rules", costs.first()?.1.rules), &titles);
     for (method, cost) in costs {
-        let each = if cost.is_told() {
-            crate::number::time(cost.ns_per_packet)
-        } else {
-            "none to be told".to_owned()
-        };
+        let each = cost
+            .told_ns()
+            .map_or_else(|| "none to be told".to_owned(), crate::number::time);
         let cells = [format_rate(cost.with_pps), format_rate(cost.without_pps), each];
         table.item(&method.name, cells.map(Cell::right));
     }

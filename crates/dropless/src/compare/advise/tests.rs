@@ -9,11 +9,11 @@ fn measured(method: Method, lossless_pps: f64) -> MethodResult {
     let trial = Trial {
         asked_pps: Some(lossless_pps),
         sent: 1000,
-        cpu: Cpu {
+        cpu: Some(Cpu {
             near_cores: 1.0,
             far_cores: Some(1.0),
             ..Cpu::default()
-        },
+        }),
         ..Trial::default()
     };
     MethodResult {

@@ -1,7 +1,7 @@
 //! A comparison of ways: which one to take in words at the top, and what that was worked out of.
 
 use super::super::element::{Cell, escape, table};
-use crate::comparison::{Comparison, MethodResult, Trial};
+use crate::comparison::{Comparison, Cpu, MethodResult, Trial};
 use crate::number::{pps, time};
 use crate::terminal::comparison::{asked_rates, loss, tried};
 
@@ -131,19 +131,18 @@ fn processors(comparison: &Comparison) -> String {
         .filter_map(|method| method.cpu_ns_per_packet)
         .fold(1.0, f64::max);
     let rows = each(comparison, |method| {
-        let cores = |pick: fn(&Trial) -> f64| {
-            let value = method.at_lossless.as_ref().map(pick);
+        let cores = |pick: fn(&Cpu) -> f64| {
+            let value = method
+                .at_lossless
+                .as_ref()
+                .and_then(|trial| trial.cpu.as_ref().map(pick));
             Cell::Number(value.map_or_else(|| "-".to_owned(), |cores| format!("{cores:.2}")))
         };
         let each_packet = method.cpu_ns_per_packet.map_or_else(
             || Cell::Number("-".to_owned()),
             |ns| Cell::Bar(ns / most, time(ns)),
         );
-        vec![
-            each_packet,
-            cores(|trial| trial.cpu.cores()),
-            cores(|trial| trial.cpu.softirq_cores),
-        ]
+        vec![each_packet, cores(Cpu::cores), cores(|cpu| cpu.softirq_cores)]
     });
     let caption =
         "Processor time at the highest rate without loss; soft interrupts are mostly counted in it already";
@@ -168,11 +167,7 @@ fn firewall(comparison: &Comparison) -> String {
         .map(|(method, cost)| {
             let [name, words] = name(method);
             let bar = |rate: f64| Cell::Bar(rate / most, pps(rate));
-            let each = if cost.is_told() {
-                time(cost.ns_per_packet)
-            } else {
-                "none to be told".to_owned()
-            };
+            let each = cost.told_ns().map_or_else(|| "none to be told".to_owned(), time);
             vec![
                 name,
                 words,
