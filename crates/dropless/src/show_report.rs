@@ -4,6 +4,7 @@ use anyhow::{Result, bail, ensure};
 use report::RunDir;
 use report::compare::export;
 use report::compare::fail_if::{Judgement, Rule};
+use report::compare::settings::differing;
 use report::load::{self, Loaded};
 use report::out::{Console, print_stdout};
 use report::rundir::file;
@@ -37,6 +38,11 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
         .map(|path| load::load(path))
         .collect::<Result<Vec<Loaded>, _>>()?;
     let failed = judge(&rules, &runs)?;
+    let unlike = if rules.is_empty() {
+        Vec::new()
+    } else {
+        differing(&runs)
+    };
     show(args, &runs, &failed)?;
     let console = Console {
         json: args.json,
@@ -44,6 +50,17 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
     };
     for line in &failed {
         console.error(&format!("dropless: worse: {line}"));
+    }
+    for setting in unlike {
+        let (Some(first), Some(last)) = (setting.values.first(), setting.values.last()) else {
+            continue;
+        };
+        if first != last {
+            console.error(&format!(
+                "note: not made alike: {} was {first} and is {last}",
+                setting.name
+            ));
+        }
     }
     Ok(u8::from(!failed.is_empty()))
 }

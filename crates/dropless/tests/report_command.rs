@@ -137,6 +137,32 @@ fn a_rule_that_fails_is_exit_1_and_named() {
 }
 
 /// Puts a run of the first version into the lab, with one file changed.
+#[test]
+fn what_runs_were_not_made_alike_in_is_said() {
+    let Some(lab) = require(&[]) else { return };
+    let runs = ["64", "512"].map(|size| {
+        run_of(&lab, &["--size", size, "--seed", size])
+            .display()
+            .to_string()
+    });
+    let shown = report(&lab, &[&runs[0], &runs[1]]);
+    assert!(
+        shown.stdout.contains("Made with") && shown.stdout.contains("streams.size"),
+        "{shown}"
+    );
+    let compared = report(&lab, &[&runs[0], &runs[1], "--json"]);
+    let sizes = serde_json::json!([{ "name": "streams.size", "values": ["64", "512"] }]);
+    assert_eq!(compared.json()["settings"], sizes, "{compared}");
+    let judged = report(&lab, &[&runs[0], &runs[1], "--fail-if", "lost worse 1M", "--csv"]);
+    assert_eq!(
+        (judged.code, judged.stderr.as_str()),
+        (Some(0), "note: not made alike: streams.size was 64 and is 512\n"),
+        "{judged}"
+    );
+    let alike = report(&lab, &[&runs[0], &runs[0]]);
+    assert!(!alike.stdout.contains("Made with"), "{alike}");
+}
+
 fn broken(lab: &Lab, name: &str, file: &str, content: &[u8]) -> String {
     let directory = lab.path(name);
     fs::create_dir(&directory).expect("a directory");

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::settings::differing;
 use super::{Row, rows};
 use crate::csv::{field, optional};
 use crate::input::clean;
@@ -43,6 +44,8 @@ pub fn csv(runs: &[Loaded]) -> String {
 pub struct Export {
     version: u32,
     runs: Vec<Value>,
+    /// What the runs were not made alike in: the values of each run, in their order.
+    settings: Vec<Value>,
     /// Against the first run, one object a figure and further run.
     differences: Vec<Value>,
     /// The rules of `--fail-if` that failed, a line each.
@@ -55,6 +58,10 @@ pub fn object(runs: &[Loaded], failed: &[String]) -> Export {
     Export {
         version: VERSION,
         runs: runs.iter().enumerate().map(|(at, run)| one(run, &rows, at)).collect(),
+        settings: differing(runs)
+            .iter()
+            .map(|setting| json!({"name": setting.name, "values": setting.values}))
+            .collect(),
         differences: (1..runs.len()).flat_map(|at| rows.iter().filter_map(move |row| Some((at, row, row.change(at)?))))
             .map(|(at, row, change)| {
                 json!({

@@ -3,6 +3,7 @@
 pub mod export;
 pub mod fail_if;
 pub mod metrics;
+pub mod settings;
 
 use crate::load::Loaded;
 use metrics::{METRICS, Metric, Worse, values};

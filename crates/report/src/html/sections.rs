@@ -47,8 +47,31 @@ pub fn body(runs: &[Loaded]) -> String {
     page
 }
 
-/// Every figure of every run, and how far it is from the first.
+/// What the runs were not made alike in, every figure of every run, and how far it is from the first.
 fn side_by_side(runs: &[Loaded]) -> String {
+    let [settings, figures] = [settings(runs), figures(runs)];
+    if settings.is_empty() && figures.is_empty() {
+        return String::new();
+    }
+    format!("<section><h2>Side by side</h2>\n{settings}{figures}</section>\n")
+}
+
+fn settings(runs: &[Loaded]) -> String {
+    let settings = compare::settings::differing(runs);
+    if settings.is_empty() {
+        return String::new();
+    }
+    let names = runs.iter().map(|run| run.name.as_str());
+    let head: Vec<&str> = std::iter::once("setting").chain(names).collect();
+    let row = |setting: compare::settings::Setting| {
+        let values = setting.values.into_iter().map(Cell::Text);
+        std::iter::once(Cell::Name(setting.name)).chain(values).collect()
+    };
+    let rows: Vec<Vec<Cell>> = settings.into_iter().map(row).collect();
+    table("What the runs were not made alike in", &head, &rows)
+}
+
+fn figures(runs: &[Loaded]) -> String {
     if compare::rows(runs).is_empty() {
         return String::new();
     }
@@ -88,10 +111,7 @@ fn side_by_side(runs: &[Loaded]) -> String {
         })
         .collect();
     let caption = "Each run against the first; worse and better from 5 % on";
-    format!(
-        "<section><h2>Side by side</h2>\n{}</section>\n",
-        table(caption, &head, &rows)
-    )
+    table(caption, &head, &rows)
 }
 
 fn charts(runs: &[Loaded]) -> String {

@@ -44,6 +44,8 @@ pub struct Loaded {
     pub pacing: Vec<Quantile>,
     /// Pauses of the workers.
     pub stalls: Option<Stalls>,
+    /// What was asked for.
+    pub plan: Option<Value>,
     /// Facts about the machine.
     pub host: Option<Value>,
     /// What the doctor found before the run.
@@ -176,6 +178,7 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
         latency: Vec::new(),
         pacing: Vec::new(),
         stalls: None,
+        plan: None,
         host: None,
         findings: None,
         missing,
@@ -210,6 +213,7 @@ fn contradictions(series: &Series) -> Vec<String> {
 }
 
 fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
+    let json = |name| there(path, name)?.map(|file| json_file(&file)).transpose();
     if let Some(outcome) = of_many(path)? {
         return Ok(Loaded {
             name,
@@ -219,9 +223,8 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
             latency: Vec::new(),
             pacing: Vec::new(),
             stalls: None,
-            host: there(path, file::HOST)?
-                .map(|file| json_file(&file))
-                .transpose()?,
+            plan: json(file::PLAN)?,
+            host: json(file::HOST)?,
             findings: None,
             missing: Vec::new(),
         });
@@ -233,10 +236,7 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
             });
         }
         let is_comparison = || -> Result<bool, ReadError> {
-            let plan = there(path, file::PLAN)?
-                .map(|file| json_file(&file))
-                .transpose()?;
-            Ok(plan.is_some_and(|plan| plan["command"] == "compare"))
+            Ok(json(file::PLAN)?.is_some_and(|plan| plan["command"] == "compare"))
         };
         let what = if is_comparison()? {
             format!(
@@ -271,7 +271,6 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         }
     }
     let curve = |name| there(path, name)?.map_or(Ok(Vec::new()), |file| curve::read(&file));
-    let json = |name| there(path, name)?.map(|file| json_file(&file)).transpose();
     Ok(Loaded {
         name,
         path: path.to_owned(),
@@ -284,6 +283,7 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         stalls: there(path, file::STALLS)?
             .map(|file| stalls::read(&file))
             .transpose()?,
+        plan: json(file::PLAN)?,
         host: json(file::HOST)?,
         findings: json(file::DOCTOR)?,
         missing,

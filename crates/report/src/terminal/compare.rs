@@ -2,10 +2,14 @@
 
 use std::fmt::Write as _;
 
+use crate::compare::settings::differing;
 use crate::compare::{Row, percent, rows};
 use crate::load::Loaded;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+
+/// Characters of a setting.
+const VALUE_MAX: usize = 32;
 
 /// The table; each further run has its value and its change in percent.
 pub fn render(runs: &[Loaded], style: &Style) -> String {
@@ -15,11 +19,24 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
         let number = style.paint(Paint::Head, &format!("[{}]", at + 1));
         let _ = writeln!(text, "  {number} {}", run.path.display());
     }
+    let names: Vec<String> = (1..=runs.len()).map(|number| format!(">[{number}]")).collect();
+    let settings = differing(runs);
+    if !settings.is_empty() {
+        let titles: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut table = Table::section("Made with", &titles);
+        for setting in settings {
+            let cells = setting
+                .values
+                .into_iter()
+                .map(|value| Cell::right(clipped(value)));
+            table.item(&setting.name, cells.collect::<Vec<_>>());
+        }
+        text += &format!("\n{}", table.render(style));
+    }
     let rows = rows(runs);
     if rows.is_empty() {
         return text;
     }
-    let names: Vec<String> = (1..=runs.len()).map(|number| format!(">[{number}]")).collect();
     let mut titles = vec![names[0].as_str()];
     for name in &names[1..] {
         titles.extend([name.as_str(), ">change", ""]);
@@ -29,6 +46,15 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
         table.item(&row.name(), cells(&row));
     }
     text + "\n" + &table.render(style)
+}
+
+/// The page and `--json` have all of it.
+fn clipped(value: String) -> String {
+    if value.chars().count() <= VALUE_MAX {
+        return value;
+    }
+    let kept: String = value.chars().take(VALUE_MAX - 3).collect();
+    kept + "..."
 }
 
 fn cells(row: &Row) -> Vec<Cell> {
