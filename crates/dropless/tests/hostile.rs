@@ -300,7 +300,7 @@ fn thrown_at_send(lab: &Lab, frames: &[Frame]) -> Finished {
         "--duration",
         "60s",
         "--drain",
-        "300ms",
+        "3s",
     ];
     let common = [
         "send",

@@ -6,7 +6,10 @@ mod support;
 
 use std::time::Duration;
 
-use support::wire::{FAR_V4, FAR_V6, Wire, assert_conserved, assert_invalid, assert_refused, interrupted};
+use support::wire::{
+    FAR_V4, FAR_V6, Wire, assert_conserved, assert_invalid, assert_refused, assert_valid_but_for_time,
+    interrupted,
+};
 use support::{Need, Running, VlanInterface, require, until};
 
 const NEEDS: [Need; 3] = [Need::Namespaces, Need::Tool("ethtool"), Need::Tool("ping")];
@@ -98,21 +101,31 @@ fn ping_is_answered_in_a_vlan_over_af_packet() {
     ping_is_answered_in_a_vlan("packet");
 }
 
+/// Probes that fit into the server's socket all together, whoever stands still; and none is given up or too late.
+fn fitting(rate: &str) -> Vec<&str> {
+    vec![
+        "--rate",
+        rate,
+        "--count",
+        "250",
+        "--backlog",
+        "1M",
+        "--drain",
+        "5s",
+    ]
+}
+
 /// A kernel UDP server returns every probe; its MAC address was found by ARP or NDP.
 fn every_probe_is_echoed(kind: &str, to: &str) {
     let Some(lab) = require(&ECHO) else { return };
     let wire = Wire::to_kernel(&lab);
     let _server = wire.echo_server(to == FAR_V6);
     let run = wire
-        .send(&lab, kind, &["--to", to, "--rate", "1kpps", "--count", "1000"])
+        .send(&lab, kind, &[&["--to", to], &fitting("500pps")[..]].concat())
         .run();
-    assert_eq!(run.code, Some(0), "{run}");
+    assert_valid_but_for_time(&run);
     assert_conserved(&run);
-    assert_eq!(
-        (run.number("sent"), run.number("received")),
-        (1000, 1000),
-        "{run}"
-    );
+    assert_eq!((run.number("sent"), run.number("received")), (250, 250), "{run}");
     assert_eq!((run.number("duplicate"), run.number("corrupt")), (0, 0), "{run}");
 }
 
@@ -154,19 +167,19 @@ fn a_kernel_that_asks_for_us_is_answered(kind: &str, to: &str, protocol: &str) {
     let wire = Wire::to_kernel(&lab);
     let _server = wire.echo_server(to == FAR_V6);
     let mut running = wire
-        .send(&lab, kind, &["--to", to, "--rate", "500pps", "--count", "1500"])
+        .send(&lab, kind, &[&["--to", to], &fitting("100pps")[..]].concat())
         .spawn();
     wait_for_traffic(&wire, &mut running);
     wire.far.ip(&["neighbour", "flush", "dev", "far0"]);
     let run = running.wait(Duration::from_secs(30));
-    assert_eq!(run.code, Some(0), "{run}");
+    assert_valid_but_for_time(&run);
     assert_conserved(&run);
     assert!(
         run.number(&format!("ledger.arrived.foreign.{protocol}")) >= 1,
         "{run}"
     );
     assert!(run.number("ledger.arrived.answered") >= 1, "{run}");
-    assert_eq!(run.number("received"), 1500, "{run}");
+    assert_eq!(run.number("received"), 250, "{run}");
 }
 
 #[test]

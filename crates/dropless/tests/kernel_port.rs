@@ -34,7 +34,18 @@ impl Ends {
     }
 
     fn send(&self, lab: &Lab, port: &str, arguments: &[&str]) -> Dropless {
-        lab.dropless(&[&["send", "--json", "--port", port][..], arguments].concat())
+        // A machine that stands still for a while delays its packets: none is given up, none comes too late.
+        let common = [
+            "send",
+            "--json",
+            "--backlog",
+            "1M",
+            "--drain",
+            "5s",
+            "--port",
+            port,
+        ];
+        lab.dropless(&[&common[..], arguments].concat())
             .within(&self.near)
     }
 
@@ -62,11 +73,11 @@ fn every_packet_comes_back_by_every_way() {
                 &lab,
                 &format!("kernel:198.18.0.1,io={way}"),
                 &[
-                    "--rate", "10kpps", "--count", "10k", "--size", "64,300", "--verify", "payload",
+                    "--rate", "3kpps", "--count", "3k", "--size", "64,300", "--verify", "payload",
                 ],
             )
             .run();
-        assert_eq!(run.number("received"), 10_000, "{run}");
+        assert_eq!(run.number("received"), 3000, "{run}");
         assert_eq!(run.number("duplicate") + run.number("corrupt"), 0, "{run}");
         assert_eq!(run.number("reordered"), 0, "{run}");
         assert_conserved(&run);
@@ -74,7 +85,7 @@ fn every_packet_comes_back_by_every_way() {
         assert_eq!(json["ports"][0]["driver"], format!("sockets_{way}"), "{run}");
         assert_eq!(json["pool"]["size"], 0, "{run}");
         let far = interrupted(reflector);
-        assert_eq!(far.number("returned") - far.number("told"), 10_000, "{far}");
+        assert_eq!(far.number("returned") - far.number("told"), 3000, "{far}");
     }
 }
 
@@ -83,18 +94,18 @@ fn ipv6_and_several_queues_come_back_as_well() {
     let Some(lab) = require(&NEEDS) else { return };
     let ends = Ends::new(&lab);
     let reflector = ends.reflect(&lab, "kernel:[2001:2::2]:9,queues=2,io=mmsg", &[]);
-    let arguments = ["--to", "[2001:2::2]:9", "--rate", "5kpps", "--count", "5k"];
+    let arguments = ["--to", "[2001:2::2]:9", "--rate", "3kpps", "--count", "3k"];
     let queues = ["--tx-queues", "2", "--rx-queues", "2"];
     let run = ends
         .send(&lab, "kernel:2001:2::1", &[&arguments[..], &queues].concat())
         .run();
-    assert_eq!(run.number("received"), 5000, "{run}");
+    assert_eq!(run.number("received"), 3000, "{run}");
     assert_conserved(&run);
     let far = interrupted(reflector);
     assert_eq!(far.code, Some(0), "{far}");
 }
 
-/// A server that knows nothing of us.
+/// A server that knows nothing of us. All probes fit into its socket, whoever stands still.
 #[test]
 fn every_probe_is_echoed_by_a_server_of_the_kernel() {
     let needs = [Need::Namespaces, Need::Tool("socat")];
@@ -104,9 +115,9 @@ fn every_probe_is_echoed_by_a_server_of_the_kernel() {
         let _server = echo_server(&ends.far, false);
         let port = format!("kernel:198.18.0.1,io={way}");
         let run = ends
-            .send(&lab, &port, &["--rate", "1kpps", "--count", "1000"])
+            .send(&lab, &port, &["--rate", "500pps", "--count", "250"])
             .run();
-        assert_eq!(run.number("received"), 1000, "{run}");
+        assert_eq!(run.number("received"), 250, "{run}");
         assert_conserved(&run);
     }
 }
@@ -126,7 +137,7 @@ fn what_a_slow_reader_drops_is_counted_to_the_packet() {
             .send(
                 &lab,
                 "kernel:198.18.0.1,io=mmsg",
-                &["--rate", "10kpps", "--duration", "2s", "--drain", "3s"],
+                &["--rate", "10kpps", "--duration", "2s"],
             )
             .spawn();
         sender.wait_for("sending", Duration::from_secs(30));

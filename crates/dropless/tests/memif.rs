@@ -12,7 +12,16 @@ use support::{Finished, Lab, Need, require, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// A slow schedule, and room to catch up: both processes and the machine's other work share its cores.
-const LOAD: [&str; 6] = ["--count", "20k", "--rate", "50kpps", "--backlog", "100000"];
+const LOAD: [&str; 8] = [
+    "--count",
+    "20k",
+    "--rate",
+    "50kpps",
+    "--backlog",
+    "100000",
+    "--drain",
+    "3s",
+];
 
 /// What both sides said at their ends.
 struct Pair {

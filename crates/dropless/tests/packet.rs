@@ -4,7 +4,9 @@
 
 mod support;
 
-use support::wire::{Wire, assert_conserved, assert_refused, interrupted, packets_by_queue, told};
+use support::wire::{
+    Wire, assert_all_back, assert_conserved, assert_refused, interrupted, packets_by_queue, told,
+};
 use support::{Need, require};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
@@ -18,11 +20,8 @@ fn both_sides_count_the_same() {
         .send(&lab, "packet", &["--rate", "5kpps", "--count", "5000"])
         .run();
     let reflector = interrupted(reflector);
-    assert_eq!(
-        (sender.code, reflector.code),
-        (Some(0), Some(0)),
-        "{sender}\n{reflector}"
-    );
+    assert_all_back(&sender);
+    assert_eq!(reflector.code, Some(0), "{reflector}");
     assert_conserved(&sender);
     assert_eq!(
         (sender.number("sent"), sender.number("received")),
@@ -60,7 +59,7 @@ fn several_transmit_queues_lose_nothing() {
     ];
     let sender = wire.send(&lab, "packet", &arguments).run();
     let _ = interrupted(reflector);
-    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_all_back(&sender);
     assert_eq!(sender.number("received"), 4000, "{sender}");
     assert_conserved(&sender);
 }
@@ -75,7 +74,7 @@ fn every_size_comes_back_whole() {
     ];
     let sender = wire.send(&lab, "packet", &arguments).run();
     let _ = interrupted(reflector);
-    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_all_back(&sender);
     assert_eq!(
         (sender.number("received"), sender.number("corrupt")),
         (2910, 0),
@@ -91,7 +90,7 @@ fn tagged_probes_come_back() {
     for (vlan, to) in [("5", "198.18.0.2"), ("5,6", "2001:2::2")] {
         let arguments = ["--vlan", vlan, "--to", to, "--rate", "5kpps", "--count", "1000"];
         let sender = wire.send(&lab, "packet", &arguments).run();
-        assert_eq!(sender.code, Some(0), "{sender}");
+        assert_all_back(&sender);
         assert_eq!(sender.number("received"), 1000, "{sender}");
     }
     let reflector = interrupted(reflector);

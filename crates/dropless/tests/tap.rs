@@ -6,20 +6,23 @@ mod support;
 
 use std::time::Duration;
 
-use support::wire::{assert_conserved, echo_server, interrupted};
+use support::wire::{assert_all_back, assert_conserved, echo_server, interrupted};
 use support::{Namespace, Need, require, until};
 
 const NEEDS: [Need; 3] = [Need::Namespaces, Need::File("/dev/net/tun"), Need::Tool("ping")];
 const ECHO: [Need; 3] = [Need::Namespaces, Need::File("/dev/net/tun"), Need::Tool("socat")];
 const SOON: Duration = Duration::from_secs(20);
-const TO: [&str; 8] = [
+/// All probes fit into the server's socket, whoever stands still.
+const TO: [&str; 10] = [
     "send",
     "--json",
     "--port=tap:dl0",
     "--from=10.9.0.2",
     "--to=10.9.0.1",
-    "--count=1000",
-    "--rate=1kpps",
+    "--count=250",
+    "--rate=500pps",
+    "--backlog=1000",
+    "--drain=5s",
     "--wait=20s",
 ];
 
@@ -40,13 +43,9 @@ fn the_kernel_echoes_every_probe() {
     wait_for_tap(&namespace);
     namespace.up("dl0", &["10.9.0.1/24"]);
     let run = running.wait(Duration::from_secs(60));
-    assert_eq!(run.code, Some(0), "{run}");
+    assert_all_back(&run);
     assert_conserved(&run);
-    assert_eq!(
-        (run.number("sent"), run.number("received")),
-        (1000, 1000),
-        "{run}"
-    );
+    assert_eq!((run.number("sent"), run.number("received")), (250, 250), "{run}");
     let gone = until(SOON, || !namespace.ip(&["-o", "link", "show"]).contains("dl0"));
     assert!(gone, "the interface outlived the run");
 }
@@ -89,12 +88,8 @@ fn offloaded_checksums_are_good() {
     capture.wait_for("listening on", SOON);
     namespace.up("dl0", &["10.9.0.1/24"]);
     let run = running.wait(Duration::from_secs(60));
-    assert_eq!(run.code, Some(0), "{run}");
-    assert_eq!(
-        (run.number("received"), run.number("corrupt")),
-        (1000, 0),
-        "{run}"
-    );
+    assert_all_back(&run);
+    assert_eq!((run.number("received"), run.number("corrupt")), (250, 0), "{run}");
     let _ = interrupted(capture);
     let fields = [
         "-T",
@@ -107,7 +102,7 @@ fn offloaded_checksums_are_good() {
     let checks = ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"];
     let shown = namespace.run("tshark", &[&["-r", &file][..], &checks, &fields].concat());
     // The probes, and what asked the far side for its counters: more than once, as an echo server does not answer it.
-    assert!(shown.lines().count() > 1000, "{shown}");
+    assert!(shown.lines().count() > 250, "{shown}");
     let bad = shown.lines().find(|line| !matches!(*line, "1\t1" | "Good\tGood"));
     assert_eq!(bad, None, "a checksum is wrong");
 }

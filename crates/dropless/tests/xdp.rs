@@ -7,7 +7,8 @@ mod support;
 use std::time::Duration;
 
 use support::wire::{
-    Wire, assert_conserved, assert_invalid, assert_refused, interrupted, packets_by_queue, sum, told,
+    Wire, assert_all_back, assert_conserved, assert_invalid, assert_refused, interrupted, packets_by_queue,
+    sum, told,
 };
 use support::{Need, require};
 
@@ -78,7 +79,7 @@ fn every_size_comes_back_whole() {
     ];
     let sender = wire.send(&lab, "xdp", &arguments).run();
     let _ = interrupted(reflector);
-    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_all_back(&sender);
     assert_eq!(
         (sender.number("received"), sender.number("corrupt")),
         (2910, 0),
@@ -94,7 +95,7 @@ fn tagged_probes_come_back() {
     for (vlan, to) in [("5", "198.18.0.2"), ("5,6", "2001:2::2")] {
         let arguments = ["--vlan", vlan, "--to", to, "--rate", "5kpps", "--count", "1000"];
         let sender = wire.send(&lab, "xdp", &arguments).run();
-        assert_eq!(sender.code, Some(0), "{sender}");
+        assert_all_back(&sender);
         assert_eq!(sender.number("received"), 1000, "{sender}");
     }
     let reflector = interrupted(reflector);
@@ -112,7 +113,7 @@ fn each_queue_can_be_a_port_of_its_own() {
         .send(&lab, "xdp", &["--rate", "5kpps", "--count", "2000"])
         .run();
     let reflector = interrupted(reflector);
-    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_all_back(&sender);
     assert_eq!(
         packets_by_queue(&sender.json(), "rx"),
         [2000 + told(&sender)],
@@ -138,7 +139,7 @@ fn two_queues_are_a_socket_each_way() {
     let arguments = ["--rx-queues", "2", "--rate", "5kpps", "--count", "2000"];
     let sender = wire.send(&lab, "xdp", &arguments).run();
     let reflector = interrupted(reflector);
-    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_all_back(&sender);
     assert_conserved(&sender);
     // The probes leave through the second socket, arrive at the far second one, and return between the first ones.
     let received = packets_by_queue(&sender.json(), "rx");
@@ -173,7 +174,7 @@ fn neighbours_are_found_on_every_queue() {
             "100",
         ];
         let sender = wire.send(&lab, "xdp", &arguments).run();
-        assert_eq!(sender.code, Some(0), "{sender}");
+        assert_all_back(&sender);
         assert_eq!(sender.number("received"), 100, "{sender}");
     }
 }
@@ -192,7 +193,7 @@ fn a_second_one_on_the_interface_is_refused() {
     let sender = wire
         .send(&lab, "xdp", &["--rate", "5kpps", "--count", "1000"])
         .run();
-    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_all_back(&sender);
     assert_eq!(interrupted(reflector).code, Some(0));
 }
 
