@@ -31,7 +31,8 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
                 .map(|value| Cell::right(clipped(value)));
             table.item(&setting.name, cells.collect::<Vec<_>>());
         }
-        text += &format!("\n{}", table.render(style));
+        text.push('\n');
+        text += &table.render(style);
     }
     let rows = rows(runs);
     if rows.is_empty() {
