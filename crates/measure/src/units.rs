@@ -71,6 +71,9 @@ impl RateSpec {
     }
 }
 
+/// Packets or bits per second: far above every link there is, and below what a fraction cannot count any more.
+const RATE_MAX: f64 = 1e15;
+
 impl FromStr for RateSpec {
     type Err = UnitError;
 
@@ -98,6 +101,9 @@ impl FromStr for RateSpec {
             _ => return Err(wrong()),
         };
         let value = number * decimal_prefix(prefix).ok_or_else(wrong)?;
+        if value > RATE_MAX {
+            return Err(UnitError::new("rate", text, "1000Tpps or 1000Tbps at most"));
+        }
         if !(value.is_finite() && value > 0.0) {
             return Err(wrong());
         }

@@ -41,6 +41,22 @@ fn wrong_rates_are_refused() {
 }
 
 #[test]
+fn a_rate_of_no_link_is_refused() {
+    assert_eq!(rate("1000Tpps"), RateSpec::Pps(1e15));
+    for text in [
+        "1000.1Tpps",
+        "9999999999999999Gbps",
+        "99999999999999999999999999pps",
+    ] {
+        let error = text.parse::<RateSpec>().unwrap_err().to_string();
+        assert!(
+            error.ends_with("write 1000Tpps or 1000Tbps at most"),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
 fn rates_become_packets() {
     // 64-byte line rate is 14.88 Mpps per 10 Gbit/s on layer 1.
     let Ok(Rate::Pps(pps)) = rate("10Gbps").resolve(64.0, None) else {
