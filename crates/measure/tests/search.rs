@@ -504,7 +504,9 @@ fn latency_is_measured_at_the_throughput() {
     let long = trials
         .iter()
         .filter(|trial| trial.ask.extent == Extent::DurationNs(120 * SECOND_NS));
-    assert_eq!(long.count(), 3);
+    assert_eq!(long.clone().count(), 3);
+    let lost: u64 = long.map(|trial| trial.lost.total()).sum();
+    assert_eq!(latency.lost, Some(lost));
 }
 
 #[test]

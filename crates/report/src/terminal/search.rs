@@ -128,7 +128,9 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String 
     if let Some(latency) = &further.latency {
         let mut table = Table::section(
             "Latency",
-            &[">rate", ">min", ">mean", ">p50", ">p99", ">max", ">trials"],
+            &[
+                ">rate", ">min", ">mean", ">p50", ">p99", ">max", ">lost", ">trials",
+            ],
         );
         table.item(
             &size.size,
@@ -139,6 +141,7 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String 
                 Cell::right(ns(latency.p50_ns)),
                 Cell::right(ns(latency.p99_ns)),
                 Cell::right(ns(latency.max_ns.map(|ns| ns as f64))),
+                Cell::right(latency.lost.map_or("-".to_owned(), crate::number::count)),
                 Cell::right(latency.trials.to_string()),
             ],
         );

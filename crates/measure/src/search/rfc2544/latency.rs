@@ -24,6 +24,8 @@ pub struct LatencyResult {
     pub p99_ns: Option<f64>,
     /// Largest of all.
     pub max_ns: Option<u64>,
+    /// Packets that never came, and have no latency; `None` in files from before this was kept.
+    pub lost: Option<u64>,
 }
 
 /// The trials of latency.
@@ -65,6 +67,12 @@ impl Latency {
             p50_ns: mean(latencies().filter_map(|latency| latency.p50).map(|ns| ns as f64)),
             p99_ns: mean(latencies().filter_map(|latency| latency.p99).map(|ns| ns as f64)),
             max_ns: latencies().filter_map(|latency| latency.max).max(),
+            lost: Some(
+                self.trials
+                    .iter()
+                    .map(|trial| trial.lost.total())
+                    .fold(0, u64::saturating_add),
+            ),
         })
     }
 }

@@ -171,9 +171,10 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result) -> String {
             ns(latency.p50_ns),
             ns(latency.p99_ns),
             ns(latency.max_ns.map(|ns| ns as f64)),
+            Cell::Number(latency.lost.map_or("-".to_owned(), count)),
             Cell::Number(latency.trials.to_string()),
         ];
-        let head = ["rate", "min", "mean", "p50", "p99", "max", "trials"];
+        let head = ["rate", "min", "mean", "p50", "p99", "max", "lost", "trials"];
         page += &table(
             "Latency at the throughput (RFC 2544, section 26.2)",
             &head,
