@@ -18,7 +18,7 @@ use host::Sys;
 use measure::search::{Limit, Step};
 use report::RunDir;
 use report::out::Console;
-use report::published::Ended;
+use report::published::{Bounds, Ended};
 use report::rundir::file;
 use report::{comparison as result, terminal};
 
@@ -162,6 +162,11 @@ fn measure_way(
         Err(error) => measured.missing = Some(format!("{error:#}")),
         Ok(()) => {}
     }
+    told.know(Bounds {
+        of: measured.name.clone(),
+        carried_pps: measured.lossless_pps,
+        ..Bounds::default()
+    });
     measured
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use measure::Percentiles;
-use report::published::{self, Buckets, Ended, Health, Phase, Place, State, Totals, read};
+use report::published::{self, Bounds, Buckets, Ended, Health, Phase, Place, State, Totals, read};
 
 use super::{Board, Expected, Pulse};
 use crate::args::live::LiveArgs;
@@ -57,6 +57,8 @@ pub struct Trials {
     number: u64,
     /// How long all of it will still take, as was known then.
     left: Option<(Instant, f64)>,
+    /// What is known by now.
+    shown: Vec<Bounds>,
     /// The process of the one that goes on.
     process: Option<u32>,
     /// What it told last, or what the last one did where it has not begun to send.
@@ -87,6 +89,7 @@ impl Trials {
             begun: now,
             number: 0,
             left: None,
+            shown: Vec::new(),
             process: None,
             current: State::default(),
             news: (0, now),
@@ -129,6 +132,14 @@ impl Trials {
     /// All of it will take so many seconds more, as far as is known.
     pub fn left(&mut self, seconds: Option<f64>) {
         self.left = seconds.map(|seconds| (Instant::now(), seconds));
+    }
+
+    /// What the trials so far have shown of one limit.
+    pub fn know(&mut self, bounds: Bounds) {
+        match self.shown.iter_mut().find(|known| known.of == bounds.of) {
+            Some(known) => *known = bounds,
+            None => self.shown.push(bounds),
+        }
     }
 
     /// No packets for a while, by plan; `most` is how long that may last.
@@ -179,6 +190,7 @@ impl Trials {
             }
             if let Some(trials) = &mut state.trials {
                 trials.left_s = None;
+                trials.shown.clone_from(&self.shown);
             }
         });
         self.board.linger(interrupt);
@@ -249,6 +261,7 @@ impl Trials {
         published::Trials {
             number: self.number,
             left_s,
+            shown: self.shown.clone(),
         }
     }
 

@@ -18,7 +18,7 @@ use measure::search::{
 };
 use report::number::{counted, span};
 use report::out::Console;
-use report::published;
+use report::published::{self, Bounds};
 use report::rundir::{RunDir, file};
 
 use crate::args::search::SearchArgs;
@@ -213,6 +213,7 @@ impl Run<'_> {
         };
         let mut search = self.plan.search(range);
         let mut asked: Vec<Ask> = Vec::new();
+        let mut tried: Vec<Trial> = Vec::new();
         let ended = loop {
             let (ask, why) = match search.next() {
                 Step::Trial(ask, why) => (ask, why),
@@ -250,11 +251,35 @@ impl Run<'_> {
                 Err(error) => break self.stopped(&format!("{error:#}; stopped")),
             };
             search.record(&line.trial);
+            tried.push(line.trial);
+            self.tell_bounds(size, &search.result(), &tried);
         };
         result.range = Some(range);
         result.result = search.result();
         result.result.with_bit_rates(mean);
         Ok((result, ended))
+    }
+
+    /// Tells who watches between which rates the limits are by now. A burst says nothing of a rate.
+    fn tell_bounds(&mut self, size: &str, result: &SearchResult, tried: &[Trial]) {
+        let lasting = |trial: &&Trial| matches!(trial.ask.extent, Extent::DurationNs(_));
+        let believed = || {
+            tried
+                .iter()
+                .filter(lasting)
+                .filter(|trial| trial.invalid.is_empty())
+        };
+        for goal in &result.goals {
+            let (good, bad): (Vec<&Trial>, Vec<&Trial>) =
+                believed().partition(|trial| trial.is_good(goal.loss_ratio));
+            self.trials.know(Bounds {
+                of: format!("{size} {}", goal.name),
+                carried_pps: goal.lower.as_ref().map(|bound| bound.rate_pps),
+                not_carried_pps: goal.upper.as_ref().map(|bound| bound.rate_pps),
+                good_up_to_pps: good.iter().map(|trial| trial.ask.rate_pps).reduce(f64::max),
+                bad_from_pps: bad.iter().map(|trial| trial.ask.rate_pps).reduce(f64::min),
+            });
+        }
     }
 
     /// Measures the highest rate where nobody gave one: what our sender offers as fast as it can.

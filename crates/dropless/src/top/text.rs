@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use measure::Percentiles;
 use report::number;
-use report::published::State;
+use report::published::{Bounds, State};
 use report::style::{Paint, Style};
 use report::table::{Cell, Table};
 
@@ -12,6 +12,8 @@ use report::table::{Cell, Table};
 const STALLS_SHOWN: usize = 8;
 /// Below this many columns only the most telling figures are shown.
 const NARROW: usize = 58;
+/// Below this many columns trials are not shown beside the bounds that they have shown.
+const WORDY: usize = 76;
 /// Columns of a bar.
 const BAR: usize = 10;
 
@@ -31,7 +33,12 @@ pub fn sections(state: &State, style: &Style) -> Vec<Table> {
 
 /// Sections about packets.
 pub fn packets(state: &State, style: &Style) -> Vec<Table> {
-    let all = [Some(traffic(state, style)), latency(state, style), places(state)];
+    let all = [
+        found(state, style),
+        Some(traffic(state, style)),
+        latency(state, style),
+        places(state),
+    ];
     all.into_iter().flatten().collect()
 }
 
@@ -89,6 +96,39 @@ pub fn progress(state: &State) -> String {
         }
     }
     text
+}
+
+/// What the trials of a search or a comparison have shown.
+fn found(state: &State, style: &Style) -> Option<Table> {
+    let shown = &state.trials.as_ref()?.shown;
+    if shown.is_empty() {
+        return None;
+    }
+    let name = if state.ended.is_some() {
+        "Found"
+    } else {
+        "Found so far"
+    };
+    // Of a comparison only the first is known.
+    let is_tried = |bounds: &Bounds| bounds.good_up_to_pps.or(bounds.bad_from_pps).is_some();
+    let columns = match shown.iter().any(is_tried) {
+        true if style.width < WORDY => 2,
+        true => 4,
+        false => 1,
+    };
+    let titles = [">carried", ">not carried", ">trials good up to", ">bad from"];
+    let mut table = Table::section(name, &titles[..columns]);
+    for bounds in shown {
+        let rates = [
+            bounds.carried_pps,
+            bounds.not_carried_pps,
+            bounds.good_up_to_pps,
+            bounds.bad_from_pps,
+        ];
+        let cell = |rate: Option<f64>| Cell::right(rate.map_or("-".to_owned(), number::pps));
+        table.item(&bounds.of, rates.into_iter().take(columns).map(cell));
+    }
+    Some(table)
 }
 
 fn traffic(state: &State, style: &Style) -> Table {

@@ -130,6 +130,24 @@ pub struct Trials {
     pub number: u64,
     /// How much longer all of it will take, s: an estimate, where there is one.
     pub left_s: Option<f64>,
+    /// What they have shown.
+    pub shown: Vec<Bounds>,
+}
+
+/// Between which rates a limit lies, as far as is known.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bounds {
+    /// Whose: of a frame size and a goal, or of a way.
+    pub of: String,
+    /// The highest rate known to be carried, packets per second.
+    pub carried_pps: Option<f64>,
+    /// The lowest known not to be.
+    pub not_carried_pps: Option<f64>,
+    /// The highest rate of a trial that went well, which alone proves nothing.
+    pub good_up_to_pps: Option<f64>,
+    /// The lowest rate of one that did not.
+    pub bad_from_pps: Option<f64>,
 }
 
 /// How fast, and over which time.
