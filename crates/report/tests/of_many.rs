@@ -253,6 +253,20 @@ fn the_terminal_and_the_page_of_a_comparison_agree() {
 
 /// Caveats, notes and reasons are sentences of any length: they end at the edge of the terminal, between two words.
 #[test]
+fn what_trials_of_latency_lost_is_said() {
+    let mut run = read("rfc2544");
+    let shown = |run: &Loaded| terminal::runs(std::slice::from_ref(run), &Style::plain());
+    assert!(!shown(&run).contains("have no latency"));
+    let Outcome::Search(searched) = &mut run.outcome else {
+        panic!("not a search");
+    };
+    let further = searched.report.sizes[0].result.rfc2544.as_mut().unwrap();
+    further.latency.as_mut().unwrap().lost = Some(1234);
+    let words = "1,234 packets of these trials never came, and have no latency";
+    assert!(shown(&run).contains(words), "{}", shown(&run));
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal() {
     for name in ["search", "rfc2544", "compare", "v1"] {
         let run = read(name);

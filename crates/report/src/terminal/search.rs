@@ -1,5 +1,7 @@
 //! The result of a search for people: a table for each frame size, and what it means in words.
 
+use std::fmt::Write as _;
+
 use measure::search::rfc2544::BackToBackResult;
 use measure::search::{Bound, GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
 use measure::units::{format_bps, format_count, format_duration, format_rate};
@@ -128,9 +130,7 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String 
     if let Some(latency) = &further.latency {
         let mut table = Table::section(
             "Latency",
-            &[
-                ">rate", ">min", ">mean", ">p50", ">p99", ">max", ">lost", ">trials",
-            ],
+            &[">rate", ">min", ">mean", ">p50", ">p99", ">max", ">trials"],
         );
         table.item(
             &size.size,
@@ -141,12 +141,16 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String 
                 Cell::right(ns(latency.p50_ns)),
                 Cell::right(ns(latency.p99_ns)),
                 Cell::right(ns(latency.max_ns.map(|ns| ns as f64))),
-                Cell::right(latency.lost.map_or("-".to_owned(), crate::number::count)),
                 Cell::right(latency.trials.to_string()),
             ],
         );
         text.push('\n');
         text.push_str(&table.render(style));
+        if let Some(lost) = latency.lost.filter(|lost| *lost > 0) {
+            let lost = counted(lost, "packet");
+            // A `String` takes everything.
+            let _ = writeln!(text, "  {lost} of these trials never came, and have no latency");
+        }
     }
     if !further.frame_loss.is_empty() {
         let mut table = Table::section(
