@@ -64,6 +64,6 @@ pub use port::{Link, Port};
 pub use queue::{RxQueue, TxQueue};
 pub use stats::{PortStats, QueueMissed};
 pub use time::{
-    Calibration, calibrate, monotonic_ns, tsc, tsc_is_invariant, tsc_offset_bounds, tsc_synchronous,
+    Calibration, both_clocks, calibrate, tsc, tsc_is_invariant, tsc_offset_bounds, tsc_synchronous,
 };
 pub use worker::{Worker, pin_to_core, spawn_worker};

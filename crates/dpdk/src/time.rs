@@ -33,7 +33,7 @@ fn tsc_after_loads() -> u64 {
 }
 
 /// `CLOCK_MONOTONIC` now, nanoseconds.
-pub fn monotonic_ns() -> u64 {
+fn monotonic_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -82,6 +82,12 @@ fn bracket() -> Bracket {
         once(),
         |best, next| if next.width < best.width { next } else { best },
     )
+}
+
+/// The counter and `CLOCK_MONOTONIC` (in ns) at one instant: whoever is taken off its core between two readings tries again.
+pub fn both_clocks() -> (u64, u64) {
+    let Bracket { tsc, ns, .. } = bracket();
+    (tsc, ns)
 }
 
 /// Measures the counter against `CLOCK_MONOTONIC` over `duration` (at least 1 ms), asleep in between.

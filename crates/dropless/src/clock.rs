@@ -34,9 +34,8 @@ impl RunClock {
 
     /// Checks the clock against the kernel's once more, at the end: how far apart they are now, and the verdict.
     pub fn finish(&self) -> (ClockSummary, Option<String>) {
-        let before = dpdk::tsc();
-        let kernel = dpdk::monotonic_ns();
-        let ours = self.clock.ns(Ticks(before)).0;
+        let (ticks, kernel) = dpdk::both_clocks();
+        let ours = self.clock.ns(Ticks(ticks)).0;
         let elapsed = kernel.saturating_sub(self.calibration.ns0).max(1);
         let drift_ppm = (ours as f64 - kernel as f64).abs() / elapsed as f64 * 1e6;
         // NTP slews CLOCK_MONOTONIC by at most 500 ppm (adjtimex(2)); more than twice that is a broken counter.
