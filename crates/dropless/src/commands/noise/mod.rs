@@ -11,14 +11,13 @@ use anyhow::{Result, ensure};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use host::noise::bucket::Ring;
+use measure::NoiseSummary;
 use measure::units::parse_duration;
 use report::RunDir;
 use report::out::Console;
 use report::published::Ended;
 use report::rundir::file;
 use serde::Serialize;
-
-pub use result::Noise;
 
 use crate::live::Board;
 use crate::plan::{self, packet_rate, parse_cores};
@@ -96,7 +95,7 @@ pub fn measure(
     duration: Duration,
     console: Console,
     interrupt: &Interrupt,
-) -> Result<Noise> {
+) -> Result<NoiseSummary> {
     let plan = NoisePlan {
         cores: cores.clone(),
         duration_ns: duration.as_nanos() as u64,
@@ -131,11 +130,7 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     noise.notes.extend(board.note());
     console.human(&show::render(&noise, &console.style()))?;
     console.object(&noise)?;
-    let lost = noise
-        .cores
-        .iter()
-        .any(|core| core.lost.is_some_and(|lost| lost >= 1.0));
-    let exit = u8::from(lost);
+    let exit = noise.exit_code();
     board.end(
         Ended {
             verdict: "valid".into(),
