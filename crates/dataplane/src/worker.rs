@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use measure::{Counter, SharedHistogram, Ticks};
 
 use crate::pause::Pauses;
-use crate::{Phase, Task, TaskResult};
+use crate::{Phase, Task};
 
 /// Rounds between two looks at the control word.
 const ROUNDS_PER_LOOK: u32 = 8;
@@ -83,7 +83,7 @@ pub fn run(
     counters: &WorkerCounters,
     pauses: &mut Pauses,
     tsc: fn() -> Ticks,
-) -> Vec<TaskResult> {
+) {
     control.ready.fetch_add(1, Ordering::AcqRel);
     let mut last = tsc();
     let mut moved = 0;
@@ -106,7 +106,7 @@ pub fn run(
             }
             last = now;
             let Some((first, others)) = tasks.split_first_mut() else {
-                return Vec::new();
+                return;
             };
             moved = first.poll(now, phase);
             for task in others {
@@ -122,5 +122,5 @@ pub fn run(
             }
         }
     }
-    tasks.into_iter().map(Task::finish).collect()
+    tasks.into_iter().for_each(Task::finish);
 }
