@@ -15,7 +15,6 @@ pub mod fault;
 pub mod io;
 pub mod kernel_io;
 pub mod memory;
-pub mod pause;
 mod police;
 pub mod receive;
 pub mod reflect;
@@ -23,6 +22,7 @@ pub mod reply;
 pub mod resolve;
 pub mod send;
 pub mod slot;
+pub mod stall;
 pub mod worker;
 
 use measure::Ticks;
@@ -48,6 +48,10 @@ pub enum Phase {
 pub trait Task: Send {
     /// Does at most one burst of work and returns how many packets it moved.
     fn poll(&mut self, now: Ticks, phase: Phase) -> usize;
+
+    /// Takes what control has left for the task, such as new rules, and leaves what it used before for control to free:
+    /// called between two polls, once after each [`worker::Control::publish_generation`]. Never waits.
+    fn renew(&mut self) {}
 
     /// Once the worker has stopped: leaves the exact totals in the [`slot::Slot`] whose writer the task was made with.
     fn finish(self: Box<Self>);

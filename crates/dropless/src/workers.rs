@@ -4,7 +4,7 @@ use std::thread::Scope;
 
 use anyhow::{Result, anyhow};
 use dataplane::Task;
-use dataplane::pause::Pauses;
+use dataplane::stall::StallLog;
 use dataplane::worker::{Control, WorkerCounters};
 use measure::{Clock, WorkerSummary};
 
@@ -52,7 +52,7 @@ pub struct Paused {
     /// Its thread.
     pub thread: u32,
     /// The pauses.
-    pub pauses: Pauses,
+    pub pauses: StallLog,
     /// What a packet costs it, ticks.
     pub packet_ticks: f64,
 }
@@ -95,7 +95,7 @@ impl<'s> Running<'s> {
             let name = format!("dropless-{core}");
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
-                let mut pauses = Pauses::with_room(PAUSES_MAX, pause_ticks);
+                let mut pauses = StallLog::with_room(PAUSES_MAX, pause_ticks);
                 dataplane::worker::run(tasks, control, counters, &mut pauses, now);
                 Paused {
                     core,
