@@ -3,10 +3,9 @@
 use std::thread::Scope;
 
 use anyhow::{Result, anyhow};
-use dataplane::pause::Pauses;
-use dataplane::receive::Hole;
+use dataplane::Task;
+use dataplane::stall::StallLog;
 use dataplane::worker::{Control, WorkerCounters};
-use dataplane::{Task, TaskResult};
 use measure::{Clock, WorkerSummary};
 
 use crate::run::clock::now;
@@ -53,32 +52,21 @@ pub struct Paused {
     /// Its thread.
     pub thread: u32,
     /// The pauses.
-    pub pauses: Pauses,
+    pub pauses: StallLog,
     /// What a packet costs it, ticks.
     pub packet_ticks: f64,
-    /// Sequence numbers that its receivers found missing, in the order in which they did.
-    pub holes: Vec<Hole>,
 }
 
 /// What workers leave.
 #[derive(Default)]
 pub struct Left {
-    /// Of every task.
-    pub results: Vec<TaskResult>,
     /// Of every worker.
     pub paused: Vec<Paused>,
     /// A worker that died.
     pub died: Option<anyhow::Error>,
 }
 
-fn holes(result: &TaskResult) -> &[Hole] {
-    match result {
-        TaskResult::Receive(receive) => &receive.holes,
-        _ => &[],
-    }
-}
-
-type Handle<'s> = dpdk::Worker<'s, (Vec<TaskResult>, Paused)>;
+type Handle<'s> = dpdk::Worker<'s, Paused>;
 
 /// Workers under way.
 pub struct Running<'s> {
@@ -107,19 +95,15 @@ impl<'s> Running<'s> {
             let name = format!("dropless-{core}");
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
-                let mut pauses = Pauses::with_room(PAUSES_MAX, pause_ticks);
-                let results = dataplane::worker::run(tasks, control, counters, &mut pauses, now);
-                let mut holes: Vec<Hole> = results.iter().flat_map(holes).copied().collect();
-                holes.sort_by_key(|hole| hole.at);
-                let record = Paused {
+                let mut pauses = StallLog::with_room(PAUSES_MAX, pause_ticks);
+                dataplane::worker::run(tasks, control, counters, &mut pauses, now);
+                Paused {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
                     pauses,
                     packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
-                    holes,
-                };
-                (results, record)
+                }
             };
             match dpdk::spawn_worker(scope, core, &name, body) {
                 Ok(handle) => {
@@ -168,10 +152,7 @@ impl<'s> Running<'s> {
         let mut left = Left::default();
         for (core, handle) in self.handles {
             match handle.join() {
-                Ok((mut results, paused)) => {
-                    left.results.append(&mut results);
-                    left.paused.push(paused);
-                }
+                Ok(paused) => left.paused.push(paused),
                 Err(_) => left.died = Some(anyhow!("the worker on core {core} died")),
             }
         }

@@ -13,6 +13,7 @@ use dataplane::account::OwnAccount;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
+use dataplane::slot::Slot;
 use dataplane::worker::{Control, WorkerCounters};
 use dataplane::{Phase, Task};
 use dpdk::{Pool, PortConfig};
@@ -179,18 +180,21 @@ fn reflect<'e>(
                 counters: Arc::clone(&counters),
                 account: Some(Arc::clone(&accounts[index])),
             };
+            let (totals, leave) = Slot::new();
             let task: Box<dyn Task + '_> = match (rx, tx, dpdk) {
                 (Rx::Socket(rx), Tx::Socket(tx), _) => Box::new(ReflectTask::new(
                     *rx,
                     *tx,
                     task,
                     injector(plan, seed, &clock, &faults),
+                    leave,
                 )),
                 (Rx::Device(rx), Tx::Device(tx), Some(Dpdk { eal, pool })) => Box::new(ReflectTask::new(
                     DpdkReceive::new(eal, rx, cold),
                     DpdkTransmit::new(eal, tx, pool),
                     task,
                     injector(plan, seed, &clock, &faults),
+                    leave,
                 )),
                 _ => continue,
             };
@@ -200,6 +204,7 @@ fn reflect<'e>(
                 core: workers[worker].core,
                 counters,
                 faults,
+                totals,
             });
             workers[worker].add("reflect", task);
         }

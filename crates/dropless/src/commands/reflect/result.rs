@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::TaskResult;
 use dataplane::fault::FaultCounters;
-use dataplane::reflect::ReflectCounters;
+use dataplane::reflect::{ReflectCounters, ReflectResult};
+use dataplane::slot::Slot;
 use dataplane::worker::WorkerCounters;
 use dpdk::Pool;
 use measure::{PortSummary, QueueSummary, ReflectSummary, Ticks, Validity};
@@ -31,6 +31,8 @@ pub struct Side {
     pub counters: Arc<ReflectCounters>,
     /// What its injector publishes.
     pub faults: Arc<FaultCounters>,
+    /// What it leaves.
+    pub totals: Slot<ReflectResult>,
 }
 
 /// Sums over all queues.
@@ -237,13 +239,14 @@ pub fn summarise(
         .max()
         .unwrap_or(0);
     let rate = most as f64 / ending.active.as_secs_f64().max(1e-3);
-    let receivers: Vec<Receiver> = sides
+    let receivers: Vec<Receiver<'_>> = sides
         .iter()
         .map(|side| Receiver {
             port: side.port,
             core: side.core,
             ring_holds_ns: ring_holds_ns(&ports[side.port], rate),
             rate_pps: rate,
+            holes: &[],
         })
         .collect();
     let clock_now = ending.clock.clock;
@@ -258,14 +261,10 @@ pub fn summarise(
     let kept = buffers::Kept::by(&ports);
     drop(ports);
     let pool = buffers::count(pool, kept);
-    let held: u64 = ending
-        .left
-        .results
+    let held: u64 = sides
         .iter()
-        .map(|result| match result {
-            TaskResult::Reflect(reflect) => reflect.held,
-            _ => 0,
-        })
+        .filter_map(|side| side.totals.get())
+        .map(|totals| totals.held)
         .sum();
     let fault = |name: &str| faults.get(name).copied().unwrap_or(0);
     let (enter, leave) = (

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use dataplane::TaskResult;
 use dataplane::receive::ReceiveResult;
 use dataplane::send::SendResult;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
@@ -12,29 +11,33 @@ use wire::Foreign;
 use super::tasks::{ReceiveSide, Wiring};
 use crate::commands::reflect::result::{drops, faults};
 
-/// The results of all tasks, sorted.
-#[derive(Default)]
-pub struct Results {
+/// The totals of all tasks whose worker lived.
+pub struct Results<'w> {
     /// Of the transmit queues.
-    pub send: Vec<SendResult>,
+    pub send: Vec<&'w SendResult>,
     /// Of the receive queues.
-    pub receive: Vec<ReceiveResult>,
+    pub receive: Vec<&'w ReceiveResult>,
     /// Frames that the in-process reflector still held.
     pub reflector_held: u64,
 }
 
-impl Results {
-    /// Sorts the tasks' results by kind.
-    pub fn sort(all: Vec<TaskResult>) -> Self {
-        let mut sorted = Self::default();
-        for result in all {
-            match result {
-                TaskResult::Send(send) => sorted.send.push(send),
-                TaskResult::Receive(receive) => sorted.receive.push(*receive),
-                TaskResult::Reflect(reflect) => sorted.reflector_held += reflect.held,
-            }
+impl<'w> Results<'w> {
+    /// What the tasks left. A slot is empty where a worker died, which the verdict says of the whole run.
+    pub fn of(wiring: &'w Wiring<'_>) -> Self {
+        Self {
+            send: wiring.send.iter().filter_map(|side| side.totals.get()).collect(),
+            receive: wiring
+                .receive
+                .iter()
+                .filter_map(|side| side.totals.get())
+                .collect(),
+            reflector_held: wiring
+                .reflect
+                .iter()
+                .filter_map(|side| side.totals.get())
+                .map(|totals| totals.held)
+                .sum(),
         }
-        sorted
     }
 
     /// Sent and received of every lane.
@@ -71,7 +74,7 @@ const NO_LOSS: [&str; 5] = ["received", "returned", "not_ip", "not_udp", "not_ou
 /// The books: what was intended, what came, and what each place says that it lost.
 pub fn ledger(
     wiring: &Wiring<'_>,
-    results: &Results,
+    results: &Results<'_>,
     ports: &[PortSummary],
     (far_missed, held): (u64, u64),
     far: &BTreeMap<String, u64>,
@@ -151,7 +154,7 @@ pub fn ledger(
     })
 }
 
-fn arrived(sides: &[ReceiveSide], results: &Results) -> Arrived {
+fn arrived(sides: &[ReceiveSide], results: &Results<'_>) -> Arrived {
     let lanes = || results.receive.iter().flat_map(|receive| &receive.lanes);
     let mut arrived = Arrived {
         received: lanes().map(|lane| lane.received).sum(),
@@ -181,7 +184,7 @@ fn arrived(sides: &[ReceiveSide], results: &Results) -> Arrived {
 }
 
 /// Per stream, over all its lanes.
-pub fn streams(plan: &crate::plan::SendPlan, results: &Results, seconds: f64) -> Vec<StreamSummary> {
+pub fn streams(plan: &crate::plan::SendPlan, results: &Results<'_>, seconds: f64) -> Vec<StreamSummary> {
     let count = plan.streams.len();
     let mut summaries = Vec::with_capacity(count);
     for (index, stream) in plan.streams.iter().enumerate() {

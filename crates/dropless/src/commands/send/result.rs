@@ -52,7 +52,7 @@ pub fn summarise(
     mut ending: Ending,
 ) -> Summary {
     let plan = run.plan;
-    let results = Results::sort(std::mem::take(&mut ending.left.results));
+    let results = Results::of(wiring);
     let seconds = (ending
         .seen
         .stopped
@@ -361,13 +361,13 @@ fn stalls(
 }
 
 /// What each receiver has to expect if all that was sent comes back, packets/s.
-fn rate_per_receiver(wiring: &Wiring<'_>, results: &Results, seconds: f64) -> f64 {
+fn rate_per_receiver(wiring: &Wiring<'_>, results: &Results<'_>, seconds: f64) -> f64 {
     let sent: u64 = results.send.iter().flat_map(|send| &send.accepted).sum();
     sent as f64 / seconds / wiring.receive.len().max(1) as f64
 }
 
 /// Who receives from which port, and how long its ring holds.
-fn receivers(wiring: &Wiring<'_>, stalls: &[Stall], rate_pps: f64) -> Vec<Receiver> {
+fn receivers<'w>(wiring: &'w Wiring<'_>, stalls: &[Stall], rate_pps: f64) -> Vec<Receiver<'w>> {
     let holds = |core: usize| {
         let of_core = stalls.iter().filter(|stall| stall.core as usize == core);
         of_core.map(|stall| stall.ring_holds_ns).min().unwrap_or(0)
@@ -377,6 +377,7 @@ fn receivers(wiring: &Wiring<'_>, stalls: &[Stall], rate_pps: f64) -> Vec<Receiv
         core: side.core,
         ring_holds_ns: holds(side.core),
         rate_pps,
+        holes: side.totals.get().map_or(&[], |totals| &totals.holes),
     });
     sides.collect()
 }
@@ -401,7 +402,7 @@ fn silent_note(far: &Told, ledger: &Ledger) -> Option<String> {
     })
 }
 
-fn extra_notes(watched: &Seen, results: &Results, seed: u64, random: bool) -> Vec<String> {
+fn extra_notes(watched: &Seen, results: &Results<'_>, seed: u64, random: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if watched.interrupted {
         notes.push("interrupted: this is the result up to then".into());

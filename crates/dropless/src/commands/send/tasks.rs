@@ -8,10 +8,11 @@ use dataplane::Task;
 use dataplane::account::Answers;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
-use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveTask};
-use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
+use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
 use dataplane::reply::ReplyQueue;
-use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendTask};
+use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
+use dataplane::slot::Slot;
 use measure::{Clock, IntervalRing, Pacer, Rate, Ticks};
 use wire::Addresses;
 
@@ -41,6 +42,8 @@ pub struct SendSide {
     pub core: usize,
     /// What it publishes.
     pub counters: Arc<SendCounters>,
+    /// What it leaves.
+    pub totals: Slot<SendResult>,
 }
 
 /// One receive queue, as the control thread sees it.
@@ -53,6 +56,8 @@ pub struct ReceiveSide {
     pub core: usize,
     /// What it publishes.
     pub counters: Arc<ReceiveCounters>,
+    /// What it leaves.
+    pub totals: Slot<ReceiveResult>,
 }
 
 /// One queue of the in-process reflector.
@@ -61,6 +66,8 @@ pub struct ReflectSide {
     pub counters: Arc<ReflectCounters>,
     /// What its injector publishes.
     pub faults: Arc<FaultCounters>,
+    /// What it leaves.
+    pub totals: Slot<ReflectResult>,
 }
 
 /// What passes between control and the tasks of one port.
@@ -205,10 +212,11 @@ where
                 senders: sent.clone(),
             };
             let worker = places.receive[wiring.receive.len() % places.receive.len()];
+            let (totals, leave) = Slot::new();
             let task: Box<dyn Task + 'p> = match (rx, dpdk) {
-                (Rx::Socket(rx), _) => Box::new(ReceiveTask::new(*rx, task)),
+                (Rx::Socket(rx), _) => Box::new(ReceiveTask::new(*rx, task, leave)),
                 (Rx::Device(rx), Some(Dpdk { eal, .. })) => {
-                    Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx, cold), task))
+                    Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx, cold), task, leave))
                 }
                 (Rx::Device(_), None) => continue,
             };
@@ -218,6 +226,7 @@ where
                 queue,
                 core: cores[worker],
                 counters,
+                totals,
             });
         }
     }
@@ -261,10 +270,11 @@ where
                 checksum_offload: offload,
             };
             let worker = places.send[number % places.send.len()];
+            let (totals, leave) = Slot::new();
             let task: Box<dyn Task + 'p> = match (tx, dpdk) {
-                (Tx::Socket(tx), _) => Box::new(SendTask::new(*tx, task)),
+                (Tx::Socket(tx), _) => Box::new(SendTask::new(*tx, task, leave)),
                 (Tx::Device(tx), Some(Dpdk { eal, pool })) => {
-                    Box::new(SendTask::new(DpdkTransmit::new(eal, tx, pool), task))
+                    Box::new(SendTask::new(DpdkTransmit::new(eal, tx, pool), task, leave))
                 }
                 (Tx::Device(_), None) => continue,
             };
@@ -274,6 +284,7 @@ where
                 queue,
                 core: cores[worker],
                 counters,
+                totals,
             });
         }
     }
@@ -303,9 +314,11 @@ fn reflectors<'p, 'e>(
             continue;
         };
         let number = wiring.reflect.len();
+        let (totals, leave) = Slot::new();
         let side = ReflectSide {
             counters: ReflectCounters::new(),
             faults: Arc::default(),
+            totals,
         };
         let faults = plan.fault.as_ref().map(|spec| {
             let seed = plan.seed.wrapping_add(number as u64);
@@ -333,6 +346,7 @@ fn reflectors<'p, 'e>(
             DpdkTransmit::new(eal, tx, pool),
             task,
             faults,
+            leave,
         );
         let worker = places.reflect[number % places.reflect.len().max(1)];
         wiring.workers[worker].add("reflect", Box::new(task));
