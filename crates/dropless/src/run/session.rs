@@ -4,8 +4,8 @@ use std::num::NonZeroU16;
 
 use anyhow::{Result, bail, ensure};
 use dpdk::{Eal, Pool};
+use host::awake::{self, AwakeCores};
 use host::cores;
-use host::tune::hold::{self, AwakeCores};
 use host::{Medium, PortUri, Prepared, Sys};
 
 use crate::plan::MachinePlan;
@@ -218,7 +218,7 @@ pub fn make_pool<'e>(eal: Option<&'e Eal>, ground: &Ground) -> Result<Option<Poo
 
 /// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.
 pub fn awake_cores() -> Option<AwakeCores> {
-    hold::awake(&Sys::live())
+    awake::awake(&Sys::live())
 }
 
 /// What `host.json` says.

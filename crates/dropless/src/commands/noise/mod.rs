@@ -8,9 +8,9 @@ mod watch;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
+use doctor::noise::bucket::Ring;
 use host::Sys;
 use host::cores::{self, CoreSet};
-use host::noise::bucket::Ring;
 use measure::NoiseSummary;
 use measure::units::parse_duration;
 use report::RunDir;

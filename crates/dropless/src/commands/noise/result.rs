@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use host::noise::complete::Line;
-use host::noise::tally::tally;
+use doctor::noise::complete::Line;
+use doctor::noise::tally::tally;
 use measure::noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 use report::csv;
 

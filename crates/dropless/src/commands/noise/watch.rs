@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use doctor::Sample;
+use doctor::noise::attribute::Named;
+use doctor::noise::complete::Line;
+use doctor::noise::record::{Record, Recorder};
+use doctor::noise::spin::Gaps;
 use host::Sys;
 use host::cores::{self, Core};
-use host::doctor::Sample;
-use host::noise::attribute::Named;
-use host::noise::complete::Line;
-use host::noise::record::{Record, Recorder};
-use host::noise::spin::Gaps;
 use report::live::{Live, Snapshot, Traffic};
 use report::out::Console;
 use report::published::{Phase, State};
