@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::attribute::Stamped;
 use super::event::{Cause, Event};
 use host::Sys;
 use host::cores::Core;
 use host::interrupts::Interrupts;
+use measure::InterruptLine;
 
 /// The kernel's counters, and the times between which they were read.
 #[derive(Debug, Clone, Default)]
@@ -38,28 +37,11 @@ impl Bracket {
     }
 }
 
-/// One line of `/proc/interrupts`, and what was recorded of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
-    /// The line: a number, or `LOC`, `RES`, `CAL` and so on.
-    pub line: String,
-    /// What the kernel writes at its end.
-    pub name: String,
-    /// Interrupts that the kernel counted.
-    pub counted: u64,
-    /// Events that were certainly recorded in that time.
-    pub traced_min: u64,
-    /// Events that may have been.
-    pub traced_max: u64,
-    /// Whether they agree.
-    pub proven: bool,
-}
-
 /// Lines that count no interrupts of their own: shootdowns are among `CAL`, polls and hypercalls interrupt nobody.
 const NOT_THEIR_OWN: [&str; 3] = ["TLB", "MCP", "HYP"];
 
 /// Compares what the kernel counted on `core` with what was recorded.
-pub fn compare(core: Core, events: &[Stamped], before: &Bracket, after: &Bracket) -> Vec<Line> {
+pub fn compare(core: Core, events: &[Stamped], before: &Bracket, after: &Bracket) -> Vec<InterruptLine> {
     let mut recorded: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for event in events {
         let Some(line) = line_of(&event.event) else {
@@ -77,7 +59,7 @@ pub fn compare(core: Core, events: &[Stamped], before: &Bracket, after: &Bracket
             let (traced_min, traced_max) = recorded.get(&delta.line).copied().unwrap_or_default();
             // Handlers of a shared line are told apart by commas; each has an event, the interrupt is one.
             let shared = delta.name.contains(',') || delta.line == "NMI";
-            Line {
+            InterruptLine {
                 proven: delta.count <= traced_max && (shared || delta.count >= traced_min),
                 line: delta.line,
                 name: delta.name,

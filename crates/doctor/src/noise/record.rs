@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::attribute::{Around, Gap, Named, Sent, Stamped, Walk};
-use super::complete::{self, Bracket, Line};
+use super::complete::{self, Bracket};
 use super::event::{CALL_NAMES, Event, Sender};
 use super::page;
 use super::trace::{Subject, Trace, TraceError, own_threads};
 use host::Sys;
 use host::cores::{Core, CoreSet};
+use measure::InterruptLine;
 
 /// Buffer of the tracer for one core, KiB: some 300,000 events.
 const BUFFER_KIB: u32 = 16 << 10;
@@ -142,7 +143,7 @@ impl Record {
     }
 
     /// What the kernel counted on `core`, and whether all of it was recorded.
-    pub fn completeness(&self, core: Core) -> Vec<Line> {
+    pub fn completeness(&self, core: Core) -> Vec<InterruptLine> {
         complete::compare(core, self.events_of(core), &self.before, &self.after)
     }
 

@@ -1,7 +1,7 @@
 //! `dropless noise`: polls without packets, and names what takes the cores away.
 
 pub mod args;
-mod result;
+mod gaps;
 mod show;
 mod watch;
 
@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
 use doctor::noise::bucket::Ring;
+use doctor::noise::summary::{Asked, summarise};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use measure::NoiseSummary;
@@ -41,6 +42,14 @@ pub struct NoisePlan {
 }
 
 impl NoisePlan {
+    fn asked(&self) -> Asked {
+        Asked {
+            threshold_ns: self.threshold_ns,
+            descriptors: self.slots,
+            ring: self.ring,
+        }
+    }
+
     fn from_args(args: &NoiseArgs, sys: &Sys) -> Result<Self> {
         let mut wanted = parse_cores(args.cores.as_deref())?;
         if wanted.is_empty() {
@@ -105,7 +114,7 @@ pub fn measure(
         trace: true,
     };
     let seen = watch::watch(&plan, sys, console, interrupt, None)?;
-    Ok(result::summarise(&plan, &seen, ""))
+    Ok(summarise(&plan.asked(), &seen, ""))
 }
 
 /// Runs the subcommand; the result is its exit code.
@@ -123,8 +132,8 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let _ = dir.write_json(file::HOST, &session::host_facts());
     board.run_is_in(dir.path());
     let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
-    let mut noise = result::summarise(&plan, &seen, &dir.path().display().to_string());
-    let _ = dir.write_text(file::GAPS, &result::rows(&seen));
+    let mut noise = summarise(&plan.asked(), &seen, &dir.path().display().to_string());
+    let _ = dir.write_text(file::GAPS, &gaps::rows(&seen));
     noise.notes.extend(dir.note());
     let _ = dir.write_json(file::SUMMARY, &noise);
     noise.notes.extend(board.note());

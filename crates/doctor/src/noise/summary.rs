@@ -1,20 +1,61 @@
-//! What `noise` found, as numbers.
+//! What was seen of some cores, summed up as a result.
 
-use std::fmt::Write as _;
+use host::cores::Core;
+use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 
-use doctor::noise::complete::Line;
-use doctor::noise::tally::tally;
-use measure::noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
-use report::csv;
-
-use super::NoisePlan;
-use super::watch::{Seen, SeenOn};
+use super::attribute::Named;
+use super::bucket::Ring;
+use super::spin::Gaps;
+use super::tally::tally;
 
 /// Columns of the time line.
 const COLUMNS: usize = 60;
 
-/// Sums up.
-pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> NoiseSummary {
+/// What was asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Gaps are longer than this, ns.
+    pub threshold_ns: u64,
+    /// Receive descriptors that costs are worked out for.
+    pub descriptors: u32,
+    /// The receiver that costs are worked out for, where a rate was given.
+    pub ring: Option<Ring>,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Seen {
+    /// Core by core.
+    pub cores: Vec<SeenOn>,
+    /// Ticks a second.
+    pub hz: f64,
+    /// Why there are no causes, if there are none.
+    pub untraced: Option<String>,
+    /// Events that the trace lost.
+    pub missed: u64,
+    /// Whether somebody ended it early.
+    pub interrupted: bool,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// What was seen on one core.
+#[derive(Debug)]
+pub struct SeenOn {
+    /// The core.
+    pub core: Core,
+    /// Its loop.
+    pub gaps: Gaps,
+    /// The gaps with their causes.
+    pub named: Vec<Named>,
+    /// The kernel's counters against the trace.
+    pub lines: Vec<InterruptLine>,
+    /// Ticks of `USER_HZ` that the hypervisor says it took.
+    pub steal: u64,
+}
+
+/// Sums up; `run` is the run directory.
+pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
     let mut notes = seen.notes.clone();
     if seen.missed > 0 {
         notes.push(format!(
@@ -22,7 +63,7 @@ pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> NoiseSummary {
             seen.missed
         ));
     }
-    let cores: Vec<CoreNoise> = seen.cores.iter().map(|on| of_core(plan, seen, on)).collect();
+    let cores: Vec<CoreNoise> = seen.cores.iter().map(|on| of_core(asked, seen, on)).collect();
     for core in &cores {
         if core.gaps_dropped > 0 {
             notes.push(format!(
@@ -33,10 +74,10 @@ pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> NoiseSummary {
     }
     NoiseSummary {
         run: run.to_owned(),
-        threshold_ns: plan.threshold_ns,
-        ring: plan.slots,
-        rate_pps: plan.ring.map(|ring| ring.rate_pps),
-        service_pps: plan.ring.map(|ring| ring.service_pps),
+        threshold_ns: asked.threshold_ns,
+        ring: asked.descriptors,
+        rate_pps: asked.ring.map(|ring| ring.rate_pps),
+        service_pps: asked.ring.map(|ring| ring.service_pps),
         causes_known: seen.untraced.is_none(),
         causes_missing: seen.untraced.clone(),
         cores,
@@ -46,13 +87,13 @@ pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> NoiseSummary {
     }
 }
 
-fn of_core(plan: &NoisePlan, seen: &Seen, on: &SeenOn) -> CoreNoise {
+fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
     let ns = |ticks: f64| ticks / seen.hz * 1e9;
     let all = on.gaps.all();
     let taken: u64 = all.iter().map(|gap| gap.ticks()).sum();
     let longest = all.iter().map(|gap| gap.ticks()).max().unwrap_or(0);
     let span = on.gaps.span.ticks().max(1);
-    let tallies = tally(&on.named, plan.ring, seen.hz);
+    let tallies = tally(&on.named, asked.ring, seen.hz);
     let outside: u64 = tallies
         .iter()
         .filter(|one| one.outside)
@@ -69,7 +110,7 @@ fn of_core(plan: &NoisePlan, seen: &Seen, on: &SeenOn) -> CoreNoise {
         total_ns: ns(one.total as f64),
         p99_ns: ns(one.p99 as f64),
         max_ns: ns(one.max as f64),
-        lost: plan.ring.map(|_| one.lost),
+        lost: asked.ring.map(|_| one.lost),
         period_ns: one.period.map(ns),
     });
     CoreNoise {
@@ -87,23 +128,11 @@ fn of_core(plan: &NoisePlan, seen: &Seen, on: &SeenOn) -> CoreNoise {
             .then(|| seen.missed == 0 && on.lines.iter().all(|line| line.proven)),
         // USER_HZ is 100 on every architecture that this runs on.
         steal_ns: on.steal as f64 * 1e7,
-        lost: plan.ring.map(|_| tallies.iter().map(|one| one.lost).sum()),
-        lossless_pps: (longest > 0).then(|| f64::from(plan.slots) / (longest as f64 / seen.hz)),
+        lost: asked.ring.map(|_| tallies.iter().map(|one| one.lost).sum()),
+        lossless_pps: (longest > 0).then(|| f64::from(asked.descriptors) / (longest as f64 / seen.hz)),
         causes: causes.collect(),
         timeline: timeline(on),
-        interrupts: on.lines.iter().map(interrupts).collect(),
-    }
-}
-
-fn interrupts(line: &Line) -> InterruptLine {
-    let line = line.clone();
-    InterruptLine {
-        line: line.line,
-        name: line.name,
-        counted: line.counted,
-        traced_min: line.traced_min,
-        traced_max: line.traced_max,
-        proven: line.proven,
+        interrupts: on.lines.clone(),
     }
 }
 
@@ -125,33 +154,4 @@ fn timeline(on: &SeenOn) -> Vec<f64> {
         }
     }
     columns
-}
-
-/// Every gap as a row of CSV.
-pub fn rows(seen: &Seen) -> String {
-    let mut text = String::from("core,start_s,duration_ns,cause,parts\n");
-    for on in &seen.cores {
-        for named in &on.named {
-            let start = named.gap.from.saturating_sub(on.gaps.span.from) as f64 / seen.hz;
-            let parts: Vec<String> = named
-                .parts
-                .iter()
-                .map(|(cause, ticks)| format!("{cause}: {:.0} ns", *ticks as f64 / seen.hz * 1e9))
-                .collect();
-            let cause = if seen.untraced.is_none() {
-                named.cause().to_string()
-            } else {
-                "unknown".into()
-            };
-            let _ = writeln!(
-                text,
-                "{},{start:.9},{:.0},{},{}",
-                on.core,
-                named.gap.ticks() as f64 / seen.hz * 1e9,
-                csv::field(&cause),
-                csv::field(&parts.join("; "))
-            );
-        }
-    }
-    text
 }
