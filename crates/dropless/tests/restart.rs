@@ -376,7 +376,7 @@ fn a_socket_in_use_is_refused() {
         let second = lab.dropless(&["reflect", "--no-huge", "--port", port]).run();
         assert_eq!(second.code, Some(2), "{second}");
         assert!(
-            second.stderr.contains("a living process serves s.sock already"),
+            second.stderr.contains("another process already serves s.sock"),
             "{second}"
         );
         assert_eq!(second.stderr.trim().lines().count(), 1, "{second}");

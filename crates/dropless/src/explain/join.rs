@@ -68,7 +68,7 @@ pub fn pile_up(pausing: &mut [Pausing], speed: f64, clock: &Clock) {
             (begin, pile) = (index, Pile::default());
         }
         if let Some(pause) = next {
-            pile.beyond_ns += bucket.gap(seconds(pause.from), seconds(pause.to)) * 1e9;
+            pile.beyond_ns += bucket.stall(seconds(pause.from), seconds(pause.to)) * 1e9;
             pile.gaps_ns += pausing[index].stall.gap_ns as f64;
         }
     }
