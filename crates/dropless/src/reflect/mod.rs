@@ -9,8 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use dataplane::account::OwnAccount;
-use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
+use dataplane::io::{Allocate, FramesMut};
 use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
 use dataplane::slot::Slot;
 use dataplane::worker::{Control, WorkerCounters};
@@ -180,18 +181,15 @@ fn reflect<'e>(
             };
             let (totals, leave) = Slot::new();
             let task: Box<dyn Task + '_> = match (rx, tx, dpdk) {
-                (Rx::Socket(rx), Tx::Socket(tx), _) => Box::new(ReflectTask::new(
-                    *rx,
-                    *tx,
-                    task,
-                    injector(plan, seed, &clock, &faults),
-                    leave,
-                )),
+                (Rx::Socket(rx), Tx::Socket(tx), _) => {
+                    let faults = injector(plan, seed, &clock, tx.buffers(), &faults);
+                    Box::new(ReflectTask::new(*rx, *tx, task, faults, leave))
+                }
                 (Rx::Device(rx), Tx::Device(tx), Some(Dpdk { eal, pool })) => Box::new(ReflectTask::new(
                     DpdkReceive::new(eal, rx, cold),
-                    DpdkTransmit::new(eal, tx, pool),
+                    DpdkTransmit::new(eal, tx),
                     task,
-                    injector(plan, seed, &clock, &faults),
+                    injector(plan, seed, &clock, DpdkBuffers::new(eal, pool), &faults),
                     leave,
                 )),
                 _ => continue,
@@ -270,18 +268,20 @@ fn reflect<'e>(
 }
 
 /// What injects the faults of the plan into frames of either kind.
-fn injector<F>(
+fn injector<A: Allocate<Frames: FramesMut>>(
     plan: &ReflectPlan,
     seed: u64,
     clock: &RunClock,
+    buffers: A,
     counters: &Arc<FaultCounters>,
-) -> Option<Faults<F>> {
+) -> Option<Faults<A>> {
     let spec = plan.fault.as_ref()?;
     Some(Faults::new(
         spec,
         seed,
         clock.clock.hz(),
         DELAYED_MAX,
+        buffers,
         Arc::clone(counters),
     ))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use anyhow::Result;
 use dataplane::Task;
 use dataplane::account::Answers;
-use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
 use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
@@ -272,9 +272,13 @@ where
             let worker = places.send[number % places.send.len()];
             let (totals, leave) = Slot::new();
             let task: Box<dyn Task + 'p> = match (tx, dpdk) {
-                (Tx::Socket(tx), _) => Box::new(SendTask::new(*tx, task, leave)),
+                (Tx::Socket(tx), _) => {
+                    let buffers = tx.buffers();
+                    Box::new(SendTask::new(*tx, buffers, task, leave))
+                }
                 (Tx::Device(tx), Some(Dpdk { eal, pool })) => {
-                    Box::new(SendTask::new(DpdkTransmit::new(eal, tx, pool), task, leave))
+                    let buffers = DpdkBuffers::new(eal, pool);
+                    Box::new(SendTask::new(DpdkTransmit::new(eal, tx), buffers, task, leave))
                 }
                 (Tx::Device(_), None) => continue,
             };
@@ -327,6 +331,7 @@ fn reflectors<'p, 'e>(
                 seed,
                 times.clock.hz(),
                 DELAYED_MAX,
+                DpdkBuffers::new(eal, pool),
                 Arc::clone(&side.faults),
             )
         });
@@ -343,7 +348,7 @@ fn reflectors<'p, 'e>(
         };
         let task = ReflectTask::new(
             DpdkReceive::new(eal, rx, cold),
-            DpdkTransmit::new(eal, tx, pool),
+            DpdkTransmit::new(eal, tx),
             task,
             faults,
             leave,
