@@ -11,10 +11,10 @@ use host::noise::record::{Record, Recorder};
 use host::noise::tally::Labels;
 use measure::{Clock, Explanation, Nanos, Stall, Ticks};
 
-use crate::clock::now;
-use crate::open::OpenPort;
 use crate::plan::MachinePlan;
-use crate::workers::Paused;
+use crate::run::clock::now;
+use crate::run::open::OpenPort;
+use crate::run::workers::Paused;
 use join::{Missed, Pausing, Pile};
 
 /// Watches what a run will want to explain.
