@@ -164,11 +164,7 @@ fn payload_of(frame: &[u8]) -> Option<(Ip, usize)> {
     let Parsed::Ip(ip) = headers::parse(frame) else {
         return None;
     };
-    if ip.fragment || ip.protocol != UDP || ip.end > frame.len() {
-        return None;
-    }
-    let udp = ip.udp(frame)?;
-    (udp.end == ip.end).then_some((ip, udp.at + UDP_LEN))
+    ip.udp(frame).map(|udp| (ip, udp.at + UDP_LEN))
 }
 
 fn set_identification(header: &mut [u8]) {

@@ -3,7 +3,7 @@
 //!
 //! No I/O, no clock, no allocation after start, no unsafe. A packet's way through this crate:
 //! [`Template::write`] makes it, [`reflect()`] turns it round at the far side, [`classify`] judges it when it
-//! is back. [`answer()`] and [`neighbour`] keep ordinary hosts happy in between.
+//! is back. All of them, and whoever else asks what a frame is, find its headers by [`parse`]. [`answer()`] and [`neighbour`] keep ordinary hosts happy in between.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -17,7 +17,7 @@ mod drop_reason;
 pub mod envelope;
 mod fault;
 mod foreign;
-mod headers;
+pub mod headers;
 mod known_head;
 pub mod lag;
 pub mod neighbour;
@@ -40,6 +40,7 @@ pub use classifier::Classifier;
 pub use drop_reason::DropReason;
 pub use fault::corrupt_one_bit;
 pub use foreign::Foreign;
+pub use headers::{Ip, Parsed, parse};
 pub use probe::{BurstStamp, MAGIC, PROBE_LEN, Probe};
 pub use receive::{Class, Verify, classify, peek};
 pub use reflect::reflect;
