@@ -11,8 +11,8 @@ use wire::Probe;
 
 use crate::BURST_MAX;
 use crate::io::{Allocate, Frames, FramesMut, FreshFrames};
-use crate::police::Bucket;
-pub use crate::police::RateLimit;
+use crate::policer::Bucket;
+pub use crate::policer::RateLimit;
 
 /// Probes that wait to be overtaken, at most.
 const OVERTAKEN_MAX: usize = 64;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use measure::{Clock, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks};
 use wire::{Addresses, Class, Classifier, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag};
 
-use crate::account::Answers;
 use crate::io::{Frames, Receive};
+use crate::reflector_counters::Answers;
 use crate::reply::ReplyQueue;
 use crate::send::SendCounters;
 use crate::slot::Fill;
@@ -217,7 +217,7 @@ impl<R: Receive> ReceiveTask<R> {
                 Class::Foreign(Foreign::Arp | Foreign::Ndp) => {
                     plan.replies.answer(frame, &plan.me);
                 }
-                Class::Foreign(Foreign::Account) => plan.answers.take_from(frame, plan.run),
+                Class::Foreign(Foreign::ReflectorCounters) => plan.answers.take_from(frame, plan.run),
                 _ => {}
             }
         }
@@ -330,7 +330,7 @@ impl Books {
                 {
                     counters.answered.add(1);
                 }
-                if *kind == Foreign::Account {
+                if *kind == Foreign::ReflectorCounters {
                     self.plan.answers.take_from(frame, self.plan.run);
                 }
             }

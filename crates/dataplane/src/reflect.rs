@@ -5,9 +5,9 @@ use std::sync::Arc;
 use measure::{Counter, Ticks};
 use wire::{Addresses, DropReason, Turner};
 
-use crate::account::OwnAccount;
 use crate::fault::Faults;
 use crate::io::{Allocate, Frames, FramesMut, Receive, Transmit};
+use crate::reflector_counters::OwnCounters;
 use crate::slot::Fill;
 use crate::{BURST_MAX, Phase, Task};
 
@@ -22,7 +22,7 @@ pub struct ReflectCounters {
     pub returned: Counter,
     /// ARP, NDP and echo requests among `returned` that were answered, not swapped.
     pub answered: Counter,
-    /// Questions for the account among `returned` that were answered.
+    /// Questions for these counters among `returned` that were answered.
     pub told: Counter,
     /// Frames not returned, by reason.
     pub dropped: [Counter; DropReason::COUNT],
@@ -65,7 +65,7 @@ pub struct ReflectPlan {
     /// What it publishes.
     pub counters: Arc<ReflectCounters>,
     /// What it tells a sender that asks.
-    pub account: Option<Arc<OwnAccount>>,
+    pub own_counters: Option<Arc<OwnCounters>>,
 }
 
 /// What a reflecting task leaves when it has ended.
@@ -178,9 +178,9 @@ where
                 counters.answered.add(1);
             } else if self
                 .plan
-                .account
+                .own_counters
                 .as_ref()
-                .is_some_and(|account| account.answer(&mut self.frames.room_mut(index)[..len]))
+                .is_some_and(|own| own.answer(&mut self.frames.room_mut(index)[..len]))
             {
                 counters.told.add(1);
             } else if let Some(reason) = reason {

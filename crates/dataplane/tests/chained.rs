@@ -136,7 +136,7 @@ fn a_reflector_refuses_a_chain_by_name_and_counts_all_its_bytes() {
         burst: 32,
         hold_ticks: u64::MAX,
         counters: Arc::clone(&counters),
-        account: None,
+        own_counters: None,
     };
     let (totals, leave) = Slot::new();
     let faults = None::<Faults<MemoryBuffers>>;

@@ -155,7 +155,7 @@ fn run(case: &Case) -> Outcome {
             burst: 32,
             hold_ticks: u64::MAX,
             counters: Arc::clone(&reflect),
-            account: None,
+            own_counters: None,
         },
         Some(faults),
         leave_reflected,

@@ -206,12 +206,12 @@ mod tests {
             flows: 1,
             dst_ports: 7..=7,
         };
-        let question = crate::Account::question(&spec).unwrap();
+        let question = crate::ReflectorCounters::question(&spec).unwrap();
         let (to, payload) = unwrap(&question).unwrap();
         let mut frame = vec![0; 2048];
         frame[V4_LEN..][..payload.len()].copy_from_slice(payload);
         let len = wrap(&mut frame, spec.src, to, payload.len(), false).unwrap();
-        assert!(crate::Account::default().answer(&mut frame[..len]));
+        assert!(crate::ReflectorCounters::default().answer(&mut frame[..len]));
         assert_eq!(unwrap(&frame[..len]).unwrap().0, spec.src);
     }
 }

@@ -6,7 +6,6 @@
 //! is back. All of them, and whoever else asks what a frame is, find its headers by [`parse`]. [`answer()`] and [`neighbour`] keep ordinary hosts happy in between.
 #![forbid(unsafe_code)]
 
-mod account;
 mod answer;
 mod bytes;
 pub mod checksum;
@@ -27,6 +26,7 @@ mod probe;
 mod receive;
 mod receive_any;
 mod reflect;
+mod reflector_counters;
 mod template;
 mod template_build;
 mod template_flow;
@@ -34,7 +34,6 @@ mod template_spec;
 mod turner;
 mod vlan;
 
-pub use account::Account;
 pub use answer::{Addresses, answer};
 pub use classifier::Classifier;
 pub use drop_reason::DropReason;
@@ -44,6 +43,7 @@ pub use headers::{Ip, Parsed, parse};
 pub use probe::{BurstStamp, MAGIC, PROBE_LEN, Probe};
 pub use receive::{Class, Verify, classify, peek};
 pub use reflect::reflect;
+pub use reflector_counters::ReflectorCounters;
 pub use template::Template;
 pub use template_spec::{MAX_FRAME_SIZE, TemplateError, TemplateSpec};
 pub use turner::Turner;

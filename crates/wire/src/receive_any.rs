@@ -6,7 +6,7 @@ use crate::checksum::{self, ICMPV6, UDP};
 use crate::headers::{self, Ip, Parsed, Udp};
 use crate::probe::{PROBE_LEN, Probe};
 use crate::receive::{Class, Verify};
-use crate::{Foreign, account, pattern};
+use crate::{Foreign, pattern, reflector_counters};
 
 #[cold]
 #[inline(never)]
@@ -46,8 +46,8 @@ fn classify_udp(frame: &[u8], ip: &Ip, udp: Udp, run: u8, verify: Verify) -> Cla
     }
     let Some((probe, rest)) = probe_and_rest(frame, udp) else {
         let payload = frame.get(udp.at + headers::UDP_LEN..udp.end);
-        return Class::Foreign(if payload.is_some_and(account::is_answer) {
-            Foreign::Account
+        return Class::Foreign(if payload.is_some_and(reflector_counters::is_answer) {
+            Foreign::ReflectorCounters
         } else {
             Foreign::OtherUdp
         });

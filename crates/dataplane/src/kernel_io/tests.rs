@@ -54,7 +54,7 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
             burst: 32,
             hold_ticks: 1 << 40,
             counters: Arc::clone(&counters),
-            account: None,
+            own_counters: None,
         };
         let (totals, fill) = Slot::new();
         let mut task = Box::new(ReflectTask::new(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
-use dataplane::account::OwnAccount;
+use dataplane::reflector_counters::OwnCounters;
 use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::io::{Allocate, FramesMut};
@@ -161,7 +161,7 @@ fn reflect<'e>(
     let clock = RunClock::calibrate(cores);
     let mut sides = Vec::new();
     let mut workers: Vec<Worker<'_>> = cores.iter().map(|core| Worker::new(*core)).collect();
-    let accounts: Vec<Arc<OwnAccount>> = ports.iter().map(|_| Arc::default()).collect();
+    let own_counters: Vec<Arc<OwnCounters>> = ports.iter().map(|_| Arc::default()).collect();
     for (index, open) in ports.iter_mut().enumerate() {
         let me = Addresses {
             mac: open.mac,
@@ -179,7 +179,7 @@ fn reflect<'e>(
                 burst: plan.machine.burst,
                 hold_ticks: clock.clock.ticks_from_ns(HOLD_NS),
                 counters: Arc::clone(&counters),
-                account: Some(Arc::clone(&accounts[index])),
+                own_counters: Some(Arc::clone(&own_counters[index])),
             };
             let (totals, leave) = Slot::new();
             let task: Box<dyn Task + '_> = match (rx, tx, dpdk) {
@@ -233,7 +233,7 @@ fn reflect<'e>(
             plan,
             &mut ports,
             &sides,
-            &accounts,
+            &own_counters,
             console,
             interrupt,
             &running,
@@ -305,7 +305,7 @@ fn watch(
     plan: &ReflectPlan,
     ports: &mut [OpenPort<'_>],
     sides: &[Side],
-    accounts: &[Arc<OwnAccount>],
+    own_counters: &[Arc<OwnCounters>],
     console: Console,
     interrupt: &Interrupt,
     running: &Running<'_>,
@@ -357,8 +357,8 @@ fn watch(
         if let Some(explainer) = &mut explainer {
             explainer.look(ports);
         }
-        for (index, (open, own)) in ports.iter().zip(accounts).enumerate() {
-            own.publish(result::account(index, open, sides));
+        for (index, (open, own)) in ports.iter().zip(own_counters).enumerate() {
+            own.publish(result::own_counters(index, open, sides));
         }
         let now = result::total(sides);
         let elapsed = begun.elapsed();

@@ -11,7 +11,7 @@ use dataplane::worker::WorkerCounters;
 use dpdk::Pool;
 use measure::{PortSummary, QueueSummary, ReflectSummary, Ticks, Validity};
 use report::rundir::RunDir;
-use wire::{Account, DropReason};
+use wire::{ReflectorCounters, DropReason};
 
 use crate::explain::{self, Explainer, Receiver};
 use crate::run::buffers;
@@ -190,25 +190,25 @@ pub fn ring_holds_ns(open: &OpenPort<'_>, rate: f64) -> u64 {
 }
 
 /// What the port `index` has counted so far, for the sender that asks.
-pub fn account(index: usize, open: &OpenPort<'_>, sides: &[Side]) -> Account {
+pub fn own_counters(index: usize, open: &OpenPort<'_>, sides: &[Side]) -> ReflectorCounters {
     let port = port_summary(open);
-    let mut account = Account::default();
-    account.add("rx_missed", port.rx_missed);
-    account.add("rx_nombuf", port.rx_nombuf);
-    account.add("rx_error", port.rx_errors);
+    let mut counters = ReflectorCounters::default();
+    counters.add("rx_missed", port.rx_missed);
+    counters.add("rx_nombuf", port.rx_nombuf);
+    counters.add("rx_error", port.rx_errors);
     if !open.counts_refusals() {
-        account.add("tx_error", port.tx_errors);
+        counters.add("tx_error", port.tx_errors);
     }
     for side in sides.iter().filter(|side| side.port == index) {
         let answered = side.counters.answered.get() + side.counters.told.get();
-        account.received += side.counters.frames.get().saturating_sub(answered);
-        account.returned += side.counters.returned.get().saturating_sub(answered);
+        counters.received += side.counters.frames.get().saturating_sub(answered);
+        counters.returned += side.counters.returned.get().saturating_sub(answered);
         for (name, count) in drops(&[&side.counters]) {
-            account.add(&name, count);
+            counters.add(&name, count);
         }
-        account.add("fault_drop", side.faults.drop.get());
+        counters.add("fault_drop", side.faults.drop.get());
     }
-    account
+    counters
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of what a summary says")]

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 use dataplane::Task;
-use dataplane::account::Answers;
+use dataplane::reflector_counters::Answers;
 use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
 use dataplane::fault::{FaultCounters, Faults};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
@@ -344,7 +344,7 @@ fn reflectors<'p, 'e>(
             burst: plan.machine.burst,
             hold_ticks: times.clock.ticks_from_ns(HOLD_NS),
             counters: Arc::clone(&side.counters),
-            account: None,
+            own_counters: None,
         };
         let task = ReflectTask::new(
             DpdkReceive::new(eal, rx, cold),
