@@ -1,20 +1,20 @@
-//! Accounts between control and workers: what a reflector tells when it is asked, and what a sender was told.
+//! A reflector's counters between control and workers: what a reflector tells when it is asked, and what a sender was told.
 
 use std::sync::Mutex;
 
 use crossbeam_queue::ArrayQueue;
-use wire::Account;
+use wire::ReflectorCounters;
 
-/// A reflector's account. Control brings it up to date; the worker that a question reaches never waits for control.
+/// A reflector's counters. Control brings them up to date; the worker that a question reaches never waits for control.
 #[derive(Debug, Default)]
-pub struct OwnAccount(Mutex<Account>);
+pub struct OwnCounters(Mutex<ReflectorCounters>);
 
-impl OwnAccount {
+impl OwnCounters {
     /// Replaces what is told; counts the generation up.
-    pub fn publish(&self, account: Account) {
+    pub fn publish(&self, counters: ReflectorCounters) {
         if let Ok(mut own) = self.0.lock() {
             let generation = own.generation + 1;
-            *own = account;
+            *own = counters;
             own.generation = generation;
         }
     }
@@ -27,7 +27,7 @@ impl OwnAccount {
 
 /// What a sender was told: the newest answers.
 #[derive(Debug)]
-pub struct Answers(ArrayQueue<Account>);
+pub struct Answers(ArrayQueue<ReflectorCounters>);
 
 impl Default for Answers {
     fn default() -> Self {
@@ -39,13 +39,13 @@ impl Answers {
     /// Keeps the answer in `frame` to a question of `run`.
     #[cold]
     pub fn take_from(&self, frame: &[u8], run: u8) {
-        if let Some(account) = Account::read(frame, run) {
-            self.0.force_push(account);
+        if let Some(counters) = ReflectorCounters::read(frame, run) {
+            self.0.force_push(counters);
         }
     }
 
     /// The oldest answer kept.
-    pub fn pop(&self) -> Option<Account> {
+    pub fn pop(&self) -> Option<ReflectorCounters> {
         self.0.pop()
     }
 }

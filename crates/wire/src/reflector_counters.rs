@@ -1,4 +1,4 @@
-//! The far side's account: a question among the probes that a reflecting dropless answers with what it counted.
+//! The far side's counters: a question among the probes that a reflecting dropless answers with what it counted.
 //!
 //! Question and answer are UDP frames of one length: magic and version (2 bytes), run (1), zero (1), then numbers of 8
 //! bytes, big-endian. A reflector of another make returns or drops the question like any packet, and nothing is known of it.
@@ -27,7 +27,7 @@ const PAYLOAD_LEN: usize = 4 + 8 * (3 + PLACES);
 
 /// What a reflector has counted since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct ReflectorCounters {
     /// Counts up with each look at the counters: two more means that all was read after the question came.
     pub generation: u64,
     /// Frames received, without those it answered as a host.
@@ -37,7 +37,7 @@ pub struct Account {
     lost: [u64; PLACES],
 }
 
-impl Account {
+impl ReflectorCounters {
     /// The names of all places that can lose packets.
     pub fn places() -> impl Iterator<Item = &'static str> {
         OWN_PLACES
@@ -125,18 +125,18 @@ impl Account {
         let mut numbers = payload[4..]
             .chunks_exact(8)
             .filter_map(|bytes| bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
-        let mut account = Self {
+        let mut counters = Self {
             generation: numbers.next()?,
             received: numbers.next()?,
             returned: numbers.next()?,
             lost: [0; PLACES],
         };
-        account
+        counters
             .lost
             .iter_mut()
             .zip(numbers)
             .for_each(|(to, number)| *to = number);
-        Some(account)
+        Some(counters)
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn is_answer(payload: &[u8]) -> bool {
     payload.len() == PAYLOAD_LEN && payload.starts_with(&ANSWER)
 }
 
-/// Whether `frame` asks for the account; cheap for frames of any other length.
+/// Whether `frame` asks for the counters; cheap for frames of any other length.
 #[inline]
 pub(crate) fn is_question(frame: &[u8]) -> bool {
     const SHORTEST: usize = headers_len(false, 0) + PAYLOAD_LEN;
@@ -164,11 +164,7 @@ fn payload_of(frame: &[u8]) -> Option<(Ip, usize)> {
     let Parsed::Ip(ip) = headers::parse(frame) else {
         return None;
     };
-    if ip.fragment || ip.protocol != UDP || ip.end > frame.len() {
-        return None;
-    }
-    let udp = ip.udp(frame)?;
-    (udp.end == ip.end).then_some((ip, udp.at + UDP_LEN))
+    ip.udp(frame).map(|udp| (ip, udp.at + UDP_LEN))
 }
 
 fn set_identification(header: &mut [u8]) {
@@ -220,42 +216,42 @@ mod tests {
 
     #[test]
     fn an_answer_says_what_was_counted() {
-        let mut account = Account {
+        let mut counters = ReflectorCounters {
             generation: 7,
             received: 100,
             returned: 90,
-            ..Account::default()
+            ..ReflectorCounters::default()
         };
-        account.add("rx_missed", 4);
-        account.add("not_udp", 6);
-        account.add("no such place", 1);
+        counters.add("rx_missed", 4);
+        counters.add("not_udp", 6);
+        counters.add("no such place", 1);
         for (v6, tags) in [(false, 0), (false, 2), (true, 0), (true, 1)] {
-            let question = Account::question(&spec(v6, tags)).unwrap();
+            let question = ReflectorCounters::question(&spec(v6, tags)).unwrap();
             assert!(is_question(&question));
-            assert_eq!(Account::read(&question, 9), None);
+            assert_eq!(ReflectorCounters::read(&question, 9), None);
             let mut frame = question.clone();
             assert!(Turner::new(false).turn(&mut frame).is_err());
             assert_eq!(frame, question);
-            assert!(account.answer(&mut frame));
+            assert!(counters.answer(&mut frame));
             assert_eq!((&frame[..6], &frame[6..12]), (&question[6..12], &question[..6]));
             assert_eq!(
                 classify(&frame, 9, Verify::Checksum),
-                Class::Foreign(Foreign::Account)
+                Class::Foreign(Foreign::ReflectorCounters)
             );
-            assert_eq!(Account::read(&frame, 9), Some(account));
-            assert_eq!(Account::read(&frame, 8), None);
-            assert!(!account.answer(&mut frame), "an answer is no question");
+            assert_eq!(ReflectorCounters::read(&frame, 9), Some(counters));
+            assert_eq!(ReflectorCounters::read(&frame, 8), None);
+            assert!(!counters.answer(&mut frame), "an answer is no question");
         }
     }
 
     #[test]
     fn a_damaged_question_is_not_answered() {
-        let question = Account::question(&spec(false, 0)).unwrap();
+        let question = ReflectorCounters::question(&spec(false, 0)).unwrap();
         for at in 0..question.len() {
             let mut frame = question.clone();
             frame[at] ^= 0x10;
             let before = frame.clone();
-            if Account::default().answer(&mut frame) {
+            if ReflectorCounters::default().answer(&mut frame) {
                 assert!(at < 12, "byte {at} is covered by a checksum");
             } else {
                 assert_eq!(frame, before);
@@ -265,13 +261,13 @@ mod tests {
 
     #[test]
     fn a_difference_leaves_out_what_was_before() {
-        let mut before = Account {
+        let mut before = ReflectorCounters {
             generation: 3,
             received: 5,
-            ..Account::default()
+            ..ReflectorCounters::default()
         };
         before.add("tx_full", 2);
-        let mut after = Account {
+        let mut after = ReflectorCounters {
             generation: 8,
             received: 9,
             returned: 1,
