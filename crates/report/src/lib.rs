@@ -3,7 +3,6 @@
 
 mod atomic;
 pub mod compare;
-pub mod comparison;
 pub mod csv;
 mod files;
 pub mod hgrm;
@@ -11,6 +10,8 @@ pub mod html;
 pub mod input;
 pub mod intervals;
 pub mod json;
+pub mod kind;
+pub mod kinds;
 pub mod live;
 pub mod load;
 pub mod number;
@@ -25,6 +26,8 @@ pub mod table;
 pub mod terminal;
 pub mod utc;
 pub mod wrap;
+
+pub use kinds::compare as comparison;
 
 pub use files::STALL_COLUMNS;
 pub use intervals::IntervalWriter;

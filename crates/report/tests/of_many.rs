@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use report::compare::export;
 use report::compare::fail_if::{Judgement, Rule};
-use report::load::{self, Loaded, Outcome};
+use report::kinds::search::Searched;
+use report::load::{self, Loaded};
 use report::{Style, html, terminal};
 
 fn golden(name: &str) -> PathBuf {
@@ -37,9 +38,7 @@ fn has(page: &str, words: &[&str]) {
 #[test]
 fn a_search_shows_every_trial_and_both_bounds() {
     let run = read("search");
-    let Outcome::Search(searched) = &run.outcome else {
-        panic!("not a search: {run:?}");
-    };
+    let searched = run.result_of::<Searched>().expect("a search");
     let page = page("search");
     assert_eq!(searched.trials.len(), 18);
     let all = page.split("Around the bounds").next().unwrap();
@@ -211,9 +210,8 @@ fn a_complete_search_with_trials_cut_off_is_damaged() {
     let unfinished = report.replacen("\"complete\": true", "\"complete\": false", 1);
     fs::write(dir.path().join("search.json"), unfinished).unwrap();
     fs::write(&trials, &whole[..whole.len() - 9]).unwrap();
-    let Outcome::Search(searched) = load::load(dir.path()).unwrap().outcome else {
-        panic!("not a search");
-    };
+    let run = load::load(dir.path()).unwrap();
+    let searched = run.result_of::<Searched>().expect("a search");
     assert_eq!(searched.trials.len(), 17);
 }
 
@@ -257,9 +255,7 @@ fn what_trials_of_latency_lost_is_said() {
     let mut run = read("rfc2544");
     let shown = |run: &Loaded| terminal::runs(std::slice::from_ref(run), &Style::plain());
     assert!(!shown(&run).contains("have no latency"));
-    let Outcome::Search(searched) = &mut run.outcome else {
-        panic!("not a search");
-    };
+    let searched = run.result_of_mut::<Searched>().expect("a search");
     let further = searched.report.sizes[0].result.rfc2544.as_mut().unwrap();
     further.latency.as_mut().unwrap().lost = Some(1234);
     let words = "1,234 packets of these trials never came, and have no latency";
@@ -310,13 +306,15 @@ fn a_large_change_is_one_number_of_times() {
 }
 
 #[test]
-fn pauses_are_counted_in_pauses() {
+fn stalls_are_counted_in_stalls() {
     let run = [read("v1")];
     assert!(
         export::csv(&run).contains(",pauses,pauses,1,"),
         "{}",
         export::csv(&run)
     );
-    let rule: Result<Rule, _> = "pauses worse 10".parse();
-    assert!(rule.is_ok_and(|rule| matches!(rule.judge(&run[0], &run[0]), Judgement::Holds(_))));
+    for text in ["stalls worse 10", "pauses worse 10"] {
+        let rule: Result<Rule, _> = text.parse();
+        assert!(rule.is_ok_and(|rule| matches!(rule.judge(&run[0], &run[0]), Judgement::Holds(_))));
+    }
 }

@@ -107,7 +107,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     let _ = dir.write_reflect_summary(&summary);
     publish::end(&board, &summary);
     show_report::leave(&dir, console);
-    console.human(&report::terminal::render_reflect(&summary, &console.style()))?;
+    console.human(&report::terminal::render(&summary, &console.style()))?;
     console.object(&summary)?;
     board.linger(&interrupt);
     Ok(summary.exit_code())

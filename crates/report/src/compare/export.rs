@@ -9,7 +9,7 @@ use super::settings::differing;
 use super::{Row, rows};
 use crate::csv::{field, optional};
 use crate::input::clean;
-use crate::load::{Loaded, Outcome};
+use crate::load::Loaded;
 
 /// Version of both.
 pub const VERSION: u32 = 1;
@@ -80,17 +80,10 @@ fn one(run: &Loaded, rows: &[Row], at: usize) -> Value {
         .iter()
         .filter_map(|row| row.values[at].map(|value| (row.name(), json!(value))))
         .collect();
-    let summary = match &run.outcome {
-        Outcome::Send(summary) => serde_json::to_value(summary),
-        Outcome::Reflect(summary) => serde_json::to_value(summary),
-        Outcome::Search(searched) => serde_json::to_value(&searched.report),
-        Outcome::Compare(comparison) => serde_json::to_value(comparison),
-        Outcome::Intervals => Ok(Value::Null),
-    };
     json!({
         "path": run.path.display().to_string(),
         "metrics": metrics,
         "intervals": run.series.as_ref().map(|series| series.rows),
-        "summary": summary.unwrap_or(Value::Null),
+        "summary": run.result.value().unwrap_or(Value::Null),
     })
 }

@@ -8,11 +8,10 @@
 )]
 
 mod data;
-mod element;
+pub(crate) mod element;
 mod figures;
-mod flow;
-mod sections;
-mod trials;
+pub(crate) mod flow;
+pub(crate) mod sections;
 
 use std::path::Path;
 

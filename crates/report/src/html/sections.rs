@@ -1,19 +1,17 @@
 //! The sections of a page, from the verdict down.
 
-mod account;
-mod comparison;
+pub(crate) mod balance;
 mod distributions;
 mod heat;
 mod machine;
-mod pauses;
-mod search;
+mod stalls;
 mod verdict;
 
 use super::element::{Cell, prose, table};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
 use crate::compare::{self, metrics::Unit};
 use crate::load::series::Origin;
-use crate::load::{Channel, Loaded, Outcome, Series};
+use crate::load::{Channel, Loaded, Series};
 use crate::number::{counted, time};
 
 /// All of the page between its head and its foot.
@@ -27,21 +25,17 @@ pub fn body(runs: &[Loaded]) -> String {
     } else {
         page += &side_by_side(runs);
     }
-    // A search and a comparison are of many runs: nothing of them is over time.
-    if runs.iter().any(|run| !run.is_of_many()) {
+    if runs.iter().any(Loaded::is_over_time) {
         page += &charts(runs);
     }
-    for run in runs {
+    for (at, run) in runs.iter().enumerate() {
         let named = if runs.len() > 1 {
             format!(" of {}", run.name)
         } else {
             String::new()
         };
-        page += &account::sections(
-            run,
-            &named,
-            runs.iter().position(|other| other.path == run.path).unwrap_or(0),
-        );
+        page += &run.result.page(&named, &format!("flow-{at}"));
+        page += &stalls::by_cause(run, &named);
         page += &machine::sections(run, &named);
     }
     page
@@ -91,7 +85,7 @@ fn figures(runs: &[Loaded]) -> String {
         .iter()
         .map(|row| {
             let unit = row.metric.unit;
-            let mut cells = vec![Cell::Name(row.name()), shown(unit, row.values[0])];
+            let mut cells = vec![Cell::Name(row.label()), shown(unit, row.values[0])];
             for at in 1..runs.len() {
                 cells.push(shown(unit, row.values[at]));
                 let change = row.change(at);
@@ -129,7 +123,7 @@ fn charts(runs: &[Loaded]) -> String {
                  <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n";
         page += &rates(runs, &series);
         page += &loss(runs, &series);
-        page += &pauses::chart_of(runs);
+        page += &stalls::chart_of(runs);
         page += &latency(runs, &series);
         page += &heat::charts(runs);
         page += "</section>\n";
@@ -170,7 +164,7 @@ fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
         .map(|(channel, name, figure)| {
             let span = series.whole.span(channel);
             // The run's own figure, as it stands above and in the terminal: its last interval may be a short one.
-            let whole = compare::metrics::value(run, figure).or(span.mean());
+            let whole = run.figure(figure).or(span.mean());
             whole.map(|whole| {
                 format!(
                     "{name} {} over all, {} to {} in an interval",
@@ -219,7 +213,7 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
         ),
     }));
     words.dedup();
-    words.extend(runs.iter().filter_map(dropped_probes));
+    words.extend(runs.iter().filter_map(|run| run.result.about_loss()));
     let columns = [
         Column::Mean(Channel::Loss),
         Column::Largest(Channel::Loss),
@@ -228,25 +222,6 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     let is_of_reflectors = series.iter().all(|(_, series)| series.origin == Origin::Reflect);
     let title = if is_of_reflectors { "Dropped" } else { "Loss" };
     chart("loss", title, &words, &over_time(runs, &columns))
-}
-
-/// What a reflector drops need not have been a probe, and the intervals do not tell.
-fn dropped_probes(run: &Loaded) -> Option<String> {
-    let Outcome::Reflect(summary) = &run.outcome else {
-        return None;
-    };
-    let all: u64 = summary
-        .dropped
-        .values()
-        .fold(0, |sum, number| sum.saturating_add(*number));
-    let (_, probes) = compare::metrics::probes(summary);
-    let words = match probes {
-        _ if all == 0 => return None,
-        0 => "None of these frames was a probe, so no probe was lost here.".to_owned(),
-        _ if probes == all => return None,
-        some => format!("Of these frames {} were probes.", crate::number::count(some)),
-    };
-    Some(words)
 }
 
 fn latency(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {

@@ -1,4 +1,4 @@
-//! Reads `stalls.csv`: sums over all pauses, and those worth drawing.
+//! Reads `stalls.csv`: sums over all stalls, and those worth drawing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::files::STALL_COLUMNS;
 use crate::read::ReadError;
 use crate::sane::NUMBER_MAX;
 
-/// Pauses that are kept: the longest, and those that cost most.
+/// Stalls that are kept: the longest, and those that cost most.
 pub const KEPT_MAX: usize = 3000;
 /// Causes told apart; there are a handful.
 const CAUSES_MAX: usize = 200;
 
-/// One pause.
+/// One stall.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pause {
+pub struct Stall {
     /// When it ended, in ms since the start.
     pub end_ms: f64,
     /// The core.
@@ -25,18 +25,18 @@ pub struct Pause {
     /// What the worker does there.
     pub role: String,
     /// Its length in ns.
-    pub gap_ns: u64,
+    pub length_ns: u64,
     /// What had the core; empty where nobody asked.
     pub cause: String,
     /// Packets missed meanwhile.
     pub lost: u64,
 }
 
-/// All pauses of one cause.
+/// All stalls of one cause.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cause {
     /// How many.
-    pub pauses: u64,
+    pub count: u64,
     /// All of their time in ns.
     pub total_ns: u64,
     /// The longest in ns.
@@ -46,15 +46,15 @@ pub struct Cause {
 }
 
 impl Cause {
-    fn add(&mut self, pause: &Pause) {
-        self.pauses += 1;
-        self.total_ns = self.total_ns.saturating_add(pause.gap_ns);
-        self.max_ns = self.max_ns.max(pause.gap_ns);
-        self.lost = self.lost.saturating_add(pause.lost);
+    fn add(&mut self, stall: &Stall) {
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(stall.length_ns);
+        self.max_ns = self.max_ns.max(stall.length_ns);
+        self.lost = self.lost.saturating_add(stall.lost);
     }
 }
 
-/// The pauses of a run.
+/// The stalls of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Stalls {
     /// All together.
@@ -62,10 +62,10 @@ pub struct Stalls {
     /// By cause.
     pub causes: BTreeMap<String, Cause>,
     /// Those that are drawn, in the order of time.
-    pub kept: Vec<Pause>,
+    pub kept: Vec<Stall>,
 }
 
-/// The pauses in the file `path`.
+/// The stalls in the file `path`.
 pub fn read(path: &Path) -> Result<Stalls, ReadError> {
     let mut lines = Lines::open(path)?;
     // A later version may add columns behind these.
@@ -82,8 +82,8 @@ pub fn read(path: &Path) -> Result<Stalls, ReadError> {
                 fields.len()
             )));
         }
-        let pause = pause(&fields).map_err(|what| lines.damaged(&what))?;
-        stalls.add(pause);
+        let stall = stall(&fields).map_err(|what| lines.damaged(&what))?;
+        stalls.add(stall);
     }
     stalls.shorten();
     stalls
@@ -92,7 +92,7 @@ pub fn read(path: &Path) -> Result<Stalls, ReadError> {
     Ok(stalls)
 }
 
-fn pause(fields: &[String]) -> Result<Pause, String> {
+fn stall(fields: &[String]) -> Result<Stall, String> {
     let count = |place: usize| {
         let count = fields[place].parse::<u64>().ok();
         count
@@ -101,23 +101,23 @@ fn pause(fields: &[String]) -> Result<Pause, String> {
     };
     let is_time = |time: &f64| (0.0..=TIME_MAX_MS).contains(time);
     let end_ms = fields[0].parse::<f64>().ok().filter(is_time);
-    Ok(Pause {
+    Ok(Stall {
         end_ms: end_ms.ok_or_else(|| format!("`{}` is not a time", fields[0]))?,
         core: u32::try_from(count(1)?).map_err(|_| format!("`{}` is not a core", fields[1]))?,
         role: fields[2].clone(),
-        gap_ns: count(3)?,
+        length_ns: count(3)?,
         cause: fields[5].clone(),
         lost: count(6)?,
     })
 }
 
 impl Stalls {
-    fn add(&mut self, pause: Pause) {
-        self.all.add(&pause);
-        if self.causes.contains_key(&pause.cause) || self.causes.len() < CAUSES_MAX {
-            self.causes.entry(pause.cause.clone()).or_default().add(&pause);
+    fn add(&mut self, stall: Stall) {
+        self.all.add(&stall);
+        if self.causes.contains_key(&stall.cause) || self.causes.len() < CAUSES_MAX {
+            self.causes.entry(stall.cause.clone()).or_default().add(&stall);
         }
-        self.kept.push(pause);
+        self.kept.push(stall);
         if self.kept.len() >= 4 * KEPT_MAX {
             self.shorten();
         }
@@ -126,9 +126,9 @@ impl Stalls {
     /// Keeps those that cost most, and the longest.
     fn shorten(&mut self) {
         self.kept
-            .sort_by_key(|pause| std::cmp::Reverse((pause.lost, pause.gap_ns)));
+            .sort_by_key(|stall| std::cmp::Reverse((stall.lost, stall.length_ns)));
         if self.kept.len() > KEPT_MAX / 2 {
-            self.kept[KEPT_MAX / 2..].sort_by_key(|pause| std::cmp::Reverse(pause.gap_ns));
+            self.kept[KEPT_MAX / 2..].sort_by_key(|stall| std::cmp::Reverse(stall.length_ns));
         }
         self.kept.truncate(KEPT_MAX);
     }

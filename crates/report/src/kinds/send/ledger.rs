@@ -10,16 +10,16 @@ use crate::wrap::wrapped;
 
 /// Where packets get lost, with what that means, in the order in which `measure` charges them.
 const PLACES: [(&str, &str); 10] = [
-    ("late", "came back after the drain time"),
-    ("too_old", "came back behind the sequence window"),
-    ("corrupt", "came back damaged"),
+    ("late", "returned after the drain time"),
+    ("too_old", "older than the sequence window"),
+    ("corrupt", "returned damaged"),
     (FAULT_DROP, "dropped on purpose (--fault)"),
     (TX_HELD, "still in the driver's transmit ring at the end"),
-    ("tx_error", "the port failed to send them"),
-    ("rx_nombuf", "our buffer pool was empty"),
+    ("tx_error", "transmit errors of the port"),
+    ("rx_nombuf", "no free buffer in our pool"),
     ("rx_missed", "our receive ring was full"),
-    ("rx_error", "the port received them damaged"),
-    (NOT_AWAITED, "sent only: none is expected back"),
+    ("rx_error", "receive errors of the port"),
+    (NOT_AWAITED, "sent only: none expected back"),
 ];
 
 const FAULT_DROP: &str = "fault_drop";
@@ -29,33 +29,27 @@ const TX_HELD: &str = "tx_held";
 pub fn render(ledger: &Ledger, style: &Style) -> String {
     let mut table = Table::section("Ledger", &[]);
     let warn = |number: u64| if number == 0 { Paint::None } else { Paint::Warn };
-    table.row(line(
-        0,
-        "intended",
-        ledger.intended,
-        Paint::None,
-        "due by the schedule",
-    ));
+    table.row(line(0, "intended", ledger.intended, Paint::None, "scheduled"));
     table.row(line(
         1,
         "unsent",
         ledger.unsent,
         warn(ledger.unsent),
-        "due, and our sender could not",
+        "scheduled but never sent",
     ));
     table.row(line(
         1,
         "accepted",
         ledger.accepted,
         Paint::None,
-        "taken by the driver",
+        "accepted by the driver",
     ));
     table.row(line(
         2,
         "received",
         ledger.received,
         Paint::None,
-        "distinct, whole and in time",
+        "unique, intact and on time",
     ));
     for (place, number, words) in places(ledger) {
         let paint = if place == NOT_AWAITED {
@@ -75,7 +69,7 @@ pub fn render(ledger: &Ledger, style: &Style) -> String {
         "unexplained",
         ledger.unexplained,
         paint,
-        "lost, and no counter says where",
+        "lost, but no counter accounts for them",
     ));
     arrivals(&ledger.arrived, &mut table);
     table.render(style) + &balance(ledger, style) + &raw(ledger, style)
@@ -90,7 +84,7 @@ fn line(depth: usize, name: &str, number: u64, paint: Paint, words: &str) -> [Ce
 }
 
 /// The places every run has, also with 0, and whatever else lost a packet.
-pub(crate) fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
+pub fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
     let lost = |place: &str| ledger.lost_at.get(place).copied().unwrap_or(0);
     let always = |place: &str| ![FAULT_DROP, TX_HELD, NOT_AWAITED].contains(&place);
     let known = PLACES
@@ -103,7 +97,7 @@ pub(crate) fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
         .filter(|(place, _)| PLACES.iter().all(|(known, _)| known != place));
     let others = others.map(|(place, &number)| {
         let words = if place.starts_with("reflector_") {
-            "the reflector's own count"
+            "counted by the reflector"
         } else {
             ""
         };
@@ -141,7 +135,7 @@ fn balance(ledger: &Ledger, style: &Style) -> String {
     match ledger.check(&[]).first() {
         None => {
             style.paint(Paint::Good, "  balances")
-                + &style.paint(Paint::Dim, ": every packet is in one of these lines")
+                + &style.paint(Paint::Dim, ": every packet is accounted for")
                 + "\n"
         }
         Some(broken) => {
