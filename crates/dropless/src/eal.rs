@@ -1,7 +1,5 @@
 //! Ports into DPDK's terms: EAL arguments and device names.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Result, bail};
 use host::{PortKind, PortUri, Sys, XdpMode, cores};
 
@@ -78,16 +76,10 @@ pub fn plan(
     if !verbose {
         add("--log-level=*:warning".into());
     }
-    let mut bus = BTreeSet::new();
     let mut devices = Vec::new();
     for (index, port) in ports.iter().enumerate() {
         let queues = port.queues.map_or(queues, std::num::NonZeroU16::get);
         let (device, made_by) = device(port, index, queues, descriptors)?;
-        match &port.kind {
-            PortKind::Pci { .. } => drop(bus.insert("pci")),
-            PortKind::Vmbus { .. } => drop(bus.insert("vmbus")),
-            _ => {}
-        }
         devices.push(device);
         made_by.into_iter().for_each(&mut add);
     }
@@ -95,7 +87,7 @@ pub fn plan(
     let scans_pci = extra
         .iter()
         .any(|word| word.starts_with("-a") || word.starts_with("--allow"));
-    if !bus.contains("pci") && !scans_pci {
+    if !scans_pci && !ports.iter().any(|port| port.kind.traits().takes_pci) {
         add("--no-pci".into());
     }
     arguments.extend(extra);

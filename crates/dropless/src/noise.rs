@@ -10,14 +10,13 @@ use anyhow::{Result, ensure};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use host::noise::bucket::Ring;
+use measure::NoiseSummary;
 use measure::units::parse_duration;
 use report::RunDir;
 use report::out::Console;
 use report::published::Ended;
 use report::rundir::file;
 use serde::Serialize;
-
-pub use result::Noise;
 
 use crate::args::noise::NoiseArgs;
 use crate::live::Board;
@@ -104,7 +103,7 @@ pub fn measure(
     duration: Duration,
     console: Console,
     interrupt: &Interrupt,
-) -> Result<Noise> {
+) -> Result<NoiseSummary> {
     let plan = NoisePlan {
         cores: cores.clone(),
         duration_ns: duration.as_nanos() as u64,
@@ -139,11 +138,7 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     noise.notes.extend(board.note());
     console.human(&show::render(&noise, &console.style()))?;
     console.object(&noise)?;
-    let lost = noise
-        .cores
-        .iter()
-        .any(|core| core.lost.is_some_and(|lost| lost >= 1.0));
-    let exit = u8::from(lost);
+    let exit = noise.exit_code();
     board.end(
         Ended {
             verdict: "valid".into(),

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Granted, PacketSockets, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
-use host::{PortKind, PortUri, Sys};
+use host::{Medium, MissedCount, PortKind, PortUri, Sys};
 use measure::LinkState;
 
 use crate::eal::Device;
 use crate::kernel_port::{KernelPort, SocketConfig};
 use crate::peer::{self, Patience, Tending};
-use crate::plan::is_reflected_ring;
 use crate::signals::Interrupt;
 
 /// DPDK, where a run has it.
@@ -178,23 +177,17 @@ impl<'e> OpenPort<'e> {
 
     /// Whether the port's driver counts as errors what it refused to take, and so left to us.
     pub fn counts_refusals(&self) -> bool {
-        self.pushes_back() || matches!(self.uri.kind_name(), "xdp" | "tap")
+        self.uri.kind.traits().counts_refusals
     }
 
     /// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
     pub fn pushes_back(&self) -> bool {
-        is_reflected_ring(&self.uri) || matches!(self.uri.kind_name(), "ring" | "null" | "memif" | "pcap")
+        self.uri.kind.traits().pushes_back
     }
 
     /// Whether its frames are in no cache of the core that receives them, because a device or another core wrote them.
     pub fn is_cold(&self) -> bool {
-        match self.uri.kind {
-            PortKind::Memif { zero_copy, .. } => zero_copy,
-            _ => !matches!(
-                self.uri.kind_name(),
-                "null" | "packet" | "tap" | "pcap" | "vhost" | "kernel"
-            ),
-        }
+        self.uri.kind.traits().frames_are_cold
     }
 
     /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
@@ -202,8 +195,8 @@ impl<'e> OpenPort<'e> {
         if let Some(interface) = self.interface() {
             let sys = Sys::at("/");
             let link = host::interface::link_of(&sys, interface);
-            // Without its program, which anybody may take away, an AF_XDP socket gets nothing.
-            let served = self.uri.kind_name() != "xdp" || host::xdp::program(&sys, interface).is_some();
+            let served =
+                !self.uri.kind.traits().needs_program || host::xdp::program(&sys, interface).is_some();
             return LinkState {
                 up: served && link.is_some_and(|link| link.up),
                 speed_mbps: link.and_then(|link| link.speed_mbps),
@@ -211,17 +204,16 @@ impl<'e> OpenPort<'e> {
         }
         let link = self.device().and_then(|port| port.link().ok());
         // Virtual devices make a speed up.
-        let is_real = matches!(self.uri.kind, PortKind::Pci { .. } | PortKind::Vmbus { .. });
+        let is_real = self.uri.kind.traits().medium == Medium::Nic;
         LinkState {
             up: link.is_some_and(|link| link.up),
             speed_mbps: link.and_then(|link| link.speed_mbps).filter(|_| is_real),
         }
     }
 
-    /// Whether the other end can take frames, where that is more than having a link: a guest's driver posts its receive
-    /// buffers later, and throws away what it finds in them until then (`virtio_dev_start` of DPDK's `net/virtio`).
+    /// Whether the other end can take frames, where that is more than having a link.
     fn takes_frames(&self) -> bool {
-        self.uri.kind_name() != "vhost" || self.device().is_none_or(Port::guest_is_ready)
+        !self.uri.kind.traits().peer_posts_late || self.device().is_none_or(Port::guest_is_ready)
     }
 
     /// The link, and what it takes to have one again.
@@ -249,13 +241,10 @@ impl<'e> OpenPort<'e> {
 
     /// The interface of the kernel that it works through.
     pub fn interface(&self) -> Option<&str> {
-        match &self.uri.kind {
-            PortKind::Xdp { interface, .. } | PortKind::Packet { interface, .. } => Some(interface),
-            _ => match &self.carrier {
-                Carrier::Sockets(port) => port.interface.as_deref(),
-                Carrier::Devices(_) => None,
-            },
-        }
+        self.uri.kind.interface().or(match &self.carrier {
+            Carrier::Sockets(port) => port.interface.as_deref(),
+            Carrier::Devices(_) => None,
+        })
     }
 }
 
@@ -278,16 +267,11 @@ pub fn open<'e>(
         tx_queues: own.unwrap_or(config.tx_queues),
         ..config.clone()
     };
-    match &uri.kind {
-        PortKind::Packet { interface, .. } => {
-            // The kernel spreads what arrives over all sockets, those made for sending among them.
-            config = both_ways(&config, config.rx_queues.max(config.tx_queues));
-            config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
-        }
-        PortKind::Xdp { interface, .. } => {
-            config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
-        }
-        _ => {}
+    if uri.kind.traits().sends_through_receivers {
+        config = both_ways(&config, config.rx_queues.max(config.tx_queues));
+    }
+    if let Some(interface) = uri.kind.interface() {
+        config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
     }
     let config = &config;
     match device {
@@ -366,14 +350,18 @@ fn open_one<'e>(
     config: &PortConfig,
     wait: (Patience, &Interrupt),
 ) -> Result<OpenPort<'e>> {
-    let opening = || match (&uri.kind, config.rx_queues.max(config.tx_queues)) {
-        (PortKind::Xdp { interface, .. }, queues @ 2..) => format!(
+    let sockets = uri
+        .kind
+        .interface()
+        .filter(|_| uri.kind.traits().is_socket_per_queue);
+    let opening = || match (sockets, config.rx_queues.max(config.tx_queues)) {
+        (Some(interface), queues @ 2..) => format!(
             "cannot open port {uri} with {queues} queues (the interface needs as many queues in each direction, see ethtool -l {interface}; --verbose shows what the kernel says)"
         ),
-        (PortKind::Xdp { .. }, _) => format!(
+        (Some(_), _) => format!(
             "cannot open port {uri} (the other end of a veth must not have more transmit queues than this one has receive queues; --verbose shows what the kernel says)"
         ),
-        _ => format!("cannot open port {uri} (--verbose shows what DPDK says)"),
+        (None, _) => format!("cannot open port {uri} (--verbose shows what DPDK says)"),
     };
     let free = pool.available();
     let device = Port::by_name(eal, name).with_context(opening)?;
@@ -417,7 +405,9 @@ struct KernelMissed {
 impl KernelMissed {
     fn from_now(uri: &PortUri) -> Self {
         let mut missed = Self::default();
-        if let PortKind::Packet { interface, .. } = &uri.kind {
+        if let (MissedCount::PacketSockets, Some(interface)) =
+            (uri.kind.traits().missed, uri.kind.interface())
+        {
             missed.sockets = PacketSockets::of(interface);
         }
         missed.before = missed.get(uri);
@@ -425,11 +415,14 @@ impl KernelMissed {
     }
 
     fn get(&self, uri: &PortUri) -> u64 {
-        let ever = if let PortKind::Xdp { interface, .. } = &uri.kind {
-            host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
-        } else {
-            self.told.set(self.told.get() + self.sockets.new_drops());
-            self.told.get()
+        let ever = match (uri.kind.traits().missed, uri.kind.interface()) {
+            (MissedCount::Interface, Some(interface)) => {
+                host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
+            }
+            _ => {
+                self.told.set(self.told.get() + self.sockets.new_drops());
+                self.told.get()
+            }
         };
         ever.saturating_sub(self.before)
     }
@@ -464,8 +457,9 @@ pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &I
 }
 
 fn link_hint(uri: &PortUri) -> String {
-    match uri.kind_name() {
-        "memif" | "vhost" | "virtio-user" => peer::hint(uri),
-        _ => "check cable and peer, or give --wait more time".into(),
+    if uri.kind.traits().medium == Medium::Peer {
+        peer::hint(uri)
+    } else {
+        "check cable and peer, or give --wait more time".into()
     }
 }

@@ -81,7 +81,7 @@ pub fn start(port: &mut Port<'_>, uri: &PortUri, patience: Patience, interrupt: 
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
-        if !is_memif_client(uri) {
+        if !uri.kind.traits().calls {
             return Err(error.into());
         }
         if interrupt.is_set() || wait.is_over() {
@@ -125,28 +125,10 @@ fn advice(uri: &PortUri, command: &str) -> String {
 
 /// What to do about a port that has no link after the wait.
 pub fn hint(uri: &PortUri) -> String {
-    if calls_once(uri) {
+    if uri.kind.traits().calls_once {
         return "a zero-copy memif can call its server only once: start this again when the server runs, or leave zero-copy out".into();
     }
     format!("{}, or give --wait more time", advice(uri, "reflect"))
-}
-
-/// Whether this is the side of a memif that must call for the other.
-pub fn is_memif_client(uri: &PortUri) -> bool {
-    matches!(uri.kind, PortKind::Memif { server: false, .. })
-}
-
-/// Whether this memif client cannot call again: the driver closes the files of the memory it shares, which it would
-/// have to show to the next server (seen with DPDK 22.11).
-pub fn calls_once(uri: &PortUri) -> bool {
-    matches!(
-        uri.kind,
-        PortKind::Memif {
-            server: false,
-            zero_copy: true,
-            ..
-        }
-    )
 }
 
 /// A wait with its end, or its one remark.
@@ -213,8 +195,10 @@ impl Tending {
         }
         self.up = up;
         let Some(port) = port else { return };
+        let traits = uri.kind.traits();
+        let calls_again = traits.calls && !traits.calls_once;
         let pause = if port.is_started() { HANDSHAKE } else { LOOK };
-        if !up && is_memif_client(uri) && !calls_once(uri) && self.tried.elapsed() >= pause {
+        if !up && calls_again && self.tried.elapsed() >= pause {
             let _ = port.stop();
             // Fails as long as nobody serves.
             let _ = port.start();

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use dpdk::{Eal, Pool};
 use host::cores;
 use host::tune::hold::{self, AwakeCores};
-use host::{PortKind, PortUri, Prepared, Sys};
+use host::{Medium, PortUri, Prepared, Sys};
 
 use crate::eal::{self, Device, EalPlan, Memory};
 use crate::peer::{self, Patience};
@@ -44,7 +44,7 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
     for port in &mut ports {
         // Each is a socket on a queue of the interface, which must have as many.
         let asked = queues.0.max(queues.1);
-        if matches!(port.kind, PortKind::Xdp { .. }) && asked > 1 && port.queues.is_none() {
+        if port.kind.traits().is_socket_per_queue && asked > 1 && port.queues.is_none() {
             port.queues = NonZeroU16::new(asked);
         }
     }
@@ -90,9 +90,10 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
         bail!(
             "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
             port.uri,
-            match port.uri.kind {
-                PortKind::Memif { .. } => "zero-copy",
-                _ => "use another port",
+            if port.uri.kind.traits().medium == Medium::Peer {
+                "zero-copy"
+            } else {
+                "use another port"
             }
         );
     }
@@ -135,7 +136,7 @@ fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
     let Some(name) = &port.interface else {
         return Ok(());
     };
-    let shares = matches!(port.uri.kind, PortKind::Xdp { .. } | PortKind::Packet { .. });
+    let shares = port.uri.kind.traits().medium == Medium::SharedInterface;
     let mtu = host::interface::interface(sys, name)
         .and_then(|interface| interface.mtu)
         .filter(|_| shares);

@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use host::noise::complete::Line;
 use host::noise::tally::tally;
-use measure::summary::VERSION;
+use measure::noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 use report::csv;
-use serde::Serialize;
 
 use super::NoisePlan;
 use super::watch::{Seen, SeenOn};
@@ -14,93 +13,8 @@ use super::watch::{Seen, SeenOn};
 /// Columns of the time line.
 const COLUMNS: usize = 60;
 
-/// The whole result.
-#[derive(Debug, Serialize)]
-pub struct Noise {
-    version: u32,
-    command: &'static str,
-    /// The run directory.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub run: String,
-    /// Gaps are longer than this, ns.
-    pub threshold_ns: u64,
-    /// Receive descriptors that costs are worked out for.
-    pub ring: u32,
-    /// The rate that costs are worked out for, packets/s.
-    pub rate_pps: Option<f64>,
-    /// The rate at which a receiver works a full ring off, packets/s.
-    pub service_pps: Option<f64>,
-    /// Whether the kernel told the causes; if not, why.
-    pub causes_known: bool,
-    /// Why there are no causes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub causes_missing: Option<String>,
-    /// Core by core.
-    pub cores: Vec<CoreNoise>,
-    /// Whether somebody ended it early.
-    pub interrupted: bool,
-    /// What the user should know.
-    pub notes: Vec<String>,
-}
-
-/// One core.
-#[derive(Debug, Serialize)]
-pub struct CoreNoise {
-    /// The core.
-    pub core: u32,
-    /// How long it was watched, s.
-    pub watched_s: f64,
-    /// Looks at the clock.
-    pub looks: u64,
-    /// Gaps.
-    pub gaps: u64,
-    /// Gaps that found no room, and are in none of these numbers but this one.
-    pub gaps_dropped: u64,
-    /// Time in gaps, ns.
-    pub taken_ns: f64,
-    /// Their share of the time.
-    pub taken_share: f64,
-    /// The longest, ns.
-    pub max_ns: f64,
-    /// Share of the time in gaps whose cause the kernel named.
-    pub named_share: Option<f64>,
-    /// Whether every interrupt that the kernel counted was recorded: without that, nothing can be said to be outside it.
-    pub complete: Option<bool>,
-    /// Time that the hypervisor admits to have taken, ns.
-    pub steal_ns: f64,
-    /// Packets that would have been lost at the given rate.
-    pub lost: Option<f64>,
-    /// The highest rate that the longest gap lets through with an empty ring of the given size, packets/s.
-    pub lossless_pps: Option<f64>,
-    /// By cause, the worst first.
-    pub causes: Vec<CauseNoise>,
-    /// Share of the time in gaps, in equal parts of the run.
-    pub timeline: Vec<f64>,
-    /// The kernel's own counts, and what was recorded.
-    pub interrupts: Vec<Line>,
-}
-
-/// One cause.
-#[derive(Debug, Serialize)]
-pub struct CauseNoise {
-    /// In words.
-    pub cause: String,
-    /// Gaps that it is the largest part of.
-    pub gaps: u64,
-    /// All of its time, ns.
-    pub total_ns: f64,
-    /// 99 in a hundred of its gaps are no longer, ns.
-    pub p99_ns: f64,
-    /// The longest of its gaps, ns.
-    pub max_ns: f64,
-    /// Packets.
-    pub lost: Option<f64>,
-    /// From one of its gaps to the next, ns, where that is regular.
-    pub period_ns: Option<f64>,
-}
-
 /// Sums up.
-pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> Noise {
+pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> NoiseSummary {
     let mut notes = seen.notes.clone();
     if seen.missed > 0 {
         notes.push(format!(
@@ -117,9 +31,7 @@ pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> Noise {
             ));
         }
     }
-    Noise {
-        version: VERSION,
-        command: "noise",
+    NoiseSummary {
         run: run.to_owned(),
         threshold_ns: plan.threshold_ns,
         ring: plan.slots,
@@ -130,6 +42,7 @@ pub fn summarise(plan: &NoisePlan, seen: &Seen, run: &str) -> Noise {
         cores,
         interrupted: seen.interrupted,
         notes,
+        ..NoiseSummary::default()
     }
 }
 
@@ -178,7 +91,19 @@ fn of_core(plan: &NoisePlan, seen: &Seen, on: &SeenOn) -> CoreNoise {
         lossless_pps: (longest > 0).then(|| f64::from(plan.slots) / (longest as f64 / seen.hz)),
         causes: causes.collect(),
         timeline: timeline(on),
-        interrupts: on.lines.clone(),
+        interrupts: on.lines.iter().map(interrupts).collect(),
+    }
+}
+
+fn interrupts(line: &Line) -> InterruptLine {
+    let line = line.clone();
+    InterruptLine {
+        line: line.line,
+        name: line.name,
+        counted: line.counted,
+        traced_min: line.traced_min,
+        traced_max: line.traced_max,
+        proven: line.proven,
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use measure::noise::{CauseNoise, CoreNoise, NoiseSummary};
 use report::Style;
 use report::number;
 use report::style::Paint;
 use report::table::{Cell, Table};
 
-use super::result::{CauseNoise, CoreNoise, Noise};
 use report::wrap::wrapped;
 
 /// Causes shown of a core; the rest is in the run directory.
@@ -17,7 +17,7 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 const BLOCKS_ASCII: [char; 9] = [' ', '.', '.', ':', ':', 'o', 'o', '#', '#'];
 
 /// The whole text.
-pub fn render(noise: &Noise, style: &Style) -> String {
+pub fn render(noise: &NoiseSummary, style: &Style) -> String {
     let mut text = String::new();
     for core in &noise.cores {
         text.push_str(&of_core(noise, core, style));
@@ -33,7 +33,7 @@ pub fn render(noise: &Noise, style: &Style) -> String {
     text
 }
 
-fn of_core(noise: &Noise, core: &CoreNoise, style: &Style) -> String {
+fn of_core(noise: &NoiseSummary, core: &CoreNoise, style: &Style) -> String {
     let mut text = String::new();
     let headline = format!(
         "Core {}: {} in {:.1} s, {:.4} % of the time; the longest {}",
@@ -54,7 +54,7 @@ fn of_core(noise: &Noise, core: &CoreNoise, style: &Style) -> String {
 }
 
 /// What is to be known besides the table.
-fn explained(noise: &Noise, core: &CoreNoise) -> Vec<String> {
+fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(named) = core.named_share {
         lines.push(format!(

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Result, anyhow, bail, ensure};
-use host::{MacAddress, PortKind, PortUri};
+use host::MacAddress;
 use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
@@ -108,11 +108,6 @@ impl From<VerifyPlan> for Verify {
 pub const FAR_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// The far end's default IPv6 address (RFC 5180 section 8).
 pub const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 2);
-
-/// Whether this is a ring with the in-process reflector.
-pub fn is_reflected_ring(port: &PortUri) -> bool {
-    matches!(port.kind, PortKind::Ring { direct: false, .. })
-}
 
 fn check_interval(interval_ns: u64) -> Result<()> {
     let shown = measure::units::format_duration(interval_ns);

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
+use host::{Medium, PortUri};
 use measure::search::{
     Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
     SizeResult, Step, Trial, remaining,
@@ -473,7 +474,11 @@ fn highest(summary: &measure::Summary, extent: Extent) -> (Trial, Ceiling) {
         .ports
         .iter()
         // Other drivers make a speed up.
-        .filter(|port| port.uri.starts_with("pci:") || port.uri.starts_with("mac:"))
+        .filter(|port| {
+            port.uri
+                .parse()
+                .is_ok_and(|uri: PortUri| uri.kind.traits().medium == Medium::Nic)
+        })
         .filter_map(|port| port.link.speed_mbps)
         .map(|mbps| f64::from(mbps) * 1e6)
         .sum();

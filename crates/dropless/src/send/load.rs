@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use anyhow::{Result, bail, ensure};
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::resolve::{Question, resolve};
-use host::PortKind;
+use host::Medium;
 use measure::{Entry, Rate, Schedule, StreamWeights};
 use wire::{Addresses, Template, TemplateSpec};
 
@@ -119,11 +119,10 @@ pub fn find_neighbours<'e>(
     open: &mut OpenPort<'e>,
     interrupt: &Interrupt,
 ) -> Result<()> {
-    let fixed = match (&plan.to_mac, &open.uri.kind) {
+    let fixed = match (&plan.to_mac, open.uri.kind.traits().has_neighbours) {
         (Some(mac), _) => Some(mac.0),
-        (None, PortKind::Ring { .. }) => Some(open.far.as_ref().map_or(NOBODY, |far| far.mac)),
-        (None, PortKind::Null { .. } | PortKind::Pcap { .. }) => Some(NOBODY),
-        _ => None,
+        (None, false) => Some(open.far.as_ref().map_or(NOBODY, |far| far.mac)),
+        (None, true) => None,
     };
     if let Some(mac) = fixed {
         load.to_mac = vec![mac; plan.streams.len()];
@@ -240,14 +239,12 @@ pub fn spec(plan: &SendPlan, load: &Load, port: usize, index: usize, run: u8) ->
 /// The speed of the link behind a port. Drivers of software make one up, those of `xdp:` and `packet:` too: the kernel
 /// knows what is behind its interface.
 fn link_mbps(open: &OpenPort<'_>) -> Option<u32> {
-    match &open.uri.kind {
-        PortKind::Pci { .. } | PortKind::Vmbus { .. } => open.device()?.link().ok()?.speed_mbps,
-        _ => {
-            host::interface::interface(&host::Sys::live(), open.interface()?)?
-                .link?
-                .speed_mbps
-        }
+    if open.uri.kind.traits().medium == Medium::Nic {
+        return open.device()?.link().ok()?.speed_mbps;
     }
+    host::interface::interface(&host::Sys::live(), open.interface()?)?
+        .link?
+        .speed_mbps
 }
 
 /// The source of a stream on port number `port`: counted up from the first port's, past the destination.

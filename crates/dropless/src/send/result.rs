@@ -93,7 +93,11 @@ pub fn summarise(
     );
     let (clock, clock_trouble) = ending.clock.finish();
     // A file has no pace.
-    let to_files = plan.machine.ports.iter().all(|port| port.kind_name() == "pcap");
+    let to_files = plan
+        .machine
+        .ports
+        .iter()
+        .all(|port| port.kind.traits().medium == host::Medium::Files);
     let asked_pps = total_rate(loads).filter(|_| !to_files);
     let verdict = Verdict::of(&Evidence {
         role: if plan.tx_only { Role::SendOnly } else { Role::Send },
@@ -304,8 +308,12 @@ pub fn queues(wiring: &Wiring<'_>) -> Vec<QueueSummary> {
 
 /// The usual reason for corrupt frames on a wire that is not one.
 fn checksum_note(plan: &crate::plan::SendPlan, ledger: &Ledger) -> Option<String> {
-    let by_kernel = |port: &host::PortUri| matches!(port.kind_name(), "xdp" | "packet" | "tap");
-    (ledger.arrived.corrupt > 0 && plan.machine.ports.iter().any(by_kernel)).then(|| {
+    let lost = plan
+        .machine
+        .ports
+        .iter()
+        .any(|port| port.kind.traits().loses_checksums);
+    (ledger.arrived.corrupt > 0 && lost).then(|| {
         "corrupt frames: a kernel at the other end of a virtual wire leaves checksums to hardware that is not there, unless told (over there): ethtool -K INTERFACE tx off".into()
     })
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use anyhow::Result;
 use host::Sys;
 use host::tune::Plan;
+use measure::NoiseSummary;
 use report::Style;
 use report::number;
 use report::out::Console;
 use report::table::{Cell, Table};
 use serde::Serialize;
 
-use crate::noise::{self, Noise};
+use crate::noise;
 use crate::signals::Interrupt;
 
 /// Measures the cores of a plan.
@@ -26,8 +27,8 @@ pub struct Prover<'p> {
 /// Both measurements.
 #[derive(Serialize)]
 pub struct Proof {
-    before: Noise,
-    after: Noise,
+    before: NoiseSummary,
+    after: NoiseSummary,
     /// Time that gaps took before over the time that they take after, all cores together.
     factor: Option<f64>,
 }
@@ -45,7 +46,7 @@ impl<'p> Prover<'p> {
     }
 
     /// Measures once.
-    pub fn measure(&self) -> Result<Noise> {
+    pub fn measure(&self) -> Result<NoiseSummary> {
         noise::measure(
             self.sys,
             &self.plan.cores,
@@ -58,8 +59,8 @@ impl<'p> Prover<'p> {
 
 impl Proof {
     /// Compares.
-    pub fn new(before: Noise, after: Noise) -> Self {
-        let share = |noise: &Noise| noise.cores.iter().map(|core| core.taken_share).sum::<f64>();
+    pub fn new(before: NoiseSummary, after: NoiseSummary) -> Self {
+        let share = |noise: &NoiseSummary| noise.cores.iter().map(|core| core.taken_share).sum::<f64>();
         let (one, other) = (share(&before), share(&after));
         Self {
             factor: (other > 0.0).then(|| one / other),
