@@ -1,7 +1,6 @@
 //! `dropless noise`: polls without packets, and names what takes the cores away.
 
 mod result;
-mod show;
 mod watch;
 
 use std::time::{Duration, SystemTime};
@@ -21,8 +20,8 @@ use serde::Serialize;
 use crate::args::noise::NoiseArgs;
 use crate::live::Board;
 use crate::plan::{packet_rate, parse_cores};
-use crate::session;
 use crate::signals::Interrupt;
+use crate::{session, show_report};
 
 /// A receiver works its ring off this much faster than packets come, where the user does not say.
 const SERVICE: f64 = 1.25;
@@ -134,9 +133,10 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let mut noise = result::summarise(&plan, &seen, &dir.path().display().to_string());
     let _ = dir.write_text(file::GAPS, &result::rows(&seen));
     noise.notes.extend(dir.note());
-    let _ = dir.write_json(file::SUMMARY, &noise);
+    let _ = dir.write_result(&noise);
+    show_report::leave(&dir, console);
     noise.notes.extend(board.note());
-    console.human(&show::render(&noise, &console.style()))?;
+    console.human(&report::terminal::render(&noise, &console.style()))?;
     console.object(&noise)?;
     let exit = noise.exit_code();
     board.end(

@@ -106,7 +106,7 @@
   function stalls() {
     const [, end] = stretch(Infinity, 0);
     const all = runs.flatMap((run, at) => run.stalls.map(stall => ({ stall, at })))
-      .filter(({ stall: [time, , , , lost] }) => lost || time <= end).sort((a, b) => a.stall[0] - b.stall[0]);
+      .filter(({ stall: [time, , , , lost], at }) => lost || !runs[at].series || time <= end).sort((a, b) => a.stall[0] - b.stall[0]);
     const times = all.map(({ stall }) => stall[0]);
     // The chart begins and ends with the others, whenever the first stall was.
     const [first, last] = stretch(Math.min(Infinity, ...times.slice(0, 1)), Math.max(0, ...times.slice(-1)));

@@ -14,6 +14,9 @@ use crate::rundir::{RunDir, WriteError, file};
 /// Columns of `stalls.csv`, version 1: `time` (the end of the stall) in ms since the start of the run.
 pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns,cause,lost,sequences,moved,next";
 
+/// Columns of `gaps.csv`, version 1: `start_s` since the loop began.
+pub const GAP_COLUMNS: &str = "core,start_s,duration_ns,cause,parts";
+
 impl RunDir {
     /// Writes the file of a result. The note of the directory so far belongs into the result before.
     pub fn write_result<T: Kind + Serialize>(&self, result: &T) -> Result<(), WriteError> {

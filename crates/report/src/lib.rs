@@ -29,7 +29,7 @@ pub mod wrap;
 
 pub use kinds::compare as comparison;
 
-pub use files::STALL_COLUMNS;
+pub use files::{GAP_COLUMNS, STALL_COLUMNS};
 pub use intervals::IntervalWriter;
 pub use live::{Live, Snapshot, Traffic};
 pub use out::Console;

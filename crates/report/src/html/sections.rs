@@ -13,6 +13,7 @@ use crate::compare::{self, metrics::Unit};
 use crate::load::series::Origin;
 use crate::load::{Channel, Loaded, Series};
 use crate::number::{counted, time};
+use crate::rundir::file;
 
 /// All of the page between its head and its foot.
 pub fn body(runs: &[Loaded]) -> String {
@@ -114,16 +115,21 @@ fn charts(runs: &[Loaded]) -> String {
         .filter_map(|run| Some((run, run.series.as_ref().filter(|series| series.rows > 0)?)))
         .collect();
     let mut page = String::new();
-    if series.is_empty() && runs.iter().all(|run| run.missing.is_empty()) {
+    let stalls = stalls::chart_of(runs);
+    let is_awaited = |run: &Loaded| run.awaits(file::INTERVALS);
+    if series.is_empty() && runs.iter().any(is_awaited) && runs.iter().all(|run| run.missing.is_empty()) {
         page += "<p class=note>There is no intervals.csv with rows, so nothing is drawn over time.</p>\n";
-    } else if !series.is_empty() {
+    }
+    if !series.is_empty() || !stalls.is_empty() {
         page += "<section><h2>Over time</h2>\n";
         page += "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
                  <kbd>Tab</kbd> to a chart, <kbd>←</kbd> <kbd>→</kbd> to move, <kbd>+</kbd> <kbd>-</kbd> to zoom, \
                  <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n";
-        page += &rates(runs, &series);
-        page += &loss(runs, &series);
-        page += &stalls::chart_of(runs);
+        if !series.is_empty() {
+            page += &rates(runs, &series);
+            page += &loss(runs, &series);
+        }
+        page += &stalls;
         page += &latency(runs, &series);
         page += &heat::charts(runs);
         page += "</section>\n";

@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod intervals;
+pub mod noise;
 pub mod reflect;
 pub mod search;
 pub mod send;
@@ -9,4 +10,10 @@ pub mod send;
 use crate::kind::Entry;
 
 /// Every kind that a run directory can hold.
-pub const ALL: [&Entry; 4] = [&send::KIND, &reflect::KIND, &search::KIND, &compare::KIND];
+pub const ALL: [&Entry; 5] = [
+    &send::KIND,
+    &reflect::KIND,
+    &search::KIND,
+    &compare::KIND,
+    &noise::KIND,
+];

@@ -1,5 +1,6 @@
 //! `search`: the highest rate that is carried, for each frame size and goal, and every trial on the way there.
 
+pub mod estimate;
 mod page;
 mod picture;
 mod terminal;

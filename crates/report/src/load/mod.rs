@@ -95,14 +95,14 @@ impl Loaded {
         }
     }
 
+    /// Whether runs of its kind write the file `name`.
+    pub fn awaits(&self, name: &str) -> bool {
+        self.result.parts().iter().any(|part| part.file == name)
+    }
+
     /// Whether it has a course over time; what is of many runs has none.
     pub fn is_over_time(&self) -> bool {
-        self.series.is_some()
-            || self
-                .result
-                .parts()
-                .iter()
-                .any(|part| part.file == file::INTERVALS)
+        self.series.is_some() || !self.result.parts().is_empty()
     }
 
     /// Latency in ns that a `share` (0 to 1) of the packets does not exceed.
@@ -281,7 +281,7 @@ impl Loaded {
             file::INTERVALS => self.series = Some(series::read(path)?),
             file::LATENCY => self.latency = curve::read(path)?,
             file::PACING => self.pacing = curve::read(path)?,
-            file::STALLS => self.stalls = Some(stalls::read(path)?),
+            file::STALLS | file::GAPS => self.stalls = Some(stalls::read(path, name)?),
             _ => {}
         }
         Ok(())

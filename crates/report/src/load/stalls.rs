@@ -1,4 +1,4 @@
-//! Reads `stalls.csv`: sums over all stalls, and those worth drawing.
+//! Reads `stalls.csv`, and `gaps.csv` of `noise`: sums over all stalls, and those worth drawing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,8 +6,9 @@ use std::path::Path;
 use super::lines::Lines;
 use super::series::TIME_MAX_MS;
 use crate::csv::split;
-use crate::files::STALL_COLUMNS;
+use crate::files::{GAP_COLUMNS, STALL_COLUMNS};
 use crate::read::ReadError;
+use crate::rundir::file;
 use crate::sane::NUMBER_MAX;
 
 /// Stalls that are kept: the longest, and those that cost most.
@@ -65,14 +66,35 @@ pub struct Stalls {
     pub kept: Vec<Stall>,
 }
 
-/// The stalls in the file `path`.
-pub fn read(path: &Path) -> Result<Stalls, ReadError> {
+/// The columns of a table of stalls, and what makes a stall of a row.
+struct Form {
+    file: &'static str,
+    columns: &'static str,
+    stall: fn(&[String]) -> Result<Stall, String>,
+}
+
+/// The stalls in the file `path`, which is named `name` in a run directory.
+pub fn read(path: &Path, name: &str) -> Result<Stalls, ReadError> {
+    let forms = [
+        Form {
+            file: file::STALLS,
+            columns: STALL_COLUMNS,
+            stall: of_worker,
+        },
+        Form {
+            file: file::GAPS,
+            columns: GAP_COLUMNS,
+            stall: of_noise,
+        },
+    ];
+    let [workers, noise] = &forms;
+    let form = if name == noise.file { noise } else { workers };
     let mut lines = Lines::open(path)?;
     // A later version may add columns behind these.
-    if !lines.next_line()?.unwrap_or_default().starts_with(STALL_COLUMNS) {
-        return Err(lines.damaged("not the columns of a stalls.csv"));
+    if !lines.next_line()?.unwrap_or_default().starts_with(form.columns) {
+        return Err(lines.damaged(&format!("not the columns of a {}", form.file)));
     }
-    let columns = STALL_COLUMNS.split(',').count();
+    let columns = form.columns.split(',').count();
     let mut stalls = Stalls::default();
     while let Some(line) = lines.next_line()? {
         let fields = split(line);
@@ -82,7 +104,7 @@ pub fn read(path: &Path) -> Result<Stalls, ReadError> {
                 fields.len()
             )));
         }
-        let stall = stall(&fields).map_err(|what| lines.damaged(&what))?;
+        let stall = (form.stall)(&fields).map_err(|what| lines.damaged(&what))?;
         stalls.add(stall);
     }
     stalls.shorten();
@@ -92,23 +114,47 @@ pub fn read(path: &Path) -> Result<Stalls, ReadError> {
     Ok(stalls)
 }
 
-fn stall(fields: &[String]) -> Result<Stall, String> {
-    let count = |place: usize| {
-        let count = fields[place].parse::<u64>().ok();
-        count
-            .filter(|count| *count as f64 <= NUMBER_MAX)
-            .ok_or_else(|| format!("`{}` is not a count", fields[place]))
-    };
-    let is_time = |time: &f64| (0.0..=TIME_MAX_MS).contains(time);
-    let end_ms = fields[0].parse::<f64>().ok().filter(is_time);
+/// A row of `stalls.csv`.
+fn of_worker(fields: &[String]) -> Result<Stall, String> {
     Ok(Stall {
-        end_ms: end_ms.ok_or_else(|| format!("`{}` is not a time", fields[0]))?,
-        core: u32::try_from(count(1)?).map_err(|_| format!("`{}` is not a core", fields[1]))?,
+        end_ms: milliseconds(&fields[0], 1.0)?,
+        core: core(&fields[1])?,
         role: fields[2].clone(),
-        length_ns: count(3)?,
+        length_ns: count(&fields[3])?,
         cause: fields[5].clone(),
-        lost: count(6)?,
+        lost: count(&fields[6])?,
     })
+}
+
+/// A row of `gaps.csv`.
+fn of_noise(fields: &[String]) -> Result<Stall, String> {
+    let length_ns = count(&fields[2])?;
+    Ok(Stall {
+        end_ms: milliseconds(&fields[1], 1e3)? + length_ns as f64 / 1e6,
+        core: core(&fields[0])?,
+        role: String::new(),
+        length_ns,
+        cause: fields[3].clone(),
+        lost: 0,
+    })
+}
+
+fn count(field: &str) -> Result<u64, String> {
+    let count = field.parse::<u64>().ok();
+    count
+        .filter(|count| *count as f64 <= NUMBER_MAX)
+        .ok_or_else(|| format!("`{field}` is not a count"))
+}
+
+fn core(field: &str) -> Result<u32, String> {
+    u32::try_from(count(field)?).map_err(|_| format!("`{field}` is not a core"))
+}
+
+/// A time whose unit is so many ms.
+fn milliseconds(field: &str, unit_ms: f64) -> Result<f64, String> {
+    let time = field.parse::<f64>().ok().map(|time| time * unit_ms);
+    time.filter(|time| (0.0..=TIME_MAX_MS).contains(time))
+        .ok_or_else(|| format!("`{field}` is not a time"))
 }
 
 impl Stalls {

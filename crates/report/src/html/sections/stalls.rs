@@ -36,10 +36,12 @@ pub fn chart_of(runs: &[Loaded]) -> String {
     if known.iter().any(|(_, stalls)| stalls.all.lost > 0) {
         words.push("A filled square is a stall in which packets were missed.".to_owned());
     }
-    words.push(
-        "Those after the last interval, while late packets were awaited, are drawn only if they cost any."
-            .to_owned(),
-    );
+    if known.iter().any(|(run, _)| run.series.is_some()) {
+        words.push(
+            "Those after the last interval, while late packets were awaited, are drawn only if they cost any."
+                .to_owned(),
+        );
+    }
     let tables: String = known
         .iter()
         .filter(|(_, stalls)| !stalls.kept.is_empty())
