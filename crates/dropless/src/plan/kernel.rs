@@ -7,7 +7,7 @@ use host::{Medium, PortKind, PortUri};
 use wire::Verify;
 
 use super::{ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
-use crate::kernel_port::SocketConfig;
+use crate::run::kernel_port::SocketConfig;
 
 /// UDP echo: where `dropless send` sends to unless told otherwise.
 const ECHO_PORT: u16 = 7;

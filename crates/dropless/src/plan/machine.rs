@@ -113,10 +113,12 @@ pub(super) fn same_device(one: &PortUri, other: &PortUri) -> bool {
     }
 }
 
+/// The ports, as the user names them.
 pub fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
     texts.iter().map(|text| Ok(text.parse::<PortUri>()?)).collect()
 }
 
+/// The cores, as the user lists them; none for `None`.
 pub fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
     let Some(text) = text else {
         return Ok(CoreSet::default());

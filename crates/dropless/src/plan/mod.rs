@@ -1,9 +1,11 @@
 //! The validated plan of a run: what `plan.json` holds and `--plan` replays. Made whole before anything starts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use host::MacAddress;
+use measure::units::parse_duration;
 use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
@@ -129,8 +131,18 @@ fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
 }
 
 fn duration_ns_or_zero(text: &str, flag: &str) -> Result<u64> {
-    let time = measure::units::parse_duration(text).map_err(|error| anyhow!("{flag}: {error}"))?;
+    let time = parse_duration(text).map_err(|error| anyhow!("{flag}: {error}"))?;
     u64::try_from(time.as_nanos()).map_err(|_| anyhow!("{flag} {text} is longer than 584 years"))
+}
+
+/// How long one measurement or trial lasts.
+pub fn trial_duration(flag: &str, text: &str) -> Result<Duration> {
+    let duration = parse_duration(text)?;
+    ensure!(
+        (Duration::from_millis(10)..=Duration::from_secs(86400)).contains(&duration),
+        "{flag} {text} is not between 10ms and 24h"
+    );
+    Ok(duration)
 }
 
 /// A rate of packets: no share of a link's, and no bits.

@@ -12,7 +12,7 @@ use super::{
     FAR_V4, FAR_V6, MachinePlan, VERSION, check_interval, clock_seed, duration_ns_or_zero, nonzero_ns,
     pause_ns,
 };
-use crate::args::reflect::ReflectArgs;
+use crate::commands::reflect::args::ReflectArgs;
 
 /// A `reflect` run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

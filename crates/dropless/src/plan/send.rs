@@ -16,7 +16,8 @@ use super::{
     Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, clock_seed, count,
     duration_ns_or_zero, mac, nonzero_ns, pause_ns,
 };
-use crate::args::send::{SendArgs, VerifyArg};
+use crate::args::VerifyArg;
+use crate::commands::send::args::SendArgs;
 use crate::stream;
 
 /// No plan is nearly as long, bytes.
