@@ -4,6 +4,7 @@
 mod atomic;
 pub mod compare;
 pub mod csv;
+pub mod export;
 mod files;
 pub mod hgrm;
 pub mod html;

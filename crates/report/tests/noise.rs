@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use measure::NoiseSummary;
-use report::compare::export;
 use report::compare::fail_if::{Judgement, Rule};
+use report::export::csv;
 use report::load::{self, Loaded};
 use report::{Style, html, terminal};
 
@@ -74,10 +74,10 @@ fn its_figures_are_those_of_the_worst_core() {
     let lossless = noise.cores.iter().filter_map(|core| core.lossless_pps);
     let least = lossless.fold(f64::INFINITY, f64::min);
     assert_eq!(run.figures("stall_lossless"), [(String::new(), least)]);
-    let csv = export::csv(std::slice::from_ref(&run));
+    let table = csv::table(std::slice::from_ref(&run));
     assert!(
-        csv.contains(",stall_share,ratio,") && csv.contains(",stall_lossless,pps,"),
-        "{csv}"
+        table.contains(",stall_share,ratio,") && table.contains(",stall_lossless,pps,"),
+        "{table}"
     );
 }
 

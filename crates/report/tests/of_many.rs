@@ -9,8 +9,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use report::compare::export;
 use report::compare::fail_if::{Judgement, Rule};
+use report::export::{csv, json};
 use report::kinds::search::Searched;
 use report::load::{self, Loaded};
 use report::{Style, html, terminal};
@@ -96,7 +96,7 @@ fn the_terminal_and_json_have_the_same() {
     assert!(text.contains("FOUND") && text.contains("62.42 kpps"), "{text}");
     let text = terminal::runs(&[read("compare")], &style);
     assert!(text.contains("Which one to take"), "{text}");
-    let object = serde_json::to_value(export::object(&[read("search"), read("compare")], &[])).unwrap();
+    let object = serde_json::to_value(json::object(&[read("search"), read("compare")], &[])).unwrap();
     assert_eq!(object["runs"][0]["summary"]["command"], "search");
     assert_eq!(object["runs"][1]["summary"]["command"], "compare");
 }
@@ -115,7 +115,7 @@ fn two_searches_lie_side_by_side_and_a_slower_one_fails_the_rule() {
         "{text}"
     );
     assert!(html::page(&runs).unwrap().contains("throughput 64 pdr"));
-    assert!(export::csv(&runs).contains(",throughput 64 pdr,pps,50000,62417,-12417,"));
+    assert!(csv::table(&runs).contains(",throughput 64 pdr,pps,50000,62417,-12417,"));
     let rule: Rule = "throughput worse 10%".parse().unwrap();
     let Judgement::Failed(line) = rule.judge(&runs[0], &runs[1]) else {
         panic!("19.9 % are more than 10 %");
@@ -309,9 +309,9 @@ fn a_large_change_is_one_number_of_times() {
 fn stalls_are_counted_in_stalls() {
     let run = [read("v1")];
     assert!(
-        export::csv(&run).contains(",pauses,pauses,1,"),
+        csv::table(&run).contains(",pauses,pauses,1,"),
         "{}",
-        export::csv(&run)
+        csv::table(&run)
     );
     for text in ["stalls worse 10", "pauses worse 10"] {
         let rule: Result<Rule, _> = text.parse();

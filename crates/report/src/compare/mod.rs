@@ -1,6 +1,5 @@
 //! Lays runs side by side: every figure, and how far each run is from the first.
 
-pub mod export;
 pub mod fail_if;
 pub mod metrics;
 pub mod settings;

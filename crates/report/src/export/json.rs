@@ -1,47 +1,28 @@
-//! Figures of all runs for programs: CSV with a row a run and figure, and one JSON object.
-
-use std::fmt::Write as _;
+//! One JSON object with every figure, every difference and every result.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::settings::differing;
-use super::{Row, rows};
-use crate::csv::{field, optional};
-use crate::input::clean;
+use super::Export;
+use crate::compare::settings::differing;
+use crate::compare::{Row, rows};
+use crate::json::pretty;
 use crate::load::Loaded;
 
-/// Version of both.
-pub const VERSION: u32 = 1;
-/// Columns of the CSV.
-pub const COLUMNS: &str = "run,metric,unit,value,baseline,difference,percent";
+/// The form.
+pub const EXPORT: Export = Export {
+    name: "json",
+    help: "Print one JSON object with every figure, every difference and every summary",
+    file: None,
+    render: |shown| Ok(pretty(&object(shown.runs, shown.failed))?),
+};
 
-/// The CSV: a row for each run and each figure it knows.
-pub fn csv(runs: &[Loaded]) -> String {
-    let rows = rows(runs);
-    let mut text = format!("{COLUMNS}\n");
-    for (at, run) in runs.iter().enumerate() {
-        let path = field(&clean(&run.path.display().to_string()));
-        for row in &rows {
-            let Some(value) = row.values[at] else { continue };
-            let change = row.change(at);
-            let (name, unit) = (field(&row.name()), row.metric.unit.name());
-            // A `String` takes everything.
-            let _ = writeln!(
-                text,
-                "{path},{name},{unit},{value},{},{},{}",
-                optional(row.values[0]),
-                optional(change.map(|change| change.difference)),
-                optional(change.and_then(|change| change.part).map(|part| part * 100.0)),
-            );
-        }
-    }
-    text
-}
+/// Version of the object.
+const VERSION: u32 = 1;
 
 /// What `--json` prints.
 #[derive(Serialize)]
-pub struct Export {
+pub struct Object {
     version: u32,
     runs: Vec<Value>,
     /// What the runs were not made alike in: the values of each run, in their order.
@@ -53,9 +34,9 @@ pub struct Export {
 }
 
 /// The object of `runs`, and the lines of the rules that `failed`.
-pub fn object(runs: &[Loaded], failed: &[String]) -> Export {
+pub fn object(runs: &[Loaded], failed: &[String]) -> Object {
     let rows = rows(runs);
-    Export {
+    Object {
         version: VERSION,
         runs: runs.iter().enumerate().map(|(at, run)| one(run, &rows, at)).collect(),
         settings: differing(runs)
