@@ -2,26 +2,13 @@
 
 use measure::search::{Bound, Rfc2544Result, SearchReport, SizeResult};
 
-use super::super::element::{Cell, details, escape, table};
-use super::super::trials;
-use crate::load::{Searched, SearchedTrial};
-use crate::number::{bps, count, counted, pps, span, time};
-use crate::terminal::search::caveats;
+use super::terminal::caveats;
+use super::{Searched, SearchedTrial, picture};
+use crate::html::element::{Cell, details, escape, table};
+use crate::number::{bps, count, pps, time};
 
-/// What was found, in words.
-pub fn verdict(report: &SearchReport) -> (&'static str, String, Vec<String>) {
-    let spent = format!(
-        "{}, {} of sending",
-        counted(report.trials, "trial"),
-        span(report.seconds)
-    );
-    if !report.complete {
-        return (
-            "invalid",
-            format!("NOT FINISHED: {spent}"),
-            report.reasons.clone(),
-        );
-    }
+/// What was found, and what must be said of it, a line each.
+pub fn answers(report: &SearchReport) -> Vec<String> {
     let mut lines: Vec<String> = report
         .sizes
         .iter()
@@ -44,12 +31,11 @@ pub fn verdict(report: &SearchReport) -> (&'static str, String, Vec<String>) {
             .into_iter()
             .map(|(says, answers)| format!("{}: {says}", answers.join(", "))),
     );
-    let class = if report.exit_code() == 0 { "clean" } else { "loss" };
-    (class, format!("FOUND: {spent}"), lines)
+    lines
 }
 
 /// The table of all goals, and of each size its trials.
-pub fn sections(searched: &Searched, named: &str, id: &str) -> String {
+pub fn render(searched: &Searched, named: &str, id: &str) -> String {
     let mut page = format!(
         "<section><h2>Rates{}</h2>\n{}</section>\n",
         escape(named),
@@ -66,7 +52,7 @@ pub fn sections(searched: &Searched, named: &str, id: &str) -> String {
             escape(&size.size),
             escape(named)
         );
-        page += &trials::chart(&of_size, &size.result.goals, &format!("{id}-trials-{at}"));
+        page += &picture::chart(&of_size, &size.result.goals, &format!("{id}-trials-{at}"));
         page += &details("The same as a table", &as_table(&of_size));
         if let Some(further) = &size.result.rfc2544 {
             page += &rfc2544(size, further);
@@ -133,7 +119,7 @@ fn as_table(of_size: &[&SearchedTrial]) -> String {
                 Cell::Bad(format!(
                     "{} ({})",
                     count(trial.lost.total()),
-                    trials::percent(trial.loss_ratio())
+                    picture::percent(trial.loss_ratio())
                 ))
             };
             let unsent = trial.due.saturating_sub(trial.offered);
@@ -190,7 +176,7 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result) -> String {
                     Cell::Name(format!("{} %", row.percent)),
                     Cell::Number(pps(row.asked_pps)),
                     Cell::Number(pps(row.offered_pps)),
-                    Cell::Bar(row.loss_ratio, trials::percent(row.loss_ratio)),
+                    Cell::Bar(row.loss_ratio, picture::percent(row.loss_ratio)),
                     Cell::Text(row.limit.map_or_else(String::new, |limit| limit.to_string())),
                 ]
             })

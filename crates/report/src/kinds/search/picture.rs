@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 
 use measure::search::{Extent, GoalResult, Limit};
 
-use super::element::escape;
-use crate::load::SearchedTrial;
+use super::SearchedTrial;
+use crate::html::element::escape;
 use crate::number::{counted, pps};
 
 /// Of the drawing, in its own units.

@@ -2,13 +2,14 @@
 
 use measure::search::Estimate;
 use measure::units::format_count;
-use report::number::span as time;
-use report::style::{Paint, Style};
-use report::table::{Cell, Table};
-use report::wrap::wrapped;
 
-/// How long it would take.
-pub fn estimates(sizes: &[(String, Estimate)], style: &Style) -> String {
+use crate::number::span as time;
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table};
+use crate::wrap::wrapped;
+
+/// How long it would take: each size, and all of them.
+pub fn render(sizes: &[(String, Estimate)], style: &Style) -> String {
     let mut table = Table::section("Size", &[">trials", ">time", ">at most", ">time"]);
     let row = |table: &mut Table, name: &str, estimate: &Estimate| {
         table.item(
@@ -41,7 +42,7 @@ fn total(sizes: &[(String, Estimate)]) -> Estimate {
 }
 
 /// The same for scripts.
-pub fn estimates_json(sizes: &[(String, Estimate)]) -> serde_json::Value {
+pub fn json(sizes: &[(String, Estimate)]) -> serde_json::Value {
     let one = |estimate: &Estimate| {
         serde_json::json!({
             "trials": estimate.trials,

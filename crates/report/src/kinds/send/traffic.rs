@@ -4,7 +4,7 @@ use measure::{Percentiles, Summary};
 
 use crate::number::{bps, count, pps, share, time};
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, bad};
 
 /// The rates asked for, sent and received.
 pub fn rates(summary: &Summary, style: &Style) -> String {
@@ -50,11 +50,6 @@ pub fn loss(summary: &Summary, style: &Style) -> String {
         bad(summary.late),
     ]);
     table.render(style)
-}
-
-/// A count that ought to be 0.
-pub fn bad(number: u64) -> Cell {
-    Cell::right(count(number)).paint(if number == 0 { Paint::None } else { Paint::Warn })
 }
 
 /// Latency, jitter, and the gaps at which packets left.

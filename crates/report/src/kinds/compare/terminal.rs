@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use measure::units::{format_duration, format_rate};
 
-use crate::comparison::{Comparison, Cpu, MethodResult, Trial};
+use super::{Comparison, Cpu, MethodResult, Trial};
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::terminal::ending;
 use crate::wrap::{marked, wrapped};
 
 /// A recommendation is read, not scanned: its lines are no longer than this.
@@ -49,11 +50,11 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
         wrapped(&mut text, sentence, 2, Paint::None, &read);
     }
     text.push('\n');
-    text.push_str(&super::ending(&comparison.notes, &comparison.run, style));
+    text.push_str(&ending(&comparison.notes, &comparison.run, style));
     text
 }
 
-pub(crate) fn tried(comparison: &Comparison) -> impl Iterator<Item = &MethodResult> {
+pub fn tried(comparison: &Comparison) -> impl Iterator<Item = &MethodResult> {
     comparison
         .methods
         .iter()
@@ -131,7 +132,7 @@ fn losses(comparison: &Comparison) -> Table {
 }
 
 /// The rates that loss was asked at, from the lowest.
-pub(crate) fn asked_rates(comparison: &Comparison) -> Vec<f64> {
+pub fn asked_rates(comparison: &Comparison) -> Vec<f64> {
     let mut asked: Vec<f64> = tried(comparison)
         .flat_map(|method| &method.at_rates)
         .filter_map(|trial| trial.asked_pps)
@@ -154,7 +155,7 @@ fn loss_cell(trial: Option<&Trial>) -> Cell {
 }
 
 /// What a trial lost, in words.
-pub(crate) fn loss(trial: &Trial) -> String {
+pub fn loss(trial: &Trial) -> String {
     let lost = percent(trial.lost, trial.sent);
     if trial.is_lossless() {
         "0".to_owned()

@@ -1,14 +1,14 @@
-//! The result for people: a sentence, a table and a time line for every core.
+//! A `noise` run in a terminal: a sentence, a table and a time line for every core.
 
 use std::fmt::Write as _;
 
 use measure::noise::{CauseNoise, CoreNoise, NoiseSummary};
-use report::Style;
-use report::number;
-use report::style::Paint;
-use report::table::{Cell, Table};
 
-use report::wrap::wrapped;
+use super::{explained, headline, share};
+use crate::number;
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table};
+use crate::wrap::wrapped;
 
 /// Causes shown of a core; the rest is in the run directory.
 const CAUSES_MAX: usize = 12;
@@ -29,21 +29,13 @@ pub fn render(noise: &NoiseSummary, style: &Style) -> String {
     if noise.interrupted {
         text.push_str("Ended early, on request.\n");
     }
-    text.push_str(&report::terminal::ending(&noise.notes, &noise.run, style));
+    text.push_str(&crate::terminal::ending(&noise.notes, &noise.run, style));
     text
 }
 
 fn of_core(noise: &NoiseSummary, core: &CoreNoise, style: &Style) -> String {
     let mut text = String::new();
-    let headline = format!(
-        "Core {}: {} in {:.1} s, {:.4} % of the time; the longest {}",
-        core.core,
-        number::counted(core.gaps, "gap"),
-        core.watched_s,
-        core.taken_share * 100.0,
-        number::time(core.max_ns)
-    );
-    wrapped(&mut text, &headline, 0, Paint::Head, style);
+    wrapped(&mut text, &headline(core), 0, Paint::Head, style);
     for line in explained(noise, core) {
         wrapped(&mut text, &line, 2, Paint::None, style);
     }
@@ -53,68 +45,11 @@ fn of_core(noise: &NoiseSummary, core: &CoreNoise, style: &Style) -> String {
     text
 }
 
-/// What is to be known besides the table.
-fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(named) = core.named_share {
-        lines.push(format!(
-            "{:.1} % of that time is named by the kernel's events",
-            named * 100.0
-        ));
-    }
-    match core.complete {
-        Some(true) => lines.push("every interrupt that the kernel counted was recorded".into()),
-        Some(false) => {
-            let open: Vec<String> = core
-                .interrupts
-                .iter()
-                .filter(|line| !line.proven)
-                .map(|line| {
-                    format!(
-                        "{} ({}): counted {}, recorded {} to {}",
-                        line.line, line.name, line.counted, line.traced_min, line.traced_max
-                    )
-                })
-                .collect();
-            lines.push(format!(
-                "not every interrupt was recorded, so \"outside\" may be the kernel's, too: {}",
-                if open.is_empty() {
-                    "events were lost".into()
-                } else {
-                    open.join("; ")
-                }
-            ));
-        }
-        None => {}
-    }
-    if core.steal_ns > 0.0 {
-        lines.push(format!(
-            "the hypervisor admits to {} of steal (in steps of 10 ms)",
-            number::time(core.steal_ns)
-        ));
-    }
-    if let Some(pps) = core.lossless_pps {
-        lines.push(format!(
-            "the longest gap alone overflows an empty ring of {} descriptors above {}",
-            noise.ring,
-            number::pps(pps)
-        ));
-    }
-    if let (Some(lost), Some(rate)) = (core.lost, noise.rate_pps) {
-        lines.push(format!(
-            "at {} all gaps together cost {}",
-            number::pps(rate),
-            number::counted(lost.round() as u64, "packet")
-        ));
-    }
-    lines
-}
-
 /// A column of the table of causes: its title, the width of terminal that it takes to be there, and what stands in it.
 type Column = (&'static str, usize, fn(&CoreNoise, &CauseNoise) -> Cell);
 
 const COLUMNS: [Column; 6] = [
-    (">gaps", 0, |_, cause| Cell::right(number::count(cause.gaps))),
+    (">stalls", 0, |_, cause| Cell::right(number::count(cause.gaps))),
     (">every", 80, |_, cause| {
         Cell::right(cause.period_ns.map_or_else(String::new, number::time))
     }),
@@ -125,15 +60,6 @@ const COLUMNS: [Column; 6] = [
     (">p99", 70, |_, cause| length(cause, cause.p99_ns)),
     (">max", 0, |_, cause| length(cause, cause.max_ns)),
 ];
-
-/// Its share of the time that was taken.
-fn share(core: &CoreNoise, cause: &CauseNoise) -> f64 {
-    if core.taken_ns > 0.0 {
-        cause.total_ns / core.taken_ns
-    } else {
-        0.0
-    }
-}
 
 fn length(cause: &CauseNoise, ns: f64) -> Cell {
     Cell::right(if cause.gaps == 0 {

@@ -1,4 +1,4 @@
-//! A search as it is drawn: its answers, and every trial in the order in which they were made.
+//! Reads `trials.jsonl`: every trial of a search, in the order in which they were made.
 
 use std::path::Path;
 
@@ -6,23 +6,14 @@ use measure::search::{SearchReport, Trial};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::lines::Lines;
+use crate::load::lines::Lines;
 use crate::number::counted;
-use crate::read::{self, ReadError};
+use crate::read::ReadError;
 use crate::rundir::file;
 use crate::{input, sane};
 
 /// Version of a line of `trials.jsonl`.
 const VERSION: u64 = 1;
-
-/// What a search came to.
-#[derive(Clone, Debug)]
-pub struct Searched {
-    /// Its answers.
-    pub report: SearchReport,
-    /// Its trials, as they were made.
-    pub trials: Vec<SearchedTrial>,
-}
 
 /// A line of `trials.jsonl`.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,9 +29,8 @@ pub struct SearchedTrial {
     pub trial: Trial,
 }
 
-/// Reads the directory of a search.
-pub fn read(directory: &Path) -> Result<Searched, ReadError> {
-    let report = read::search_report(directory)?;
+/// Those of the search in `directory` whose answers are `report`.
+pub fn read(directory: &Path, report: &SearchReport) -> Result<Vec<SearchedTrial>, ReadError> {
     let path = directory.join(file::SEARCH_TRIALS);
     let mut lines = Lines::open(&path)?;
     let mut trials = Vec::new();
@@ -69,7 +59,7 @@ pub fn read(directory: &Path) -> Result<Searched, ReadError> {
             ),
         });
     }
-    Ok(Searched { report, trials })
+    Ok(trials)
 }
 
 enum Line {

@@ -2,13 +2,12 @@
 
 use measure::ReflectSummary;
 
-use super::traffic::bad;
 use crate::number::{count, pps, time};
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, bad};
 
 /// Received, returned, answered, and everything dropped by its reason.
-pub fn frames(summary: &ReflectSummary, style: &Style) -> String {
+pub fn render(summary: &ReflectSummary, style: &Style) -> String {
     let mut table = Table::section("Frames", &[]);
     let lasting = Cell::left(format!("for {}", time(summary.duration_s * 1e9))).paint(Paint::Dim);
     let rate = |rate_pps| Cell::right(pps(rate_pps));
@@ -34,7 +33,13 @@ pub fn frames(summary: &ReflectSummary, style: &Style) -> String {
             ],
         );
     }
-    table.item("dropped", [bad(summary.dropped.values().sum())]);
+    table.item(
+        "dropped",
+        [bad(summary
+            .dropped
+            .values()
+            .fold(0, |sum, number| sum.saturating_add(*number)))],
+    );
     for (reason, &number) in summary.dropped.iter().filter(|(_, number)| **number > 0) {
         table.item(&format!("  {reason}"), [bad(number)]);
     }

@@ -2,10 +2,9 @@
 
 use measure::StreamSummary;
 
-use super::traffic::bad;
 use crate::number::{count, pps, time};
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, bad};
 
 /// Streams shown; `summary.json` has them all.
 const SHOWN_MAX: usize = 16;

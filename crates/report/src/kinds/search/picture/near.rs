@@ -2,8 +2,8 @@
 
 use measure::search::GoalResult;
 
+use super::super::SearchedTrial;
 use super::{Axes, LEFT, RIGHT, figure, svg};
-use crate::load::SearchedTrial;
 use crate::number::{count, counted, pps};
 
 /// Bounds that have less than this part of the picture are drawn again.

@@ -12,33 +12,27 @@ use crate::wrap::wrapped;
 pub fn render(ledger: &Ledger, style: &Style) -> String {
     let mut table = Table::section("Ledger", &[]);
     let warn = |number: u64| if number == 0 { Paint::None } else { Paint::Warn };
-    table.row(line(
-        0,
-        "intended",
-        ledger.intended,
-        Paint::None,
-        "due by the schedule",
-    ));
+    table.row(line(0, "intended", ledger.intended, Paint::None, "scheduled"));
     table.row(line(
         1,
         "unsent",
         ledger.unsent,
         warn(ledger.unsent),
-        "due, and our sender could not",
+        "scheduled but never sent",
     ));
     table.row(line(
         1,
         "accepted",
         ledger.accepted,
         Paint::None,
-        "taken by the driver",
+        "accepted by the driver",
     ));
     table.row(line(
         2,
         "received",
         ledger.received,
         Paint::None,
-        "distinct, whole and in time",
+        "unique, intact and on time",
     ));
     for (place, number, words) in places(ledger) {
         let paint = if place == NOT_AWAITED {
@@ -58,7 +52,7 @@ pub fn render(ledger: &Ledger, style: &Style) -> String {
         "unexplained",
         ledger.unexplained,
         paint,
-        "lost, and no counter says where",
+        "lost, but no counter accounts for them",
     ));
     arrivals(&ledger.arrived, &mut table);
     table.render(style) + &balance(ledger, style) + &raw(ledger, style)
@@ -73,7 +67,7 @@ fn line(depth: usize, name: &str, number: u64, paint: Paint, words: &str) -> [Ce
 }
 
 /// The places every run has, also with 0, and whatever else lost a packet.
-pub(crate) fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
+pub fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
     let lost = |place: &str| ledger.lost_at.get(place).copied().unwrap_or(0);
     let known = PLACES
         .iter()
@@ -117,7 +111,7 @@ fn balance(ledger: &Ledger, style: &Style) -> String {
     match ledger.check(&[]).first() {
         None => {
             style.paint(Paint::Good, "  balances")
-                + &style.paint(Paint::Dim, ": every packet is in one of these lines")
+                + &style.paint(Paint::Dim, ": every packet is accounted for")
                 + "\n"
         }
         Some(broken) => {

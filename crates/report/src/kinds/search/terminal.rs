@@ -9,6 +9,7 @@ use measure::units::{format_bps, format_count, format_duration, format_rate};
 use crate::number::{counted, span};
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
+use crate::terminal::ending;
 use crate::wrap::{marked, wrapped};
 
 /// The whole report.
@@ -26,7 +27,7 @@ pub fn render(report: &SearchReport, style: &Style) -> String {
         }
     }
     text.push('\n');
-    text + &super::ending(&report.notes, &report.run, style)
+    text + &ending(&report.notes, &report.run, style)
 }
 
 fn headline(report: &SearchReport, style: &Style) -> String {
@@ -92,7 +93,7 @@ fn goals(report: &SearchReport, style: &Style) -> Table {
 }
 
 /// What must be said, and of which answers.
-pub(crate) fn caveats(report: &SearchReport) -> Vec<(&'static str, Vec<String>)> {
+pub fn caveats(report: &SearchReport) -> Vec<(&'static str, Vec<String>)> {
     let mut caveats: Vec<(&str, Vec<String>)> = Vec::new();
     for size in &report.sizes {
         for goal in &size.result.goals {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::super::SearchedTrial;
 use super::{Axes, LEFT, RIGHT};
-use crate::load::SearchedTrial;
 
 /// More trials in one place are told by the first and the last.
 const NUMBERS_MAX: usize = 4;

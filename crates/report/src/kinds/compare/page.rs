@@ -1,33 +1,12 @@
-//! A comparison of ways: which one to take in words at the top, and what that was worked out of.
+//! A comparison of ways in a page: the tables that its recommendation was worked out of.
 
-use super::super::element::{Cell, escape, table};
-use crate::comparison::{Comparison, Cpu, MethodResult, Trial};
+use super::terminal::{asked_rates, loss, tried};
+use super::{Comparison, Cpu, MethodResult, Trial};
+use crate::html::element::{Cell, escape, table};
 use crate::number::{pps, time};
-use crate::terminal::comparison::{asked_rates, loss, tried};
-
-/// Which way to take.
-pub fn verdict(comparison: &Comparison) -> (&'static str, String, Vec<String>) {
-    let sentences = &comparison.recommendation.sentences;
-    let (first, rest) = sentences
-        .split_first()
-        .map_or(("Nothing was measured.", &[][..]), |(first, rest)| {
-            (first.as_str(), rest)
-        });
-    if comparison.interrupted {
-        let words = format!("NOT FINISHED: interrupted. {first}");
-        return ("invalid", words, rest.to_vec());
-    }
-    // That a way can be taken is good or bad of nothing; that none can is worth a colour.
-    let class = if comparison.recommendation.method.is_some() {
-        "plain"
-    } else {
-        "loss"
-    };
-    (class, first.to_owned(), rest.to_vec())
-}
 
 /// The tables.
-pub fn sections(comparison: &Comparison, named: &str) -> String {
+pub fn render(comparison: &Comparison, named: &str) -> String {
     format!(
         "<section><h2>Ways compared{}</h2>\n<p class=note>{}</p>\n{}{}{}{}{}{}</section>\n",
         escape(named),
@@ -87,7 +66,7 @@ fn losses(comparison: &Comparison) -> String {
         asked.iter().map(|rate| lost(method.at(*rate))).collect()
     });
     table(
-        "Lost at each rate offered; unsent is what was due and the sender could not send",
+        "Lost at each rate offered; unsent is what was scheduled but never sent",
         &head,
         &rows,
     )
