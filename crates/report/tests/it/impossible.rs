@@ -1,13 +1,11 @@
 //! Files that are whole and say what cannot be, or what would harm who reads them: refused by one line, or made harmless.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use common::files::{OLDER, report, runs};
+use crate::common::files::{OLDER, report, runs};
 use report::compare::fail_if::{Judgement, Rule};
 use report::{input, load};
 use serde_json::json;

@@ -7,15 +7,13 @@
     reason = "tests say what they expect"
 )]
 
-mod common;
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use common::vectors::{
+use crate::common::vectors::{
     ARP_REPLY, ARP_REQUEST, ECHO_REPLY, ECHO_REQUEST, ECHO6_REPLY, ECHO6_REQUEST, GARP, NA, NA_ALL, NA_BARE,
     NS, NS_NONCE, NS_SENT, NS_UNICAST,
 };
-use common::{be16, hex, slow_sum, tag};
+use crate::common::{be16, hex, slow_sum, tag};
 use proptest::prelude::*;
 use wire::neighbour::{
     arp_request, gratuitous_arp, neighbour_solicitation, parse_reply, unsolicited_advertisement,

@@ -6,12 +6,14 @@
     reason = "tests say what they expect"
 )]
 
-mod common;
+use crate::common;
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use common::{be16, dissect, dissect_without_udp_checksum, number, packet, plain_spec, slow_sum, spec};
+use crate::common::{
+    be16, dissect, dissect_without_udp_checksum, number, packet, plain_spec, slow_sum, spec,
+};
 use proptest::prelude::*;
 use wire::{BurstStamp, Class, PROBE_LEN, Template, TemplateError, Verify, VlanTag, classify, pattern};
 

@@ -6,7 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

@@ -6,9 +6,7 @@
     reason = "tests say what they expect"
 )]
 
-mod common;
-
-use common::slow_sum;
+use crate::common::slow_sum;
 use proptest::prelude::*;
 use wire::{BurstStamp, PROBE_LEN, Probe, checksum, lag, pattern};
 

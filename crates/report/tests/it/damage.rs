@@ -1,13 +1,11 @@
 //! Files that are cut off or changed anywhere: what is read of them is drawn, or refused by one line; nothing else.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use common::files::{report, runs};
+use crate::common::files::{report, runs};
 use report::input;
 
 /// Small, the same everywhere, and good enough to choose places (Marsaglia 2003).

@@ -6,7 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+use crate::common;
 
 use std::env;
 use std::fs;
@@ -21,8 +21,7 @@ const TINY: &str = "DROPLESS_TEST_TINY";
 #[test]
 fn a_full_disk_costs_files_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
-    let mount =
-        "mount -t tmpfs -o size=256k tiny \"$0\" || exit 77; exec \"$1\" --exact on_the_tiny_disk --ignored";
+    let mount = "mount -t tmpfs -o size=256k tiny \"$0\" || exit 77; exec \"$1\" --exact disk_full::on_the_tiny_disk --ignored";
     let output = Command::new("unshare")
         .args([
             "--mount",

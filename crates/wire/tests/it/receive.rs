@@ -6,9 +6,7 @@
     reason = "tests say what they expect"
 )]
 
-mod common;
-
-use common::{STACKS, be16, dissect, packet, plain_spec, slow_sum, spec};
+use crate::common::{STACKS, be16, dissect, packet, plain_spec, slow_sum, spec};
 use proptest::prelude::*;
 use wire::{Class, Foreign, Template, Verify, classify, corrupt_one_bit, peek};
 

@@ -7,7 +7,7 @@
 )]
 #![allow(clippy::float_cmp, reason = "what was written must be read, to the bit")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::{Path, PathBuf};

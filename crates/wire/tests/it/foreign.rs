@@ -1,9 +1,7 @@
 //! Everything foreign that arrives has its name.
 #![allow(clippy::unwrap_used, reason = "tests say what they expect")]
 
-mod common;
-
-use common::{STACKS, packet, plain_spec, slow_sum};
+use crate::common::{STACKS, packet, plain_spec, slow_sum};
 use wire::{Class, Foreign, Template, Verify, classify};
 
 const RUN: u8 = 0xA7;

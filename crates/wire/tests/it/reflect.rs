@@ -6,11 +6,9 @@
     reason = "tests say what they expect"
 )]
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{STACKS, dissect, packet, plain_spec, spec};
+use crate::common::{STACKS, dissect, packet, plain_spec, spec};
 use proptest::prelude::*;
 use wire::{DropReason, Template, Verify, classify, reflect};
 
