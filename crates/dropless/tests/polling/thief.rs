@@ -82,7 +82,7 @@ fn causes(noise: &Value) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// The figures of the documentation: `cargo test -p dropless --test it thief:: -- --nocapture` prints them.
+/// The figures of the documentation: `cargo test -p dropless --test polling thief:: -- --nocapture` prints them.
 fn tell<'c>(thief: &str, taken: f64, causes: impl Iterator<Item = (&'c str, f64)>) {
     let (mut outside, mut own) = (0.0, 0.0);
     for (cause, time) in causes {

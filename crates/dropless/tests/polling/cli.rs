@@ -1,6 +1,6 @@
 //! Every page of the command line: as recorded in `tests/cli`, as printed in `docs/help`, and completions that complete.
 //!
-//! After a wanted change: `TRYCMD=overwrite UPDATE=1 cargo test -p dropless --test it cli::`.
+//! After a wanted change: `TRYCMD=overwrite UPDATE=1 cargo test -p dropless --test polling cli::`.
 
 use std::path::Path;
 use std::process::{Command, Output};
