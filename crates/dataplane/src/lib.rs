@@ -3,7 +3,7 @@
 //! A [`worker`] is one pinned core that polls its [`Task`]s in turn: [`send`] writes stamped probes on an absolute
 //! schedule, [`receive`] verifies and accounts for what comes back, [`reflect`] returns what it gets, through
 //! [`fault`] when loss is wanted on purpose. A task owns its queues and its counters; the control thread only loads
-//! what a task publishes, and takes the exact totals when the worker has ended.
+//! what a task publishes, and finds the exact totals in the task's [`slot`] when the worker has ended.
 //!
 //! Nothing in a `poll` allocates, locks, logs, formats or makes a system call; but for those of [`kernel_io`], which are its
 //! purpose.
@@ -15,13 +15,14 @@ pub mod fault;
 pub mod io;
 pub mod kernel_io;
 pub mod memory;
-pub mod pause;
 mod police;
 pub mod receive;
 pub mod reflect;
 pub mod reply;
 pub mod resolve;
 pub mod send;
+pub mod slot;
+pub mod stall;
 pub mod worker;
 
 use measure::Ticks;
@@ -48,17 +49,10 @@ pub trait Task: Send {
     /// Does at most one burst of work and returns how many packets it moved.
     fn poll(&mut self, now: Ticks, phase: Phase) -> usize;
 
-    /// Gives back the exact totals once the worker has stopped.
-    fn finish(self: Box<Self>) -> TaskResult;
-}
+    /// Takes what control has left for the task, such as new rules, and leaves what it used before for control to free:
+    /// called between two polls, once after each [`worker::Control::publish_generation`]. Never waits.
+    fn renew(&mut self) {}
 
-/// The totals of one task.
-#[derive(Debug)]
-pub enum TaskResult {
-    /// Of a [`send::SendTask`].
-    Send(send::SendResult),
-    /// Of a [`receive::ReceiveTask`].
-    Receive(Box<receive::ReceiveResult>),
-    /// Of a [`reflect::ReflectTask`].
-    Reflect(reflect::ReflectResult),
+    /// Once the worker has stopped: leaves the exact totals in the [`slot::Slot`] whose writer the task was made with.
+    fn finish(self: Box<Self>);
 }

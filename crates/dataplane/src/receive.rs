@@ -15,7 +15,8 @@ use crate::account::Answers;
 use crate::io::{Frames, Receive};
 use crate::reply::ReplyQueue;
 use crate::send::SendCounters;
-use crate::{Phase, Task, TaskResult};
+use crate::slot::Fill;
+use crate::{Phase, Task};
 
 const TIME_MASK: u64 = (1 << 48) - 1;
 /// A sender has told of all but the burst under way; more than that, for readers on other cores.
@@ -109,11 +110,12 @@ pub struct ReceiveTask<R: Receive> {
     frames: R::Frames,
     classifier: Classifier,
     books: Books,
+    totals: Fill<ReceiveResult>,
 }
 
 impl<R: Receive> ReceiveTask<R> {
-    /// A task that receives on `io` as planned.
-    pub fn new(io: R, plan: ReceivePlan) -> Self {
+    /// A task that receives on `io` as planned, and leaves its totals in `totals`.
+    pub fn new(io: R, plan: ReceivePlan, totals: Fill<ReceiveResult>) -> Self {
         let lane = |_| Lane {
             window: SequenceWindow::new(plan.window),
             jitter: Jitter::default(),
@@ -128,6 +130,7 @@ impl<R: Receive> ReceiveTask<R> {
             frames: io.batch(),
             classifier: Classifier::new(plan.run, plan.verify),
             io,
+            totals,
             books: Books {
                 lanes: (0..plan.lanes).map(lane).collect(),
                 latency: (0..plan.streams)
@@ -336,7 +339,7 @@ impl<R: Receive> Task for ReceiveTask<R> {
         count
     }
 
-    fn finish(self: Box<Self>) -> TaskResult {
+    fn finish(self: Box<Self>) {
         let lane = |lane: &Lane| LaneResult {
             received: lane.received,
             duplicate: lane.duplicate,
@@ -348,12 +351,12 @@ impl<R: Receive> Task for ReceiveTask<R> {
             displacement: lane.window.displacement().to_vec(),
             beyond: lane.window.next_expected(),
         };
-        TaskResult::Receive(Box::new(ReceiveResult {
+        self.totals.fill(ReceiveResult {
             lanes: self.books.lanes.iter().map(lane).collect(),
             latency: self.books.latency.iter().map(SharedHistogram::snapshot).collect(),
             latency_scheduled: self.books.latency_scheduled.snapshot(),
             clock_backwards: self.books.clock_backwards,
             holes: self.books.holes,
-        }))
+        });
     }
 }

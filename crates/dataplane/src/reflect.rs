@@ -8,7 +8,8 @@ use wire::{Addresses, DropReason, Turner};
 use crate::account::OwnAccount;
 use crate::fault::Faults;
 use crate::io::{Frames, Receive, Transmit};
-use crate::{BURST_MAX, Phase, Task, TaskResult};
+use crate::slot::Fill;
+use crate::{BURST_MAX, Phase, Task};
 
 /// What a reflecting task publishes while it runs. One writer: its worker.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ pub struct ReflectPlan {
     pub account: Option<Arc<OwnAccount>>,
 }
 
-/// What a reflecting task gives back at its end.
+/// What a reflecting task leaves when it has ended.
 #[derive(Debug)]
 pub struct ReflectResult {
     /// Frames that were waiting for the transmit queue, or held by the fault injector, when the run ended.
@@ -87,15 +88,17 @@ pub struct ReflectTask<R: Receive, T: Transmit<Frames = R::Frames>> {
     turner: Turner,
     /// What was not turned round of the batch under way: where it lies, and why.
     refused: [(u8, Option<DropReason>); BURST_MAX],
+    totals: Fill<ReflectResult>,
 }
 
 impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
-    /// A task that returns what `rx` receives through `tx`.
+    /// A task that returns what `rx` receives through `tx`, and leaves its totals in `totals`.
     pub fn new(
         rx: R,
         tx: T,
         plan: ReflectPlan,
         faults: Option<Faults<<R::Frames as Frames>::Frame>>,
+        totals: Fill<ReflectResult>,
     ) -> Self {
         let turner = Turner::new(plan.only_ours);
         Self {
@@ -108,6 +111,7 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
             waiting_since: None,
             turner,
             refused: [(0, None); BURST_MAX],
+            totals,
         }
     }
 
@@ -225,9 +229,9 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> Task for ReflectTask<R, T> {
         moved + self.offer(now)
     }
 
-    fn finish(self: Box<Self>) -> TaskResult {
+    fn finish(self: Box<Self>) {
         let held = self.faults.as_ref().map_or(0, Faults::held);
-        TaskResult::Reflect(ReflectResult {
+        self.totals.fill(ReflectResult {
             held: (self.out.len() + self.frames.len() + held) as u64,
         })
     }

@@ -8,7 +8,8 @@ use wire::{BurstStamp, Template, lag};
 
 use crate::io::{Blank, Frames, Transmit};
 use crate::reply::ReplyQueue;
-use crate::{BURST_MAX, Phase, Task, TaskResult};
+use crate::slot::Fill;
+use crate::{BURST_MAX, Phase, Task};
 
 /// What a sending task publishes while it runs. One writer: its worker.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl SendCounters {
     }
 }
 
-/// What a sending task gives back at its end.
+/// What a sending task leaves when it has ended.
 #[derive(Debug)]
 pub struct SendResult {
     /// Accepted packets per stream of this queue; lane = `lane_base + stream`.
@@ -134,11 +135,12 @@ pub struct SendTask<T: Transmit> {
     accepted_at: Ticks,
     intervals: IntervalWriter,
     ended: bool,
+    totals: Fill<SendResult>,
 }
 
 impl<T: Transmit> SendTask<T> {
-    /// A task that sends on `io` as planned.
-    pub fn new(mut io: T, plan: SendPlan) -> Self {
+    /// A task that sends on `io` as planned, and leaves its totals in `totals`.
+    pub fn new(mut io: T, plan: SendPlan, totals: Fill<SendResult>) -> Self {
         let lanes = plan
             .flows
             .iter()
@@ -166,6 +168,7 @@ impl<T: Transmit> SendTask<T> {
             accepted_at: Ticks(0),
             intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
             ended: false,
+            totals,
             plan,
         }
     }
@@ -389,13 +392,13 @@ impl<T: Transmit> Task for SendTask<T> {
         moved
     }
 
-    fn finish(self: Box<Self>) -> TaskResult {
+    fn finish(self: Box<Self>) {
         let flows = |lane: &Lane| {
             // start, start + step, ... modulo `flows` repeats after flows / gcd(flows, step) packets.
             lane.accepted
                 .min(u64::from(lane.flows / gcd(lane.flows, lane.flow_step)))
         };
-        TaskResult::Send(SendResult {
+        self.totals.fill(SendResult {
             accepted: self.lanes.iter().map(|lane| lane.accepted).collect(),
             flows: self.lanes.iter().map(flows).collect(),
             lane_base: self.plan.lane_base,

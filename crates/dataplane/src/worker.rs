@@ -1,20 +1,21 @@
 //! One core's life: poll the tasks in turn, note every gap, follow the control word.
 
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 
 use measure::{Counter, SharedHistogram, Ticks};
 
-use crate::pause::Pauses;
-use crate::{Phase, Task, TaskResult};
+use crate::stall::StallLog;
+use crate::{Phase, Task};
 
 /// Rounds between two looks at the control word.
 const ROUNDS_PER_LOOK: u32 = 8;
 
-/// The control word that all workers follow.
+/// The control words that all workers follow.
 #[derive(Debug)]
 pub struct Control {
     phase: AtomicU8,
     ready: AtomicUsize,
+    generation: AtomicU64,
 }
 
 impl Default for Control {
@@ -22,6 +23,7 @@ impl Default for Control {
         Self {
             phase: AtomicU8::new(Phase::Warm as u8),
             ready: AtomicUsize::new(0),
+            generation: AtomicU64::new(0),
         }
     }
 }
@@ -47,6 +49,22 @@ impl Control {
     pub fn ready(&self) -> usize {
         self.ready.load(Ordering::Acquire)
     }
+
+    /// Has every task renewed at its worker's next look, and returns the number of this generation. What the tasks are
+    /// to find (rules, and the way back for the old ones) must have been left for them before.
+    pub fn publish_generation(&self) -> u64 {
+        self.generation.fetch_add(1, Ordering::Release) + 1
+    }
+
+    /// Whether all these workers have renewed their tasks since `generation` was published, or have ended: what the
+    /// tasks used before is used by nobody any more.
+    pub fn is_acknowledged<'w>(
+        generation: u64,
+        workers: impl IntoIterator<Item = &'w WorkerCounters>,
+    ) -> bool {
+        let mut workers = workers.into_iter();
+        workers.all(|worker| worker.generation.load(Ordering::Acquire) >= generation)
+    }
 }
 
 /// What a worker publishes of itself. One writer.
@@ -56,13 +74,18 @@ pub struct WorkerCounters {
     pub polls: Counter,
     /// Rounds that moved a packet.
     pub busy: Counter,
-    /// Packets moved in those of them that were no pause, and the ticks they took: what a packet costs.
+    /// Packets moved in those of them that were no stall, and the ticks they took: what a packet costs.
     pub moved: Counter,
     /// See `moved`.
     pub moved_ticks: Counter,
     /// Ticks from one round to the next, since the run began.
     pub gap_ticks: SharedHistogram,
+    /// The generation that its tasks have; the last of all once it has ended.
+    generation: AtomicU64,
 }
+
+/// Of a worker that has ended: it uses nothing any more.
+const ENDED: u64 = u64::MAX;
 
 impl Default for WorkerCounters {
     fn default() -> Self {
@@ -72,6 +95,7 @@ impl Default for WorkerCounters {
             moved: Counter::default(),
             moved_ticks: Counter::default(),
             gap_ticks: SharedHistogram::new(5),
+            generation: AtomicU64::new(0),
         }
     }
 }
@@ -81,16 +105,22 @@ pub fn run(
     mut tasks: Vec<Box<dyn Task + '_>>,
     control: &Control,
     counters: &WorkerCounters,
-    pauses: &mut Pauses,
+    stalls: &mut StallLog,
     tsc: fn() -> Ticks,
-) -> Vec<TaskResult> {
+) {
     control.ready.fetch_add(1, Ordering::AcqRel);
     let mut last = tsc();
     let mut moved = 0;
+    let mut generation = 0;
     loop {
         let phase = control.phase();
         if phase == Phase::Stop {
             break;
+        }
+        let published = control.generation.load(Ordering::Relaxed);
+        if published != generation {
+            generation = published;
+            renew(&mut tasks, generation, counters);
         }
         for _ in 0..ROUNDS_PER_LOOK {
             let now = tsc();
@@ -98,7 +128,7 @@ pub fn run(
             if phase != Phase::Warm {
                 let ticks = now.0.saturating_sub(last.0);
                 counters.gap_ticks.record(ticks, 1);
-                long = pauses.record(last, now, moved);
+                long = stalls.record(last, now, moved);
                 if moved > 0 && !long {
                     counters.moved.add(moved as u64);
                     counters.moved_ticks.add(ticks);
@@ -106,7 +136,8 @@ pub fn run(
             }
             last = now;
             let Some((first, others)) = tasks.split_first_mut() else {
-                return Vec::new();
+                counters.generation.store(ENDED, Ordering::Release);
+                return;
             };
             moved = first.poll(now, phase);
             for task in others {
@@ -114,7 +145,7 @@ pub fn run(
                 moved += task.poll(tsc(), phase);
             }
             if long {
-                pauses.followed_by(moved);
+                stalls.followed_by(moved);
             }
             counters.polls.add(1);
             if moved > 0 {
@@ -122,5 +153,18 @@ pub fn run(
             }
         }
     }
-    tasks.into_iter().map(Task::finish).collect()
+    tasks.into_iter().for_each(Task::finish);
+    counters.generation.store(ENDED, Ordering::Release);
 }
+
+/// Lets every task take what control has left for it, and says so.
+#[cold]
+fn renew(tasks: &mut [Box<dyn Task + '_>], generation: u64, counters: &WorkerCounters) {
+    // What was left before the generation was published is seen from here on.
+    fence(Ordering::Acquire);
+    tasks.iter_mut().for_each(|task| task.renew());
+    counters.generation.store(generation, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,8 @@ use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTas
 use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan, SendResult, SendTask};
-use dataplane::{Phase, Task, TaskResult};
+use dataplane::slot::Slot;
+use dataplane::{Phase, Task};
 use measure::{Clock, Entry, IntervalRing, Nanos, Pacer, Rate, Ticks};
 use proptest::prelude::*;
 use wire::{Addresses, Foreign, Template, TemplateSpec, Verify};
@@ -104,6 +105,8 @@ fn run(case: &Case) -> Outcome {
         ips: vec![[198, 18, 0, 1].into()],
     };
     let rate = case.rate.map_or(Rate::Max, Rate::Pps);
+    let ((sent, leave_sent), (received, leave_received)) = (Slot::new(), Slot::new());
+    let (reflected, leave_reflected) = Slot::new();
     let mut sender: Box<dyn Task> = Box::new(SendTask::new(
         there.clone(),
         SendPlan {
@@ -129,6 +132,7 @@ fn run(case: &Case) -> Outcome {
             replies: Arc::clone(&replies),
             checksum_offload: false,
         },
+        leave_sent,
     ));
     let faults = Faults::new(&case.fault, case.seed, 1e9, 1 << 16, Arc::clone(&fault));
     let mut reflector: Box<dyn Task> = Box::new(ReflectTask::new(
@@ -146,6 +150,7 @@ fn run(case: &Case) -> Outcome {
             account: None,
         },
         Some(faults),
+        leave_reflected,
     ));
     let mut receiver: Box<dyn Task> = Box::new(ReceiveTask::new(
         back.clone(),
@@ -169,6 +174,7 @@ fn run(case: &Case) -> Outcome {
             holes_max: 1 << 16,
             senders: Vec::new(),
         },
+        leave_received,
     ));
     // Virtual time goes on until everything is out of every hand: a delayed probe is at most DRAIN / 2 under way.
     let mut quiet_until = START + 4 * DRAIN;
@@ -197,20 +203,14 @@ fn run(case: &Case) -> Outcome {
             );
         }
     }
-    let TaskResult::Send(sent) = sender.finish() else {
-        panic!("a sender returns a sender's result")
-    };
-    let TaskResult::Receive(received) = receiver.finish() else {
-        panic!("a receiver returns a receiver's result")
-    };
-    let TaskResult::Reflect(reflected) = reflector.finish() else {
-        panic!("a reflector returns its result")
-    };
-    assert_eq!(reflected.held, 0, "the reflector keeps nothing");
+    for task in [sender, receiver, reflector] {
+        task.finish();
+    }
+    assert_eq!(reflected.take().unwrap().held, 0, "the reflector keeps nothing");
     assert!(there.is_empty() && back.is_empty(), "nothing is left on the wire");
     Outcome {
-        sent,
-        received: *received,
+        sent: sent.take().unwrap(),
+        received: received.take().unwrap(),
         send,
         receive,
         fault,
@@ -412,6 +412,7 @@ fn probes_of_an_earlier_run_are_stale() {
             holes_max: 1 << 16,
             senders: Vec::new(),
         },
+        Slot::new().1,
     );
     receiver.poll(now(), Phase::Run);
     assert_eq!(counters.stale.get(), 1);

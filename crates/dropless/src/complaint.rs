@@ -1,12 +1,11 @@
 //! What went wrong, in one line on standard error: what is wrong, and what to do.
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
 use report::input::clean;
 use report::out::Console;
 use serde::Serialize;
 
-use crate::args::Cli;
+use crate::cli;
 
 /// Version of what `--json` prints of an error.
 const VERSION: u32 = 1;
@@ -44,7 +43,7 @@ pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String>
     let about = |line: &&str| !line.starts_with("Usage: ") && !line.starts_with("For more information");
     let said = text.lines().filter(about);
     let said = joined(said.map(|line| line.trim().trim_start_matches("error: ").to_owned()));
-    let known = Cli::command();
+    let known = cli::command();
     let command = subcommand.filter(|name| known.find_subcommand(name).is_some());
     let command = command.map(|name| format!(" {name}")).unwrap_or_default();
     Some(format!("{said}; see dropless{command} --help"))
@@ -69,11 +68,10 @@ fn joined(lines: impl IntoIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
 
     fn said(arguments: &[&str]) -> Option<String> {
         of_usage(
-            &Cli::try_parse_from(arguments).unwrap_err(),
+            &cli::command().try_get_matches_from(arguments).unwrap_err(),
             arguments.get(1).copied(),
         )
     }

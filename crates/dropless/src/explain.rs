@@ -3,6 +3,7 @@
 
 mod join;
 
+use dataplane::receive::Hole;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
 use host::noise::attribute::Gap;
@@ -10,10 +11,10 @@ use host::noise::record::{Record, Recorder};
 use host::noise::tally::Labels;
 use measure::{Clock, Explanation, Nanos, Stall, Ticks};
 
-use crate::clock::now;
-use crate::open::OpenPort;
 use crate::plan::MachinePlan;
-use crate::workers::Paused;
+use crate::run::clock::now;
+use crate::run::open::OpenPort;
+use crate::run::workers::Paused;
 use join::{Missed, Pausing, Pile};
 
 /// Watches what a run will want to explain.
@@ -29,7 +30,7 @@ pub struct Explainer {
 }
 
 /// Who receives from a port, and how long its ring holds.
-pub struct Receiver {
+pub struct Receiver<'h> {
     /// The port.
     pub port: usize,
     /// The core.
@@ -38,6 +39,8 @@ pub struct Receiver {
     pub ring_holds_ns: u64,
     /// That rate, packets/s.
     pub rate_pps: f64,
+    /// Sequence numbers that it found missing.
+    pub holes: &'h [Hole],
 }
 
 impl Explainer {
@@ -116,7 +119,7 @@ pub fn note(explanation: Option<&Explanation>) -> Option<String> {
 pub fn explain(
     explainer: Option<Explainer>,
     paused: &[Paused],
-    receivers: &[Receiver],
+    receivers: &[Receiver<'_>],
     clock: &Clock,
     start: Nanos,
 ) -> (Vec<Stall>, Option<Explanation>) {
@@ -183,7 +186,10 @@ pub fn explain(
     }
     join::charge(&mut pausing, &missed);
     for worker in paused {
-        join::name_sequences(&mut pausing, worker.core as u32, &worker.holes, clock);
+        let of_core = receivers.iter().filter(|receiver| receiver.core == worker.core);
+        let mut holes: Vec<Hole> = of_core.flat_map(|receiver| receiver.holes).copied().collect();
+        holes.sort_by_key(|hole| hole.at);
+        join::name_sequences(&mut pausing, worker.core as u32, &holes, clock);
     }
     if let Some(explanation) = &mut explanation {
         explanation.causes = join::by_cause(&pausing);

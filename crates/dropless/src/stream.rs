@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::args::send::SendArgs;
+use crate::commands::send::args::SendArgs;
 use crate::plan::{FAR_V4, StreamPlan, count};
 
 /// UDP echo, as RFC 2544 appendix C.2.6.4 has it.

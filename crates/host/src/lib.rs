@@ -40,5 +40,8 @@ pub use preflight::{Memory, Prepared, check, check_all};
 pub use problem::{Fix, Problem, Warning};
 pub use roles::Role;
 pub use sys::Sys;
-pub use uri::{KernelIo, MacAddress, PciAddress, PortKind, PortUri, UriError, VmbusId, XdpMode};
+pub use uri::{
+    KernelIo, MacAddress, Medium, MissedCount, PciAddress, PortKind, PortTraits, PortUri, UriError, VmbusId,
+    XdpMode,
+};
 pub use vmbus::{VmbusDevice, network_channels};

@@ -16,6 +16,7 @@ pub mod interval_writer;
 pub mod jitter;
 pub mod ledger;
 pub mod metric;
+pub mod noise;
 pub mod pacer;
 pub mod result;
 pub mod schedule;
@@ -38,6 +39,7 @@ pub use interval::{IntervalError, IntervalRing};
 pub use interval_writer::IntervalWriter;
 pub use jitter::Jitter;
 pub use ledger::{Arrived, Lane, Ledger, LedgerInput};
+pub use noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 pub use pacer::{Pacer, Rate, Take};
 pub use result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, PauseCause, Percentiles,

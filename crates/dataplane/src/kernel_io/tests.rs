@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
-use crate::{Phase, Task, TaskResult};
+use crate::slot::Slot;
+use crate::{Phase, Task};
 use measure::Ticks;
 use sockets::{Options, Socket, Way};
 use std::time::{Duration, Instant};
@@ -54,7 +55,8 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
             counters: Arc::clone(&counters),
             account: None,
         };
-        let mut task = Box::new(ReflectTask::new(far_rx, far_tx, plan, None));
+        let (totals, fill) = Slot::new();
+        let mut task = Box::new(ReflectTask::new(far_rx, far_tx, plan, None, fill));
         let template = Template::new(&TemplateSpec {
             src_mac: [2, 0, 0, 0, 0, 1],
             dst_mac: [2, 0, 0, 0, 0, 2],
@@ -91,10 +93,8 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
             assert_eq!(probe.sequence, index as u64, "{way:?}");
         }
         drop(back);
-        let TaskResult::Reflect(result) = task.finish() else {
-            panic!()
-        };
-        assert_eq!(result.held, 0);
+        task.finish();
+        assert_eq!(totals.get().map(|totals| totals.held), Some(0));
         drop((rx, tx, frames));
         for pool in pools {
             assert_eq!(pool.free.len(), 300, "{way:?}");

@@ -25,7 +25,7 @@ pub struct LaneResult {
     pub beyond: u64,
 }
 
-/// What a receiving task gives back at its end.
+/// What a receiving task leaves when it has ended.
 #[derive(Debug)]
 pub struct ReceiveResult {
     /// By lane.

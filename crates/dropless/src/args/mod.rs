@@ -1,74 +1,159 @@
-//! The command line: one file a subcommand, turned into a validated plan before anything starts.
+//! Groups of arguments that several subcommands share.
 
 #![allow(
     clippy::doc_markdown,
+    rustdoc::broken_intra_doc_links,
     reason = "these comments are the help page, where backticks would show"
 )]
 
-pub mod compare;
-pub mod doctor;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
 pub mod live;
-pub mod noise;
-pub mod ports;
-pub mod reflect;
-pub mod report;
-pub mod search;
-pub mod send;
-pub mod top;
-pub mod tune;
 
-use clap::{Parser, Subcommand};
-
-/// Send and reflect packets at line rate, and account for every single one.
-#[derive(Debug, Parser)]
-#[command(
-    name = "dropless",
-    version,
-    max_term_width = 100,
-    after_help = "Examples:
-  dropless send                                   the whole job on this machine, nothing needed
-  dropless ports                                  what could carry packets here, and what is missing
-  dropless doctor                                 what would cost packets here, and what mends it
-  dropless reflect --port xdp:eth1                return packets on the far machine
-  dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps --duration 10s
-  dropless search --port xdp:eth1 --to 10.0.0.2   the highest rate without loss
-  dropless report runs/* --html runs.html         charts, side by side, in one page
-
-Exit codes: 0 measured and clean; 1 measured, and loss or a failed expectation was found;
-2 could not measure."
-)]
-pub struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
+/// Where probes go: what every command that sends has.
+#[derive(Args, Clone, Debug)]
+pub struct PathArgs {
+    /// Port to send from and receive on; repeat for several [default: ring]
+    #[arg(long = "port", short = 'p', value_name = "URI", help_heading = "Path")]
+    pub ports: Vec<String>,
+    /// Further EAL arguments for DPDK, as one string
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
+    pub eal: Option<String>,
+    /// Where probes go: IP, IP:PORT or IP:PORT-PORT ([IP]:PORT for IPv6) [default: 198.18.0.2:7]
+    #[arg(long, value_name = "IP[:PORT[-PORT]]", help_heading = "Path")]
+    pub to: Option<String>,
+    /// Where probes come from; several ports count up from it [default: 198.18.0.1:49152 or 2001:2::1]
+    #[arg(long, value_name = "IP[:PORT]", help_heading = "Path")]
+    pub from: Option<String>,
+    /// Destination MAC address [default: asked for by ARP or NDP]
+    #[arg(long, value_name = "MAC", help_heading = "Path")]
+    pub to_mac: Option<String>,
+    /// Source MAC address [default: the port's own]
+    #[arg(long, value_name = "MAC", help_heading = "Path")]
+    pub from_mac: Option<String>,
+    /// Neighbour to send through, where `--to` is not on this link
+    #[arg(long, value_name = "IP", help_heading = "Path")]
+    pub via: Option<IpAddr>,
+    /// VLAN id; two ids make QinQ (outer,inner)
+    #[arg(long, value_name = "ID[,ID]", value_delimiter = ',', help_heading = "Path")]
+    pub vlan: Vec<u16>,
+    /// How long to wait for a link or a peer to come up, and in a run by --count to come back
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Path")]
+    pub wait: String,
 }
 
-/// The subcommands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Send UDP probes, receive them back, and account for every one
-    Send(Box<send::SendArgs>),
-    /// Find the highest rate that a path carries, and say who was the limit
-    Search(Box<search::SearchArgs>),
-    /// Return what arrives: the far end of a measurement
-    Reflect(Box<reflect::ReflectArgs>),
-    /// Measure kernel sockets, AF_PACKET, AF_XDP and DPDK here, and say which one to take
-    Compare(Box<compare::CompareArgs>),
-    /// Poll on some cores without packets, and name what takes them away
-    Noise(noise::NoiseArgs),
-    /// List everything on this machine that could carry packets
-    Ports(ports::PortsArgs),
-    /// Show runs as a page, in the terminal or for programs, and compare them
-    Report(report::ReportArgs),
-    /// Keep everything else off the cores that poll, and take it back
-    Tune(tune::TuneArgs),
-    /// Examine this machine for what takes packets from a program that polls
-    Doctor(doctor::DoctorArgs),
-    /// Watch a run from another terminal
-    Top(top::TopArgs),
-    /// Print a completion script for a shell
-    Completions {
-        /// The shell to complete for
-        shell: clap_complete::Shell,
-    },
+/// What probes look like and how they are judged: what every command that sends has.
+#[derive(Args, Clone, Debug)]
+pub struct ProbeArgs {
+    /// Flows a stream: source ports, then source addresses count up
+    #[arg(long, value_name = "N", default_value = "1", help_heading = "Load")]
+    pub flows: String,
+    /// Packets a burst, at most
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
+    pub burst: usize,
+    /// Due packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub backlog: Option<String>,
+    /// How long a packet may be under way, and how long to wait for the last ones
+    #[arg(long, value_name = "TIME", default_value = "2s", help_heading = "Load")]
+    pub drain: String,
+    /// Seed of everything random [default: from the clock, printed]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub seed: Option<u64>,
+    /// Time to live, or hop limit
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
+    pub ttl: u8,
+    /// Differentiated services code point
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64), help_heading = "Load")]
+    pub dscp: u8,
+    /// What is checked in a frame that comes back
+    #[arg(long, value_enum, default_value_t = VerifyArg::Checksum, help_heading = "Measurement")]
+    pub verify: VerifyArg,
+    /// Inject faults in the in-process reflector: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms,limit=10kpps:200
+    #[arg(long, value_name = "FAULTS", help_heading = "Measurement")]
+    pub fault: Option<String>,
+}
+
+/// Queues, cores and memory: what every command that sends has.
+#[derive(Args, Clone, Debug)]
+pub struct MachineArgs {
+    /// Transmit queues a port
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
+    pub tx_queues: u16,
+    /// Receive queues a port (RSS spreads flows over them)
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
+    pub rx_queues: u16,
+    /// Worker cores, e.g. 2-3,6; with two or more, half send and half receive [default: chosen and printed]
+    #[arg(long, value_name = "LIST", help_heading = "Machine")]
+    pub cores: Option<String>,
+    /// Descriptors a queue [default: 1024; 4096 with xdp ports]
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub descriptors: Option<u16>,
+    /// Packet buffers
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub buffers: Option<u32>,
+    /// Let the NIC fill in UDP checksums
+    #[arg(long, help_heading = "Machine")]
+    pub checksum_offload: bool,
+    /// Ordinary pages even where hugepages are free
+    #[arg(long, help_heading = "Machine")]
+    pub no_huge: bool,
+    /// Take a NIC from the kernel although this machine is reached through it
+    #[arg(long, help_heading = "Machine")]
+    pub force: bool,
+}
+
+/// What is asked about the pauses of the workers.
+#[derive(Args, Debug, Clone)]
+pub struct ExplainArgs {
+    /// Ask the kernel why workers paused, and say what each cause cost in packets
+    #[arg(long, help_heading = "Measurement")]
+    pub explain: bool,
+    /// A worker that does not poll for longer pauses: a row of stalls.csv
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "20us",
+        help_heading = "Measurement"
+    )]
+    pub pause: String,
+}
+
+/// Where the results go.
+#[derive(Args, Debug, Clone)]
+pub struct OutputArgs {
+    /// Print one JSON object on stdout; what is for people goes to stderr
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// No display and no report
+    #[arg(long, short = 'q', help_heading = "Output")]
+    pub quiet: bool,
+    /// Where run directories are made
+    #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
+    pub runs: PathBuf,
+}
+
+/// What is told before a run.
+#[derive(Args, Debug, Clone)]
+pub struct StartArgs {
+    /// Show DPDK's own log
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    /// Do not look at the machine for what may cost packets before the start (`dropless doctor`)
+    #[arg(long, help_heading = "Output")]
+    pub no_doctor: bool,
+}
+
+/// `--verify`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VerifyArg {
+    /// Magic, run and length only
+    None,
+    /// IPv4 header and UDP checksum, in full
+    Checksum,
+    /// Checksums, and every byte of the payload pattern
+    Payload,
 }

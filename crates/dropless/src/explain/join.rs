@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dataplane::pause::Pause;
 use dataplane::receive::Hole;
+use dataplane::stall::StallRecord;
 use host::noise::bucket::{Bucket, Ring};
 use measure::{Clock, PauseCause, Stall, Ticks};
 
@@ -27,7 +27,7 @@ pub struct Missed {
 #[derive(Debug)]
 pub struct Pausing {
     /// When.
-    pub pause: Pause,
+    pub pause: StallRecord,
     /// The ports that nobody polled meanwhile.
     pub ports: Vec<usize>,
     /// Its row.
@@ -179,7 +179,7 @@ mod tests {
 
     fn pausing(port: usize, from: u64, to: u64, holds: u64, cause: &str) -> Pausing {
         Pausing {
-            pause: Pause {
+            pause: StallRecord {
                 from: Ticks(from),
                 to: Ticks(to),
                 moved: 0,

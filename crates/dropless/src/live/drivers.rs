@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use measure::PortSummary;
 
-use crate::open::OpenPort;
-use crate::reflect::result::port_summary;
+use crate::commands::reflect::result::port_summary;
+use crate::run::open::OpenPort;
 
 /// Each time may cost a call into the kernel, or reads over PCI.
 const ASK_EVERY: Duration = Duration::from_millis(500);

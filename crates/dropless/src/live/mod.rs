@@ -17,7 +17,7 @@ use report::published::{Ended, Health, Phase, Place, PoolLevel, Process, Publish
 
 use crate::args::live::LiveArgs;
 use crate::metrics::Service;
-use crate::signals::Interrupt;
+use crate::run::signals::Interrupt;
 pub use drivers::Drivers;
 pub use meter::Meter;
 pub use pulse::{Expected, Pulse};

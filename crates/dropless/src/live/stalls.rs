@@ -6,7 +6,7 @@ use dataplane::worker::WorkerCounters;
 use measure::Clock;
 use report::published::{RecentStall, Worker};
 
-use crate::workers;
+use crate::run::workers;
 
 /// Pauses told at a time.
 const TOLD_MAX: usize = 64;

@@ -9,7 +9,7 @@ use report::published::{self, Bounds, Buckets, Ended, Health, Phase, Place, Stat
 
 use super::{Board, Expected, Pulse};
 use crate::args::live::LiveArgs;
-use crate::signals::Interrupt;
+use crate::run::signals::Interrupt;
 
 /// A trial that sends and has told nothing new for this long hangs.
 const SILENT: Duration = Duration::from_secs(5);

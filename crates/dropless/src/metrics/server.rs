@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::clients::Clients;
 use super::exposition;
-use crate::placement;
+use crate::run::placement;
 
 /// A connection is over after this long, whatever it has got by then.
 const CONNECTION_MAX: Duration = Duration::from_secs(5);

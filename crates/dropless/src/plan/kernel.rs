@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 
 use anyhow::{Result, bail, ensure};
-use host::{PortKind, PortUri};
+use host::{Medium, PortKind, PortUri};
 use wire::Verify;
 
 use super::{ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
-use crate::kernel_port::SocketConfig;
+use crate::run::kernel_port::SocketConfig;
 
 /// UDP echo: where `dropless send` sends to unless told otherwise.
 const ECHO_PORT: u16 = 7;
@@ -26,7 +26,7 @@ pub fn serve(ports: &mut [PortUri]) {
 fn first(ports: &[PortUri]) -> Option<&PortUri> {
     ports
         .iter()
-        .find(|port| matches!(port.kind, PortKind::Kernel { .. }))
+        .find(|port| port.kind.traits().medium == Medium::Sockets)
 }
 
 /// Streams through sockets come from where the socket is bound.
@@ -42,7 +42,7 @@ pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan], given: bool) -> 
     ensure!(
         ports
             .iter()
-            .all(|port| matches!(port.kind, PortKind::Kernel { .. })),
+            .all(|port| port.kind.traits().medium == Medium::Sockets),
         "port {uri} does not go with ports of other kinds in one run; give each its own run"
     );
     for stream in streams {

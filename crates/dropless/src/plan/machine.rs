@@ -3,14 +3,11 @@
 use anyhow::{Result, anyhow, bail, ensure};
 use dataplane::BURST_MAX;
 use host::PortKind;
-use host::PortUri;
 use host::cores::CoreSet;
+use host::{PortTraits, PortUri};
 use serde::{Deserialize, Serialize};
 
 use super::QUEUES_MAX;
-
-/// `RTE_PMD_RING_MAX_RX_RINGS` of DPDK.
-const RING_QUEUES_MAX: u16 = 16;
 
 /// What `send` and `reflect` both need of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +43,7 @@ pub struct MachinePlan {
 pub fn default_descriptors(ports: &[PortUri]) -> u16 {
     ports
         .iter()
-        .map(PortUri::default_descriptors)
+        .map(|port| port.kind.traits().descriptors_default)
         .max()
         .unwrap_or(1024)
 }
@@ -74,9 +71,10 @@ impl MachinePlan {
         );
         for port in &self.ports {
             let queues = port.queues.map_or(0, std::num::NonZeroU16::get);
+            let PortTraits { name, queues_max, .. } = port.kind.traits();
             ensure!(
-                !matches!(port.kind, PortKind::Ring { .. }) || queues <= RING_QUEUES_MAX,
-                "port {port} asks for {queues} queues, and a ring has {RING_QUEUES_MAX} at most; use fewer"
+                queues <= queues_max,
+                "port {port} asks for {queues} queues, and a {name} has {queues_max} at most; use fewer"
             );
         }
         for (index, port) in self.ports.iter().enumerate() {
@@ -115,10 +113,12 @@ pub(super) fn same_device(one: &PortUri, other: &PortUri) -> bool {
     }
 }
 
+/// The ports, as the user names them.
 pub fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
     texts.iter().map(|text| Ok(text.parse::<PortUri>()?)).collect()
 }
 
+/// The cores, as the user lists them; none for `None`.
 pub fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
     let Some(text) = text else {
         return Ok(CoreSet::default());

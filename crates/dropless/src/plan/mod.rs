@@ -1,9 +1,11 @@
 //! The validated plan of a run: what `plan.json` holds and `--plan` replays. Made whole before anything starts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use host::{MacAddress, PortKind, PortUri};
+use host::MacAddress;
+use measure::units::parse_duration;
 use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
@@ -109,11 +111,6 @@ pub const FAR_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// The far end's default IPv6 address (RFC 5180 section 8).
 pub const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 2);
 
-/// Whether this is a ring with the in-process reflector.
-pub fn is_reflected_ring(port: &PortUri) -> bool {
-    matches!(port.kind, PortKind::Ring { direct: false, .. })
-}
-
 fn check_interval(interval_ns: u64) -> Result<()> {
     let shown = measure::units::format_duration(interval_ns);
     ensure!(
@@ -134,8 +131,18 @@ fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
 }
 
 fn duration_ns_or_zero(text: &str, flag: &str) -> Result<u64> {
-    let time = measure::units::parse_duration(text).map_err(|error| anyhow!("{flag}: {error}"))?;
+    let time = parse_duration(text).map_err(|error| anyhow!("{flag}: {error}"))?;
     u64::try_from(time.as_nanos()).map_err(|_| anyhow!("{flag} {text} is longer than 584 years"))
+}
+
+/// How long one measurement or trial lasts.
+pub fn trial_duration(flag: &str, text: &str) -> Result<Duration> {
+    let duration = parse_duration(text)?;
+    ensure!(
+        (Duration::from_millis(10)..=Duration::from_secs(86400)).contains(&duration),
+        "{flag} {text} is not between 10ms and 24h"
+    );
+    Ok(duration)
 }
 
 /// A rate of packets: no share of a link's, and no bits.

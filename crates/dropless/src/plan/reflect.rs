@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::kernel;
 use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
 use super::{
-    FAR_V4, FAR_V6, MachinePlan, VERSION, check_interval, clock_seed, duration_ns_or_zero, is_reflected_ring,
-    nonzero_ns, pause_ns,
+    FAR_V4, FAR_V6, MachinePlan, VERSION, check_interval, clock_seed, duration_ns_or_zero, nonzero_ns,
+    pause_ns,
 };
-use crate::args::reflect::ReflectArgs;
+use crate::commands::reflect::args::ReflectArgs;
 
 /// A `reflect` run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,7 +89,11 @@ impl ReflectPlan {
         check_queues("--queues", plan.queues)?;
         check_interval(plan.interval_ns)?;
         ensure!(
-            !plan.machine.ports.iter().any(is_reflected_ring),
+            !plan
+                .machine
+                .ports
+                .iter()
+                .any(|port| port.kind.traits().is_reflected),
             "port ring has its reflector built in, nobody could send to this one; use `dropless send`, or a port that another program can reach"
         );
         kernel::check_reflect(&plan)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use dataplane::fault::FaultSpec;
-use host::{MacAddress, PortKind, PortUri};
+use host::{MacAddress, Medium, PortTraits};
 use measure::{Expectation, RateSpec};
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,10 @@ use super::kernel;
 use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
 use super::{
     Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, clock_seed, count,
-    duration_ns_or_zero, is_reflected_ring, mac, nonzero_ns, pause_ns,
+    duration_ns_or_zero, mac, nonzero_ns, pause_ns,
 };
-use crate::args::send::{SendArgs, VerifyArg};
+use crate::args::VerifyArg;
+use crate::commands::send::args::SendArgs;
 use crate::stream;
 
 /// No plan is nearly as long, bytes.
@@ -103,7 +104,7 @@ impl SendPlan {
         }
         let embedded = ports
             .iter()
-            .all(|port| matches!(port.kind, PortKind::Ring { .. } | PortKind::Null { .. }));
+            .all(|port| port.kind.traits().medium == Medium::Process);
         let count = args
             .count
             .as_deref()
@@ -240,12 +241,14 @@ impl SendPlan {
         if let Some(mac) = self.from_mac.filter(|mac| mac.0[0] & 1 == 1) {
             bail!("--from-mac {mac} is a group address, which no sender has; use one like 02:00:00:00:00:01");
         }
-        let null = |port: &PortUri| matches!(port.kind, PortKind::Null { .. });
-        if let Some(port) = self.machine.ports.iter().find(|port| null(port) && !self.tx_only) {
+        let first = |wanted: fn(PortTraits) -> bool| {
+            let mut ports = self.machine.ports.iter();
+            ports.find(|port| wanted(port.kind.traits()))
+        };
+        if let Some(port) = first(|traits| traits.swallows).filter(|_| !self.tx_only) {
             bail!("port {port} swallows what is sent, and nothing comes back; use --tx-only, or --port ring");
         }
-        let ring = |port: &PortUri| matches!(port.kind, PortKind::Ring { .. });
-        if let Some(port) = self.machine.ports.iter().find(|port| ring(port) && self.tx_only) {
+        if let Some(port) = first(|traits| traits.holds_sent).filter(|_| self.tx_only) {
             bail!("nobody empties port {port} with --tx-only: it would be full at once; use --port null");
         }
         for (index, stream) in self.streams.iter().enumerate() {
@@ -282,7 +285,10 @@ impl SendPlan {
 
     /// Whether a port goes through the in-process reflector.
     pub fn has_reflector(&self) -> bool {
-        self.machine.ports.iter().any(is_reflected_ring)
+        self.machine
+            .ports
+            .iter()
+            .any(|port| port.kind.traits().is_reflected)
     }
 
     /// The asked rate of one port.

@@ -1,8 +1,8 @@
 //! `AF_XDP` and BPF: what the kernel must have been built with for `xdp:` ports.
 
 use super::{Change, Finding, Patient, Remedy, Verdict, When};
+use crate::Fix;
 use crate::capability::Capability;
-use crate::{Fix, PortKind};
 
 const NAME: &str = "af-xdp";
 const PROTOCOLS: &str = "/proc/net/protocols";
@@ -18,10 +18,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             format!("{PROTOCOLS} cannot be read"),
         )];
     };
-    let planned = patient
-        .ports
-        .iter()
-        .any(|port| matches!(port.kind, PortKind::Xdp { .. }));
+    let planned = patient.ports.iter().any(|port| port.kind.traits().needs_program);
     let is_listed = protocols
         .lines()
         .any(|line| line.split_whitespace().next() == Some("XDP"));

@@ -1,7 +1,7 @@
 //! The ports themselves: whether each planned port could be opened now; its driver, its rights, its memory.
 
 use super::{Finding, Patient, Remedy, Verdict, When};
-use crate::{Fix, PortKind, PortUri, Sys, preflight};
+use crate::{Fix, Medium, PortUri, Sys, preflight};
 
 const NAME: &str = "port";
 
@@ -16,11 +16,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
 
 fn of_port(sys: &Sys, port: &PortUri) -> Finding {
     // The checks of sockets remove what dead servers left, and a doctor changes nothing.
-    let has_socket = matches!(
-        port.kind,
-        PortKind::Memif { .. } | PortKind::Vhost { .. } | PortKind::VirtioUser { .. }
-    );
-    if has_socket {
+    if port.kind.traits().medium == Medium::Peer {
         let sentence = format!("{port} depends on who serves its socket when it starts");
         return Finding::new(NAME, Verdict::CannotTell, sentence);
     }

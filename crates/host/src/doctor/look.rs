@@ -167,9 +167,7 @@ pub fn functions(patient: &Patient<'_>) -> Vec<PciDevice> {
 
 /// The same without those that the kernel goes on driving (`xdp:`, `packet:`).
 pub fn taken_functions(patient: &Patient<'_>) -> Vec<PciDevice> {
-    functions_of(patient, |port| {
-        matches!(port.kind, PortKind::Pci { .. } | PortKind::Mac { .. })
-    })
+    functions_of(patient, |port| port.kind.traits().takes_pci)
 }
 
 fn functions_of(patient: &Patient<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciDevice> {

@@ -1,7 +1,7 @@
 //! Huge pages: whether enough are free where the NIC is.
 
 use super::{Change, Finding, Patient, Remedy, Verdict, look};
-use crate::PortKind;
+use crate::Medium;
 use crate::hugepages::{self, MINIMUM_BYTES, Pool};
 
 const NAME: &str = "hugepages";
@@ -57,13 +57,10 @@ fn on(patient: &Patient<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
         return finding;
     }
     // What a NIC's driver needs, software ports are only faster with.
-    let needs = |kind: &PortKind| {
-        matches!(
-            kind,
-            PortKind::Pci { .. } | PortKind::Vmbus { .. } | PortKind::Mac { .. }
-        )
-    };
-    let needed = patient.ports.iter().any(|port| needs(&port.kind));
+    let needed = patient
+        .ports
+        .iter()
+        .any(|port| port.kind.traits().medium == Medium::Nic);
     finding.verdict = if needed { Verdict::Bad } else { Verdict::Warning };
     finding.says = format!(
         "{} MiB are free{place}, and a NIC port takes {} MiB",

@@ -3,7 +3,7 @@
 use super::{Finding, Patient, Remedy, Verdict, When, look};
 use crate::interface::interfaces;
 use crate::roles::{in_words, roles};
-use crate::{Fix, PortKind};
+use crate::{Fix, Medium};
 
 const NAME: &str = "reached-by";
 
@@ -21,7 +21,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .filter_map(|behind| {
             let name = behind.interface.as_ref()?.name.clone();
             let role = in_words(roles.get(&name)?);
-            let shares = matches!(behind.port.kind, PortKind::Packet { .. } | PortKind::Xdp { .. });
+            let shares = behind.port.kind.traits().medium == Medium::SharedInterface;
             let (verdict, what) = if shares {
                 (Verdict::Warning, "shares")
             } else {

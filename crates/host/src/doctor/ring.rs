@@ -71,7 +71,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         let queues = f64::from(behind.port.queues.map_or(1, std::num::NonZeroU16::get));
         judged(
             &format!("a ring of {}", behind.port),
-            asked.descriptors.unwrap_or(behind.port.default_descriptors()),
+            asked
+                .descriptors
+                .unwrap_or(behind.port.kind.traits().descriptors_default),
             rate / queues,
             why,
         )

@@ -1,6 +1,6 @@
 //! Two ports of one run must not take the same thing.
 
-use crate::{Fix, PortKind, PortUri, Problem};
+use crate::{Fix, Medium, PortKind, PortUri, Problem};
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 
@@ -27,19 +27,19 @@ pub fn check(uris: &[PortUri]) -> Result<(), Problem> {
 }
 
 fn advice(uri: &PortUri) -> String {
-    let kind = uri.kind_name();
-    match uri.kind {
-        PortKind::Ring { .. } | PortKind::Null { .. } => {
-            format!("give it once, or name the two apart: {kind}:a {kind}:b")
-        }
-        PortKind::Xdp { .. } => "give it once, with queues=N for more queues".to_owned(),
-        _ => "give it once".to_owned(),
+    let traits = uri.kind.traits();
+    if traits.medium == Medium::Process {
+        format!("give it once, or name the two apart: {0}:a {0}:b", traits.name)
+    } else if traits.is_socket_per_queue {
+        "give it once, with queues=N for more queues".to_owned()
+    } else {
+        "give it once".to_owned()
     }
 }
 
 /// Names of the things that only one port can have.
 fn takes(uri: &PortUri) -> Vec<String> {
-    let kind = uri.kind_name();
+    let kind = uri.kind.traits().name;
     match &uri.kind {
         PortKind::Ring { name, .. } | PortKind::Null { name, .. } => {
             vec![format!("{kind} {}", name.as_deref().unwrap_or_default())]

@@ -79,7 +79,7 @@ fn find<'l>(look: &'l Look<'_>, name: &str) -> Result<&'l Interface, Problem> {
         "no interface is called {name} (there are: {})",
         names().collect::<Vec<_>>().join(", ")
     );
-    let kind = look.uri.kind_name();
+    let kind = look.uri.kind.traits().name;
     let fix = match nearest(name, names()) {
         Some(near) => match look.roles.get(near) {
             Some(roles) => Fix::one("dropless ports").or(format!(

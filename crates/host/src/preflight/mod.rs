@@ -17,7 +17,7 @@ use crate::capability::Capability;
 use crate::interface::{Interface, interfaces};
 use crate::problem::quoted;
 use crate::roles::{Role, roles};
-use crate::{Fix, PciAddress, PortKind, PortUri, Problem, Sys, Warning};
+use crate::{Fix, Medium, PciAddress, PortKind, PortUri, Problem, Sys, Warning};
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use serde::Serialize;
@@ -128,13 +128,8 @@ struct Look<'a> {
 impl<'a> Look<'a> {
     fn new(uri: &'a PortUri, sys: &'a Sys) -> Self {
         let needs_interfaces = matches!(
-            uri.kind,
-            PortKind::Pci { .. }
-                | PortKind::Vmbus { .. }
-                | PortKind::Mac { .. }
-                | PortKind::Xdp { .. }
-                | PortKind::Packet { .. }
-                | PortKind::Tap { .. }
+            uri.kind.traits().medium,
+            Medium::Nic | Medium::SharedInterface | Medium::OwnInterface
         );
         let interfaces = if needs_interfaces {
             interfaces(sys)

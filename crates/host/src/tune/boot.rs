@@ -7,7 +7,7 @@ use super::journal::Journal;
 use super::kernel::Kernel;
 use crate::cores::CoreSet;
 use crate::doctor::Finding;
-use crate::{Fix, PortKind, PortUri, Problem, Sys, facts, pci};
+use crate::{Fix, PortUri, Problem, Sys, facts, pci};
 
 /// Where the arguments are installed.
 pub const DROP_IN: &str = "/etc/default/grub.d/99-dropless.cfg";
@@ -121,7 +121,7 @@ fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
         ));
         wanted.push((format!("hugepages={}", 512 * nodes), reserved));
     }
-    let handed_over = ports.iter().any(|port| matches!(port.kind, PortKind::Pci { .. }));
+    let handed_over = ports.iter().any(|port| port.kind.traits().takes_pci);
     if handed_over && !pci::has_iommu(sys) && !facts::is_virtual(sys) {
         if is_intel(sys) {
             wanted.push((

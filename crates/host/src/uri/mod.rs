@@ -7,9 +7,11 @@ mod parse;
 mod print;
 #[cfg(test)]
 mod tests;
+mod traits;
 
 pub use error::UriError;
 pub use names::{MacAddress, PciAddress, VmbusId};
+pub use traits::{Medium, MissedCount, PortTraits};
 
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -172,34 +174,5 @@ impl PortUri {
     /// A port of this kind with the default number of queues.
     pub fn new(kind: PortKind) -> Self {
         Self { kind, queues: None }
-    }
-
-    /// Descriptors a queue, where the user does not say. The kernel, which works for an `xdp` port, takes a core for
-    /// milliseconds at a time: the rings must hold that long.
-    pub fn default_descriptors(&self) -> u16 {
-        match self.kind {
-            PortKind::Xdp { .. } => 4096,
-            _ => 1024,
-        }
-    }
-
-    /// The word before the colon.
-    pub fn kind_name(&self) -> &'static str {
-        match self.kind {
-            PortKind::Ring { .. } => "ring",
-            PortKind::Null { .. } => "null",
-            PortKind::Pci { .. } => "pci",
-            PortKind::Vmbus { .. } => "vmbus",
-            PortKind::Mac { .. } => "mac",
-            PortKind::Xdp { .. } => "xdp",
-            PortKind::Packet { .. } => "packet",
-            PortKind::Tap { .. } => "tap",
-            PortKind::Memif { .. } => "memif",
-            PortKind::Vhost { .. } => "vhost",
-            PortKind::VirtioUser { .. } => "virtio-user",
-            PortKind::Pcap { .. } => "pcap",
-            PortKind::Kernel { .. } => "kernel",
-            PortKind::Vdev { .. } => "vdev",
-        }
     }
 }

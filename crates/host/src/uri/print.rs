@@ -6,7 +6,7 @@ use std::path::Path;
 
 impl Display for PortUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind_name())?;
+        f.write_str(self.kind.traits().name)?;
         write_kind(f, &self.kind)?;
         option(f, "queues", self.queues.as_ref())
     }

@@ -1,0 +1,60 @@
+//! The command line: subcommands, help, and what an error there looks like.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Command;
+
+use crate::{EXIT_INVALID, commands, complaint, run};
+
+/// The whole command line.
+pub fn command() -> Command {
+    let command = Command::new("dropless")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Send and reflect packets at line rate, and account for every single one")
+        .max_term_width(100)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .after_help(EXAMPLES);
+    commands::augment(command)
+}
+
+/// Runs the program with `arguments`, its own name first.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    run::parent::end_with();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let matches = match command().try_get_matches_from(&arguments) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version are no errors; a closed stdout is none either.
+            let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
+            let subcommand = arguments.get(1).map(|word| word.to_string_lossy());
+            match complaint::of_usage(&error, subcommand.as_deref()) {
+                Some(line) => complaint::tell(&line),
+                None => drop(error.print()),
+            }
+            return ExitCode::from(code);
+        }
+    };
+    match commands::run(&matches) {
+        Some(Ok(code)) => ExitCode::from(code),
+        Some(Err(error)) => {
+            complaint::tell(&format!("{error:#}"));
+            ExitCode::from(EXIT_INVALID)
+        }
+        // The parser asks for one.
+        None => ExitCode::from(EXIT_INVALID),
+    }
+}
+
+const EXAMPLES: &str = "Examples:
+  dropless send                                   the whole job on this machine, nothing needed
+  dropless ports                                  what could carry packets here, and what is missing
+  dropless doctor                                 what would cost packets here, and what mends it
+  dropless reflect --port xdp:eth1                return packets on the far machine
+  dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps --duration 10s
+  dropless search --port xdp:eth1 --to 10.0.0.2   the highest rate without loss
+  dropless report runs/* --html runs.html         charts, side by side, in one page
+
+Exit codes: 0 measured and clean; 1 measured, and loss or a failed expectation was found;
+2 could not measure.";

@@ -1,0 +1,359 @@
+//! `dropless compare`: the same probes by every way there is here, and which one to take.
+
+mod advise;
+pub mod args;
+mod child;
+mod cpu;
+mod firewall;
+mod method;
+mod plan;
+mod show;
+mod trial;
+mod wire;
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Result, ensure};
+use host::Sys;
+use measure::search::{Limit, Step};
+use report::RunDir;
+use report::out::Console;
+use report::published::{Bounds, Ended};
+use report::rundir::file;
+use report::{comparison as result, terminal};
+
+use crate::commands::search::judge;
+use crate::live::Trials;
+use crate::run::page;
+use crate::run::session;
+use crate::run::signals::Interrupt;
+pub use args::CompareArgs as Args;
+use args::CompareArgs;
+use plan::{ComparePlan, Way};
+use result::{Comparison, MethodResult, Trial};
+use trial::{Ends, STARTING};
+use wire::Wire;
+
+/// A way is ready by then: its wire is laid and its reflector started.
+const PREPARING: Duration = STARTING.saturating_add(Duration::from_secs(10));
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &CompareArgs) -> Result<u8> {
+    let sys = Sys::live();
+    let plan = ComparePlan::from_args(args, &sys)?;
+    let console = Console {
+        json: args.output.json,
+        quiet: args.output.quiet,
+    };
+    ensure!(
+        plan.possible().next().is_some(),
+        "nothing can be compared: {}",
+        plan.ways
+            .iter()
+            .filter_map(|way| Some(format!("{}: {}", way.method, way.missing.as_ref()?)))
+            .collect::<Vec<_>>()
+            .join("; ")
+    );
+    if args.dry_run {
+        console.human(&show::dry_run(&plan, &console.style()))?;
+        console.object(&plan)?;
+        return Ok(0);
+    }
+    let mut told = Trials::open(&args.live, "compare")?;
+    let interrupt = Interrupt::install()?;
+    let dir = RunDir::create(&args.output.runs, "compare", SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, &plan);
+    let _ = dir.write_json(file::HOST, &session::host_facts());
+    told.board().run_is_in(dir.path());
+    let trials = dir.file(file::TRIALS);
+    std::fs::create_dir_all(&trials)?;
+    if !console.quiet {
+        report::out::print_stderr(&show::beginning(&plan))?;
+    }
+    let mut comparison = Comparison {
+        version: result::VERSION,
+        command: "compare".into(),
+        run: dir.path().display().to_string(),
+        link: plan.link(),
+        size: plan.size,
+        duration_s: plan.duration.as_secs_f64(),
+        wanted_pps: plan.wanted_pps,
+        firewall_rules: plan.firewall_rules,
+        cores: plan.cores.to_vec(),
+        ..Comparison::default()
+    };
+    for way in &plan.ways {
+        let measured = measure_way(&plan, way, &trials, console, &interrupt, &mut told);
+        comparison.methods.push(measured);
+    }
+    comparison.interrupted = interrupt.is_set();
+    comparison.recommendation = recommend(&plan, &comparison);
+    comparison.notes = notes(&plan, &comparison);
+    comparison.notes.extend(dir.note());
+    comparison.notes.extend(told.board().note());
+    let _ = dir.write_json(file::COMPARE, &comparison);
+    page::leave(&dir, console);
+    console.human(&terminal::comparison(&comparison, &console.style()))?;
+    console.object(&comparison)?;
+    let exit = exit_code(&comparison);
+    let ended = Ended {
+        verdict: if comparison.interrupted { "" } else { "valid" }.into(),
+        exit,
+        ..Ended::default()
+    };
+    told.end(ended, &interrupt);
+    Ok(exit)
+}
+
+/// 0: measured; 1: and no way carries what is needed; 2: not measured, or not to the end.
+fn exit_code(comparison: &Comparison) -> u8 {
+    let has_measured = comparison.methods.iter().any(|method| method.missing.is_none());
+    if comparison.interrupted || !has_measured {
+        return measure::summary::EXIT_INVALID;
+    }
+    u8::from(comparison.recommendation.method.is_none())
+}
+
+/// Which way to take, if the comparison came so far that it can tell.
+fn recommend(plan: &ComparePlan, comparison: &Comparison) -> result::Recommendation {
+    let nothing = |why: &str| result::Recommendation {
+        method: None,
+        sentences: vec![format!("Nothing is recommended: {why}.")],
+    };
+    if comparison.interrupted {
+        return nothing("the comparison was interrupted");
+    }
+    if comparison.methods.iter().all(|method| method.missing.is_some()) {
+        return nothing("no way was measured to its end; the reasons are listed");
+    }
+    advise::advise(
+        &comparison.methods,
+        plan.wanted_pps,
+        plan.lays_a_wire(),
+        own_share(plan, comparison),
+    )
+}
+
+/// All trials of one way. What goes wrong is its result: the other ways go on.
+fn measure_way(
+    plan: &ComparePlan,
+    way: &Way,
+    trials: &Path,
+    console: Console,
+    interrupt: &Interrupt,
+    told: &mut Trials,
+) -> MethodResult {
+    let mut measured = MethodResult {
+        name: way.method.name().into(),
+        words: way.method.words().into(),
+        near: way.near.clone(),
+        far: way.far.clone().unwrap_or_default(),
+        missing: way.missing.clone(),
+        ..MethodResult::default()
+    };
+    if measured.missing.is_some() {
+        return measured;
+    }
+    if interrupt.is_set() {
+        measured.missing = Some("not begun".into());
+        return measured;
+    }
+    let tried = try_way(plan, way, trials, console, interrupt, told, &mut measured);
+    match tried {
+        Err(_) if interrupt.is_set() => keep_finished(&mut measured),
+        Err(error) => measured.missing = Some(format!("{error:#}")),
+        Ok(()) => {}
+    }
+    told.know(Bounds {
+        of: measured.name.clone(),
+        carried_pps: measured.lossless_pps,
+        ..Bounds::default()
+    });
+    measured
+}
+
+/// What the finished trials of an interrupted way say. Nobody looked for its limit to the end.
+fn keep_finished(measured: &mut MethodResult) {
+    let tried = measured.search.iter().chain(&measured.at_rates);
+    let best = highest_without_loss(tried.chain(&measured.flood).chain(&measured.latency)).cloned();
+    if measured.latency.is_none() {
+        measured.missing = Some("interrupted before its first trial ended".into());
+    }
+    measured.lossless_pps = best.as_ref().map(|trial| {
+        let asked = trial.asked_pps.filter(|_| trial.is_offered());
+        asked.unwrap_or(trial.sent_pps)
+    });
+    measured.limit = Limit::Unknown;
+    measured.at_lossless = best;
+}
+
+fn try_way(
+    plan: &ComparePlan,
+    way: &Way,
+    trials: &Path,
+    console: Console,
+    interrupt: &Interrupt,
+    told: &mut Trials,
+    measured: &mut MethodResult,
+) -> Result<()> {
+    told.prepare(&format!("preparing {}", way.method), PREPARING);
+    // A wire for each way: nothing of one is left for the next.
+    let wire = if plan.far.is_none() && way.method.needs_a_wire() {
+        let wire = Wire::lay()?;
+        wire.address(way.method.is_sockets())?;
+        if plan.has_rules(way.method) {
+            wire.firewall(plan.firewall_rules)?;
+        }
+        Some(wire)
+    } else {
+        None
+    };
+    let mut ends = Ends::start(
+        plan,
+        way,
+        wire.as_ref(),
+        trials.to_path_buf(),
+        console,
+        interrupt,
+        told,
+    )?;
+    let mut tried = try_rates(plan, &mut ends, measured);
+    if let (Ok(()), Some(wire)) = (&tried, wire.as_ref().filter(|_| plan.has_rules(way.method))) {
+        tried =
+            firewall::cost(plan.firewall_rules, wire, &mut ends).map(|cost| measured.firewall = Some(cost));
+    }
+    ends.end();
+    tried
+}
+
+/// The trials of a way whose ends are ready.
+fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResult) -> Result<()> {
+    let (latency, _) = ends.trial(Some(plan.latency_pps), "for its latency")?;
+    measured.latency = Some(latency);
+    let (flood, first) = ends.trial(None, "to see what gets through")?;
+    let mut search = plan.search(flood.sent_pps);
+    measured.flood = Some(flood);
+    for rate in &plan.rates_pps {
+        let (trial, _) = ends.trial(Some(*rate), "for its loss")?;
+        measured.at_rates.push(trial);
+    }
+    // The highest rate is what the sender reached: that trial has been made.
+    if let Step::Trial(ask, _) = search.next() {
+        search.record(&judge::trial(ask, &first));
+    }
+    for _ in 0..plan.trials {
+        let Step::Trial(ask, why) = search.next() else {
+            break;
+        };
+        let (trial, summary) = ends.trial(Some(ask.rate_pps), &why)?;
+        search.record(&judge::trial(ask, &summary));
+        measured.search.push(trial);
+    }
+    let found = search.result().goals.into_iter().next();
+    let carried = found.as_ref().and_then(|goal| goal.throughput_pps).unwrap_or(0.0);
+    measured.limit = found.map_or(Limit::Unknown, |goal| goal.limit);
+    // A loss at a rate below may have been an accident: it gets a second chance, and counts if it comes again.
+    for trial in &mut measured.at_rates {
+        let rate = trial.asked_pps.unwrap_or(0.0);
+        if !trial.is_whole() && rate < carried {
+            (*trial, _) = ends.trial(Some(rate), "again, as more was carried without loss")?;
+        }
+    }
+    let tried = measured
+        .search
+        .iter()
+        .chain(&measured.at_rates)
+        .chain(&measured.flood);
+    let best = highest_without_loss(tried).cloned();
+    measured.lossless_pps = best.as_ref().map(Trial::rate_pps);
+    if measured.lossless_pps.unwrap_or(0.0) < carried {
+        // What failed twice at a lower rate was lost on the way.
+        measured.limit = Limit::Path;
+    }
+    measured.cpu_ns_per_packet = best.as_ref().and_then(Trial::ns_per_packet);
+    measured.at_lossless = best;
+    Ok(())
+}
+
+/// The trial at the highest rate that lost nothing, with none at a lower rate that did.
+fn highest_without_loss<'t>(trials: impl Iterator<Item = &'t Trial>) -> Option<&'t Trial> {
+    let mut sorted: Vec<&Trial> = trials.collect();
+    sorted.sort_by(|one, other| one.rate_pps().total_cmp(&other.rate_pps()));
+    sorted.into_iter().take_while(|trial| trial.is_whole()).last()
+}
+
+fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
+    let mut notes = vec![
+        "dropless polls by every way, so that its two cores are busy whatever the rate; a program of sockets that sleeps between packets uses less at low rates, and answers later".to_owned(),
+    ];
+    if plan.shares_a_core() {
+        notes.push("both ends shared one core: everything here is slower than it would be".into());
+    }
+    let by_us: Vec<&str> = comparison
+        .methods
+        .iter()
+        .filter(|method| method.is_limited_by_us())
+        .map(|method| method.name.as_str())
+        .collect();
+    if !by_us.is_empty() {
+        notes.push(format!(
+            "our own end was the limit of {}: one core could not do more, and the path may carry more with more cores",
+            by_us.join(", ")
+        ));
+    }
+    if comparison.interrupted {
+        let not_begun = comparison
+            .methods
+            .iter()
+            .filter(|method| method.missing.as_deref() == Some("not begun"))
+            .map(|method| method.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        let not_begun = if not_begun.is_empty() {
+            not_begun
+        } else {
+            format!("; not begun: {not_begun}")
+        };
+        notes.push(format!(
+            "interrupted: this is what was measured up to then{not_begun}"
+        ));
+    }
+    notes
+}
+
+/// How much of a core an end had that had the least. Whoever polls has its core all the time, unless somebody else had it.
+fn own_share(plan: &ComparePlan, comparison: &Comparison) -> f64 {
+    let share = if plan.shares_a_core() { 0.5 } else { 1.0 };
+    comparison
+        .methods
+        .iter()
+        .filter_map(|method| method.at_lossless.as_ref()?.cpu.as_ref())
+        .flat_map(|cpu| [Some(cpu.near_cores), cpu.far_cores])
+        .flatten()
+        .filter(|cores| *cores > 0.0)
+        .map(|cores| cores / share)
+        .fold(1.0, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(rate: f64, lost: u64) -> Trial {
+        Trial {
+            asked_pps: Some(rate),
+            sent: 1000,
+            lost,
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn no_loss_up_to_a_rate_means_none_below_it_either() {
+        let trials = [trial(30.0, 0), trial(10.0, 0), trial(20.0, 3), trial(15.0, 0)];
+        let best = highest_without_loss(trials.iter());
+        assert_eq!(best.and_then(|trial| trial.asked_pps), Some(15.0));
+        assert!(highest_without_loss([trial(10.0, 1), trial(20.0, 0)].iter()).is_none());
+    }
+}

@@ -1,0 +1,433 @@
+//! The validated plan of a comparison: what is tried, over what, and what is missing for the rest.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use host::{PortUri, Sys};
+use measure::search::{Ceiling, Goal, Mlr, Range};
+use measure::units::RateSpec;
+use serde::Serialize;
+use sockets::{Options, Receiver, Socket, Way as SocketWay};
+
+use super::args::CompareArgs;
+use super::firewall;
+use super::method::Method;
+use crate::plan::{parse_cores, trial_duration};
+
+/// No rate below this is searched: less is no question of the way.
+const FLOOR_PPS: f64 = 1000.0;
+/// The two bounds of the highest rate are near enough when they differ by this part of the upper one.
+const NEAR_ENOUGH: f64 = 0.1;
+/// What starting, asking and draining add to a trial.
+pub const TRIAL_OVERHEAD: Duration = Duration::from_millis(1500);
+/// Where whole frames come from, on a real network.
+const FROM_PORT: u16 = 49152;
+/// Ends of the virtual wire.
+pub const NEAR: &str = "198.18.0.1";
+pub const FAR: &str = "198.18.0.2";
+
+/// One way, with the ports that its two ends are given.
+#[derive(Clone, Debug, Serialize)]
+pub struct Way {
+    pub method: Method,
+    /// The sender's port.
+    pub near: String,
+    /// The reflector's port; `None` where it runs on another machine.
+    pub far: Option<String>,
+    /// Further arguments of the sender.
+    pub near_arguments: Vec<String>,
+    /// Our own address, where the kernel would answer, beside us, that nobody listens.
+    pub guarded: Option<SocketAddr>,
+    /// The interface towards another machine.
+    pub interface: Option<String>,
+    /// Why it cannot be tried.
+    pub missing: Option<String>,
+}
+
+/// The plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct ComparePlan {
+    pub version: u32,
+    pub command: &'static str,
+    pub wanted_pps: Option<f64>,
+    pub rates_pps: Vec<f64>,
+    pub latency_pps: f64,
+    pub size: usize,
+    #[serde(rename = "duration_ns", serialize_with = "as_ns")]
+    pub duration: Duration,
+    pub trials: u32,
+    pub firewall_rules: u32,
+    /// Of the sender and of the reflector; the second is not used where that runs on another machine.
+    pub cores: [usize; 2],
+    pub far: Option<IpAddr>,
+    pub ways: Vec<Way>,
+}
+
+fn as_ns<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(duration.as_nanos() as u64)
+}
+
+impl ComparePlan {
+    pub fn from_args(args: &CompareArgs, sys: &Sys) -> Result<Self> {
+        let wanted_pps = args.rate.as_deref().map(|text| pps("--rate", text)).transpose()?;
+        let mut rates_pps = args
+            .rates
+            .split(',')
+            .map(|text| pps("--rates", text))
+            .collect::<Result<Vec<_>>>()?;
+        rates_pps.extend(wanted_pps);
+        rates_pps.sort_by(f64::total_cmp);
+        rates_pps.dedup();
+        ensure!(
+            (64..=1518).contains(&args.size),
+            "--size {} is not between 64 and 1518",
+            args.size
+        );
+        ensure!(
+            (1..=64).contains(&args.trials),
+            "--trials {} is not between 1 and 64",
+            args.trials
+        );
+        ensure!(
+            args.firewall_rules <= 10_000,
+            "--firewall-rules {} is above 10000",
+            args.firewall_rules
+        );
+        let duration = trial_duration("--duration", &args.duration)?;
+        ensure!(
+            duration >= Duration::from_millis(200),
+            "--duration {} is too short to see what a rate costs; 1s is short already",
+            args.duration
+        );
+        let chosen = args
+            .methods
+            .iter()
+            .map(|name| name.parse())
+            .collect::<Result<Vec<Method>>>()?;
+        let network = Network::of(args, sys)?;
+        let mut ways: Vec<Way> = Method::ALL
+            .into_iter()
+            .filter(|method| chosen.is_empty() || chosen.contains(method))
+            .map(|method| network.way(method, args, sys))
+            .collect();
+        if chosen.is_empty() && args.near_port.is_none() {
+            // Not asked for, and nothing to be said of it but how it is asked for, which the help page does.
+            ways.retain(|way| way.method != Method::Ports);
+        }
+        if args.firewall_rules > 0 {
+            ensure!(
+                has_tool("nft"),
+                "--firewall-rules needs nft, which is not installed; fix: apt-get install nftables"
+            );
+        }
+        Ok(Self {
+            version: 1,
+            command: "compare",
+            wanted_pps,
+            rates_pps,
+            latency_pps: pps("--latency-rate", &args.latency_rate)?,
+            size: args.size,
+            duration,
+            trials: args.trials,
+            firewall_rules: args.firewall_rules,
+            cores: two_cores(args, sys)?,
+            far: args.far,
+            ways,
+        })
+    }
+
+    /// The ways that can be tried.
+    pub fn possible(&self) -> impl Iterator<Item = &Way> {
+        self.ways.iter().filter(|way| way.missing.is_none())
+    }
+
+    /// Whether firewall rules are on the path of this way.
+    pub fn has_rules(&self, method: Method) -> bool {
+        self.firewall_rules > 0 && method.is_sockets()
+    }
+
+    /// Trials of one way, at most: without a rate, the search, each rate, latency, and what firewall rules cost.
+    pub fn trials_of(&self, way: &Way) -> u32 {
+        let rules = if self.has_rules(way.method) {
+            firewall::TRIALS
+        } else {
+            0
+        };
+        2 + self.trials + self.rates_pps.len() as u32 + rules
+    }
+
+    /// Trials of all ways, at most.
+    pub fn trials_in_all(&self) -> u32 {
+        self.possible().map(|way| self.trials_of(way)).sum()
+    }
+
+    /// Trials of the ways after `way`.
+    pub fn trials_after(&self, way: &Way) -> u32 {
+        let later = self
+            .possible()
+            .skip_while(|other| other.method != way.method)
+            .skip(1);
+        later.map(|way| self.trials_of(way)).sum()
+    }
+
+    /// The search for the highest rate without loss of a way whose sender reached `reached_pps`: what `dropless search`
+    /// does, but each rate is decided by one trial.
+    pub fn search(&self, reached_pps: f64) -> Mlr {
+        let ns = self.duration.as_nanos() as u64;
+        let goal = Goal {
+            relative_width: NEAR_ENOUGH,
+            initial_duration_ns: ns,
+            final_duration_ns: ns,
+            duration_sum_ns: ns,
+            preceding_targets: 0,
+            ..Goal::ndr()
+        };
+        let range = Range {
+            min_pps: FLOOR_PPS,
+            max_pps: reached_pps.max(2.0 * FLOOR_PPS),
+            ceiling: Ceiling::Sender,
+        };
+        Mlr::new(vec![goal], range)
+    }
+
+    /// The cores that are used on this machine, in words.
+    pub fn cores_in_words(&self) -> String {
+        match self.cores {
+            [near, _] if self.far.is_some() => format!("core {near}"),
+            [near, far] => format!("cores {near} and {far}"),
+        }
+    }
+
+    /// Whether both ends have one core between them.
+    pub fn shares_a_core(&self) -> bool {
+        self.far.is_none() && self.cores[0] == self.cores[1]
+    }
+
+    /// How long all of it takes, at most.
+    pub fn takes(&self) -> Duration {
+        (self.duration + TRIAL_OVERHEAD) * self.trials_in_all()
+    }
+
+    /// What is between the two ends.
+    pub fn link(&self) -> String {
+        let mut ways = self.possible();
+        let ports = ways.find(|way| way.method == Method::Ports).map(|way| {
+            way.far
+                .as_ref()
+                .map_or(way.near.clone(), |far| format!("{} and {far}", way.near))
+        });
+        let wire = match self.far {
+            Some(far) => Some(format!("the network to {far}")),
+            None => self
+                .lays_a_wire()
+                .then(|| "a virtual wire (veth) between two network namespaces of this machine".to_owned()),
+        };
+        match (wire, ports) {
+            (Some(wire), Some(ports)) => format!("{wire}, and by {ports}"),
+            (Some(wire), None) => wire,
+            (None, ports) => ports.unwrap_or_else(|| "shared memory".to_owned()),
+        }
+    }
+
+    /// Whether any way goes over a virtual wire of our own.
+    pub fn lays_a_wire(&self) -> bool {
+        self.far.is_none() && self.possible().any(|way| way.method.needs_a_wire())
+    }
+}
+
+/// What is between the ends, as far as addresses go.
+enum Network {
+    /// A virtual wire of our own, or why there is none.
+    Virtual(Option<String>),
+    /// Another machine, and from where it is reached.
+    Real {
+        near: IpAddr,
+        interface: Option<String>,
+        far: IpAddr,
+    },
+}
+
+impl Network {
+    fn of(args: &CompareArgs, sys: &Sys) -> Result<Self> {
+        let Some(far) = args.far else {
+            return Ok(Self::Virtual(no_namespaces()));
+        };
+        let near = near_address(far).with_context(|| format!("--far {far}: there is no route to it"))?;
+        ensure!(
+            near != far,
+            "--far {far} is this machine; leave --far out, or name the other one"
+        );
+        let interface = sys
+            .addresses
+            .iter()
+            .find(|(_, ip)| *ip == near)
+            .map(|(name, _)| name.clone());
+        Ok(Self::Real { near, interface, far })
+    }
+
+    fn way(&self, method: Method, args: &CompareArgs, sys: &Sys) -> Way {
+        let mut way = Way {
+            method,
+            near: String::new(),
+            far: None,
+            near_arguments: Vec::new(),
+            guarded: None,
+            interface: None,
+            missing: lacks(method, sys),
+        };
+        let io = match method {
+            Method::KernelMmsg => ",io=mmsg",
+            Method::KernelUring => ",io=uring",
+            _ => "",
+        };
+        match (method, self) {
+            (Method::Ports, _) => {
+                way.near = args.near_port.clone().unwrap_or_default();
+                way.far.clone_from(&args.far_port);
+                let wrong = [Some(&way.near), way.far.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .find_map(|uri| uri.parse::<PortUri>().err());
+                if args.near_port.is_none() || (args.far.is_none() && args.far_port.is_none()) {
+                    way.missing = Some(
+                        "no ports named: --near-port URI and --far-port URI, for instance two NICs joined by a cable"
+                            .into(),
+                    );
+                } else if let Some(error) = wrong {
+                    way.missing = Some(error.to_string());
+                }
+                if let Self::Real { far, .. } = self {
+                    way.near_arguments = vec!["--to".into(), far.to_string()];
+                }
+            }
+            (Method::Memif, Self::Virtual(_)) => {
+                let socket = format!("memif:@dropless-compare-{}", std::process::id());
+                way.far = Some(format!("{socket},server"));
+                way.near = socket;
+            }
+            (Method::Memif, Self::Real { .. }) => {
+                way.missing = Some("shared memory does not reach another machine".into());
+            }
+            (_, Self::Virtual(missing)) => {
+                way.missing = missing.clone().or(way.missing);
+                (way.near, way.far) = if method.is_sockets() {
+                    (format!("kernel:{NEAR}{io}"), Some(format!("kernel:{FAR}{io}")))
+                } else {
+                    let queues = if method == Method::Xdp { ",queues=2" } else { "" };
+                    (
+                        format!("{method}:near0{queues}"),
+                        Some(format!("{method}:far0{queues}")),
+                    )
+                };
+            }
+            (_, Self::Real { near, interface, far }) => {
+                way.near_arguments = vec!["--to".into(), far.to_string()];
+                way.interface.clone_from(interface);
+                if method.is_sockets() {
+                    way.near = format!("kernel:{near}{io}");
+                } else if let Some(interface) = interface {
+                    way.near = format!("{method}:{interface}");
+                    let from = SocketAddr::new(*near, FROM_PORT);
+                    way.near_arguments.extend(["--from".into(), from.to_string()]);
+                    way.guarded = Some(from);
+                } else {
+                    way.missing = Some(format!("no interface has the address {near}"));
+                }
+            }
+        }
+        way
+    }
+}
+
+/// What the machine lacks for this way.
+fn lacks(method: Method, sys: &Sys) -> Option<String> {
+    let driver = match method {
+        Method::KernelUring => return no_io_uring(),
+        Method::Packet => "af_packet",
+        Method::Xdp => "af_xdp",
+        Method::Memif => "memif",
+        _ => return None,
+    };
+    let drivers = host::pmd::read(sys);
+    (drivers.has(driver) == Some(false)).then(|| {
+        format!(
+            "DPDK's driver net_{driver} is not installed; fix: apt-get install {}",
+            drivers.package(driver)
+        )
+    })
+}
+
+fn no_io_uring() -> Option<String> {
+    let options = Options {
+        local: ([127, 0, 0, 1], 0).into(),
+        shared_port: false,
+        buffer_bytes: 1 << 16,
+        dscp: 0,
+        ttl: 64,
+    };
+    let tried = Socket::open(&options)
+        .and_then(|socket| Receiver::new(Arc::new(socket), SocketWay::Ring, 1, 2048).map(drop));
+    tried.err().map(|error| {
+        format!("io_uring does not work here ({error}): it needs Linux 6.0 and /proc/sys/kernel/io_uring_disabled at 0")
+    })
+}
+
+fn no_namespaces() -> Option<String> {
+    if !has_tool("ip") {
+        return Some("needs ip(8) to make a virtual wire; fix: apt-get install iproute2".into());
+    }
+    (!nix::unistd::geteuid().is_root()).then(|| {
+        "needs root to make network namespaces; fix: run it with sudo, or name another machine with --far"
+            .into()
+    })
+}
+
+/// Whether a program is installed.
+pub fn has_tool(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(usual)
+        .any(|directory| directory.join(name).is_file())
+}
+
+/// The address of ours that the kernel would send from.
+fn near_address(far: IpAddr) -> std::io::Result<IpAddr> {
+    let any: IpAddr = if far.is_ipv4() {
+        [0; 4].into()
+    } else {
+        [0_u16; 8].into()
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect((far, 7))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+fn pps(flag: &str, text: &str) -> Result<f64> {
+    match text.trim().parse::<RateSpec>() {
+        Ok(RateSpec::Pps(pps)) if pps >= 1.0 => Ok(pps),
+        _ => bail!("{flag}: '{text}' is no rate of packets; write it as 300kpps or 1.5Mpps"),
+    }
+}
+
+fn two_cores(args: &CompareArgs, sys: &Sys) -> Result<[usize; 2]> {
+    let wanted = parse_cores(args.cores.as_deref())?;
+    let list: Vec<usize> = if wanted.is_empty() {
+        let count = host::cores::allowed(sys).len().clamp(1, 2);
+        let choice = host::cores::pick(sys, count, None)?;
+        choice.workers.iter().map(|core| core.0 as usize).collect()
+    } else {
+        host::cores::check(sys, &wanted)?;
+        wanted.iter().map(|core| core.0 as usize).collect()
+    };
+    match list[..] {
+        [one] if args.cores.is_none() || args.far.is_some() => Ok([one, one]),
+        [near, far] => Ok([near, far]),
+        _ => bail!(
+            "--cores {}: name two, one for the sender and one for the reflector",
+            args.cores.as_deref().unwrap_or_default()
+        ),
+    }
+}

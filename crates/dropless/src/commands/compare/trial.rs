@@ -1,0 +1,235 @@
+//! Trials of one way: a reflector that stays, and a sender for each.
+
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use measure::units::format_rate;
+use measure::{Summary, Validity};
+use report::out::Console;
+
+use super::child::Ours;
+use super::cpu::CpuWatch;
+use super::plan::{ComparePlan, TRIAL_OVERHEAD, Way};
+use super::result::Trial;
+use super::wire::Wire;
+use crate::live::Trials;
+use crate::run::signals::Interrupt;
+
+/// How long a reflector may take to be ready.
+pub const STARTING: Duration = Duration::from_secs(20);
+/// How long it may take to end, and then the wire.
+const ENDING: Duration = Duration::from_secs(15);
+/// What is under way when sending ends may take this long.
+const DRAIN: &str = "500ms";
+/// How often a trial is made in which nothing could be sent.
+const ATTEMPTS: u32 = 3;
+/// How often a trial is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// A sender that takes this much longer than it sends is ended.
+const OVERTIME: Duration = Duration::from_secs(60);
+
+/// How the sender says that the kernel let nothing through, and what it then makes of a far side that is silent.
+const WRONG_CHECKSUMS: &str = "wrong checksums";
+const SILENT: &str = "the far side told no counters";
+
+/// The two ends of one way.
+pub struct Ends<'c> {
+    plan: &'c ComparePlan,
+    way: &'c Way,
+    wire: Option<&'c Wire>,
+    reflector: Option<Ours>,
+    directory: PathBuf,
+    console: Console,
+    interrupt: &'c Interrupt,
+    told: &'c mut Trials,
+    tried: u32,
+    /// Nobody reads it. It only keeps the kernel from telling the far side that nobody listens.
+    _guard: Option<UdpSocket>,
+}
+
+impl<'c> Ends<'c> {
+    /// Starts the reflector, if it is on this machine.
+    pub fn start(
+        plan: &'c ComparePlan,
+        way: &'c Way,
+        wire: Option<&'c Wire>,
+        directory: PathBuf,
+        console: Console,
+        interrupt: &'c Interrupt,
+        told: &'c mut Trials,
+    ) -> Result<Self> {
+        let mut ends = Self {
+            plan,
+            way,
+            wire: wire.filter(|_| way.method.reaches_a_network()),
+            reflector: None,
+            directory,
+            console,
+            interrupt,
+            told,
+            tried: 0,
+            _guard: way.guarded.and_then(|address| UdpSocket::bind(address).ok()),
+        };
+        if let Some(far) = &way.far {
+            let namespace = ends.wire.map(Wire::far);
+            let arguments = ends.arguments("reflect", far, plan.cores[1]);
+            let name = format!("{}-reflect", way.method);
+            let mut reflector = Ours::start(namespace, &arguments, &ends.directory, &name)?;
+            reflector
+                .await_word("reflecting on", STARTING, interrupt, || ends.told.wait())
+                .context("the reflector")?;
+            ends.reflector = Some(reflector);
+        }
+        Ok(ends)
+    }
+
+    fn arguments(&self, command: &str, port: &str, core: usize) -> Vec<String> {
+        let runs = self.directory.join("runs").display().to_string();
+        let core = core.to_string();
+        [
+            command,
+            "--json",
+            "--no-doctor",
+            "--port",
+            port,
+            "--cores",
+            &core,
+            "--runs",
+            &runs,
+        ]
+        .map(Into::into)
+        .to_vec()
+    }
+
+    /// One trial at `rate_pps`, or as fast as it goes. `why` is told. While somebody else had the core all the time, it
+    /// is made again.
+    pub fn trial(&mut self, rate_pps: Option<f64>, why: &str) -> Result<(Trial, Summary)> {
+        let mut made = self.attempt(rate_pps, why)?;
+        for _ in 1..ATTEMPTS {
+            if made.1.sent > 0 {
+                break;
+            }
+            made = self.attempt(rate_pps, why)?;
+        }
+        if made.1.received == 0 {
+            bail!(
+                "nothing came back: {}",
+                said_of(&made.1, self.way.interface.as_deref())
+            );
+        }
+        Ok(made)
+    }
+
+    fn attempt(&mut self, rate_pps: Option<f64>, why: &str) -> Result<(Trial, Summary)> {
+        self.tried += 1;
+        let shown = rate_pps.map_or_else(|| "as fast as it goes".into(), format_rate);
+        self.tell(&format!("{}: {shown}, {why}", self.way.method));
+        let mut arguments = self.arguments("send", &self.way.near, self.plan.cores[0]);
+        let rate = rate_pps.map_or_else(|| "max".into(), |pps| format!("{pps:.0}pps"));
+        let duration = format!("{}ms", self.plan.duration.as_millis());
+        let size = self.plan.size.to_string();
+        for word in [
+            "--quiet",
+            "--rate",
+            &rate,
+            "--duration",
+            &duration,
+            "--size",
+            &size,
+            "--drain",
+            DRAIN,
+        ] {
+            arguments.push(word.into());
+        }
+        arguments.extend(self.way.near_arguments.iter().cloned());
+        let name = format!("{}-{:02}", self.way.method, self.tried);
+        self.tell_left();
+        self.told.begin(rate_pps, STARTING);
+        let mut sender = Ours::start(self.wire.map(Wire::near), &arguments, &self.directory, &name)?;
+        let mut cpu = CpuWatch::new(sender.id(), self.reflector.as_ref().map(Ours::id));
+        let begun = Instant::now();
+        while sender.ended()?.is_none() {
+            if self.interrupt.is_set() {
+                sender.end(|| self.told.wait());
+                bail!("interrupted");
+            }
+            if begun.elapsed() > self.plan.duration + OVERTIME {
+                sender.end(|| self.told.wait());
+                bail!("the sender did not end; what it said is in {name}.log");
+            }
+            cpu.look();
+            self.told.look(sender.id());
+            std::thread::sleep(LOOK);
+        }
+        self.told.finish();
+        let summary: Summary = sender.object()?;
+        if self.interrupt.is_set() {
+            bail!("interrupted");
+        }
+        if let Some(reflector) = &mut self.reflector {
+            if reflector.ended()?.is_some() {
+                bail!("the reflector ended: {}", reflector.complaint());
+            }
+        }
+        let trial = Trial {
+            asked_pps: rate_pps,
+            sent_pps: summary.rate_tx_pps,
+            received_pps: summary.rate_rx_pps,
+            sent: summary.sent,
+            lost: summary.lost,
+            unsent: summary.ledger.unsent,
+            latency_ns: summary.latency_ns,
+            cpu: cpu.finish(self.plan.duration),
+        };
+        Ok((trial, summary))
+    }
+
+    /// Ends the reflector.
+    pub fn end(mut self) {
+        self.told.prepare("ending a way", ENDING);
+        if let Some(mut reflector) = self.reflector.take() {
+            reflector.end(|| self.told.wait());
+        }
+    }
+
+    /// Tells how long the trial that begins and those after it will take.
+    fn tell_left(&mut self) {
+        // More trials than planned are made where a rate gets a second chance.
+        let of_this = (self.plan.trials_of(self.way) + 1)
+            .saturating_sub(self.tried)
+            .max(1);
+        let left = (self.plan.duration + TRIAL_OVERHEAD) * (of_this + self.plan.trials_after(self.way));
+        self.told.left(Some(left.as_secs_f64()));
+    }
+
+    fn tell(&self, line: &str) {
+        if !self.console.quiet {
+            let _ = report::out::print_stderr(&format!("{line}\n"));
+        }
+    }
+}
+
+/// What the sender said of it. The interface's name makes its advice a command.
+fn said_of(summary: &Summary, interface: Option<&str>) -> String {
+    let notes = summary.notes.iter();
+    let told: Vec<&str> = summary
+        .reasons
+        .iter()
+        .filter(|_| summary.verdict == Validity::Invalid)
+        .chain(notes)
+        .map(String::as_str)
+        .collect();
+    // With no answer that the kernel lets through, nothing is known of the far side.
+    let is_damaged = told.iter().any(|words| words.contains(WRONG_CHECKSUMS));
+    let told: Vec<&str> = told
+        .into_iter()
+        .filter(|words| !is_damaged || !words.starts_with(SILENT))
+        .collect();
+    let told = told.join("; ");
+    match interface {
+        Some(name) => told.replace("INTERFACE", name),
+        None => told,
+    }
+}

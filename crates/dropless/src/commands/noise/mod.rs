@@ -1,0 +1,144 @@
+//! `dropless noise`: polls without packets, and names what takes the cores away.
+
+pub mod args;
+mod result;
+mod show;
+mod watch;
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Result, ensure};
+use host::Sys;
+use host::cores::{self, CoreSet};
+use host::noise::bucket::Ring;
+use measure::NoiseSummary;
+use measure::units::parse_duration;
+use report::RunDir;
+use report::out::Console;
+use report::published::Ended;
+use report::rundir::file;
+use serde::Serialize;
+
+use crate::live::Board;
+use crate::plan::{self, packet_rate, parse_cores};
+use crate::run::session;
+use crate::run::signals::Interrupt;
+pub use args::NoiseArgs as Args;
+use args::NoiseArgs;
+
+/// A receiver works its ring off this much faster than packets come, where the user does not say.
+const SERVICE: f64 = 1.25;
+
+/// The validated arguments.
+#[derive(Debug, Serialize)]
+pub struct NoisePlan {
+    cores: CoreSet,
+    duration_ns: u64,
+    threshold_ns: u64,
+    slots: u32,
+    ring: Option<Ring>,
+    trace: bool,
+}
+
+impl NoisePlan {
+    fn from_args(args: &NoiseArgs, sys: &Sys) -> Result<Self> {
+        let mut wanted = parse_cores(args.cores.as_deref())?;
+        if wanted.is_empty() {
+            wanted = cores::pick(sys, 1, None)?.workers.into_iter().collect();
+        }
+        cores::check(sys, &wanted)?;
+        let threshold = parse_duration(&args.threshold)?;
+        ensure!(
+            threshold >= Duration::from_nanos(100),
+            "--threshold {} is below 100ns, about what a look at the clock takes; use 200ns or more",
+            args.threshold
+        );
+        let rate = args
+            .rate
+            .as_deref()
+            .map(|text| packet_rate("--rate", text))
+            .transpose()?;
+        let service = args
+            .service
+            .as_deref()
+            .map(|text| packet_rate("--service", text))
+            .transpose()?;
+        let ring = rate.map(|rate| Ring {
+            rate_pps: rate,
+            service_pps: service.unwrap_or(rate * SERVICE),
+            free: f64::from(args.ring),
+        });
+        if let Some(ring) = ring {
+            ensure!(
+                ring.service_pps > ring.rate_pps,
+                "--service {} is not above --rate: such a receiver never catches up, gaps or no gaps",
+                args.service.as_deref().unwrap_or_default()
+            );
+        }
+        ensure!(args.ring > 0, "--ring 0 holds nothing; 1024 is usual");
+        let duration = plan::trial_duration("--duration", &args.duration)?;
+        Ok(Self {
+            cores: wanted,
+            duration_ns: duration.as_nanos() as u64,
+            threshold_ns: threshold.as_nanos() as u64,
+            slots: args.ring,
+            ring,
+            trace: !args.no_trace,
+        })
+    }
+}
+
+/// Polls on `cores` for `duration`, and sums up; for `tune --prove`.
+pub fn measure(
+    sys: &Sys,
+    cores: &CoreSet,
+    duration: Duration,
+    console: Console,
+    interrupt: &Interrupt,
+) -> Result<NoiseSummary> {
+    let plan = NoisePlan {
+        cores: cores.clone(),
+        duration_ns: duration.as_nanos() as u64,
+        threshold_ns: 1000,
+        slots: 1024,
+        ring: None,
+        trace: true,
+    };
+    let seen = watch::watch(&plan, sys, console, interrupt, None)?;
+    Ok(result::summarise(&plan, &seen, ""))
+}
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &NoiseArgs) -> Result<u8> {
+    let sys = Sys::live();
+    let plan = NoisePlan::from_args(args, &sys)?;
+    let board = Board::open(&args.live, "noise")?;
+    let interrupt = Interrupt::install()?;
+    let console = Console {
+        json: args.output.json,
+        quiet: args.output.quiet,
+    };
+    let dir = RunDir::create(&args.output.runs, "noise", SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, &plan);
+    let _ = dir.write_json(file::HOST, &session::host_facts());
+    board.run_is_in(dir.path());
+    let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
+    let mut noise = result::summarise(&plan, &seen, &dir.path().display().to_string());
+    let _ = dir.write_text(file::GAPS, &result::rows(&seen));
+    noise.notes.extend(dir.note());
+    let _ = dir.write_json(file::SUMMARY, &noise);
+    noise.notes.extend(board.note());
+    console.human(&show::render(&noise, &console.style()))?;
+    console.object(&noise)?;
+    let exit = noise.exit_code();
+    board.end(
+        Ended {
+            verdict: "valid".into(),
+            exit,
+            ..Ended::default()
+        },
+        |_| {},
+    );
+    board.linger(&interrupt);
+    Ok(exit)
+}

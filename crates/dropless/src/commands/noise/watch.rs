@@ -1,0 +1,209 @@
+//! The measurement: a spinning thread on every core, and the kernel's events beside it.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use host::Sys;
+use host::cores::{self, Core};
+use host::doctor::Sample;
+use host::noise::attribute::Named;
+use host::noise::complete::Line;
+use host::noise::record::{Record, Recorder};
+use host::noise::spin::Gaps;
+use report::live::{Live, Snapshot, Traffic};
+use report::out::Console;
+use report::published::{Phase, State};
+
+use super::NoisePlan;
+use crate::live::{Board, Expected, Pulse};
+use crate::run::clock::RunClock;
+use crate::run::placement;
+use crate::run::signals::Interrupt;
+
+/// Gaps kept of one core; their memory is touched before the measurement.
+const GAPS_MAX: usize = 1 << 20;
+/// How often the kernel's events are fetched, and the display is brought up to date.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What was seen.
+pub struct Seen {
+    /// Core by core.
+    pub cores: Vec<SeenOn>,
+    /// Ticks a second.
+    pub hz: f64,
+    /// Why there are no causes, if there are none.
+    pub untraced: Option<String>,
+    /// Events that the trace lost.
+    pub missed: u64,
+    /// Whether somebody ended it early.
+    pub interrupted: bool,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// What was seen on one core.
+pub struct SeenOn {
+    /// The core.
+    pub core: Core,
+    /// Its loop.
+    pub gaps: Gaps,
+    /// The gaps with their causes.
+    pub named: Vec<Named>,
+    /// The kernel's counters against the trace.
+    pub lines: Vec<Line>,
+    /// Ticks of `USER_HZ` that the hypervisor says it took.
+    pub steal: u64,
+}
+
+/// Measures.
+pub fn watch(
+    plan: &NoisePlan,
+    sys: &Sys,
+    console: Console,
+    interrupt: &Interrupt,
+    board: Option<&Board>,
+) -> Result<Seen> {
+    let list: Vec<usize> = plan.cores.iter().map(|core| core.0 as usize).collect();
+    let clock = RunClock::calibrate(&list);
+    let hz = clock.clock.ticks_from_ns(1_000_000_000) as f64;
+    let threshold = clock.clock.ticks_from_ns(plan.threshold_ns);
+    let stay = placement::visit(&list)?;
+    let mut notes = Vec::new();
+    let others = cores::online(sys).without(&plan.cores);
+    if others.is_empty() {
+        notes.push(
+            "every core of this machine is polled on: the display and the kernel take turns with the loops"
+                .into(),
+        );
+    }
+    let stop = AtomicBool::new(false);
+    // The loops, and the thread that watches them: attaching to the kernel's events is over before any of them begins.
+    let begin = Barrier::new(list.len() + 1);
+    let before = Sample::take(sys);
+    let mut untraced = None;
+    let (gaps, record, interrupted) = std::thread::scope(|scope| -> Result<_> {
+        let loops: Vec<_> = list
+            .iter()
+            .map(|core| {
+                let (begin, stop) = (&begin, &stop);
+                let spin = move || {
+                    let pinned = dpdk::pin_to_core(*core);
+                    let mut gaps = Gaps::with_room(GAPS_MAX);
+                    begin.wait();
+                    if pinned.is_ok() {
+                        gaps.spin(dpdk::tsc, threshold, stop);
+                    }
+                    pinned.map(|()| gaps)
+                };
+                std::thread::Builder::new()
+                    .name(format!("noise-{core}"))
+                    .spawn_scoped(scope, spin)
+            })
+            .collect();
+        if let Some(error) = loops.iter().find_map(|one| one.as_ref().err()) {
+            bail!("cannot start a thread: {error}");
+        }
+        // The loops are where they shall be, and this thread leaves their cores.
+        drop(stay);
+        placement::leave_to_workers(&list);
+        let (mut recorder, why_not) = record(plan, sys);
+        untraced = why_not;
+        begin.wait();
+        let interrupted = wait(plan, recorder.as_mut(), console, interrupt, board);
+        stop.store(true, Ordering::Relaxed);
+        let mut all = Vec::new();
+        for (handle, core) in loops.into_iter().flatten().zip(&list) {
+            let gaps = handle
+                .join()
+                .map_err(|_| anyhow::anyhow!("the loop on core {core} panicked"))?;
+            all.push(gaps.with_context(|| format!("cannot run on core {core}"))?);
+        }
+        Ok((all, recorder.map(|recorder| recorder.finish(sys)), interrupted))
+    })?;
+    let after = Sample::take(sys);
+    let steal = |core: Core| {
+        let of = |sample: &Sample| sample.steal.get(&core).copied().unwrap_or(0);
+        of(&after).saturating_sub(of(&before))
+    };
+    let seen = plan.cores.iter().zip(gaps).map(|(core, gaps)| {
+        let none = Record::default();
+        let record = record.as_ref().unwrap_or(&none);
+        SeenOn {
+            core,
+            named: record.name(core, gaps.thread, gaps.all()),
+            lines: record.completeness(core),
+            steal: steal(core),
+            gaps,
+        }
+    });
+    Ok(Seen {
+        cores: seen.collect(),
+        hz,
+        untraced,
+        missed: record.as_ref().map_or(0, |record| record.missed),
+        interrupted,
+        notes,
+    })
+}
+
+/// Begins to record the kernel's events, or says why that cannot be.
+fn record(plan: &NoisePlan, sys: &Sys) -> (Option<Recorder>, Option<String>) {
+    if !plan.trace {
+        return (None, Some("--no-trace was given".into()));
+    }
+    let others = cores::online(sys).without(&plan.cores);
+    match Recorder::start(sys, &plan.cores, &others, dpdk::tsc) {
+        Ok(recorder) => (Some(recorder), None),
+        Err(error) => (None, Some(error.to_string())),
+    }
+}
+
+/// Waits for the end, fetches the kernel's events meanwhile; says whether somebody asked for an earlier one.
+fn wait(
+    plan: &NoisePlan,
+    mut recorder: Option<&mut Recorder>,
+    console: Console,
+    interrupt: &Interrupt,
+    board: Option<&Board>,
+) -> bool {
+    let mut live = Live::stderr(console.quiet);
+    let planned = Duration::from_nanos(plan.duration_ns);
+    let begun = Instant::now();
+    loop {
+        let elapsed = begun.elapsed();
+        if elapsed >= planned || interrupt.is_set() {
+            live.finish();
+            return elapsed < planned;
+        }
+        std::thread::sleep(LOOK.min(planned.saturating_sub(elapsed)));
+        let events = recorder.as_mut().map(|recorder| {
+            recorder.collect();
+            recorder.events()
+        });
+        if let Some(board) = board.filter(|board| board.is_due()) {
+            tell(board, elapsed, planned);
+        }
+        live.update(&Snapshot {
+            phase: "watching".into(),
+            elapsed,
+            done: Some(elapsed.as_secs_f64() / planned.as_secs_f64()),
+            planned: Some(planned),
+            traffic: Traffic::Noise { events },
+        });
+    }
+}
+
+/// Tells how it stands: nothing moves, and nothing should.
+fn tell(board: &Board, elapsed: Duration, planned: Duration) {
+    let mut state = State {
+        phase: Phase::Watching,
+        elapsed_s: elapsed.as_secs_f64(),
+        planned_s: Some(planned.as_secs_f64()),
+        done: Some((elapsed.as_secs_f64() / planned.as_secs_f64()).min(1.0)),
+        ..State::default()
+    };
+    state.health = Pulse::new(Expected::default()).judge(Instant::now(), &state);
+    board.tell(state);
+}

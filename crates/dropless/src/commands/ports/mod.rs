@@ -1,0 +1,46 @@
+//! `dropless ports`: everything on this machine that could carry packets, and what stands in its way.
+
+pub mod args;
+pub mod show;
+#[cfg(test)]
+mod tests;
+
+use anyhow::Result;
+use host::{Carrier, Sys, Warning};
+use report::out::{Console, print_stdout};
+use serde::Serialize;
+
+pub use args::PortsArgs as Args;
+use args::PortsArgs;
+
+/// Version of what `--json` prints.
+const VERSION: u32 = 1;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Listing {
+    version: u32,
+    carriers: Vec<Carrier>,
+    /// What concerns this machine, whatever its ports.
+    warnings: Vec<Warning>,
+}
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &PortsArgs) -> Result<u8> {
+    let sys = Sys::live();
+    let (carriers, warnings) = (host::discover(&sys), host::ambient(&sys));
+    let console = Console {
+        json: args.json,
+        quiet: false,
+    };
+    if args.json {
+        console.object(&Listing {
+            version: VERSION,
+            carriers,
+            warnings,
+        })?;
+    } else {
+        print_stdout(&show::listing(&carriers, &warnings, &console.style()))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,95 @@
+//! Arguments of `dropless reflect`.
+
+#![allow(
+    clippy::doc_markdown,
+    reason = "these comments are the help page, where backticks would show"
+)]
+
+use std::net::IpAddr;
+
+use clap::Args;
+
+use crate::args::live::LiveArgs;
+use crate::args::{ExplainArgs, OutputArgs, StartArgs};
+
+/// Return what arrives: the far end of a measurement.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  dropless reflect --port xdp:eth1 --address 10.0.0.2         an ordinary host can ping it
+  dropless reflect --port memif:/run/x.sock,server            the far end of a memif
+  dropless reflect --port pci:0000:3b:00.1 --only-ours        probes only
+  dropless reflect --port xdp:eth1 --fault drop=0.1%          loses on purpose, and says how many")]
+pub struct ReflectArgs {
+    /// Port to reflect on; repeat for several
+    #[arg(
+        long = "port",
+        short = 'p',
+        value_name = "URI",
+        required = true,
+        help_heading = "Path"
+    )]
+    pub ports: Vec<String>,
+    /// Further EAL arguments for DPDK, as one string
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
+    pub eal: Option<String>,
+    /// Addresses whose ARP, NDP and echo requests are answered [default: 198.18.0.2,2001:2::2]
+    #[arg(long, value_name = "IP,..", value_delimiter = ',', help_heading = "Path")]
+    pub address: Vec<IpAddr>,
+    /// How long to wait for a link or a peer before saying so; the run goes on waiting
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Path")]
+    pub wait: String,
+    /// Return probes only
+    #[arg(long, help_heading = "Path")]
+    pub only_ours: bool,
+    /// Inject faults: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms,limit=10kpps:200
+    #[arg(long, value_name = "FAULTS", help_heading = "Path")]
+    pub fault: Option<String>,
+    /// Seed of the faults [default: from the clock, printed]
+    #[arg(long, value_name = "N", help_heading = "Path")]
+    pub seed: Option<u64>,
+
+    /// Queues a port
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
+    pub queues: u16,
+    /// Worker cores, e.g. 2-3,6 [default: chosen and printed]
+    #[arg(long, value_name = "LIST", help_heading = "Machine")]
+    pub cores: Option<String>,
+    /// Packets a burst, at most
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Machine")]
+    pub burst: usize,
+    /// Descriptors a queue [default: 1024; 4096 with xdp ports]
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub descriptors: Option<u16>,
+    /// Packet buffers
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub buffers: Option<u32>,
+    /// Ordinary pages even where hugepages are free
+    #[arg(long, help_heading = "Machine")]
+    pub no_huge: bool,
+    /// Take a NIC from the kernel although this machine is reached through it
+    #[arg(long, help_heading = "Machine")]
+    pub force: bool,
+
+    /// How long to reflect [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
+    pub duration: Option<String>,
+    /// End after this long without a packet, once the first has come
+    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
+    pub idle_exit: Option<String>,
+    /// Length of a statistics interval, 1 ms and up
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
+    pub interval: String,
+
+    /// What is asked about pauses
+    #[command(flatten)]
+    pub explain: ExplainArgs,
+    /// What this prints and where it writes
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub live: LiveArgs,
+    /// What is told before it starts
+    #[command(flatten)]
+    pub start: StartArgs,
+}

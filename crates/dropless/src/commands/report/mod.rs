@@ -1,0 +1,118 @@
+//! `dropless report`: shows what runs left behind, and compares them.
+
+pub mod args;
+
+use anyhow::{Result, bail, ensure};
+use report::compare::export;
+use report::compare::fail_if::{Judgement, Rule};
+use report::compare::settings::differing;
+use report::load::{self, Loaded};
+use report::out::{Console, print_stdout};
+use report::{html, terminal};
+
+pub use args::ReportArgs as Args;
+use args::ReportArgs;
+
+/// Runs side by side: more are neither told apart by colour nor read.
+const RUNS_MAX: usize = 12;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &ReportArgs) -> Result<u8> {
+    let rules = args
+        .fail_if
+        .iter()
+        .map(|text| text.parse::<Rule>())
+        .collect::<Result<Vec<_>, _>>()?;
+    ensure!(
+        rules.is_empty() || args.runs.len() > 1,
+        "--fail-if compares the last RUN with the first, and there is one only; name the baseline before it"
+    );
+    ensure!(
+        args.runs.len() <= RUNS_MAX,
+        "{} runs are too many for one report; name {RUNS_MAX} or fewer",
+        args.runs.len()
+    );
+    // All are read before anything is written: one that cannot be read leaves nothing half-drawn.
+    let runs = args
+        .runs
+        .iter()
+        .map(|path| load::load(path))
+        .collect::<Result<Vec<Loaded>, _>>()?;
+    let failed = judge(&rules, &runs)?;
+    let unlike = if rules.is_empty() {
+        Vec::new()
+    } else {
+        differing(&runs)
+    };
+    show(args, &runs, &failed)?;
+    let console = Console {
+        json: args.json,
+        quiet: false,
+    };
+    for line in &failed {
+        console.error(&format!("dropless: worse: {line}"));
+    }
+    for setting in unlike {
+        let (Some(first), Some(last)) = (setting.values.first(), setting.values.last()) else {
+            continue;
+        };
+        if first != last {
+            console.error(&format!(
+                "note: not made alike: {} was {first} and is {last}",
+                setting.name
+            ));
+        }
+    }
+    Ok(u8::from(!failed.is_empty()))
+}
+
+/// The lines of the rules that failed.
+fn judge(rules: &[Rule], runs: &[Loaded]) -> Result<Vec<String>> {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
+        return Ok(Vec::new());
+    };
+    let mut failed = Vec::new();
+    let doubtful = [first, last].into_iter().find(|run| run.is_invalid());
+    if let Some(run) = doubtful.filter(|_| !rules.is_empty()) {
+        bail!(
+            "cannot judge --fail-if: {} is INVALID or did not end, and its figures must not be believed; fix: measure again",
+            run.path.display()
+        );
+    }
+    for rule in rules {
+        match rule.judge(first, last) {
+            Judgement::Holds(_) => {}
+            Judgement::Failed(line) => failed.push(line),
+            Judgement::Unknown(line) => bail!("cannot judge --fail-if {line}"),
+        }
+    }
+    Ok(failed)
+}
+
+fn show(args: &ReportArgs, runs: &[Loaded], failed: &[String]) -> Result<()> {
+    let console = Console {
+        json: args.json,
+        quiet: false,
+    };
+    if args.html.as_ref().is_some_and(|path| path.as_os_str() == "-") {
+        print_stdout(&html::page(runs)?)?;
+    } else if let Some(path) = &args.html {
+        let is_page = path
+            .extension()
+            .is_some_and(|word| word == "html" || word == "htm");
+        ensure!(
+            is_page || !path.is_file(),
+            "--html {} would replace a file that is no page; name one that ends in .html",
+            path.display()
+        );
+        html::write(path, runs)?;
+        console.human(&format!("report: {}\n", path.display()))?;
+    } else if args.csv {
+        print_stdout(&export::csv(runs))?;
+    } else if args.json {
+        console.object(&export::object(runs, failed))?;
+    } else {
+        print_stdout(&terminal::runs(runs, &console.style()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Arguments of `dropless send`.
+
+#![allow(
+    clippy::doc_markdown,
+    rustdoc::broken_intra_doc_links,
+    reason = "these comments are the help page, where backticks would show"
+)]
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::args::live::LiveArgs;
+use crate::args::{ExplainArgs, MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
+
+/// Send UDP probes, receive them back, and account for every one
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:
+  dropless send                                       embedded ring, in-process reflector
+  dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps
+  dropless send --port pci:0000:3b:00.0 --to 10.0.0.2 --size imix --rate 50% --flows 1000
+  dropless send --port memif:/run/x.sock,server --rate max --duration 30s --json
+  dropless send --fault drop=0.1% --rate 100kpps      does the ledger find it?
+  dropless send --rate 1Mpps --expect 'loss<0.001%' --expect 'latency_p99<100us'
+  dropless send --stream 'name=voice,size=128,rate=50kpps' --stream 'name=bulk,size=1518,rate=2Gbps'")]
+pub struct SendArgs {
+    /// Where probes go
+    #[command(flatten)]
+    pub path: PathArgs,
+
+    /// Frame size with FCS: 64 | 64,512,1518 | imix | 64-1518 [default: the smallest]
+    #[arg(long, value_name = "SIZE", conflicts_with = "payload", help_heading = "Load")]
+    pub size: Option<String>,
+    /// UDP payload instead of frame size, bytes
+    #[arg(long, value_name = "BYTES", help_heading = "Load")]
+    pub payload: Option<usize>,
+    /// A stream of its own: name=, size=, rate=, flows=, to=, from=, dscp=, vlan=; repeat for several
+    #[arg(long = "stream", value_name = "FIELDS", help_heading = "Load")]
+    pub streams: Vec<String>,
+    /// 3.5Mpps | 10Gbps (layer 1) | 8GbpsL2 | 50% | max [default: max on ring and null, else 100kpps]
+    #[arg(long, value_name = "RATE", help_heading = "Load")]
+    pub rate: Option<String>,
+    /// How long to send [default: 10s, or until --count]
+    #[arg(long, value_name = "TIME", help_heading = "Load")]
+    pub duration: Option<String>,
+    /// How many packets to send
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub count: Option<String>,
+    /// Queues, cores and memory
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// What probes look like, and how they are judged
+    #[command(flatten)]
+    pub probe: ProbeArgs,
+
+    /// Only send: nothing is expected back
+    #[arg(long, help_heading = "Measurement")]
+    pub tx_only: bool,
+    /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'latency_p99<100us'; repeat for several
+    #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
+    pub expect: Vec<String>,
+    /// Length of a statistics interval, 1 ms and up
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
+    pub interval: String,
+
+    /// What is asked about pauses
+    #[command(flatten)]
+    pub explain: ExplainArgs,
+    /// What this prints and where it writes
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub live: LiveArgs,
+    /// What is told before it starts
+    #[command(flatten)]
+    pub start: StartArgs,
+    /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub plan: Option<PathBuf>,
+}

@@ -1,0 +1,266 @@
+//! The load of one port: rates, schedule, templates and neighbours, worked out before anything is sent.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Result, bail, ensure};
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::resolve::{Question, resolve};
+use host::Medium;
+use measure::{Entry, Rate, Schedule, StreamWeights};
+use wire::{Addresses, Template, TemplateSpec};
+
+use crate::plan::{SendPlan, StreamPlan};
+use crate::run::clock::now;
+use crate::run::open::{Dpdk, OpenPort, Rx, Tx};
+use crate::run::signals::Interrupt;
+
+/// Who takes the packets of a port that has no neighbours to ask.
+const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// Requests, one a second, until a neighbour is given up.
+const ATTEMPTS: u32 = 3;
+
+/// What one port is to send.
+pub struct Load {
+    /// Packets per second of the whole port.
+    pub rate: Rate,
+    /// The cycle of streams and templates.
+    pub schedule: Vec<Entry>,
+    /// Mean frame size with FCS over the cycle.
+    pub mean_size: f64,
+    /// Who this port is.
+    pub me: Addresses,
+    /// Destination MAC address of each stream.
+    pub to_mac: Vec<[u8; 6]>,
+    /// Whether a neighbour was asked for its MAC address.
+    pub asked: bool,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Packets that a stream sends in a row where there is no rate to keep: the cost of a packet is then nearly the same
+/// whatever the number of streams.
+const TURN: usize = 16;
+
+/// Works out the load of port number `index`.
+pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Load> {
+    let link_bps = link_mbps(open).map(|mbps| f64::from(mbps) * 1e6);
+    let mut weights = Vec::new();
+    let (mut total_pps, mut bits) = (0.0, 0.0);
+    for stream in &plan.streams {
+        let mix = stream.sizes()?;
+        let pps = match &stream.rate {
+            None => 1.0,
+            Some(text) => match text.parse::<measure::RateSpec>()?.resolve(mix.mean(), link_bps)? {
+                Rate::Pps(pps) => pps,
+                Rate::Max => bail!(
+                    "stream `{}`: rate max is not a share; give a number, or one --rate max for all",
+                    stream.name
+                ),
+            },
+        };
+        total_pps += pps;
+        bits += pps * mix.mean();
+        weights.push(StreamWeights::new(pps, &mix));
+    }
+    let schedule = Schedule::build(&weights)?;
+    let mean_size = bits / total_pps;
+    let rate = if plan.streams.iter().all(|stream| stream.rate.is_some()) {
+        Rate::Pps(total_pps)
+    } else {
+        plan.rate_spec()?.resolve(mean_size, link_bps)?
+    };
+    // A count of packets is dealt out one by one, so that a short run has them of every stream.
+    let schedule = match rate {
+        Rate::Max if weights.len() > 1 && plan.count.is_none() => schedule.in_turns(TURN),
+        _ => schedule,
+    };
+    let mut notes = Vec::new();
+    if let (Rate::Pps(pps), Some(link_bps)) = (rate, link_bps) {
+        let line = link_bps / ((mean_size + 20.0) * 8.0);
+        ensure!(
+            pps <= line * 1.0001,
+            "--rate asks for {} on port {}, whose line rate is {} at {mean_size:.0} bytes; use --rate 100% or less",
+            report::number::pps(pps),
+            open.uri,
+            report::number::pps(line)
+        );
+    }
+    if schedule.share_error() > 1e-3 {
+        notes.push(format!(
+            "stream rates are met within {:.2}% (the cycle of streams is bounded)",
+            schedule.share_error() * 100.0
+        ));
+    }
+    let mac = plan.from_mac.map_or(open.mac, |mac| mac.0);
+    let mut ips: Vec<IpAddr> = plan
+        .streams
+        .iter()
+        .map(|stream| source_ip(stream, index))
+        .collect();
+    ips.sort_unstable();
+    ips.dedup();
+    Ok(Load {
+        rate,
+        schedule: schedule.entries().to_vec(),
+        mean_size,
+        me: Addresses { mac, ips },
+        to_mac: Vec::new(),
+        asked: false,
+        notes,
+    })
+}
+
+/// Finds the MAC address that each stream's packets go to.
+pub fn find_neighbours<'e>(
+    plan: &SendPlan,
+    load: &mut Load,
+    dpdk: Option<Dpdk<'_, 'e>>,
+    open: &mut OpenPort<'e>,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let fixed = match (&plan.to_mac, open.uri.kind.traits().has_neighbours) {
+        (Some(mac), _) => Some(mac.0),
+        (None, false) => Some(open.far.as_ref().map_or(NOBODY, |far| far.mac)),
+        (None, true) => None,
+    };
+    if let Some(mac) = fixed {
+        load.to_mac = vec![mac; plan.streams.len()];
+        return Ok(());
+    }
+    load.asked = true;
+    if open.is_sockets() {
+        // The kernel finds them.
+        load.to_mac = vec![NOBODY; plan.streams.len()];
+        return Ok(());
+    }
+    let mut known: BTreeMap<(IpAddr, Vec<u16>), [u8; 6]> = BTreeMap::new();
+    for stream in &plan.streams {
+        let target = plan.via.unwrap_or(stream.to);
+        let key = (target, stream.vlans.clone());
+        let mac = match known.get(&key) {
+            Some(mac) => *mac,
+            None => ask(stream, target, load, dpdk, open, interrupt)?,
+        };
+        known.insert(key, mac);
+        load.to_mac.push(mac);
+    }
+    Ok(())
+}
+
+fn ask<'e>(
+    stream: &StreamPlan,
+    target: IpAddr,
+    load: &Load,
+    dpdk: Option<Dpdk<'_, 'e>>,
+    open: &mut OpenPort<'e>,
+    interrupt: &Interrupt,
+) -> Result<[u8; 6]> {
+    let protocol = if target.is_ipv4() { "ARP" } else { "NDP" };
+    let (Some(Tx::Device(tx)), Some(Dpdk { eal, pool })) = (open.tx.pop(), dpdk) else {
+        bail!(
+            "port {} has no queue to ask by {protocol} on; give --to-mac",
+            open.uri
+        )
+    };
+    let mut tx = DpdkTransmit::new(eal, tx, pool);
+    let rx = open.rx.drain(..).filter_map(|rx| match rx {
+        Rx::Device(rx) => Some(DpdkReceive::new(eal, rx, false)),
+        Rx::Socket(_) => None,
+    });
+    let mut rx: Vec<_> = rx.collect();
+    let question = Question {
+        me: load.me.clone(),
+        vlans: stream.vlan_tags(),
+        target,
+        attempts: ATTEMPTS,
+        wait_ticks: (dpdk::calibrate(std::time::Duration::from_millis(1)).hz) as u64,
+    };
+    let answer = resolve(&mut rx, &mut tx, &question, now, &|| interrupt.is_set());
+    open.rx
+        .extend(rx.into_iter().map(|rx| Rx::Device(rx.into_queue())));
+    open.tx.push(Tx::Device(tx.into_queue()));
+    match answer {
+        Some(mac) => Ok(mac),
+        None if interrupt.is_set() => bail!("interrupted while asking for {target} on port {}", open.uri),
+        None => bail!(
+            "nobody answered {protocol} for {target} on port {} ({ATTEMPTS} requests in {ATTEMPTS} s); check --to and the far side, give --via for a router, or --to-mac",
+            open.uri
+        ),
+    }
+}
+
+/// The templates of one transmit queue, in the order that the schedule's entries count them.
+pub fn templates(
+    plan: &SendPlan,
+    load: &Load,
+    port: usize,
+    lane_base: usize,
+    run: u8,
+    offload: bool,
+) -> Result<Vec<Template>> {
+    let mut templates = Vec::new();
+    for (index, stream) in plan.streams.iter().enumerate() {
+        for (size, _) in stream.sizes()?.sizes() {
+            let template = Template::new(&TemplateSpec {
+                frame_size: size,
+                lane: (lane_base + index) as u16,
+                ..spec(plan, load, port, index, run)
+            })?;
+            templates.push(if offload {
+                template.with_checksum_offload()
+            } else {
+                template
+            });
+        }
+    }
+    Ok(templates)
+}
+
+/// What the frames of a stream have in common, whatever their size and lane.
+pub fn spec(plan: &SendPlan, load: &Load, port: usize, index: usize, run: u8) -> TemplateSpec {
+    let stream = &plan.streams[index];
+    TemplateSpec {
+        src_mac: load.me.mac,
+        dst_mac: load.to_mac[index],
+        vlans: stream.vlan_tags(),
+        src: SocketAddr::new(source_ip(stream, port), stream.from.port()),
+        dst: SocketAddr::new(stream.to, stream.to_ports.0),
+        frame_size: 0,
+        ttl: stream.ttl,
+        dscp: stream.dscp,
+        run,
+        lane: 0,
+        flows: stream.flows,
+        dst_ports: stream.to_ports.0..=stream.to_ports.1,
+    }
+}
+
+/// The speed of the link behind a port. Drivers of software make one up, those of `xdp:` and `packet:` too: the kernel
+/// knows what is behind its interface.
+fn link_mbps(open: &OpenPort<'_>) -> Option<u32> {
+    if open.uri.kind.traits().medium == Medium::Nic {
+        return open.device()?.link().ok()?.speed_mbps;
+    }
+    host::interface::interface(&host::Sys::live(), open.interface()?)?
+        .link?
+        .speed_mbps
+}
+
+/// The source of a stream on port number `port`: counted up from the first port's, past the destination.
+fn source_ip(stream: &StreamPlan, port: usize) -> IpAddr {
+    let (first, own) = (stream.from.ip(), count_up(stream.from.ip(), port));
+    if (first..=own).contains(&stream.to) {
+        count_up(own, 1)
+    } else {
+        own
+    }
+}
+
+/// The address `by` above `ip`.
+fn count_up(ip: IpAddr, by: usize) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).wrapping_add(by as u32).into()),
+        IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(by as u128).into()),
+    }
+}

@@ -1,0 +1,33 @@
+//! `dropless top`: watches a run from another terminal, by what that run publishes.
+
+mod ansi;
+pub mod args;
+mod draw;
+mod find;
+mod history;
+mod screen;
+mod text;
+
+use anyhow::Result;
+use report::out;
+use report::style::{Stream, Style};
+
+pub use args::TopArgs as Args;
+use args::TopArgs;
+use find::Target;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &TopArgs) -> Result<u8> {
+    let target = Target::parse(args.run.as_deref());
+    if args.once || args.json {
+        let found = find::one(&target)?;
+        let text = if args.json {
+            serde_json::to_string(&found)? + "\n"
+        } else {
+            text::render(&found, &Style::detect(Stream::Stdout))
+        };
+        out::print_stdout(&text)?;
+        return Ok(0);
+    }
+    screen::run(target)
+}

@@ -1,0 +1,211 @@
+//! The screen of `dropless top`: looks at the run ten times a second, follows the keys, and leaves the terminal as it was.
+
+use std::cell::Cell;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use report::published::{Found, State, is_alive, read};
+
+use super::draw;
+use super::find::{self, Target};
+use super::history::History;
+use crate::run::signals::Interrupt;
+
+/// How often the run is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What is on the screen.
+pub struct Screen {
+    /// What the user named.
+    pub target: Target,
+    /// The list to choose from, while it is shown.
+    pub list: Vec<Found>,
+    /// The line of the list that is marked.
+    pub marked: usize,
+    /// The run that is shown.
+    pub shown: Option<Shown>,
+    /// Nothing new is shown.
+    pub paused: bool,
+    /// The keys are shown.
+    pub help: bool,
+    /// Lines of the body that are above the screen.
+    pub scroll: u16,
+    /// As many there are at most, as was found while drawing.
+    pub scroll_most: Cell<u16>,
+}
+
+/// A run that is shown.
+pub struct Shown {
+    path: PathBuf,
+    /// What it told last.
+    pub state: State,
+    /// Its rates.
+    pub history: History,
+    /// Its process is no more.
+    pub gone: bool,
+    /// Why what it tells now is not shown.
+    pub trouble: Option<String>,
+}
+
+/// Runs until `q`; the result is the exit code.
+pub fn run(target: Target) -> Result<u8> {
+    ensure!(
+        std::io::stdout().is_terminal(),
+        "standard output is no terminal; use --once for text, or --json"
+    );
+    let mut screen = Screen::new(target)?;
+    let interrupt = Interrupt::install()?;
+    end_with_terminal()?;
+    // From here on a panic, too, leaves the terminal as it was.
+    let mut terminal = ratatui::try_init()?;
+    let result = (|| -> Result<()> {
+        while !interrupt.is_set() {
+            screen.look();
+            terminal.draw(|frame| draw::draw(frame, &screen))?;
+            if event::poll(LOOK_EVERY)? && screen.follow(&event::read()?) {
+                break;
+            }
+        }
+        Ok(())
+    })();
+    ratatui::restore();
+    result.map(|()| 0)
+}
+
+/// Ends the process when its terminal has gone: crossterm reads a dead one for ever, and nobody looks.
+fn end_with_terminal() -> std::io::Result<()> {
+    let watch = || {
+        while std::io::stdout().is_terminal() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        std::process::exit(0);
+    };
+    std::thread::Builder::new()
+        .name("terminal".into())
+        .spawn(watch)
+        .map(drop)
+}
+
+impl Screen {
+    fn new(target: Target) -> Result<Self> {
+        let mut list = find::all(&target);
+        if list.is_empty() {
+            bail!("{}", find::nothing(&target));
+        }
+        let shown = if list.len() == 1 {
+            let found = list.remove(0);
+            let process = found.process;
+            let named = |reason: String| anyhow::anyhow!("process {process}: {reason}");
+            Some(Shown::new(found).map_err(named)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            target,
+            list,
+            marked: 0,
+            shown,
+            paused: false,
+            help: false,
+            scroll: 0,
+            scroll_most: Cell::new(0),
+        })
+    }
+
+    fn look(&mut self) {
+        match &mut self.shown {
+            Some(shown) if !self.paused => shown.look(),
+            Some(_) => {}
+            None => {
+                self.list = find::all(&self.target);
+                self.marked = self.marked.min(self.list.len().saturating_sub(1));
+            }
+        }
+    }
+
+    /// Does what a key asks for; true ends it.
+    fn follow(&mut self, event: &Event) -> bool {
+        let Event::Key(key) = event else { return false };
+        if key.kind == KeyEventKind::Release {
+            return false;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if control => return true,
+            KeyCode::Char('q') => return true,
+            KeyCode::Char('p' | ' ') => self.paused = !self.paused,
+            KeyCode::Char('?' | 'h') => self.help = !self.help,
+            KeyCode::Esc if self.help => self.help = false,
+            KeyCode::Up => self.go(-1),
+            KeyCode::Down => self.go(1),
+            KeyCode::Enter | KeyCode::Right if self.shown.is_none() => self.choose(),
+            KeyCode::Left | KeyCode::Esc if self.shown.is_some() => self.back(),
+            _ => {}
+        }
+        false
+    }
+
+    fn go(&mut self, step: i16) {
+        if self.shown.is_some() {
+            self.scroll = self
+                .scroll
+                .saturating_add_signed(step)
+                .min(self.scroll_most.get());
+        } else {
+            let last = self.list.len().saturating_sub(1);
+            self.marked = self.marked.saturating_add_signed(step.into()).min(last);
+        }
+    }
+
+    fn choose(&mut self) {
+        if self.marked < self.list.len() {
+            // One that cannot be read stays in the list, with the reason.
+            self.shown = Shown::new(self.list.remove(self.marked)).ok();
+            self.scroll = 0;
+        }
+    }
+
+    fn back(&mut self) {
+        // What was named alone has no list behind it.
+        if self.target == Target::Only || find::all(&self.target).len() > 1 {
+            self.shown = None;
+            self.paused = false;
+        }
+    }
+}
+
+impl Shown {
+    fn new(found: Found) -> Result<Self, String> {
+        let state = found.state.map_err(|refusal| refusal.to_string())?;
+        let mut history = History::default();
+        history.add(&state);
+        Ok(Self {
+            path: found.path,
+            gone: !found.alive,
+            state,
+            history,
+            trouble: None,
+        })
+    }
+
+    /// Takes in what the run tells now. What it told last stays, whatever becomes of it.
+    fn look(&mut self) {
+        // In this order: the last words of a process that ends between the two are not overlooked.
+        self.gone = !is_alive(&self.state.process);
+        match read(&self.path) {
+            Ok(state) if state.process.started_ticks == self.state.process.started_ticks => {
+                self.state = state;
+                self.trouble = None;
+                if self.state.ended.is_none() {
+                    self.history.add(&self.state);
+                }
+            }
+            Ok(_) => self.gone = true,
+            Err(_) if self.gone => {}
+            Err(refusal) => self.trouble = Some(refusal.to_string()),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the changes did: the cores are watched before and after them.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use host::Sys;
+use host::tune::Plan;
+use measure::NoiseSummary;
+use report::Style;
+use report::number;
+use report::out::Console;
+use report::table::{Cell, Table};
+use serde::Serialize;
+
+use crate::commands::noise;
+use crate::plan::trial_duration;
+use crate::run::signals::Interrupt;
+
+/// Measures the cores of a plan.
+pub struct Prover<'p> {
+    sys: &'p Sys,
+    plan: &'p Plan,
+    duration: Duration,
+    console: Console,
+    interrupt: Interrupt,
+}
+
+/// Both measurements.
+#[derive(Serialize)]
+pub struct Proof {
+    before: NoiseSummary,
+    after: NoiseSummary,
+    /// Time that gaps took before over the time that they take after, all cores together.
+    factor: Option<f64>,
+}
+
+impl<'p> Prover<'p> {
+    /// A prover that measures for as long as `duration` says.
+    pub fn new(sys: &'p Sys, plan: &'p Plan, duration: &str, console: Console) -> Result<Self> {
+        Ok(Self {
+            sys,
+            plan,
+            duration: trial_duration("--duration", duration)?,
+            console,
+            interrupt: Interrupt::install()?,
+        })
+    }
+
+    /// Measures once.
+    pub fn measure(&self) -> Result<NoiseSummary> {
+        noise::measure(
+            self.sys,
+            &self.plan.cores,
+            self.duration,
+            self.console,
+            &self.interrupt,
+        )
+    }
+}
+
+impl Proof {
+    /// Compares.
+    pub fn new(before: NoiseSummary, after: NoiseSummary) -> Self {
+        let share = |noise: &NoiseSummary| noise.cores.iter().map(|core| core.taken_share).sum::<f64>();
+        let (one, other) = (share(&before), share(&after));
+        Self {
+            factor: (other > 0.0).then(|| one / other),
+            before,
+            after,
+        }
+    }
+}
+
+/// A row a core and measurement, and the factor.
+pub fn show(proof: &Proof, style: &Style) -> String {
+    let titles = ["when", ">gaps", ">taken", ">longest", "most of it by"];
+    let mut table = Table::section("Proof", &titles);
+    for (before, after) in proof.before.cores.iter().zip(&proof.after.cores) {
+        for (when, core) in [("before", before), ("after", after)] {
+            let first = core.causes.first();
+            table.item(
+                &format!("core {}", core.core),
+                [
+                    Cell::left(when),
+                    Cell::right(format!("{:.1} /s", core.gaps as f64 / core.watched_s)),
+                    Cell::right(format!("{:.4} %", core.taken_share * 100.0)),
+                    Cell::right(number::time(core.max_ns)),
+                    Cell::left(first.map_or("-", |cause| &cause.cause)),
+                ],
+            );
+        }
+    }
+    let verdict = match proof.factor {
+        _ if proof.after.interrupted => "the second measurement was interrupted: nothing is proven".into(),
+        Some(factor) if factor > 1.05 => format!("{factor:.2} times less time is taken than before"),
+        Some(factor) if factor < 0.95 => format!("{:.2} times more time is taken than before", 1.0 / factor),
+        Some(_) => "no difference that could be told from chance".into(),
+        None => "nothing takes the cores any more".into(),
+    };
+    format!("\n{}  {verdict}\n", table.render(style))
+}

@@ -1,0 +1,61 @@
+//! The run's clock: the time stamp counter, calibrated against the kernel's and checked.
+
+use std::time::Duration;
+
+use dpdk::Calibration;
+use measure::{Clock, ClockSummary, Ticks};
+
+use crate::run::placement;
+
+/// The run's clock.
+pub struct RunClock {
+    /// Ticks to nanoseconds.
+    pub clock: Clock,
+    calibration: Calibration,
+    invariant: bool,
+    /// Whether the counters of the workers' cores agree; `None` where that could not be tried.
+    synchronous: Option<bool>,
+}
+
+impl RunClock {
+    /// Calibrates the time stamp counter against `CLOCK_MONOTONIC`, and compares those of `cores`, still idle.
+    pub fn calibrate(cores: &[usize]) -> Self {
+        // Where that fails, so does the start of the workers, which says why.
+        let _stay = placement::visit(cores);
+        let calibration = dpdk::calibrate(Duration::from_millis(100));
+        let Calibration { tsc0, ns0, hz, .. } = calibration;
+        Self {
+            clock: Clock::from_calibration(tsc0, ns0, hz),
+            calibration,
+            invariant: dpdk::tsc_is_invariant(),
+            synchronous: dpdk::tsc_synchronous(cores).ok(),
+        }
+    }
+
+    /// Checks the clock against the kernel's once more, at the end: how far apart they are now, and the verdict.
+    pub fn finish(&self) -> (ClockSummary, Option<String>) {
+        let (ticks, kernel) = dpdk::both_clocks();
+        let ours = self.clock.ns(Ticks(ticks)).0;
+        let elapsed = kernel.saturating_sub(self.calibration.ns0).max(1);
+        let drift_ppm = (ours as f64 - kernel as f64).abs() / elapsed as f64 * 1e6;
+        // NTP slews CLOCK_MONOTONIC by at most 500 ppm (adjtimex(2)); more than twice that is a broken counter.
+        let drifted = (drift_ppm > 1000.0 && elapsed > 1_000_000_000).then(|| {
+            format!("the time stamp counter drifted {drift_ppm:.0} ppm from CLOCK_MONOTONIC during the run")
+        });
+        let apart = (self.synchronous == Some(false))
+            .then(|| "the time stamp counters of the workers' cores disagree: choose one core, or cores of one socket, with --cores".into());
+        let trouble = drifted.or(apart);
+        let summary = ClockSummary {
+            source: "tsc".into(),
+            hz: self.calibration.hz,
+            uncertainty_ppm: self.calibration.uncertainty_ppm,
+            checked: self.invariant && self.synchronous == Some(true) && trouble.is_none(),
+        };
+        (summary, trouble)
+    }
+}
+
+/// The time stamp counter, as the loops want it.
+pub fn now() -> Ticks {
+    Ticks(dpdk::tsc())
+}

@@ -1,0 +1,284 @@
+//! Ports into DPDK's terms: EAL arguments and device names.
+
+use anyhow::{Result, bail};
+use host::{PortKind, PortUri, Sys, XdpMode, cores};
+
+/// What DPDK will call a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// A device that EAL makes or probes; its ethdev name.
+    Named(String),
+    /// A device for each queue, made by EAL; their ethdev names.
+    Queues(Vec<String>),
+    /// Rings of this process, made after EAL is up.
+    Ring {
+        /// Name, unique in the process.
+        name: String,
+        /// Slots a ring.
+        size: u32,
+        /// Without the in-process reflector.
+        direct: bool,
+    },
+    /// None: sockets of the kernel.
+    Sockets,
+}
+
+/// The page kind that packet memory lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Ordinary pages, `mib` MiB of them, nothing needed.
+    Ordinary {
+        /// How much EAL takes at start.
+        mib: u64,
+    },
+    /// Hugepages, taken as needed and given back by the kernel when the process ends, however it ends.
+    Huge,
+}
+
+/// EAL arguments and the devices of the ports, in their order.
+#[derive(Debug)]
+pub struct EalPlan {
+    /// The arguments, without the program's name.
+    pub arguments: Vec<String>,
+    /// One for each port.
+    pub devices: Vec<Device>,
+}
+
+/// Slots of an embedded ring: small enough to stay in the cache.
+const RING_SLOTS: u32 = 1024;
+
+/// Plans EAL for `ports`, each with `queues` queue pairs of `descriptors`, and the user's own `extra` arguments.
+pub fn plan(
+    ports: &[PortUri],
+    (queues, descriptors): (u16, u16),
+    memory: Memory,
+    extra: Option<&str>,
+    verbose: bool,
+) -> Result<EalPlan> {
+    let mut arguments: Vec<String> = Vec::new();
+    let mut add = |text: String| arguments.push(text);
+    // One EAL thread over all CPUs that are ours: otherwise rte_eal_init shrinks this process, and each later thread, to one CPU.
+    add(format!("--lcores=0@({})", all_cpus()));
+    add(format!("--file-prefix=dropless-{}", std::process::id()));
+    add("--no-telemetry".into());
+    match memory {
+        Memory::Ordinary { mib } => {
+            add("--no-huge".into());
+            add("--no-shconf".into());
+            add(format!("-m{mib}"));
+        }
+        Memory::Huge => {
+            // No file and no configuration is left behind, also after kill -9; memif and vhost share whole segments.
+            add("--in-memory".into());
+            add("--single-file-segments".into());
+        }
+    }
+    if !verbose {
+        add("--log-level=*:warning".into());
+    }
+    let mut devices = Vec::new();
+    for (index, port) in ports.iter().enumerate() {
+        let queues = port.queues.map_or(queues, std::num::NonZeroU16::get);
+        let (device, made_by) = device(port, index, queues, descriptors)?;
+        devices.push(device);
+        made_by.into_iter().for_each(&mut add);
+    }
+    let extra: Vec<String> = extra.unwrap_or("").split_whitespace().map(Into::into).collect();
+    let scans_pci = extra
+        .iter()
+        .any(|word| word.starts_with("-a") || word.starts_with("--allow"));
+    if !scans_pci && !ports.iter().any(|port| port.kind.traits().takes_pci) {
+        add("--no-pci".into());
+    }
+    arguments.extend(extra);
+    Ok(EalPlan { arguments, devices })
+}
+
+#[allow(clippy::too_many_lines, reason = "one arm for each kind of port")]
+fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result<(Device, Vec<String>)> {
+    let vdev = |kind: &str, rest: String| {
+        let name = format!("net_{kind}{index}");
+        (Device::Named(name.clone()), vec![format!("--vdev={name}{rest}")])
+    };
+    Ok(match &port.kind {
+        PortKind::Ring { name, direct, size } => {
+            let name = name.clone().unwrap_or_else(|| format!("ring{index}"));
+            (
+                Device::Ring {
+                    name,
+                    size: size.unwrap_or(RING_SLOTS),
+                    direct: *direct,
+                },
+                Vec::new(),
+            )
+        }
+        PortKind::Null { size, .. } => vdev("null", format!(",size={},copy=0", size.unwrap_or(60))),
+        PortKind::Pci { address } => (Device::Named(address.to_string()), vec![format!("-a{address}")]),
+        PortKind::Vmbus { id } => (Device::Named(id.to_string()), vec![format!("-a{id}")]),
+        PortKind::Mac { address } => bail!("port mac:{address} was not resolved to a device"),
+        PortKind::Xdp {
+            interface,
+            start,
+            mode,
+        } => {
+            let start = start.unwrap_or(0);
+            let mode = if *mode == XdpMode::Copy {
+                ",force_copy=1"
+            } else {
+                ""
+            };
+            // One device with all the queues would be refused where the kernel does not call them combined (veth).
+            let name = |queue: u16| format!("net_af_xdp{index}_{queue}");
+            let queues = start..start.saturating_add(queues);
+            let made_by = queues
+                .clone()
+                .map(|queue| {
+                    let name = name(queue);
+                    format!("--vdev={name},iface={interface},start_queue={queue},queue_count=1{mode}")
+                })
+                .collect();
+            (Device::Queues(queues.map(name).collect()), made_by)
+        }
+        PortKind::Packet {
+            interface,
+            qdisc_bypass,
+        } => {
+            let bypass = u8::from(*qdisc_bypass);
+            // Its rings are made here and not by descriptors. They lie in blocks of two frames.
+            let frames = descriptors.next_multiple_of(2);
+            vdev(
+                "af_packet",
+                format!(",iface={interface},qpairs={queues},framecnt={frames},qdisc_bypass={bypass}"),
+            )
+        }
+        PortKind::Tap { name, mac } => {
+            let mac = mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
+            vdev("tap", format!(",iface={name}{mac}"))
+        }
+        PortKind::Memif {
+            path,
+            server,
+            id,
+            zero_copy,
+            size_log2,
+        } => {
+            let (path, space) = match path.display().to_string().strip_prefix('@') {
+                Some(name) => (name.to_owned(), "yes"),
+                // memif takes no path without a directory.
+                None => (std::path::absolute(path)?.display().to_string(), "no"),
+            };
+            let role = if *server { "server" } else { "client" };
+            let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
+            let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
+            vdev(
+                "memif",
+                format!(",socket={path},socket-abstract={space},role={role},id={id}{size}{zero_copy}"),
+            )
+        }
+        PortKind::Vhost { path, client } => {
+            let client = u8::from(*client);
+            vdev(
+                "vhost",
+                format!(",iface={},queues={queues},client={client}", path.display()),
+            )
+        }
+        PortKind::VirtioUser { path, server } => {
+            let server = u8::from(*server);
+            vdev(
+                "virtio_user",
+                format!(
+                    ",path={},queues={queues},server={server},queue_size=1024",
+                    path.display()
+                ),
+            )
+        }
+        PortKind::Pcap { input, output } => {
+            let rx = input
+                .as_ref()
+                .map(|path| format!(",rx_pcap={}", path.display()))
+                .unwrap_or_default();
+            let tx = output
+                .as_ref()
+                .map(|path| format!(",tx_pcap={}", path.display()))
+                .unwrap_or_default();
+            vdev("pcap", format!("{rx}{tx}"))
+        }
+        PortKind::Vdev { arguments } => {
+            let name = arguments.split(',').next().unwrap_or(arguments).to_owned();
+            (Device::Named(name), vec![format!("--vdev={arguments}")])
+        }
+        PortKind::Kernel { .. } => (Device::Sockets, Vec::new()),
+    })
+}
+
+/// Every CPU that this process may use, as EAL's list: `taskset` holds for its control thread, too.
+fn all_cpus() -> String {
+    let allowed = cores::allowed(&Sys::live());
+    if allowed.is_empty() {
+        "0".into()
+    } else {
+        allowed.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(port: &str) -> String {
+        let port = port.parse().unwrap();
+        plan(&[port], (2, 1024), Memory::Huge, None, false)
+            .unwrap()
+            .arguments
+            .join(" ")
+    }
+
+    #[test]
+    fn every_kind_becomes_the_device_that_dpdk_knows() {
+        for (port, wanted) in [
+            ("null", "--vdev=net_null0,size=60,copy=0"),
+            (
+                "xdp:eth1,start=3",
+                "--vdev=net_af_xdp0_3,iface=eth1,start_queue=3,queue_count=1 --vdev=net_af_xdp0_4,iface=eth1,start_queue=4,queue_count=1",
+            ),
+            (
+                "packet:eth1",
+                "--vdev=net_af_packet0,iface=eth1,qpairs=2,framecnt=1024",
+            ),
+            ("tap:dl0", "--vdev=net_tap0,iface=dl0"),
+            (
+                "memif:/run/x.sock,server",
+                "--vdev=net_memif0,socket=/run/x.sock,socket-abstract=no,role=server,id=0",
+            ),
+            (
+                "vhost:/run/x.sock",
+                "--vdev=net_vhost0,iface=/run/x.sock,queues=2,client=0",
+            ),
+            (
+                "virtio-user:/run/x.sock",
+                "--vdev=net_virtio_user0,path=/run/x.sock,queues=2",
+            ),
+            (
+                "pcap:in.pcap,out.pcap",
+                "--vdev=net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap",
+            ),
+            ("pci:0000:3b:00.0", "-a0000:3b:00.0"),
+        ] {
+            let found = arguments(port);
+            assert!(found.contains(wanted), "{port}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_memif_socket_may_lie_in_the_working_directory() {
+        let here = std::env::current_dir().unwrap().join("m.sock");
+        assert!(arguments("memif:m.sock").contains(&format!("socket={},", here.display())));
+        assert!(arguments("memif:@m").contains("socket=m,socket-abstract=yes"));
+    }
+
+    #[test]
+    fn the_pci_bus_is_scanned_only_for_pci_ports() {
+        assert!(arguments("null").contains("--no-pci"));
+        assert!(!arguments("pci:0000:3b:00.0").contains("--no-pci"));
+    }
+}

@@ -1,0 +1,465 @@
+//! Ports from their URI to running queues, and the wait for their links.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use dataplane::kernel_io::{KernelReceive, KernelTransmit};
+use dpdk::{Eal, Granted, PacketSockets, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
+use host::{Medium, MissedCount, PortKind, PortUri, Sys};
+use measure::LinkState;
+
+use crate::run::eal::Device;
+use crate::run::kernel_port::{KernelPort, SocketConfig};
+use crate::run::peer::{self, Patience, Tending};
+use crate::run::signals::Interrupt;
+
+/// DPDK, where a run has it.
+#[derive(Clone, Copy)]
+pub struct Dpdk<'p, 'e> {
+    /// Its environment.
+    pub eal: &'e Eal,
+    /// Its packet buffers.
+    pub pool: &'p Pool<'e>,
+}
+
+/// What is behind a port.
+enum Carrier<'e> {
+    /// Devices of DPDK: one for all queues, or one for each.
+    Devices(Vec<Port<'e>>),
+    /// Sockets of the kernel.
+    Sockets(KernelPort),
+}
+
+/// A receive queue.
+pub enum Rx<'e> {
+    /// Of a device.
+    Device(RxQueue<'e>),
+    /// Of a socket.
+    Socket(Box<KernelReceive>),
+}
+
+/// A transmit queue.
+pub enum Tx<'e> {
+    /// Of a device.
+    Device(TxQueue<'e>),
+    /// Of a socket.
+    Socket(Box<KernelTransmit>),
+}
+
+/// A started port and its queues.
+pub struct OpenPort<'e> {
+    /// As the user named it.
+    pub uri: PortUri,
+    /// What is behind it.
+    carrier: Carrier<'e>,
+    /// Its receive queues.
+    pub rx: Vec<Rx<'e>>,
+    /// Its transmit queues.
+    pub tx: Vec<Tx<'e>>,
+    /// The other end of an embedded ring, for the in-process reflector.
+    pub far: Option<Box<OpenPort<'e>>>,
+    /// Its address.
+    pub mac: [u8; 6],
+    /// Buffers that its driver took when it started and never gives back.
+    pub kept: u64,
+    /// What the kernel missed below it.
+    missed: KernelMissed,
+    /// What became of its link.
+    pub tending: Tending,
+}
+
+impl<'e> OpenPort<'e> {
+    /// All its devices of DPDK.
+    pub fn devices(&self) -> &[Port<'e>] {
+        match &self.carrier {
+            Carrier::Devices(devices) => devices,
+            Carrier::Sockets(_) => &[],
+        }
+    }
+
+    /// Its device of DPDK; the first one where each queue has one of its own.
+    pub fn device(&self) -> Option<&Port<'e>> {
+        self.devices().first()
+    }
+
+    /// What it granted of what was asked of it.
+    pub fn granted(&self) -> Option<&Granted> {
+        self.device().map(Port::granted)
+    }
+
+    /// The counters of all its devices or sockets.
+    pub fn stats(&self) -> PortStats {
+        match &self.carrier {
+            Carrier::Devices(devices) => devices.iter().map(|port| port.stats().unwrap_or_default()).sum(),
+            Carrier::Sockets(port) => port.stats(),
+        }
+    }
+
+    /// Its driver, and its name there.
+    pub fn driver_and_name(&self) -> (String, String) {
+        match &self.carrier {
+            Carrier::Sockets(port) => (port.driver(), port.name()),
+            Carrier::Devices(_) => self.device().map_or_else(Default::default, |port| {
+                (port.driver_name().into(), port.name().into())
+            }),
+        }
+    }
+
+    /// What differs from what was asked of it.
+    pub fn notes(&self) -> Vec<String> {
+        match &self.carrier {
+            Carrier::Sockets(port) => port.notes.clone(),
+            Carrier::Devices(_) => {
+                let notes = self.granted().map_or(&[][..], |granted| &granted.notes);
+                let named = |note: &String| format!("port {}: {note}", self.uri);
+                notes.iter().map(named).collect()
+            }
+        }
+    }
+
+    /// What is to be told of it at the end of a run.
+    pub fn last_notes(&self) -> Vec<String> {
+        match &self.carrier {
+            Carrier::Sockets(port) => port.last_notes(),
+            Carrier::Devices(_) => Vec::new(),
+        }
+    }
+
+    /// Packets that wait to be received in a queue of it, at least, before one is lost.
+    pub fn rx_room(&self) -> u32 {
+        match &self.carrier {
+            Carrier::Sockets(port) => port.holds(),
+            Carrier::Devices(_) => self
+                .granted()
+                .map_or(0, |granted| u32::from(granted.rx_descriptors)),
+        }
+    }
+
+    /// Packets that wait to be sent in a queue of it.
+    pub fn tx_room(&self) -> u64 {
+        match &self.carrier {
+            Carrier::Sockets(port) => u64::from(port.descriptors()),
+            Carrier::Devices(_) => self
+                .granted()
+                .map_or(0, |granted| u64::from(granted.tx_descriptors)),
+        }
+    }
+
+    /// Whether the kernel takes headers off and puts them on, and verifies and makes checksums.
+    pub fn is_sockets(&self) -> bool {
+        matches!(self.carrier, Carrier::Sockets(_))
+    }
+
+    /// The file that it writes, and how long that must be by the driver's count: the pcap header, and a header for each
+    /// record.
+    pub fn written(&self) -> Option<(PathBuf, u64)> {
+        let PortKind::Pcap {
+            output: Some(path), ..
+        } = &self.uri.kind
+        else {
+            return None;
+        };
+        let stats = self.stats();
+        Some((path.clone(), 24 + 16 * stats.opackets + stats.obytes))
+    }
+
+    /// Takes the queues of `other` as its own.
+    fn join(&mut self, mut other: Self) {
+        self.rx.append(&mut other.rx);
+        self.tx.append(&mut other.tx);
+        self.kept += other.kept;
+        if let (Carrier::Devices(own), Carrier::Devices(others)) = (&mut self.carrier, other.carrier) {
+            own.extend(others);
+        }
+    }
+
+    /// Whether the port's driver counts as errors what it refused to take, and so left to us.
+    pub fn counts_refusals(&self) -> bool {
+        self.uri.kind.traits().counts_refusals
+    }
+
+    /// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
+    pub fn pushes_back(&self) -> bool {
+        self.uri.kind.traits().pushes_back
+    }
+
+    /// Whether its frames are in no cache of the core that receives them, because a device or another core wrote them.
+    pub fn is_cold(&self) -> bool {
+        self.uri.kind.traits().frames_are_cold
+    }
+
+    /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
+    pub fn link(&self) -> LinkState {
+        if let Some(interface) = self.interface() {
+            let sys = Sys::at("/");
+            let link = host::interface::link_of(&sys, interface);
+            let served =
+                !self.uri.kind.traits().needs_program || host::xdp::program(&sys, interface).is_some();
+            return LinkState {
+                up: served && link.is_some_and(|link| link.up),
+                speed_mbps: link.and_then(|link| link.speed_mbps),
+            };
+        }
+        let link = self.device().and_then(|port| port.link().ok());
+        // Virtual devices make a speed up.
+        let is_real = self.uri.kind.traits().medium == Medium::Nic;
+        LinkState {
+            up: link.is_some_and(|link| link.up),
+            speed_mbps: link.and_then(|link| link.speed_mbps).filter(|_| is_real),
+        }
+    }
+
+    /// Whether the other end can take frames, where that is more than having a link.
+    fn takes_frames(&self) -> bool {
+        !self.uri.kind.traits().peer_posts_late || self.device().is_none_or(Port::guest_is_ready)
+    }
+
+    /// The link, and what it takes to have one again.
+    pub fn tend(&mut self) -> LinkState {
+        let link = self.link();
+        let device = match &mut self.carrier {
+            Carrier::Devices(devices) => devices.first_mut(),
+            Carrier::Sockets(_) => None,
+        };
+        self.tending.look(link.up, device, &self.uri);
+        link
+    }
+
+    /// Whether the interface below it has been removed.
+    pub fn is_gone(&self) -> bool {
+        self.interface()
+            .is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
+    }
+
+    /// Frames that nobody had room for: the driver's count, or the kernel's of our sockets. Where both count, it is the same
+    /// packets.
+    pub fn rx_missed(&self) -> u64 {
+        self.stats().imissed.max(self.missed.get(&self.uri))
+    }
+
+    /// The interface of the kernel that it works through.
+    pub fn interface(&self) -> Option<&str> {
+        self.uri.kind.interface().or(match &self.carrier {
+            Carrier::Sockets(port) => port.interface.as_deref(),
+            Carrier::Devices(_) => None,
+        })
+    }
+}
+
+/// Configures and starts the port behind `device`.
+pub fn open<'e>(
+    dpdk: Option<Dpdk<'_, 'e>>,
+    uri: &PortUri,
+    device: &Device,
+    config: &PortConfig,
+    sockets: &SocketConfig,
+    wait: (Patience, &Interrupt),
+) -> Result<OpenPort<'e>> {
+    let Some(Dpdk { eal, pool }) = dpdk.filter(|_| *device != Device::Sockets) else {
+        return open_sockets(uri, sockets);
+    };
+    // A port's own number of queues goes before the run's.
+    let own = uri.queues.map(std::num::NonZeroU16::get);
+    let mut config = PortConfig {
+        rx_queues: own.unwrap_or(config.rx_queues),
+        tx_queues: own.unwrap_or(config.tx_queues),
+        ..config.clone()
+    };
+    if uri.kind.traits().sends_through_receivers {
+        config = both_ways(&config, config.rx_queues.max(config.tx_queues));
+    }
+    if let Some(interface) = uri.kind.interface() {
+        config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
+    }
+    let config = &config;
+    match device {
+        Device::Named(name) => open_one(eal, pool, uri, name, config, wait),
+        Device::Queues(names) => {
+            let single = both_ways(config, 1);
+            let mut queues = names
+                .iter()
+                .map(|name| open_one(eal, pool, uri, name, &single, wait));
+            let mut open = queues.next().context("a port without queues")??;
+            for queue in queues {
+                open.join(queue?);
+            }
+            // An AF_XDP socket that works in one direction only is half as fast again as one that works in both: the
+            // sender and the receiver of a used-both-ways socket write to the same lines of the kernel's struct xdp_sock.
+            open.tx.rotate_left(1);
+            Ok(open)
+        }
+        Device::Ring {
+            name,
+            size,
+            direct: true,
+        } => {
+            let queues = config.rx_queues.max(config.tx_queues);
+            let name = eal.ring_loop_queues(name, *size as usize, queues)?;
+            open_one(eal, pool, uri, &name, &both_ways(config, queues), wait)
+        }
+        Device::Ring {
+            name,
+            size,
+            direct: false,
+        } => {
+            let queues = config.rx_queues.max(config.tx_queues);
+            let (near, far) = eal.ring_pair_queues(name, *size as usize, queues)?;
+            let config = both_ways(config, queues);
+            let mut near = open_one(eal, pool, uri, &near, &config, wait)?;
+            near.far = Some(Box::new(open_one(eal, pool, uri, &far, &config, wait)?));
+            Ok(near)
+        }
+        Device::Sockets => open_sockets(uri, sockets),
+    }
+}
+
+fn open_sockets<'e>(uri: &PortUri, config: &SocketConfig) -> Result<OpenPort<'e>> {
+    let (port, queues) = KernelPort::open(uri, config)?;
+    let (rx, tx) = queues
+        .into_iter()
+        .map(|(rx, tx)| (Rx::Socket(Box::new(rx)), Tx::Socket(Box::new(tx))))
+        .unzip();
+    Ok(OpenPort {
+        uri: uri.clone(),
+        carrier: Carrier::Sockets(port),
+        rx,
+        tx,
+        far: None,
+        mac: [2, 0, 0, 0, 0, 1],
+        kept: 0,
+        missed: KernelMissed::default(),
+        tending: Tending::new(),
+    })
+}
+
+fn both_ways(config: &PortConfig, queues: u16) -> PortConfig {
+    PortConfig {
+        rx_queues: queues,
+        tx_queues: queues,
+        ..config.clone()
+    }
+}
+
+fn open_one<'e>(
+    eal: &'e Eal,
+    pool: &Pool<'e>,
+    uri: &PortUri,
+    name: &str,
+    config: &PortConfig,
+    wait: (Patience, &Interrupt),
+) -> Result<OpenPort<'e>> {
+    let sockets = uri
+        .kind
+        .interface()
+        .filter(|_| uri.kind.traits().is_socket_per_queue);
+    let opening = || match (sockets, config.rx_queues.max(config.tx_queues)) {
+        (Some(interface), queues @ 2..) => format!(
+            "cannot open port {uri} with {queues} queues (the interface needs as many queues in each direction, see ethtool -l {interface}; --verbose shows what the kernel says)"
+        ),
+        (Some(_), _) => format!(
+            "cannot open port {uri} (the other end of a veth must not have more transmit queues than this one has receive queues; --verbose shows what the kernel says)"
+        ),
+        (None, _) => format!("cannot open port {uri} (--verbose shows what DPDK says)"),
+    };
+    let free = pool.available();
+    let device = Port::by_name(eal, name).with_context(opening)?;
+    let (mut port, rx, tx) = device.configure(config, pool).with_context(opening)?;
+    let carries = port.granted().max_frame_size;
+    ensure!(
+        config.max_frame_size <= carries,
+        "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
+    );
+    peer::start(&mut port, uri, wait.0, wait.1).with_context(opening)?;
+    let kept = if port.keeps_buffers() {
+        free.saturating_sub(pool.available()) as u64
+    } else {
+        0
+    };
+    let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
+    let missed = KernelMissed::from_now(uri);
+    Ok(OpenPort {
+        uri: uri.clone(),
+        carrier: Carrier::Devices(vec![port]),
+        rx: rx.into_iter().map(Rx::Device).collect(),
+        tx: tx.into_iter().map(Tx::Device).collect(),
+        far: None,
+        mac,
+        kept,
+        missed,
+        tending: Tending::new(),
+    })
+}
+
+/// What the kernel has missed below a port since it was opened.
+#[derive(Debug, Default)]
+struct KernelMissed {
+    /// The interface's own count when the port was opened.
+    before: u64,
+    sockets: PacketSockets,
+    /// The kernel forgets what it told of a socket.
+    told: Cell<u64>,
+}
+
+impl KernelMissed {
+    fn from_now(uri: &PortUri) -> Self {
+        let mut missed = Self::default();
+        if let (MissedCount::PacketSockets, Some(interface)) =
+            (uri.kind.traits().missed, uri.kind.interface())
+        {
+            missed.sockets = PacketSockets::of(interface);
+        }
+        missed.before = missed.get(uri);
+        missed
+    }
+
+    fn get(&self, uri: &PortUri) -> u64 {
+        let ever = match (uri.kind.traits().missed, uri.kind.interface()) {
+            (MissedCount::Interface, Some(interface)) => {
+                host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
+            }
+            _ => {
+                self.told.set(self.told.get() + self.sockets.new_drops());
+                self.told.get()
+            }
+        };
+        ever.saturating_sub(self.before)
+    }
+}
+
+/// Waits until every link is up and takes frames; says which one does not.
+pub fn wait_for_links(ports: &mut [OpenPort<'_>], limit: Duration, interrupt: &Interrupt) -> Result<()> {
+    let begun = Instant::now();
+    for open in ports {
+        // A memif server turns callers away while it starts: they must call again.
+        while !open.tend().up || !open.takes_frames() {
+            if interrupt.is_set() {
+                bail!("interrupted while waiting for the link of port {}", open.uri);
+            }
+            if begun.elapsed() >= limit {
+                let (what, fix) = if open.link().up {
+                    let fix = "bring the interface up in the guest, or give --wait more time";
+                    ("a guest that posts no receive buffers", fix.to_owned())
+                } else {
+                    ("no link", link_hint(&open.uri))
+                };
+                bail!(
+                    "port {} has {what} after {:.1} s; fix: {fix}",
+                    open.uri,
+                    limit.as_secs_f64()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
+}
+
+fn link_hint(uri: &PortUri) -> String {
+    if uri.kind.traits().medium == Medium::Peer {
+        peer::hint(uri)
+    } else {
+        "check cable and peer, or give --wait more time".into()
+    }
+}

@@ -1,0 +1,19 @@
+//! The page of a run that has ended, in its own directory.
+
+use report::out::Console;
+use report::rundir::{RunDir, file};
+use report::{html, load};
+
+/// Leaves the page of a run that has ended in its directory. Without one the run is as good: that is told, and no more.
+pub fn leave(dir: &RunDir, console: Console) {
+    if dir.note().is_some() {
+        // Told already; a page would be drawn of half of it.
+        return;
+    }
+    let drawn = load::load(dir.path())
+        .map_err(anyhow::Error::from)
+        .and_then(|run| Ok(html::write(&dir.file(file::REPORT), &[run])?));
+    if let Err(error) = drawn {
+        console.error(&format!("note: no {}: {error:#}", file::REPORT));
+    }
+}

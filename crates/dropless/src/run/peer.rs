@@ -1,0 +1,210 @@
+//! The other side of a socket: waited for when it is late, taken back when it returns.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use dpdk::{Port, PortError};
+use host::{PortKind, PortUri};
+
+use crate::run::signals::Interrupt;
+
+/// How often a wait looks whether it is over.
+const LOOK: Duration = Duration::from_millis(20);
+/// A memif handshake may take this long before it is begun anew: its other end may be kept from its core, and DPDK's is
+/// spoilt by a caller that leaves before its greeting.
+const HANDSHAKE: Duration = Duration::from_secs(1);
+
+/// How long the other side may take to come.
+#[derive(Clone, Copy)]
+pub enum Patience {
+    /// An error after this long.
+    Until(Duration),
+    /// Said after this long; the wait goes on.
+    Forever(Duration),
+}
+
+/// Runs `start`, in which DPDK waits, deaf to signals, for the first client of a serving virtio-user port. When the
+/// wait is to end, a client of our own comes and goes, so that `start` returns.
+pub fn start_with<T>(
+    ports: &[PortUri],
+    patience: Patience,
+    interrupt: &Interrupt,
+    start: impl FnOnce() -> T,
+) -> Result<T> {
+    let served: Vec<(&PortUri, PathBuf)> = ports
+        .iter()
+        .filter_map(|port| match &port.kind {
+            PortKind::VirtioUser { path, server: true } => Some((port, path.clone())),
+            _ => None,
+        })
+        .collect();
+    let Some((first, _)) = served.first() else {
+        return Ok(start());
+    };
+    let (done, gave_up) = (AtomicBool::new(false), AtomicBool::new(false));
+    let watch = || {
+        let mut wait = Wait::new(first, patience);
+        while !done.load(Ordering::Acquire) {
+            std::thread::sleep(LOOK);
+            if interrupt.is_set() || wait.is_over() {
+                gave_up.store(true, Ordering::Release);
+                for (_, path) in &served {
+                    drop(UnixStream::connect(path));
+                }
+            }
+        }
+    };
+    let result = std::thread::scope(|scope| {
+        scope.spawn(watch);
+        let result = start();
+        done.store(true, Ordering::Release);
+        result
+    });
+    if gave_up.load(Ordering::Acquire) {
+        for (_, path) in &served {
+            // The driver leaves it where its start fails.
+            let _ = std::fs::remove_file(path);
+        }
+        bail!("{}", nobody(first, interrupt));
+    }
+    Ok(result)
+}
+
+/// Starts a port. A memif client cannot start before its server: it is tried until the server is there.
+pub fn start(port: &mut Port<'_>, uri: &PortUri, patience: Patience, interrupt: &Interrupt) -> Result<()> {
+    let mut wait = Wait::new(uri, patience);
+    loop {
+        let error: PortError = match port.start() {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        if !uri.kind.traits().calls {
+            return Err(error.into());
+        }
+        if interrupt.is_set() || wait.is_over() {
+            bail!("{}", nobody(uri, interrupt));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Why a wait for the other side of `uri` ended, in one line.
+fn nobody(uri: &PortUri, interrupt: &Interrupt) -> String {
+    if interrupt.is_set() {
+        return format!("interrupted while waiting for the other side of port {uri}");
+    }
+    let advice = advice(uri, "reflect");
+    format!("nobody came to the other side of port {uri} in time; {advice}; or give --wait more time")
+}
+
+/// What to do about an other side that is not there; `command` is the subcommand that it would run.
+fn advice(uri: &PortUri, command: &str) -> String {
+    let with_id = |id: u32| {
+        if id == 0 {
+            String::new()
+        } else {
+            format!(",id={id}")
+        }
+    };
+    let port = match &uri.kind {
+        PortKind::Memif { path, server, id, .. } => {
+            let server = if *server { "" } else { ",server" };
+            format!("memif:{}{server}{}", path.display(), with_id(*id))
+        }
+        PortKind::VirtioUser { path, server: true } => format!("vhost:{},client", path.display()),
+        PortKind::VirtioUser { path, server: false } => format!("vhost:{}", path.display()),
+        PortKind::Vhost { path, client: true } => format!("virtio-user:{},server", path.display()),
+        PortKind::Vhost { path, client: false } => format!("virtio-user:{}", path.display()),
+        _ => return "check cable and peer".into(),
+    };
+    format!("start it, for example: dropless {command} --port {port}")
+}
+
+/// What to do about a port that has no link after the wait.
+pub fn hint(uri: &PortUri) -> String {
+    if uri.kind.traits().calls_once {
+        return "a zero-copy memif can call its server only once: start this again when the server runs, or leave zero-copy out".into();
+    }
+    format!("{}, or give --wait more time", advice(uri, "reflect"))
+}
+
+/// A wait with its end, or its one remark.
+pub struct Wait<'u> {
+    uri: &'u PortUri,
+    begun: Instant,
+    patience: Patience,
+    said: bool,
+}
+
+impl<'u> Wait<'u> {
+    /// Begins to wait for the other side of `uri`.
+    pub fn new(uri: &'u PortUri, patience: Patience) -> Self {
+        Self {
+            uri,
+            begun: Instant::now(),
+            patience,
+            said: false,
+        }
+    }
+
+    /// Whether the patience is at its end; makes the remark when it is due.
+    pub fn is_over(&mut self) -> bool {
+        match self.patience {
+            Patience::Until(limit) => self.begun.elapsed() >= limit,
+            Patience::Forever(remark) => {
+                if !self.said && self.begun.elapsed() >= remark {
+                    self.said = true;
+                    let (uri, advice) = (self.uri, advice(self.uri, "send"));
+                    let _ = report::out::print_stderr(&format!(
+                        "still waiting for the other side of port {uri}; {advice}\n"
+                    ));
+                }
+                false
+            }
+        }
+    }
+}
+
+/// What the control thread remembers of a port's link.
+#[derive(Debug)]
+pub struct Tending {
+    up: bool,
+    /// How often the link went away.
+    pub losses: u32,
+    tried: Instant,
+}
+
+impl Tending {
+    /// From here on.
+    pub fn new() -> Self {
+        Self {
+            up: false,
+            losses: 0,
+            tried: Instant::now(),
+        }
+    }
+
+    /// Notes the link as it is, and lets a memif client without one call its server again, which the driver does only
+    /// when it is started. Its queues give and take nothing meanwhile.
+    pub fn look(&mut self, up: bool, port: Option<&mut Port<'_>>, uri: &PortUri) {
+        if self.up && !up {
+            self.losses += 1;
+        }
+        self.up = up;
+        let Some(port) = port else { return };
+        let traits = uri.kind.traits();
+        let calls_again = traits.calls && !traits.calls_once;
+        let pause = if port.is_started() { HANDSHAKE } else { LOOK };
+        if !up && calls_again && self.tried.elapsed() >= pause {
+            let _ = port.stop();
+            // Fails as long as nobody serves.
+            let _ = port.start();
+            self.tried = Instant::now();
+        } else if up {
+            self.tried = Instant::now();
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Worker threads: which core polls what, and how they are started, stopped and joined.
+
+use std::thread::Scope;
+
+use anyhow::{Result, anyhow};
+use dataplane::Task;
+use dataplane::stall::StallLog;
+use dataplane::worker::{Control, WorkerCounters};
+use measure::{Clock, WorkerSummary};
+
+use crate::run::clock::now;
+use crate::run::placement;
+
+/// One worker to be: a core and what it polls.
+pub struct Worker<'a> {
+    /// The core it is pinned to.
+    pub core: usize,
+    /// What its tasks do, for the report.
+    pub roles: Vec<&'static str>,
+    /// The tasks, in polling order.
+    pub tasks: Vec<Box<dyn Task + 'a>>,
+}
+
+impl<'a> Worker<'a> {
+    /// A worker without work.
+    pub fn new(core: usize) -> Self {
+        Self {
+            core,
+            roles: Vec::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    /// Gives it one more task.
+    pub fn add(&mut self, role: &'static str, task: Box<dyn Task + 'a>) {
+        if !self.roles.contains(&role) {
+            self.roles.push(role);
+        }
+        self.tasks.push(task);
+    }
+}
+
+/// Pauses kept of a worker; their memory is touched before it polls.
+const PAUSES_MAX: usize = 1 << 16;
+
+/// The pauses of one worker.
+pub struct Paused {
+    /// Its core.
+    pub core: usize,
+    /// What it does.
+    pub roles: Vec<&'static str>,
+    /// Its thread.
+    pub thread: u32,
+    /// The pauses.
+    pub pauses: StallLog,
+    /// What a packet costs it, ticks.
+    pub packet_ticks: f64,
+}
+
+/// What workers leave.
+#[derive(Default)]
+pub struct Left {
+    /// Of every worker.
+    pub paused: Vec<Paused>,
+    /// A worker that died.
+    pub died: Option<anyhow::Error>,
+}
+
+type Handle<'s> = dpdk::Worker<'s, Paused>;
+
+/// Workers under way.
+pub struct Running<'s> {
+    handles: Vec<(usize, Handle<'s>)>,
+    counters: Vec<&'s WorkerCounters>,
+}
+
+impl<'s> Running<'s> {
+    /// Starts the workers that have tasks. `counters` has a place for each of `workers`; pauses longer than
+    /// `pause_ticks` are kept.
+    pub fn start<'a: 's>(
+        scope: &'s Scope<'s, '_>,
+        workers: Vec<Worker<'a>>,
+        control: &'s Control,
+        counters: &'s [WorkerCounters],
+        pause_ticks: u64,
+    ) -> Result<Self> {
+        let (mut handles, mut kept) = (Vec::new(), Vec::new());
+        let cores: Vec<usize> = workers.iter().map(|worker| worker.core).collect();
+        let stay = placement::visit(&cores)?;
+        for (worker, counters) in workers.into_iter().zip(counters) {
+            if worker.tasks.is_empty() {
+                continue;
+            }
+            let core = worker.core;
+            let name = format!("dropless-{core}");
+            let Worker { tasks, roles, .. } = worker;
+            let body = move || {
+                let mut pauses = StallLog::with_room(PAUSES_MAX, pause_ticks);
+                dataplane::worker::run(tasks, control, counters, &mut pauses, now);
+                Paused {
+                    core,
+                    roles,
+                    thread: nix::unistd::gettid().as_raw() as u32,
+                    pauses,
+                    packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
+                }
+            };
+            match dpdk::spawn_worker(scope, core, &name, body) {
+                Ok(handle) => {
+                    handles.push((core, handle));
+                    kept.push(counters);
+                }
+                Err(error) => {
+                    control.set(dataplane::Phase::Stop);
+                    return Err(error.into());
+                }
+            }
+        }
+        if stay.is_some() {
+            drop(stay);
+            placement::leave_to_workers(&cores);
+        }
+        Ok(Self {
+            handles,
+            counters: kept,
+        })
+    }
+
+    /// How many rounds each has made.
+    pub fn rounds(&self) -> Vec<u64> {
+        self.counters
+            .iter()
+            .map(|counters| counters.polls.get())
+            .collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// The core of a worker that ended although nobody told it to.
+    pub fn ended_early(&self) -> Option<usize> {
+        self.handles
+            .iter()
+            .find(|(_, handle)| handle.is_finished())
+            .map(|(core, _)| *core)
+    }
+
+    /// Waits for all; a panic in one is an error that names its core.
+    pub fn join(self) -> Left {
+        let mut left = Left::default();
+        for (core, handle) in self.handles {
+            match handle.join() {
+                Ok(paused) => left.paused.push(paused),
+                Err(_) => left.died = Some(anyhow!("the worker on core {core} died")),
+            }
+        }
+        left
+    }
+}
+
+/// What the report says of a worker.
+pub fn summary(
+    core: usize,
+    roles: &[&'static str],
+    counters: &WorkerCounters,
+    clock: &Clock,
+) -> WorkerSummary {
+    let gaps = counters.gap_ticks.snapshot();
+    let polls = counters.polls.get();
+    WorkerSummary {
+        core: core as u32,
+        roles: roles.iter().map(ToString::to_string).collect(),
+        polls,
+        busy_share: counters.busy.get() as f64 / polls.max(1) as f64,
+        poll_gap_ns_max: clock.ns_from_ticks(gaps.max().unwrap_or(0)),
+        poll_gap_ns_p999: clock.ns_from_ticks(gaps.percentile(99.9).unwrap_or(0)),
+    }
+}

@@ -1,0 +1,235 @@
+//! What a port of each kind can do, lose and count: the one place that is asked about it.
+
+use super::PortKind;
+
+/// What carries the packets of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// The memory of this process.
+    Process,
+    /// A NIC that DPDK drives itself; its driver needs hugepages.
+    Nic,
+    /// An interface that the kernel goes on using.
+    SharedInterface,
+    /// An interface that is made for the run.
+    OwnInterface,
+    /// Another process, behind a Unix socket; it may come late, and leave.
+    Peer,
+    /// Files, which have no pace of their own.
+    Files,
+    /// UDP sockets of the kernel, without DPDK.
+    Sockets,
+    /// Whatever the user's own arguments name.
+    Unknown,
+}
+
+/// Who counts the packets that nobody had room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissedCount {
+    /// The port's driver.
+    Driver,
+    /// The kernel, for the interface (`rx_dropped`).
+    Interface,
+    /// The kernel, for each `AF_PACKET` socket.
+    PacketSockets,
+}
+
+/// The answers for one kind of port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
+pub struct PortTraits {
+    /// The word before the colon.
+    pub name: &'static str,
+    /// What carries its packets.
+    pub medium: Medium,
+    /// Descriptors a queue, where the user does not say.
+    pub descriptors_default: u16,
+    /// The most queues that its driver makes in a direction.
+    pub queues_max: u16,
+    /// Each queue is a socket on a queue of the interface, which must have as many.
+    pub is_socket_per_queue: bool,
+    /// The kernel spreads what arrives over all of its sockets, those made for sending among them.
+    pub sends_through_receivers: bool,
+    /// A receiver that stalls makes senders wait, instead of making the port lose packets silently.
+    pub pushes_back: bool,
+    /// The driver counts as errors what it refused to take, and so left to us.
+    pub counts_refusals: bool,
+    /// Who counts what was missed.
+    pub missed: MissedCount,
+    /// Received frames are in no cache of the receiving core, because a device or another core wrote them.
+    pub frames_are_cold: bool,
+    /// A kernel at the other end leaves checksums to hardware that is not there.
+    pub loses_checksums: bool,
+    /// Everything sent comes back through the reflector in this process.
+    pub is_reflected: bool,
+    /// What is sent is gone: nothing comes back.
+    pub swallows: bool,
+    /// What is sent stays in the port until this run receives it, so that a run that only sends fills it up.
+    pub holds_sent: bool,
+    /// Its other end has a MAC address that can be asked for.
+    pub has_neighbours: bool,
+    /// A PCI function is taken from the kernel: the bus is scanned, and vfio-pci needs the IOMMU.
+    pub takes_pci: bool,
+    /// Without a BPF program on the interface, which anybody may take away, it receives nothing.
+    pub needs_program: bool,
+    /// The other end posts receive buffers after the link is up, and throws away what it finds in them until then
+    /// (`virtio_dev_start` of DPDK's `net/virtio`).
+    pub peer_posts_late: bool,
+    /// It must call for its other end, which its driver does only when it is started.
+    pub calls: bool,
+    /// It cannot call again: the driver closes the files of the memory it shares, which it would have to show to the
+    /// next server (seen with DPDK 22.11).
+    pub calls_once: bool,
+}
+
+/// A port of which nothing good is known.
+const PLAIN: PortTraits = PortTraits {
+    name: "",
+    medium: Medium::Unknown,
+    descriptors_default: 1024,
+    queues_max: u16::MAX,
+    is_socket_per_queue: false,
+    sends_through_receivers: false,
+    pushes_back: false,
+    counts_refusals: false,
+    missed: MissedCount::Driver,
+    frames_are_cold: true,
+    loses_checksums: false,
+    is_reflected: false,
+    swallows: false,
+    holds_sent: false,
+    has_neighbours: true,
+    takes_pci: false,
+    needs_program: false,
+    peer_posts_late: false,
+    calls: false,
+    calls_once: false,
+};
+
+/// A port whose drivers wait for each other, and count what they refused.
+const PUSHES_BACK: PortTraits = PortTraits {
+    pushes_back: true,
+    counts_refusals: true,
+    ..PLAIN
+};
+
+impl PortKind {
+    /// What a port of this kind can do.
+    pub fn traits(&self) -> PortTraits {
+        match self {
+            Self::Ring { direct, .. } => PortTraits {
+                name: "ring",
+                medium: Medium::Process,
+                // RTE_PMD_RING_MAX_RX_RINGS
+                queues_max: 16,
+                is_reflected: !direct,
+                holds_sent: true,
+                has_neighbours: false,
+                ..PUSHES_BACK
+            },
+            Self::Null { .. } => PortTraits {
+                name: "null",
+                medium: Medium::Process,
+                frames_are_cold: false,
+                swallows: true,
+                has_neighbours: false,
+                ..PUSHES_BACK
+            },
+            Self::Pci { .. } => PortTraits {
+                name: "pci",
+                medium: Medium::Nic,
+                takes_pci: true,
+                ..PLAIN
+            },
+            Self::Vmbus { .. } => PortTraits {
+                name: "vmbus",
+                medium: Medium::Nic,
+                ..PLAIN
+            },
+            Self::Mac { .. } => PortTraits {
+                name: "mac",
+                medium: Medium::Nic,
+                takes_pci: true,
+                ..PLAIN
+            },
+            Self::Xdp { .. } => PortTraits {
+                name: "xdp",
+                medium: Medium::SharedInterface,
+                // The kernel takes a core for milliseconds at a time: the rings must hold that long.
+                descriptors_default: 4096,
+                is_socket_per_queue: true,
+                counts_refusals: true,
+                missed: MissedCount::Interface,
+                loses_checksums: true,
+                needs_program: true,
+                ..PLAIN
+            },
+            Self::Packet { .. } => PortTraits {
+                name: "packet",
+                medium: Medium::SharedInterface,
+                sends_through_receivers: true,
+                missed: MissedCount::PacketSockets,
+                frames_are_cold: false,
+                loses_checksums: true,
+                ..PLAIN
+            },
+            Self::Tap { .. } => PortTraits {
+                name: "tap",
+                medium: Medium::OwnInterface,
+                counts_refusals: true,
+                frames_are_cold: false,
+                loses_checksums: true,
+                ..PLAIN
+            },
+            Self::Memif {
+                server, zero_copy, ..
+            } => PortTraits {
+                name: "memif",
+                medium: Medium::Peer,
+                // The driver copies frames on the receiving core, unless it shares them.
+                frames_are_cold: *zero_copy,
+                calls: !server,
+                calls_once: !server && *zero_copy,
+                ..PUSHES_BACK
+            },
+            Self::Vhost { .. } => PortTraits {
+                name: "vhost",
+                medium: Medium::Peer,
+                frames_are_cold: false,
+                peer_posts_late: true,
+                ..PLAIN
+            },
+            Self::VirtioUser { .. } => PortTraits {
+                name: "virtio-user",
+                medium: Medium::Peer,
+                ..PLAIN
+            },
+            Self::Pcap { .. } => PortTraits {
+                name: "pcap",
+                medium: Medium::Files,
+                frames_are_cold: false,
+                has_neighbours: false,
+                ..PUSHES_BACK
+            },
+            Self::Kernel { .. } => PortTraits {
+                name: "kernel",
+                medium: Medium::Sockets,
+                frames_are_cold: false,
+                ..PLAIN
+            },
+            Self::Vdev { .. } => PortTraits {
+                name: "vdev",
+                medium: Medium::Unknown,
+                ..PLAIN
+            },
+        }
+    }
+
+    /// The interface of the kernel that it works through, where its URI names one.
+    pub fn interface(&self) -> Option<&str> {
+        match self {
+            Self::Xdp { interface, .. } | Self::Packet { interface, .. } => Some(interface),
+            _ => None,
+        }
+    }
+}

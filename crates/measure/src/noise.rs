@@ -1,0 +1,177 @@
+//! The whole result of `dropless noise`, as `summary.json` and `--json` carry it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::summary::{EXIT_CLEAN, EXIT_LOSS};
+
+/// Version of the result format; readers accept this one and every earlier one.
+pub const VERSION: u32 = 1;
+
+/// The result of a `noise` run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NoiseSummary {
+    /// Version of this format.
+    pub version: u32,
+    /// The subcommand, `noise`.
+    pub command: String,
+    /// The run directory; empty for a measurement that has none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub run: String,
+    /// Gaps are longer than this, ns.
+    pub threshold_ns: u64,
+    /// Receive descriptors that costs are worked out for.
+    pub ring: u32,
+    /// The rate that costs are worked out for, packets/s.
+    pub rate_pps: Option<f64>,
+    /// The rate at which a receiver empties a full ring, packets/s.
+    pub service_pps: Option<f64>,
+    /// Whether the kernel told the causes.
+    pub causes_known: bool,
+    /// Why it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub causes_missing: Option<String>,
+    /// Core by core.
+    pub cores: Vec<CoreNoise>,
+    /// Whether somebody ended it early.
+    pub interrupted: bool,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl Default for NoiseSummary {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            command: "noise".to_owned(),
+            run: String::new(),
+            threshold_ns: 0,
+            ring: 0,
+            rate_pps: None,
+            service_pps: None,
+            causes_known: false,
+            causes_missing: None,
+            cores: Vec::new(),
+            interrupted: false,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl NoiseSummary {
+    /// The process exit code: 1 where packets would have been lost at the given rate.
+    pub fn exit_code(&self) -> u8 {
+        let loses = |core: &CoreNoise| core.lost.is_some_and(|lost| lost >= 1.0);
+        if self.cores.iter().any(loses) {
+            EXIT_LOSS
+        } else {
+            EXIT_CLEAN
+        }
+    }
+}
+
+/// One core.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CoreNoise {
+    /// The core.
+    pub core: u32,
+    /// How long it was watched, s.
+    pub watched_s: f64,
+    /// How often the loop read the clock.
+    pub looks: u64,
+    /// Gaps between two of its readings, longer than the threshold.
+    pub gaps: u64,
+    /// Gaps that found no room, and are in none of these numbers but this one.
+    pub gaps_dropped: u64,
+    /// Time in gaps, ns.
+    pub taken_ns: f64,
+    /// Their share of the time.
+    pub taken_share: f64,
+    /// The longest, ns.
+    pub max_ns: f64,
+    /// Share of the time in gaps whose cause the kernel named.
+    pub named_share: Option<f64>,
+    /// Whether every interrupt that the kernel counted was recorded: without that, nothing can be said to be outside it.
+    pub complete: Option<bool>,
+    /// Time that the hypervisor admits to have taken, ns.
+    pub steal_ns: f64,
+    /// Packets that would have been lost at the given rate.
+    pub lost: Option<f64>,
+    /// The highest rate that the longest gap lets through with an empty ring of the given size, packets/s.
+    pub lossless_pps: Option<f64>,
+    /// By cause, the worst first.
+    pub causes: Vec<CauseNoise>,
+    /// Share of the time in gaps, in equal parts of the run.
+    pub timeline: Vec<f64>,
+    /// The kernel's own counts, and what was recorded.
+    pub interrupts: Vec<InterruptLine>,
+}
+
+/// One cause.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CauseNoise {
+    /// In words.
+    pub cause: String,
+    /// Gaps that it is the largest part of.
+    pub gaps: u64,
+    /// All of its time, ns.
+    pub total_ns: f64,
+    /// 99 in a hundred of its gaps are no longer, ns.
+    pub p99_ns: f64,
+    /// The longest of its gaps, ns.
+    pub max_ns: f64,
+    /// Packets that its gaps would have cost at the given rate.
+    pub lost: Option<f64>,
+    /// From one of its gaps to the next, ns, where that is regular.
+    pub period_ns: Option<f64>,
+}
+
+/// One line of `/proc/interrupts`, and what was recorded of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InterruptLine {
+    /// The line: a number, or `LOC`, `RES`, `CAL` and so on.
+    pub line: String,
+    /// What the kernel writes at its end.
+    pub name: String,
+    /// Interrupts that the kernel counted.
+    pub counted: u64,
+    /// Events that were certainly recorded in that time.
+    pub traced_min: u64,
+    /// Events that may have been.
+    pub traced_max: u64,
+    /// Whether they agree.
+    pub proven: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_read_back_as_it_was() {
+        let noise = NoiseSummary {
+            run: "runs/1".into(),
+            rate_pps: Some(1e6),
+            cores: vec![CoreNoise {
+                core: 3,
+                lost: Some(1.5),
+                causes: vec![CauseNoise::default()],
+                interrupts: vec![InterruptLine::default()],
+                ..CoreNoise::default()
+            }],
+            ..NoiseSummary::default()
+        };
+        let text = serde_json::to_string(&noise).unwrap();
+        assert_eq!(serde_json::from_str::<NoiseSummary>(&text).unwrap(), noise);
+        assert_eq!(noise.exit_code(), EXIT_LOSS);
+    }
+
+    #[test]
+    fn a_result_without_a_field_still_loads() {
+        let noise: NoiseSummary = serde_json::from_str(r#"{"cores":[{"core":2}]}"#).unwrap();
+        assert_eq!((noise.cores[0].core, noise.exit_code()), (2, EXIT_CLEAN));
+    }
+}
