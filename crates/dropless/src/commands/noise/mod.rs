@@ -19,10 +19,10 @@ use report::published::Ended;
 use report::rundir::file;
 use serde::Serialize;
 
-use crate::live::Board;
 use crate::plan::{self, packet_rate, parse_cores};
-use crate::run::session;
+use crate::run::preflight;
 use crate::run::signals::Interrupt;
+use crate::status::StatusBoard;
 pub use args::NoiseArgs as Args;
 use args::NoiseArgs;
 
@@ -112,7 +112,7 @@ pub fn measure(
 pub fn run(args: &NoiseArgs) -> Result<u8> {
     let sys = Sys::live();
     let plan = NoisePlan::from_args(args, &sys)?;
-    let board = Board::open(&args.live, "noise")?;
+    let board = StatusBoard::open(&args.status.settings()?, "noise")?;
     let interrupt = Interrupt::install()?;
     let console = Console {
         json: args.output.json,
@@ -120,7 +120,7 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     };
     let dir = RunDir::create(&args.output.runs, "noise", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
-    let _ = dir.write_json(file::HOST, &session::host_facts());
+    let _ = dir.write_json(file::HOST, &preflight::host_facts());
     board.run_is_in(dir.path());
     let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
     let mut noise = result::summarise(&plan, &seen, &dir.path().display().to_string());

@@ -12,15 +12,15 @@ use host::noise::attribute::Named;
 use host::noise::complete::Line;
 use host::noise::record::{Record, Recorder};
 use host::noise::spin::Gaps;
-use report::live::{Live, Snapshot, Traffic};
+use report::live::Live;
 use report::out::Console;
 use report::published::{Phase, State};
 
 use super::NoisePlan;
-use crate::live::{Board, Expected, Pulse};
 use crate::run::clock::RunClock;
 use crate::run::placement;
 use crate::run::signals::Interrupt;
+use crate::status::{Expected, HealthCheck, StatusBoard};
 
 /// Gaps kept of one core; their memory is touched before the measurement.
 const GAPS_MAX: usize = 1 << 20;
@@ -63,7 +63,7 @@ pub fn watch(
     sys: &Sys,
     console: Console,
     interrupt: &Interrupt,
-    board: Option<&Board>,
+    board: Option<&StatusBoard>,
 ) -> Result<Seen> {
     let list: Vec<usize> = plan.cores.iter().map(|core| core.0 as usize).collect();
     let clock = RunClock::calibrate(&list);
@@ -166,7 +166,7 @@ fn wait(
     mut recorder: Option<&mut Recorder>,
     console: Console,
     interrupt: &Interrupt,
-    board: Option<&Board>,
+    board: Option<&StatusBoard>,
 ) -> bool {
     let mut live = Live::stderr(console.quiet);
     let planned = Duration::from_nanos(plan.duration_ns);
@@ -182,28 +182,24 @@ fn wait(
             recorder.collect();
             recorder.events()
         });
+        let state = state(elapsed, planned, events);
+        live.update(&state);
         if let Some(board) = board.filter(|board| board.is_due()) {
-            tell(board, elapsed, planned);
+            board.tell(state);
         }
-        live.update(&Snapshot {
-            phase: "watching".into(),
-            elapsed,
-            done: Some(elapsed.as_secs_f64() / planned.as_secs_f64()),
-            planned: Some(planned),
-            traffic: Traffic::Noise { events },
-        });
     }
 }
 
-/// Tells how it stands: nothing moves, and nothing should.
-fn tell(board: &Board, elapsed: Duration, planned: Duration) {
+/// How it stands: nothing moves, and nothing should.
+fn state(elapsed: Duration, planned: Duration, events: Option<u64>) -> State {
     let mut state = State {
         phase: Phase::Watching,
         elapsed_s: elapsed.as_secs_f64(),
         planned_s: Some(planned.as_secs_f64()),
         done: Some((elapsed.as_secs_f64() / planned.as_secs_f64()).min(1.0)),
+        events,
         ..State::default()
     };
-    state.health = Pulse::new(Expected::default()).judge(Instant::now(), &state);
-    board.tell(state);
+    state.health = HealthCheck::new(Expected::default()).judge(Instant::now(), &state);
+    state
 }

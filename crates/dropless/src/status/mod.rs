@@ -1,8 +1,8 @@
-//! The board of a run: what control tells of it, for `dropless top` and for whoever asks `--metrics`.
+//! The status board of a run: what control tells of it, for `dropless top` and for whoever asks `--metrics`.
 
 mod drivers;
+mod health;
 mod meter;
-mod pulse;
 mod stalls;
 mod trials;
 
@@ -10,27 +10,32 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use measure::WorkerSummary;
-use measure::units::parse_duration;
-use report::published::{Ended, Health, Phase, Place, PoolLevel, Process, Publisher, State, Worker, unix_ms};
+use report::published::{Ended, Health, Phase, Place, Process, Publisher, State, Worker, unix_ms};
 
-use crate::args::live::LiveArgs;
 use crate::metrics::Service;
 use crate::run::signals::Interrupt;
 pub use drivers::Drivers;
+pub use health::{Expected, HealthCheck};
 pub use meter::Meter;
-pub use pulse::{Expected, Pulse};
 pub use stalls::StallWatch;
 pub use trials::Trials;
 
 /// How often the state is told.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-/// Nobody waits longer for the last scrape.
-const LINGER_MAX: Duration = Duration::from_secs(3600);
+
+/// How a run is watched from outside.
+#[derive(Clone, Debug, Default)]
+pub struct StatusSettings {
+    /// Where metrics and health are served: `IP:PORT`, or `:PORT` on this machine only.
+    pub metrics: Option<String>,
+    /// How long the last values are served after the end.
+    pub linger: Duration,
+}
 
 /// Where a run tells its state. Belongs to the control thread, and makes it wait for nobody.
-pub struct Board {
+pub struct StatusBoard {
     process: RefCell<Process>,
     publisher: Option<Publisher>,
     service: Option<Service>,
@@ -42,16 +47,10 @@ pub struct Board {
     trouble: Option<String>,
 }
 
-impl Board {
+impl StatusBoard {
     /// Takes the address of `--metrics`, if there is one, before anything else starts; the rest is told from now on.
-    pub fn open(args: &LiveArgs, command: &str) -> Result<Self> {
-        let linger = parse_duration(&args.metrics_linger)?;
-        ensure!(
-            linger <= LINGER_MAX,
-            "--metrics-linger {} is more than an hour; give less",
-            args.metrics_linger
-        );
-        let service = args.metrics.as_deref().map(Service::start).transpose()?;
+    pub fn open(settings: &StatusSettings, command: &str) -> Result<Self> {
+        let service = settings.metrics.as_deref().map(Service::start).transpose()?;
         let (publisher, trouble) = match Place::own().publisher() {
             Ok(publisher) => (Some(publisher), None),
             Err(error) => (None, Some(format!("`dropless top` cannot see this run: {error}"))),
@@ -60,7 +59,7 @@ impl Board {
             process: RefCell::new(Process::this(command, env!("CARGO_PKG_VERSION"))),
             publisher,
             service,
-            linger,
+            linger: settings.linger,
             told: Cell::new(None),
             last: RefCell::default(),
             meter: RefCell::default(),
@@ -108,6 +107,11 @@ impl Board {
         self.last.replace(state);
     }
 
+    /// What was told last, with its rates.
+    pub fn told(&self) -> std::cell::Ref<'_, State> {
+        self.last.borrow()
+    }
+
     /// Tells the end: `last` changes the final state to what the books say. Its rates are those of the whole run.
     pub fn end(&self, ended: Ended, last: impl FnOnce(&mut State)) {
         let mut state = self.last.take();
@@ -141,7 +145,7 @@ impl Board {
     }
 }
 
-impl Drop for Board {
+impl Drop for StatusBoard {
     fn drop(&mut self) {
         if self.last.borrow().ended.is_none() {
             self.end(
@@ -163,13 +167,4 @@ pub fn end_workers(told: &mut [Worker], books: &[WorkerSummary]) {
             worker.summary = summary.clone();
         }
     }
-}
-
-/// How many buffers there are, and how many are free; none where no port is DPDK's.
-pub fn pool_level(pool: Option<&dpdk::Pool<'_>>) -> PoolLevel {
-    pool.map(|pool| PoolLevel {
-        size: pool.size() as u64,
-        free: pool.available() as u64,
-    })
-    .unwrap_or_default()
 }

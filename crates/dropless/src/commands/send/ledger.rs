@@ -1,15 +1,18 @@
-//! The books of a send run: what each lane, stream and place counted, and the ledger made of it.
+//! The ledger of a send run: what each lane, stream and place counted.
 
 use std::collections::BTreeMap;
 
 use dataplane::receive::ReceiveResult;
 use dataplane::send::SendResult;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
-use measure::{Histogram, Jitter, Percentiles, PortSummary, StreamSummary};
+use measure::{Histogram, Jitter, Percentiles, StreamSummary};
 use wire::Foreign;
 
-use super::tasks::{ReceiveSide, Wiring};
-use crate::commands::reflect::result::{drops, faults};
+use super::active::ActiveSend;
+use super::wiring::{ReceiveSide, Wiring};
+use crate::plan::SendPlan;
+use crate::run::close::Ending;
+use crate::run::reflector::{drops, faults};
 
 /// The totals of all tasks whose worker lived.
 pub struct Results<'w> {
@@ -23,7 +26,7 @@ pub struct Results<'w> {
 
 impl<'w> Results<'w> {
     /// What the tasks left. A slot is empty where a worker died, which the verdict says of the whole run.
-    pub fn of(wiring: &'w Wiring<'_>) -> Self {
+    pub fn of(wiring: &'w Wiring) -> Self {
         Self {
             send: wiring.send.iter().filter_map(|side| side.totals.get()).collect(),
             receive: wiring
@@ -71,25 +74,20 @@ impl<'w> Results<'w> {
 /// What a far side tells that is no loss of ours: what it moved, and what was never a probe.
 const NO_LOSS: [&str; 5] = ["received", "returned", "not_ip", "not_udp", "not_ours"];
 
-/// The books: what was intended, what came, and what each place says that it lost.
-pub fn ledger(
-    wiring: &Wiring<'_>,
-    results: &Results<'_>,
-    ports: &[PortSummary],
-    (far_missed, held): (u64, u64),
-    far: &BTreeMap<String, u64>,
-    counts_refusals: &[bool],
-    one_way: bool,
-) -> Ledger {
+/// What was intended, what came, and what each place says that it lost.
+pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> Ledger {
+    let (wiring, one_way) = (&job.wiring, job.plan.tx_only);
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
     let mut raw: BTreeMap<String, u64> = BTreeMap::new();
+    let held = ending.pool.held;
     if held > 0 {
         places.insert("tx_held".into(), held);
         raw.insert("tx_held".into(), held);
     }
-    for (port, counts_refusals) in ports.iter().zip(counts_refusals) {
+    for end in &ending.ports {
+        let port = &end.summary;
         // What a driver refused is still ours and is offered again, whatever the driver calls it.
-        let tx_errors = if *counts_refusals { 0 } else { port.tx_errors };
+        let tx_errors = if end.counts_refusals { 0 } else { port.tx_errors };
         for (name, count) in [
             ("tx_error", tx_errors),
             ("rx_nombuf", port.rx_nombuf),
@@ -103,22 +101,23 @@ pub fn ledger(
             *raw.entry(name.into()).or_default() += count;
         }
     }
-    let counters: Vec<_> = wiring.reflect.iter().map(|side| &*side.counters).collect();
-    for (name, count) in drops(&counters) {
+    for (name, count) in drops(&wiring.reflect) {
         places.insert(format!("reflector_{name}"), count);
         raw.insert(format!("reflector_{name}"), count);
     }
     if !wiring.reflect.is_empty() {
-        let returned = counters.iter().map(|counters| counters.returned.get()).sum();
+        let counters = || wiring.reflect.iter().map(|side| &side.counters);
+        let returned = counters().map(|counters| counters.returned.get()).sum();
         raw.insert(
             "reflector_received".into(),
-            counters.iter().map(|counters| counters.frames.get()).sum(),
+            counters().map(|counters| counters.frames.get()).sum(),
         );
         raw.insert("reflector_returned".into(), returned);
         places.insert("reflector_held".into(), results.reflector_held);
+        let far_missed = ending.ports.iter().map(|port| port.far_missed).sum();
         places.insert("reflector_rx_missed".into(), far_missed);
     }
-    for (name, count) in far {
+    for (name, count) in &job.told.counted {
         // The injector's own name, wherever it sits.
         let place = if name == "fault_drop" {
             name.clone()
@@ -130,23 +129,21 @@ pub fn ledger(
         }
         *raw.entry(place).or_default() += count;
     }
-    let injected: Vec<_> = wiring.reflect.iter().map(|side| &*side.faults).collect();
-    for (name, count) in faults(&injected) {
+    for (name, count) in faults(&wiring.reflect) {
         if name == "drop" {
             places.insert("fault_drop".into(), count);
         }
         raw.insert(format!("fault_{name}"), count);
     }
-    let sent = |pick: fn(&dataplane::send::SendCounters) -> u64| {
-        wiring.send.iter().map(|side| pick(&side.counters)).sum()
-    };
-    let abandoned: u64 = sent(|counters| counters.abandoned.get());
     let never_taken: u64 = results.send.iter().map(|send| send.unsent).sum();
-    raw.insert("tx_queue_full".into(), sent(|counters| counters.queue_full.get()));
+    raw.insert(
+        "tx_queue_full".into(),
+        wiring.sent(|counters| counters.queue_full.get()),
+    );
     Ledger::balance(LedgerInput {
-        intended: sent(|counters| counters.intended.get()),
+        intended: wiring.sent(|counters| counters.intended.get()),
         accepted: results.send.iter().flat_map(|send| &send.accepted).sum(),
-        unsent: abandoned + never_taken,
+        unsent: wiring.sent(|counters| counters.abandoned.get()) + never_taken,
         arrived: arrived(&wiring.receive, results),
         places,
         raw,
@@ -184,7 +181,7 @@ fn arrived(sides: &[ReceiveSide], results: &Results<'_>) -> Arrived {
 }
 
 /// Per stream, over all its lanes.
-pub fn streams(plan: &crate::plan::SendPlan, results: &Results<'_>, seconds: f64) -> Vec<StreamSummary> {
+pub fn streams(plan: &SendPlan, results: &Results<'_>, seconds: f64) -> Vec<StreamSummary> {
     let count = plan.streams.len();
     let mut summaries = Vec::with_capacity(count);
     for (index, stream) in plan.streams.iter().enumerate() {

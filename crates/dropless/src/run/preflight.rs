@@ -1,29 +1,28 @@
-//! What `send` and `reflect` need before a packet moves: checked ports, EAL, memory, clock, cores.
+//! What can be refused before anything starts: ports, frame sizes, cores, memory.
 
 use std::num::NonZeroU16;
 
 use anyhow::{Result, bail, ensure};
-use dpdk::{Eal, Pool};
 use host::cores;
-use host::tune::hold::{self, AwakeCores};
 use host::{Medium, PortUri, Prepared, Sys};
 
 use crate::plan::MachinePlan;
-use crate::run::eal::{self, Device, EalPlan, Memory};
-use crate::run::peer::{self, Patience};
-use crate::run::signals::Interrupt;
+use crate::run::Needs;
+use crate::run::eal::Memory;
 
 /// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it.
 const BUFFERS_MIN: u32 = 16384;
 /// Cached buffers a worker; with bursts of 64 the pool's ring is touched every eighth burst.
-const CACHE: usize = 512;
+pub(super) const CACHE: usize = 512;
 /// What EAL needs besides packet buffers, MiB.
 const EAL_MIB: u64 = 64;
 
-/// The checked ground that a run stands on.
-pub struct Ground {
+/// What was checked, and what follows for the start.
+pub struct Preflight {
     /// Ports, checked; `mac:` has become the device it names.
     pub ports: Vec<PortUri>,
+    /// Descriptors a queue.
+    pub descriptors: u16,
     /// Buffers of the pool.
     pub buffers: u32,
     /// Room of one buffer, bytes.
@@ -37,7 +36,8 @@ pub struct Ground {
 }
 
 /// Checks everything that can be checked before EAL starts.
-pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Result<Ground> {
+pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
+    let (queues, largest_frame) = ((needs.rx_queues, needs.tx_queues), needs.largest_frame);
     let mut sys = Sys::live();
     sys.force = plan.force;
     let mut ports = plan.ports.clone();
@@ -121,8 +121,9 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
             free >> 20, (bytes >> 20) + 16, (bytes >> 21) + 32
         ));
     }
-    Ok(Ground {
+    Ok(Preflight {
         ports: prepared.iter().map(|port| port.uri.clone()).collect(),
+        descriptors: plan.descriptors,
         buffers,
         room,
         memory,
@@ -171,54 +172,6 @@ fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
         available >> 10
     );
     Ok(())
-}
-
-/// Starts DPDK, where a port needs it.
-pub fn start_eal(
-    plan: &MachinePlan,
-    ground: &Ground,
-    queues: u16,
-    verbose: bool,
-    wait: (Patience, &Interrupt),
-) -> Result<(Option<Eal>, Vec<Device>)> {
-    let EalPlan { arguments, devices } = eal::plan(
-        &ground.ports,
-        (queues, plan.descriptors),
-        ground.memory,
-        plan.eal.as_deref(),
-        verbose,
-    )?;
-    if devices.iter().all(|device| *device == Device::Sockets) {
-        return Ok((None, devices));
-    }
-    let eal = peer::start_with(&ground.ports, wait.0, wait.1, || {
-        if verbose {
-            Eal::init_verbose(&arguments)
-        } else {
-            Eal::init(&arguments)
-        }
-    })?;
-    match (eal, &plan.eal) {
-        (Ok(eal), _) => Ok((Some(eal), devices)),
-        (Err(dpdk::EalError::Init { log, .. }), Some(extra)) => {
-            let words = log.first().map_or("no reason given", |line| line.trim());
-            bail!(
-                "DPDK does not start with --eal '{extra}': {words}; fix --eal (`man dpdk-testpmd` lists what EAL takes), or see more with --verbose"
-            )
-        }
-        (Err(error), _) => Err(error.into()),
-    }
-}
-
-/// The packet pool, where there is DPDK.
-pub fn make_pool<'e>(eal: Option<&'e Eal>, ground: &Ground) -> Result<Option<Pool<'e>>> {
-    let make = |eal| Pool::new(eal, "dropless", ground.buffers as usize, CACHE, ground.room, None);
-    Ok(eal.map(make).transpose()?)
-}
-
-/// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.
-pub fn awake_cores() -> Option<AwakeCores> {
-    hold::awake(&Sys::live())
 }
 
 /// What `host.json` says.

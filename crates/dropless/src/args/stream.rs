@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::commands::send::args::SendArgs;
+use super::{PathArgs, ProbeArgs};
 use crate::plan::{FAR_V4, StreamPlan, count};
 
 /// UDP echo, as RFC 2544 appendix C.2.6.4 has it.
@@ -13,48 +13,46 @@ const FROM_PORT: u16 = 49152;
 const NEAR_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const NEAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 
-/// The streams of a command line: one from the plain flags, or one for each `--stream` on top of them.
-pub fn from_args(args: &SendArgs) -> Result<Vec<StreamPlan>> {
-    let (to, to_ports) = match &args.path.to {
+/// The stream of the plain flags, its size left open: `None` for the smallest.
+pub fn plain(path: &PathArgs, probe: &ProbeArgs) -> Result<StreamPlan> {
+    let (to, to_ports) = match &path.to {
         Some(text) => destination(text)?,
         None => (IpAddr::V4(FAR_V4), (TO_PORT, TO_PORT)),
     };
-    ensure!(
-        args.size.as_deref() != Some(""),
-        "--size is empty; write 64, 64,512,1518, 64-1518 or imix"
-    );
-    let mut base = StreamPlan {
+    let stream = StreamPlan {
         name: "0".into(),
-        size: args.size.clone().unwrap_or_default(),
+        size: String::new(),
         rate: None,
-        flows: flows(&args.probe.flows)?,
+        flows: flows(&probe.flows)?,
         to,
         to_ports,
-        from: source(args.path.from.as_deref(), to)?,
-        vlans: args.path.vlan.clone(),
-        dscp: args.probe.dscp,
-        ttl: args.probe.ttl,
+        from: source(path.from.as_deref(), to)?,
+        vlans: path.vlan.clone(),
+        dscp: probe.dscp,
+        ttl: probe.ttl,
     };
-    check_vlans(&base.vlans)?;
-    if let Some(payload) = args.payload {
-        let headers = base.minimum_size() - wire::PROBE_LEN;
-        ensure!(
-            payload >= wire::PROBE_LEN,
-            "--payload {payload} is below the probe: at least {} bytes are needed; use --payload {0}",
-            wire::PROBE_LEN
-        );
-        base.size = (headers + payload).to_string();
-    }
-    if args.streams.is_empty() {
+    check_vlans(&stream.vlans)?;
+    Ok(stream)
+}
+
+/// The frame size, with FCS, that carries so many bytes of UDP payload.
+pub fn size_of_payload(stream: &StreamPlan, payload: usize) -> Result<String> {
+    let headers = stream.minimum_size() - wire::PROBE_LEN;
+    ensure!(
+        payload >= wire::PROBE_LEN,
+        "--payload {payload} is below the probe: at least {} bytes are needed; use --payload {0}",
+        wire::PROBE_LEN
+    );
+    Ok((headers + payload).to_string())
+}
+
+/// One stream from the plain flags, or one for each `--stream` on top of them.
+pub fn all(base: StreamPlan, texts: &[String], from: Option<&str>) -> Result<Vec<StreamPlan>> {
+    if texts.is_empty() {
         return Ok(vec![with_size(base)]);
     }
-    let explicit_from = args.path.from.as_deref();
-    args.streams
-        .iter()
-        .enumerate()
-        .map(|(index, text)| {
-            one(text, index, &base, explicit_from).with_context(|| format!("--stream '{text}'"))
-        })
+    let each = texts.iter().enumerate();
+    each.map(|(index, text)| one(text, index, &base, from).with_context(|| format!("--stream '{text}'")))
         .collect()
 }
 

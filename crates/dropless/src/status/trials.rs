@@ -7,9 +7,9 @@ use anyhow::Result;
 use measure::Percentiles;
 use report::published::{self, Bounds, Buckets, Ended, Health, Phase, Place, State, Totals, read};
 
-use super::{Board, Expected, Pulse};
-use crate::args::live::LiveArgs;
+use super::{Expected, HealthCheck, StatusBoard};
 use crate::run::signals::Interrupt;
+use crate::status::StatusSettings;
 
 /// A trial that sends and has told nothing new for this long hangs.
 const SILENT: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ impl Pause {
 
 /// What the command that makes the trials tells. Belongs to its control thread, which calls [`Trials::look`] while it waits.
 pub struct Trials {
-    board: Board,
+    board: StatusBoard,
     place: Place,
     begun: Instant,
     /// The number of the one that was begun last.
@@ -73,7 +73,7 @@ pub struct Trials {
     buckets: Buckets,
     /// Latencies of the last one of them.
     latency_ns: Percentiles,
-    pulse: Pulse,
+    pulse: HealthCheck,
     /// How long anybody was sending, as far as was seen: the time of `pulse`, which stands still between trials.
     sending: Duration,
     looked: Instant,
@@ -81,10 +81,10 @@ pub struct Trials {
 
 impl Trials {
     /// Takes the address of `--metrics`, before anything starts.
-    pub fn open(args: &LiveArgs, command: &str) -> Result<Self> {
+    pub fn open(settings: &StatusSettings, command: &str) -> Result<Self> {
         let now = Instant::now();
         Ok(Self {
-            board: Board::open(args, command)?,
+            board: StatusBoard::open(settings, command)?,
             place: Place::own(),
             begun: now,
             number: 0,
@@ -98,14 +98,14 @@ impl Trials {
             places: BTreeMap::new(),
             buckets: Buckets::default(),
             latency_ns: Percentiles::default(),
-            pulse: Pulse::default(),
+            pulse: HealthCheck::default(),
             sending: Duration::ZERO,
             looked: now,
         })
     }
 
     /// Where the command tells, for what is no trial's.
-    pub fn board(&self) -> &Board {
+    pub fn board(&self) -> &StatusBoard {
         &self.board
     }
 

@@ -48,7 +48,7 @@ impl Mark {
 
 /// Judges a run by what its counters do.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pulse {
+pub struct HealthCheck {
     expected: Expected,
     sent: Mark,
     received: Mark,
@@ -56,7 +56,7 @@ pub struct Pulse {
     is_deaf: bool,
 }
 
-impl Pulse {
+impl HealthCheck {
     /// For a run that should do what is `expected`.
     pub fn new(expected: Expected) -> Self {
         Self {
@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn only_packets_that_move_make_it_healthy() {
-        let (begun, mut pulse) = (Instant::now(), Pulse::default());
+        let (begun, mut pulse) = (Instant::now(), HealthCheck::default());
         let second = Duration::from_secs(1);
-        let judged = |pulse: &mut Pulse, after: u32, state: &State| {
+        let judged = |pulse: &mut HealthCheck, after: u32, state: &State| {
             let health = pulse.judge(begun + second * after, state);
             (health.healthy, health.reason)
         };
@@ -206,7 +206,7 @@ mod tests {
             (0, "draining, and no packet has been received yet"),
             (1, "draining, and no packet has been received for 5.0 s"),
         ] {
-            let mut pulse = Pulse::default();
+            let mut pulse = HealthCheck::default();
             pulse.judge(at(0), &state(Phase::Sending, 1, received, true));
             pulse.judge(at(4), &state(Phase::Sending, 6, received, true));
             let health = pulse.judge(at(5), &draining(received));
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_slow_schedule_is_no_silence() {
         let begun = Instant::now();
-        let mut pulse = Pulse::new(Expected {
+        let mut pulse = HealthCheck::new(Expected {
             one_way: true,
             gap: Some(Duration::from_secs(10)),
         });
