@@ -1,6 +1,6 @@
 //! Shows the reports and the live display with invented results: `cargo run -p report --example show [live]`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
 
 use std::time::Duration;

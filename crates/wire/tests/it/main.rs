@@ -1,0 +1,9 @@
+//! Frames against an independent, slow reading of the same formats.
+
+mod answer;
+mod common;
+mod foreign;
+mod numbers;
+mod receive;
+mod reflect;
+mod template;
