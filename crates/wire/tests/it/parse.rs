@@ -1,9 +1,7 @@
 //! The parser finds what the template wrote, and what other hosts write.
 #![allow(clippy::unwrap_used, reason = "tests say what they expect")]
 
-mod common;
-
-use common::{STACKS, packet, plain_spec};
+use super::common::{STACKS, packet, plain_spec};
 use wire::{Ip, Parsed, Template, parse};
 
 fn ip(frame: &[u8]) -> Ip {
