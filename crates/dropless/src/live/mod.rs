@@ -17,6 +17,7 @@ use report::published::{Ended, Health, Phase, Place, PoolLevel, Process, Publish
 
 use crate::args::live::LiveArgs;
 use crate::metrics::Service;
+use crate::run::pools::Pools;
 use crate::run::signals::Interrupt;
 pub use drivers::Drivers;
 pub use meter::Meter;
@@ -166,10 +167,10 @@ pub fn end_workers(told: &mut [Worker], books: &[WorkerSummary]) {
 }
 
 /// How many buffers there are, and how many are free; none where no port is DPDK's.
-pub fn pool_level(pool: Option<&dpdk::Pool<'_>>) -> PoolLevel {
-    pool.map(|pool| PoolLevel {
-        size: pool.size() as u64,
-        free: pool.available() as u64,
-    })
-    .unwrap_or_default()
+pub fn pool_level(pools: Option<&Pools<'_>>) -> PoolLevel {
+    let pools = pools.map_or(&[][..], Pools::all);
+    PoolLevel {
+        size: pools.iter().map(|pool| pool.size() as u64).sum(),
+        free: pools.iter().map(|pool| pool.available() as u64).sum(),
+    }
 }

@@ -10,6 +10,7 @@ pub mod page;
 pub mod parent;
 pub mod peer;
 pub mod placement;
+pub mod pools;
 pub mod session;
 pub mod signals;
 pub mod workers;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use anyhow::{Result, bail, ensure};
-use dpdk::{Eal, Pool};
+use dpdk::Eal;
 use host::cores;
 use host::tune::hold::{self, AwakeCores};
 use host::{Medium, PortUri, Prepared, Sys};
@@ -11,12 +11,9 @@ use host::{Medium, PortUri, Prepared, Sys};
 use crate::plan::MachinePlan;
 use crate::run::eal::{self, Device, EalPlan, Memory};
 use crate::run::peer::{self, Patience};
+use crate::run::pools::{Holds, PoolPlan, Pools, PoolsPlan};
 use crate::run::signals::Interrupt;
 
-/// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it.
-const BUFFERS_MIN: u32 = 16384;
-/// Cached buffers a worker; with bursts of 64 the pool's ring is touched every eighth burst.
-const CACHE: usize = 512;
 /// What EAL needs besides packet buffers, MiB.
 const EAL_MIB: u64 = 64;
 
@@ -24,8 +21,8 @@ const EAL_MIB: u64 = 64;
 pub struct Ground {
     /// Ports, checked; `mac:` has become the device it names.
     pub ports: Vec<PortUri>,
-    /// Buffers of the pool.
-    pub buffers: u32,
+    /// The pools of packet buffers.
+    pub pools: PoolsPlan,
     /// Room of one buffer, bytes.
     pub room: usize,
     /// Pages.
@@ -36,21 +33,31 @@ pub struct Ground {
     pub notes: Vec<String>,
 }
 
+/// What a job wants of its ports.
+pub struct Needs {
+    /// Queues to receive from and to send to.
+    pub queues: (u16, u16),
+    /// Bytes with FCS.
+    pub largest_frame: usize,
+    /// Packet buffers that its tasks may hold back, for each pair of queues.
+    pub held_per_queue: usize,
+}
+
 /// Checks everything that can be checked before EAL starts.
-pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Result<Ground> {
+pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Ground> {
     let mut sys = Sys::live();
     sys.force = plan.force;
     let mut ports = plan.ports.clone();
     for port in &mut ports {
         // Each is a socket on a queue of the interface, which must have as many.
-        let asked = queues.0.max(queues.1);
+        let asked = needs.queues.0.max(needs.queues.1);
         if port.kind.traits().is_socket_per_queue && asked > 1 && port.queues.is_none() {
             port.queues = NonZeroU16::new(asked);
         }
     }
     let prepared: Vec<Prepared> = host::check_all(&ports, &sys)?;
     for port in &prepared {
-        check_mtu(&sys, port, largest_frame)?;
+        check_mtu(&sys, port, needs.largest_frame)?;
     }
     if !plan.cores.is_empty() {
         cores::check(&sys, &plan.cores)?;
@@ -60,28 +67,17 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
         .flat_map(|port| &port.notes)
         .map(ToString::to_string)
         .collect();
-    let ports = plan.ports.len() as u32 * 2;
-    let own = plan
-        .ports
+    let holds: Vec<_> = prepared
         .iter()
-        .filter_map(|port| port.queues)
-        .map(NonZeroU16::get)
-        .max()
-        .unwrap_or(0);
-    let queues = (queues.0.max(own), queues.1.max(own));
-    let descriptors = u32::from(plan.descriptors) * (u32::from(queues.0) + u32::from(queues.1)) * ports;
-    let needed = descriptors + (CACHE as u32 + 1024) * 4 * ports;
-    // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
-    let buffers = plan
-        .buffers
-        .unwrap_or_else(|| (needed.max(BUFFERS_MIN) + 1).next_power_of_two() - 1);
-    ensure!(
-        buffers >= descriptors + 1024,
-        "--buffers {buffers} is less than the queues alone hold ({descriptors}); use --buffers {} or fewer descriptors",
-        (descriptors + 1025).next_power_of_two() - 1
-    );
-    let room = largest_frame.next_multiple_of(64).max(2048);
-    let bytes = u64::from(buffers) * (room as u64 + 384);
+        .map(|port| {
+            let holds = Holds::of_port(&port.uri, needs.queues, plan.descriptors, needs.held_per_queue);
+            (port.numa_node, holds)
+        })
+        .collect();
+    let workers = workers(&sys, plan);
+    let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
+    let room = needs.largest_frame.next_multiple_of(64).max(2048);
+    let bytes = pools.bytes(room, false);
     let hungry = prepared
         .iter()
         .find(|port| port.memory == host::Memory::HugePages);
@@ -98,19 +94,26 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
         );
     }
     let free = host::hugepages::free_bytes(&sys, None);
-    let huge_fits = free >= bytes + (16 << 20);
+    let fits = |pool: &PoolPlan| {
+        host::hugepages::free_bytes(&sys, pool.node) >= pool.bytes(room, false) + (16 << 20)
+    };
+    let huge_fits = free >= bytes + (16 << 20) && pools.pools.iter().all(fits);
     if needs_huge && !huge_fits {
-        host::hugepages::check(
-            &sys,
-            &format!("{buffers} packet buffers"),
-            bytes + (16 << 20),
-            None,
-        )?;
+        for pool in &pools.pools {
+            host::hugepages::check(
+                &sys,
+                &format!("{} packet buffers", pool.buffers),
+                pool.bytes(room, false) + (16 << 20),
+                pool.node,
+            )?;
+        }
     }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
         Memory::Huge
     } else {
-        check_memory(buffers, bytes + (EAL_MIB << 20))?;
+        pools = PoolsPlan::together(&holds, workers, plan.buffers)?;
+        let bytes = pools.bytes(room, true);
+        check_memory(pools.buffers(), bytes + (EAL_MIB << 20))?;
         Memory::Ordinary {
             mib: (bytes >> 20) + EAL_MIB,
         }
@@ -123,7 +126,7 @@ pub fn check(plan: &MachinePlan, queues: (u16, u16), largest_frame: usize) -> Re
     }
     Ok(Ground {
         ports: prepared.iter().map(|port| port.uri.clone()).collect(),
-        buffers,
+        pools,
         room,
         memory,
         numa_node: prepared.iter().find_map(|port| port.numa_node),
@@ -210,10 +213,17 @@ pub fn start_eal(
     }
 }
 
-/// The packet pool, where there is DPDK.
-pub fn make_pool<'e>(eal: Option<&'e Eal>, ground: &Ground) -> Result<Option<Pool<'e>>> {
-    let make = |eal| Pool::new(eal, "dropless", ground.buffers as usize, CACHE, ground.room, None);
-    Ok(eal.map(make).transpose()?)
+/// The packet pools, where there is DPDK.
+pub fn make_pools<'e>(eal: Option<&'e Eal>, ground: &Ground) -> Result<Option<Pools<'e>>> {
+    eal.map(|eal| ground.pools.make(eal, ground.room)).transpose()
+}
+
+/// How many workers may use the pools, at most.
+fn workers(sys: &Sys, plan: &MachinePlan) -> usize {
+    match plan.cores.len() {
+        0 => cores::allowed(sys).len(),
+        chosen => chosen,
+    }
 }
 
 /// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.

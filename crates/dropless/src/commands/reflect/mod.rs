@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use dataplane::reflector_counters::OwnCounters;
-use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
-use dataplane::fault::{FaultCounters, Faults};
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::fault::{self, FaultCounters, Faults};
 use dataplane::io::{Allocate, FramesMut};
 use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
 use dataplane::slot::Slot;
@@ -30,11 +30,12 @@ use crate::live::{Board, StallWatch};
 use crate::plan::ReflectPlan;
 use crate::run::clock::{RunClock, now};
 use crate::run::glance;
-use crate::run::open::{self, Dpdk, OpenPort, Rx, Tx};
+use crate::run::open::{self, OpenPort, Rx, Tx};
 use crate::run::page;
 use crate::run::peer::{Patience, Wait};
 use crate::run::placement;
-use crate::run::session;
+use crate::run::pools::Pools;
+use crate::run::session::{self, Needs};
 use crate::run::signals::Interrupt;
 use crate::run::workers::{Running, Worker};
 pub use args::ReflectArgs as Args;
@@ -62,7 +63,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
         json: args.output.json,
         quiet: args.output.quiet,
     };
-    let ground = session::check(&plan.machine, (plan.queues, plan.queues), 1518)?;
+    let ground = session::check(&plan.machine, &needs(&plan))?;
     let _awake = session::awake_cores();
     let dir = RunDir::create(&args.output.runs, "reflect", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
@@ -70,11 +71,8 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     board.run_is_in(dir.path());
     let wait = (patience(&plan, console), &interrupt);
     let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.start.verbose, wait)?;
-    let pool = session::make_pool(eal.as_ref(), &ground)?;
-    let dpdk = eal
-        .as_ref()
-        .zip(pool.as_ref())
-        .map(|(eal, pool)| Dpdk { eal, pool });
+    let pools = session::make_pools(eal.as_ref(), &ground)?;
+    let pools = pools.as_ref();
     let mut notes = ground.notes.clone();
     notes.extend(board.note());
     let config = PortConfig {
@@ -90,11 +88,12 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
             plan.seed
         ));
     }
-    if let Some(pool) = &pool {
+    for pool in pools.map_or(&[][..], Pools::all) {
         prefill_null(&plan, pool)?;
     }
     let mut ports = Vec::new();
-    for (uri, device) in ground.ports.iter().zip(&devices) {
+    for (index, (uri, device)) in ground.ports.iter().zip(&devices).enumerate() {
+        let dpdk = pools.map(|pools| pools.of_port(index));
         let open = open::open(dpdk, uri, device, &config, &plan.sockets(), wait)?;
         notes.extend(open.notes());
         ports.push(open);
@@ -106,7 +105,7 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
         glance::tell(console, &cores, &ground.ports, &dir);
     }
     let summary = reflect(
-        &plan, dpdk, ports, &cores, &dir, console, &interrupt, notes, &board,
+        &plan, pools, ports, &cores, &dir, console, &interrupt, notes, &board,
     )?;
     let _ = dir.write_reflect_summary(&summary);
     publish::end(&board, &summary);
@@ -115,6 +114,16 @@ pub fn run(args: &ReflectArgs) -> Result<u8> {
     console.object(&summary)?;
     board.linger(&interrupt);
     Ok(summary.exit_code())
+}
+
+/// What a reflecting run wants of its ports.
+fn needs(plan: &ReflectPlan) -> Needs {
+    let by_injector = plan.fault.as_ref().map_or(0, |_| fault::buffers_held(DELAYED_MAX));
+    Needs {
+        queues: (plan.queues, plan.queues),
+        largest_frame: 1518,
+        held_per_queue: dataplane::reflect::buffers_held(plan.machine.burst) + by_injector,
+    }
 }
 
 /// A null port makes frames from whatever its buffers hold: so that there is something to return, they hold a probe.
@@ -149,7 +158,7 @@ pub fn prefill_null(plan: &ReflectPlan, pool: &Pool<'_>) -> Result<()> {
 )]
 fn reflect<'e>(
     plan: &ReflectPlan,
-    dpdk: Option<Dpdk<'_, 'e>>,
+    pools: Option<&Pools<'e>>,
     mut ports: Vec<OpenPort<'e>>,
     cores: &[usize],
     dir: &RunDir,
@@ -168,6 +177,7 @@ fn reflect<'e>(
             ips: plan.addresses.clone(),
         };
         let cold = open.is_cold();
+        let dpdk = pools.map(|pools| pools.of_port(index));
         for (queue, (rx, tx)) in open.rx.drain(..).zip(open.tx.drain(..)).enumerate() {
             let worker = sides.len() % workers.len();
             let faults = Arc::new(FaultCounters::default());
@@ -187,11 +197,11 @@ fn reflect<'e>(
                     let faults = injector(plan, seed, &clock, tx.buffers(), &faults);
                     Box::new(ReflectTask::new(*rx, *tx, task, faults, leave))
                 }
-                (Rx::Device(rx), Tx::Device(tx), Some(Dpdk { eal, pool })) => Box::new(ReflectTask::new(
-                    DpdkReceive::new(eal, rx, cold),
-                    DpdkTransmit::new(eal, tx),
+                (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => Box::new(ReflectTask::new(
+                    DpdkReceive::new(dpdk.eal, rx, cold),
+                    DpdkTransmit::new(dpdk.eal, tx),
                     task,
-                    injector(plan, seed, &clock, DpdkBuffers::new(eal, pool), &faults),
+                    injector(plan, seed, &clock, dpdk.buffers(), &faults),
                     leave,
                 )),
                 _ => continue,
@@ -225,7 +235,7 @@ fn reflect<'e>(
     let (begun, start) = (Instant::now(), now());
     let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
     let stalls = StallWatch::new(&roles, &published, clock.clock, pause_ticks);
-    let mut teller = Teller::new(board, dpdk.map(|dpdk| dpdk.pool), stalls);
+    let mut teller = Teller::new(board, pools, stalls);
     let (left, active) = std::thread::scope(|scope| -> Result<_> {
         let running = Running::start(scope, workers, &control, &published, pause_ticks)?;
         control.set(Phase::Run);
@@ -262,7 +272,7 @@ fn reflect<'e>(
     };
     Ok(result::summarise(
         ports,
-        dpdk.map(|dpdk| dpdk.pool),
+        pools,
         &sides,
         ending,
         dir,

@@ -3,18 +3,18 @@
 use std::time::{Duration, Instant};
 
 use dataplane::reflect::ReflectCounters;
-use dpdk::Pool;
 use measure::ReflectSummary;
 use report::published::{Ended, Phase, State, Totals};
 
 use super::result::{self, Side, drops, faults, queues};
 use crate::live::{self, Board, Drivers, Pulse, StallWatch};
 use crate::run::open::OpenPort;
+use crate::run::pools::Pools;
 
 /// Gathers and tells.
 pub struct Teller<'w> {
     board: &'w Board,
-    pool: Option<&'w Pool<'w>>,
+    pools: Option<&'w Pools<'w>>,
     stalls: StallWatch<'w>,
     pulse: Pulse,
     drivers: Drivers,
@@ -22,10 +22,10 @@ pub struct Teller<'w> {
 
 impl<'w> Teller<'w> {
     /// Tells on `board`.
-    pub fn new(board: &'w Board, pool: Option<&'w Pool<'w>>, stalls: StallWatch<'w>) -> Self {
+    pub fn new(board: &'w Board, pools: Option<&'w Pools<'w>>, stalls: StallWatch<'w>) -> Self {
         Self {
             board,
-            pool,
+            pools,
             stalls,
             pulse: Pulse::default(),
             drivers: Drivers::default(),
@@ -77,7 +77,7 @@ impl<'w> Teller<'w> {
             queues: queues(sides),
             workers: self.stalls.look(elapsed_s),
             stalls: self.stalls.recent(),
-            pool: live::pool_level(self.pool),
+            pool: live::pool_level(self.pools),
             ..State::default()
         };
         state.health = self.pulse.judge(Instant::now(), &state);

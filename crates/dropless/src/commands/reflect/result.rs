@@ -8,15 +8,15 @@ use dataplane::fault::FaultCounters;
 use dataplane::reflect::{ReflectCounters, ReflectResult};
 use dataplane::slot::Slot;
 use dataplane::worker::WorkerCounters;
-use dpdk::Pool;
 use measure::{PortSummary, QueueSummary, ReflectSummary, Ticks, Validity};
 use report::rundir::RunDir;
 use wire::{ReflectorCounters, DropReason};
 
 use crate::explain::{self, Explainer, Receiver};
-use crate::run::buffers;
+use crate::run::buffers::{Kept, PoolCounts};
 use crate::run::clock::RunClock;
 use crate::run::open::OpenPort;
+use crate::run::pools::Pools;
 use crate::run::workers::{self, Left};
 
 /// One reflected queue pair, as the control thread sees it.
@@ -215,7 +215,7 @@ pub fn own_counters(index: usize, open: &OpenPort<'_>, sides: &[Side]) -> Reflec
 /// Makes the summary; the ports are closed and the pool is counted on the way.
 pub fn summarise(
     ports: Vec<OpenPort<'_>>,
-    pool: Option<&Pool<'_>>,
+    pools: Option<&Pools<'_>>,
     sides: &[Side],
     ending: Ending,
     dir: &RunDir,
@@ -258,9 +258,9 @@ pub fn summarise(
         clock_now.ns(ending.start),
     );
     let _ = dir.write_stalls(&pauses);
-    let kept = buffers::Kept::by(&ports);
+    let kept = Kept::by(&ports, pools);
     drop(ports);
-    let pool = buffers::count(pool, kept);
+    let pool_counts = PoolCounts::count(pools, kept);
     let held: u64 = sides
         .iter()
         .filter_map(|side| side.totals.get())
@@ -284,12 +284,7 @@ pub fn summarise(
         gone.iter()
             .map(|port| format!("port {port} lost its link: the interface was removed")),
     );
-    reasons.extend(pool.leak.map(|seen| {
-        format!(
-            "{} packet buffers did not come back to the pool (last seen: {seen})",
-            pool.summary.leaked
-        )
-    }));
+    reasons.extend(pool_counts.leaks());
     reasons.extend(clock_trouble);
     reasons.extend(ending.left.died.map(|error| error.to_string()));
     let mut notes = ending.notes;
@@ -300,7 +295,7 @@ pub fn summarise(
             "{held} frames were still waiting to be sent when the run ended"
         ));
     }
-    notes.extend(pool.note);
+    notes.extend(pool_counts.notes());
     notes.extend(dir.note());
     ReflectSummary {
         run: dir.path().display().to_string(),
@@ -327,7 +322,7 @@ pub fn summarise(
             .zip(&ending.published)
             .map(|((core, roles), counters)| workers::summary(*core, roles, counters, &ending.clock.clock))
             .collect(),
-        pool: pool.summary,
+        pool: pool_counts.summary(),
         clock,
         explanation,
         notes,

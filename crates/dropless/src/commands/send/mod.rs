@@ -24,9 +24,10 @@ use crate::live::{Board, StallWatch};
 use crate::plan::SendPlan;
 use crate::run::clock::RunClock;
 use crate::run::glance;
-use crate::run::open::{self, Dpdk, OpenPort};
+use crate::run::open::{self, OpenPort};
 use crate::run::page;
 use crate::run::peer::Patience;
+use crate::run::pools::Pools;
 use crate::run::placement;
 use crate::run::session::{self, Ground};
 use crate::run::signals::Interrupt;
@@ -54,11 +55,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         json: args.output.json,
         quiet: args.output.quiet,
     };
-    let ground = session::check(
-        &plan.machine,
-        (plan.rx_queues, plan.tx_queues),
-        plan.largest_frame()?,
-    )?;
+    let ground = session::check(&plan.machine, &tasks::needs(&plan)?)?;
     let _awake = session::awake_cores();
     let dir = RunDir::create(&args.output.runs, "send", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
@@ -70,11 +67,8 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         &interrupt,
     );
     let (eal, devices) = session::start_eal(&plan.machine, &ground, queues, args.start.verbose, wait)?;
-    let pool = session::make_pool(eal.as_ref(), &ground)?;
-    let dpdk = eal
-        .as_ref()
-        .zip(pool.as_ref())
-        .map(|(eal, pool)| Dpdk { eal, pool });
+    let pools = session::make_pools(eal.as_ref(), &ground)?;
+    let pools = pools.as_ref();
     let config = PortConfig {
         rx_queues: plan.rx_queues,
         tx_queues: plan.tx_queues,
@@ -85,13 +79,14 @@ pub fn run(args: &SendArgs) -> Result<u8> {
         ..PortConfig::default()
     };
     let mut ports = Vec::new();
-    for (uri, device) in ground.ports.iter().zip(&devices) {
+    for (index, (uri, device)) in ground.ports.iter().zip(&devices).enumerate() {
+        let dpdk = pools.map(|pools| pools.of_port(index));
         ports.push(open::open(dpdk, uri, device, &config, &plan.sockets()?, wait)?);
     }
     open::wait_for_links(&mut ports, Duration::from_nanos(plan.machine.wait_ns), &interrupt)?;
     let run = Run {
         plan: &plan,
-        dpdk,
+        pools,
         ground: &ground,
         dir: &dir,
         console,
@@ -111,7 +106,7 @@ pub fn run(args: &SendArgs) -> Result<u8> {
 /// The environment of one run.
 struct Run<'r, 'e> {
     plan: &'r SendPlan,
-    dpdk: Option<Dpdk<'r, 'e>>,
+    pools: Option<&'r Pools<'e>>,
     ground: &'r Ground,
     dir: &'r RunDir,
     console: Console,
@@ -129,7 +124,8 @@ impl<'e> Run<'_, 'e> {
         let mut loads = Vec::new();
         for (index, open) in ports.iter_mut().enumerate() {
             let mut load = load::of_port(plan, index, open)?;
-            load::find_neighbours(plan, &mut load, self.dpdk, open, self.interrupt)?;
+            let dpdk = self.pools.map(|pools| pools.of_port(index));
+            load::find_neighbours(plan, &mut load, dpdk, open, self.interrupt)?;
             notes.append(&mut load.notes);
             notes.extend(open.notes());
             loads.push(load);
@@ -153,7 +149,7 @@ impl<'e> Run<'_, 'e> {
                 .map_or(Ticks(u64::MAX), |ns| start.after(clock.clock.ticks_from_ns(ns))),
             run: (clock.clock.ns(start).0 ^ plan.seed.wrapping_mul(0x9E37_79B9)) as u8,
         };
-        let mut wiring = tasks::wire(plan, self.dpdk, &mut ports, &loads, &cores, times)?;
+        let mut wiring = tasks::wire(plan, self.pools, &mut ports, &loads, &cores, times)?;
         let roles: Vec<_> = wiring
             .workers
             .iter()
@@ -166,7 +162,7 @@ impl<'e> Run<'_, 'e> {
         placement::leave_to_workers(&cores);
         let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
         let stalls = StallWatch::new(&roles, &published, clock.clock, pause_ticks);
-        let teller = Teller::new(self.board, self.dpdk.map(|dpdk| dpdk.pool), stalls, plan, &loads);
+        let teller = Teller::new(self.board, self.pools, stalls, plan, &loads);
         let mut watch = Watch::new(
             plan,
             &wiring,

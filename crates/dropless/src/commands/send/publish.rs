@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use dataplane::receive::ReceiveCounters;
 use dataplane::send::SendCounters;
-use dpdk::Pool;
 use measure::interval::LATENCY_SUB_BITS;
 use measure::{Histogram, IntervalRow, Percentiles, Rate, Summary};
 use report::published::{Buckets, Ended, Phase, State, Totals};
@@ -17,11 +16,12 @@ use crate::commands::reflect::result::{drops, faults};
 use crate::live::{self, Board, Drivers, Expected, Pulse, StallWatch};
 use crate::plan::SendPlan;
 use crate::run::open::OpenPort;
+use crate::run::pools::Pools;
 
 /// Gathers and tells.
 pub struct Teller<'w> {
     board: &'w Board,
-    pool: Option<&'w Pool<'w>>,
+    pools: Option<&'w Pools<'w>>,
     stalls: StallWatch<'w>,
     pulse: Pulse,
     latency: Histogram,
@@ -49,7 +49,7 @@ impl<'w> Teller<'w> {
     /// Tells on `board`.
     pub fn new(
         board: &'w Board,
-        pool: Option<&'w Pool<'w>>,
+        pools: Option<&'w Pools<'w>>,
         stalls: StallWatch<'w>,
         plan: &SendPlan,
         loads: &[Load],
@@ -65,7 +65,7 @@ impl<'w> Teller<'w> {
         });
         Self {
             board,
-            pool,
+            pools,
             stalls,
             pulse,
             latency: Histogram::new(LATENCY_SUB_BITS),
@@ -105,7 +105,7 @@ impl<'w> Teller<'w> {
             queues: queues(wiring),
             workers: self.stalls.look(elapsed_s),
             stalls: self.stalls.recent(),
-            pool: live::pool_level(self.pool),
+            pool: live::pool_level(self.pools),
             ..State::default()
         };
         state.health = self.pulse.judge(Instant::now(), &state);

@@ -19,7 +19,7 @@ use super::load::Load;
 use super::tasks::{Times, Wiring};
 use crate::commands::reflect::result::{port_summary, ring_holds_ns};
 use crate::explain::{self, Receiver};
-use crate::run::buffers;
+use crate::run::buffers::{Kept, PoolCounts};
 use crate::run::clock::RunClock;
 use crate::run::open::OpenPort;
 use crate::run::workers::{self, Left};
@@ -76,17 +76,17 @@ pub fn summarise(
         ending.times.clock.ns(ending.times.start),
     );
     let refusals = ports.iter().map(OpenPort::counts_refusals).collect::<Vec<_>>();
-    let kept = buffers::Kept::by(&ports);
+    let kept = Kept::by(&ports, run.pools);
     let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
     ending.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
     drop(ports);
     let lanes = results.lanes();
-    let pool = buffers::count(run.dpdk.map(|dpdk| dpdk.pool), kept);
+    let pools = PoolCounts::count(run.pools, kept);
     let ledger = ledger(
         wiring,
         &results,
         &port_summaries,
-        (far_missed, pool.held),
+        (far_missed, pools.held()),
         &ending.seen.far.counted,
         &refusals,
         plan.tx_only,
@@ -116,7 +116,7 @@ pub fn summarise(
         short_files: short(&files),
         clock_uncertainty_ppm: clock.uncertainty_ppm,
         clock_problems: clock_trouble.into_iter().collect(),
-        pools: vec![(pool.summary.clone(), pool.leak)],
+        pools: pools.evidence(),
         dead_workers: ending
             .left
             .died
@@ -137,7 +137,7 @@ pub fn summarise(
         plan.seed,
         plan.fault.is_some(),
     ));
-    notes.extend(pool.note);
+    notes.extend(pools.notes());
     notes.extend(checksum_note(plan, &ledger));
     notes.extend(explain::note(explanation.as_ref()));
     notes.extend(silent_note(&ending.seen.far, &ledger));
@@ -190,7 +190,7 @@ pub fn summarise(
             .zip(&ending.published)
             .map(|((core, roles), counters)| workers::summary(*core, roles, counters, &ending.clock.clock))
             .collect(),
-        pool: pool.summary,
+        pool: pools.summary(),
         clock,
         explanation,
         notes,

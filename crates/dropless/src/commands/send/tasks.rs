@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 use anyhow::Result;
 use dataplane::Task;
 use dataplane::reflector_counters::Answers;
-use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
-use dataplane::fault::{FaultCounters, Faults};
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::fault::{self, FaultCounters, Faults};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
 use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
 use dataplane::reply::ReplyQueue;
@@ -19,6 +19,8 @@ use wire::Addresses;
 use super::load::{self, Load};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
 use crate::run::clock::now;
+use crate::run::pools::Pools;
+use crate::run::session::Needs;
 use crate::run::open::{Dpdk, OpenPort, Rx, Tx};
 use crate::run::workers::Worker;
 
@@ -144,7 +146,7 @@ impl Places {
 /// Makes all tasks of the run. Takes the queues out of `ports`.
 pub fn wire<'p, 'e>(
     plan: &SendPlan,
-    dpdk: Option<Dpdk<'p, 'e>>,
+    pools: Option<&'p Pools<'e>>,
     ports: &mut [OpenPort<'e>],
     loads: &[Load],
     cores: &[usize],
@@ -177,6 +179,7 @@ where
             break;
         }
         let cold = open.is_cold();
+        let dpdk = pools.map(|pools| pools.of_port(port));
         let verify = if open.is_sockets() {
             plan.verify_behind_sockets()
         } else {
@@ -215,8 +218,8 @@ where
             let (totals, leave) = Slot::new();
             let task: Box<dyn Task + 'p> = match (rx, dpdk) {
                 (Rx::Socket(rx), _) => Box::new(ReceiveTask::new(*rx, task, leave)),
-                (Rx::Device(rx), Some(Dpdk { eal, .. })) => {
-                    Box::new(ReceiveTask::new(DpdkReceive::new(eal, rx, cold), task, leave))
+                (Rx::Device(rx), Some(dpdk)) => {
+                    Box::new(ReceiveTask::new(DpdkReceive::new(dpdk.eal, rx, cold), task, leave))
                 }
                 (Rx::Device(_), None) => continue,
             };
@@ -232,6 +235,7 @@ where
     }
     for (port, open) in ports.iter_mut().enumerate() {
         let queues = open.tx.len().min(usize::from(plan.tx_queues));
+        let dpdk = pools.map(|pools| pools.of_port(port));
         let offload =
             plan.checksum_offload && open.granted().is_some_and(|granted| granted.tx_checksum_offload);
         let tx_room = open.tx_room();
@@ -276,9 +280,9 @@ where
                     let buffers = tx.buffers();
                     Box::new(SendTask::new(*tx, buffers, task, leave))
                 }
-                (Tx::Device(tx), Some(Dpdk { eal, pool })) => {
-                    let buffers = DpdkBuffers::new(eal, pool);
-                    Box::new(SendTask::new(DpdkTransmit::new(eal, tx), buffers, task, leave))
+                (Tx::Device(tx), Some(dpdk)) => {
+                    let buffers = dpdk.buffers();
+                    Box::new(SendTask::new(DpdkTransmit::new(dpdk.eal, tx), buffers, task, leave))
                 }
                 (Tx::Device(_), None) => continue,
             };
@@ -292,7 +296,8 @@ where
             });
         }
     }
-    for open in ports.iter_mut() {
+    for (port, open) in ports.iter_mut().enumerate() {
+        let dpdk = pools.map(|pools| pools.of_port(port));
         reflectors(plan, dpdk, open, &places, times, &mut wiring);
     }
     Ok(wiring)
@@ -309,7 +314,7 @@ fn reflectors<'p, 'e>(
 ) where
     'e: 'p,
 {
-    let (Some(far), Some(Dpdk { eal, pool })) = (&mut open.far, dpdk) else {
+    let (Some(far), Some(dpdk)) = (&mut open.far, dpdk) else {
         return;
     };
     let cold = far.is_cold();
@@ -331,7 +336,7 @@ fn reflectors<'p, 'e>(
                 seed,
                 times.clock.hz(),
                 DELAYED_MAX,
-                DpdkBuffers::new(eal, pool),
+                dpdk.buffers(),
                 Arc::clone(&side.faults),
             )
         });
@@ -347,8 +352,8 @@ fn reflectors<'p, 'e>(
             own_counters: None,
         };
         let task = ReflectTask::new(
-            DpdkReceive::new(eal, rx, cold),
-            DpdkTransmit::new(eal, tx),
+            DpdkReceive::new(dpdk.eal, rx, cold),
+            DpdkTransmit::new(dpdk.eal, tx),
             task,
             faults,
             leave,
@@ -357,6 +362,20 @@ fn reflectors<'p, 'e>(
         wiring.workers[worker].add("reflect", Box::new(task));
         wiring.reflect.push(side);
     }
+}
+
+/// What a sending run wants of its ports.
+pub fn needs(plan: &SendPlan) -> Result<Needs> {
+    let burst = plan.machine.burst;
+    let by_injector = plan.fault.as_ref().map_or(0, |_| fault::buffers_held(DELAYED_MAX));
+    Ok(Needs {
+        queues: (plan.rx_queues, plan.tx_queues),
+        largest_frame: plan.largest_frame()?,
+        held_per_queue: dataplane::send::buffers_held(burst)
+            + dataplane::receive::buffers_held(burst)
+            + dataplane::reflect::buffers_held(burst)
+            + by_injector,
+    })
 }
 
 fn window(lanes: usize) -> usize {
