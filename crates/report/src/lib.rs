@@ -28,7 +28,7 @@ pub mod wrap;
 
 pub use files::STALL_COLUMNS;
 pub use intervals::IntervalWriter;
-pub use live::{Live, Snapshot, Traffic};
+pub use live::Live;
 pub use out::Console;
 pub use rundir::{RunDir, RunDirError, WriteError};
 pub use style::{Stream, Style};

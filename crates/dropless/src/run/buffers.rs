@@ -118,16 +118,6 @@ impl PoolCounts {
     pub fn notes(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().filter_map(|pool| pool.note.clone())
     }
-
-    /// The leaks, each in a sentence.
-    pub fn leaks(&self) -> impl Iterator<Item = String> + '_ {
-        self.0.iter().filter_map(|pool| {
-            let (seen, count) = (pool.leak.as_ref()?, pool.summary.leaked);
-            Some(format!(
-                "{count} packet buffers did not come back to the pool (last seen: {seen})"
-            ))
-        })
-    }
 }
 
 fn count(pool: &Pool<'_>, kept: Kept) -> PoolCount {

@@ -217,6 +217,11 @@ impl<'e> Pools<'e> {
         }
     }
 
+    /// The environment.
+    pub fn eal(&self) -> &'e Eal {
+        self.eal
+    }
+
     /// Which of the pools port `port` takes its buffers from.
     pub fn index_of(&self, port: usize) -> usize {
         self.of_port.get(port).copied().unwrap_or(0)

@@ -198,6 +198,7 @@ fn ledger(received: u64) -> Ledger {
         unsent: 0,
         received,
         lost_at: named(&[("late", 4), ("rx_missed", 1_230)]),
+        places: Vec::new(),
         unexplained: 0,
         arrived: Arrived {
             frames: received + 46,

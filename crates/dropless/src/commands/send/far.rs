@@ -11,9 +11,9 @@ use dataplane::reply::ReplyQueue;
 use wire::ReflectorCounters;
 
 use super::load::{self, Load};
-use super::tasks::Desk;
-use super::waiting::Waiting;
+use super::wiring::Wiring;
 use crate::plan::SendPlan;
+use crate::run::waiting::Waiting;
 
 /// How long the run waits for the first answers, ns: its start is set before anybody is asked.
 pub const ASK_NS: u64 = 300_000_000;
@@ -47,12 +47,12 @@ pub struct Told {
 
 impl FarSides {
     /// Those whose neighbours were asked for.
-    pub fn new(plan: &SendPlan, loads: &[Load], desks: &[Desk], run: u8) -> Result<Self> {
+    pub fn new(plan: &SendPlan, loads: &[Load], wiring: &Wiring) -> Result<Self> {
         let mut sides = Vec::new();
-        for (port, (load, desk)) in loads.iter().zip(desks).enumerate() {
+        for (port, (load, desk)) in loads.iter().zip(&wiring.desks).enumerate() {
             if load.asked && !plan.tx_only {
                 sides.push(Far {
-                    question: ReflectorCounters::question(&load::spec(plan, load, port, 0, run))?,
+                    question: ReflectorCounters::question(&load::spec(plan, load, port, 0, wiring.times.run))?,
                     replies: Arc::clone(&desk.replies),
                     answers: Arc::clone(&desk.answers),
                     before: None,
@@ -87,7 +87,7 @@ impl FarSides {
     pub fn ask_after(&mut self) {
         for far in self.0.iter_mut().filter(|far| far.before.is_some()) {
             while far.answers.pop().is_some() {}
-            far.account_for_all();
+            far.ask_for_all();
         }
     }
 
@@ -112,7 +112,7 @@ impl FarSides {
 }
 
 impl Far {
-    fn account_for_all(&mut self) {
+    fn ask_for_all(&mut self) {
         let mut waiting = Waiting::begin();
         let mut asked: Option<Instant> = None;
         let mut first = None;

@@ -196,8 +196,7 @@ fn ask<'e>(
 pub fn templates(
     plan: &SendPlan,
     load: &Load,
-    port: usize,
-    lane_base: usize,
+    (port, lane_base): (usize, usize),
     run: u8,
     offload: bool,
 ) -> Result<Vec<Template>> {
@@ -265,4 +264,13 @@ fn count_up(ip: IpAddr, by: usize) -> IpAddr {
         IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).wrapping_add(by as u32).into()),
         IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(by as u128).into()),
     }
+}
+
+/// The rate of all ports together; `None` where one has no schedule.
+pub fn total_rate(loads: &[Load]) -> Option<f64> {
+    let rates = loads.iter().map(|load| match load.rate {
+        Rate::Pps(pps) => Some(pps),
+        Rate::Max => None,
+    });
+    rates.sum()
 }

@@ -1,0 +1,184 @@
+//! What can be refused before anything starts: ports, frame sizes, cores, memory.
+
+use std::num::NonZeroU16;
+
+use anyhow::{Result, bail, ensure};
+use host::cores;
+use host::{Medium, PortUri, Prepared, Sys};
+
+use crate::plan::MachinePlan;
+use crate::run::Needs;
+use crate::run::eal::Memory;
+use crate::run::pools::{Holds, PoolPlan, PoolsPlan};
+
+/// What EAL needs besides packet buffers, MiB.
+const EAL_MIB: u64 = 64;
+
+/// What was checked, and what follows for the start.
+pub struct Preflight {
+    /// Ports, checked; `mac:` has become the device it names.
+    pub ports: Vec<PortUri>,
+    /// Descriptors a queue.
+    pub descriptors: u16,
+    /// The pools of packet buffers.
+    pub pools: PoolsPlan,
+    /// Room of one buffer, bytes.
+    pub room: usize,
+    /// Pages.
+    pub memory: Memory,
+    /// NUMA node of the first port that has one.
+    pub numa_node: Option<u32>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Checks everything that can be checked before EAL starts.
+pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
+    let (queues, largest_frame) = ((needs.rx_queues, needs.tx_queues), needs.largest_frame);
+    let mut sys = Sys::live();
+    sys.force = plan.force;
+    let mut ports = plan.ports.clone();
+    for port in &mut ports {
+        // Each is a socket on a queue of the interface, which must have as many.
+        let asked = queues.0.max(queues.1);
+        if port.kind.traits().is_socket_per_queue && asked > 1 && port.queues.is_none() {
+            port.queues = NonZeroU16::new(asked);
+        }
+    }
+    let prepared: Vec<Prepared> = host::check_all(&ports, &sys)?;
+    for port in &prepared {
+        check_mtu(&sys, port, largest_frame)?;
+    }
+    if !plan.cores.is_empty() {
+        cores::check(&sys, &plan.cores)?;
+    }
+    let mut notes: Vec<String> = prepared
+        .iter()
+        .flat_map(|port| &port.notes)
+        .map(ToString::to_string)
+        .collect();
+    let holds: Vec<_> = prepared
+        .iter()
+        .map(|port| {
+            let holds = Holds::of_port(&port.uri, queues, plan.descriptors, needs.held_per_queue);
+            (port.numa_node, holds)
+        })
+        .collect();
+    let workers = workers(&sys, plan);
+    let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
+    let room = largest_frame.next_multiple_of(64).max(2048);
+    let bytes = pools.bytes(room, false);
+    let hungry = prepared
+        .iter()
+        .find(|port| port.memory == host::Memory::HugePages);
+    let needs_huge = hungry.is_some();
+    if let (Some(port), true) = (hungry, plan.no_huge) {
+        bail!(
+            "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
+            port.uri,
+            if port.uri.kind.traits().medium == Medium::Peer {
+                "zero-copy"
+            } else {
+                "use another port"
+            }
+        );
+    }
+    let free = host::hugepages::free_bytes(&sys, None);
+    let fits = |pool: &PoolPlan| {
+        host::hugepages::free_bytes(&sys, pool.node) >= pool.bytes(room, false) + (16 << 20)
+    };
+    let huge_fits = free >= bytes + (16 << 20) && pools.pools.iter().all(fits);
+    if needs_huge && !huge_fits {
+        for pool in &pools.pools {
+            host::hugepages::check(
+                &sys,
+                &format!("{} packet buffers", pool.buffers),
+                pool.bytes(room, false) + (16 << 20),
+                pool.node,
+            )?;
+        }
+    }
+    let memory = if needs_huge || (huge_fits && !plan.no_huge) {
+        Memory::Huge
+    } else {
+        pools = PoolsPlan::together(&holds, workers, plan.buffers)?;
+        let bytes = pools.bytes(room, true);
+        check_memory(pools.buffers(), bytes + (EAL_MIB << 20))?;
+        Memory::Ordinary {
+            mib: (bytes >> 20) + EAL_MIB,
+        }
+    };
+    if memory != Memory::Huge && !plan.no_huge {
+        notes.push(format!(
+            "ordinary pages: {} MiB of hugepages free, {} needed; faster with: echo {} > /proc/sys/vm/nr_hugepages",
+            free >> 20, (bytes >> 20) + 16, (bytes >> 21) + 32
+        ));
+    }
+    Ok(Preflight {
+        ports: prepared.iter().map(|port| port.uri.clone()).collect(),
+        descriptors: plan.descriptors,
+        pools,
+        room,
+        memory,
+        numa_node: prepared.iter().find_map(|port| port.numa_node),
+        notes,
+    })
+}
+
+/// How many workers may use the pools, at most.
+fn workers(sys: &Sys, plan: &MachinePlan) -> usize {
+    match plan.cores.len() {
+        0 => cores::allowed(sys).len(),
+        chosen => chosen,
+    }
+}
+
+/// A frame that the interface below a port will not carry is refused here, not packet by packet.
+fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
+    let Some(name) = &port.interface else {
+        return Ok(());
+    };
+    let shares = port.uri.kind.traits().medium == Medium::SharedInterface;
+    let mtu = host::interface::interface(sys, name)
+        .and_then(|interface| interface.mtu)
+        .filter(|_| shares);
+    let Some(mtu) = mtu else { return Ok(()) };
+    // Two VLAN tags are not part of what the kernel calls the MTU.
+    let carries = mtu as usize + 18 + 8;
+    ensure!(
+        largest_frame <= carries,
+        "frame size {largest_frame} is above what {} carries with its MTU of {mtu}; use --size {} or less, or: ip link set {name} mtu {}",
+        port.uri,
+        mtu + 18,
+        largest_frame - 18
+    );
+    Ok(())
+}
+
+/// Ordinary pages are taken at start: more than there are would fail in DPDK's words, or wake the OOM killer.
+fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = text.lines().find_map(|line| {
+        line.strip_prefix("MemAvailable:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse::<u64>()
+            .ok()
+    });
+    let Some(available) = available else { return Ok(()) };
+    ensure!(
+        bytes >> 10 <= available,
+        "{buffers} packet buffers need {} MiB, and {} MiB of memory are available; use fewer --buffers, queues or --descriptors",
+        bytes >> 20,
+        available >> 10
+    );
+    Ok(())
+}
+
+/// What `host.json` says.
+pub fn host_facts() -> host::Facts {
+    host::facts(
+        &Sys::live(),
+        serde_json::json!({ "name": "dropless", "version": env!("CARGO_PKG_VERSION") }),
+    )
+}

@@ -1,0 +1,149 @@
+//! The stage of a job: where it puts its tasks onto the queues of open ports, be those devices or sockets.
+
+use dataplane::Task;
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
+use measure::{Clock, Ticks};
+use report::rundir::RunDir;
+
+use super::open::{Dpdk, OpenPort, Rx, Tx};
+use super::pools::Pools;
+use super::workers::Worker;
+
+/// Open ports, workers without tasks, and the time of the first packet.
+pub struct Stage<'s, 'p, 'e> {
+    /// The ports; a job takes their queues out.
+    pub ports: &'s mut [OpenPort<'e>],
+    /// The core of each worker.
+    pub cores: &'s [usize],
+    /// The clock.
+    pub clock: Clock,
+    /// When the first packet is due.
+    pub start: Ticks,
+    /// Where its files go.
+    pub dir: &'s RunDir,
+    pools: Option<&'p Pools<'e>>,
+    workers: Vec<Worker<'p>>,
+}
+
+/// Makes a task of a queue that receives.
+pub trait OnReceive {
+    /// The task that polls `rx`.
+    fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Task + 'p>;
+}
+
+/// Makes a task of a queue that sends.
+pub trait OnTransmit {
+    /// The task that fills `tx` from `buffers`.
+    fn on<'p, A: Allocate + 'p>(
+        self,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p>;
+}
+
+/// Makes a task of a queue each way.
+pub trait OnPair {
+    /// The task between `rx` and `tx`, which carry the same frames; copies are made in `buffers`.
+    fn on<'p, R, A>(
+        self,
+        rx: R,
+        tx: impl Transmit<Frames = R::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p>
+    where
+        R: Receive<Frames: FramesMut + 'p> + 'p,
+        A: Allocate<Frames = R::Frames> + 'p;
+}
+
+impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
+    /// An empty stage.
+    pub fn new(
+        pools: Option<&'p Pools<'e>>,
+        ports: &'s mut [OpenPort<'e>],
+        cores: &'s [usize],
+        (clock, start): (Clock, Ticks),
+        dir: &'s RunDir,
+    ) -> Self {
+        Self {
+            ports,
+            cores,
+            clock,
+            start,
+            dir,
+            pools,
+            workers: cores.iter().map(|core| Worker::new(*core)).collect(),
+        }
+    }
+
+    /// Has `worker` poll `rx`, whose frames are in no cache of its core where it `is_cold`. False where there is no such
+    /// queue: a device without DPDK.
+    pub fn receive(
+        &mut self,
+        (worker, role): (usize, &'static str),
+        (rx, is_cold): (Rx<'e>, bool),
+        task: impl OnReceive,
+    ) -> bool {
+        let task = match (rx, self.pools) {
+            (Rx::Socket(rx), _) => task.on(*rx),
+            (Rx::Device(rx), Some(pools)) => task.on(DpdkReceive::new(pools.eal(), rx, is_cold)),
+            (Rx::Device(_), None) => return false,
+        };
+        self.workers[worker].add(role, task);
+        true
+    }
+
+    /// Has `worker` fill `tx`, a queue of `port`.
+    pub fn transmit(
+        &mut self,
+        (worker, role): (usize, &'static str),
+        port: usize,
+        tx: Tx<'e>,
+        task: impl OnTransmit,
+    ) -> bool {
+        let task = match (tx, self.dpdk(port)) {
+            (Tx::Socket(tx), _) => {
+                let buffers = tx.buffers();
+                task.on(*tx, buffers)
+            }
+            (Tx::Device(tx), Some(dpdk)) => task.on(DpdkTransmit::new(dpdk.eal, tx), dpdk.buffers()),
+            (Tx::Device(_), None) => return false,
+        };
+        self.workers[worker].add(role, task);
+        true
+    }
+
+    /// Has `worker` move frames from `rx` to `tx`, queues of `port`.
+    pub fn pair(
+        &mut self,
+        (worker, role): (usize, &'static str),
+        port: usize,
+        (rx, is_cold): (Rx<'e>, bool),
+        tx: Tx<'e>,
+        task: impl OnPair,
+    ) -> bool {
+        let task = match (rx, tx, self.dpdk(port)) {
+            (Rx::Socket(rx), Tx::Socket(tx), _) => {
+                let buffers = tx.buffers();
+                task.on(*rx, *tx, buffers)
+            }
+            (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => task.on(
+                DpdkReceive::new(dpdk.eal, rx, is_cold),
+                DpdkTransmit::new(dpdk.eal, tx),
+                dpdk.buffers(),
+            ),
+            _ => return false,
+        };
+        self.workers[worker].add(role, task);
+        true
+    }
+
+    fn dpdk(&self, port: usize) -> Option<Dpdk<'p, 'e>> {
+        self.pools.map(|pools| pools.of_port(port))
+    }
+
+    /// The workers with their tasks.
+    pub fn into_workers(self) -> Vec<Worker<'p>> {
+        self.workers
+    }
+}
