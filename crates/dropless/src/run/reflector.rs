@@ -103,11 +103,12 @@ impl<'f> Reflecting<'f> {
 }
 
 impl OnPair for ReflectQueue<'_> {
-    fn on<'p, R, A>(self, rx: R, tx: impl Transmit<Frames = R::Frames> + 'p, buffers: A) -> Box<dyn Task + 'p>
-    where
-        R: Receive<Frames: FramesMut + 'p> + 'p,
-        A: Allocate<Frames = R::Frames> + 'p,
-    {
+    fn on<'p, A: Allocate<Frames: FramesMut> + 'p>(
+        self,
+        rx: impl Receive<Frames = A::Frames> + 'p,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p> {
         let faults = self
             .faults
             .map(|(spec, seed, hz, counters)| Faults::new(spec, seed, hz, DELAYED_MAX, buffers, counters));

@@ -34,7 +34,7 @@ pub trait OnReceive {
 
 /// Makes a task of a queue that sends.
 pub trait OnTransmit {
-    /// The task that fills `tx` from `buffers`.
+    /// The task that fills `tx` with `buffers`.
     fn on<'p, A: Allocate + 'p>(
         self,
         tx: impl Transmit<Frames = A::Frames> + 'p,
@@ -44,16 +44,13 @@ pub trait OnTransmit {
 
 /// Makes a task of a queue each way.
 pub trait OnPair {
-    /// The task between `rx` and `tx`, which carry the same frames; copies are made in `buffers`.
-    fn on<'p, R, A>(
+    /// The task between `rx` and `tx`; copies are made in `buffers`.
+    fn on<'p, A: Allocate<Frames: FramesMut> + 'p>(
         self,
-        rx: R,
-        tx: impl Transmit<Frames = R::Frames> + 'p,
+        rx: impl Receive<Frames = A::Frames> + 'p,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
         buffers: A,
-    ) -> Box<dyn Task + 'p>
-    where
-        R: Receive<Frames: FramesMut + 'p> + 'p,
-        A: Allocate<Frames = R::Frames> + 'p;
+    ) -> Box<dyn Task + 'p>;
 }
 
 impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {

@@ -8,7 +8,7 @@ use measure::{Counter, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::file;
-use wire::{ReflectorCounters, Addresses};
+use wire::{Addresses, ReflectorCounters};
 
 use super::summary;
 use crate::explain::Received;
@@ -168,7 +168,7 @@ impl ActiveReflect {
     }
 
     /// What the port `index` has counted so far, for the sender that asks.
-    fn own_counters(&self, index: usize, open: &OpenPort<'_>) -> ReflectorCounters {
+    fn counters(&self, index: usize, open: &OpenPort<'_>) -> ReflectorCounters {
         let port = open.summary();
         let mut counters = ReflectorCounters::default();
         counters.add("rx_missed", port.rx_missed);
@@ -215,7 +215,7 @@ impl Active for ActiveReflect {
         }
         self.elapsed = elapsed;
         for (index, (open, own)) in look.ports.iter().zip(&self.own_counters).enumerate() {
-            own.publish(self.own_counters(index, open));
+            own.publish(self.counters(index, open));
         }
         let is_idle = self.plan.idle_exit_ns.is_some_and(|idle| {
             total.received > 0 && elapsed.saturating_sub(self.moved_at) > Duration::from_nanos(idle)

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 use dataplane::Task;
-use dataplane::reflector_counters::Answers;
 use dataplane::io::{Allocate, Receive, Transmit};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
+use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
 use dataplane::slot::{Fill, Slot};
