@@ -6,6 +6,7 @@ pub mod noise;
 pub mod reflect;
 pub mod search;
 pub mod send;
+pub mod unfinished;
 
 use crate::kind::Entry;
 
