@@ -4,17 +4,17 @@
 mod join;
 
 use dataplane::receive::Hole;
+use doctor::noise::attribute::Gap;
+use doctor::noise::record::{Record, Recorder};
+use doctor::noise::tally::Labels;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
-use host::noise::attribute::Gap;
-use host::noise::record::{Record, Recorder};
-use host::noise::tally::Labels;
 use measure::{Clock, Explanation, Nanos, Stall, Ticks};
 
 use crate::plan::MachinePlan;
 use crate::run::clock::now;
 use crate::run::open::OpenPort;
-use crate::run::workers::Paused;
+use crate::run::workers::Stalled;
 use join::{Missed, Pausing, Pile};
 
 /// Watches what a run will want to explain.
@@ -29,18 +29,24 @@ pub struct Explainer {
     began: Ticks,
 }
 
-/// Who receives from a port, and how long its ring holds.
-pub struct Receiver<'h> {
+/// Who received from a port, and how fast.
+pub struct Received<'h> {
     /// The port.
     pub port: usize,
     /// The core.
     pub core: usize,
-    /// How long its ring holds at the rate of the run, ns; 0 where the port pushes back.
-    pub ring_holds_ns: u64,
-    /// That rate, packets/s.
+    /// Packets/s.
     pub rate_pps: f64,
     /// Sequence numbers that it found missing.
     pub holes: &'h [Hole],
+}
+
+/// The same, and how long its ring holds.
+pub struct Receiver<'h> {
+    /// Who.
+    pub received: Received<'h>,
+    /// How long its ring holds at that rate, ns; 0 where the port pushes back.
+    pub ring_holds_ns: u64,
 }
 
 impl Explainer {
@@ -118,7 +124,7 @@ pub fn note(explanation: Option<&Explanation>) -> Option<String> {
 /// Names the pauses and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.
 pub fn explain(
     explainer: Option<Explainer>,
-    paused: &[Paused],
+    stalled: &[Stalled],
     receivers: &[Receiver<'_>],
     clock: &Clock,
     start: Nanos,
@@ -135,12 +141,16 @@ pub fn explain(
         .is_some_and(|explanation| explanation.untraced.is_none());
     let mut pausing = Vec::new();
     if let Some(explanation) = &mut explanation {
-        explanation.dropped = paused.iter().map(|worker| worker.pauses.dropped).sum();
+        explanation.dropped = stalled.iter().map(|worker| worker.log.dropped).sum();
     }
-    for worker in paused {
-        let of_core = || receivers.iter().filter(|receiver| receiver.core == worker.core);
+    for worker in stalled {
+        let of_core = || {
+            receivers
+                .iter()
+                .filter(|receiver| receiver.received.core == worker.core)
+        };
         let gaps: Vec<Gap> = worker
-            .pauses
+            .log
             .all()
             .iter()
             .map(|pause| Gap {
@@ -149,15 +159,15 @@ pub fn explain(
             })
             .collect();
         let mut named = record.name(Core(worker.core as u32), worker.thread, &gaps);
-        for (pause, named) in worker.pauses.all().iter().zip(&mut named) {
+        for (pause, named) in worker.log.all().iter().zip(&mut named) {
             named.own_work((f64::from(pause.moved) * worker.packet_ticks) as u64);
         }
         let labels = Labels::of(&named);
         let first = pausing.len();
-        for (pause, named) in worker.pauses.all().iter().zip(&named) {
+        for (pause, named) in worker.log.all().iter().zip(&named) {
             pausing.push(Pausing {
                 pause: *pause,
-                ports: of_core().map(|receiver| receiver.port).collect(),
+                ports: of_core().map(|receiver| receiver.received.port).collect(),
                 stall: Stall {
                     core: worker.core as u32,
                     role: worker.roles.join(" "),
@@ -176,7 +186,7 @@ pub fn explain(
                 pile: Pile::default(),
             });
         }
-        let arriving_pps: f64 = of_core().map(|receiver| receiver.rate_pps).sum();
+        let arriving_pps: f64 = of_core().map(|receiver| receiver.received.rate_pps).sum();
         let packet_s = clock.ns_from_ticks(1_000) as f64 * worker.packet_ticks / 1e12;
         join::pile_up(
             &mut pausing[first..],
@@ -185,9 +195,14 @@ pub fn explain(
         );
     }
     join::charge(&mut pausing, &missed);
-    for worker in paused {
-        let of_core = receivers.iter().filter(|receiver| receiver.core == worker.core);
-        let mut holes: Vec<Hole> = of_core.flat_map(|receiver| receiver.holes).copied().collect();
+    for worker in stalled {
+        let of_core = receivers
+            .iter()
+            .filter(|receiver| receiver.received.core == worker.core);
+        let mut holes: Vec<Hole> = of_core
+            .flat_map(|receiver| receiver.received.holes)
+            .copied()
+            .collect();
         holes.sort_by_key(|hole| hole.at);
         join::name_sequences(&mut pausing, worker.core as u32, &holes, clock);
     }

@@ -8,11 +8,10 @@ pub mod cli;
 pub mod commands;
 mod complaint;
 mod explain;
-mod live;
 mod metrics;
 pub mod plan;
 pub mod run;
-mod stream;
+mod status;
 
 /// Exit code of a run that could not measure.
 pub const EXIT_INVALID: u8 = measure::summary::EXIT_INVALID;

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::place::Balance;
+
 /// An identity of the ledger that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Imbalance {
@@ -26,6 +28,14 @@ pub enum Imbalance {
         lost: u64,
         /// Packets unexplained.
         unexplained: u64,
+    },
+    /// entered = left + what the places counted, where all of them see the packets themselves.
+    #[error("{entered} frames came in, {left} are accounted for")]
+    Entered {
+        /// Frames that came in.
+        entered: u64,
+        /// Frames that left or were counted by a place.
+        left: u64,
     },
     /// Frames = the sum of their classes.
     #[error("{frames} frames arrived, but {classified} were classified")]
@@ -87,4 +97,15 @@ pub enum Imbalance {
         /// The lanes' sum.
         lanes_received: u64,
     },
+}
+
+impl Imbalance {
+    /// What is wrong with the ledger of a job that counts all of its packets itself.
+    pub fn of(balance: &Balance) -> Option<Self> {
+        let (missing, surplus) = (balance.unexplained, balance.surplus());
+        (missing > 0 || surplus > 0).then(|| Self::Entered {
+            entered: balance.entered,
+            left: (balance.entered - missing).saturating_add(surplus),
+        })
+    }
 }

@@ -1,10 +1,13 @@
-//! The ledger: where every packet went, and whether the sums agree.
+//! The ledger of a `send` run, on top of the general one ([`crate::place::Balance`]): what was intended, what arrived,
+//! and whether the sums agree.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::imbalance::Imbalance;
+pub use crate::place::NOT_AWAITED;
+use crate::place::{Balance, Charge, Place};
 
 /// Frames that arrived while the receivers ran, by what they were.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -54,6 +57,9 @@ pub struct Ledger {
     pub received: u64,
     /// Missing packets by the place that lost them; places that lost none are not listed.
     pub lost_at: BTreeMap<String, u64>,
+    /// Every place that counted any: whose it is, how much it knows, what it counted, and how much of that is missing
+    /// packets; in the order in which they were charged.
+    pub places: Vec<Charge>,
     /// Missing packets no place accounts for.
     pub unexplained: u64,
     /// What arrived.
@@ -82,54 +88,36 @@ pub struct LedgerInput {
     pub one_way: bool,
 }
 
-/// The place of packets nobody waits for (a run that only sends).
-pub const NOT_AWAITED: &str = "not_awaited";
-
 /// The fault injector's count of the copies it made.
 pub const FAULT_DUPLICATE: &str = "fault_duplicate";
-
-/// The rank in which places are charged with missing packets: what saw the packet itself comes first, what only
-/// counts frames (and so may have counted a stranger's) last.
-fn rank(place: &str) -> u8 {
-    match place {
-        "late" => 0,
-        "too_old" => 1,
-        "corrupt" => 2,
-        "fault_drop" => 3,
-        _ if place.starts_with("reflector_") => 4,
-        "tx_held" => 5,
-        "tx_error" => 6,
-        "rx_nombuf" => 7,
-        "rx_missed" => 8,
-        "rx_error" => 9,
-        _ => 10,
-    }
-}
 
 impl Ledger {
     /// Allots the missing packets (`accepted - received`) to the places in order, each at most what it counted.
     pub fn balance(input: LedgerInput) -> Ledger {
-        let mut places: Vec<(String, u64)> = [
-            ("late".to_owned(), input.arrived.late),
-            ("too_old".to_owned(), input.arrived.too_old),
-            ("corrupt".to_owned(), input.arrived.corrupt),
-        ]
-        .into();
-        places.extend(input.places.into_iter().filter(|(name, _)| rank(name) > 2));
-        // A stable sort: places of equal rank stay in the order of their names.
-        places.sort_by_key(|(name, _)| rank(name));
-        if input.one_way {
-            places.push((NOT_AWAITED.to_owned(), u64::MAX));
-        }
-
-        let mut missing = input.accepted.saturating_sub(input.arrived.received);
-        let mut lost_at = BTreeMap::new();
-        for (name, count) in places {
-            let charged = count.min(missing);
-            missing -= charged;
-            if charged > 0 {
-                lost_at.insert(name, charged);
-            }
+        let own = [
+            ("late", input.arrived.late),
+            ("too_old", input.arrived.too_old),
+            ("corrupt", input.arrived.corrupt),
+        ];
+        let others = input
+            .places
+            .iter()
+            .map(|(name, count)| (&**name, *count))
+            .filter(|(name, _)| own.iter().all(|(own, _)| own != name));
+        let counted = own
+            .into_iter()
+            .chain(others)
+            .map(|(name, count)| (Place::named(name), count));
+        let balance = Balance::of(input.accepted, input.arrived.received, counted);
+        let mut lost_at: BTreeMap<String, u64> = balance
+            .places
+            .iter()
+            .filter(|charge| charge.charged > 0)
+            .map(|charge| (charge.place.clone(), charge.charged))
+            .collect();
+        let mut missing = balance.unexplained;
+        if input.one_way && missing > 0 {
+            lost_at.insert(NOT_AWAITED.to_owned(), std::mem::take(&mut missing));
         }
         Ledger {
             intended: input.intended,
@@ -137,6 +125,7 @@ impl Ledger {
             unsent: input.unsent,
             received: input.arrived.received,
             lost_at,
+            places: balance.places,
             unexplained: missing,
             arrived: input.arrived,
             raw: input.raw,

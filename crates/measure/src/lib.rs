@@ -18,6 +18,7 @@ pub mod ledger;
 pub mod metric;
 pub mod noise;
 pub mod pacer;
+pub mod place;
 pub mod result;
 pub mod schedule;
 pub mod search;
@@ -41,6 +42,7 @@ pub use jitter::Jitter;
 pub use ledger::{Arrived, Lane, Ledger, LedgerInput};
 pub use noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 pub use pacer::{Pacer, Rate, Take};
+pub use place::{Balance, Charge, Place};
 pub use result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, PauseCause, Percentiles,
     PoolSummary, PortSummary, QueueSummary, Stall, StreamSummary, WorkerSummary,

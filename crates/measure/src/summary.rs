@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Ledger;
+use crate::place::Balance;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, Percentiles, PoolSummary, PortSummary,
     QueueSummary, StreamSummary, WorkerSummary,
@@ -187,6 +188,8 @@ pub struct ReflectSummary {
     pub told: u64,
     /// Frames not sent back, by reason.
     pub dropped: BTreeMap<String, u64>,
+    /// Where every frame went.
+    pub ledger: Balance,
     /// What the fault injector did, by kind (`fault_drop`, `fault_duplicate`, ...); empty without `--fault`.
     /// What it dropped stands in `dropped` too.
     pub faults: BTreeMap<String, u64>,
@@ -226,6 +229,7 @@ impl Default for ReflectSummary {
             answered: 0,
             told: 0,
             dropped: BTreeMap::new(),
+            ledger: Balance::default(),
             faults: BTreeMap::new(),
             rate_rx_pps: 0.0,
             rate_tx_pps: 0.0,

@@ -84,6 +84,8 @@ pub struct Evidence {
     pub senders: usize,
     /// Times without link.
     pub link_losses: Vec<LinkLoss>,
+    /// Ports whose interface was removed.
+    pub removed: Vec<String>,
     /// Pauses of receivers; those shorter than their ring holds are ignored.
     pub stalls: Vec<Stall>,
     /// Uncertainty of the clock in parts per million.
@@ -108,8 +110,8 @@ pub enum Reason {
     #[error("nothing was sent")]
     NothingSent,
     /// No packet came (back).
-    #[error("nothing was received")]
-    NothingReceived,
+    #[error("nothing was received{}", hint(*.0))]
+    NothingReceived(Role),
     /// There was no port.
     #[error("no port was in use")]
     NoPorts,
@@ -124,6 +126,9 @@ pub enum Reason {
     /// A port lost its link.
     #[error("port {} lost its link {} after the start, {}", .0.port, format_duration(.0.at_ns), down(.0))]
     LinkLost(LinkLoss),
+    /// The interface below a port was removed.
+    #[error("port {0} lost its link: the interface was removed")]
+    PortRemoved(String),
     /// A receiver paused longer than its ring holds while packets went missing.
     #[error("the receiver on core {} paused for {}, its ring holds {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns), format_count(*missing))]
     ReceiverStalled {
@@ -163,6 +168,14 @@ pub enum Reason {
     },
 }
 
+/// What a reflector that got nothing may look for.
+fn hint(role: Role) -> &'static str {
+    match role {
+        Role::Reflect => ": is the sender running, and does it reach this port?",
+        Role::Send | Role::SendOnly => "",
+    }
+}
+
 /// How long a link was down, in words.
 fn down(loss: &LinkLoss) -> String {
     match loss.down_ns {
@@ -177,10 +190,11 @@ impl Reason {
         match self {
             Reason::Unbalanced(_) => "unbalanced",
             Reason::NothingSent => "nothing_sent",
-            Reason::NothingReceived => "nothing_received",
+            Reason::NothingReceived(_) => "nothing_received",
             Reason::NoPorts => "no_ports",
             Reason::Underoffered { .. } => "underoffered",
             Reason::LinkLost(_) => "link_lost",
+            Reason::PortRemoved(_) => "port_removed",
             Reason::ReceiverStalled { .. } => "receiver_stalled",
             Reason::ClockBad(_) => "clock_bad",
             Reason::FileShort { .. } => "file_short",
@@ -216,6 +230,7 @@ impl Verdict {
         reasons.extend(movement(evidence));
         reasons.extend(underoffered(evidence));
         reasons.extend(evidence.link_losses.iter().cloned().map(Reason::LinkLost));
+        reasons.extend(evidence.removed.iter().cloned().map(Reason::PortRemoved));
         reasons.extend(stalls(evidence));
         let short = evidence.short_files.iter();
         reasons.extend(short.map(|(path, missing)| Reason::FileShort {
@@ -248,7 +263,7 @@ fn movement(evidence: &Evidence) -> Vec<Reason> {
         reasons.push(Reason::NothingSent);
     }
     if evidence.received == 0 && evidence.role != Role::SendOnly {
-        reasons.push(Reason::NothingReceived);
+        reasons.push(Reason::NothingReceived(evidence.role));
     }
     reasons
 }
@@ -273,7 +288,8 @@ fn underoffered(evidence: &Evidence) -> Option<Reason> {
 /// The longest pause of each core that outlasted its ring, when packets are missing that it could have cost.
 fn stalls(evidence: &Evidence) -> Vec<Reason> {
     let missing = evidence.unexplained.saturating_add(evidence.rx_missed);
-    if missing == 0 {
+    // What a reflector's ring missed is in its account: its own numbers are as good.
+    if missing == 0 || evidence.role == Role::Reflect {
         return Vec::new();
     }
     let mut worst: Vec<&Stall> = Vec::new();

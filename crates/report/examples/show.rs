@@ -1,11 +1,12 @@
 //! Shows the reports and the live display with invented results: `cargo run -p report --example show [live]`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
 
 use std::time::Duration;
 
-use report::{Console, Live, Snapshot, Traffic, terminal};
+use report::published::{Phase, State};
+use report::{Console, Live, terminal};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,21 +35,17 @@ fn play(quiet: bool) {
     let mut live = Live::stderr(quiet);
     for step in 0..40_u32 {
         let elapsed = Duration::from_millis(50) * step;
-        live.update(&Snapshot {
-            phase: "sending".to_owned(),
-            elapsed,
+        let mut state = State {
+            phase: Phase::Sending,
+            elapsed_s: elapsed.as_secs_f64(),
             done: Some(elapsed.as_secs_f64() / 10.0),
-            planned: Some(Duration::from_secs(10)),
-            traffic: Traffic::Send {
-                rate_tx_pps: 3.5e6,
-                rate_rx_pps: 3.499e6,
-                sent: u64::from(step) * 175_000,
-                lost: u64::from(step / 30) * 17,
-                unsent: 0,
-                latency_p50_ns: Some(1_234.0),
-                latency_p99_ns: Some(8_765.0),
-            },
-        });
+            planned_s: Some(10.0),
+            ..State::default()
+        };
+        (state.rate.tx_pps, state.rate.rx_pps) = (3.5e6, 3.499e6);
+        (state.total.sent, state.total.lost) = (u64::from(step) * 175_000, u64::from(step / 30) * 17);
+        (state.latency_recent_ns.p50, state.latency_recent_ns.p99) = (Some(1_234), Some(8_765));
+        live.update(&state);
         std::thread::sleep(Duration::from_millis(50));
     }
     live.finish();

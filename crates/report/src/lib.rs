@@ -32,7 +32,7 @@ pub use kinds::compare as comparison;
 
 pub use files::{GAP_COLUMNS, STALL_COLUMNS};
 pub use intervals::IntervalWriter;
-pub use live::{Live, Snapshot, Traffic};
+pub use live::Live;
 pub use out::Console;
 pub use rundir::{RunDir, RunDirError, WriteError};
 pub use style::{Stream, Style};

@@ -10,8 +10,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use report::out::Console;
 
-pub mod live;
+use crate::run::Settings;
+
+pub mod send_plan;
+pub mod status;
+pub mod stream;
 
 /// Where probes go: what every command that sends has.
 #[derive(Args, Clone, Debug)]
@@ -156,4 +161,29 @@ pub enum VerifyArg {
     Checksum,
     /// Checksums, and every byte of the payload pattern
     Payload,
+}
+
+/// How a run is told and where it writes.
+pub fn settings(
+    output: &OutputArgs,
+    start: &StartArgs,
+    status: &status::StatusArgs,
+) -> anyhow::Result<Settings> {
+    Ok(Settings {
+        console: output.console(),
+        runs: output.runs.clone(),
+        status: status.settings()?,
+        verbose: start.verbose,
+        has_doctor: !start.no_doctor,
+    })
+}
+
+impl OutputArgs {
+    /// Who is told what.
+    pub fn console(&self) -> Console {
+        Console {
+            json: self.json,
+            quiet: self.quiet,
+        }
+    }
 }

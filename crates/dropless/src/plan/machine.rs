@@ -49,10 +49,13 @@ pub fn default_descriptors(ports: &[PortUri]) -> u16 {
 }
 
 fn default_pause_ns() -> u64 {
-    20_000
+    MachinePlan::STALL_NS
 }
 
 impl MachinePlan {
+    /// A worker that does not poll for longer is stalled, unless the plan says otherwise.
+    pub const STALL_NS: u64 = 20_000;
+
     pub(super) fn validate(&self) -> Result<()> {
         ensure!(
             !self.ports.is_empty(),

@@ -10,7 +10,7 @@ use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
-mod kernel;
+pub mod kernel;
 pub mod machine;
 mod reflect;
 mod send;
@@ -121,7 +121,7 @@ fn check_interval(interval_ns: u64) -> Result<()> {
 }
 
 /// A time that must not be 0.
-fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
+pub fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
     let value = duration_ns_or_zero(text, flag)?;
     ensure!(
         value > 0,
@@ -130,7 +130,8 @@ fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
     Ok(value)
 }
 
-fn duration_ns_or_zero(text: &str, flag: &str) -> Result<u64> {
+/// A time.
+pub fn duration_ns_or_zero(text: &str, flag: &str) -> Result<u64> {
     let time = parse_duration(text).map_err(|error| anyhow!("{flag}: {error}"))?;
     u64::try_from(time.as_nanos()).map_err(|_| anyhow!("{flag} {text} is longer than 584 years"))
 }
@@ -153,8 +154,8 @@ pub fn packet_rate(flag: &str, text: &str) -> Result<f64> {
     }
 }
 
-/// Every poll would be a pause below that.
-fn pause_ns(text: &str) -> Result<u64> {
+/// How long a worker must not poll for it to be a stall: every poll would be one below 1 us.
+pub fn stall_ns(text: &str) -> Result<u64> {
     let pause = duration_ns_or_zero(text, "--pause")?;
     ensure!(
         pause >= 1000,
@@ -168,12 +169,14 @@ pub fn count(text: &str, flag: &str) -> Result<u64> {
     measure::units::parse_count(text).map_err(|error| anyhow!("{flag}: {error}"))
 }
 
-fn mac(text: &str, flag: &str) -> Result<MacAddress> {
+/// A MAC address.
+pub fn mac(text: &str, flag: &str) -> Result<MacAddress> {
     text.parse()
         .map_err(|error| anyhow!("{flag} {text}: {error}; write it as 02:00:00:00:00:01"))
 }
 
-fn clock_seed() -> u64 {
+/// A seed that no earlier run had.
+pub fn clock_seed() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(1, |since| since.as_nanos() as u64)

@@ -6,19 +6,13 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use dataplane::fault::FaultSpec;
-use host::{MacAddress, Medium, PortTraits};
+use host::{MacAddress, PortTraits};
 use measure::{Expectation, RateSpec};
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
-use super::machine::{check_queues, default_descriptors, parse_cores, parse_ports};
-use super::{
-    Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval, clock_seed, count,
-    duration_ns_or_zero, mac, nonzero_ns, pause_ns,
-};
-use crate::args::VerifyArg;
-use crate::commands::send::args::SendArgs;
-use crate::stream;
+use super::machine::check_queues;
+use super::{Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
 
 /// No plan is nearly as long, bytes.
 const PLAN_BYTES_MAX: u64 = 16 << 20;
@@ -92,91 +86,6 @@ impl SendPlan {
             head.command
         );
         let plan: Self = serde_json::from_str(&text).map_err(foreign)?;
-        plan.validate()?;
-        Ok(plan)
-    }
-
-    /// Makes a plan of the command line.
-    pub fn from_args(args: &SendArgs) -> Result<Self> {
-        let mut ports = parse_ports(&args.path.ports)?;
-        if ports.is_empty() {
-            ports.push("ring".parse()?);
-        }
-        let embedded = ports
-            .iter()
-            .all(|port| port.kind.traits().medium == Medium::Process);
-        let count = args
-            .count
-            .as_deref()
-            .map(|text| count(text, "--count"))
-            .transpose()?;
-        let duration_ns = match (&args.duration, count) {
-            (Some(text), _) => Some(nonzero_ns(text, "--duration")?),
-            (None, Some(_)) => None,
-            (None, None) => Some(10_000_000_000),
-        };
-        let mut streams = stream::from_args(args)?;
-        kernel::send_from(&ports, &mut streams, args.path.from.is_some())?;
-        let plan = Self {
-            version: VERSION,
-            command: "send".into(),
-            streams,
-            machine: MachinePlan {
-                descriptors: args
-                    .machine
-                    .descriptors
-                    .unwrap_or_else(|| default_descriptors(&ports)),
-                ports,
-                eal: args.path.eal.clone(),
-                cores: parse_cores(args.machine.cores.as_deref())?,
-                burst: args.probe.burst,
-                buffers: args.machine.buffers,
-                no_huge: args.machine.no_huge,
-                force: args.machine.force,
-                wait_ns: duration_ns_or_zero(&args.path.wait, "--wait")?,
-                explain: args.explain.explain,
-                pause_ns: pause_ns(&args.explain.pause)?,
-            },
-            rate: args
-                .rate
-                .clone()
-                .unwrap_or_else(|| if embedded { "max" } else { "100kpps" }.into()),
-            backlog: args
-                .probe
-                .backlog
-                .as_deref()
-                .map(|text| self::count(text, "--backlog"))
-                .transpose()?,
-            duration_ns,
-            count,
-            drain_ns: duration_ns_or_zero(&args.probe.drain, "--drain")?,
-            seed: args.probe.seed.unwrap_or_else(clock_seed),
-            to_mac: args
-                .path
-                .to_mac
-                .as_deref()
-                .map(|text| mac(text, "--to-mac"))
-                .transpose()?,
-            from_mac: args
-                .path
-                .from_mac
-                .as_deref()
-                .map(|text| mac(text, "--from-mac"))
-                .transpose()?,
-            via: args.path.via,
-            tx_queues: args.machine.tx_queues,
-            rx_queues: args.machine.rx_queues,
-            checksum_offload: args.machine.checksum_offload,
-            verify: match args.probe.verify {
-                VerifyArg::None => VerifyPlan::None,
-                VerifyArg::Checksum => VerifyPlan::Checksum,
-                VerifyArg::Payload => VerifyPlan::Payload,
-            },
-            tx_only: args.tx_only,
-            fault: args.probe.fault.as_deref().map(str::parse).transpose()?,
-            expect: args.expect.clone(),
-            interval_ns: nonzero_ns(&args.interval, "--interval")?,
-        };
         plan.validate()?;
         Ok(plan)
     }

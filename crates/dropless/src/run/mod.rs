@@ -1,15 +1,285 @@
-//! The life of a packet run: what is refused before it starts, its start, its control, its close.
+//! The life of a packet run, told once: what is refused before it starts ([`preflight`]), its start ([`start`]), its
+//! control ([`control`]) and its close ([`close`]). A subcommand gives it a [`Job`].
 
 pub mod buffers;
 pub mod clock;
+pub mod close;
+pub mod control;
 pub mod eal;
 pub mod glance;
+pub mod kernel_missed;
 pub mod kernel_port;
 pub mod open;
+pub mod opening;
 pub mod page;
 pub mod parent;
 pub mod peer;
 pub mod placement;
-pub mod session;
+pub mod preflight;
+pub mod queues;
+pub mod reflector;
 pub mod signals;
+pub mod stage;
+pub mod start;
+pub mod waiting;
 pub mod workers;
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use dataplane::worker::{Control, WorkerCounters};
+use dpdk::Pool;
+use measure::Ticks;
+use report::out::Console;
+use report::published::{Ended, PoolLevel, State};
+use report::rundir::{RunDir, file};
+use serde::Serialize;
+
+use crate::explain::{Explainer, Received};
+use crate::plan::MachinePlan;
+use crate::status::{Expected, StatusBoard, StatusSettings};
+use clock::RunClock;
+use close::Ending;
+use control::{Look, Watch};
+use kernel_port::SocketConfig;
+use open::{Dpdk, OpenPort};
+use peer::Patience;
+use preflight::Preflight;
+use signals::Interrupt;
+use stage::Stage;
+use workers::Running;
+
+/// How a run is told and where it writes, whatever its job is.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who is told what on the terminal.
+    pub console: Console,
+    /// Where run directories are made.
+    pub runs: PathBuf,
+    /// How it is watched from outside.
+    pub status: StatusSettings,
+    /// Show DPDK's own log.
+    pub verbose: bool,
+    /// The machine is looked at for what may cost packets before the start.
+    pub has_doctor: bool,
+}
+
+/// What a job needs of the machine.
+pub struct Needs {
+    /// Receive queues a port.
+    pub rx_queues: u16,
+    /// Transmit queues a port.
+    pub tx_queues: u16,
+    /// The largest frame, with FCS.
+    pub largest_frame: usize,
+    /// Let the NIC fill in UDP checksums.
+    pub tx_checksum_offload: bool,
+    /// What is wanted of sockets.
+    pub sockets: SocketConfig,
+    /// How long peers are waited for.
+    pub patience: Patience,
+    /// From one look of the control thread to the next, at most.
+    pub tick: Duration,
+}
+
+/// What the run does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on.
+    GoOn,
+    /// Nothing new is sent; what is under way is waited for.
+    Drain,
+    /// It is over.
+    Stop,
+}
+
+/// What a subcommand does with packets, before it begins. The run calls these in their order.
+pub trait Job {
+    /// The same, once its tasks are on their queues.
+    type Active: Active;
+
+    /// The subcommand.
+    const COMMAND: &'static str;
+
+    /// What `plan.json` holds.
+    fn plan(&self) -> &impl Serialize;
+    /// The ports, cores and memory of the plan.
+    fn machine(&self) -> &MachinePlan;
+    /// What it needs of the machine.
+    fn needs(&self) -> Result<Needs>;
+    /// Writes into the buffers of the pool before any port has them.
+    fn prefill(&self, _pool: &Pool<'_>) -> Result<()> {
+        Ok(())
+    }
+    /// The ports are open: waits for links, asks for neighbours; the result is what the user should know.
+    fn meet<'e>(
+        &mut self,
+        dpdk: Option<Dpdk<'_, 'e>>,
+        ports: &mut [OpenPort<'e>],
+        interrupt: &Interrupt,
+    ) -> Result<Vec<String>>;
+    /// How many workers it would have at best.
+    fn workers(&self, ports: &[OpenPort<'_>]) -> usize;
+    /// From the start of the workers to the first packet, ns; 0 where it has no schedule.
+    fn lead_ns(&self) -> u64 {
+        0
+    }
+    /// What should move, for whoever watches.
+    fn expected(&self) -> Expected {
+        Expected::default()
+    }
+    /// Puts its tasks onto the queues of the ports.
+    fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<Self::Active>;
+}
+
+/// A job whose tasks are on their queues. [`Active::step`] and [`Active::status`] are called again and again, on the
+/// control thread, which no worker waits for.
+pub trait Active {
+    /// What it comes to.
+    type Summary: Summary;
+
+    /// All workers of a job with a schedule poll, and nothing is sent yet.
+    fn ready(&mut self, _look: &Look<'_, '_>) {}
+    /// One look: finished intervals are written, and the job says how to go on.
+    fn step(&mut self, look: &Look<'_, '_>) -> Next;
+    /// When it wants its next look, if that is before the next tick.
+    fn wakes_at(&self) -> Option<Ticks> {
+        None
+    }
+    /// The run now: phase, counts, latencies, queues and drops. The run adds what every run has.
+    fn status(&self, look: &Look<'_, '_>) -> State;
+    /// The workers have ended: their totals are in their slots.
+    fn joined(&mut self) {}
+    /// Who received from which port, how fast, and what was missing.
+    fn received(&self) -> Vec<Received<'_>>;
+    /// The result. Ports and pool are closed and counted.
+    fn close(self, ending: Ending<'_>) -> Self::Summary;
+}
+
+/// What a run comes to.
+pub trait Summary: report::kind::Kind + Serialize {
+    /// Its verdict in a word, its exit code and its reasons.
+    fn ended(&self) -> Ended;
+    /// Makes the state that was told last what the result says.
+    fn settle(&self, state: &mut State);
+}
+
+/// Runs `job` from the first check to the printed result, which is its exit code.
+pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
+    let board = StatusBoard::open(&settings.status, J::COMMAND)?;
+    let interrupt = Interrupt::install()?;
+    let console = settings.console;
+    let needs = job.needs()?;
+    let preflight = preflight::check(job.machine(), &needs)?;
+    let _awake = start::awake_cores();
+    let dir = RunDir::create(&settings.runs, J::COMMAND, SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, job.plan());
+    let _ = dir.write_json(file::HOST, &preflight::host_facts());
+    board.run_is_in(dir.path());
+    let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
+    let pool = start::pool(eal.as_ref(), &preflight)?;
+    let dpdk = eal
+        .as_ref()
+        .zip(pool.as_ref())
+        .map(|(eal, pool)| Dpdk { eal, pool });
+    if let Some(pool) = &pool {
+        job.prefill(pool)?;
+    }
+    let ports = start::ports(dpdk, &preflight, &devices, &needs, &interrupt)?;
+    let run = Run {
+        settings,
+        needs: &needs,
+        preflight: &preflight,
+        dpdk,
+        dir: &dir,
+        interrupt: &interrupt,
+        board: &board,
+    };
+    let summary = run.go(job, ports)?;
+    let ended = summary.ended();
+    let exit = ended.exit;
+    board.end(ended, |state| summary.settle(state));
+    page::leave(&dir, console);
+    console.human(&report::terminal::render(&summary, &console.style()))?;
+    console.object(&summary)?;
+    board.linger(&interrupt);
+    Ok(exit)
+}
+
+/// The environment of one run.
+struct Run<'r, 'e> {
+    settings: &'r Settings,
+    needs: &'r Needs,
+    preflight: &'r Preflight,
+    dpdk: Option<Dpdk<'r, 'e>>,
+    dir: &'r RunDir,
+    interrupt: &'r Interrupt,
+    board: &'r StatusBoard,
+}
+
+impl<'e> Run<'_, 'e> {
+    /// How many buffers there are, and how many are free; none where no port is DPDK's.
+    fn pool_level(&self) -> PoolLevel {
+        let level = |dpdk: Dpdk<'_, '_>| PoolLevel {
+            size: dpdk.pool.size() as u64,
+            free: dpdk.pool.available() as u64,
+        };
+        self.dpdk.map(level).unwrap_or_default()
+    }
+
+    fn go<J: Job>(&self, mut job: J, mut ports: Vec<OpenPort<'e>>) -> Result<<J::Active as Active>::Summary> {
+        let mut notes = self.preflight.notes.clone();
+        notes.extend(self.board.note());
+        notes.extend(job.meet(self.dpdk, &mut ports, self.interrupt)?);
+        notes.extend(ports.iter().flat_map(OpenPort::notes));
+        let machine = job.machine();
+        let node = self.preflight.numa_node;
+        let (cores, note) = placement::worker_cores(machine, job.workers(&ports), node)?;
+        notes.extend(note);
+        if self.settings.has_doctor {
+            glance::tell(self.settings.console, &cores, &self.preflight.ports, self.dir);
+        }
+        let clock = RunClock::calibrate(&cores);
+        let explainer = Explainer::start(machine, &cores, &ports);
+        let threshold_ns = machine.pause_ns;
+        let lead = clock.clock.ticks_from_ns(job.lead_ns());
+        let start = Ticks(dpdk::tsc() + lead);
+        let mut stage = Stage::new(self.dpdk, &mut ports, &cores, (clock.clock, start), self.dir);
+        let (has_schedule, expected) = (lead > 0, job.expected());
+        let mut job = job.wire(&mut stage)?;
+        let workers = stage.into_workers();
+        let roles: workers::Roles = workers
+            .iter()
+            .map(|worker| (worker.core, worker.roles.clone()))
+            .collect();
+        let published: Vec<WorkerCounters> = cores.iter().map(|_| WorkerCounters::default()).collect();
+        let control = Control::default();
+        placement::leave_to_workers(&cores);
+        let threshold = clock.clock.ticks_from_ns(threshold_ns);
+        let mut watch = Watch::new(self, &mut ports, explainer, (clock.clock, start))
+            .stalls_of(&roles, &published, threshold)
+            .expecting(expected);
+        let left = std::thread::scope(|scope| -> Result<_> {
+            let running = Running::start(scope, workers, &control, &published, threshold)?;
+            watch.run(&control, &running, &mut job, has_schedule);
+            Ok(running.join())
+        })
+        .context("cannot start the workers")?;
+        job.joined();
+        let seen = watch.finish(&job);
+        let closing = close::Closing {
+            dir: self.dir,
+            pool: self.dpdk.map(|dpdk| dpdk.pool),
+            clock,
+            start,
+            left,
+            seen,
+            roles,
+            published,
+            notes,
+        };
+        let ending = closing.close(ports, job.received(), threshold_ns);
+        Ok(job.close(ending))
+    }
+}

@@ -1,18 +1,17 @@
-//! Ports from their URI to running queues, and the wait for their links.
+//! An open port: its queues, counters and link, whatever carries its packets.
 
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
-use dpdk::{Eal, Granted, PacketSockets, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
-use host::{Medium, MissedCount, PortKind, PortUri, Sys};
-use measure::LinkState;
+use dpdk::{Eal, Granted, Pool, Port, PortStats, RxQueue, TxQueue};
+use host::{Medium, PortKind, PortUri, Sys};
+use measure::{LinkState, PortSummary};
 
-use crate::run::eal::Device;
-use crate::run::kernel_port::{KernelPort, SocketConfig};
-use crate::run::peer::{self, Patience, Tending};
+use crate::run::kernel_missed::KernelMissed;
+use crate::run::kernel_port::KernelPort;
+use crate::run::peer::{self, Tending};
 use crate::run::signals::Interrupt;
 
 /// DPDK, where a run has it.
@@ -25,7 +24,7 @@ pub struct Dpdk<'p, 'e> {
 }
 
 /// What is behind a port.
-enum Carrier<'e> {
+pub enum Carrier<'e> {
     /// Devices of DPDK: one for all queues, or one for each.
     Devices(Vec<Port<'e>>),
     /// Sockets of the kernel.
@@ -65,12 +64,27 @@ pub struct OpenPort<'e> {
     /// Buffers that its driver took when it started and never gives back.
     pub kept: u64,
     /// What the kernel missed below it.
-    missed: KernelMissed,
+    pub missed: KernelMissed,
     /// What became of its link.
     pub tending: Tending,
 }
 
 impl<'e> OpenPort<'e> {
+    /// The port `uri` on what carries it, with its queues.
+    pub fn of(uri: &PortUri, carrier: Carrier<'e>, rx: Vec<Rx<'e>>, tx: Vec<Tx<'e>>) -> Self {
+        Self {
+            uri: uri.clone(),
+            carrier,
+            rx,
+            tx,
+            far: None,
+            mac: [2, 0, 0, 0, 0, 1],
+            kept: 0,
+            missed: KernelMissed::default(),
+            tending: Tending::new(),
+        }
+    }
+
     /// All its devices of DPDK.
     pub fn devices(&self) -> &[Port<'e>] {
         match &self.carrier {
@@ -166,7 +180,7 @@ impl<'e> OpenPort<'e> {
     }
 
     /// Takes the queues of `other` as its own.
-    fn join(&mut self, mut other: Self) {
+    pub fn join(&mut self, mut other: Self) {
         self.rx.append(&mut other.rx);
         self.tx.append(&mut other.tx);
         self.kept += other.kept;
@@ -239,192 +253,43 @@ impl<'e> OpenPort<'e> {
         self.stats().imissed.max(self.missed.get(&self.uri))
     }
 
+    /// What the other end of an embedded ring missed.
+    pub fn far_missed(&self) -> u64 {
+        self.far.as_ref().map_or(0, |far| far.rx_missed())
+    }
+
+    /// How long its receive ring holds at `rate` packets/s; 0 where it pushes back instead of losing.
+    pub fn ring_holds_ns(&self, rate: f64) -> u64 {
+        if self.pushes_back() {
+            return 0;
+        }
+        (f64::from(self.rx_room()) / rate.max(1.0) * 1e9) as u64
+    }
+
+    /// Its counters and its link.
+    pub fn summary(&self) -> PortSummary {
+        let stats = self.stats();
+        let (driver, name) = self.driver_and_name();
+        PortSummary {
+            uri: self.uri.to_string(),
+            driver,
+            name,
+            link: self.link(),
+            tx_packets: stats.opackets,
+            rx_packets: stats.ipackets,
+            rx_missed: self.rx_missed(),
+            rx_nombuf: stats.rx_nombuf,
+            rx_errors: stats.ierrors,
+            tx_errors: stats.oerrors,
+        }
+    }
+
     /// The interface of the kernel that it works through.
     pub fn interface(&self) -> Option<&str> {
         self.uri.kind.interface().or(match &self.carrier {
             Carrier::Sockets(port) => port.interface.as_deref(),
             Carrier::Devices(_) => None,
         })
-    }
-}
-
-/// Configures and starts the port behind `device`.
-pub fn open<'e>(
-    dpdk: Option<Dpdk<'_, 'e>>,
-    uri: &PortUri,
-    device: &Device,
-    config: &PortConfig,
-    sockets: &SocketConfig,
-    wait: (Patience, &Interrupt),
-) -> Result<OpenPort<'e>> {
-    let Some(Dpdk { eal, pool }) = dpdk.filter(|_| *device != Device::Sockets) else {
-        return open_sockets(uri, sockets);
-    };
-    // A port's own number of queues goes before the run's.
-    let own = uri.queues.map(std::num::NonZeroU16::get);
-    let mut config = PortConfig {
-        rx_queues: own.unwrap_or(config.rx_queues),
-        tx_queues: own.unwrap_or(config.tx_queues),
-        ..config.clone()
-    };
-    if uri.kind.traits().sends_through_receivers {
-        config = both_ways(&config, config.rx_queues.max(config.tx_queues));
-    }
-    if let Some(interface) = uri.kind.interface() {
-        config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
-    }
-    let config = &config;
-    match device {
-        Device::Named(name) => open_one(eal, pool, uri, name, config, wait),
-        Device::Queues(names) => {
-            let single = both_ways(config, 1);
-            let mut queues = names
-                .iter()
-                .map(|name| open_one(eal, pool, uri, name, &single, wait));
-            let mut open = queues.next().context("a port without queues")??;
-            for queue in queues {
-                open.join(queue?);
-            }
-            // An AF_XDP socket that works in one direction only is half as fast again as one that works in both: the
-            // sender and the receiver of a used-both-ways socket write to the same lines of the kernel's struct xdp_sock.
-            open.tx.rotate_left(1);
-            Ok(open)
-        }
-        Device::Ring {
-            name,
-            size,
-            direct: true,
-        } => {
-            let queues = config.rx_queues.max(config.tx_queues);
-            let name = eal.ring_loop_queues(name, *size as usize, queues)?;
-            open_one(eal, pool, uri, &name, &both_ways(config, queues), wait)
-        }
-        Device::Ring {
-            name,
-            size,
-            direct: false,
-        } => {
-            let queues = config.rx_queues.max(config.tx_queues);
-            let (near, far) = eal.ring_pair_queues(name, *size as usize, queues)?;
-            let config = both_ways(config, queues);
-            let mut near = open_one(eal, pool, uri, &near, &config, wait)?;
-            near.far = Some(Box::new(open_one(eal, pool, uri, &far, &config, wait)?));
-            Ok(near)
-        }
-        Device::Sockets => open_sockets(uri, sockets),
-    }
-}
-
-fn open_sockets<'e>(uri: &PortUri, config: &SocketConfig) -> Result<OpenPort<'e>> {
-    let (port, queues) = KernelPort::open(uri, config)?;
-    let (rx, tx) = queues
-        .into_iter()
-        .map(|(rx, tx)| (Rx::Socket(Box::new(rx)), Tx::Socket(Box::new(tx))))
-        .unzip();
-    Ok(OpenPort {
-        uri: uri.clone(),
-        carrier: Carrier::Sockets(port),
-        rx,
-        tx,
-        far: None,
-        mac: [2, 0, 0, 0, 0, 1],
-        kept: 0,
-        missed: KernelMissed::default(),
-        tending: Tending::new(),
-    })
-}
-
-fn both_ways(config: &PortConfig, queues: u16) -> PortConfig {
-    PortConfig {
-        rx_queues: queues,
-        tx_queues: queues,
-        ..config.clone()
-    }
-}
-
-fn open_one<'e>(
-    eal: &'e Eal,
-    pool: &Pool<'e>,
-    uri: &PortUri,
-    name: &str,
-    config: &PortConfig,
-    wait: (Patience, &Interrupt),
-) -> Result<OpenPort<'e>> {
-    let sockets = uri
-        .kind
-        .interface()
-        .filter(|_| uri.kind.traits().is_socket_per_queue);
-    let opening = || match (sockets, config.rx_queues.max(config.tx_queues)) {
-        (Some(interface), queues @ 2..) => format!(
-            "cannot open port {uri} with {queues} queues (the interface needs as many queues in each direction, see ethtool -l {interface}; --verbose shows what the kernel says)"
-        ),
-        (Some(_), _) => format!(
-            "cannot open port {uri} (the other end of a veth must not have more transmit queues than this one has receive queues; --verbose shows what the kernel says)"
-        ),
-        (None, _) => format!("cannot open port {uri} (--verbose shows what DPDK says)"),
-    };
-    let free = pool.available();
-    let device = Port::by_name(eal, name).with_context(opening)?;
-    let (mut port, rx, tx) = device.configure(config, pool).with_context(opening)?;
-    let carries = port.granted().max_frame_size;
-    ensure!(
-        config.max_frame_size <= carries,
-        "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
-    );
-    peer::start(&mut port, uri, wait.0, wait.1).with_context(opening)?;
-    let kept = if port.keeps_buffers() {
-        free.saturating_sub(pool.available()) as u64
-    } else {
-        0
-    };
-    let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
-    let missed = KernelMissed::from_now(uri);
-    Ok(OpenPort {
-        uri: uri.clone(),
-        carrier: Carrier::Devices(vec![port]),
-        rx: rx.into_iter().map(Rx::Device).collect(),
-        tx: tx.into_iter().map(Tx::Device).collect(),
-        far: None,
-        mac,
-        kept,
-        missed,
-        tending: Tending::new(),
-    })
-}
-
-/// What the kernel has missed below a port since it was opened.
-#[derive(Debug, Default)]
-struct KernelMissed {
-    /// The interface's own count when the port was opened.
-    before: u64,
-    sockets: PacketSockets,
-    /// The kernel forgets what it told of a socket.
-    told: Cell<u64>,
-}
-
-impl KernelMissed {
-    fn from_now(uri: &PortUri) -> Self {
-        let mut missed = Self::default();
-        if let (MissedCount::PacketSockets, Some(interface)) =
-            (uri.kind.traits().missed, uri.kind.interface())
-        {
-            missed.sockets = PacketSockets::of(interface);
-        }
-        missed.before = missed.get(uri);
-        missed
-    }
-
-    fn get(&self, uri: &PortUri) -> u64 {
-        let ever = match (uri.kind.traits().missed, uri.kind.interface()) {
-            (MissedCount::Interface, Some(interface)) => {
-                host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
-            }
-            _ => {
-                self.told.set(self.told.get() + self.sockets.new_drops());
-                self.told.get()
-            }
-        };
-        ever.saturating_sub(self.before)
     }
 }
 

@@ -132,18 +132,18 @@ pub fn hint(uri: &PortUri) -> String {
 }
 
 /// A wait with its end, or its one remark.
-pub struct Wait<'u> {
-    uri: &'u PortUri,
+pub struct Wait {
+    uri: PortUri,
     begun: Instant,
     patience: Patience,
     said: bool,
 }
 
-impl<'u> Wait<'u> {
+impl Wait {
     /// Begins to wait for the other side of `uri`.
-    pub fn new(uri: &'u PortUri, patience: Patience) -> Self {
+    pub fn new(uri: &PortUri, patience: Patience) -> Self {
         Self {
-            uri,
+            uri: uri.clone(),
             begun: Instant::now(),
             patience,
             said: false,
@@ -157,7 +157,7 @@ impl<'u> Wait<'u> {
             Patience::Forever(remark) => {
                 if !self.said && self.begun.elapsed() >= remark {
                     self.said = true;
-                    let (uri, advice) = (self.uri, advice(self.uri, "send"));
+                    let (uri, advice) = (&self.uri, advice(&self.uri, "send"));
                     let _ = report::out::print_stderr(&format!(
                         "still waiting for the other side of port {uri}; {advice}\n"
                     ));

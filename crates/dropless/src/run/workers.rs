@@ -40,19 +40,22 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Pauses kept of a worker; their memory is touched before it polls.
-const PAUSES_MAX: usize = 1 << 16;
+/// The core of each worker, and what it does there.
+pub type Roles = Vec<(usize, Vec<&'static str>)>;
 
-/// The pauses of one worker.
-pub struct Paused {
+/// Stalls kept of a worker; their memory is touched before it polls.
+const STALLS_MAX: usize = 1 << 16;
+
+/// The stalls of one worker.
+pub struct Stalled {
     /// Its core.
     pub core: usize,
     /// What it does.
     pub roles: Vec<&'static str>,
     /// Its thread.
     pub thread: u32,
-    /// The pauses.
-    pub pauses: StallLog,
+    /// The stalls.
+    pub log: StallLog,
     /// What a packet costs it, ticks.
     pub packet_ticks: f64,
 }
@@ -61,12 +64,12 @@ pub struct Paused {
 #[derive(Default)]
 pub struct Left {
     /// Of every worker.
-    pub paused: Vec<Paused>,
+    pub stalled: Vec<Stalled>,
     /// A worker that died.
     pub died: Option<anyhow::Error>,
 }
 
-type Handle<'s> = dpdk::Worker<'s, Paused>;
+type Handle<'s> = dpdk::Worker<'s, Stalled>;
 
 /// Workers under way.
 pub struct Running<'s> {
@@ -75,14 +78,14 @@ pub struct Running<'s> {
 }
 
 impl<'s> Running<'s> {
-    /// Starts the workers that have tasks. `counters` has a place for each of `workers`; pauses longer than
-    /// `pause_ticks` are kept.
+    /// Starts the workers that have tasks. `counters` has a place for each of `workers`; stalls longer than
+    /// `stall_ticks` are kept.
     pub fn start<'a: 's>(
         scope: &'s Scope<'s, '_>,
         workers: Vec<Worker<'a>>,
         control: &'s Control,
         counters: &'s [WorkerCounters],
-        pause_ticks: u64,
+        stall_ticks: u64,
     ) -> Result<Self> {
         let (mut handles, mut kept) = (Vec::new(), Vec::new());
         let cores: Vec<usize> = workers.iter().map(|worker| worker.core).collect();
@@ -95,13 +98,13 @@ impl<'s> Running<'s> {
             let name = format!("dropless-{core}");
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
-                let mut pauses = StallLog::with_room(PAUSES_MAX, pause_ticks);
-                dataplane::worker::run(tasks, control, counters, &mut pauses, now);
-                Paused {
+                let mut log = StallLog::with_room(STALLS_MAX, stall_ticks);
+                dataplane::worker::run(tasks, control, counters, &mut log, now);
+                Stalled {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
-                    pauses,
+                    log,
                     packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
                 }
             };
@@ -152,7 +155,7 @@ impl<'s> Running<'s> {
         let mut left = Left::default();
         for (core, handle) in self.handles {
             match handle.join() {
-                Ok(paused) => left.paused.push(paused),
+                Ok(stalled) => left.stalled.push(stalled),
                 Err(_) => left.died = Some(anyhow!("the worker on core {core} died")),
             }
         }

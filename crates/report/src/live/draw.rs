@@ -2,34 +2,34 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{Snapshot, Traffic};
 use crate::number;
+use crate::published::{Phase, State};
 use crate::style::{Paint, Style};
 
 /// The longest progress bar; beyond it only the eye travels.
 const BAR_MAX: usize = 40;
 
 /// One line for a log.
-pub fn line(snapshot: &Snapshot) -> String {
-    let fields: Vec<String> = fields(&snapshot.traffic)
+pub fn line(state: &State) -> String {
+    let fields: Vec<String> = fields(state)
         .into_iter()
         .map(|field| format!("{} {}", field.name, field.value))
         .collect();
     format!(
         "{:7.1} s  {}: {}\n",
-        snapshot.elapsed.as_secs_f64(),
-        snapshot.phase,
+        state.elapsed_s,
+        state.phase.name(),
         fields.join(", ")
     )
 }
 
 /// The progress bar, and the figures below it in as many lines as they need. No line may wrap: the terminal
 /// would scroll, and the next drawing begin too low.
-pub fn drawing(snapshot: &Snapshot, style: &Style) -> (String, usize) {
+pub fn drawing(state: &State, style: &Style) -> (String, usize) {
     let room = style.width.saturating_sub(1);
-    let mut lines = vec![progress(snapshot, room, style)];
+    let mut lines = vec![progress(state, room, style)];
     let (mut text, mut width) = (String::new(), 0);
-    for field in fields(&snapshot.traffic) {
+    for field in fields(state) {
         let wide = field.name.width() + 1 + field.value.width();
         if width > 0 && width + 3 + wide > room {
             lines.push(std::mem::take(&mut text));
@@ -49,17 +49,17 @@ pub fn drawing(snapshot: &Snapshot, style: &Style) -> (String, usize) {
     (lines.join("\n") + "\n", count)
 }
 
-fn progress(snapshot: &Snapshot, room: usize, style: &Style) -> String {
-    let elapsed = snapshot.elapsed.as_secs_f64();
-    let time = match snapshot.planned {
-        Some(planned) => format!("{elapsed:.1} s of {:.1} s", planned.as_secs_f64()),
+fn progress(state: &State, room: usize, style: &Style) -> String {
+    let elapsed = state.elapsed_s;
+    let time = match state.planned_s {
+        Some(planned) => format!("{elapsed:.1} s of {:.1} s", planned),
         None => format!("{elapsed:.1} s"),
     };
-    let words = snapshot.phase.width() + 2 + time.width() + 2;
-    let bar = snapshot
+    let words = state.phase.name().width() + 2 + time.width() + 2;
+    let bar = state
         .done
         .map(|done| bar(done, room.saturating_sub(words).min(BAR_MAX), style));
-    let phase = style.paint(Paint::Head, &snapshot.phase);
+    let phase = style.paint(Paint::Head, state.phase.name());
     match bar {
         Some(bar) if !bar.is_empty() => format!("{phase}  {bar}  {time}"),
         _ => format!("{phase}  {time}"),
@@ -79,7 +79,8 @@ struct Field {
     paint: Paint,
 }
 
-fn fields(traffic: &Traffic) -> Vec<Field> {
+/// The figures of a run, by what it does.
+fn fields(state: &State) -> Vec<Field> {
     let plain = |name, value| Field {
         name,
         value,
@@ -90,43 +91,33 @@ fn fields(traffic: &Traffic) -> Vec<Field> {
         value: number::count(number),
         paint: if number == 0 { Paint::None } else { Paint::Bad },
     };
-    match *traffic {
-        Traffic::Send {
-            rate_tx_pps,
-            rate_rx_pps,
-            sent,
-            lost,
-            unsent,
-            latency_p50_ns,
-            latency_p99_ns,
-        } => {
-            let latency = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number::time);
+    let (rate, total) = (&state.rate, &state.total);
+    let tx = plain("tx", number::pps(rate.tx_pps));
+    let rx = plain("rx", number::pps(rate.rx_pps));
+    match state.phase {
+        Phase::Watching => vec![plain(
+            "events",
+            state.events.map_or_else(|| "-".to_owned(), number::count),
+        )],
+        Phase::Reflecting => vec![
+            rx,
+            tx,
+            plain("received", number::count(total.received)),
+            plain("returned", number::count(total.sent)),
+            bad("dropped", total.lost),
+        ],
+        _ => {
+            let latency =
+                |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |ns| number::time(ns as f64));
             vec![
-                plain("tx", number::pps(rate_tx_pps)),
-                plain("rx", number::pps(rate_rx_pps)),
-                plain("sent", number::count(sent)),
-                bad("lost", lost),
-                bad("unsent", unsent),
-                plain("p50", latency(latency_p50_ns)),
-                plain("p99", latency(latency_p99_ns)),
+                tx,
+                rx,
+                plain("sent", number::count(total.sent)),
+                bad("lost", total.lost),
+                bad("unsent", total.unsent),
+                plain("p50", latency(state.latency_recent_ns.p50)),
+                plain("p99", latency(state.latency_recent_ns.p99)),
             ]
         }
-        Traffic::Noise { events } => vec![plain(
-            "events",
-            events.map_or_else(|| "-".to_owned(), number::count),
-        )],
-        Traffic::Reflect {
-            rate_rx_pps,
-            rate_tx_pps,
-            received,
-            returned,
-            dropped,
-        } => vec![
-            plain("rx", number::pps(rate_rx_pps)),
-            plain("tx", number::pps(rate_tx_pps)),
-            plain("received", number::count(received)),
-            plain("returned", number::count(returned)),
-            bad("dropped", dropped),
-        ],
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use crate::published::State;
 use crate::style::{Stream, Style};
 
 mod draw;
@@ -19,61 +20,6 @@ mod tests;
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 /// Elsewhere: one line per second.
 const LINE_EVERY: Duration = Duration::from_secs(1);
-
-/// What a run has come to at one moment.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// What it is doing, in one word: `sending`, `draining`, `reflecting`.
-    pub phase: String,
-    /// Since the run began; drawings are timed by it.
-    pub elapsed: Duration,
-    /// How much of the run is done, 0 to 1; `None` when it ends only on request.
-    pub done: Option<f64>,
-    /// How long it will last, where that is known.
-    pub planned: Option<Duration>,
-    /// What it moves.
-    pub traffic: Traffic,
-}
-
-/// The figures of one kind of run. Rates are of the last interval, counts since the start.
-#[derive(Clone, Debug)]
-pub enum Traffic {
-    /// Of `send`.
-    Send {
-        /// Packets per second accepted by the driver.
-        rate_tx_pps: f64,
-        /// Packets per second that came back.
-        rate_rx_pps: f64,
-        /// Packets accepted by the driver.
-        sent: u64,
-        /// Packets missing from intervals that are old enough to be judged.
-        lost: u64,
-        /// Packets that were due and could not be sent.
-        unsent: u64,
-        /// Median latency; `None` when nothing came back.
-        latency_p50_ns: Option<f64>,
-        /// 99th percentile of the latency.
-        latency_p99_ns: Option<f64>,
-    },
-    /// Of `noise`.
-    Noise {
-        /// The kernel's events so far, where it is asked for them.
-        events: Option<u64>,
-    },
-    /// Of `reflect`.
-    Reflect {
-        /// Packets per second received.
-        rate_rx_pps: f64,
-        /// Packets per second returned.
-        rate_tx_pps: f64,
-        /// Packets received.
-        received: u64,
-        /// Packets returned to where they came from.
-        returned: u64,
-        /// Packets that must not be returned, or could not.
-        dropped: u64,
-    },
-}
 
 /// The display. Trouble with the terminal ends the display, never the run.
 pub struct Live {
@@ -129,40 +75,34 @@ impl Live {
         }
     }
 
-    /// Draws `snapshot`, unless the last drawing was too short ago. Cheap to call often.
-    pub fn update(&mut self, snapshot: &Snapshot) {
+    /// Draws `state`, unless the last drawing was too short ago. Cheap to call often.
+    pub fn update(&mut self, state: &State) {
         let every = match self.look {
             Look::Off => return,
             Look::Lines => LINE_EVERY,
             Look::InPlace { .. } => REDRAW_EVERY,
         };
-        let period = period(snapshot.elapsed, every);
+        let period = period(
+            Duration::try_from_secs_f64(state.elapsed_s).unwrap_or_default(),
+            every,
+        );
         if !self.is_new(period) {
             return;
         }
         self.period = Some(period);
         let (text, lines) = match &self.look {
             Look::Off => return,
-            Look::Lines => (draw::line(snapshot), 0),
+            Look::Lines => (draw::line(state), 0),
             Look::InPlace { style, ask } => {
                 let width = ask
                     .and_then(Stream::columns)
                     .map_or(style.width, |columns| columns.min(120));
-                draw::drawing(snapshot, &Style { width, ..*style })
+                draw::drawing(state, &Style { width, ..*style })
             }
         };
         let erase = self.erase();
         self.put(&(erase + &text));
         self.drawn = lines;
-    }
-
-    /// Whether an update after `elapsed` would be drawn: what it shows is best measured since the last one that was.
-    pub fn is_due(&self, elapsed: Duration) -> bool {
-        match self.look {
-            Look::Off => false,
-            Look::Lines => self.is_new(period(elapsed, LINE_EVERY)),
-            Look::InPlace { .. } => self.is_new(period(elapsed, REDRAW_EVERY)),
-        }
     }
 
     fn is_new(&self, period: u128) -> bool {

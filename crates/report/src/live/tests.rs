@@ -2,6 +2,7 @@
 
 use super::draw::drawing;
 use super::*;
+use crate::published::Phase;
 use std::sync::{Arc, Mutex};
 
 use unicode_width::UnicodeWidthStr;
@@ -24,22 +25,18 @@ impl Screen {
     }
 }
 
-fn at(milliseconds: u64) -> Snapshot {
-    Snapshot {
-        phase: "sending".to_owned(),
-        elapsed: Duration::from_millis(milliseconds),
+fn at(milliseconds: u64) -> State {
+    let mut state = State {
+        phase: Phase::Sending,
+        elapsed_s: milliseconds as f64 / 1e3,
         done: Some(milliseconds as f64 / 10_000.0),
-        planned: Some(Duration::from_secs(10)),
-        traffic: Traffic::Send {
-            rate_tx_pps: 3.5e6,
-            rate_rx_pps: 3.4e6,
-            sent: 14_700_000,
-            lost: 12,
-            unsent: 0,
-            latency_p50_ns: Some(1234.0),
-            latency_p99_ns: None,
-        },
-    }
+        planned_s: Some(10.0),
+        ..State::default()
+    };
+    (state.rate.tx_pps, state.rate.rx_pps) = (3.5e6, 3.4e6);
+    (state.total.sent, state.total.lost) = (14_700_000, 12);
+    state.latency_recent_ns.p50 = Some(1234);
+    state
 }
 
 #[test]

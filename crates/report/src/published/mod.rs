@@ -44,6 +44,8 @@ pub struct State {
     pub latency_buckets: Buckets,
     /// Packets by the place that dropped them, as far as the places tell while the run goes.
     pub places: BTreeMap<String, u64>,
+    /// The kernel's events so far, of a run that asks for them.
+    pub events: Option<u64>,
     /// The ports and their own counters.
     pub ports: Vec<PortSummary>,
     /// The queues.
@@ -58,6 +60,17 @@ pub struct State {
     pub health: Health,
     /// How it ended.
     pub ended: Option<Ended>,
+}
+
+impl State {
+    /// Adds packets to the places that dropped them; a place that dropped none is not listed.
+    pub fn add_places<N: Into<String>>(&mut self, places: impl IntoIterator<Item = (N, u64)>) {
+        for (name, count) in places {
+            if count > 0 {
+                *self.places.entry(name.into()).or_default() += count;
+            }
+        }
+    }
 }
 
 /// The process of a run.

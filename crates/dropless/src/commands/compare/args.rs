@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use clap::Args;
 
 use crate::args::OutputArgs;
-use crate::args::live::LiveArgs;
+use crate::args::status::StatusArgs;
 
 /// Measure what the kernel's sockets, AF_PACKET, AF_XDP and DPDK carry on this machine, and which one to take.
 #[derive(Args, Debug)]
@@ -74,5 +74,5 @@ pub struct CompareArgs {
     pub output: OutputArgs,
     /// How it is watched from outside
     #[command(flatten)]
-    pub live: LiveArgs,
+    pub status: StatusArgs,
 }

@@ -24,10 +24,10 @@ use report::rundir::file;
 use report::{comparison as result, terminal};
 
 use crate::commands::search::judge;
-use crate::live::Trials;
 use crate::run::page;
-use crate::run::session;
+use crate::run::preflight;
 use crate::run::signals::Interrupt;
+use crate::status::Trials;
 pub use args::CompareArgs as Args;
 use args::CompareArgs;
 use plan::{ComparePlan, Way};
@@ -60,11 +60,11 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
         console.object(&plan)?;
         return Ok(0);
     }
-    let mut told = Trials::open(&args.live, "compare")?;
+    let mut told = Trials::open(&args.status.settings()?, "compare")?;
     let interrupt = Interrupt::install()?;
     let dir = RunDir::create(&args.output.runs, "compare", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
-    let _ = dir.write_json(file::HOST, &session::host_facts());
+    let _ = dir.write_json(file::HOST, &preflight::host_facts());
     told.board().run_is_in(dir.path());
     let trials = dir.file(file::TRIALS);
     std::fs::create_dir_all(&trials)?;

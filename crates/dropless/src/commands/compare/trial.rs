@@ -14,8 +14,8 @@ use super::cpu::CpuWatch;
 use super::plan::{ComparePlan, TRIAL_OVERHEAD, Way};
 use super::result::Trial;
 use super::wire::Wire;
-use crate::live::Trials;
 use crate::run::signals::Interrupt;
+use crate::status::Trials;
 
 /// How long a reflector may take to be ready.
 pub const STARTING: Duration = Duration::from_secs(20);

@@ -8,7 +8,7 @@
 use clap::Args;
 
 use crate::args::OutputArgs;
-use crate::args::live::LiveArgs;
+use crate::args::status::StatusArgs;
 
 /// Poll on some cores without any packets, and name whatever takes them away.
 #[derive(Args, Debug)]
@@ -48,5 +48,5 @@ pub struct NoiseArgs {
     pub output: OutputArgs,
     /// How it is watched from outside
     #[command(flatten)]
-    pub live: LiveArgs,
+    pub status: StatusArgs,
 }

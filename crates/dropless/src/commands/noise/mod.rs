@@ -1,15 +1,16 @@
 //! `dropless noise`: polls without packets, and names what takes the cores away.
 
 pub mod args;
-mod result;
+mod gaps;
 mod watch;
 
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
+use doctor::noise::bucket::Ring;
+use doctor::noise::summary::{Asked, summarise};
 use host::Sys;
 use host::cores::{self, CoreSet};
-use host::noise::bucket::Ring;
 use measure::NoiseSummary;
 use measure::units::parse_duration;
 use report::RunDir;
@@ -18,10 +19,10 @@ use report::published::Ended;
 use report::rundir::file;
 use serde::Serialize;
 
-use crate::live::Board;
 use crate::plan::{self, packet_rate, parse_cores};
-use crate::run::{page, session};
+use crate::run::{page, preflight};
 use crate::run::signals::Interrupt;
+use crate::status::StatusBoard;
 pub use args::NoiseArgs as Args;
 use args::NoiseArgs;
 
@@ -40,6 +41,14 @@ pub struct NoisePlan {
 }
 
 impl NoisePlan {
+    fn asked(&self) -> Asked {
+        Asked {
+            threshold_ns: self.threshold_ns,
+            descriptors: self.slots,
+            ring: self.ring,
+        }
+    }
+
     fn from_args(args: &NoiseArgs, sys: &Sys) -> Result<Self> {
         let mut wanted = parse_cores(args.cores.as_deref())?;
         if wanted.is_empty() {
@@ -104,14 +113,14 @@ pub fn measure(
         trace: true,
     };
     let seen = watch::watch(&plan, sys, console, interrupt, None)?;
-    Ok(result::summarise(&plan, &seen, ""))
+    Ok(summarise(&plan.asked(), &seen, ""))
 }
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &NoiseArgs) -> Result<u8> {
     let sys = Sys::live();
     let plan = NoisePlan::from_args(args, &sys)?;
-    let board = Board::open(&args.live, "noise")?;
+    let board = StatusBoard::open(&args.status.settings()?, "noise")?;
     let interrupt = Interrupt::install()?;
     let console = Console {
         json: args.output.json,
@@ -119,11 +128,11 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     };
     let dir = RunDir::create(&args.output.runs, "noise", SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, &plan);
-    let _ = dir.write_json(file::HOST, &session::host_facts());
+    let _ = dir.write_json(file::HOST, &preflight::host_facts());
     board.run_is_in(dir.path());
     let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
-    let mut noise = result::summarise(&plan, &seen, &dir.path().display().to_string());
-    let _ = dir.write_text(file::GAPS, &result::rows(&seen));
+    let mut noise = summarise(&plan.asked(), &seen, &dir.path().display().to_string());
+    let _ = dir.write_text(file::GAPS, &gaps::rows(&seen));
     noise.notes.extend(dir.note());
     let _ = dir.write_result(&noise);
     page::leave(&dir, console);

@@ -5,57 +5,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use doctor::Sample;
+use doctor::noise::record::{Record, Recorder};
+use doctor::noise::spin::Gaps;
+use doctor::noise::summary::{Seen, SeenOn};
 use host::Sys;
 use host::cores::{self, Core};
-use host::doctor::Sample;
-use host::noise::attribute::Named;
-use host::noise::complete::Line;
-use host::noise::record::{Record, Recorder};
-use host::noise::spin::Gaps;
-use report::live::{Live, Snapshot, Traffic};
+use report::live::Live;
 use report::out::Console;
 use report::published::{Phase, State};
 
 use super::NoisePlan;
-use crate::live::{Board, Expected, Pulse};
 use crate::run::clock::RunClock;
 use crate::run::placement;
 use crate::run::signals::Interrupt;
+use crate::status::{Expected, HealthCheck, StatusBoard};
 
 /// Gaps kept of one core; their memory is touched before the measurement.
 const GAPS_MAX: usize = 1 << 20;
 /// How often the kernel's events are fetched, and the display is brought up to date.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// What was seen.
-pub struct Seen {
-    /// Core by core.
-    pub cores: Vec<SeenOn>,
-    /// Ticks a second.
-    pub hz: f64,
-    /// Why there are no causes, if there are none.
-    pub untraced: Option<String>,
-    /// Events that the trace lost.
-    pub missed: u64,
-    /// Whether somebody ended it early.
-    pub interrupted: bool,
-    /// What the user should know.
-    pub notes: Vec<String>,
-}
-
-/// What was seen on one core.
-pub struct SeenOn {
-    /// The core.
-    pub core: Core,
-    /// Its loop.
-    pub gaps: Gaps,
-    /// The gaps with their causes.
-    pub named: Vec<Named>,
-    /// The kernel's counters against the trace.
-    pub lines: Vec<Line>,
-    /// Ticks of `USER_HZ` that the hypervisor says it took.
-    pub steal: u64,
-}
 
 /// Measures.
 pub fn watch(
@@ -63,7 +32,7 @@ pub fn watch(
     sys: &Sys,
     console: Console,
     interrupt: &Interrupt,
-    board: Option<&Board>,
+    board: Option<&StatusBoard>,
 ) -> Result<Seen> {
     let list: Vec<usize> = plan.cores.iter().map(|core| core.0 as usize).collect();
     let clock = RunClock::calibrate(&list);
@@ -166,7 +135,7 @@ fn wait(
     mut recorder: Option<&mut Recorder>,
     console: Console,
     interrupt: &Interrupt,
-    board: Option<&Board>,
+    board: Option<&StatusBoard>,
 ) -> bool {
     let mut live = Live::stderr(console.quiet);
     let planned = Duration::from_nanos(plan.duration_ns);
@@ -182,28 +151,24 @@ fn wait(
             recorder.collect();
             recorder.events()
         });
+        let state = state(elapsed, planned, events);
+        live.update(&state);
         if let Some(board) = board.filter(|board| board.is_due()) {
-            tell(board, elapsed, planned);
+            board.tell(state);
         }
-        live.update(&Snapshot {
-            phase: "watching".into(),
-            elapsed,
-            done: Some(elapsed.as_secs_f64() / planned.as_secs_f64()),
-            planned: Some(planned),
-            traffic: Traffic::Noise { events },
-        });
     }
 }
 
-/// Tells how it stands: nothing moves, and nothing should.
-fn tell(board: &Board, elapsed: Duration, planned: Duration) {
+/// How it stands: nothing moves, and nothing should.
+fn state(elapsed: Duration, planned: Duration, events: Option<u64>) -> State {
     let mut state = State {
         phase: Phase::Watching,
         elapsed_s: elapsed.as_secs_f64(),
         planned_s: Some(planned.as_secs_f64()),
         done: Some((elapsed.as_secs_f64() / planned.as_secs_f64()).min(1.0)),
+        events,
         ..State::default()
     };
-    state.health = Pulse::new(Expected::default()).judge(Instant::now(), &state);
-    board.tell(state);
+    state.health = HealthCheck::new(Expected::default()).judge(Instant::now(), &state);
+    state
 }

@@ -7,10 +7,16 @@
 
 use std::net::IpAddr;
 
+use anyhow::Result;
 use clap::Args;
 
-use crate::args::live::LiveArgs;
+use crate::args::status::StatusArgs;
 use crate::args::{ExplainArgs, OutputArgs, StartArgs};
+use crate::plan::machine::{default_descriptors, parse_cores, parse_ports};
+use crate::plan::{
+    FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, clock_seed, duration_ns_or_zero, kernel, nonzero_ns,
+    stall_ns,
+};
 
 /// Return what arrives: the far end of a measurement.
 #[derive(Args, Debug)]
@@ -88,8 +94,56 @@ pub struct ReflectArgs {
     pub output: OutputArgs,
     /// How it is watched from outside
     #[command(flatten)]
-    pub live: LiveArgs,
+    pub status: StatusArgs,
     /// What is told before it starts
     #[command(flatten)]
     pub start: StartArgs,
+}
+
+impl ReflectArgs {
+    /// The validated plan.
+    pub fn plan(&self) -> Result<ReflectPlan> {
+        let addresses = if self.address.is_empty() {
+            vec![IpAddr::V4(FAR_V4), IpAddr::V6(FAR_V6)]
+        } else {
+            self.address.clone()
+        };
+        let mut ports = parse_ports(&self.ports)?;
+        kernel::serve(&mut ports);
+        let plan = ReflectPlan {
+            version: VERSION,
+            command: "reflect".into(),
+            machine: MachinePlan {
+                descriptors: self.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
+                ports,
+                eal: self.eal.clone(),
+                cores: parse_cores(self.cores.as_deref())?,
+                burst: self.burst,
+                buffers: self.buffers,
+                no_huge: self.no_huge,
+                force: self.force,
+                wait_ns: duration_ns_or_zero(&self.wait, "--wait")?,
+                explain: self.explain.explain,
+                pause_ns: stall_ns(&self.explain.pause)?,
+            },
+            addresses,
+            only_ours: self.only_ours,
+            fault: self.fault.as_deref().map(str::parse).transpose()?,
+            seed: self.seed.unwrap_or_else(clock_seed),
+            queues: self.queues,
+            duration_ns: self
+                .duration
+                .as_deref()
+                .map(|text| nonzero_ns(text, "--duration"))
+                .transpose()?,
+            idle_exit_ns: self
+                .idle_exit
+                .as_deref()
+                .map(|text| nonzero_ns(text, "--idle-exit"))
+                .transpose()?,
+            interval_ns: nonzero_ns(&self.interval, "--interval")?,
+        };
+        plan.validate()?;
+        Ok(plan)
+    }
 }

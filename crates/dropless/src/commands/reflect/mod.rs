@@ -1,412 +1,120 @@
 //! `dropless reflect`: returns what arrives on its ports until it is told to stop.
 
+mod active;
 pub mod args;
-mod publish;
-pub mod result;
+mod summary;
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use anyhow::Result;
-use dataplane::account::OwnAccount;
-use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
-use dataplane::fault::{FaultCounters, Faults};
-use dataplane::reflect::{ReflectCounters, ReflectPlan as TaskPlan, ReflectTask};
-use dataplane::slot::Slot;
-use dataplane::worker::{Control, WorkerCounters};
-use dataplane::{Phase, Task};
-use dpdk::{Pool, PortConfig};
-use host::{PortKind, PortUri};
-use report::live::{Live, Snapshot, Traffic};
-use report::out::Console;
-use report::rows::RowWriter;
-use report::rundir::{RunDir, file};
-use wire::Addresses;
+use dpdk::Pool;
+use host::PortKind;
+use serde::Serialize;
 
-use crate::explain::Explainer;
-use crate::live::{Board, StallWatch};
-use crate::plan::ReflectPlan;
-use crate::run::clock::{RunClock, now};
-use crate::run::glance;
-use crate::run::open::{self, Dpdk, OpenPort, Rx, Tx};
-use crate::run::page;
-use crate::run::peer::{Patience, Wait};
-use crate::run::placement;
-use crate::run::session;
-use crate::run::signals::Interrupt;
-use crate::run::workers::{Running, Worker};
 pub use args::ReflectArgs as Args;
-use args::ReflectArgs;
-use publish::Teller;
-use result::{Ending, Side};
 
-/// How often the control thread looks.
+use crate::args::settings;
+use crate::plan::{MachinePlan, ReflectPlan};
+use crate::run::open::{Dpdk, OpenPort};
+use crate::run::peer::Patience;
+use crate::run::signals::Interrupt;
+use crate::run::stage::Stage;
+use crate::run::{self, Job, Needs};
+use active::ActiveReflect;
+
+/// How often control looks.
 const TICK: Duration = Duration::from_millis(50);
-/// The same where missed packets are joined to pauses: the finer, the surer.
-const TICK_EXPLAIN: Duration = Duration::from_millis(5);
-/// Rows that may wait for the disk.
-const ROWS_WAITING: usize = 4096;
-/// How long a full transmit queue is waited for.
-const HOLD_NS: u64 = 100_000_000;
-/// Probes that the injector delays at once, at most.
-const DELAYED_MAX: usize = 4096;
+/// The largest frame that buffers and links are made for, with FCS.
+const LARGEST_FRAME: usize = 1518;
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &ReflectArgs) -> Result<u8> {
-    let plan = ReflectPlan::from_args(args)?;
-    let board = Board::open(&args.live, "reflect")?;
-    let interrupt = Interrupt::install()?;
-    let console = Console {
-        json: args.output.json,
-        quiet: args.output.quiet,
+pub fn run(args: &Args) -> Result<u8> {
+    let job = ReflectJob {
+        plan: args.plan()?,
+        is_quiet: args.output.quiet,
     };
-    let ground = session::check(&plan.machine, (plan.queues, plan.queues), 1518)?;
-    let _awake = session::awake_cores();
-    let dir = RunDir::create(&args.output.runs, "reflect", SystemTime::now())?;
-    let _ = dir.write_json(file::PLAN, &plan);
-    let _ = dir.write_json(file::HOST, &session::host_facts());
-    board.run_is_in(dir.path());
-    let wait = (patience(&plan, console), &interrupt);
-    let (eal, devices) = session::start_eal(&plan.machine, &ground, plan.queues, args.start.verbose, wait)?;
-    let pool = session::make_pool(eal.as_ref(), &ground)?;
-    let dpdk = eal
-        .as_ref()
-        .zip(pool.as_ref())
-        .map(|(eal, pool)| Dpdk { eal, pool });
-    let mut notes = ground.notes.clone();
-    notes.extend(board.note());
-    let config = PortConfig {
-        rx_queues: plan.queues,
-        tx_queues: plan.queues,
-        rx_descriptors: plan.machine.descriptors,
-        tx_descriptors: plan.machine.descriptors,
-        ..PortConfig::default()
-    };
-    if plan.fault.is_some() {
-        notes.push(format!(
-            "seed {0}: --seed {0} injects the same faults again",
-            plan.seed
-        ));
-    }
-    if let Some(pool) = &pool {
-        prefill_null(&plan, pool)?;
-    }
-    let mut ports = Vec::new();
-    for (uri, device) in ground.ports.iter().zip(&devices) {
-        let open = open::open(dpdk, uri, device, &config, &plan.sockets(), wait)?;
-        notes.extend(open.notes());
-        ports.push(open);
-    }
-    let tasks = ports.iter().map(|port| port.rx.len().min(port.tx.len())).sum();
-    let (cores, note) = placement::worker_cores(&plan.machine, tasks, ground.numa_node)?;
-    notes.extend(note);
-    if !args.start.no_doctor {
-        glance::tell(console, &cores, &ground.ports, &dir);
-    }
-    let summary = reflect(
-        &plan, dpdk, ports, &cores, &dir, console, &interrupt, notes, &board,
-    )?;
-    let _ = dir.write_reflect_summary(&summary);
-    publish::end(&board, &summary);
-    page::leave(&dir, console);
-    console.human(&report::terminal::render(&summary, &console.style()))?;
-    console.object(&summary)?;
-    board.linger(&interrupt);
-    Ok(summary.exit_code())
+    run::run(job, &settings(&args.output, &args.start, &args.status)?)
 }
 
-/// A null port makes frames from whatever its buffers hold: so that there is something to return, they hold a probe.
-pub fn prefill_null(plan: &ReflectPlan, pool: &Pool<'_>) -> Result<()> {
-    let size = plan.machine.ports.iter().find_map(|port| match port.kind {
-        PortKind::Null { size, .. } => Some(size.unwrap_or(60)),
-        _ => None,
-    });
-    let Some(size) = size else { return Ok(()) };
-    let template = wire::Template::new(&wire::TemplateSpec {
-        src_mac: [2, 0, 0, 0, 0, 1],
-        dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: Vec::new(),
-        src: ([198, 18, 0, 1], 49152).into(),
-        dst: ([198, 18, 0, 2], 7).into(),
-        frame_size: size as usize + wire::FCS_LEN,
-        ttl: 64,
-        dscp: 0,
-        run: 0,
-        lane: 0,
-        flows: 1,
-        dst_ports: 7..=7,
-    })?;
-    pool.prefill(template.bytes());
-    Ok(())
+/// A run that reflects.
+pub struct ReflectJob {
+    plan: ReflectPlan,
+    /// Nobody wants to hear that no peer has come.
+    is_quiet: bool,
 }
 
-#[allow(
-    clippy::too_many_arguments,
-    clippy::too_many_lines,
-    reason = "the run's whole environment, once, and its wiring"
-)]
-fn reflect<'e>(
-    plan: &ReflectPlan,
-    dpdk: Option<Dpdk<'_, 'e>>,
-    mut ports: Vec<OpenPort<'e>>,
-    cores: &[usize],
-    dir: &RunDir,
-    console: Console,
-    interrupt: &Interrupt,
-    notes: Vec<String>,
-    board: &Board,
-) -> Result<measure::ReflectSummary> {
-    let clock = RunClock::calibrate(cores);
-    let mut sides = Vec::new();
-    let mut workers: Vec<Worker<'_>> = cores.iter().map(|core| Worker::new(*core)).collect();
-    let accounts: Vec<Arc<OwnAccount>> = ports.iter().map(|_| Arc::default()).collect();
-    for (index, open) in ports.iter_mut().enumerate() {
-        let me = Addresses {
-            mac: open.mac,
-            ips: plan.addresses.clone(),
+impl Job for ReflectJob {
+    type Active = ActiveReflect;
+
+    const COMMAND: &'static str = "reflect";
+
+    fn plan(&self) -> &impl Serialize {
+        &self.plan
+    }
+
+    fn machine(&self) -> &MachinePlan {
+        &self.plan.machine
+    }
+
+    fn needs(&self) -> Result<Needs> {
+        // It waits for its peers for ever, and says so after `--wait` where anything is to be said.
+        let remark = if self.is_quiet {
+            Duration::MAX
+        } else {
+            Duration::from_nanos(self.plan.machine.wait_ns)
         };
-        let cold = open.is_cold();
-        for (queue, (rx, tx)) in open.rx.drain(..).zip(open.tx.drain(..)).enumerate() {
-            let worker = sides.len() % workers.len();
-            let faults = Arc::new(FaultCounters::default());
-            let counters = ReflectCounters::new();
-            let seed = plan.seed.wrapping_add(sides.len() as u64);
-            let task = TaskPlan {
-                only_ours: plan.only_ours,
-                me: me.clone(),
-                burst: plan.machine.burst,
-                hold_ticks: clock.clock.ticks_from_ns(HOLD_NS),
-                counters: Arc::clone(&counters),
-                account: Some(Arc::clone(&accounts[index])),
-            };
-            let (totals, leave) = Slot::new();
-            let task: Box<dyn Task + '_> = match (rx, tx, dpdk) {
-                (Rx::Socket(rx), Tx::Socket(tx), _) => Box::new(ReflectTask::new(
-                    *rx,
-                    *tx,
-                    task,
-                    injector(plan, seed, &clock, &faults),
-                    leave,
-                )),
-                (Rx::Device(rx), Tx::Device(tx), Some(Dpdk { eal, pool })) => Box::new(ReflectTask::new(
-                    DpdkReceive::new(eal, rx, cold),
-                    DpdkTransmit::new(eal, tx, pool),
-                    task,
-                    injector(plan, seed, &clock, &faults),
-                    leave,
-                )),
-                _ => continue,
-            };
-            sides.push(Side {
-                port: index,
-                queue,
-                core: workers[worker].core,
-                counters,
-                faults,
-                totals,
-            });
-            workers[worker].add("reflect", task);
-        }
+        Ok(Needs {
+            rx_queues: self.plan.queues,
+            tx_queues: self.plan.queues,
+            largest_frame: LARGEST_FRAME,
+            tx_checksum_offload: false,
+            sockets: self.plan.sockets(),
+            patience: Patience::Forever(remark),
+            tick: TICK,
+        })
     }
-    let roles: Vec<_> = workers
-        .iter()
-        .map(|worker| (worker.core, worker.roles.clone()))
-        .collect();
-    let published: Vec<WorkerCounters> = workers.iter().map(|_| WorkerCounters::default()).collect();
-    let control = Control::default();
-    placement::leave_to_workers(cores);
-    let mut rows = dir
-        .keep(RowWriter::create(
-            &dir.file(file::INTERVALS),
-            HEADER,
-            ROWS_WAITING,
-        ))
-        .ok();
-    let mut explainer = Explainer::start(&plan.machine, cores, &ports);
-    let (begun, start) = (Instant::now(), now());
-    let pause_ticks = clock.clock.ticks_from_ns(plan.machine.pause_ns);
-    let stalls = StallWatch::new(&roles, &published, clock.clock, pause_ticks);
-    let mut teller = Teller::new(board, dpdk.map(|dpdk| dpdk.pool), stalls);
-    let (left, active) = std::thread::scope(|scope| -> Result<_> {
-        let running = Running::start(scope, workers, &control, &published, pause_ticks)?;
-        control.set(Phase::Run);
-        let active = watch(
-            plan,
-            &mut ports,
-            &sides,
-            &accounts,
-            console,
-            interrupt,
-            &running,
-            rows.as_mut(),
-            dir.path(),
-            explainer.as_mut(),
-            &mut teller,
-        );
-        control.set(Phase::Stop);
-        Ok((running.join(), active))
-    })?;
-    let seconds = begun.elapsed().as_secs_f64();
-    if let Some(rows) = rows {
-        let _ = dir.keep(rows.finish());
-    }
-    let ending = Ending {
-        left,
-        explainer,
-        start,
-        active,
-        seconds,
-        roles,
-        published,
-        clock,
-        notes,
-    };
-    Ok(result::summarise(
-        ports,
-        dpdk.map(|dpdk| dpdk.pool),
-        &sides,
-        ending,
-        dir,
-    ))
-}
 
-/// What injects the faults of the plan into frames of either kind.
-fn injector<F>(
-    plan: &ReflectPlan,
-    seed: u64,
-    clock: &RunClock,
-    counters: &Arc<FaultCounters>,
-) -> Option<Faults<F>> {
-    let spec = plan.fault.as_ref()?;
-    Some(Faults::new(
-        spec,
-        seed,
-        clock.clock.hz(),
-        DELAYED_MAX,
-        Arc::clone(counters),
-    ))
-}
-
-const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
-
-/// A reflector waits for its peers for ever, and says so after `--wait` where anything is to be said.
-fn patience(plan: &ReflectPlan, console: Console) -> Patience {
-    Patience::Forever(if console.quiet {
-        Duration::MAX
-    } else {
-        Duration::from_nanos(plan.machine.wait_ns)
-    })
-}
-
-/// Shows and records until the run is over.
-#[allow(clippy::too_many_arguments, reason = "everything that can be seen")]
-fn watch(
-    plan: &ReflectPlan,
-    ports: &mut [OpenPort<'_>],
-    sides: &[Side],
-    accounts: &[Arc<OwnAccount>],
-    console: Console,
-    interrupt: &Interrupt,
-    running: &Running<'_>,
-    mut rows: Option<&mut RowWriter<String>>,
-    path: &Path,
-    mut explainer: Option<&mut Explainer>,
-    teller: &mut Teller<'_>,
-) -> Duration {
-    if !console.quiet {
-        let uris: Vec<String> = ports.iter().map(|open| open.uri.to_string()).collect();
-        let _ = report::out::print_stderr(&format!(
-            "reflecting on {}; Ctrl-C ends it; results in {}\n",
-            uris.join(", "),
-            path.display()
-        ));
-    }
-    let uris: Vec<PortUri> = ports.iter().map(|open| open.uri.clone()).collect();
-    let mut waits: Vec<Wait<'_>> = uris
-        .iter()
-        .map(|uri| Wait::new(uri, patience(plan, console)))
-        .collect();
-    let mut live = Live::stderr(console.quiet);
-    let begun = Instant::now();
-    let interval = Duration::from_nanos(plan.interval_ns);
-    let mut next_row = interval;
-    let (mut row_base, mut live_base) = (result::total(sides), result::total(sides));
-    let (mut live_at, mut moved_at) = (begun, begun);
-    let mut rates = (0.0, 0.0);
-    let plan_is_quiet = console.quiet;
-    let (mut active, mut seen, mut looked) = (Duration::ZERO, 0, begun);
-    loop {
-        let until = begun.elapsed() + if explainer.is_some() { TICK_EXPLAIN } else { TICK };
-        while next_row <= until {
-            std::thread::sleep(next_row.saturating_sub(begun.elapsed()));
-            let now = result::total(sides);
-            if let Some(rows) = rows.as_mut() {
-                rows.push(now.row(next_row, &row_base));
-            }
-            row_base = now;
-            next_row += interval;
-        }
-        std::thread::sleep(until.saturating_sub(begun.elapsed()));
-        for (open, wait) in ports.iter_mut().zip(&mut waits) {
-            if !open.tend().up && open.tending.losses == 0 {
-                // Never over; says once that nobody has come.
-                let _ = wait.is_over();
-            }
-        }
-        if let Some(explainer) = &mut explainer {
-            explainer.look(ports);
-        }
-        for (index, (open, own)) in ports.iter().zip(accounts).enumerate() {
-            own.publish(result::account(index, open, sides));
-        }
-        let now = result::total(sides);
-        let elapsed = begun.elapsed();
-        if now.received > seen {
-            active += looked.elapsed();
-        }
-        (seen, looked) = (now.received, Instant::now());
-        let since = live_at.elapsed().as_secs_f64();
-        if since >= 0.5 && (plan_is_quiet || live.is_due(elapsed)) {
-            rates = (
-                (now.received - live_base.received) as f64 / since,
-                (now.returned - live_base.returned) as f64 / since,
-            );
-            if now.received > live_base.received {
-                moved_at = Instant::now();
-            }
-            live_base = now;
-            live_at = Instant::now();
-        }
-        let planned = plan.duration_ns.map(Duration::from_nanos);
-        teller.tell(sides, ports, elapsed, planned);
-        live.update(&Snapshot {
-            phase: "reflecting".into(),
-            elapsed,
-            done: planned.map(|planned| (elapsed.as_secs_f64() / planned.as_secs_f64()).min(1.0)),
-            planned,
-            traffic: Traffic::Reflect {
-                rate_rx_pps: rates.0,
-                rate_tx_pps: rates.1,
-                received: now.received,
-                returned: now.returned,
-                dropped: now.dropped,
-            },
+    /// A null port makes frames from whatever its buffers hold: so that there is something to return, they hold a probe.
+    fn prefill(&self, pool: &Pool<'_>) -> Result<()> {
+        let size = self.plan.machine.ports.iter().find_map(|port| match port.kind {
+            PortKind::Null { size, .. } => Some(size.unwrap_or(60)),
+            _ => None,
         });
-        let idle = plan.idle_exit_ns.is_some_and(|idle| {
-            now.received > 0
-                && now.received == live_base.received
-                && moved_at.elapsed() > Duration::from_nanos(idle)
-        });
-        if interrupt.is_set()
-            || idle
-            || running.ended_early().is_some()
-            || ports.iter().any(OpenPort::is_gone)
-            || planned.is_some_and(|planned| elapsed >= planned)
-        {
-            break;
-        }
+        let Some(size) = size else { return Ok(()) };
+        let template = wire::Template::new(&wire::TemplateSpec {
+            src_mac: [2, 0, 0, 0, 0, 1],
+            dst_mac: [2, 0, 0, 0, 0, 2],
+            vlans: Vec::new(),
+            src: ([198, 18, 0, 1], 49152).into(),
+            dst: ([198, 18, 0, 2], 7).into(),
+            frame_size: size as usize + wire::FCS_LEN,
+            ttl: 64,
+            dscp: 0,
+            run: 0,
+            lane: 0,
+            flows: 1,
+            dst_ports: 7..=7,
+        })?;
+        pool.prefill(template.bytes());
+        Ok(())
     }
-    live.finish();
-    active
+
+    fn meet<'e>(
+        &mut self,
+        _dpdk: Option<Dpdk<'_, 'e>>,
+        _ports: &mut [OpenPort<'e>],
+        _interrupt: &Interrupt,
+    ) -> Result<Vec<String>> {
+        let seed = self.plan.seed;
+        let note = || format!("seed {seed}: --seed {seed} injects the same faults again");
+        Ok(self.plan.fault.iter().map(|_| note()).collect())
+    }
+
+    fn workers(&self, ports: &[OpenPort<'_>]) -> usize {
+        ports.iter().map(|port| port.rx.len().min(port.tx.len())).sum()
+    }
+
+    fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveReflect> {
+        Ok(ActiveReflect::wire(self.plan, stage))
+    }
 }

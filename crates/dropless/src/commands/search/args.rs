@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::live::LiveArgs;
+use crate::args::status::StatusArgs;
 use crate::args::{MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
 
 /// Find the highest rate that a path carries: without loss, or with as much as a goal allows.
@@ -101,7 +101,7 @@ pub struct SearchArgs {
     pub output: OutputArgs,
     /// How it is watched from outside
     #[command(flatten)]
-    pub live: LiveArgs,
+    pub status: StatusArgs,
     /// What is told before it starts
     #[command(flatten)]
     pub start: StartArgs,

@@ -14,9 +14,9 @@ use measure::Summary;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::live::Trials;
 use crate::run::parent;
 use crate::run::signals::Interrupt;
+use crate::status::Trials;
 
 /// Between two looks at the child and at the wish to end.
 const LOOK: Duration = Duration::from_millis(10);

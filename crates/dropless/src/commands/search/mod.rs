@@ -23,10 +23,10 @@ use report::out::Console;
 use report::published::{self, Bounds};
 use report::rundir::{RunDir, file};
 
-use crate::live::Trials;
 use crate::run::page;
-use crate::run::session;
+use crate::run::preflight;
 use crate::run::signals::Interrupt;
+use crate::status::Trials;
 pub use args::SearchArgs as Args;
 use args::SearchArgs;
 use disturbance::Disturbance;
@@ -58,7 +58,7 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     if args.dry_run {
         return dry_run(&plan, console);
     }
-    let mut trials = Trials::open(&args.live, "search")?;
+    let mut trials = Trials::open(&args.status.settings()?, "search")?;
     let interrupt = Interrupt::install()?;
     let dir = match &args.resume {
         Some(directory) => RunDir::reopen(directory),
@@ -67,7 +67,7 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     if args.resume.is_none() {
         // Without them a search cannot be resumed, so here a failure is one.
         dir.write_json(file::PLAN, &plan)?;
-        let _ = dir.write_json(file::HOST, &session::host_facts());
+        let _ = dir.write_json(file::HOST, &preflight::host_facts());
     }
     trials.board().run_is_in(dir.path());
     let (journal, recorded) = Journal::open(dir.path())?;

@@ -11,9 +11,7 @@ use measure::{Rate, RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 
 use super::args::SearchArgs;
-use crate::args::ExplainArgs;
-use crate::args::live::LiveArgs;
-use crate::commands::send::args::SendArgs;
+use crate::args::send_plan::{one_stream, send_plan};
 use crate::plan::{SendPlan, trial_duration};
 
 /// Version of this format.
@@ -60,7 +58,7 @@ impl SearchPlan {
             "rfc2544" => Method::Rfc2544,
             _ => Method::Mlr,
         };
-        let send = SendPlan::from_args(&send_args(args))?;
+        let send = trial(args)?;
         let settle = match (&args.settle, method) {
             (Some(text), _) => measure::units::parse_duration(text).context("--settle")?,
             // RFC 2544, section 23.
@@ -352,29 +350,11 @@ fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
     })
 }
 
-/// The arguments of a trial; rate, length and size follow from the search.
-fn send_args(args: &SearchArgs) -> SendArgs {
-    SendArgs {
-        path: args.path.clone(),
-        size: None,
-        payload: None,
-        streams: Vec::new(),
-        rate: Some("max".into()),
-        duration: Some("1s".into()),
-        count: None,
-        machine: args.machine.clone(),
-        probe: args.probe.clone(),
-        tx_only: false,
-        expect: Vec::new(),
-        interval: "1s".into(),
-        explain: ExplainArgs {
-            explain: false,
-            pause: "20us".into(),
-        },
-        output: args.output.clone(),
-        // The search is what is watched, not its trials.
-        live: LiveArgs::default(),
-        start: args.start.clone(),
-        plan: None,
-    }
+/// The run of a trial; rate, length and size follow from the search.
+fn trial(args: &SearchArgs) -> Result<SendPlan> {
+    let streams = one_stream(&args.path, &args.probe)?;
+    let mut plan = send_plan(&args.path, &args.machine, &args.probe, None, streams)?;
+    plan.rate = "max".into();
+    plan.validate()?;
+    Ok(plan)
 }

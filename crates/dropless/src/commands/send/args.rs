@@ -8,10 +8,17 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
 use clap::Args;
 
-use crate::args::live::LiveArgs;
+use crate::args::send_plan::send_plan;
+use crate::args::status::StatusArgs;
+use crate::args::stream;
 use crate::args::{ExplainArgs, MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
+use crate::plan::{SendPlan, count, nonzero_ns};
+
+/// How long it sends, where nothing else is said.
+const DURATION_NS: u64 = 10_000_000_000;
 
 /// Send UDP probes, receive them back, and account for every one
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -72,11 +79,52 @@ pub struct SendArgs {
     pub output: OutputArgs,
     /// How it is watched from outside
     #[command(flatten)]
-    pub live: LiveArgs,
+    pub status: StatusArgs,
     /// What is told before it starts
     #[command(flatten)]
     pub start: StartArgs,
     /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub plan: Option<PathBuf>,
+}
+
+impl SendArgs {
+    /// The validated plan.
+    pub fn plan(&self) -> Result<SendPlan> {
+        let mut base = stream::plain(&self.path, &self.probe)?;
+        ensure!(
+            self.size.as_deref() != Some(""),
+            "--size is empty; write 64, 64,512,1518, 64-1518 or imix"
+        );
+        base.size = self.size.clone().unwrap_or_default();
+        if let Some(payload) = self.payload {
+            base.size = stream::size_of_payload(&base, payload)?;
+        }
+        let streams = stream::all(base, &self.streams, self.path.from.as_deref())?;
+        let mut plan = send_plan(
+            &self.path,
+            &self.machine,
+            &self.probe,
+            Some(&self.explain),
+            streams,
+        )?;
+        if let Some(rate) = &self.rate {
+            plan.rate.clone_from(rate);
+        }
+        plan.count = self
+            .count
+            .as_deref()
+            .map(|text| count(text, "--count"))
+            .transpose()?;
+        plan.duration_ns = match (&self.duration, plan.count) {
+            (Some(text), _) => Some(nonzero_ns(text, "--duration")?),
+            (None, Some(_)) => None,
+            (None, None) => Some(DURATION_NS),
+        };
+        plan.tx_only = self.tx_only;
+        plan.expect.clone_from(&self.expect);
+        plan.interval_ns = nonzero_ns(&self.interval, "--interval")?;
+        plan.validate()?;
+        Ok(plan)
+    }
 }

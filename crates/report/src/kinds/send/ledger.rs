@@ -1,29 +1,12 @@
 //! The ledger: where every packet went, each place by its name.
 
-use measure::ledger::NOT_AWAITED;
+use measure::place::{NOT_AWAITED, PLACES, Place};
 use measure::{Arrived, Ledger};
 
 use crate::number::count;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
 use crate::wrap::wrapped;
-
-/// Where packets get lost, with what that means, in the order in which `measure` charges them.
-const PLACES: [(&str, &str); 10] = [
-    ("late", "returned after the drain time"),
-    ("too_old", "older than the sequence window"),
-    ("corrupt", "returned damaged"),
-    (FAULT_DROP, "dropped on purpose (--fault)"),
-    (TX_HELD, "still in the driver's transmit ring at the end"),
-    ("tx_error", "transmit errors of the port"),
-    ("rx_nombuf", "no free buffer in our pool"),
-    ("rx_missed", "our receive ring was full"),
-    ("rx_error", "receive errors of the port"),
-    (NOT_AWAITED, "sent only: none expected back"),
-];
-
-const FAULT_DROP: &str = "fault_drop";
-const TX_HELD: &str = "tx_held";
 
 /// Both sides of the ledger, and whether it balances.
 pub fn render(ledger: &Ledger, style: &Style) -> String {
@@ -86,23 +69,16 @@ fn line(depth: usize, name: &str, number: u64, paint: Paint, words: &str) -> [Ce
 /// The places every run has, also with 0, and whatever else lost a packet.
 pub fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
     let lost = |place: &str| ledger.lost_at.get(place).copied().unwrap_or(0);
-    let always = |place: &str| ![FAULT_DROP, TX_HELD, NOT_AWAITED].contains(&place);
     let known = PLACES
-        .into_iter()
-        .map(|(place, words)| (place, lost(place), words));
-    let known = known.filter(|&(place, number, _)| number > 0 || always(place));
+        .iter()
+        .map(|place| (&*place.name, lost(&place.name), place))
+        .filter(|(_, number, place)| *number > 0 || place.always)
+        .map(|(name, number, place)| (name, number, place.meaning));
     let others = ledger
         .lost_at
         .iter()
-        .filter(|(place, _)| PLACES.iter().all(|(known, _)| known != place));
-    let others = others.map(|(place, &number)| {
-        let words = if place.starts_with("reflector_") {
-            "counted by the reflector"
-        } else {
-            ""
-        };
-        (place.as_str(), number, words)
-    });
+        .filter(|(name, _)| PLACES.iter().all(|place| place.name != **name))
+        .map(|(name, &number)| (name.as_str(), number, Place::named(name).meaning));
     known.chain(others).collect()
 }
 

@@ -1,0 +1,279 @@
+//! A reflecting run under way: its queues, its rows, what it tells, and when it is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dataplane::reflector_counters::OwnCounters;
+use measure::{Counter, QueueSummary, Ticks};
+use report::published::{self, State, Totals};
+use report::rows::RowWriter;
+use report::rundir::file;
+use wire::{Addresses, ReflectorCounters};
+
+use super::summary;
+use crate::explain::Received;
+use crate::plan::ReflectPlan;
+use crate::run::clock::now;
+use crate::run::close::Ending;
+use crate::run::control::Look;
+use crate::run::open::OpenPort;
+use crate::run::queues::{QueueCount, shares};
+use crate::run::reflector::{ReflectSide, Reflecting, drops, fault_drops};
+use crate::run::stage::Stage;
+use crate::run::{Active, Next};
+
+/// Rows that may wait for the disk.
+const ROWS_WAITING: usize = 4096;
+/// The columns of `intervals.csv`.
+const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
+
+/// A reflecting run whose tasks are on their queues.
+pub struct ActiveReflect {
+    /// What was asked for.
+    pub plan: ReflectPlan,
+    /// Its queues.
+    pub sides: Vec<ReflectSide>,
+    /// How long anything came.
+    pub active: Duration,
+    /// How long it went.
+    pub elapsed: Duration,
+    /// What the far sender of each port is told.
+    own_counters: Vec<Arc<OwnCounters>>,
+    rows: Option<RowWriter<String>>,
+    row_base: Total,
+    next_row: Duration,
+    /// When the first look was due, and the clock's rate: rows are at exact times.
+    begun: Ticks,
+    ticks_per_row: u64,
+    /// What was received at the last look, and when that last rose.
+    seen: u64,
+    moved_at: Duration,
+}
+
+/// Sums over all queues.
+#[derive(Clone, Copy, Default)]
+pub struct Total {
+    /// Frames received.
+    pub received: u64,
+    /// Frames returned.
+    pub returned: u64,
+    /// Frames that were not to be returned, or could not.
+    pub dropped: u64,
+}
+
+impl Total {
+    /// What the tasks publish.
+    pub fn of(sides: &[ReflectSide]) -> Self {
+        let mut total = Self::default();
+        for side in sides {
+            let counters = &side.counters;
+            total.received += counters.frames.get();
+            total.returned += counters.returned.get();
+            total.dropped += counters.oversized.get() + counters.tx_full.get();
+            total.dropped += counters.dropped.iter().map(Counter::get).sum::<u64>();
+        }
+        total
+    }
+
+    /// A row of `intervals.csv`.
+    fn row(&self, at: Duration, base: &Self) -> String {
+        format!(
+            "{},{},{},{}\n",
+            at.as_secs_f64() * 1e3,
+            self.received - base.received,
+            self.returned - base.returned,
+            self.dropped - base.dropped
+        )
+    }
+}
+
+impl ActiveReflect {
+    /// Puts a task onto each pair of queues.
+    pub fn wire<'p, 'e: 'p>(plan: ReflectPlan, stage: &mut Stage<'_, 'p, 'e>) -> Self {
+        let mut sides: Vec<ReflectSide> = Vec::new();
+        let own_counters: Vec<Arc<OwnCounters>> = stage.ports.iter().map(|_| Arc::default()).collect();
+        for (port, own) in own_counters.iter().enumerate() {
+            let open = &mut stage.ports[port];
+            let reflecting = Reflecting {
+                me: Addresses {
+                    mac: open.mac,
+                    ips: plan.addresses.clone(),
+                },
+                only_ours: plan.only_ours,
+                burst: plan.machine.burst,
+                fault: plan.fault.as_ref(),
+                seed: plan.seed,
+                clock: stage.clock,
+                own_counters: Some(Arc::clone(own)),
+            };
+            let cold = open.is_cold();
+            let pairs: Vec<_> = open.rx.drain(..).zip(open.tx.drain(..)).collect();
+            for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
+                let worker = sides.len() % stage.cores.len();
+                let (side, task) = reflecting.queue(sides.len(), (port, queue, stage.cores[worker]));
+                if stage.pair(worker, "reflect", (rx, cold), tx, task) {
+                    sides.push(side);
+                }
+            }
+        }
+        let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
+        let interval = Duration::from_nanos(plan.interval_ns);
+        Self {
+            ticks_per_row: stage.clock.ticks_from_ns(plan.interval_ns),
+            plan,
+            sides,
+            own_counters,
+            rows: stage.dir.keep(rows).ok(),
+            active: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            row_base: Total::default(),
+            next_row: interval,
+            begun: stage.start,
+            seen: 0,
+            moved_at: Duration::ZERO,
+        }
+    }
+
+    /// Every queue, and its share.
+    pub fn queues(&self) -> Vec<QueueSummary> {
+        let count = |side: &ReflectSide, direction, packets| QueueCount {
+            direction,
+            port: side.port,
+            queue: side.queue,
+            core: side.core,
+            packets,
+        };
+        let both = self.sides.iter().flat_map(|side| {
+            [
+                count(side, "rx", side.counters.frames.get()),
+                count(side, "tx", side.counters.returned.get()),
+            ]
+        });
+        shares(&both.collect::<Vec<_>>())
+    }
+
+    /// The file of intervals, to be ended.
+    pub fn take_rows(&mut self) -> Option<RowWriter<String>> {
+        self.rows.take()
+    }
+
+    fn write_rows(&mut self, elapsed: Duration, total: Total) {
+        while self.next_row <= elapsed {
+            if let Some(rows) = &mut self.rows {
+                rows.push(total.row(self.next_row, &self.row_base));
+            }
+            self.row_base = total;
+            self.next_row += Duration::from_nanos(self.plan.interval_ns);
+        }
+    }
+
+    /// What the port `index` has counted so far, for the sender that asks.
+    fn counters(&self, index: usize, open: &OpenPort<'_>) -> ReflectorCounters {
+        let port = open.summary();
+        let mut counters = ReflectorCounters::default();
+        counters.add("rx_missed", port.rx_missed);
+        counters.add("rx_nombuf", port.rx_nombuf);
+        counters.add("rx_error", port.rx_errors);
+        if !open.counts_refusals() {
+            counters.add("tx_error", port.tx_errors);
+        }
+        for side in self.sides.iter().filter(|side| side.port == index) {
+            let answered = side.counters.answered.get() + side.counters.told.get();
+            counters.received += side.counters.frames.get().saturating_sub(answered);
+            counters.returned += side.counters.returned.get().saturating_sub(answered);
+            for (name, count) in drops([side]) {
+                counters.add(&name, count);
+            }
+            counters.add("fault_drop", side.faults.drop.get());
+        }
+        counters
+    }
+}
+
+impl Active for ActiveReflect {
+    type Summary = measure::ReflectSummary;
+
+    fn ready(&mut self, look: &Look<'_, '_>) {
+        self.begun = now();
+        if !look.is_quiet {
+            let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
+            let _ = report::out::print_stderr(&format!(
+                "reflecting on {}; Ctrl-C ends it; results in {}\n",
+                uris.join(", "),
+                look.dir.path().display()
+            ));
+        }
+    }
+
+    fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        let total = Total::of(&self.sides);
+        let (before, elapsed) = (self.elapsed, look.since(self.begun));
+        self.write_rows(elapsed, total);
+        if total.received > self.seen {
+            self.active += elapsed.saturating_sub(before);
+            (self.seen, self.moved_at) = (total.received, elapsed);
+        }
+        self.elapsed = elapsed;
+        for (index, (open, own)) in look.ports.iter().zip(&self.own_counters).enumerate() {
+            own.publish(self.counters(index, open));
+        }
+        let is_idle = self.plan.idle_exit_ns.is_some_and(|idle| {
+            total.received > 0 && elapsed.saturating_sub(self.moved_at) > Duration::from_nanos(idle)
+        });
+        let is_over = self
+            .plan
+            .duration_ns
+            .is_some_and(|ns| elapsed >= Duration::from_nanos(ns));
+        let is_gone = look.ports.iter().any(OpenPort::is_gone);
+        if look.is_interrupted || is_idle || look.worker_died || is_gone || is_over {
+            Next::Stop
+        } else {
+            Next::GoOn
+        }
+    }
+
+    fn wakes_at(&self) -> Option<Ticks> {
+        let rows = self.next_row.as_nanos() / u128::from(self.plan.interval_ns);
+        Some(self.begun.after(rows as u64 * self.ticks_per_row))
+    }
+
+    fn status(&self, look: &Look<'_, '_>) -> State {
+        let total = Total::of(&self.sides);
+        let elapsed_s = look.elapsed().as_secs_f64();
+        let planned_s = self.plan.duration_ns.map(|ns| ns as f64 / 1e9);
+        let mut state = State {
+            phase: published::Phase::Reflecting,
+            planned_s,
+            done: planned_s.map(|planned| (elapsed_s / planned).min(1.0)),
+            total: Totals {
+                sent: total.returned,
+                received: total.received,
+                lost: total.dropped,
+                received_bytes: self.sides.iter().map(|side| side.counters.bytes.get()).sum(),
+                ..Totals::default()
+            },
+            queues: self.queues(),
+            ..State::default()
+        };
+        state.add_places(drops(&self.sides));
+        state.add_places([("fault_drop", fault_drops(&self.sides))]);
+        state
+    }
+
+    fn received(&self) -> Vec<Received<'_>> {
+        // The ring of the busiest queue, while anything came.
+        let most = self.sides.iter().map(|side| side.counters.frames.get()).max();
+        let rate_pps = most.unwrap_or(0) as f64 / self.active.as_secs_f64().max(1e-3);
+        let sides = self.sides.iter().map(|side| Received {
+            port: side.port,
+            core: side.core,
+            rate_pps,
+            holes: &[],
+        });
+        sides.collect()
+    }
+
+    fn close(self, ending: Ending<'_>) -> measure::ReflectSummary {
+        summary::summarise(self, ending)
+    }
+}

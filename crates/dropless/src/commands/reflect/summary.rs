@@ -1,0 +1,130 @@
+//! The ledger, the verdict and the summary of a reflecting run.
+
+use measure::verdict::{Evidence, Role};
+use measure::{Balance, Imbalance, Place, PortSummary, ReflectSummary, Verdict};
+use report::published::{Ended, State};
+
+use super::active::{ActiveReflect, Total};
+use crate::run;
+use crate::run::close::{Ending, PortEnd};
+use crate::run::reflector::{drops, fault_drops, faults};
+use crate::status::end_workers;
+
+/// Makes and writes the summary.
+pub fn summarise(mut job: ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
+    let dir = ending.dir;
+    if let Some(rows) = job.take_rows() {
+        let _ = dir.keep(rows.finish());
+    }
+    let total = Total::of(&job.sides);
+    let ledger = ledger(&job, total);
+    let verdict = Verdict::of(&Evidence {
+        imbalances: Imbalance::of(&ledger).into_iter().collect(),
+        sent: total.returned,
+        received: total.received,
+        removed: removed(&ending.ports),
+        ..ending.evidence(Role::Reflect)
+    });
+    ending.notes.extend(link_notes(&ending.ports));
+    ending.notes.extend(dir.note());
+    let seconds = job.elapsed.as_secs_f64().max(1e-9);
+    let counters = || job.sides.iter().map(|side| &side.counters);
+    let mut summary = ReflectSummary {
+        run: dir.path().display().to_string(),
+        verdict: verdict.validity,
+        reasons: verdict.sentences(),
+        received: total.received,
+        returned: total.returned,
+        answered: counters().map(|counters| counters.answered.get()).sum(),
+        told: counters().map(|counters| counters.told.get()).sum(),
+        dropped: drops(&job.sides),
+        faults: faults(&job.sides),
+        rate_rx_pps: total.received as f64 / seconds,
+        rate_tx_pps: total.returned as f64 / seconds,
+        duration_s: seconds,
+        ports: ports(&job, &ending.ports),
+        queues: job.queues(),
+        workers: ending.workers,
+        pool: ending.pool.summary,
+        clock: ending.clock_summary,
+        explanation: ending.explanation,
+        notes: ending.notes,
+        ..ReflectSummary::default()
+    };
+    summary.ledger = ledger;
+    let _ = dir.write_reflect_summary(&summary);
+    summary
+}
+
+/// What came in, with the copies that the injector made, and where it went.
+fn ledger(job: &ActiveReflect, total: Total) -> Balance {
+    let copies: u64 = job.sides.iter().map(|side| side.faults.duplicate.get()).sum();
+    let totals = job.sides.iter().filter_map(|side| side.totals.get());
+    let own = [
+        ("fault_drop", fault_drops(&job.sides)),
+        ("held", totals.map(|totals| totals.held).sum()),
+    ];
+    let counted = own.map(|(name, count)| (Place::named(name), count)).into_iter();
+    let dropped = drops(&job.sides).into_iter();
+    Balance::of(
+        total.received + copies,
+        total.returned,
+        counted.chain(dropped.map(|(name, count)| (Place::of_job(name), count))),
+    )
+}
+
+/// The ports whose interface was removed.
+fn removed(ports: &[PortEnd]) -> Vec<String> {
+    let gone = ports.iter().filter(|port| port.is_gone);
+    gone.map(|port| port.summary.uri.clone()).collect()
+}
+
+/// What became of the links.
+fn link_notes(ports: &[PortEnd]) -> Vec<String> {
+    let lost = ports.iter().filter(|port| port.link_losses > 0);
+    lost.map(|port| {
+        format!(
+            "port {} lost its link {}, and goes on with whoever comes next",
+            port.summary.uri,
+            match port.link_losses {
+                1 => "once".into(),
+                losses => format!("{losses} times"),
+            }
+        )
+    })
+    .collect()
+}
+
+/// The ports' counters. The memif driver forgets its own with its link, so that for it the queues speak.
+fn ports(job: &ActiveReflect, ends: &[PortEnd]) -> Vec<PortSummary> {
+    let count = |(index, end): (usize, &PortEnd)| {
+        let mut port = end.summary.clone();
+        if end.link_losses > 0 && port.driver == "net_memif" {
+            let sides = || job.sides.iter().filter(|side| side.port == index);
+            port.rx_packets = sides().map(|side| side.counters.frames.get()).sum();
+            port.tx_packets = sides().map(|side| side.counters.returned.get()).sum();
+        }
+        port
+    };
+    ends.iter().enumerate().map(count).collect()
+}
+
+impl run::Summary for ReflectSummary {
+    fn ended(&self) -> Ended {
+        Ended {
+            verdict: self.verdict.name().into(),
+            exit: self.exit_code(),
+            reasons: self.reasons.clone(),
+        }
+    }
+
+    fn settle(&self, state: &mut State) {
+        state.elapsed_s = self.duration_s;
+        state.total.sent = self.returned;
+        state.total.received = self.received;
+        state.total.lost = self.dropped.values().sum();
+        state.ports.clone_from(&self.ports);
+        state.queues.clone_from(&self.queues);
+        end_workers(&mut state.workers, &self.workers);
+    }
+}

@@ -1,0 +1,195 @@
+//! A send run under way: its intervals, its phases, what it tells, and its end.
+
+use anyhow::Result;
+use measure::interval::LATENCY_SUB_BITS;
+use measure::{Histogram, IntervalCollector, IntervalRow, Nanos, Percentiles};
+use report::published::{self, Buckets, State};
+
+use super::far::{FarSides, Told};
+use super::ledger::Results;
+use super::load::Load;
+use super::phases::{self, Drain};
+use super::wiring::{self, Wiring};
+use super::{status, summary};
+use crate::explain::Received;
+use crate::plan::SendPlan;
+use crate::run::clock::now;
+use crate::run::close::Ending;
+use crate::run::control::Look;
+use crate::run::stage::Stage;
+use crate::run::{Active, Next};
+
+/// The workers must know by then that the run begins.
+const RUN_UP_NS: u64 = 10_000_000;
+
+/// A send run whose tasks are on their queues.
+pub struct ActiveSend {
+    /// What was asked for.
+    pub plan: SendPlan,
+    /// What each port sends.
+    pub loads: Vec<Load>,
+    /// Its queues and their counters.
+    pub wiring: Wiring,
+    /// What the far sides told.
+    pub told: Told,
+    /// When sending ended.
+    pub stopped: Nanos,
+    far: FarSides,
+    phase: Phase,
+    rows: Option<report::IntervalWriter>,
+    collector: IntervalCollector,
+    /// Packets missing from judged intervals.
+    judged_lost: u64,
+    /// Latencies of judged intervals.
+    latency: Histogram,
+}
+
+enum Phase {
+    Sending,
+    Draining(Drain),
+}
+
+impl ActiveSend {
+    /// Makes the tasks of `plan`, and opens the files that are streamed.
+    pub fn wire<'p, 'e: 'p>(plan: SendPlan, loads: Vec<Load>, stage: &mut Stage<'_, 'p, 'e>) -> Result<Self> {
+        let wiring = wiring::wire(&plan, &loads, stage)?;
+        let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
+        Ok(Self {
+            far: FarSides::new(&plan, &loads, &wiring)?,
+            rows: Some(report::IntervalWriter::create(stage.dir, &names)),
+            collector: IntervalCollector::new(wiring.rings.clone(), plan.drain_ns),
+            told: Told::default(),
+            stopped: Nanos(0),
+            phase: Phase::Sending,
+            judged_lost: 0,
+            latency: Histogram::new(LATENCY_SUB_BITS),
+            plan,
+            loads,
+            wiring,
+        })
+    }
+
+    /// How long it sent, s.
+    pub fn seconds(&self) -> f64 {
+        let start = self.wiring.times.clock.ns(self.wiring.times.start);
+        (self.stopped.since(start) as f64 / 1e9).max(1e-9)
+    }
+
+    /// The files of intervals, to be ended.
+    pub fn take_rows(&mut self) -> Option<report::IntervalWriter> {
+        self.rows.take()
+    }
+
+    /// Packets in no interval's row, because control was late.
+    pub fn overrun(&self) -> u64 {
+        self.collector.overrun()
+    }
+
+    fn write(&mut self, row: &IntervalRow) {
+        self.judged_lost += row.total().lost();
+        self.latency.merge(&row.latency);
+        if let Some(rows) = &mut self.rows {
+            rows.push(row);
+        }
+    }
+
+    /// Latencies of an interval that just ended: shown before it is final.
+    fn recent_latency(&self, look: &Look<'_, '_>) -> Percentiles {
+        let index = (look.elapsed().as_nanos() as u64 / self.plan.interval_ns).saturating_sub(1);
+        if index < self.collector.next_index() || self.plan.tx_only {
+            return Percentiles::default();
+        }
+        self.collector.collect(index).percentiles()
+    }
+
+    /// How long it will last, s, and how much of it is done.
+    fn done(&self, elapsed_s: f64) -> (Option<f64>, Option<f64>) {
+        let planned_s = self.plan.duration_ns.map(|ns| ns as f64 / 1e9);
+        let by_time = planned_s.map(|planned| elapsed_s / planned);
+        let accepted = || self.wiring.sent(|counters| counters.accepted.get()) as f64;
+        let by_count = self.plan.count.map(|count| accepted() / count as f64);
+        let done = by_time.into_iter().chain(by_count).reduce(f64::max);
+        (planned_s, done.map(|done| done.min(1.0)))
+    }
+}
+
+impl Active for ActiveSend {
+    type Summary = measure::Summary;
+
+    fn ready(&mut self, look: &Look<'_, '_>) {
+        let run_up = look.clock.ticks_from_ns(RUN_UP_NS);
+        self.far.ask_before(|| now().after(run_up) < look.start);
+    }
+
+    fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        while let Some(row) = self.collector.next_final() {
+            self.write(&row);
+        }
+        match &mut self.phase {
+            Phase::Sending if !phases::sending_is_over(&self.plan, &self.wiring, look) => Next::GoOn,
+            Phase::Sending => {
+                self.stopped = phases::end_sending(&self.plan, &self.wiring);
+                self.phase = Phase::Draining(Drain::begin(&self.wiring, look));
+                Next::Drain
+            }
+            Phase::Draining(drain) => {
+                if !self.plan.tx_only && !drain.is_over(&self.plan, &self.wiring, look) {
+                    return Next::GoOn;
+                }
+                if !look.worker_died {
+                    self.far.ask_after();
+                    self.told = self.far.told();
+                }
+                Next::Stop
+            }
+        }
+    }
+
+    fn status(&self, look: &Look<'_, '_>) -> State {
+        let (planned_s, done) = self.done(look.elapsed().as_secs_f64());
+        State {
+            phase: match self.phase {
+                Phase::Sending => published::Phase::Sending,
+                Phase::Draining(_) => published::Phase::Draining,
+            },
+            planned_s,
+            done,
+            latency_recent_ns: self.recent_latency(look),
+            latency_ns: Percentiles::from(&self.latency),
+            latency_buckets: Buckets::of(&self.latency),
+            ..status::state(&self.wiring, self.judged_lost)
+        }
+    }
+
+    fn joined(&mut self) {
+        // Every packet is in a row, also one that left after the end.
+        let last = self.wiring.times.clock.ns(phases::last_sent(&self.wiring));
+        // Interrupted before its first packet it has no last one.
+        let end = if self.wiring.sent(|counters| counters.accepted.get()) == 0 || last < self.stopped {
+            self.stopped
+        } else {
+            last.after(1)
+        };
+        while let Some(row) = self.collector.next_remaining(end) {
+            self.write(&row);
+        }
+    }
+
+    fn received(&self) -> Vec<Received<'_>> {
+        let results = Results::of(&self.wiring);
+        let sent: u64 = results.send.iter().flat_map(|send| &send.accepted).sum();
+        // What each receiver has to expect if all that was sent comes back.
+        let rate_pps = sent as f64 / self.seconds() / self.wiring.receive.len().max(1) as f64;
+        let sides = self.wiring.receive.iter().map(|side| Received {
+            port: side.port,
+            core: side.core,
+            rate_pps,
+            holes: side.totals.get().map_or(&[], |totals| &totals.holes),
+        });
+        sides.collect()
+    }
+
+    fn close(self, ending: Ending<'_>) -> measure::Summary {
+        summary::summarise(self, ending)
+    }
+}

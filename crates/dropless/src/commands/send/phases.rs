@@ -1,0 +1,101 @@
+//! The phases of a send run: sending, draining, and when each is over.
+
+use std::sync::atomic::Ordering;
+
+use measure::{Nanos, Ticks};
+
+use super::wiring::{ReceiveSide, Wiring};
+use crate::plan::SendPlan;
+use crate::run::clock::now;
+use crate::run::control::Look;
+use crate::run::waiting::Waiting;
+
+/// Copies may trail the last first copy by this much.
+const GRACE_NS: u64 = 50_000_000;
+/// With packets still coming in, the drain ends after this many drain times all the same.
+const DRAINS_MAX: u64 = 5;
+
+/// Whether nothing more is to be sent.
+pub fn sending_is_over(plan: &SendPlan, wiring: &Wiring, look: &Look<'_, '_>) -> bool {
+    let end = wiring.times.end;
+    // A sender that cannot get rid of its last burst is not waited for longer than a second.
+    let overdue = end.0 != u64::MAX && now().since(end) > wiring.times.clock.ticks_from_ns(1_000_000_000);
+    look.is_interrupted || wiring.is_done() || overdue || is_given_up(plan, wiring, look) || look.worker_died
+}
+
+/// A run without an end in time does not wait longer for a lost link than it would have at the start.
+fn is_given_up(plan: &SendPlan, wiring: &Wiring, look: &Look<'_, '_>) -> bool {
+    let at_ns = look.elapsed().as_nanos() as u64;
+    let mut lost = look.link_losses.iter().filter(|loss| loss.down_ns.is_none());
+    wiring.times.end.0 == u64::MAX && lost.any(|loss| at_ns.saturating_sub(loss.at_ns) > plan.machine.wait_ns)
+}
+
+/// Ends the sending now, and says when it ended: a run by time ends with its time; one by count with its last packet.
+pub fn end_sending(plan: &SendPlan, wiring: &Wiring) -> Nanos {
+    let times = &wiring.times;
+    let asked_to_stop = now().min(times.end);
+    wiring.cut.store(asked_to_stop.0, Ordering::Relaxed);
+    let end = if plan.count.is_some() && wiring.is_done() {
+        wiring.last_sent().min(asked_to_stop)
+    } else {
+        asked_to_stop
+    };
+    times.clock.ns(end.max(times.start))
+}
+
+/// The wait until everything is back or known to be lost, or nothing has come for the drain time.
+pub struct Drain {
+    begun: Waiting,
+    quiet: Waiting,
+    arrived: u64,
+    rounds: Vec<u64>,
+}
+
+impl Drain {
+    /// Begins to wait.
+    pub fn begin(wiring: &Wiring, look: &Look<'_, '_>) -> Self {
+        Self {
+            begun: Waiting::begin(),
+            quiet: Waiting::begin(),
+            arrived: wiring.received(|counters| counters.frames.get()),
+            rounds: look.rounds.clone(),
+        }
+    }
+
+    /// One look more: whether it is over.
+    pub fn is_over(&mut self, plan: &SendPlan, wiring: &Wiring, look: &Look<'_, '_>) -> bool {
+        let arrived = wiring.received(|counters| counters.frames.get());
+        if arrived != self.arrived {
+            (self.arrived, self.quiet) = (arrived, Waiting::begin());
+        }
+        // What lies in a ring is not quiet for as long as its worker is away.
+        let before = std::mem::replace(&mut self.rounds, look.rounds.clone());
+        let all_polled = self
+            .rounds
+            .iter()
+            .zip(&before)
+            .all(|(now, before)| *now >= before + 2);
+        let waited = self.quiet.look(all_polled).as_nanos() as u64;
+        let back = wiring.received(|counters| counters.received.get());
+        let everything = back + known_lost(wiring) >= wiring.sent(|counters| counters.accepted.get());
+        waited >= plan.drain_ns
+            || (everything && waited >= GRACE_NS.min(plan.drain_ns))
+            || self.begun.look(true).as_nanos() as u64 >= plan.drain_ns * DRAINS_MAX
+            || look.worker_died
+    }
+}
+
+/// Probes of which it is sure that they will not come any more, or have come in vain.
+fn known_lost(wiring: &Wiring) -> u64 {
+    let spoiled = |side: &ReceiveSide| {
+        let counters = &side.counters;
+        counters.corrupt.get() + counters.late.get() + counters.too_old.get()
+    };
+    let injected = wiring.reflect.iter().map(|side| side.faults.drop.get());
+    injected.sum::<u64>() + wiring.receive.iter().map(spoiled).sum::<u64>()
+}
+
+/// When the last packet left, not before the start.
+pub fn last_sent(wiring: &Wiring) -> Ticks {
+    wiring.last_sent().max(wiring.times.start)
+}

@@ -1,0 +1,78 @@
+//! What a send run tells while it goes, from counters that workers publish anyhow; and at its end, from its result.
+
+use measure::Summary;
+use report::published::{Ended, State, Totals};
+
+use super::wiring::Wiring;
+use crate::run;
+use crate::run::reflector::{drops, fault_drops};
+use crate::status::end_workers;
+
+/// Counts, drops and queues now. What a far machine dropped is only asked for at the end.
+pub fn state(wiring: &Wiring, judged_lost: u64) -> State {
+    let mut state = State {
+        total: totals(wiring, judged_lost),
+        queues: wiring.queues(),
+        ..State::default()
+    };
+    let dropped = drops(&wiring.reflect).into_iter();
+    state.add_places(dropped.map(|(name, count)| (format!("reflector_{name}"), count)));
+    state.add_places([
+        ("fault_drop", fault_drops(&wiring.reflect)),
+        ("late", wiring.received(|counters| counters.late.get())),
+        ("too_old", wiring.received(|counters| counters.too_old.get())),
+        ("corrupt", wiring.received(|counters| counters.corrupt.get())),
+    ]);
+    state
+}
+
+fn totals(wiring: &Wiring, lost: u64) -> Totals {
+    // Received before sent: a look while packets fly must not show more back than out.
+    let received = wiring.received(|counters| counters.received.get());
+    Totals {
+        intended: wiring.sent(|counters| counters.intended.get()),
+        sent: wiring.sent(|counters| counters.accepted.get()),
+        received,
+        lost,
+        unsent: wiring.sent(|counters| counters.abandoned.get()),
+        duplicate: wiring.received(|counters| counters.duplicate.get()),
+        reordered: wiring.received(|counters| counters.reordered.get()),
+        corrupt: wiring.received(|counters| counters.corrupt.get()),
+        late: wiring.received(|counters| counters.late.get()),
+        sent_bytes: wiring.sent(|counters| counters.bytes.get()),
+        received_bytes: wiring.received(|counters| counters.bytes.get()),
+    }
+}
+
+impl run::Summary for Summary {
+    fn ended(&self) -> Ended {
+        Ended {
+            verdict: self.verdict.name().into(),
+            exit: self.exit_code(),
+            reasons: self.reasons.clone(),
+        }
+    }
+
+    fn settle(&self, state: &mut State) {
+        state.elapsed_s = self.duration_s;
+        state.done = state.done.map(|done| done.max(1.0));
+        state.total = Totals {
+            intended: self.ledger.intended,
+            sent: self.sent,
+            received: self.received,
+            lost: self.lost,
+            unsent: self.ledger.unsent,
+            duplicate: self.duplicate,
+            reordered: self.reordered,
+            corrupt: self.corrupt,
+            late: self.late,
+            ..state.total
+        };
+        state.latency_ns = self.latency_ns;
+        state.places.clone_from(&self.ledger.lost_at);
+        state.add_places([("unexplained", self.unexplained)]);
+        state.ports.clone_from(&self.ports);
+        state.queues.clone_from(&self.queues);
+        end_workers(&mut state.workers, &self.workers);
+    }
+}

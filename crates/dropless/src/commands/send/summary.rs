@@ -1,0 +1,221 @@
+//! From what the tasks, ports and pools counted to the verdict and the summary of a send run.
+
+use measure::ledger::Ledger;
+use measure::verdict::{Evidence, Role};
+use measure::{Expectation, GapSummary, Histogram, Jitter, Percentiles, Summary, Verdict};
+use report::rundir::file;
+
+use super::active::ActiveSend;
+use super::ledger::{Results, ledger, merged, streams};
+use super::load::total_rate;
+use crate::run::close::Ending;
+
+/// Makes and writes the summary.
+pub fn summarise(mut job: ActiveSend, mut ending: Ending<'_>) -> Summary {
+    if let Some(rows) = job.take_rows() {
+        let _ = ending.dir.keep(rows.finish());
+    }
+    let results = Results::of(&job.wiring);
+    let ledger = ledger(&job, &results, &ending);
+    let asked_pps = asked_pps(&job);
+    let verdict = Verdict::of(&evidence(&job, &results, &ledger, &ending, asked_pps));
+    let latency = merged(results.receive.iter().flat_map(|receive| &receive.latency));
+    ending.notes.extend(notes(&job, &results, &ledger, &ending));
+    let dir = ending.dir;
+    let mut summary = Summary {
+        run: dir.path().display().to_string(),
+        verdict: verdict.validity,
+        reasons: verdict.sentences(),
+        reason_names: verdict
+            .reasons
+            .iter()
+            .map(|reason| reason.name().into())
+            .collect(),
+        lost: ledger.lost(),
+        late: ledger.arrived.late,
+        rate_asked_pps: asked_pps,
+        jitter_ns: Jitter::mean(
+            results
+                .receive
+                .iter()
+                .flat_map(|receive| &receive.lanes)
+                .map(|lane| &lane.jitter),
+        ),
+        ports: ending.port_summaries(),
+        queues: job.wiring.queues(),
+        workers: ending.workers,
+        pool: ending.pool.summary,
+        clock: ending.clock_summary,
+        explanation: ending.explanation,
+        notes: ending.notes,
+        ..figures(&job, &results, &ledger, &latency)
+    };
+    summary.ledger = ledger;
+    summary.expectations = job
+        .plan
+        .expect
+        .iter()
+        .filter_map(|text| text.parse::<Expectation>().ok())
+        .map(|expectation| expectation.evaluate(&summary))
+        .collect();
+    let _ = dir.write_latency(&latency);
+    let _ = dir.write_pacing(&merged(gap_ticks(&job).iter()), clock_unit_ns(&ending.clock));
+    let incomplete = dir.note();
+    summary.notes.extend(incomplete.clone());
+    if dir.write_summary(&summary).is_err() {
+        // Told once, with the summary itself among what is missing.
+        summary.notes.retain(|note| Some(note) != incomplete.as_ref());
+        summary.notes.extend(dir.note());
+    }
+    summary
+}
+
+/// What the run moved, how fast, and how long it took.
+fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &Histogram) -> Summary {
+    let seconds = job.seconds();
+    let streams = streams(&job.plan, results, seconds);
+    let scheduled = merged(results.receive.iter().map(|receive| &receive.latency_scheduled));
+    let reordered = streams.iter().map(|stream| stream.reordered).sum();
+    let extents = streams.iter().map(|stream| stream.reorder_extent_max);
+    let mean_bytes = job.loads.iter().map(|load| load.mean_size).sum::<f64>() / job.loads.len().max(1) as f64;
+    let rate_tx_pps = ledger.accepted as f64 / seconds;
+    Summary {
+        sent: ledger.accepted,
+        received: ledger.received,
+        duplicate: ledger.arrived.duplicate,
+        corrupt: ledger.arrived.corrupt,
+        unexplained: ledger.unexplained,
+        reordered,
+        reorder_extent_max: extents.max().unwrap_or(0),
+        rate_tx_pps,
+        rate_rx_pps: ledger.received as f64 / seconds,
+        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + 20.0) * 8.0,
+        rate_tx_bps_l2: rate_tx_pps * mean_bytes * 8.0,
+        duration_s: seconds,
+        latency_ns: Percentiles::from(latency),
+        latency_scheduled_ns: Percentiles::from(&scheduled),
+        pdv_ns: latency.pdv(),
+        gap_ns: gaps(job),
+        streams,
+        ..Summary::default()
+    }
+}
+
+fn evidence(
+    job: &ActiveSend,
+    results: &Results<'_>,
+    ledger: &Ledger,
+    ending: &Ending<'_>,
+    asked_pps: Option<f64>,
+) -> Evidence {
+    let role = if job.plan.tx_only {
+        Role::SendOnly
+    } else {
+        Role::Send
+    };
+    Evidence {
+        imbalances: ledger.check(&results.lanes()),
+        sent: ledger.accepted,
+        received: ledger.received,
+        intended: ledger.intended,
+        unexplained: ledger.unexplained,
+        asked_pps,
+        sending_ns: ((job.seconds() * 1e9) as u64).saturating_sub(stalled_ns(job)),
+        senders: job.wiring.send.len(),
+        link_losses: ending.link_losses.clone(),
+        ..ending.evidence(role)
+    }
+}
+
+/// The rate asked of all ports together; `None` where there is none to keep: a file has no pace.
+fn asked_pps(job: &ActiveSend) -> Option<f64> {
+    let mut ports = job.plan.machine.ports.iter();
+    let to_files = ports.all(|port| port.kind.traits().medium == host::Medium::Files);
+    total_rate(&job.loads).filter(|_| !to_files)
+}
+
+/// A run by count begins with its first packet and ends with its last: one stall before them makes each late, and is no
+/// rate kept too low.
+fn stalled_ns(job: &ActiveSend) -> u64 {
+    if job.plan.count.is_none() {
+        return 0;
+    }
+    let times = &job.wiring.times;
+    let counters = || job.wiring.send.iter().map(|side| &side.counters);
+    let first = counters().map(|counters| counters.first_ticks.get());
+    let begun = first.filter(|ticks| *ticks > 0).min().unwrap_or(0);
+    let longest = counters()
+        .filter_map(|counters| counters.gap_ticks.snapshot().max())
+        .max();
+    let ticks = begun.saturating_sub(times.start.0) + longest.unwrap_or(0);
+    times.clock.ns_from_ticks(ticks)
+}
+
+/// The gaps between departures of each queue, in ticks.
+fn gap_ticks(job: &ActiveSend) -> Vec<Histogram> {
+    let gaps = job
+        .wiring
+        .send
+        .iter()
+        .map(|side| side.counters.gap_ticks.snapshot());
+    gaps.collect()
+}
+
+/// A tick in ns, of very many of them: one alone would be rounded.
+fn clock_unit_ns(clock: &measure::Clock) -> f64 {
+    clock.ns_from_ticks(1_000_000_000) as f64 / 1e9
+}
+
+/// The gaps between departures of all queues, beside the gap that the rate of one queue means.
+fn gaps(job: &ActiveSend) -> GapSummary {
+    let asked = total_rate(&job.loads).map(|pps| 1e9 * job.wiring.send.len() as f64 / pps);
+    let in_ticks = GapSummary::new(asked, &merged(gap_ticks(job).iter()));
+    let ns = |ticks: Option<u64>| ticks.map(|ticks| job.wiring.times.clock.ns_from_ticks(ticks));
+    GapSummary {
+        asked,
+        p50: ns(in_ticks.p50),
+        p90: ns(in_ticks.p90),
+        p99: ns(in_ticks.p99),
+        p999: ns(in_ticks.p999),
+        max: ns(in_ticks.max),
+    }
+}
+
+/// What the user should know.
+fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Ending<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if ending.is_interrupted {
+        notes.push("interrupted: this is the result up to then".into());
+    }
+    if job.overrun() > 0 {
+        notes.push(format!(
+            "{} packets are in no row of {}: the control thread was late (the totals have them)",
+            job.overrun(),
+            file::INTERVALS
+        ));
+    }
+    let backwards: u64 = results
+        .receive
+        .iter()
+        .map(|receive| receive.clock_backwards)
+        .sum();
+    if backwards > 0 {
+        notes.push(format!("{backwards} packets arrived before they were sent: the cores' clocks disagree; their latency counts as 0"));
+    }
+    if job.plan.fault.is_some() {
+        let seed = job.plan.seed;
+        notes.push(format!(
+            "seed {seed}: --seed {seed} injects the same faults again"
+        ));
+    }
+    // The usual reason for corrupt frames on a wire that is not one.
+    let mut ports = job.plan.machine.ports.iter();
+    if ledger.arrived.corrupt > 0 && ports.any(|port| port.kind.traits().loses_checksums) {
+        notes.push("corrupt frames: a kernel at the other end of a virtual wire leaves checksums to hardware that is not there, unless told (over there): ethtool -K INTERFACE tx off".into());
+    }
+    // Where unexplained packets may be: with a far side that does not tell.
+    if job.told.silent > 0 && ledger.unexplained > 0 {
+        notes.push("the far side told no counters (it is no dropless reflect, or its answers were lost): what it lost is unexplained".into());
+    }
+    notes
+}

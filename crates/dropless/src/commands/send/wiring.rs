@@ -1,0 +1,427 @@
+//! Wires a send run: which task polls which queue on which core, and what each publishes.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::Result;
+use dataplane::Task;
+use dataplane::io::{Allocate, Receive, Transmit};
+use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
+use dataplane::reflector_counters::Answers;
+use dataplane::reply::ReplyQueue;
+use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
+use dataplane::slot::{Fill, Slot};
+use measure::{Clock, IntervalRing, Nanos, Pacer, QueueSummary, Rate, Ticks};
+use wire::Addresses;
+
+use super::load::{self, Load};
+use crate::plan::{FAR_V4, FAR_V6, SendPlan};
+use crate::run::clock::now;
+use crate::run::queues::{QueueCount, shares};
+use crate::run::reflector::{ReflectSide, Reflecting};
+use crate::run::stage::{OnReceive, OnTransmit, Stage};
+
+/// Holes in the sequences kept of a queue: each is joined to a pause.
+const HOLES_MAX: usize = 1 << 16;
+
+/// Sequence numbers that all windows of a receiving task remember together: 32 MiB of bits, some seconds at any rate.
+const WINDOW_BITS: usize = 1 << 28;
+/// One transmit queue, as the control thread sees it.
+pub struct SendSide {
+    /// Index of its port.
+    pub port: usize,
+    /// Queue of the port.
+    pub queue: usize,
+    /// Core of its worker.
+    pub core: usize,
+    /// What it publishes.
+    pub counters: Arc<SendCounters>,
+    /// What it leaves.
+    pub totals: Slot<SendResult>,
+}
+
+/// One receive queue, as the control thread sees it.
+pub struct ReceiveSide {
+    /// Index of its port.
+    pub port: usize,
+    /// Queue of the port.
+    pub queue: usize,
+    /// Core of its worker.
+    pub core: usize,
+    /// What it publishes.
+    pub counters: Arc<ReceiveCounters>,
+    /// What it leaves.
+    pub totals: Slot<ReceiveResult>,
+}
+
+/// What passes between control and the tasks of one port.
+#[derive(Default)]
+pub struct Desk {
+    /// Frames to be sent: replies to neighbours, and control's own.
+    pub replies: Arc<ReplyQueue>,
+    /// What the far side told.
+    pub answers: Arc<Answers>,
+}
+
+/// The queues of a run as control sees them, and what it shares with their tasks.
+pub struct Wiring {
+    /// When the run goes.
+    pub times: Times,
+    /// Transmit queues, in the order of their lanes.
+    pub send: Vec<SendSide>,
+    /// Receive queues.
+    pub receive: Vec<ReceiveSide>,
+    /// In-process reflectors.
+    pub reflect: Vec<ReflectSide>,
+    /// The rings of every sender and receiver.
+    pub rings: Vec<Arc<IntervalRing>>,
+    /// One for each port.
+    pub desks: Vec<Desk>,
+    /// When control ended the run before its time, ticks.
+    pub cut: Arc<AtomicU64>,
+}
+
+/// When and on what clock the run goes.
+#[derive(Clone, Copy)]
+pub struct Times {
+    /// The clock.
+    pub clock: Clock,
+    /// When sending begins.
+    pub start: Ticks,
+    /// When it ends, if not by count.
+    pub end: Ticks,
+    /// The run id in the probe.
+    pub run: u8,
+}
+
+impl Times {
+    fn of(plan: &SendPlan, stage: &Stage<'_, '_, '_>) -> Self {
+        let (clock, start) = (stage.clock, stage.start);
+        Self {
+            clock,
+            start,
+            end: plan
+                .duration_ns
+                .map_or(Ticks(u64::MAX), |ns| start.after(clock.ticks_from_ns(ns))),
+            run: (clock.ns(start).0 ^ plan.seed.wrapping_mul(0x9E37_79B9)) as u8,
+        }
+    }
+}
+
+/// Who polls what: with more than one core, sending, receiving and reflecting part.
+struct Places {
+    send: Vec<usize>,
+    receive: Vec<usize>,
+    reflect: Vec<usize>,
+}
+
+impl Places {
+    fn new(cores: usize, reflects: bool) -> Self {
+        let (measuring, reflect) = match (cores, reflects) {
+            (1, _) => (1, vec![0]),
+            (_, true) => (cores - 1, vec![cores - 1]),
+            (_, false) => (cores, Vec::new()),
+        };
+        let senders = measuring.div_ceil(2);
+        Self {
+            send: (0..senders).collect(),
+            receive: if measuring == 1 {
+                vec![0]
+            } else {
+                (senders..measuring).collect()
+            },
+            reflect,
+        }
+    }
+}
+
+/// Makes all tasks of the run. Takes the queues out of the ports.
+pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, 'p, 'e>) -> Result<Wiring> {
+    let streams = plan.streams.len();
+    let times = Times::of(plan, stage);
+    let senders = stage
+        .ports
+        .iter()
+        .map(|open| open.tx.len().min(usize::from(plan.tx_queues)));
+    let mut wiring = Wiring {
+        times,
+        send: Vec::new(),
+        receive: Vec::new(),
+        reflect: Vec::new(),
+        rings: Vec::new(),
+        desks: stage.ports.iter().map(|_| Desk::default()).collect(),
+        cut: Arc::new(AtomicU64::new(u64::MAX)),
+    };
+    let making = Making {
+        plan,
+        loads,
+        places: Places::new(stage.cores.len(), plan.has_reflector()),
+        slots: measure::interval::slots_for(streams, plan.interval_ns, plan.drain_ns)?,
+        start: times.clock.ns(times.start),
+        sent: (0..senders.sum()).map(|_| SendCounters::new()).collect(),
+    };
+    // Receivers first: what comes back is taken before more is sent.
+    for port in 0..if plan.tx_only { 0 } else { stage.ports.len() } {
+        making.receivers(port, stage, &mut wiring)?;
+    }
+    for port in 0..stage.ports.len() {
+        making.senders(port, stage, &mut wiring)?;
+    }
+    for port in 0..stage.ports.len() {
+        making.reflectors(port, stage, &mut wiring);
+    }
+    Ok(wiring)
+}
+
+/// What the making of all tasks shares.
+struct Making<'m> {
+    plan: &'m SendPlan,
+    loads: &'m [Load],
+    places: Places,
+    /// Interval slots of each ring.
+    slots: usize,
+    start: Nanos,
+    /// What each transmit queue publishes.
+    sent: Vec<Arc<SendCounters>>,
+}
+
+impl Making<'_> {
+    /// The tasks that receive on one port.
+    fn receivers<'p, 'e: 'p>(
+        &self,
+        port: usize,
+        stage: &mut Stage<'_, 'p, 'e>,
+        wiring: &mut Wiring,
+    ) -> Result<()> {
+        let (plan, times) = (self.plan, wiring.times);
+        let streams = plan.streams.len();
+        let open = &mut stage.ports[port];
+        let cold = open.is_cold();
+        let verify = if open.is_sockets() {
+            plan.verify_behind_sockets()
+        } else {
+            plan.verify.into()
+        };
+        let queues: Vec<_> = open.rx.drain(..).collect();
+        let holes_max = if queues.len() == 1 { HOLES_MAX } else { 0 };
+        for (queue, rx) in queues.into_iter().enumerate() {
+            let counters = ReceiveCounters::new();
+            let intervals = Arc::new(IntervalRing::new(
+                streams,
+                plan.interval_ns,
+                self.slots,
+                self.start,
+            )?);
+            wiring.rings.push(Arc::clone(&intervals));
+            let task = ReceivePlan {
+                lanes: plan.lanes(),
+                streams,
+                window: window(plan.lanes()),
+                latency_bits: match streams {
+                    0..=64 => 10,
+                    65..=4096 => 7,
+                    _ => 5,
+                },
+                run: times.run,
+                start: self.start,
+                drain_ns: plan.drain_ns,
+                verify,
+                burst: plan.machine.burst,
+                clock: times.clock,
+                tsc: now,
+                intervals,
+                counters: Arc::clone(&counters),
+                me: self.loads[port].me.clone(),
+                replies: Arc::clone(&wiring.desks[port].replies),
+                answers: Arc::clone(&wiring.desks[port].answers),
+                holes_max,
+                senders: self.sent.clone(),
+            };
+            let worker = self.places.receive[wiring.receive.len() % self.places.receive.len()];
+            let (totals, leave) = Slot::new();
+            if stage.receive(worker, "receive", (rx, cold), ReceiveQueue(task, leave)) {
+                wiring.receive.push(ReceiveSide {
+                    port,
+                    queue,
+                    core: stage.cores[worker],
+                    counters,
+                    totals,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The tasks that send on one port.
+    fn senders<'p, 'e: 'p>(
+        &self,
+        port: usize,
+        stage: &mut Stage<'_, 'p, 'e>,
+        wiring: &mut Wiring,
+    ) -> Result<()> {
+        let (plan, times, load) = (self.plan, wiring.times, &self.loads[port]);
+        let streams = plan.streams.len();
+        let open = &mut stage.ports[port];
+        let queues = open.tx.len().min(usize::from(plan.tx_queues));
+        let offload =
+            plan.checksum_offload && open.granted().is_some_and(|granted| granted.tx_checksum_offload);
+        let tx_room = open.tx_room();
+        let taken: Vec<_> = open.tx.drain(..).take(queues).collect();
+        for (queue, tx) in taken.into_iter().enumerate() {
+            let number = wiring.send.len();
+            let lane_base = number * streams;
+            let counters = Arc::clone(&self.sent[number]);
+            let intervals = Arc::new(IntervalRing::for_sender(
+                streams,
+                plan.interval_ns,
+                self.slots,
+                self.start,
+            )?);
+            wiring.rings.push(Arc::clone(&intervals));
+            let task = TaskPlan {
+                templates: load::templates(plan, load, (port, lane_base), times.run, offload)?,
+                schedule: load.schedule.clone(),
+                flows: plan.streams.iter().map(|stream| stream.flows).collect(),
+                flow_start: queue as u32,
+                flow_step: queues as u32,
+                lane_base: lane_base as u16,
+                pacer: self.pacer(load.rate, queues, number, &times),
+                // A packet that is due when the time is up belongs to the time after: 10 s at 100 pps are 1000.
+                end: Ticks(times.end.0 - 1),
+                burst: plan.machine.burst,
+                backlog: plan.backlog.unwrap_or(tx_room),
+                clock: times.clock,
+                intervals,
+                cut: Arc::clone(&wiring.cut),
+                counters: Arc::clone(&counters),
+                replies: Arc::clone(&wiring.desks[port].replies),
+                checksum_offload: offload,
+            };
+            let worker = self.places.send[number % self.places.send.len()];
+            let (totals, leave) = Slot::new();
+            if stage.transmit(worker, "send", tx, SendQueue(task, leave)) {
+                wiring.send.push(SendSide {
+                    port,
+                    queue,
+                    core: stage.cores[worker],
+                    counters,
+                    totals,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// When the packets of transmit queue `number` are due, one of `queues` of its port.
+    fn pacer(&self, rate: Rate, queues: usize, number: usize, times: &Times) -> Pacer {
+        let rate = match rate {
+            Rate::Pps(pps) => Rate::Pps(pps / queues as f64),
+            Rate::Max => Rate::Max,
+        };
+        let pacer = Pacer::new(rate, times.start, times.clock.hz());
+        let Some(count) = self.plan.count else {
+            return pacer;
+        };
+        let senders = self.sent.len() as u64;
+        let (each, rest) = (count / senders, count % senders);
+        pacer.with_limit(each + u64::from((number as u64) < rest))
+    }
+
+    /// The in-process reflector of an embedded ring.
+    fn reflectors<'p, 'e: 'p>(&self, port: usize, stage: &mut Stage<'_, 'p, 'e>, wiring: &mut Wiring) {
+        let Some(far) = &mut stage.ports[port].far else {
+            return;
+        };
+        let reflecting = Reflecting {
+            me: Addresses {
+                mac: far.mac,
+                ips: vec![FAR_V4.into(), FAR_V6.into()],
+            },
+            only_ours: false,
+            burst: self.plan.machine.burst,
+            fault: self.plan.fault.as_ref(),
+            seed: self.plan.seed,
+            clock: wiring.times.clock,
+            own_counters: None,
+        };
+        let cold = far.is_cold();
+        let pairs: Vec<_> = far.rx.drain(..).zip(far.tx.drain(..)).collect();
+        for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
+            let number = wiring.reflect.len();
+            let worker = self.places.reflect[number % self.places.reflect.len().max(1)];
+            let (side, task) = reflecting.queue(number, (port, queue, stage.cores[worker]));
+            if stage.pair(worker, "reflect", (rx, cold), tx, task) {
+                wiring.reflect.push(side);
+            }
+        }
+    }
+}
+
+/// A receive queue's task to be.
+struct ReceiveQueue(ReceivePlan, Fill<ReceiveResult>);
+
+impl OnReceive for ReceiveQueue {
+    fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Task + 'p> {
+        Box::new(ReceiveTask::new(rx, self.0, self.1))
+    }
+}
+
+/// A transmit queue's task to be.
+struct SendQueue(TaskPlan, Fill<SendResult>);
+
+impl OnTransmit for SendQueue {
+    fn on<'p, A: Allocate + 'p>(
+        self,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p> {
+        Box::new(SendTask::new(tx, buffers, self.0, self.1))
+    }
+}
+
+impl Wiring {
+    /// A sum over all transmit queues.
+    pub fn sent(&self, pick: fn(&SendCounters) -> u64) -> u64 {
+        self.send.iter().map(|side| pick(&side.counters)).sum()
+    }
+
+    /// A sum over all receive queues.
+    pub fn received(&self, pick: fn(&ReceiveCounters) -> u64) -> u64 {
+        self.receive.iter().map(|side| pick(&side.counters)).sum()
+    }
+
+    /// Every queue, and its share.
+    pub fn queues(&self) -> Vec<QueueSummary> {
+        let tx = self.send.iter().map(|side| QueueCount {
+            direction: "tx",
+            port: side.port,
+            queue: side.queue,
+            core: side.core,
+            packets: side.counters.accepted.get(),
+        });
+        let rx = self.receive.iter().map(|side| QueueCount {
+            direction: "rx",
+            port: side.port,
+            queue: side.queue,
+            core: side.core,
+            packets: side.counters.frames.get(),
+        });
+        shares(&tx.chain(rx).collect::<Vec<_>>())
+    }
+
+    /// Whether every sender has sent what it should.
+    pub fn is_done(&self) -> bool {
+        self.send.iter().all(|side| side.counters.done.get() == 1)
+    }
+
+    /// When the last packet left: a sender that was late by then sends what was due before the end after it.
+    pub fn last_sent(&self) -> Ticks {
+        let last = self.send.iter().map(|side| side.counters.last_ticks.get());
+        Ticks(last.max().unwrap_or(0))
+    }
+}
+
+fn window(lanes: usize) -> usize {
+    let each = (WINDOW_BITS / lanes.max(1)).clamp(1 << 12, 1 << 26);
+    1 << each.ilog2()
+}

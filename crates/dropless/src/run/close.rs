@@ -1,0 +1,230 @@
+//! The close of a run: ports are read and closed, the pool is counted, stalls are explained. What is left is the job's.
+
+use std::path::PathBuf;
+
+use dataplane::worker::WorkerCounters;
+use dpdk::Pool;
+use measure::verdict::{Evidence, LinkLoss, Role};
+use measure::{Clock, ClockSummary, Explanation, PortSummary, Stall, Ticks, WorkerSummary};
+use report::rundir::RunDir;
+
+use super::buffers::{self, PoolCount};
+use super::clock::RunClock;
+use super::control::Seen;
+use super::open::OpenPort;
+use super::workers::{self, Left, Roles};
+use crate::explain::{self, Received, Receiver};
+
+/// What is left when the workers have ended.
+pub struct Closing<'r> {
+    /// The run directory.
+    pub dir: &'r RunDir,
+    /// The packet buffers, where there is DPDK.
+    pub pool: Option<&'r Pool<'r>>,
+    /// The clock.
+    pub clock: RunClock,
+    /// When the first packet was due.
+    pub start: Ticks,
+    /// What the workers left.
+    pub left: Left,
+    /// What control saw.
+    pub seen: Seen,
+    /// Cores and what was done on them.
+    pub roles: Roles,
+    /// What the workers published.
+    pub published: Vec<WorkerCounters>,
+    /// Notes so far.
+    pub notes: Vec<String>,
+}
+
+/// A port at the end.
+pub struct PortEnd {
+    /// Its counters and its link.
+    pub summary: PortSummary,
+    /// What the other end of an embedded ring missed.
+    pub far_missed: u64,
+    /// Whether its driver counts as errors what it refused to take.
+    pub counts_refusals: bool,
+    /// How often its link went away.
+    pub link_losses: u32,
+    /// Whether the interface below it was removed.
+    pub is_gone: bool,
+}
+
+/// What a job makes its result of, beside its own counters.
+pub struct Ending<'r> {
+    /// The run directory.
+    pub dir: &'r RunDir,
+    /// The ports.
+    pub ports: Vec<PortEnd>,
+    /// The pool.
+    pub pool: PoolCount,
+    /// Ticks to nanoseconds.
+    pub clock: Clock,
+    /// How good the clock was.
+    pub clock_summary: ClockSummary,
+    /// What was wrong with it.
+    pub clock_problem: Option<String>,
+    /// The workers.
+    pub workers: Vec<WorkerSummary>,
+    /// The longest stall of each receiver whose port loses packets silently meanwhile.
+    pub stalls: Vec<Stall>,
+    /// Where the packets went that the ports missed; only with `--explain`.
+    pub explanation: Option<Explanation>,
+    /// Times without a link.
+    pub link_losses: Vec<LinkLoss>,
+    /// Files that are shorter than what was written to them, and by how many bytes.
+    pub short_files: Vec<(String, u64)>,
+    /// Whether somebody asked the run to end.
+    pub is_interrupted: bool,
+    /// A worker that died.
+    pub died: Option<String>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl<'r> Closing<'r> {
+    /// Closes the ports. Stalls longer than `threshold_ns` were kept of every worker.
+    pub fn close(
+        mut self,
+        ports: Vec<OpenPort<'_>>,
+        received: Vec<Received<'_>>,
+        threshold_ns: u64,
+    ) -> Ending<'r> {
+        let ends = ports.iter().map(PortEnd::of).collect();
+        let receivers: Vec<Receiver<'_>> = received
+            .into_iter()
+            .map(|received| Receiver {
+                ring_holds_ns: ports[received.port].ring_holds_ns(received.rate_pps),
+                received,
+            })
+            .collect();
+        let stalls = self.longest_stalls(&receivers, &ports, threshold_ns);
+        let clock = self.clock.clock;
+        let (rows, explanation) = explain::explain(
+            self.seen.explainer.take(),
+            &self.left.stalled,
+            &receivers,
+            &clock,
+            clock.ns(self.start),
+        );
+        let _ = self.dir.write_stalls(&rows);
+        let kept = buffers::Kept::by(&ports);
+        let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
+        self.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
+        drop(ports);
+        let pool = buffers::count(self.pool, kept);
+        self.notes.extend(pool.note.clone());
+        self.notes.extend(explain::note(explanation.as_ref()));
+        let (clock_summary, clock_problem) = self.clock.finish();
+        let workers = self.roles.iter().zip(&self.published);
+        Ending {
+            dir: self.dir,
+            ports: ends,
+            pool,
+            clock,
+            clock_summary,
+            clock_problem,
+            workers: workers
+                .map(|((core, roles), counters)| workers::summary(*core, roles, counters, &clock))
+                .collect(),
+            stalls,
+            explanation,
+            link_losses: self.seen.link_losses,
+            short_files: short(&files),
+            is_interrupted: self.seen.is_interrupted,
+            died: self.left.died.map(|error| error.to_string()),
+            notes: self.notes,
+        }
+    }
+
+    /// The longest stall of each receiver whose port loses packets silently meanwhile, and what its ring holds. A stall
+    /// after which nothing waited has filled no ring: such as one after everything had come back.
+    fn longest_stalls(
+        &self,
+        receivers: &[Receiver<'_>],
+        ports: &[OpenPort<'_>],
+        threshold_ns: u64,
+    ) -> Vec<Stall> {
+        let mut stalls = Vec::new();
+        for receiver in receivers
+            .iter()
+            .filter(|receiver| !ports[receiver.received.port].pushes_back())
+        {
+            let core = receiver.received.core;
+            let Some(place) = self.roles.iter().position(|(other, _)| *other == core) else {
+                continue;
+            };
+            let of_core = self.left.stalled.iter().find(|stalled| stalled.core == core);
+            // The kept stalls tell only where all that matter were kept.
+            let kept =
+                of_core.filter(|stalled| stalled.log.dropped == 0 && receiver.ring_holds_ns >= threshold_ns);
+            let longest = kept.map_or_else(
+                || self.published[place].gap_ticks.snapshot().max(),
+                |stalled| {
+                    let costly = stalled.log.all().iter().filter(|stall| stall.next > 0);
+                    costly.map(|stall| stall.to.since(stall.from)).max()
+                },
+            );
+            stalls.push(Stall {
+                core: core as u32,
+                role: "receive".into(),
+                gap_ns: self.clock.clock.ns_from_ticks(longest.unwrap_or(0)),
+                ring_holds_ns: receiver.ring_holds_ns,
+                ..Stall::default()
+            });
+        }
+        stalls
+    }
+}
+
+impl PortEnd {
+    fn of(open: &OpenPort<'_>) -> Self {
+        Self {
+            summary: open.summary(),
+            far_missed: open.far_missed(),
+            counts_refusals: open.counts_refusals(),
+            link_losses: open.tending.losses,
+            is_gone: open.is_gone(),
+        }
+    }
+}
+
+impl Ending<'_> {
+    /// The ports' own counters.
+    pub fn port_summaries(&self) -> Vec<PortSummary> {
+        self.ports.iter().map(|port| port.summary.clone()).collect()
+    }
+
+    /// What every run's verdict is drawn from; the job adds what it moved.
+    pub fn evidence(&self, role: Role) -> Evidence {
+        Evidence {
+            role,
+            ports: self.ports.len(),
+            rx_missed: self.ports.iter().map(|port| port.summary.rx_missed).sum(),
+            stalls: self.stalls.clone(),
+            short_files: self.short_files.clone(),
+            clock_uncertainty_ppm: self.clock_summary.uncertainty_ppm,
+            clock_problems: self.clock_problem.clone().into_iter().collect(),
+            pools: vec![(self.pool.summary.clone(), self.pool.leak.clone())],
+            dead_workers: self
+                .died
+                .iter()
+                .map(|how| ("dropless".into(), how.clone()))
+                .collect(),
+            ..Evidence::default()
+        }
+    }
+}
+
+/// The files that are shorter than what was written to them, and by how many bytes.
+fn short(files: &[(PathBuf, u64)]) -> Vec<(String, u64)> {
+    files
+        .iter()
+        .filter_map(|(path, written)| {
+            let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            let missing = written.saturating_sub(file.len());
+            (missing > 0).then(|| (path.display().to_string(), missing))
+        })
+        .collect()
+}

@@ -1,0 +1,148 @@
+//! Opens ports: from a checked URI and its device to running queues.
+
+use anyhow::{Context, Result, ensure};
+use dpdk::{Port, PortConfig};
+use host::{PortUri, Sys};
+
+use super::eal::Device;
+use super::kernel_missed::KernelMissed;
+use super::kernel_port::{KernelPort, SocketConfig};
+use super::open::{Carrier, Dpdk, OpenPort, Rx, Tx};
+use super::peer::{self, Patience};
+use super::signals::Interrupt;
+
+/// What the opening of every port of a run has in common.
+pub struct Opening<'o, 'e> {
+    /// DPDK, where the run has it.
+    pub dpdk: Option<Dpdk<'o, 'e>>,
+    /// What is asked of devices.
+    pub config: &'o PortConfig,
+    /// What is asked of sockets.
+    pub sockets: &'o SocketConfig,
+    /// How long a peer is waited for.
+    pub patience: Patience,
+    /// Whether somebody wants the run to end.
+    pub interrupt: &'o Interrupt,
+}
+
+impl<'e> Opening<'_, 'e> {
+    /// Configures and starts the port behind `device`.
+    pub fn open(&self, uri: &PortUri, device: &Device) -> Result<OpenPort<'e>> {
+        let Some(dpdk) = self.dpdk.filter(|_| *device != Device::Sockets) else {
+            return open_sockets(uri, self.sockets);
+        };
+        let config = self.config;
+        // A port's own number of queues goes before the run's.
+        let own = uri.queues.map(std::num::NonZeroU16::get);
+        let mut config = PortConfig {
+            rx_queues: own.unwrap_or(config.rx_queues),
+            tx_queues: own.unwrap_or(config.tx_queues),
+            ..config.clone()
+        };
+        if uri.kind.traits().sends_through_receivers {
+            config = both_ways(&config, config.rx_queues.max(config.tx_queues));
+        }
+        if let Some(interface) = uri.kind.interface() {
+            config.promiscuous &= !host::interface::is_promiscuous(&Sys::at("/"), interface);
+        }
+        let start = |name: &str, config: &PortConfig| self.start(dpdk, uri, name, config);
+        match device {
+            Device::Named(name) => start(name, &config),
+            Device::Queues(names) => {
+                let single = both_ways(&config, 1);
+                let mut queues = names.iter().map(|name| start(name, &single));
+                let mut open = queues.next().context("a port without queues")??;
+                for queue in queues {
+                    open.join(queue?);
+                }
+                // An AF_XDP socket that works in one direction only is half as fast again as one that works in both: the
+                // sender and the receiver of a used-both-ways socket write to the same lines of the kernel's struct xdp_sock.
+                open.tx.rotate_left(1);
+                Ok(open)
+            }
+            Device::Ring {
+                name,
+                size,
+                direct: true,
+            } => {
+                let queues = config.rx_queues.max(config.tx_queues);
+                let name = dpdk.eal.ring_loop_queues(name, *size as usize, queues)?;
+                start(&name, &both_ways(&config, queues))
+            }
+            Device::Ring {
+                name,
+                size,
+                direct: false,
+            } => {
+                let queues = config.rx_queues.max(config.tx_queues);
+                let (near, far) = dpdk.eal.ring_pair_queues(name, *size as usize, queues)?;
+                let config = both_ways(&config, queues);
+                let mut near = start(&near, &config)?;
+                near.far = Some(Box::new(start(&far, &config)?));
+                Ok(near)
+            }
+            Device::Sockets => open_sockets(uri, self.sockets),
+        }
+    }
+
+    /// Starts one device as the port `uri`.
+    fn start(
+        &self,
+        Dpdk { eal, pool }: Dpdk<'_, 'e>,
+        uri: &PortUri,
+        name: &str,
+        config: &PortConfig,
+    ) -> Result<OpenPort<'e>> {
+        let sockets = uri
+            .kind
+            .interface()
+            .filter(|_| uri.kind.traits().is_socket_per_queue);
+        let opening = || match (sockets, config.rx_queues.max(config.tx_queues)) {
+            (Some(interface), queues @ 2..) => format!(
+                "cannot open port {uri} with {queues} queues (the interface needs as many queues in each direction, see ethtool -l {interface}; --verbose shows what the kernel says)"
+            ),
+            (Some(_), _) => format!(
+                "cannot open port {uri} (the other end of a veth must not have more transmit queues than this one has receive queues; --verbose shows what the kernel says)"
+            ),
+            (None, _) => format!("cannot open port {uri} (--verbose shows what DPDK says)"),
+        };
+        let free = pool.available();
+        let device = Port::by_name(eal, name).with_context(opening)?;
+        let (mut port, rx, tx) = device.configure(config, pool).with_context(opening)?;
+        let carries = port.granted().max_frame_size;
+        ensure!(
+            config.max_frame_size <= carries,
+            "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
+        );
+        peer::start(&mut port, uri, self.patience, self.interrupt).with_context(opening)?;
+        let kept = if port.keeps_buffers() {
+            free.saturating_sub(pool.available()) as u64
+        } else {
+            0
+        };
+        let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
+        let missed = KernelMissed::from_now(uri);
+        let rx = rx.into_iter().map(Rx::Device).collect();
+        let tx = tx.into_iter().map(Tx::Device).collect();
+        let mut open = OpenPort::of(uri, Carrier::Devices(vec![port]), rx, tx);
+        (open.mac, open.kept, open.missed) = (mac, kept, missed);
+        Ok(open)
+    }
+}
+
+fn open_sockets<'e>(uri: &PortUri, config: &SocketConfig) -> Result<OpenPort<'e>> {
+    let (port, queues) = KernelPort::open(uri, config)?;
+    let (rx, tx) = queues
+        .into_iter()
+        .map(|(rx, tx)| (Rx::Socket(Box::new(rx)), Tx::Socket(Box::new(tx))))
+        .unzip();
+    Ok(OpenPort::of(uri, Carrier::Sockets(port), rx, tx))
+}
+
+fn both_ways(config: &PortConfig, queues: u16) -> PortConfig {
+    PortConfig {
+        rx_queues: queues,
+        tx_queues: queues,
+        ..config.clone()
+    }
+}

@@ -1,0 +1,152 @@
+//! Queues that are reflected, by `dropless reflect` or inside a sender, and what they count.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dataplane::Task;
+use dataplane::fault::{FaultCounters, FaultSpec, Faults};
+use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
+use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
+use dataplane::reflector_counters::OwnCounters;
+use dataplane::slot::{Fill, Slot};
+use measure::Clock;
+use wire::{Addresses, DropReason};
+
+use super::stage::OnPair;
+
+/// How long a full transmit queue is waited for.
+const HOLD_NS: u64 = 100_000_000;
+/// Probes that the injector delays at once, at most.
+const DELAYED_MAX: usize = 4096;
+
+/// One reflected queue pair, as the control thread sees it.
+pub struct ReflectSide {
+    /// Index of its port.
+    pub port: usize,
+    /// Queue of the port.
+    pub queue: usize,
+    /// Core of its worker.
+    pub core: usize,
+    /// What it publishes.
+    pub counters: Arc<ReflectCounters>,
+    /// What its injector publishes.
+    pub faults: Arc<FaultCounters>,
+    /// What it leaves.
+    pub totals: Slot<ReflectResult>,
+}
+
+/// How the queues of a port are reflected.
+pub struct Reflecting<'f> {
+    /// Whose addresses are answered for.
+    pub me: Addresses,
+    /// Return probes only.
+    pub only_ours: bool,
+    /// Packets a burst.
+    pub burst: usize,
+    /// Faults to inject.
+    pub fault: Option<&'f FaultSpec>,
+    /// Seed of the faults.
+    pub seed: u64,
+    /// The clock.
+    pub clock: Clock,
+    /// What the far sender is told.
+    pub own_counters: Option<Arc<OwnCounters>>,
+}
+
+/// A task to be: between two queues.
+pub struct ReflectQueue<'f> {
+    plan: ReflectPlan,
+    faults: Option<(&'f FaultSpec, u64, f64, Arc<FaultCounters>)>,
+    leave: Fill<ReflectResult>,
+}
+
+impl<'f> Reflecting<'f> {
+    /// The queue pair number `number` of the run, on this port, queue and core; and its task.
+    pub fn queue(
+        &self,
+        number: usize,
+        (port, queue, core): (usize, usize, usize),
+    ) -> (ReflectSide, ReflectQueue<'f>) {
+        let (totals, leave) = Slot::new();
+        let side = ReflectSide {
+            port,
+            queue,
+            core,
+            counters: ReflectCounters::new(),
+            faults: Arc::default(),
+            totals,
+        };
+        let faults = self.fault.map(|spec| {
+            let seed = self.seed.wrapping_add(number as u64);
+            (spec, seed, self.clock.hz(), Arc::clone(&side.faults))
+        });
+        let plan = ReflectPlan {
+            only_ours: self.only_ours,
+            me: self.me.clone(),
+            burst: self.burst,
+            hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
+            counters: Arc::clone(&side.counters),
+            own_counters: self.own_counters.clone(),
+        };
+        (side, ReflectQueue { plan, faults, leave })
+    }
+}
+
+impl OnPair for ReflectQueue<'_> {
+    fn on<'p, A: Allocate<Frames: FramesMut> + 'p>(
+        self,
+        rx: impl Receive<Frames = A::Frames> + 'p,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p> {
+        let faults = self
+            .faults
+            .map(|(spec, seed, hz, counters)| Faults::new(spec, seed, hz, DELAYED_MAX, buffers, counters));
+        Box::new(ReflectTask::new(rx, tx, self.plan, faults, self.leave))
+    }
+}
+
+/// The drops of all queues, by name.
+pub fn drops<'s>(sides: impl IntoIterator<Item = &'s ReflectSide>) -> BTreeMap<String, u64> {
+    let mut drops: BTreeMap<String, u64> = BTreeMap::new();
+    for side in sides {
+        let counters = &side.counters;
+        for reason in DropReason::ALL {
+            *drops.entry(reason.name().into()).or_default() += counters.dropped[reason.index()].get();
+        }
+        *drops.entry("oversized".into()).or_default() += counters.oversized.get();
+        *drops.entry("tx_full".into()).or_default() += counters.tx_full.get();
+    }
+    drops.retain(|_, count| *count > 0);
+    drops
+}
+
+/// What the injectors did, by name; `seen` says of how many probes.
+pub fn faults(sides: &[ReflectSide]) -> BTreeMap<String, u64> {
+    let mut faults: BTreeMap<String, u64> = BTreeMap::new();
+    for side in sides {
+        let one = &side.faults;
+        for (name, counter) in [
+            ("seen", &one.seen),
+            ("drop", &one.drop),
+            ("limit", &one.limit),
+            ("duplicate", &one.duplicate),
+            ("reorder", &one.reorder),
+            ("corrupt", &one.corrupt),
+            ("delay", &one.delay),
+            ("not_done", &one.not_done),
+        ] {
+            *faults.entry(name.into()).or_default() += counter.get();
+        }
+    }
+    if faults.get("seen") == Some(&0) {
+        BTreeMap::new()
+    } else {
+        faults
+    }
+}
+
+/// What the injectors dropped.
+pub fn fault_drops(sides: &[ReflectSide]) -> u64 {
+    sides.iter().map(|side| side.faults.drop.get()).sum()
+}

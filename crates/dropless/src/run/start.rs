@@ -1,0 +1,101 @@
+//! The start of a run: DPDK, its buffers, the ports.
+
+use anyhow::{Result, bail};
+use dpdk::{Eal, Pool, PortConfig};
+use host::Sys;
+use host::awake::{self, AwakeCores};
+
+use super::Needs;
+use super::eal::{self, Device, EalPlan};
+use super::open::{Dpdk, OpenPort};
+use super::opening::Opening;
+use super::peer;
+use super::preflight::{CACHE, Preflight};
+use super::signals::Interrupt;
+use crate::plan::MachinePlan;
+
+/// Starts DPDK, where a port needs it.
+pub fn eal(
+    plan: &MachinePlan,
+    preflight: &Preflight,
+    needs: &Needs,
+    verbose: bool,
+    interrupt: &Interrupt,
+) -> Result<(Option<Eal>, Vec<Device>)> {
+    let queues = needs.rx_queues.max(needs.tx_queues);
+    let EalPlan { arguments, devices } = eal::plan(
+        &preflight.ports,
+        (queues, plan.descriptors),
+        preflight.memory,
+        plan.eal.as_deref(),
+        verbose,
+    )?;
+    if devices.iter().all(|device| *device == Device::Sockets) {
+        return Ok((None, devices));
+    }
+    let eal = peer::start_with(&preflight.ports, needs.patience, interrupt, || {
+        if verbose {
+            Eal::init_verbose(&arguments)
+        } else {
+            Eal::init(&arguments)
+        }
+    })?;
+    match (eal, &plan.eal) {
+        (Ok(eal), _) => Ok((Some(eal), devices)),
+        (Err(dpdk::EalError::Init { log, .. }), Some(extra)) => {
+            let words = log.first().map_or("no reason given", |line| line.trim());
+            bail!(
+                "DPDK does not start with --eal '{extra}': {words}; fix --eal (`man dpdk-testpmd` lists what EAL takes), or see more with --verbose"
+            )
+        }
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// The packet pool, where there is DPDK.
+pub fn pool<'e>(eal: Option<&'e Eal>, preflight: &Preflight) -> Result<Option<Pool<'e>>> {
+    let make = |eal| {
+        Pool::new(
+            eal,
+            "dropless",
+            preflight.buffers as usize,
+            CACHE,
+            preflight.room,
+            None,
+        )
+    };
+    Ok(eal.map(make).transpose()?)
+}
+
+/// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.
+pub fn awake_cores() -> Option<AwakeCores> {
+    awake::awake(&Sys::live())
+}
+
+/// Configures and starts the ports.
+pub fn ports<'e>(
+    dpdk: Option<Dpdk<'_, 'e>>,
+    preflight: &Preflight,
+    devices: &[Device],
+    needs: &Needs,
+    interrupt: &Interrupt,
+) -> Result<Vec<OpenPort<'e>>> {
+    let config = PortConfig {
+        rx_queues: needs.rx_queues,
+        tx_queues: needs.tx_queues,
+        rx_descriptors: preflight.descriptors,
+        tx_descriptors: preflight.descriptors,
+        max_frame_size: needs.largest_frame,
+        tx_checksum_offload: needs.tx_checksum_offload,
+        ..PortConfig::default()
+    };
+    let opening = Opening {
+        dpdk,
+        config: &config,
+        sockets: &needs.sockets,
+        patience: needs.patience,
+        interrupt,
+    };
+    let each = preflight.ports.iter().zip(devices);
+    each.map(|(uri, device)| opening.open(uri, device)).collect()
+}

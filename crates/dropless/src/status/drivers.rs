@@ -1,0 +1,52 @@
+//! The counters of the drivers, asked for now and then.
+
+use std::time::{Duration, Instant};
+
+use measure::PortSummary;
+
+use crate::run::open::OpenPort;
+
+/// Each time may cost a call into the kernel, or reads over PCI.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+
+/// What they said last.
+#[derive(Default)]
+pub struct Drivers {
+    ports: Vec<PortSummary>,
+    /// What the near ends of in-process reflectors missed.
+    far_missed: u64,
+    asked: Option<Instant>,
+}
+
+impl Drivers {
+    /// Asks again, if it is time to.
+    pub fn ask(&mut self, ports: &[OpenPort<'_>]) {
+        let is_time = self.asked.is_none_or(|at| at.elapsed() >= ASK_EVERY);
+        if is_time {
+            self.ports = ports.iter().map(OpenPort::summary).collect();
+            self.far_missed = ports.iter().map(OpenPort::far_missed).sum();
+            self.asked = Some(Instant::now());
+        }
+    }
+
+    /// What each place of theirs has lost by then.
+    pub fn places(&self, ports: &[OpenPort<'_>]) -> [(&'static str, u64); 5] {
+        let sum = |pick: fn(&PortSummary) -> u64| self.ports.iter().map(pick).sum();
+        // What a driver refused is still ours and is offered again, whatever the driver calls it.
+        let gives_up = |(port, open): (&PortSummary, &OpenPort<'_>)| {
+            if open.counts_refusals() { 0 } else { port.tx_errors }
+        };
+        [
+            ("tx_error", self.ports.iter().zip(ports).map(gives_up).sum()),
+            ("rx_nombuf", sum(|port| port.rx_nombuf)),
+            ("rx_missed", sum(|port| port.rx_missed)),
+            ("rx_error", sum(|port| port.rx_errors)),
+            ("reflector_rx_missed", self.far_missed),
+        ]
+    }
+
+    /// The ports as they were then.
+    pub fn ports(&self) -> &[PortSummary] {
+        &self.ports
+    }
+}

@@ -1,0 +1,232 @@
+//! Whether packets really move: a process that is up is not healthy for that alone.
+
+use std::time::{Duration, Instant};
+
+use report::published::{Health, Phase, State};
+
+/// Packets that do not move for longer than this have stopped, unless they come more rarely by plan.
+const STOPPED: Duration = Duration::from_secs(2);
+
+/// What should move.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Expected {
+    /// Nothing comes back by plan.
+    pub one_way: bool,
+    /// The time from one packet to the next by plan, where there is one.
+    pub gap: Option<Duration>,
+}
+
+/// A count, and when it last rose.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    count: u64,
+    rose: Option<Instant>,
+}
+
+impl Mark {
+    fn look(&mut self, now: Instant, count: u64) {
+        if count != self.count {
+            *self = Self {
+                count,
+                rose: Some(now),
+            };
+        }
+    }
+
+    /// What is wrong with it, if it has not risen lately.
+    fn trouble(&self, now: Instant, limit: Duration, what: &str) -> Option<String> {
+        match self.rose {
+            None => Some(format!("no packet has been {what} yet")),
+            Some(at) if now.duration_since(at) > limit => Some(format!(
+                "no packet has been {what} for {:.1} s",
+                now.duration_since(at).as_secs_f64()
+            )),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Judges a run by what its counters do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HealthCheck {
+    expected: Expected,
+    sent: Mark,
+    received: Mark,
+    /// Packets were awaited when sending was looked at last, and none had come for too long.
+    is_deaf: bool,
+}
+
+impl HealthCheck {
+    /// For a run that should do what is `expected`.
+    pub fn new(expected: Expected) -> Self {
+        Self {
+            expected,
+            ..Self::default()
+        }
+    }
+
+    /// From now on it should do what is `expected`.
+    pub fn expect(&mut self, expected: Expected) {
+        self.expected = expected;
+    }
+
+    /// The health at `now`.
+    pub fn judge(&mut self, now: Instant, state: &State) -> Health {
+        self.sent.look(now, state.total.sent);
+        self.received.look(now, state.total.received);
+        if state.phase == Phase::Sending {
+            self.is_deaf = self.deafness(now).is_some();
+        } else if self.received.rose == Some(now) {
+            self.is_deaf = false;
+        }
+        let trouble = match state.phase {
+            Phase::Sending | Phase::Reflecting => self.trouble(now, state),
+            // Where nothing came back any more, the wait for the last of it heals nothing.
+            Phase::Draining if self.is_deaf => {
+                self.deafness(now).map(|reason| format!("draining, and {reason}"))
+            }
+            Phase::Draining if lost_link(state).is_some() => lost_link(state),
+            Phase::Draining => {
+                return well("draining: sending is over, the last packets are waited for, by plan");
+            }
+            Phase::Idle => return well("idle by plan"),
+            Phase::Watching => return well("polling without packets, by plan"),
+            Phase::Starting => Some("starting: no packet has been sent or received yet".into()),
+            Phase::Ended | Phase::Other => Some("the run has ended".into()),
+        };
+        trouble.map_or_else(
+            || well("packets move"),
+            |reason| Health {
+                healthy: false,
+                reason,
+            },
+        )
+    }
+
+    fn trouble(&self, now: Instant, state: &State) -> Option<String> {
+        let sent = |what| self.sent.trouble(now, self.patience(), what);
+        lost_link(state).or_else(|| {
+            if state.phase == Phase::Reflecting {
+                self.deafness(now).or_else(|| sent("returned"))
+            } else {
+                sent("sent").or_else(|| self.deafness(now))
+            }
+        })
+    }
+
+    /// Of a slow schedule three packets in a row must be missing.
+    fn patience(&self) -> Duration {
+        self.expected.gap.map_or(STOPPED, |gap| STOPPED.max(gap * 3))
+    }
+
+    /// What is wrong with what should come back.
+    fn deafness(&self, now: Instant) -> Option<String> {
+        let is_awaited = !self.expected.one_way;
+        is_awaited
+            .then(|| self.received.trouble(now, self.patience(), "received"))
+            .flatten()
+    }
+}
+
+fn lost_link(state: &State) -> Option<String> {
+    let port = state.ports.iter().find(|port| !port.link.up)?;
+    Some(format!("port {} has no link", port.uri))
+}
+
+fn well(reason: &str) -> Health {
+    Health {
+        healthy: true,
+        reason: reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::{LinkState, PortSummary};
+    use report::published::Totals;
+
+    fn state(phase: Phase, sent: u64, received: u64, up: bool) -> State {
+        State {
+            phase,
+            total: Totals {
+                sent,
+                received,
+                ..Totals::default()
+            },
+            ports: vec![PortSummary {
+                uri: "ring".into(),
+                link: LinkState { up, speed_mbps: None },
+                ..PortSummary::default()
+            }],
+            ..State::default()
+        }
+    }
+
+    #[test]
+    fn only_packets_that_move_make_it_healthy() {
+        let (begun, mut pulse) = (Instant::now(), HealthCheck::default());
+        let second = Duration::from_secs(1);
+        let judged = |pulse: &mut HealthCheck, after: u32, state: &State| {
+            let health = pulse.judge(begun + second * after, state);
+            (health.healthy, health.reason)
+        };
+        let bad = |reason: &str| (false, reason.to_owned());
+        let sending = |sent, received| state(Phase::Sending, sent, received, true);
+        assert_eq!(
+            judged(&mut pulse, 0, &sending(0, 0)),
+            bad("no packet has been sent yet")
+        );
+        assert_eq!(
+            judged(&mut pulse, 1, &sending(1, 0)),
+            bad("no packet has been received yet")
+        );
+        assert!(judged(&mut pulse, 2, &sending(2, 1)).0);
+        assert!(judged(&mut pulse, 4, &sending(3, 1)).0);
+        assert_eq!(
+            judged(&mut pulse, 5, &sending(4, 1)),
+            bad("no packet has been received for 3.0 s")
+        );
+        assert!(judged(&mut pulse, 6, &sending(5, 2)).0, "and back");
+        assert_eq!(
+            judged(&mut pulse, 7, &state(Phase::Sending, 6, 3, false)),
+            bad("port ring has no link")
+        );
+        assert!(judged(&mut pulse, 60, &state(Phase::Draining, 6, 3, true)).0);
+        assert!(!judged(&mut pulse, 60, &state(Phase::Draining, 6, 3, false)).0);
+        assert!(!judged(&mut pulse, 61, &state(Phase::Ended, 6, 3, true)).0);
+    }
+
+    #[test]
+    fn draining_heals_nothing_that_was_silent_before() {
+        let begun = Instant::now();
+        let at = |second| begun + Duration::from_secs(second);
+        let draining = |received| state(Phase::Draining, 6, received, true);
+        for (received, words) in [
+            (0, "draining, and no packet has been received yet"),
+            (1, "draining, and no packet has been received for 5.0 s"),
+        ] {
+            let mut pulse = HealthCheck::default();
+            pulse.judge(at(0), &state(Phase::Sending, 1, received, true));
+            pulse.judge(at(4), &state(Phase::Sending, 6, received, true));
+            let health = pulse.judge(at(5), &draining(received));
+            assert_eq!((health.healthy, health.reason.as_str()), (false, words));
+            let health = pulse.judge(at(6), &draining(received + 1));
+            assert!(health.healthy, "and back: {}", health.reason);
+            assert!(pulse.judge(at(60), &draining(received + 1)).healthy);
+        }
+    }
+
+    #[test]
+    fn a_slow_schedule_is_no_silence() {
+        let begun = Instant::now();
+        let mut pulse = HealthCheck::new(Expected {
+            one_way: true,
+            gap: Some(Duration::from_secs(10)),
+        });
+        let sent = |count| state(Phase::Sending, count, 0, true);
+        assert!(pulse.judge(begun, &sent(1)).healthy);
+        assert!(pulse.judge(begun + Duration::from_secs(29), &sent(1)).healthy);
+        assert!(!pulse.judge(begun + Duration::from_secs(31), &sent(1)).healthy);
+    }
+}

@@ -1,0 +1,170 @@
+//! The status board of a run: what control tells of it, for `dropless top` and for whoever asks `--metrics`.
+
+mod drivers;
+mod health;
+mod meter;
+mod stalls;
+mod trials;
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use measure::WorkerSummary;
+use report::published::{Ended, Health, Phase, Place, Process, Publisher, State, Worker, unix_ms};
+
+use crate::metrics::Service;
+use crate::run::signals::Interrupt;
+pub use drivers::Drivers;
+pub use health::{Expected, HealthCheck};
+pub use meter::Meter;
+pub use stalls::StallWatch;
+pub use trials::Trials;
+
+/// How often the state is told.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// How a run is watched from outside.
+#[derive(Clone, Debug, Default)]
+pub struct StatusSettings {
+    /// Where metrics and health are served: `IP:PORT`, or `:PORT` on this machine only.
+    pub metrics: Option<String>,
+    /// How long the last values are served after the end.
+    pub linger: Duration,
+}
+
+/// Where a run tells its state. Belongs to the control thread, and makes it wait for nobody.
+pub struct StatusBoard {
+    process: RefCell<Process>,
+    publisher: Option<Publisher>,
+    service: Option<Service>,
+    linger: Duration,
+    told: Cell<Option<Instant>>,
+    last: RefCell<State>,
+    meter: RefCell<Meter>,
+    /// Why `dropless top` does not see this run.
+    trouble: Option<String>,
+}
+
+impl StatusBoard {
+    /// Takes the address of `--metrics`, if there is one, before anything else starts; the rest is told from now on.
+    pub fn open(settings: &StatusSettings, command: &str) -> Result<Self> {
+        let service = settings.metrics.as_deref().map(Service::start).transpose()?;
+        let (publisher, trouble) = match Place::own().publisher() {
+            Ok(publisher) => (Some(publisher), None),
+            Err(error) => (None, Some(format!("`dropless top` cannot see this run: {error}"))),
+        };
+        let board = Self {
+            process: RefCell::new(Process::this(command, env!("CARGO_PKG_VERSION"))),
+            publisher,
+            service,
+            linger: settings.linger,
+            told: Cell::new(None),
+            last: RefCell::default(),
+            meter: RefCell::default(),
+            trouble,
+        };
+        board.tell(State {
+            health: Health {
+                healthy: false,
+                reason: "starting: no packet has been sent or received yet".into(),
+            },
+            ..State::default()
+        });
+        Ok(board)
+    }
+
+    /// Where the run's files are.
+    pub fn run_is_in(&self, dir: &Path) {
+        self.process.borrow_mut().run = std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
+        let last = self.last.take();
+        self.tell(last);
+    }
+
+    /// Whether it is time to tell again.
+    pub fn is_due(&self) -> bool {
+        self.told.get().is_none_or(|at| at.elapsed() >= TELL_EVERY)
+    }
+
+    /// Tells `state`; who tells, when, and how fast it goes is added here.
+    pub fn tell(&self, mut state: State) {
+        let now = Instant::now();
+        self.told.set(Some(now));
+        state.process = self.process.borrow().clone();
+        state.told_unix_ms = unix_ms();
+        state.sequence = self.last.borrow().sequence + 1;
+        if state.ended.is_none() {
+            state.rate = self.meter.borrow_mut().rates(now, &state.total);
+        }
+        if let Some(publisher) = &self.publisher {
+            // Where shared memory is full the run goes on; the next look may find room.
+            let _ = publisher.publish(&state);
+        }
+        if let Some(service) = &self.service {
+            service.show(&state);
+        }
+        self.last.replace(state);
+    }
+
+    /// What was told last, with its rates.
+    pub fn told(&self) -> std::cell::Ref<'_, State> {
+        self.last.borrow()
+    }
+
+    /// Tells the end: `last` changes the final state to what the books say. Its rates are those of the whole run.
+    pub fn end(&self, ended: Ended, last: impl FnOnce(&mut State)) {
+        let mut state = self.last.take();
+        last(&mut state);
+        state.rate = meter::mean(&state.total, state.elapsed_s);
+        let reason = if ended.verdict.is_empty() {
+            "the run broke off"
+        } else {
+            "the run has ended"
+        };
+        state.phase = Phase::Ended;
+        state.health = Health {
+            healthy: false,
+            reason: reason.into(),
+        };
+        state.ended = Some(ended);
+        self.tell(state);
+    }
+
+    /// What the user should know.
+    pub fn note(&self) -> Option<String> {
+        self.trouble.clone()
+    }
+
+    /// Goes on serving the last values, as long as `--metrics-linger` says or until somebody interrupts.
+    pub fn linger(&self, interrupt: &Interrupt) {
+        let begun = Instant::now();
+        while self.service.is_some() && begun.elapsed() < self.linger && !interrupt.is_set() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for StatusBoard {
+    fn drop(&mut self) {
+        if self.last.borrow().ended.is_none() {
+            self.end(
+                Ended {
+                    exit: measure::summary::EXIT_INVALID,
+                    ..Ended::default()
+                },
+                |_| {},
+            );
+        }
+    }
+}
+
+/// Makes of the workers told last what the books say of them.
+pub fn end_workers(told: &mut [Worker], books: &[WorkerSummary]) {
+    for worker in told {
+        let same = |summary: &&WorkerSummary| summary.core == worker.summary.core;
+        if let Some(summary) = books.iter().find(same) {
+            worker.summary = summary.clone();
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The places where packets are lost: who owns each, and whether it saw the packets themselves.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// Whose a place is: who has to change something so that it loses no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// The path between the ends.
+    #[default]
+    Path,
+    /// The far end: a reflector, its kernel or its port.
+    FarSide,
+    /// Our own sending side.
+    Sender,
+    /// Our own receiving side.
+    Receiver,
+    /// Nobody's: asked for, by a fault, a rule or a run that only sends.
+    Purpose,
+}
+
+/// How much a place knows of what it counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// It saw packets of this run.
+    Exact,
+    /// It counted frames: a stranger's may be among them, or what was no loss.
+    #[default]
+    AtMost,
+}
+
+/// A place where packets are lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its name, as in `ledger.json`.
+    pub name: Cow<'static, str>,
+    /// Whose it is.
+    pub owner: Owner,
+    /// How much it knows.
+    pub precision: Precision,
+    /// What it means, in a few words.
+    pub meaning: &'static str,
+    /// Shown even where it lost nothing.
+    pub always: bool,
+}
+
+/// The place of packets nobody waits for (a run that only sends).
+pub const NOT_AWAITED: &str = "not_awaited";
+/// What the fault injector dropped.
+pub const FAULT_DROP: &str = "fault_drop";
+/// What begins the names of a reflector's places.
+pub const REFLECTOR: &str = "reflector_";
+
+const fn place(
+    name: &'static str,
+    owner: Owner,
+    precision: Precision,
+    meaning: &'static str,
+    always: bool,
+) -> Place {
+    Place {
+        name: Cow::Borrowed(name),
+        owner,
+        precision,
+        meaning,
+        always,
+    }
+}
+
+use Owner::{FarSide, Path, Purpose, Receiver, Sender};
+use Precision::{AtMost, Exact};
+
+/// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
+pub static PLACES: [Place; 11] = [
+    place("late", Path, Exact, "returned after the drain time", true),
+    place("too_old", Path, AtMost, "older than the sequence window", true),
+    place("corrupt", Path, Exact, "returned damaged", true),
+    place(FAULT_DROP, Purpose, Exact, "dropped on purpose (--fault)", false),
+    place("held", Sender, Exact, "still queued when the run ended", false),
+    place(
+        "tx_held",
+        Sender,
+        AtMost,
+        "still in the driver's transmit ring at the end",
+        false,
+    ),
+    place("tx_error", Sender, AtMost, "transmit errors of the port", true),
+    place("rx_nombuf", Receiver, AtMost, "no free buffer in our pool", true),
+    place("rx_missed", Receiver, AtMost, "our receive ring was full", true),
+    place("rx_error", Receiver, AtMost, "receive errors of the port", true),
+    place(
+        NOT_AWAITED,
+        Purpose,
+        Exact,
+        "sent only: none expected back",
+        false,
+    ),
+];
+
+/// Of a reflector's own counters, those that count frames of its port and not packets that it handled.
+const FAR_AT_MOST: [&str; 4] = ["rx_missed", "rx_nombuf", "rx_error", "tx_error"];
+
+impl Place {
+    /// The place of this name. What is not known by name may have counted anything.
+    pub fn named(name: &str) -> Self {
+        if let Some(known) = PLACES.iter().find(|place| place.name == name) {
+            return known.clone();
+        }
+        let far = name.strip_prefix(REFLECTOR);
+        let counts_frames = far.is_none_or(|far| FAR_AT_MOST.contains(&far));
+        Place {
+            name: Cow::Owned(name.to_owned()),
+            owner: if far.is_some() { FarSide } else { Path },
+            precision: if counts_frames { AtMost } else { Exact },
+            meaning: if far.is_some() {
+                "counted by the reflector"
+            } else {
+                ""
+            },
+            always: false,
+        }
+    }
+
+    /// A place of the job's own, which saw every packet that it counts: a rule, or what could not be returned.
+    pub fn of_job(name: impl Into<Cow<'static, str>>) -> Self {
+        Place {
+            name: name.into(),
+            owner: Purpose,
+            precision: Exact,
+            meaning: "",
+            always: false,
+        }
+    }
+
+    /// The order in which places are charged: what saw the packets themselves first, what only counted frames last.
+    fn rank(&self) -> (Precision, usize) {
+        let known = PLACES.iter().position(|place| place.name == self.name);
+        // A reflector's places come after what the injector dropped, others at the end, in the order of their names.
+        let after_faults = PLACES
+            .iter()
+            .position(|place| place.name == FAULT_DROP)
+            .unwrap_or(0);
+        let place = match known {
+            Some(at) if at <= after_faults => at,
+            Some(at) => at + 1,
+            None if self.owner == FarSide => after_faults + 1,
+            None => PLACES.len() + 1,
+        };
+        (self.precision, place)
+    }
+}
+
+/// What one place counted, and how much of that is missing packets.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Charge {
+    /// The place.
+    pub place: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// How much it knows.
+    pub precision: Precision,
+    /// What it counted.
+    pub counted: u64,
+    /// Missing packets charged to it, at most what it counted.
+    pub charged: u64,
+}
+
+/// The general ledger of any job: `entered = left + sum(charged) + unexplained`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Balance {
+    /// Packets that entered.
+    pub entered: u64,
+    /// Packets that left as they should.
+    pub left: u64,
+    /// Every place that counted any, in the order in which they were charged.
+    pub places: Vec<Charge>,
+    /// Missing packets that no place accounts for.
+    pub unexplained: u64,
+}
+
+impl Balance {
+    /// Allots what is missing to the places, each at most what it counted.
+    pub fn of(entered: u64, left: u64, counted: impl IntoIterator<Item = (Place, u64)>) -> Self {
+        let mut counted: Vec<(Place, u64)> = counted.into_iter().filter(|(_, count)| *count > 0).collect();
+        counted.sort_by(|(one, _), (other, _)| (one.rank(), &one.name).cmp(&(other.rank(), &other.name)));
+        let mut missing = entered.saturating_sub(left);
+        let charge = |(place, counted): (Place, u64)| {
+            let charged = counted.min(missing);
+            missing -= charged;
+            Charge {
+                place: place.name.into_owned(),
+                owner: place.owner,
+                precision: place.precision,
+                counted,
+                charged,
+            }
+        };
+        let places = counted.into_iter().map(charge).collect();
+        Self {
+            entered,
+            left,
+            places,
+            unexplained: missing,
+        }
+    }
+
+    /// Packets that left or were counted by places that saw them, beyond those that entered: of a job that counts both
+    /// itself there are none.
+    pub fn surplus(&self) -> u64 {
+        let exact = self.places.iter().filter(|charge| charge.precision == Exact);
+        exact
+            .fold(self.left, |sum, charge| sum.saturating_add(charge.counted))
+            .saturating_sub(self.entered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn charged(balance: &Balance) -> Vec<(&str, u64)> {
+        balance
+            .places
+            .iter()
+            .map(|charge| (&*charge.place, charge.charged))
+            .collect()
+    }
+
+    #[test]
+    fn what_saw_the_packets_is_charged_before_what_counted_frames() {
+        let counted =
+            ["rx_missed", "too_old", "reflector_tx_full", "fault_drop"].map(|name| (Place::named(name), 10));
+        let balance = Balance::of(100, 75, counted);
+        let expected = [
+            ("fault_drop", 10),
+            ("reflector_tx_full", 10),
+            ("too_old", 5),
+            ("rx_missed", 0),
+        ];
+        assert_eq!(charged(&balance), expected);
+        assert_eq!((balance.unexplained, balance.surplus()), (0, 0));
+    }
+
+    #[test]
+    fn what_nobody_counted_is_unexplained_and_what_is_too_much_is_a_surplus() {
+        let balance = Balance::of(10, 4, [(Place::of_job("not_ip"), 1)]);
+        assert_eq!((balance.unexplained, balance.surplus()), (5, 0));
+        let balance = Balance::of(10, 9, [(Place::of_job("not_ip"), 3)]);
+        assert_eq!((balance.unexplained, balance.surplus()), (0, 2));
+        assert_eq!(charged(&balance), [("not_ip", 1)]);
+    }
+
+    #[test]
+    fn every_place_has_its_own_name_and_a_meaning() {
+        for (index, place) in PLACES.iter().enumerate() {
+            assert!(!place.meaning.is_empty());
+            assert!(PLACES[..index].iter().all(|other| other.name != place.name));
+            assert_eq!(Place::named(&place.name), *place);
+        }
+    }
+}
