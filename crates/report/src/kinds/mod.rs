@@ -11,7 +11,7 @@ pub mod unfinished;
 use crate::kind::Entry;
 
 /// Every kind that a run directory can hold.
-pub const ALL: [&Entry; 5] = [
+pub const ALL: &[&Entry] = &[
     &send::KIND,
     &reflect::KIND,
     &search::KIND,

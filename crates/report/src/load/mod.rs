@@ -275,8 +275,8 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
 
 /// The result in the run directory `path`, of whichever kind it is.
 fn result(path: &Path) -> Result<Box<dyn Kind>, ReadError> {
-    let has_own_file = |entry: &&Entry| entry.file != file::SUMMARY;
-    for entry in kinds::ALL.into_iter().filter(has_own_file) {
+    let has_own_file = |entry: &&&Entry| entry.file != file::SUMMARY;
+    for entry in kinds::ALL.iter().filter(has_own_file) {
         if part(path, entry.file)?.is_some() {
             return (entry.read)(path);
         }
@@ -285,7 +285,7 @@ fn result(path: &Path) -> Result<Box<dyn Kind>, ReadError> {
         return Err(read::without_result(path)?);
     }
     let found = read::command(path, file::SUMMARY)?;
-    let entry = kinds::ALL.into_iter().find(|entry| entry.command == found);
+    let entry = kinds::ALL.iter().find(|entry| entry.command == found);
     match entry {
         Some(entry) => (entry.read)(path),
         None => Err(ReadError::Unknown {
