@@ -31,3 +31,6 @@ as_root() {
 
 # The project's shell scripts.
 shell_files() { printf '%s\n' dev .ci/run scripts/*.sh lab/*.sh lab/guest/* lab/tests/*.sh lab/tests/*/*.sh; }
+
+# Every Rust file: cargo fmt does not see those that a registry's macro names.
+rust_files() { find crates -name '*.rs'; }

@@ -4,11 +4,11 @@
 mod join;
 
 use dataplane::receive::Hole;
+use doctor::noise::attribute::Gap;
+use doctor::noise::record::{Record, Recorder};
+use doctor::noise::tally::Labels;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
-use host::noise::attribute::Gap;
-use host::noise::record::{Record, Recorder};
-use host::noise::tally::Labels;
 use measure::{Clock, Explanation, Nanos, Stall, Ticks};
 
 use crate::plan::MachinePlan;

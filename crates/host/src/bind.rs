@@ -4,7 +4,8 @@ use crate::{Fix, PciAddress, Sys, VmbusId};
 use crate::{pci, vmbus};
 
 const PCI: &str = "/sys/bus/pci";
-pub(crate) const NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+/// Whether VFIO takes devices without an IOMMU.
+pub const NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 const VMBUS: &str = "/sys/bus/vmbus";
 
 /// Binds a PCI function to `driver` (`vfio-pci`, `uio_pci_generic`), now at `from`.
@@ -90,7 +91,8 @@ pub fn vmbus_bind(sys: &Sys, id: &VmbusId, from: Option<&str>) -> Fix {
         .after(load)
 }
 
-pub(crate) fn has_driverctl(sys: &Sys) -> bool {
+/// Whether driverctl is installed, whose bindings survive a reboot.
+pub fn has_driverctl(sys: &Sys) -> bool {
     ["/usr/sbin/driverctl", "/sbin/driverctl", "/usr/bin/driverctl"]
         .iter()
         .any(|path| sys.exists(path))

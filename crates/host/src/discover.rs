@@ -1,86 +1,14 @@
 //! Everything on this machine that could carry packets, and what keeps it from doing so.
 
+mod carrier;
 mod hardware;
 mod interfaces;
 mod virtuals;
 
+pub use carrier::{Carrier, CarrierKind, Queues, Usable};
+
+use crate::Sys;
 use crate::interface::interfaces;
-use crate::{Fix, Link, MacAddress, Prepared, Problem, Role, Sys};
-use serde::Serialize;
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-
-/// What sort of thing carries the packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CarrierKind {
-    /// A PCI network function.
-    Pci,
-    /// A `VMBus` network device.
-    Vmbus,
-    /// An interface of the kernel.
-    Interface,
-    /// A kind of port made in software.
-    Virtual,
-}
-
-/// Receive and transmit queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Queues {
-    /// Receive queues.
-    pub rx: u16,
-    /// Transmit queues.
-    pub tx: u16,
-}
-
-/// Whether dropless can use a carrier as things are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "kebab-case")]
-pub enum Usable {
-    /// Yes.
-    Yes,
-    /// Yes, but read this first.
-    Caution {
-        /// What to know.
-        why: String,
-    },
-    /// No.
-    No {
-        /// Why.
-        why: String,
-        /// What changes it.
-        fix: Fix,
-    },
-}
-
-/// Something that could carry packets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Carrier {
-    /// Its name: PCI address, UUID, interface or kind.
-    pub name: String,
-    /// What sort of thing it is.
-    pub kind: CarrierKind,
-    /// The port to write to use it; capital words are for the user to fill in.
-    pub uri: String,
-    /// Kernel driver, or DPDK's for virtual kinds.
-    pub driver: Option<String>,
-    /// What it is, in a few words.
-    pub description: String,
-    /// NUMA node.
-    pub numa_node: Option<u32>,
-    /// State of its link, where there is one.
-    pub link: Option<Link>,
-    /// Its queues, where known before it is opened.
-    pub queues: Option<Queues>,
-    /// Its address.
-    pub mac: Option<MacAddress>,
-    /// IP addresses the kernel has on it.
-    pub addresses: Vec<IpAddr>,
-    /// Whether it can be used.
-    pub usable: Usable,
-    /// What this machine is reached by through it.
-    pub roles: BTreeSet<Role>,
-}
 
 /// Lists everything that could carry packets: PCI, `VMBus`, interfaces, then the virtual kinds.
 pub fn discover(sys: &Sys) -> Vec<Carrier> {
@@ -91,21 +19,4 @@ pub fn discover(sys: &Sys) -> Vec<Carrier> {
     carriers.extend(interfaces::list(sys, &interfaces, &roles));
     carriers.extend(virtuals::list(sys));
     carriers
-}
-
-/// A check's outcome, as a listing shows it.
-fn usable(outcome: Result<Prepared, Problem>) -> Usable {
-    match outcome {
-        Err(Problem { found, fix, .. }) => Usable::No {
-            why: found,
-            fix: *fix,
-        },
-        Ok(prepared) if prepared.notes.is_empty() => Usable::Yes,
-        Ok(prepared) => {
-            let notes = prepared.notes.iter().map(ToString::to_string).collect::<Vec<_>>();
-            Usable::Caution {
-                why: notes.join("; "),
-            }
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! The facts about this machine that explain a result later: the content of `host.json`.
 
 use crate::cores::{self, CoreSet};
+use crate::drivers::drivers;
 use crate::{Sys, hugepages};
 use procfs_core::{FromRead, Meminfo};
 use serde::Serialize;
@@ -75,7 +76,7 @@ pub fn facts(sys: &Sys, build: serde_json::Value) -> Facts {
         .iter()
         .filter(|n| is_node(n))
         .count() as u32;
-    let directories = sys.drivers().directories.iter();
+    let directories = drivers(sys).directories.iter();
     Facts {
         hostname: sys.text("/proc/sys/kernel/hostname"),
         distribution: distribution(sys),
@@ -124,7 +125,7 @@ fn distribution(sys: &Sys) -> Option<String> {
 }
 
 /// The value of a field of the first CPU.
-pub(crate) fn cpu_field(cpuinfo: &str, field: &str) -> Option<String> {
+pub fn cpu_field(cpuinfo: &str, field: &str) -> Option<String> {
     let pairs = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     pairs
         .filter(|(name, _)| name.trim() == field)
@@ -153,7 +154,7 @@ fn interesting_flags(cpuinfo: &str) -> Vec<String> {
 }
 
 /// Whether this machine is a virtual one.
-pub(crate) fn is_virtual(sys: &Sys) -> bool {
+pub fn is_virtual(sys: &Sys) -> bool {
     let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
     hypervisor(sys, &cpuinfo).is_some()
 }

@@ -136,14 +136,18 @@ fn reserve(pools: &[Pool], bytes: u64, node: Option<u32>) -> Fix {
 }
 
 /// Where pages are reserved, how many it takes, and how many it has.
-pub(crate) struct Reservation {
+#[derive(Debug)]
+pub struct Reservation {
+    /// The file to write to.
     pub file: String,
+    /// What to write there.
     pub pages: u64,
+    /// What it holds.
     pub total: u64,
 }
 
 /// What makes `bytes` free, in the smallest pages there are; `None` where the kernel has none.
-pub(crate) fn reservation(pools: &[Pool], bytes: u64, node: Option<u32>) -> Option<Reservation> {
+pub fn reservation(pools: &[Pool], bytes: u64, node: Option<u32>) -> Option<Reservation> {
     let wanted = node.unwrap_or(0);
     let pool = pools
         .iter()

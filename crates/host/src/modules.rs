@@ -59,3 +59,9 @@ pub fn module(sys: &Sys, name: &str) -> Module {
         Module::Absent
     }
 }
+
+/// Whether the module is there, loaded or built in.
+pub fn is_loaded(sys: &Sys, name: &str) -> bool {
+    sys.exists(format!("/sys/module/{}", name.replace('-', "_")))
+        || sys.exists(format!("/sys/bus/pci/drivers/{name}"))
+}

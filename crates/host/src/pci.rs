@@ -39,6 +39,16 @@ impl PciDevice {
         self.class >> 16 == CLASS_NETWORK
     }
 
+    /// What a driver's table of identifiers is matched against.
+    pub fn claimed_by(&self) -> [u32; 4] {
+        [
+            self.vendor,
+            self.device,
+            self.subsystem_vendor,
+            self.subsystem_device,
+        ]
+    }
+
     /// Vendor and device identifier as lspci prints them: `8086:1572`.
     pub fn identifiers(&self) -> String {
         format!("{:04x}:{:04x}", self.vendor, self.device)

@@ -1,14 +1,8 @@
-//! Which DPDK drivers are installed, and which devices each of them claims, read from the driver libraries themselves.
+//! DPDK's drivers, and which devices each of them claims.
 
-use crate::Sys;
-use crate::pci::PciDevice;
-use memchr::memmem;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Every DPDK driver carries its description behind this mark (what `dpdk-pmdinfo` reads).
-const MARK: &[u8] = b"PMD_INFO_STRING= ";
 /// In a driver's table of PCI identifiers: matches any.
 const ANY: u32 = 0xffff;
 
@@ -31,18 +25,10 @@ impl Pmd {
         self.kmod.contains('&') && !self.kmod.contains("vfio-pci")
     }
 
-    fn claims(&self, device: &PciDevice) -> bool {
-        let wanted = [
-            device.vendor,
-            device.device,
-            device.subsystem_vendor,
-            device.subsystem_device,
-        ];
-        self.pci_ids.iter().any(|ids| {
-            ids.iter()
-                .zip(wanted)
-                .all(|(id, found)| *id == ANY || *id == found)
-        })
+    /// Whether one of its entries matches these identifiers.
+    fn claims(&self, found: [u32; 4]) -> bool {
+        let matches = |(wanted, found): (&u32, u32)| *wanted == ANY || *wanted == found;
+        self.pci_ids.iter().any(|ids| ids.iter().zip(found).all(matches))
     }
 }
 
@@ -64,9 +50,9 @@ impl Drivers {
         (!self.directories.is_empty()).then(|| self.libraries.contains(&library))
     }
 
-    /// The driver that claims a PCI device.
-    pub fn claiming(&self, device: &PciDevice) -> Option<&Pmd> {
-        self.pmds.iter().find(|pmd| pmd.claims(device))
+    /// The driver that claims the PCI device with these identifiers: vendor, device, and both of the subsystem.
+    pub fn claiming(&self, identifiers: [u32; 4]) -> Option<&Pmd> {
+        self.pmds.iter().find(|pmd| pmd.claims(identifiers))
     }
 
     /// The Debian and Ubuntu package of `librte_net_NAME.so`: the ABI version is in the directory's name.
@@ -88,75 +74,9 @@ impl Drivers {
     }
 }
 
-/// Reads every driver library below the usual library directories.
-pub fn read(sys: &Sys) -> Drivers {
-    let mut drivers = Drivers::default();
-    for directory in directories(sys) {
-        let names = sys.names(&directory);
-        for library in names.iter().filter(|name| {
-            name.starts_with("librte_") && Path::new(name).extension().is_some_and(|e| e == "so")
-        }) {
-            if drivers.libraries.contains(library) {
-                continue;
-            }
-            drivers.libraries.push(library.clone());
-            if library.starts_with("librte_net_") {
-                if let Ok(bytes) = fs::read(sys.path(directory.join(library))) {
-                    drivers.pmds.extend(descriptions(&bytes));
-                }
-            }
-        }
-        drivers.directories.push(directory);
-    }
-    drivers
-}
-
-fn directories(sys: &Sys) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for prefix in ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/usr/local/lib64"] {
-        let triplets = sys
-            .names(prefix)
-            .into_iter()
-            .filter(|name| name.contains("-linux-"));
-        let places = triplets
-            .map(|name| Path::new(prefix).join(name))
-            .chain([PathBuf::from(prefix)]);
-        for place in places.map(|place| place.join("dpdk")) {
-            let pmds = sys
-                .names(&place)
-                .into_iter()
-                .filter(|name| name.starts_with("pmds-"));
-            found.extend(pmds.map(|name| place.join(name)));
-        }
-    }
-    found
-}
-
-fn descriptions(library: &[u8]) -> Vec<Pmd> {
-    let texts = memmem::find_iter(library, MARK).map(|at| &library[at + MARK.len()..]);
-    let ended = texts.filter_map(|text| Some(&text[..memchr::memchr(0, text)?]));
-    ended
-        .filter_map(|text| serde_json::from_slice(text).ok())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_library_is_read_and_broken_ones_are_not() {
-        let mut library = b"\x7fELF\0PMD_INFO_STRING= {\"name\": \"net_ena\", \"params\": \"x\", ".to_vec();
-        library.extend(b"\"kmod\": \"* vfio-pci\", \"pci_ids\": [[7439, 60448, 65535, 65535]]}\0rest");
-        library.extend(b"PMD_INFO_STRING= {\"name\": \0PMD_INFO_STRING= {\"name\": \"cut");
-        let found = descriptions(&library);
-        assert_eq!(found.len(), 1);
-        assert_eq!(
-            (found[0].name.as_str(), found[0].pci_ids[0][1]),
-            ("net_ena", 60448)
-        );
-        assert!(!found[0].is_bifurcated());
-    }
 
     #[test]
     fn packages_are_named_as_debian_names_them() {

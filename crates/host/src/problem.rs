@@ -120,7 +120,7 @@ impl Problem {
 }
 
 /// Quotes a path or name for a shell, where it needs that.
-pub(crate) fn quoted(text: impl fmt::Display) -> String {
+pub fn quoted(text: impl fmt::Display) -> String {
     let text = text.to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@,+=%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -1,7 +1,7 @@
 //! The machine being looked at: a root directory, plus the few facts that no file tells.
 
 use crate::capability::Capability;
-use crate::pmd::{self, Drivers};
+use crate::pmd::Drivers;
 use nix::ifaddrs::getifaddrs;
 use procfs_core::FromRead;
 use procfs_core::process::{Limits, Status};
@@ -21,7 +21,8 @@ pub struct Sys {
     pub ssh_connection: Option<String>,
     /// The user said `--force`: take devices that carry the default route or an SSH session, too.
     pub force: bool,
-    drivers: OnceLock<Drivers>,
+    /// See [`crate::drivers`].
+    pub(crate) drivers: OnceLock<Drivers>,
 }
 
 impl Sys {
@@ -67,30 +68,25 @@ impl Sys {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The DPDK drivers installed; read once, as it means reading every driver's file.
-    pub(crate) fn drivers(&self) -> &Drivers {
-        self.drivers.get_or_init(|| pmd::read(self))
-    }
-
     /// The text of a file, trimmed; `None` if it cannot be read.
-    pub(crate) fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+    pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let bytes = fs::read(self.path(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     /// The number in a file.
-    pub(crate) fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
+    pub fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.text(path)?.parse().ok()
     }
 
     /// The hexadecimal number in a file, with or without `0x`.
-    pub(crate) fn hex(&self, path: impl AsRef<Path>) -> Option<u32> {
+    pub fn hex(&self, path: impl AsRef<Path>) -> Option<u32> {
         let text = self.text(path)?;
         u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()
     }
 
     /// The names in a directory, sorted; none if it cannot be read.
-    pub(crate) fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
+    pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.file_name().into_string().ok())
@@ -100,29 +96,29 @@ impl Sys {
     }
 
     /// The last component of where a symbolic link points: sysfs names a driver, a group, a bus that way.
-    pub(crate) fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
+    pub fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_str()?.to_owned())
     }
 
     /// Whether the path exists (after following links).
-    pub(crate) fn exists(&self, path: impl AsRef<Path>) -> bool {
+    pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()
     }
 
     /// `/proc/self/status`, typed.
-    pub(crate) fn status(&self) -> Option<Status> {
+    pub fn status(&self) -> Option<Status> {
         Status::from_file(self.path("/proc/self/status")).ok()
     }
 
     /// Whether this process has the capability; yes when that cannot be read, so as not to refuse what may work.
-    pub(crate) fn has(&self, capability: Capability) -> bool {
+    pub fn has(&self, capability: Capability) -> bool {
         self.status()
             .is_none_or(|status| status.capeff & capability.mask() != 0)
     }
 
     /// Soft limit of locked memory in bytes; `None` is no limit.
-    pub(crate) fn locked_memory_limit(&self) -> Option<u64> {
+    pub fn locked_memory_limit(&self) -> Option<u64> {
         use procfs_core::process::LimitValue;
         match Limits::from_file(self.path("/proc/self/limits"))
             .ok()?
@@ -135,7 +131,7 @@ impl Sys {
     }
 
     /// The running kernel's release: `6.1.0-18-amd64`.
-    pub(crate) fn kernel_release(&self) -> Option<String> {
+    pub fn kernel_release(&self) -> Option<String> {
         self.text("/proc/sys/kernel/osrelease")
     }
 }

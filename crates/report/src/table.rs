@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::input::clean;
+use crate::number::count;
 use crate::style::{Paint, Style};
 
 /// Columns between two cells.
@@ -161,6 +162,11 @@ fn shorten(text: &str, width: usize, style: &Style) -> String {
         }
     }
     short + mark
+}
+
+/// A count that ought to be 0.
+pub(crate) fn bad(number: u64) -> Cell {
+    Cell::right(count(number)).paint(if number == 0 { Paint::None } else { Paint::Warn })
 }
 
 #[cfg(test)]

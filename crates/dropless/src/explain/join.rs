@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dataplane::receive::Hole;
 use dataplane::stall::StallRecord;
-use host::noise::bucket::{Bucket, Ring};
+use doctor::noise::bucket::{Bucket, Ring};
 use measure::{Clock, PauseCause, Stall, Ticks};
 
 /// Pauses that together are shorter than this part of what the ring holds fill no ring, however full it was.

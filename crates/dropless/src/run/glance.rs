@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use doctor::Finding;
 use host::cores::{Core, CoreSet};
-use host::doctor::{self, Finding};
 use host::{PortUri, Sys};
 use report::RunDir;
 use report::out::Console;

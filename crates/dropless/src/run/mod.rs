@@ -34,7 +34,6 @@ use measure::Ticks;
 use report::out::Console;
 use report::published::{Ended, PoolLevel, State};
 use report::rundir::{RunDir, file};
-use report::style::Style;
 use serde::Serialize;
 
 use crate::explain::{Explainer, Received};
@@ -159,13 +158,11 @@ pub trait Active {
 }
 
 /// What a run comes to.
-pub trait Summary: Serialize {
+pub trait Summary: report::kind::Kind + Serialize {
     /// Its verdict in a word, its exit code and its reasons.
     fn ended(&self) -> Ended;
     /// Makes the state that was told last what the result says.
     fn settle(&self, state: &mut State);
-    /// What people read in the terminal.
-    fn text(&self, style: &Style) -> String;
 }
 
 /// Runs `job` from the first check to the printed result, which is its exit code.
@@ -204,7 +201,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let exit = ended.exit;
     board.end(ended, |state| summary.settle(state));
     page::leave(&dir, console);
-    console.human(&summary.text(&console.style()))?;
+    console.human(&report::terminal::render(&summary, &console.style()))?;
     console.object(&summary)?;
     board.linger(&interrupt);
     Ok(exit)

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use host::Sys;
 use host::cores::{self, CoreSet};
-use host::tune::partition::{self, Stay};
+use host::partition::{self, Stay};
 
 use crate::plan::MachinePlan;
 

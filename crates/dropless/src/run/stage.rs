@@ -1,8 +1,8 @@
 //! The stage of a job: where it puts its tasks onto the queues of open ports, be those devices or sockets.
 
 use dataplane::Task;
-use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
-use dataplane::io::{Receive, Transmit};
+use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
+use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use measure::{Clock, Ticks};
 use report::rundir::RunDir;
 
@@ -33,17 +33,23 @@ pub trait OnReceive {
 
 /// Makes a task of a queue that sends.
 pub trait OnTransmit {
-    /// The task that fills `tx`.
-    fn on<'p>(self, tx: impl Transmit + 'p) -> Box<dyn Task + 'p>;
+    /// The task that fills `tx` with `buffers`.
+    fn on<'p, A: Allocate + 'p>(
+        self,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p>;
 }
 
 /// Makes a task of a queue each way.
 pub trait OnPair {
-    /// The task between `rx` and `tx`, which carry the same frames.
-    fn on<'p, R>(self, rx: R, tx: impl Transmit<Frames = R::Frames> + 'p) -> Box<dyn Task + 'p>
-    where
-        R: Receive + 'p,
-        R::Frames: 'p;
+    /// The task between `rx` and `tx`; `buffers` are there for copies.
+    fn on<'p, A: Allocate<Frames: FramesMut> + 'p>(
+        self,
+        rx: impl Receive<Frames = A::Frames> + 'p,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p>;
 }
 
 impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
@@ -87,8 +93,13 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     /// Has `worker` fill `tx`.
     pub fn transmit(&mut self, worker: usize, role: &'static str, tx: Tx<'e>, task: impl OnTransmit) -> bool {
         let task = match (tx, self.dpdk) {
-            (Tx::Socket(tx), _) => task.on(*tx),
-            (Tx::Device(tx), Some(Dpdk { eal, pool })) => task.on(DpdkTransmit::new(eal, tx, pool)),
+            (Tx::Socket(tx), _) => {
+                let buffers = tx.buffers();
+                task.on(*tx, buffers)
+            }
+            (Tx::Device(tx), Some(Dpdk { eal, pool })) => {
+                task.on(DpdkTransmit::new(eal, tx), DpdkBuffers::new(eal, pool))
+            }
             (Tx::Device(_), None) => return false,
         };
         self.workers[worker].add(role, task);
@@ -105,10 +116,14 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         task: impl OnPair,
     ) -> bool {
         let task = match (rx, tx, self.dpdk) {
-            (Rx::Socket(rx), Tx::Socket(tx), _) => task.on(*rx, *tx),
+            (Rx::Socket(rx), Tx::Socket(tx), _) => {
+                let buffers = tx.buffers();
+                task.on(*rx, *tx, buffers)
+            }
             (Rx::Device(rx), Tx::Device(tx), Some(Dpdk { eal, pool })) => task.on(
                 DpdkReceive::new(eal, rx, is_cold),
-                DpdkTransmit::new(eal, tx, pool),
+                DpdkTransmit::new(eal, tx),
+                DpdkBuffers::new(eal, pool),
             ),
             _ => return false,
         };

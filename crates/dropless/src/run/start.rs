@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use dpdk::{Eal, Pool, PortConfig};
 use host::Sys;
-use host::tune::hold::{self, AwakeCores};
+use host::awake::{self, AwakeCores};
 
 use super::Needs;
 use super::eal::{self, Device, EalPlan};
@@ -69,7 +69,7 @@ pub fn pool<'e>(eal: Option<&'e Eal>, preflight: &Preflight) -> Result<Option<Po
 
 /// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.
 pub fn awake_cores() -> Option<AwakeCores> {
-    hold::awake(&Sys::live())
+    awake::awake(&Sys::live())
 }
 
 /// Configures and starts the ports.

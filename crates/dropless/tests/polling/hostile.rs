@@ -332,7 +332,12 @@ fn send_counts_what_is_thrown_at_it_and_goes_on() {
     frames.extend(truncated());
     // All of them fit the ring of the memif, so that testpmd drops none.
     frames.extend(garbage(600));
-    frames.push(probe(0, 9000));
+    // In several buffers, damaged in the last of them.
+    let mut chained = probe(0, 9000);
+    chained[8990] ^= 1;
+    frames.push(chained);
+    // In more than any probe has.
+    frames.push(garbage(1)[0].repeat(20_000)[..20_000].to_vec());
     let run = thrown_at_send(&lab, &frames);
     let (mut wanted, mut corrupt) = (BTreeMap::new(), 0);
     for frame in &frames[..frames.len() - 1] {

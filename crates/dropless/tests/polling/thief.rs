@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::support::wire::Wire;
 use crate::support::{Lab, Need, require};
+use doctor::noise::record::Recorder;
+use doctor::noise::spin::Gaps;
+use doctor::noise::tally::{Tally, tally};
 use host::Sys;
 use host::cores::Core;
-use host::noise::record::Recorder;
-use host::noise::spin::Gaps;
-use host::noise::tally::{Tally, tally};
 use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 use serde_json::Value;

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{Lab, Need, require};
+use doctor::tune::{Journal, Outcome};
+use doctor::{Change, Finding, Remedy, Verdict};
 use host::Sys;
 use host::cores::CoreSet;
-use host::doctor::{Change, Finding, Remedy, Verdict};
-use host::tune::{Journal, Outcome};
 
 /// Values that can be changed for a moment without harm, each with what it is changed to.
 const HARMLESS: [(&str, &str); 5] = [
@@ -67,9 +67,10 @@ fn apply(changes: Vec<Change>, journal: &mut Journal, told: &mut dyn FnMut(&Outc
     let finding = Finding::new("test", Verdict::Bad, "a test changes it");
     let finding = finding.remedy(Remedy::now(changes.collect()));
     let cores: CoreSet = "1".parse().expect("a core");
-    let mut plan = host::tune::plan(&sys, &cores, &[], &[finding]).expect("a plan");
+    let mut plan = doctor::tune::plan(&sys, &cores, &[], &[finding]).expect("a plan");
     plan.steps.retain(|step| step.check == "test");
-    host::tune::apply(&sys, &plan, journal, &mut |_, outcome| told(outcome)).expect("the journal is written");
+    doctor::tune::apply(&sys, &plan, journal, &mut |_, outcome| told(outcome))
+        .expect("the journal is written");
 }
 
 fn harmless() -> Vec<Change> {
@@ -120,7 +121,7 @@ fn a_change_that_was_written_down_and_never_made_is_none() {
     let mut open = Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal");
     let (path, wanted) = HARMLESS[0];
     let old = before[path].trim();
-    open.before(host::tune::journal::Kind::Value, path, Some(old), Some(wanted))
+    open.before(doctor::tune::journal::Kind::Value, path, Some(old), Some(wanted))
         .expect("a line");
     let refused = lab
         .dropless(&["tune", "--undo", "--journal", &journal(&lab)])

@@ -1,6 +1,7 @@
 //! PCI functions and `VMBus` devices.
 
-use super::{Carrier, CarrierKind, Queues, usable};
+use super::carrier::{Carrier, CarrierKind, Queues, usable};
+use crate::drivers::drivers;
 use crate::interface::Interface;
 use crate::pci::{PciDevice, network_functions};
 use crate::vmbus::network_channels;
@@ -22,9 +23,8 @@ pub fn pci(sys: &Sys, interfaces: &[Interface], roles: &Roles) -> Vec<Carrier> {
         let uri = PortUri::new(PortKind::Pci {
             address: device.address,
         });
-        let pmd = sys
-            .drivers()
-            .claiming(device)
+        let pmd = drivers(sys)
+            .claiming(device.claimed_by())
             .map(|pmd| format!(", DPDK driver {}", pmd.name));
         let ids = device.identifiers();
         let maker = product(&names, device)

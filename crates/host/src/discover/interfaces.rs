@@ -1,6 +1,6 @@
 //! The kernel's interfaces, used through `AF_XDP` or `AF_PACKET`.
 
-use super::{Carrier, CarrierKind, Queues, Usable, usable};
+use super::carrier::{Carrier, CarrierKind, Queues, Usable, usable};
 use crate::interface::{Interface, Sort};
 use crate::roles::in_words;
 use crate::{Fix, PortKind, PortUri, Role, Sys, XdpMode, check};

@@ -1,6 +1,7 @@
 //! The kinds of port that are made in software.
 
-use super::{Carrier, CarrierKind, Usable, usable};
+use super::carrier::{Carrier, CarrierKind, Usable, usable};
+use crate::drivers::drivers;
 use crate::{Fix, Sys, check};
 use std::collections::BTreeSet;
 
@@ -79,9 +80,9 @@ fn state(sys: &Sys, form: &str, library: Option<&str>) -> Usable {
         }
     }
     match library {
-        Some(library) if sys.drivers().has(library) == Some(false) => Usable::No {
+        Some(library) if drivers(sys).has(library) == Some(false) => Usable::No {
             why: format!("DPDK's driver for it (librte_net_{library}.so) is not installed"),
-            fix: Fix::one(format!("apt-get install -y {}", sys.drivers().package(library))).persistent(),
+            fix: Fix::one(format!("apt-get install -y {}", drivers(sys).package(library))).persistent(),
         },
         _ => Usable::Yes,
     }

@@ -1,6 +1,7 @@
 //! `xdp:` and `packet:`: an interface of the kernel, shared with the kernel.
 
-use super::{Look, Prepared, namespace};
+use super::look::{Look, Prepared};
+use super::namespace;
 use crate::capability::Capability;
 use crate::interface::{Interface, Sort};
 use crate::nearest::nearest;

@@ -1,6 +1,6 @@
 //! `kernel:`: plain UDP sockets.
 
-use super::{Look, Prepared, as_root};
+use super::look::{Look, Prepared, as_root};
 use crate::{Fix, Problem};
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};

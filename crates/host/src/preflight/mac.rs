@@ -1,11 +1,11 @@
-//! `mac:`: finds the device that has the address, and checks that one.
+//! `mac:`: finds the device that has the address.
 
-use super::{Look, Prepared, check as check_port};
+use super::look::Look;
 use crate::interface::{Interface, Sort};
 use crate::{Fix, MacAddress, PortKind, PortUri, Problem, pci, vmbus};
 
-/// The device that has the address becomes the port: its `VMBus` or PCI device, or the interface itself.
-pub fn check(look: &Look<'_>, address: MacAddress) -> Result<Prepared, Problem> {
+/// The device that has the address: a `VMBus` or PCI device, or the interface itself.
+pub fn device(look: &Look<'_>, address: MacAddress) -> Result<PortUri, Problem> {
     let having = |sort: fn(&Interface) -> bool| {
         look.interfaces
             .iter()
@@ -26,13 +26,9 @@ pub fn check(look: &Look<'_>, address: MacAddress) -> Result<Prepared, Problem> 
             qdisc_bypass: false,
         },
     };
-    let resolved = PortUri {
+    Ok(PortUri {
         kind,
         queues: look.uri.queues,
-    };
-    check_port(&resolved, look.sys).map_err(|problem| Problem {
-        what: format!("{} ({})", look.uri, problem.what),
-        ..problem
     })
 }
 

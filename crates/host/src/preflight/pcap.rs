@@ -1,6 +1,6 @@
 //! `pcap:`: a file to receive from, a file to send to.
 
-use super::{Look, Prepared, may};
+use super::look::{Look, Prepared, may};
 use crate::problem::quoted;
 use crate::{Fix, Problem, Warning};
 use nix::unistd::AccessFlags;
@@ -56,7 +56,7 @@ fn check_input(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem>
     if let Err(error) = outcome {
         let fix = match error.kind() {
             std::io::ErrorKind::NotFound => Fix::advice(format!("record one: tcpdump -i IF -w {file}")),
-            _ => super::as_root(),
+            _ => super::look::as_root(),
         };
         return Err(look.problem(format!("{shown} cannot be read ({error})"), fix));
     }

@@ -1,9 +1,11 @@
 //! `pci:`: a network function that DPDK drives itself, or through its kernel driver (mlx4, mlx5, MANA).
 
-use super::bifurcated::Bifurcated;
+use super::bifurcated;
 use super::interface::{first_name, named, refused_role};
-use super::{Look, Memory, Prepared, as_root, may};
+use super::look::{Look, Memory, Prepared, as_root, may};
+use crate::bifurcated::Bifurcated;
 use crate::capability::Capability;
+use crate::drivers::drivers;
 use crate::modules::{Module, module};
 use crate::pci::{PciDevice, blocking_group, has_iommu, network_functions, vfio_without_iommu};
 use crate::{Fix, PciAddress, Problem, Warning, bind, facts, hugepages, pci};
@@ -27,7 +29,7 @@ pub fn check(look: &Look<'_>, address: PciAddress) -> Result<Prepared, Problem> 
     refused_role(look, &device.interfaces(&look.interfaces))?;
     let mut notes = Vec::new();
     if let Some(family) = Bifurcated::of(sys, &device) {
-        family.check(look, &device)?;
+        bifurcated::check(family, look, &device)?;
     } else {
         claimed(look, &device)?;
         bound(look, &device)?;
@@ -68,8 +70,8 @@ fn absent(look: &Look<'_>) -> Problem {
 
 /// An installed DPDK driver must know the device.
 fn claimed(look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
-    let drivers = look.sys.drivers();
-    if drivers.directories.is_empty() || drivers.claiming(device).is_some() {
+    let drivers = drivers(look.sys);
+    if drivers.directories.is_empty() || drivers.claiming(device.claimed_by()).is_some() {
         return Ok(());
     }
     let likely: &[&str] = match device.vendor {

@@ -1,6 +1,6 @@
 //! `memif:`, `vhost:` and `virtio-user:`: ports at the end of a socket.
 
-use super::{Look, Memory, Prepared};
+use super::look::{Look, Memory, Prepared};
 use crate::problem::quoted;
 use crate::{Fix, Problem, Warning};
 use nix::errno::Errno;
@@ -184,7 +184,7 @@ fn unusable(look: &Look<'_>, path: &Path, state: &State) -> Problem {
     match state {
         State::Forbidden => look.problem(
             format!("{shown} may not be opened by this user"),
-            super::as_root(),
+            super::look::as_root(),
         ),
         State::NoSocket | State::Device => look.problem(
             format!("{shown} exists and is no socket"),

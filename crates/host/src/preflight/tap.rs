@@ -1,6 +1,6 @@
 //! `tap:`: a new interface of this kernel.
 
-use super::{Look, Prepared};
+use super::look::{Look, Prepared};
 use crate::capability::Capability;
 use crate::interface::Sort;
 use crate::modules::{Module, module};

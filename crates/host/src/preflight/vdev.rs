@@ -1,13 +1,14 @@
 //! `vdev:`: DPDK's own arguments, taken as they are; only the driver's name is looked at.
 
-use super::{Look, Prepared};
+use super::look::{Look, Prepared};
+use crate::drivers::drivers;
 use crate::nearest::nearest;
 use crate::{Fix, Problem};
 
 /// A device named `net_...` must begin with the name of an installed driver.
 pub fn check(look: &Look<'_>, arguments: &str) -> Result<Prepared, Problem> {
     let device = arguments.split(',').next().unwrap_or_default();
-    let drivers = look.sys.drivers();
+    let drivers = drivers(look.sys);
     let known = || drivers.pmds.iter().map(|pmd| pmd.name.as_str());
     if drivers.pmds.is_empty() || !device.starts_with("net_") || known().any(|name| device.starts_with(name))
     {
@@ -26,7 +27,7 @@ pub fn check(look: &Look<'_>, arguments: &str) -> Result<Prepared, Problem> {
 
 /// Installed drivers that no bus device needs, so that their devices can be made up.
 fn virtual_drivers(look: &Look<'_>) -> Vec<String> {
-    let drivers = look.sys.drivers().pmds.iter();
+    let drivers = drivers(look.sys).pmds.iter();
     let software =
         drivers.filter(|pmd| pmd.pci_ids.is_empty() && pmd.kmod.is_empty() && pmd.name.starts_with("net_"));
     software.map(|pmd| pmd.name.clone()).collect()

@@ -1,7 +1,7 @@
 //! `vmbus:`: a network device of Hyper-V.
 
 use super::interface::{named, refused_role};
-use super::{Look, Memory, Prepared};
+use super::look::{Look, Memory, Prepared};
 use crate::capability::Capability;
 use crate::modules::{Module, module};
 use crate::{Fix, Problem, VmbusId, bind, hugepages, vmbus};

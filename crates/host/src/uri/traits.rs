@@ -1,6 +1,6 @@
 //! What a port of each kind can do, lose and count: the one place that is asked about it.
 
-use super::PortKind;
+use super::kind::PortKind;
 
 /// What carries the packets of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,7 @@ const PUSHES_BACK: PortTraits = PortTraits {
 
 impl PortKind {
     /// What a port of this kind can do.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of port")]
     pub fn traits(&self) -> PortTraits {
         match self {
             Self::Ring { direct, .. } => PortTraits {

@@ -13,7 +13,6 @@ SigCgt:\t0000000000000000\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\
 CapBnd:\t000001ffffffffff\nCpus_allowed_list:\tALLOWED\n";
 const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units     \n";
 pub const PMDS: &str = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0";
-pub const NODE: &str = "/sys/devices/system/node/node0";
 
 pub struct Fixture {
     directory: TempDir,

@@ -17,5 +17,4 @@ mod live;
 mod pci;
 mod roles;
 mod sockets;
-mod tune;
 mod vmbus;

@@ -279,9 +279,5 @@ fn nothing_panics_on_a_machine_without_sys_and_proc() {
     ] {
         let _ = host::check(&uri.parse().unwrap(), &sys);
     }
-    let _ = (
-        host::discover(&sys),
-        host::ambient(&sys),
-        host::facts(&sys, serde_json::Value::Null),
-    );
+    let _ = (host::discover(&sys), host::facts(&sys, serde_json::Value::Null));
 }

@@ -1,12 +1,11 @@
 //! Lays runs side by side: every figure, and how far each run is from the first.
 
-pub mod export;
 pub mod fail_if;
 pub mod metrics;
 pub mod settings;
 
 use crate::load::Loaded;
-use metrics::{METRICS, Metric, Worse, values};
+use metrics::{Metric, Worse};
 
 /// Smaller changes are neither called better nor worse: two runs of one thing differ by that much.
 const REMARKABLE: f64 = 0.05;
@@ -36,9 +35,14 @@ pub struct Change {
 }
 
 impl Row {
-    /// What it is called.
+    /// What it is called in files.
     pub fn name(&self) -> String {
         format!("{} {}", self.metric.name, self.of).trim_end().to_owned()
+    }
+
+    /// What people call it.
+    pub fn label(&self) -> String {
+        format!("{} {}", self.metric.label, self.of).trim_end().to_owned()
     }
 
     /// The change of the run `at` against the first.
@@ -61,10 +65,10 @@ impl Row {
 /// Every figure that at least one run knows.
 pub fn rows(runs: &[Loaded]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    for metric in METRICS {
+    for &metric in metrics::all() {
         let first = rows.len();
         for (at, run) in runs.iter().enumerate() {
-            for (of, value) in values(run, metric.name) {
+            for (of, value) in run.figures(metric.name) {
                 let known = rows[first..].iter().position(|row| row.of == of);
                 let index = known.map_or(rows.len(), |index| first + index);
                 if known.is_none() {

@@ -104,6 +104,22 @@ pub fn table(caption: &str, head: &[&str], rows: &[Vec<Cell>]) -> String {
     )
 }
 
+/// A count that ought to be 0.
+pub fn bad(number: u64) -> Cell {
+    match number {
+        0 => Cell::Number("0".to_owned()),
+        some => Cell::Bad(crate::number::count(some)),
+    }
+}
+
+/// `inner` under a heading; nothing where there is nothing.
+pub fn section(title: &str, inner: &str) -> String {
+    if inner.is_empty() {
+        return String::new();
+    }
+    format!("<section><h2>{}</h2>\n{inner}</section>\n", escape(title))
+}
+
 /// `inner`, folded away under `title`.
 pub fn details(title: &str, inner: &str) -> String {
     format!(

@@ -1,20 +1,19 @@
 //! The sections of a page, from the verdict down.
 
-mod account;
-mod comparison;
+pub(crate) mod balance;
 mod distributions;
 mod heat;
 mod machine;
-mod pauses;
-mod search;
+mod stalls;
 mod verdict;
 
 use super::element::{Cell, prose, table};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
 use crate::compare::{self, metrics::Unit};
 use crate::load::series::Origin;
-use crate::load::{Channel, Loaded, Outcome, Series};
+use crate::load::{Channel, Loaded, Series};
 use crate::number::{counted, time};
+use crate::rundir::file;
 
 /// All of the page between its head and its foot.
 pub fn body(runs: &[Loaded]) -> String {
@@ -27,21 +26,17 @@ pub fn body(runs: &[Loaded]) -> String {
     } else {
         page += &side_by_side(runs);
     }
-    // A search and a comparison are of many runs: nothing of them is over time.
-    if runs.iter().any(|run| !run.is_of_many()) {
+    if runs.iter().any(Loaded::is_over_time) {
         page += &charts(runs);
     }
-    for run in runs {
+    for (at, run) in runs.iter().enumerate() {
         let named = if runs.len() > 1 {
             format!(" of {}", run.name)
         } else {
             String::new()
         };
-        page += &account::sections(
-            run,
-            &named,
-            runs.iter().position(|other| other.path == run.path).unwrap_or(0),
-        );
+        page += &run.result.page(&named, &format!("flow-{at}"));
+        page += &stalls::by_cause(run, &named);
         page += &machine::sections(run, &named);
     }
     page
@@ -91,7 +86,7 @@ fn figures(runs: &[Loaded]) -> String {
         .iter()
         .map(|row| {
             let unit = row.metric.unit;
-            let mut cells = vec![Cell::Name(row.name()), shown(unit, row.values[0])];
+            let mut cells = vec![Cell::Name(row.label()), shown(unit, row.values[0])];
             for at in 1..runs.len() {
                 cells.push(shown(unit, row.values[at]));
                 let change = row.change(at);
@@ -120,16 +115,21 @@ fn charts(runs: &[Loaded]) -> String {
         .filter_map(|run| Some((run, run.series.as_ref().filter(|series| series.rows > 0)?)))
         .collect();
     let mut page = String::new();
-    if series.is_empty() && runs.iter().all(|run| run.missing.is_empty()) {
+    let stalls = stalls::chart_of(runs);
+    let is_awaited = |run: &Loaded| run.awaits(file::INTERVALS);
+    if series.is_empty() && runs.iter().any(is_awaited) && runs.iter().all(|run| run.missing.is_empty()) {
         page += "<p class=note>There is no intervals.csv with rows, so nothing is drawn over time.</p>\n";
-    } else if !series.is_empty() {
+    }
+    if !series.is_empty() || !stalls.is_empty() {
         page += "<section><h2>Over time</h2>\n";
         page += "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
                  <kbd>Tab</kbd> to a chart, <kbd>←</kbd> <kbd>→</kbd> to move, <kbd>+</kbd> <kbd>-</kbd> to zoom, \
                  <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n";
-        page += &rates(runs, &series);
-        page += &loss(runs, &series);
-        page += &pauses::chart_of(runs);
+        if !series.is_empty() {
+            page += &rates(runs, &series);
+            page += &loss(runs, &series);
+        }
+        page += &stalls;
         page += &latency(runs, &series);
         page += &heat::charts(runs);
         page += "</section>\n";
@@ -170,7 +170,7 @@ fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
         .map(|(channel, name, figure)| {
             let span = series.whole.span(channel);
             // The run's own figure, as it stands above and in the terminal: its last interval may be a short one.
-            let whole = compare::metrics::value(run, figure).or(span.mean());
+            let whole = run.figure(figure).or(span.mean());
             whole.map(|whole| {
                 format!(
                     "{name} {} over all, {} to {} in an interval",
@@ -219,7 +219,7 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
         ),
     }));
     words.dedup();
-    words.extend(runs.iter().filter_map(dropped_probes));
+    words.extend(runs.iter().filter_map(|run| run.result.about_loss()));
     let columns = [
         Column::Mean(Channel::Loss),
         Column::Largest(Channel::Loss),
@@ -228,25 +228,6 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     let is_of_reflectors = series.iter().all(|(_, series)| series.origin == Origin::Reflect);
     let title = if is_of_reflectors { "Dropped" } else { "Loss" };
     chart("loss", title, &words, &over_time(runs, &columns))
-}
-
-/// What a reflector drops need not have been a probe, and the intervals do not tell.
-fn dropped_probes(run: &Loaded) -> Option<String> {
-    let Outcome::Reflect(summary) = &run.outcome else {
-        return None;
-    };
-    let all: u64 = summary
-        .dropped
-        .values()
-        .fold(0, |sum, number| sum.saturating_add(*number));
-    let (_, probes) = compare::metrics::probes(summary);
-    let words = match probes {
-        _ if all == 0 => return None,
-        0 => "None of these frames was a probe, so no probe was lost here.".to_owned(),
-        _ if probes == all => return None,
-        some => format!("Of these frames {} were probes.", crate::number::count(some)),
-    };
-    Some(words)
 }
 
 fn latency(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {

@@ -44,7 +44,7 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
     }
     let mut table = Table::section("Side by side", &titles);
     for row in rows {
-        table.item(&row.name(), cells(&row));
+        table.item(&row.label(), cells(&row));
     }
     text + "\n" + &table.render(style)
 }

@@ -355,9 +355,7 @@ fn a_rule_about_what_is_no_number_cannot_be_judged() {
     let sound = load::load(&golden).unwrap();
     for wrong in [f64::NAN, f64::INFINITY] {
         let mut other = sound.clone();
-        let load::Outcome::Send(summary) = &mut other.outcome else {
-            panic!("not of send");
-        };
+        let summary = other.result_of_mut::<measure::Summary>().expect("of send");
         summary.rate_rx_pps = wrong;
         let rule: Rule = "rate_rx worse 1%".parse().unwrap();
         for (baseline, now) in [(&sound, &other), (&other, &sound), (&other, &other)] {

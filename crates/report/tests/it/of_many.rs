@@ -9,9 +9,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use report::compare::export;
 use report::compare::fail_if::{Judgement, Rule};
-use report::load::{self, Loaded, Outcome};
+use report::export::{csv, json};
+use report::kinds::search::Searched;
+use report::load::{self, Loaded};
 use report::{Style, html, terminal};
 
 fn golden(name: &str) -> PathBuf {
@@ -37,9 +38,7 @@ fn has(page: &str, words: &[&str]) {
 #[test]
 fn a_search_shows_every_trial_and_both_bounds() {
     let run = read("search");
-    let Outcome::Search(searched) = &run.outcome else {
-        panic!("not a search: {run:?}");
-    };
+    let searched = run.result_of::<Searched>().expect("a search");
     let page = page("search");
     assert_eq!(searched.trials.len(), 18);
     let all = page.split("Around the bounds").next().unwrap();
@@ -97,7 +96,7 @@ fn the_terminal_and_json_have_the_same() {
     assert!(text.contains("FOUND") && text.contains("62.42 kpps"), "{text}");
     let text = terminal::runs(&[read("compare")], &style);
     assert!(text.contains("Which one to take"), "{text}");
-    let object = serde_json::to_value(export::object(&[read("search"), read("compare")], &[])).unwrap();
+    let object = serde_json::to_value(json::object(&[read("search"), read("compare")], &[])).unwrap();
     assert_eq!(object["runs"][0]["summary"]["command"], "search");
     assert_eq!(object["runs"][1]["summary"]["command"], "compare");
 }
@@ -116,7 +115,7 @@ fn two_searches_lie_side_by_side_and_a_slower_one_fails_the_rule() {
         "{text}"
     );
     assert!(html::page(&runs).unwrap().contains("throughput 64 pdr"));
-    assert!(export::csv(&runs).contains(",throughput 64 pdr,pps,50000,62417,-12417,"));
+    assert!(csv::table(&runs).contains(",throughput 64 pdr,pps,50000,62417,-12417,"));
     let rule: Rule = "throughput worse 10%".parse().unwrap();
     let Judgement::Failed(line) = rule.judge(&runs[0], &runs[1]) else {
         panic!("19.9 % are more than 10 %");
@@ -211,9 +210,8 @@ fn a_complete_search_with_trials_cut_off_is_damaged() {
     let unfinished = report.replacen("\"complete\": true", "\"complete\": false", 1);
     fs::write(dir.path().join("search.json"), unfinished).unwrap();
     fs::write(&trials, &whole[..whole.len() - 9]).unwrap();
-    let Outcome::Search(searched) = load::load(dir.path()).unwrap().outcome else {
-        panic!("not a search");
-    };
+    let run = load::load(dir.path()).unwrap();
+    let searched = run.result_of::<Searched>().expect("a search");
     assert_eq!(searched.trials.len(), 17);
 }
 
@@ -257,9 +255,7 @@ fn what_trials_of_latency_lost_is_said() {
     let mut run = read("rfc2544");
     let shown = |run: &Loaded| terminal::runs(std::slice::from_ref(run), &Style::plain());
     assert!(!shown(&run).contains("have no latency"));
-    let Outcome::Search(searched) = &mut run.outcome else {
-        panic!("not a search");
-    };
+    let searched = run.result_of_mut::<Searched>().expect("a search");
     let further = searched.report.sizes[0].result.rfc2544.as_mut().unwrap();
     further.latency.as_mut().unwrap().lost = Some(1234);
     let words = "1,234 packets of these trials never came, and have no latency";
@@ -268,7 +264,7 @@ fn what_trials_of_latency_lost_is_said() {
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    for name in ["search", "rfc2544", "compare", "v1"] {
+    for name in ["search", "rfc2544", "compare", "v1", "noise"] {
         let run = read(name);
         let wide = terminal::runs(std::slice::from_ref(&run), &Style::plain());
         let words: Vec<&str> = wide.split_whitespace().collect();
@@ -310,13 +306,15 @@ fn a_large_change_is_one_number_of_times() {
 }
 
 #[test]
-fn pauses_are_counted_in_pauses() {
+fn stalls_are_counted_in_stalls() {
     let run = [read("v1")];
     assert!(
-        export::csv(&run).contains(",pauses,pauses,1,"),
+        csv::table(&run).contains(",pauses,pauses,1,"),
         "{}",
-        export::csv(&run)
+        csv::table(&run)
     );
-    let rule: Result<Rule, _> = "pauses worse 10".parse();
-    assert!(rule.is_ok_and(|rule| matches!(rule.judge(&run[0], &run[0]), Judgement::Holds(_))));
+    for text in ["stalls worse 10", "pauses worse 10"] {
+        let rule: Result<Rule, _> = text.parse();
+        assert!(rule.is_ok_and(|rule| matches!(rule.judge(&run[0], &run[0]), Judgement::Holds(_))));
+    }
 }

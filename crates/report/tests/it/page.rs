@@ -47,7 +47,7 @@ fn everything_of_the_first_version_is_on_the_page() {
         "1,234 lost",
         "Rates",
         "Loss is charged to the interval in which the packet was sent",
-        "Pauses of the workers",
+        "Stalls of the workers",
         "IRQ 57 mlx5_comp3",
         "Latency heat map",
         "The ledger balances",
@@ -424,9 +424,9 @@ fn every_chart_has_its_table() {
             .find(|figure| figure.contains(&format!("data-chart=\"{kind}")))
             .unwrap()
     };
-    let pauses = of("stalls");
+    let stalls = of("stalls");
     for part in ["812.0 us", "1,980", "IRQ 57 mlx5_comp3", "A filled square"] {
-        assert!(pauses.contains(part), "{part}: {pauses}");
+        assert!(stalls.contains(part), "{part}: {stalls}");
     }
     assert!(
         of("heat-0").contains("<td class=n>3,500,000</td>"),
@@ -435,9 +435,9 @@ fn every_chart_has_its_table() {
     );
 }
 
-/// Of many pauses the worst are in the table, and how many more there are.
+/// Of many stalls the worst are in the table, and how many more there are.
 #[test]
-fn the_worst_of_many_pauses_are_told() {
+fn the_worst_of_many_stalls_are_told() {
     let base = tempfile::tempdir().unwrap();
     let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
     run.write_summary(&common::clean()).unwrap();

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use measure::Validity;
 use report::Style;
-use report::terminal::{render, render_reflect};
+use report::terminal::render;
 use unicode_width::UnicodeWidthStr;
 
 fn at(width: usize) -> Style {
@@ -43,7 +43,7 @@ fn reports_look_as_they_did() {
     assert_golden("clean-80.txt", &render(&common::clean(), &at(80)));
     assert_golden("lossy-80.txt", &render(&common::lossy(), &at(80)));
     assert_golden("lossy-120.txt", &render(&common::lossy(), &at(120)));
-    assert_golden("reflect-80.txt", &render_reflect(&common::reflected(), &at(80)));
+    assert_golden("reflect-80.txt", &render(&common::reflected(), &at(80)));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn no_line_is_wider_than_the_terminal() {
     for width in [80, 100, 120] {
         for text in [
             render(&common::lossy(), &at(width)),
-            render_reflect(&common::reflected(), &at(width)),
+            render(&common::reflected(), &at(width)),
         ] {
             let wide: Vec<&str> = text.lines().filter(|line| line.width() > width).collect();
             assert!(wide.is_empty(), "at {width}: {wide:#?}");
@@ -134,7 +134,7 @@ fn every_place_is_named_even_with_nothing_lost() {
             .unwrap_or_default();
         assert_eq!(line.split_whitespace().nth(1), Some("0"), "{place}: {line}");
     }
-    assert!(text.contains("\n  balances: every packet is in one of these lines\n"));
+    assert!(text.contains("\n  balances: every packet is accounted for\n"));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_run_that_measured_nothing_still_prints() {
         text.contains("unexplained  0") || text.contains("unexplained"),
         "{text}"
     );
-    render_reflect(&measure::ReflectSummary::default(), &at(40));
+    render(&measure::ReflectSummary::default(), &at(40));
 }
 
 #[test]

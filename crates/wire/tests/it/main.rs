@@ -4,6 +4,7 @@ mod answer;
 mod common;
 mod foreign;
 mod numbers;
+mod parse;
 mod receive;
 mod reflect;
 mod template;

@@ -350,7 +350,7 @@ fn lacks(method: Method, sys: &Sys) -> Option<String> {
         Method::Memif => "memif",
         _ => return None,
     };
-    let drivers = host::pmd::read(sys);
+    let drivers = host::drivers(sys);
     (drivers.has(driver) == Some(false)).then(|| {
         format!(
             "DPDK's driver net_{driver} is not installed; fix: apt-get install {}",

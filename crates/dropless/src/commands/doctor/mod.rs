@@ -8,8 +8,8 @@ mod tests;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use doctor::{Finding, Load, Patient, Verdict, Watched};
 use host::cores::{self, CoreSet};
-use host::doctor::{self, Finding, Load, Patient, Verdict, Watched};
 use host::{PortUri, Sys};
 use report::out::{Console, print_stdout};
 use serde::Serialize;

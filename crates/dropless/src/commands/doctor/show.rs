@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use host::doctor::{Finding, Remedy, Verdict, When};
+use doctor::{Finding, Remedy, Verdict, When};
 use report::Style;
 use report::style::Paint;
 

@@ -1,7 +1,7 @@
 //! What is shown of made-up findings.
 
+use doctor::{Change, Finding, Remedy, Verdict, When};
 use host::Fix;
-use host::doctor::{Change, Finding, Remedy, Verdict, When};
 use report::Style;
 
 use super::Examination;

@@ -1,16 +1,16 @@
 //! `dropless noise`: polls without packets, and names what takes the cores away.
 
 pub mod args;
-mod result;
-mod show;
+mod gaps;
 mod watch;
 
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
+use doctor::noise::bucket::Ring;
+use doctor::noise::summary::{Asked, summarise};
 use host::Sys;
 use host::cores::{self, CoreSet};
-use host::noise::bucket::Ring;
 use measure::NoiseSummary;
 use measure::units::parse_duration;
 use report::RunDir;
@@ -20,7 +20,7 @@ use report::rundir::file;
 use serde::Serialize;
 
 use crate::plan::{self, packet_rate, parse_cores};
-use crate::run::preflight;
+use crate::run::{page, preflight};
 use crate::run::signals::Interrupt;
 use crate::status::StatusBoard;
 pub use args::NoiseArgs as Args;
@@ -41,6 +41,14 @@ pub struct NoisePlan {
 }
 
 impl NoisePlan {
+    fn asked(&self) -> Asked {
+        Asked {
+            threshold_ns: self.threshold_ns,
+            descriptors: self.slots,
+            ring: self.ring,
+        }
+    }
+
     fn from_args(args: &NoiseArgs, sys: &Sys) -> Result<Self> {
         let mut wanted = parse_cores(args.cores.as_deref())?;
         if wanted.is_empty() {
@@ -105,7 +113,7 @@ pub fn measure(
         trace: true,
     };
     let seen = watch::watch(&plan, sys, console, interrupt, None)?;
-    Ok(result::summarise(&plan, &seen, ""))
+    Ok(summarise(&plan.asked(), &seen, ""))
 }
 
 /// Runs the subcommand; the result is its exit code.
@@ -123,12 +131,13 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let _ = dir.write_json(file::HOST, &preflight::host_facts());
     board.run_is_in(dir.path());
     let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
-    let mut noise = result::summarise(&plan, &seen, &dir.path().display().to_string());
-    let _ = dir.write_text(file::GAPS, &result::rows(&seen));
+    let mut noise = summarise(&plan.asked(), &seen, &dir.path().display().to_string());
+    let _ = dir.write_text(file::GAPS, &gaps::rows(&seen));
     noise.notes.extend(dir.note());
-    let _ = dir.write_json(file::SUMMARY, &noise);
+    let _ = dir.write_result(&noise);
+    page::leave(&dir, console);
     noise.notes.extend(board.note());
-    console.human(&show::render(&noise, &console.style()))?;
+    console.human(&report::terminal::render(&noise, &console.style()))?;
     console.object(&noise)?;
     let exit = noise.exit_code();
     board.end(

@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use doctor::Sample;
+use doctor::noise::record::{Record, Recorder};
+use doctor::noise::spin::Gaps;
+use doctor::noise::summary::{Seen, SeenOn};
 use host::Sys;
 use host::cores::{self, Core};
-use host::doctor::Sample;
-use host::noise::attribute::Named;
-use host::noise::complete::Line;
-use host::noise::record::{Record, Recorder};
-use host::noise::spin::Gaps;
 use report::live::Live;
 use report::out::Console;
 use report::published::{Phase, State};
@@ -26,36 +25,6 @@ use crate::status::{Expected, HealthCheck, StatusBoard};
 const GAPS_MAX: usize = 1 << 20;
 /// How often the kernel's events are fetched, and the display is brought up to date.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// What was seen.
-pub struct Seen {
-    /// Core by core.
-    pub cores: Vec<SeenOn>,
-    /// Ticks a second.
-    pub hz: f64,
-    /// Why there are no causes, if there are none.
-    pub untraced: Option<String>,
-    /// Events that the trace lost.
-    pub missed: u64,
-    /// Whether somebody ended it early.
-    pub interrupted: bool,
-    /// What the user should know.
-    pub notes: Vec<String>,
-}
-
-/// What was seen on one core.
-pub struct SeenOn {
-    /// The core.
-    pub core: Core,
-    /// Its loop.
-    pub gaps: Gaps,
-    /// The gaps with their causes.
-    pub named: Vec<Named>,
-    /// The kernel's counters against the trace.
-    pub lines: Vec<Line>,
-    /// Ticks of `USER_HZ` that the hypervisor says it took.
-    pub steal: u64,
-}
 
 /// Measures.
 pub fn watch(

@@ -28,7 +28,7 @@ struct Listing {
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &PortsArgs) -> Result<u8> {
     let sys = Sys::live();
-    let (carriers, warnings) = (host::discover(&sys), host::ambient(&sys));
+    let (carriers, warnings) = (host::discover(&sys), doctor::ambient(&sys));
     let console = Console {
         json: args.json,
         quiet: false,

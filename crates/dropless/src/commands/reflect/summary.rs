@@ -3,7 +3,6 @@
 use measure::verdict::{Evidence, Role};
 use measure::{Balance, Imbalance, Place, PortSummary, ReflectSummary, Verdict};
 use report::published::{Ended, State};
-use report::style::Style;
 
 use super::active::{ActiveReflect, Total};
 use crate::run;
@@ -127,9 +126,5 @@ impl run::Summary for ReflectSummary {
         state.ports.clone_from(&self.ports);
         state.queues.clone_from(&self.queues);
         end_workers(&mut state.workers, &self.workers);
-    }
-
-    fn text(&self, style: &Style) -> String {
-        report::terminal::render_reflect(self, style)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Result, bail, ensure};
-use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
+use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
 use dataplane::resolve::{Question, resolve};
 use host::Medium;
 use measure::{Entry, Rate, Schedule, StreamWeights};
@@ -163,7 +163,7 @@ fn ask<'e>(
             open.uri
         )
     };
-    let mut tx = DpdkTransmit::new(eal, tx, pool);
+    let (mut tx, mut buffers) = (DpdkTransmit::new(eal, tx), DpdkBuffers::new(eal, pool));
     let rx = open.rx.drain(..).filter_map(|rx| match rx {
         Rx::Device(rx) => Some(DpdkReceive::new(eal, rx, false)),
         Rx::Socket(_) => None,
@@ -176,7 +176,9 @@ fn ask<'e>(
         attempts: ATTEMPTS,
         wait_ticks: (dpdk::calibrate(std::time::Duration::from_millis(1)).hz) as u64,
     };
-    let answer = resolve(&mut rx, &mut tx, &question, now, &|| interrupt.is_set());
+    let answer = resolve(&mut rx, (&mut tx, &mut buffers), &question, now, &|| {
+        interrupt.is_set()
+    });
     open.rx
         .extend(rx.into_iter().map(|rx| Rx::Device(rx.into_queue())));
     open.tx.push(Tx::Device(tx.into_queue()));

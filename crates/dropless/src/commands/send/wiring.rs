@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 use dataplane::Task;
-use dataplane::account::Answers;
-use dataplane::io::{Receive, Transmit};
+use dataplane::io::{Allocate, Receive, Transmit};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
+use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
 use dataplane::slot::{Fill, Slot};
@@ -342,7 +342,7 @@ impl Making<'_> {
             fault: self.plan.fault.as_ref(),
             seed: self.plan.seed,
             clock: wiring.times.clock,
-            account: None,
+            own_counters: None,
         };
         let cold = far.is_cold();
         let pairs: Vec<_> = far.rx.drain(..).zip(far.tx.drain(..)).collect();
@@ -370,8 +370,12 @@ impl OnReceive for ReceiveQueue {
 struct SendQueue(TaskPlan, Fill<SendResult>);
 
 impl OnTransmit for SendQueue {
-    fn on<'p>(self, tx: impl Transmit + 'p) -> Box<dyn Task + 'p> {
-        Box::new(SendTask::new(tx, self.0, self.1))
+    fn on<'p, A: Allocate + 'p>(
+        self,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p> {
+        Box::new(SendTask::new(tx, buffers, self.0, self.1))
     }
 }
 

@@ -53,7 +53,7 @@ pub struct TuneArgs {
     #[arg(long)]
     pub force: bool,
     /// Where each change is written down before it is made
-    #[arg(long, value_name = "FILE", default_value = host::tune::journal::DEFAULT)]
+    #[arg(long, value_name = "FILE", default_value = doctor::tune::journal::DEFAULT)]
     pub journal: PathBuf,
     /// Print JSON
     #[arg(long)]

@@ -9,9 +9,9 @@ mod tests;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use doctor::tune::{self, Journal, Outcome, Plan, Step, Undone, boot};
+use doctor::{Load, Patient, Watched, examine};
 use host::cores::CoreSet;
-use host::doctor::{self, Load, Patient, Watched, examine};
-use host::tune::{self, Journal, Outcome, Plan, Step, Undone, boot};
 use host::{PortUri, Sys, cores};
 use report::out::{Console, print_stdout};
 use serde::Serialize;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use doctor::tune::Plan;
 use host::Sys;
-use host::tune::Plan;
 use measure::NoiseSummary;
 use report::Style;
 use report::number;

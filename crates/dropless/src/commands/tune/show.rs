@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use host::tune::boot::{Argument, DROP_IN};
-use host::tune::{Action, Outcome, Plan, Step, Undone};
+use doctor::tune::boot::{Argument, DROP_IN};
+use doctor::tune::{Action, Outcome, Plan, Step, Undone};
 use report::Style;
 use report::style::Paint;
 

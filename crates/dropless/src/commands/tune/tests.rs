@@ -1,6 +1,6 @@
 //! What people read of a plan and of what became of it.
 
-use host::tune::{Action, Outcome, Plan, Step, Undone};
+use doctor::tune::{Action, Outcome, Plan, Step, Undone};
 use report::Style;
 
 use super::{Change, exit_code, show};

@@ -5,9 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use measure::Histogram;
-use report::compare::export;
+use report::export::{csv, json};
 use report::{RunDir, Style, html, input, load, terminal};
-use serde_json::json;
 
 pub const OLDER: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency\n";
 
@@ -15,7 +14,7 @@ pub const OLDER: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency\n";
 pub fn runs(base: &Path) -> Vec<PathBuf> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut runs = Vec::new();
-    for name in ["v1", "v1/reflect", "search", "rfc2544", "compare"] {
+    for name in ["v1", "v1/reflect", "search", "rfc2544", "compare", "noise"] {
         let run = base.join(name.replace('/', "-"));
         fs::create_dir(&run).unwrap();
         for entry in fs::read_dir(golden.join(name)).unwrap().map(Result::unwrap) {
@@ -25,7 +24,7 @@ pub fn runs(base: &Path) -> Vec<PathBuf> {
         }
         fs::write(
             run.join("host.json"),
-            json!({"cpu": "x86", "cores": 2}).to_string(),
+            serde_json::json!({"cpu": "x86", "cores": 2}).to_string(),
         )
         .unwrap();
         runs.push(run);
@@ -37,7 +36,7 @@ pub fn runs(base: &Path) -> Vec<PathBuf> {
     send.write_pacing(&histogram, 0.5).unwrap();
     send.write_json(
         "doctor.json",
-        &json!({"version": 1, "findings": [{"id": "governor"}]}),
+        &serde_json::json!({"version": 1, "findings": [{"id": "governor"}]}),
     )
     .unwrap();
     let rows = "10,100,90,10,0.5\n20,100,110,0,0.25\n30,0,0,,\n";
@@ -60,12 +59,12 @@ pub fn runs(base: &Path) -> Vec<PathBuf> {
 pub fn report(path: &Path) -> Result<String, String> {
     let run = load::load(path).map_err(|error| error.to_string())?;
     let runs = [run];
-    let text = terminal::runs(&runs, &Style::plain()) + &export::csv(&runs);
+    let text = terminal::runs(&runs, &Style::plain()) + &csv::table(&runs);
     assert!(
         text.lines().all(|line| !line.contains(input::is_unsafe)),
         "{text:?}"
     );
-    serde_json::to_string(&export::object(&runs, &[])).unwrap();
+    serde_json::to_string(&json::object(&runs, &[])).unwrap();
     html::page(&runs).unwrap();
     Ok(text)
 }

@@ -1,0 +1,139 @@
+//! irqbalance: a service that moves interrupts back to where we took them from.
+
+use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use host::cores::{self, CoreSet};
+use host::{Fix, Sys};
+
+const NAME: &str = "irqbalance";
+const FILES: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let (sys, workers) = (patient.sys, &patient.workers);
+    let processes = look::processes(sys);
+    if processes.is_empty() {
+        return vec![Finding::new(
+            NAME,
+            Verdict::CannotTell,
+            "no process can be seen in /proc",
+        )];
+    }
+    let comm = |process: &&String| sys.text(format!("/proc/{process}/comm")).as_deref() == Some(NAME);
+    let is_absent = !processes.iter().any(|process| comm(&process));
+    if is_absent && look::is_blind(sys) {
+        let sentence = "other users' processes are hidden from us (hidepid): run as root";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+    }
+    let Some(process) = processes.iter().find(comm) else {
+        return vec![
+            Finding::new(NAME, Verdict::Good, "it does not run").read("/proc/*/comm", "no irqbalance"),
+        ];
+    };
+    let (from, banned) = banned(sys, process);
+    let open = workers.without(&banned);
+    let read = |finding: Finding| finding.read(from.clone(), format!("banned cores: {}", or_none(&banned)));
+    if open.is_empty() {
+        return vec![read(Finding::new(
+            NAME,
+            Verdict::Good,
+            "it runs, and leaves these cores alone",
+        ))];
+    }
+    let file = FILES
+        .into_iter()
+        .find(|file| sys.exists(file))
+        .unwrap_or(FILES[0]);
+    let ban = format!("IRQBALANCE_BANNED_CPULIST={}", workers.with(&banned));
+    let stop = Fix::one("systemctl stop irqbalance")
+        .undone_by(["systemctl start irqbalance"])
+        .kept_by(["systemctl disable irqbalance"]);
+    let keep = Fix::all([
+        format!("echo {ban} >> {file}"),
+        "systemctl restart irqbalance".to_owned(),
+    ])
+    .persistent()
+    .undone_by([
+        format!("sed -i '/^{ban}$/d' {file}"),
+        "systemctl restart irqbalance".to_owned(),
+    ]);
+    let sentence = format!(
+        "it runs (process {process}), and may put interrupts on {}",
+        open.in_words()
+    );
+    vec![
+        read(Finding::new(NAME, Verdict::Bad, sentence))
+            .costs("interrupts that were moved away come back within 10 s")
+            .remedy(Remedy::by_hand(When::Now, stop))
+            .remedy(Remedy::by_hand(When::Now, keep)),
+    ]
+}
+
+/// What it was told to leave alone: in its environment, else in its file; else isolated and tickless cores (irqbalance(1)).
+fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
+    let environment = format!("/proc/{process}/environ");
+    let sources = [environment.as_str(), FILES[0], FILES[1]];
+    for source in sources {
+        let text = sys.text(source).unwrap_or_default();
+        let mut settings = text.split(['\0', '\n']).rev();
+        let found = settings.find_map(|setting| {
+            let (name, value) = setting.trim().split_once('=')?;
+            let value = value.trim_matches('"');
+            match name {
+                "IRQBALANCE_BANNED_CPULIST" => value.parse().ok(),
+                "IRQBALANCE_BANNED_CPUS" => CoreSet::from_mask(value),
+                _ => None,
+            }
+        });
+        if let Some(cores) = found {
+            return (source.to_owned(), cores);
+        }
+    }
+    let from = "isolated and nohz_full in /sys/devices/system/cpu".to_owned();
+    (from, cores::isolated(sys).with(&cores::tickless(sys)))
+}
+
+fn or_none(cores: &CoreSet) -> String {
+    if cores.is_empty() {
+        "none".to_owned()
+    } else {
+        cores.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+
+    #[test]
+    fn it_is_stopped_or_banned() {
+        let machine = Machine::with(&[("/proc/9/comm", "irqbalance\n")]);
+        let finding = machine.finding(check);
+        assert_eq!((finding.verdict, finding.remedies.len()), (Verdict::Bad, 2));
+        machine.write(
+            "/etc/default/irqbalance",
+            "#x\nIRQBALANCE_BANNED_CPULIST=\"2-3\"\n",
+        );
+        assert_eq!(machine.verdict(check), Verdict::Good);
+        machine.write("/proc/9/environ", "A=b\0IRQBALANCE_BANNED_CPUS=4\0");
+        assert!(machine.finding(check).says.ends_with("on core 3"));
+    }
+
+    #[test]
+    fn isolated_cores_are_banned_by_themselves() {
+        let machine = Machine::with(&[
+            ("/proc/9/comm", "irqbalance\n"),
+            ("/sys/devices/system/cpu/isolated", "2-3"),
+        ]);
+        assert_eq!(machine.verdict(check), Verdict::Good);
+    }
+
+    #[test]
+    fn absent_is_good_and_an_empty_proc_is_not() {
+        assert_eq!(
+            Machine::with(&[("/proc/9/comm", "cron\n")]).verdict(check),
+            Verdict::Good
+        );
+        assert_eq!(Machine::with(&[]).verdict(check), Verdict::CannotTell);
+    }
+}

@@ -1,0 +1,109 @@
+//! Scheduler isolation: whether the scheduler may put other tasks on the cores that shall poll.
+
+use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use host::partition;
+use host::{Fix, cores};
+
+const NAME: &str = "isolation";
+const FILE: &str = "/sys/devices/system/cpu/isolated";
+
+/// The argument of the kernel's command line that isolates the workers, from managed interrupts, too.
+pub(super) fn argument(patient: &Patient<'_>) -> String {
+    format!("isolcpus=managed_irq,domain,{}", patient.workers)
+}
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let (sys, workers) = (patient.sys, &patient.workers);
+    let Some(isolated) = cores::list(sys, FILE) else {
+        return vec![Finding::new(
+            NAME,
+            Verdict::CannotTell,
+            format!("{FILE} cannot be read"),
+        )];
+    };
+    let open = workers.without(&isolated);
+    let there = open.in_words();
+    let finding =
+        |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(FILE, isolated.to_string());
+    if open.is_empty() {
+        return vec![finding(
+            Verdict::Good,
+            format!("the scheduler keeps other tasks off {}", workers.in_words()),
+        )];
+    }
+    // A quick look does not read every thread of the machine.
+    let tasks = if patient.watched.is_there() {
+        look::tasks(sys)
+    } else {
+        Vec::new()
+    };
+    let strangers = tasks
+        .iter()
+        .filter(|task| !task.is_kernel && !task.allowed.common(&open).is_empty())
+        .count();
+    let (verdict, sentence) = match (strangers, patient.watched.is_there()) {
+        (0, true) => (
+            Verdict::Warning,
+            format!("not isolated: {there}, though no other task may run there now"),
+        ),
+        (_, true) => (
+            Verdict::Bad,
+            format!("not isolated: {there}, where {strangers} other threads may run"),
+        ),
+        (_, false) => (
+            Verdict::Bad,
+            format!("not isolated: {there}, where other tasks may run"),
+        ),
+    };
+    let mut finding = finding(verdict, sentence)
+        .costs("a slice of the scheduler's, 1 to 10 ms, whenever another task wakes there");
+    if !tasks.is_empty() {
+        finding = finding.read(
+            "/proc/*/task/*/status",
+            format!("{strangers} threads may run on {there}"),
+        );
+    }
+    // Isolating every core isolates none.
+    if patient.housekeeping.is_empty() {
+        return vec![finding];
+    }
+    if partition::root(sys).is_ok() {
+        let fix =
+            Fix::one(format!("dropless tune --cores {workers} --apply")).undone_by(["dropless tune --undo"]);
+        finding = finding.remedy(Remedy::by_hand(When::Now, fix));
+    }
+    vec![finding.remedy(Remedy::boot([argument(patient)]))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+    use crate::look::tests::write_task;
+
+    #[test]
+    fn strangers_are_counted() {
+        let machine = Machine::with(&[(FILE, "\n")]).watched(&[]);
+        assert_eq!(machine.verdict(check), Verdict::Warning);
+        write_task(&machine, 8, "kworker", "0-3", true, 0);
+        assert_eq!(machine.verdict(check), Verdict::Warning);
+        write_task(&machine, 7, "cron", "0-3", false, 0);
+        write_task(&machine, 9, "moved", "0-1", false, 0);
+        let finding = machine.finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(finding.says.contains("where 1 other"), "{}", finding.says);
+        assert_eq!(finding.booted(), ["isolcpus=managed_irq,domain,2,3"]);
+    }
+
+    #[test]
+    fn isolated_by_boot_or_by_cpuset_is_the_same() {
+        assert_eq!(Machine::with(&[(FILE, "1-3\n")]).verdict(check), Verdict::Good);
+        assert_eq!(Machine::with(&[(FILE, "3\n")]).verdict(check), Verdict::Bad);
+    }
+
+    #[test]
+    fn an_old_kernel_does_not_say() {
+        assert_eq!(Machine::with(&[]).verdict(check), Verdict::CannotTell);
+    }
+}

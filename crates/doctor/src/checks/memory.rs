@@ -1,0 +1,123 @@
+//! Memory management in the background: each of these remaps pages, and tells every core of the process by an interrupt.
+
+use crate::{Change, Finding, Patient, Remedy, Verdict};
+
+/// A setting and what it should be.
+struct Setting {
+    name: &'static str,
+    file: &'static str,
+    is_good: fn(&str) -> bool,
+    wanted: &'static str,
+    good: &'static str,
+    bad: &'static str,
+}
+
+const SETTINGS: [Setting; 4] = [
+    Setting {
+        name: "thp",
+        file: "/sys/kernel/mm/transparent_hugepage/enabled",
+        // `madvise` concerns only those who ask.
+        is_good: |value| value != "always",
+        wanted: "madvise",
+        good: "transparent huge pages are made only for those who ask",
+        bad: "transparent huge pages are made for everybody: khugepaged moves memory about",
+    },
+    Setting {
+        name: "ksm",
+        file: "/sys/kernel/mm/ksm/run",
+        is_good: |value| value != "1",
+        wanted: "0",
+        good: "the kernel does not merge equal pages",
+        bad: "the kernel looks for equal pages to merge (KSM)",
+    },
+    Setting {
+        name: "numa-balancing",
+        file: "/proc/sys/kernel/numa_balancing",
+        is_good: |value| value == "0",
+        wanted: "0",
+        good: "the kernel does not move memory between NUMA nodes",
+        bad: "the kernel unmaps memory to see who uses it, and moves it between NUMA nodes",
+    },
+    Setting {
+        name: "compaction",
+        file: "/proc/sys/vm/compaction_proactiveness",
+        is_good: |value| value == "0",
+        wanted: "0",
+        good: "memory is compacted only when needed",
+        bad: "memory is compacted in advance, page by page",
+    },
+];
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    SETTINGS
+        .iter()
+        .map(|setting| of_setting(patient, setting))
+        .collect()
+}
+
+fn of_setting(patient: &Patient<'_>, setting: &Setting) -> Finding {
+    let Setting {
+        name, file, wanted, ..
+    } = setting;
+    let Some(text) = patient.sys.text(file) else {
+        let sentence =
+            format!("{file} cannot be read: the kernel was built without it, or shows it to nobody");
+        return Finding::new(name, Verdict::CannotTell, sentence);
+    };
+    // A choice is shown as "always [madvise] never".
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let value = chosen.map_or(text.as_str(), |(value, _)| value);
+    if (setting.is_good)(value) {
+        return Finding::new(name, Verdict::Good, setting.good).read(*file, value);
+    }
+    let change = Change::new(*file, *wanted);
+    Finding::new(name, Verdict::Warning, setting.bad)
+        .read(*file, value)
+        .costs("5 to 50 us whenever a page of the poller's process moves, and a TLB shootdown")
+        .remedy(Remedy::now(vec![(change, value.to_owned())]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+
+    fn verdicts(values: [&str; 4]) -> Vec<Verdict> {
+        let files: Vec<_> = SETTINGS.iter().map(|setting| setting.file).zip(values).collect();
+        Machine::with(&files)
+            .run(check)
+            .iter()
+            .map(|finding| finding.verdict)
+            .collect()
+    }
+
+    #[test]
+    fn each_setting_is_judged() {
+        assert_eq!(
+            verdicts(["[always] madvise never", "1", "1", "20"]),
+            [Verdict::Warning; 4]
+        );
+        assert_eq!(
+            verdicts(["always [madvise] never", "0", "0", "0"]),
+            [Verdict::Good; 4]
+        );
+        let unread: Vec<_> = Machine::with(&[])
+            .run(check)
+            .iter()
+            .map(|finding| finding.verdict)
+            .collect();
+        assert_eq!(unread, [Verdict::CannotTell; 4]);
+    }
+
+    #[test]
+    fn a_choice_goes_back_to_the_plain_word() {
+        let machine = Machine::with(&[(SETTINGS[0].file, "[always] madvise never")]);
+        let finding = machine.run(check).remove(0);
+        assert_eq!(finding.changed(), [(SETTINGS[0].file, "madvise")]);
+        assert_eq!(
+            finding.remedies[0].fix.undo,
+            [format!("echo always > {}", SETTINGS[0].file)]
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! PCI Express: whether the NIC's link runs as fast and as wide as it can.
+
+use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use host::Fix;
+
+const NAME: &str = "pcie";
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let functions = look::functions(patient);
+    if functions.is_empty() {
+        let sentence = "no NIC on PCI is planned or present";
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/pci/devices", "none")];
+    }
+    functions
+        .iter()
+        .map(|device| of_device(patient, &device.address.to_string()))
+        .collect()
+}
+
+fn of_device(patient: &Patient<'_>, address: &str) -> Finding {
+    let folder = format!("/sys/bus/pci/devices/{address}");
+    let value = |name: &str| patient.sys.text(format!("{folder}/{name}"));
+    let pairs = ["speed", "width"].map(|what| {
+        let current = value(&format!("current_link_{what}"))?;
+        let most = value(&format!("max_link_{what}"))?;
+        // "8.0 GT/s PCIe", "Unknown", "16", and 0 where nobody knows.
+        let number = |text: &str| text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+        let less = number(&current)? < number(&most)?;
+        let known = number(&most)? > 0.0;
+        known.then_some((what, current, most, less))
+    });
+    let known: Vec<_> = pairs.into_iter().flatten().collect();
+    if known.is_empty() {
+        let sentence = format!("{address} does not tell its link's speed (a virtual device?)");
+        return Finding::new(NAME, Verdict::CannotTell, sentence);
+    }
+    let slower: Vec<String> = known
+        .iter()
+        .filter(|(.., less)| *less)
+        .map(|(what, current, most, _)| format!("{what} {current} of {most}"))
+        .collect();
+    let all: Vec<String> = known
+        .iter()
+        .map(|(what, current, ..)| format!("{what} {current}"))
+        .collect();
+    let mut finding = if slower.is_empty() {
+        Finding::new(
+            NAME,
+            Verdict::Good,
+            format!("{address} has its full link: {}", all.join(", ")),
+        )
+    } else {
+        let fix = Fix::advice("another slot, or its lanes and speed in the firmware's settings");
+        Finding::new(
+            NAME,
+            Verdict::Warning,
+            format!("{address} has less than it could: {}", slower.join(", ")),
+        )
+        .costs("the bus becomes the limit: 8 lanes of 8 GT/s carry about 50 Gbit/s of packets")
+        .remedy(Remedy::by_hand(When::Hardware, fix))
+    };
+    for (what, current, ..) in &known {
+        finding = finding.read(format!("{folder}/current_link_{what}"), current);
+    }
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+
+    const NIC: &str = "/sys/bus/pci/devices/0000:3b:00.0";
+
+    fn machine(speed: &str, width: &str) -> Machine {
+        Machine::with(&[
+            (&format!("{NIC}/class"), "0x020000"),
+            (&format!("{NIC}/current_link_speed"), speed),
+            (&format!("{NIC}/max_link_speed"), "8.0 GT/s PCIe"),
+            (&format!("{NIC}/current_link_width"), width),
+            (&format!("{NIC}/max_link_width"), "8"),
+        ])
+    }
+
+    #[test]
+    fn a_narrow_slot_is_found() {
+        assert_eq!(machine("8.0 GT/s PCIe", "8").verdict(check), Verdict::Good);
+        let finding = machine("8.0 GT/s PCIe", "4").finding(check);
+        assert_eq!(
+            (finding.verdict, finding.remedies[0].when),
+            (Verdict::Warning, When::Hardware)
+        );
+        assert!(finding.says.contains("width 4 of 8"), "{}", finding.says);
+        assert_eq!(machine("2.5 GT/s PCIe", "8").verdict(check), Verdict::Warning);
+    }
+
+    #[test]
+    fn virtual_devices_do_not_tell() {
+        let machine = Machine::with(&[(&format!("{NIC}/class"), "0x020000")]);
+        assert_eq!(machine.verdict(check), Verdict::CannotTell);
+        assert_eq!(Machine::with(&[]).verdict(check), Verdict::Good);
+    }
+}

@@ -1,0 +1,108 @@
+//! The CPU quota of this process's cgroup: who has used it up is stopped.
+
+use crate::ambient::cpu_limit;
+use crate::{Change, Finding, Patient, Remedy, Verdict};
+
+const NAME: &str = "cpu-quota";
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let sys = patient.sys;
+    let Some(membership) = sys.text("/proc/self/cgroup") else {
+        return vec![Finding::new(
+            NAME,
+            Verdict::CannotTell,
+            "/proc/self/cgroup cannot be read",
+        )];
+    };
+    let (file, limit, none) = if let Some((file, limit)) = cpu_limit(sys) {
+        (file.display().to_string(), limit, "max")
+    } else if let Some((file, limit)) = version_1(patient, &membership) {
+        (file, limit, "-1")
+    } else {
+        let sentence = "nothing limits the CPU time of this session";
+        return vec![
+            Finding::new(NAME, Verdict::Good, sentence)
+                .read("/proc/self/cgroup", membership.replace('\n', " ")),
+        ];
+    };
+    let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let statistics = sys.text(format!("{folder}/cpu.stat")).unwrap_or_default();
+    let throttled = statistics
+        .lines()
+        .find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
+    let stopped = match throttled {
+        Some(0) => "it was not stopped yet".to_owned(),
+        Some(times) => format!("it was stopped {times} times so far"),
+        None => "how often it was stopped is not known".to_owned(),
+    };
+    let change = Change::new(&file, none);
+    vec![
+        Finding::new(
+            NAME,
+            Verdict::Bad,
+            format!("CPU time is limited ({limit}), and a poller uses all of it: {stopped}"),
+        )
+        .read(&file, &limit)
+        .costs("the rest of each period (100 ms) once the quota is used up")
+        .remedy(Remedy::now(vec![(change, limit)])),
+    ]
+}
+
+/// `cpu.cfs_quota_us` of version 1, if it limits.
+fn version_1(patient: &Patient<'_>, membership: &str) -> Option<(String, String)> {
+    let path = membership.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers
+            .split(',')
+            .any(|controller| controller == "cpu")
+            .then_some(path)
+    })?;
+    ["cpu", "cpu,cpuacct"].iter().find_map(|folder| {
+        let file = format!(
+            "/sys/fs/cgroup/{folder}{}/cpu.cfs_quota_us",
+            path.trim_end_matches('/')
+        );
+        let quota = patient.sys.text(&file).filter(|quota| !quota.starts_with('-'))?;
+        Some((file, quota))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+
+    const MAX: &str = "/sys/fs/cgroup/a/cpu.max";
+    const QUOTA: &str = "/sys/fs/cgroup/cpu/b/cpu.cfs_quota_us";
+
+    #[test]
+    fn a_quota_of_a_parent_counts() {
+        let machine = Machine::with(&[
+            ("/proc/self/cgroup", "0::/a/b\n"),
+            (MAX, "50000 100000\n"),
+            ("/sys/fs/cgroup/a/cpu.stat", "usage_usec 5\nnr_throttled 7\n"),
+        ]);
+        let finding = machine.finding(check);
+        assert_eq!(
+            (finding.verdict, finding.changed()),
+            (Verdict::Bad, vec![(MAX, "max")])
+        );
+        assert!(finding.says.contains("stopped 7 times"), "{}", finding.says);
+        machine.write(MAX, "max 100000\n");
+        assert_eq!(machine.verdict(check), Verdict::Good);
+    }
+
+    #[test]
+    fn version_1_has_another_file() {
+        let machine = Machine::with(&[("/proc/self/cgroup", "3:cpu,cpuacct:/b\n"), (QUOTA, "20000\n")]);
+        assert_eq!(machine.finding(check).changed(), [(QUOTA, "-1")]);
+        machine.write(QUOTA, "-1\n");
+        assert_eq!(machine.verdict(check), Verdict::Good);
+    }
+
+    #[test]
+    fn nothing_to_read_is_said() {
+        assert_eq!(Machine::with(&[]).verdict(check), Verdict::CannotTell);
+    }
+}

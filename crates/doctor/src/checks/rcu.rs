@@ -1,0 +1,128 @@
+//! RCU: callbacks of the kernel's that run on the core that queued them, unless they are handed to threads elsewhere.
+
+use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use host::{Fix, cores};
+
+const NAME: &str = "rcu";
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let (sys, watched, workers) = (patient.sys, &patient.watched, &patient.workers);
+    let Some(arguments) = look::boot_arguments(sys, "rcu_nocbs") else {
+        return vec![Finding::new(
+            NAME,
+            Verdict::CannotTell,
+            "/proc/cmdline cannot be read",
+        )];
+    };
+    // A tickless core is offloaded without being asked (kernel/rcu/tree_nocb.h, rcu_init_nohz).
+    let offloaded = look::boot_cores(sys, "rcu_nocbs").with(&cores::tickless(sys));
+    let open = workers.without(&offloaded);
+    let on = workers.in_words();
+    let count: u64 = workers
+        .iter()
+        .flat_map(|core| watched.after.softirqs.since(&watched.before.softirqs, core))
+        .filter(|delta| delta.line == "RCU")
+        .map(|delta| delta.count)
+        .sum();
+    let counted = watched.is_there() && !watched.after.softirqs.is_empty();
+    let rate = watched.per_second(count);
+    // rcuop/N and rcuog/N run the callbacks of core N.
+    let threads = if open.is_empty() {
+        look::tasks(sys)
+    } else {
+        Vec::new()
+    };
+    let near = threads
+        .iter()
+        .filter(|task| task.name.starts_with("rcuo") && !task.allowed.common(workers).is_empty());
+    let near: Vec<_> = near.collect();
+    let (verdict, sentence) = if !open.is_empty() && counted && count > 0 {
+        (
+            Verdict::Bad,
+            format!("RCU works on {on} {rate:.0} times a second"),
+        )
+    } else if !open.is_empty() {
+        (
+            Verdict::Warning,
+            format!(
+                "RCU callbacks will run on {} as soon as some are queued there",
+                open.in_words()
+            ),
+        )
+    } else if near.is_empty() {
+        (Verdict::Good, format!("callbacks of {on} run elsewhere"))
+    } else {
+        (
+            Verdict::Warning,
+            format!("{} threads of RCU's may run on {on}", near.len()),
+        )
+    };
+    let mut finding = Finding::new(NAME, verdict, sentence).read(
+        "/proc/cmdline",
+        if arguments.is_empty() {
+            "no rcu_nocbs".to_owned()
+        } else {
+            format!("rcu_nocbs={}", arguments.join(" "))
+        },
+    );
+    if counted {
+        finding = finding.read("/proc/softirqs", format!("RCU on {on}: {rate:.1} /s"));
+    }
+    if verdict == Verdict::Good {
+        return vec![finding];
+    }
+    finding = finding.costs("5 to 100 us where many callbacks wait");
+    if open.is_empty() {
+        let pin = |cores: &cores::CoreSet, id| format!("taskset -pc {cores} {id}");
+        let fix = Fix::all(near.iter().map(|task| pin(&patient.housekeeping, task.thread)))
+            .undone_by(near.iter().map(|task| pin(&task.allowed, task.thread)));
+        let remedy = (!patient.housekeeping.is_empty()).then(|| Remedy::by_hand(When::Now, fix));
+        finding.remedies.extend(remedy);
+        return vec![finding];
+    }
+    if patient.housekeeping.is_empty() {
+        return vec![finding];
+    }
+    vec![finding.remedy(Remedy::boot([format!("rcu_nocbs={workers}")]))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+    use crate::look::tests::write_task;
+
+    const BEFORE: &str = " CPU0 CPU1 CPU2 CPU3\n RCU: 1 1 1 1\n";
+
+    fn machine(line: &str, after: &str) -> Machine {
+        Machine::with(&[("/proc/cmdline", line), ("/proc/softirqs", BEFORE)])
+            .watched(&[("/proc/softirqs", after)])
+    }
+
+    #[test]
+    fn work_on_a_worker_is_bad() {
+        let finding = machine("quiet", &BEFORE.replace("1 1 1 1", "9 9 9 1")).finding(check);
+        assert_eq!(
+            (finding.verdict, finding.booted()),
+            (Verdict::Bad, vec!["rcu_nocbs=2,3"])
+        );
+        assert_eq!(machine("quiet", BEFORE).verdict(check), Verdict::Warning);
+    }
+
+    #[test]
+    fn offloaded_callbacks_run_on_threads_that_can_be_moved() {
+        let machine = machine("rcu_nocbs=2-3", &BEFORE.replace("1 1 1 1", "9 9 9 1"));
+        assert_eq!(machine.verdict(check), Verdict::Good);
+        write_task(&machine, 30, "rcuop/2", "0-3", true, 0);
+        let finding = machine.finding(check);
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert_eq!(finding.remedies[0].fix.commands, ["taskset -pc 0,1 30"]);
+        assert_eq!(finding.remedies[0].fix.undo, ["taskset -pc 0-3 30"]);
+    }
+
+    #[test]
+    fn nothing_to_read_is_said() {
+        assert_eq!(Machine::with(&[]).verdict(check), Verdict::CannotTell);
+    }
+}

@@ -1,0 +1,199 @@
+//! Rings against gaps: how long a receive ring holds what arrives, and how long the worst gap was.
+
+use std::time::Duration;
+
+use crate::look::{self, Behind};
+use crate::{Finding, Patient, Remedy, Verdict, When};
+use host::Fix;
+
+const NAME: &str = "ring";
+/// A frame of 64 bytes takes 84 on the wire: preamble and gap.
+const BITS_PER_SMALLEST_FRAME: f64 = 84.0 * 8.0;
+/// Assumed where no link tells its speed.
+const USUAL_PPS: f64 = 1e6;
+/// The most that the driver's bounds, and the command line, allow.
+const DESCRIPTORS_MAX: u32 = 32768;
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let ports = look::behind(patient);
+    let Some((core, gap)) = patient.watched.gaps.iter().max_by_key(|(_, gap)| **gap) else {
+        let sentence = "how long the cores are taken away was not measured: nobody watched, or other tasks are pinned there";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+    };
+    let judged = |of: &str, descriptors: u16, rate_pps: f64, why: &str| {
+        let fill_time = Duration::from_secs_f64(f64::from(descriptors) / rate_pps);
+        let (fills, worst) = (shown(fill_time), shown(*gap));
+        let mpps = rate_pps / 1e6;
+        let held = format!("{of} of {descriptors} descriptors fills in {fills} at {mpps:.1} Mpps ({why})");
+        let finding = |verdict, sentence: String| {
+            Finding::new(NAME, verdict, sentence).read(
+                format!("a loop on core {core}, {} long", shown(patient.watched.over)),
+                format!("longest gap {worst}"),
+            )
+        };
+        if fill_time > *gap {
+            return finding(Verdict::Good, format!("{held}; the longest gap was {worst}"));
+        }
+        let lost = gap.as_secs_f64().mul_add(rate_pps, -f64::from(descriptors));
+        let wanted = (gap.as_secs_f64() * rate_pps).ceil() as u32;
+        let advice = if wanted <= DESCRIPTORS_MAX {
+            format!(
+                "--descriptors {}, and mend what makes the gap",
+                wanted.next_power_of_two().min(DESCRIPTORS_MAX)
+            )
+        } else {
+            "no ring holds that long: mend what makes the gap".to_owned()
+        };
+        finding(
+            Verdict::Bad,
+            format!("{held}, and core {core} was away for {worst}"),
+        )
+        .costs(format!(
+            "{lost:.0} packets by that one gap, and more by gaps that follow each other"
+        ))
+        .remedy(Remedy::by_hand(When::Restart, Fix::advice(advice)))
+    };
+    let asked = patient.load;
+    let rate_or =
+        |rate: f64, why: &'static str| asked.rate_pps.map_or((rate, why), |rate| (rate, "as asked"));
+    if ports.is_empty() {
+        let (rate, why) = rate_or(USUAL_PPS, "assumed");
+        return vec![judged("a ring", asked.descriptors.unwrap_or(1024), rate, why)];
+    }
+    let of_port = |behind: &Behind| {
+        let link = behind.interface.as_ref().and_then(|interface| interface.link);
+        let speed = link.and_then(|link| link.speed_mbps);
+        let (rate, why) = match speed {
+            Some(mbps) => rate_or(f64::from(mbps) * 1e6 / BITS_PER_SMALLEST_FRAME, "its line rate"),
+            None => rate_or(USUAL_PPS, "assumed"),
+        };
+        let queues = f64::from(behind.port.queues.map_or(1, std::num::NonZeroU16::get));
+        judged(
+            &format!("a ring of {}", behind.port),
+            asked
+                .descriptors
+                .unwrap_or(behind.port.kind.traits().descriptors_default),
+            rate / queues,
+            why,
+        )
+    };
+    let mut findings: Vec<Finding> = ports.iter().map(of_port).collect();
+    findings.extend(ports.iter().filter_map(|behind| missed(patient, behind)));
+    findings
+}
+
+/// A time in three digits or so: `237us`, `1.02ms`.
+fn shown(time: Duration) -> String {
+    let us = time.as_secs_f64() * 1e6;
+    match us {
+        ..10.0 => format!("{us:.1}us"),
+        ..1e3 => format!("{us:.0}us"),
+        ..1e4 => format!("{:.2}ms", us / 1e3),
+        ..1e6 => format!("{:.0}ms", us / 1e3),
+        _ => format!("{:.0}s", us / 1e6),
+    }
+}
+
+/// What the NIC has counted since it was set up: rings that were full.
+fn missed(patient: &Patient<'_>, behind: &Behind) -> Option<Finding> {
+    let name = &behind.interface.as_ref()?.name;
+    let file = format!("/sys/class/net/{name}/statistics/rx_missed_errors");
+    let count = patient.sys.number::<u64>(&file).filter(|count| *count > 0)?;
+    let sentence = format!("{name} missed {count} frames since it was set up: its ring was full");
+    Some(
+        Finding::new(NAME, Verdict::Warning, sentence)
+            .read(file, count.to_string())
+            .costs("those frames"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+    use host::cores::Core;
+
+    fn machine(gap_us: u64) -> Machine {
+        let mut machine = Machine::with(&[
+            ("/sys/class/net/eth1/flags", "0x1003"),
+            ("/sys/class/net/eth1/carrier", "1"),
+            ("/sys/class/net/eth1/speed", "10000"),
+        ]);
+        machine.watched.over = Duration::from_secs(1);
+        machine
+            .watched
+            .gaps
+            .insert(Core(2), Duration::from_micros(gap_us));
+        machine
+    }
+
+    #[test]
+    fn a_gap_longer_than_the_ring_costs_packets() {
+        assert_eq!(machine(500).verdict(check), Verdict::Good);
+        let finding = machine(3000).finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(
+            finding
+                .costs
+                .as_deref()
+                .is_some_and(|costs| costs.starts_with("1976 packets"))
+        );
+        assert!(
+            finding.remedies[0]
+                .fix
+                .to_string()
+                .starts_with("--descriptors 4096")
+        );
+        assert_eq!(
+            machine(50_000).finding(check).remedies[0].fix.to_string(),
+            "no ring holds that long: mend what makes the gap"
+        );
+    }
+
+    #[test]
+    fn the_link_says_how_fast() {
+        // 10 Gbit/s are 14.88 Mpps: 4096 descriptors of xdp last 275 us, 1024 of packet 69 us.
+        assert_eq!(machine(200).port("xdp:eth1").verdict(check), Verdict::Good);
+        assert_eq!(machine(200).port("packet:eth1").verdict(check), Verdict::Bad);
+    }
+
+    #[test]
+    fn rate_and_ring_can_be_given() {
+        // 3 ms at 100 kpps are 300 packets.
+        let mut machine = machine(3000).port("xdp:eth1");
+        machine.load.rate_pps = Some(100e3);
+        assert_eq!(machine.verdict(check), Verdict::Good);
+        machine.load.descriptors = Some(256);
+        let finding = machine.finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(
+            finding
+                .says
+                .contains("256 descriptors fills in 2.56ms at 0.1 Mpps (as asked)"),
+            "{}",
+            finding.says
+        );
+    }
+
+    #[test]
+    fn frames_missed_so_far_are_told() {
+        let machine = machine(1).port("xdp:eth1");
+        machine.write("/sys/class/net/eth1/statistics/rx_missed_errors", "5");
+        assert_eq!(machine.run(check)[1].verdict, Verdict::Warning);
+    }
+
+    #[test]
+    fn times_are_short() {
+        let shown = |us| shown(Duration::from_micros(us));
+        assert_eq!(
+            [shown(3), shown(237), shown(1024), shown(52_000), shown(1_000_900)],
+            ["3.0us", "237us", "1.02ms", "52ms", "1s"]
+        );
+    }
+
+    #[test]
+    fn unmeasured_is_said() {
+        assert_eq!(Machine::with(&[]).verdict(check), Verdict::CannotTell);
+    }
+}

@@ -1,0 +1,88 @@
+//! Services on these cores: threads that somebody has pinned where we are to poll.
+
+use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use host::Fix;
+use host::cores::{self, CoreSet};
+
+const NAME: &str = "service";
+const FROM: &str = "/proc/*/task/*/status, Cpus_allowed_list";
+
+/// Threads that may run on these cores and not on most others.
+pub(crate) fn pinned(patient: &Patient<'_>, to: &CoreSet) -> Vec<look::Task> {
+    let online = cores::online(patient.sys);
+    let tasks = look::tasks(patient.sys).into_iter();
+    tasks
+        .filter(|task| !task.is_kernel && !task.allowed.common(to).is_empty())
+        // Whoever may run on all cores, or on all but a few, was not put here.
+        .filter(|task| task.allowed.len() * 2 <= online.len())
+        .collect()
+}
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let workers = &patient.workers;
+    if look::processes(patient.sys).is_empty() {
+        return vec![Finding::new(
+            NAME,
+            Verdict::CannotTell,
+            "no process can be seen in /proc",
+        )];
+    }
+    let pinned = pinned(patient, workers);
+    if pinned.is_empty() && look::is_blind(patient.sys) {
+        let sentence = "other users' processes are hidden from us (hidepid): run as root";
+        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+    }
+    if pinned.is_empty() {
+        let sentence = format!("nobody has pinned a thread to {}", workers.in_words());
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read(FROM, "none")];
+    }
+    let described = |task: &look::Task| {
+        format!(
+            "{} (thread {}, {})",
+            task.name,
+            task.thread,
+            task.allowed.in_words()
+        )
+    };
+    let names: Vec<String> = pinned.iter().map(described).collect();
+    let free = patient.housekeeping.iter().next_back();
+    let other = free.map_or("other --cores".to_owned(), |core| {
+        format!("other --cores, for example {core}")
+    });
+    let sentence = format!("pinned to {} already: {}", workers.in_words(), look::few(&names));
+    vec![
+        Finding::new(NAME, Verdict::Bad, sentence)
+            .read(FROM, format!("{} thread(s)", names.len()))
+            .costs("two pollers on a core take turns: each is away for 3 to 10 ms at a time")
+            .remedy(Remedy::by_hand(
+                When::Restart,
+                Fix::advice(format!("choose {other}, or end that service first")),
+            )),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+    use crate::look::tests::write_task;
+
+    #[test]
+    fn who_is_pinned_here_is_named() {
+        let machine = Machine::with(&[]);
+        assert_eq!(machine.verdict(check), Verdict::CannotTell);
+        write_task(&machine, 7, "cron", "0-3", false, 0);
+        write_task(&machine, 8, "ksoftirqd/2", "2", true, 0);
+        write_task(&machine, 9, "elsewhere", "0", false, 0);
+        assert_eq!(machine.verdict(check), Verdict::Good);
+        write_task(&machine, 10, "vpp", "2", false, 0);
+        let finding = machine.finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(
+            finding.says.contains("vpp (thread 10, core 2)"),
+            "{}",
+            finding.says
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! Steal: time that the hypervisor gave to somebody else.
+
+use crate::{Finding, Patient, Remedy, Verdict, When};
+use host::{Fix, facts};
+
+const NAME: &str = "steal";
+const FILE: &str = "/proc/stat";
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let watched = &patient.watched;
+    if !facts::is_virtual(patient.sys) {
+        let sentence = "this is no virtual machine";
+        return vec![Finding::new(NAME, Verdict::Good, sentence).read("/proc/cpuinfo", "no flag hypervisor")];
+    }
+    let known = patient.workers.iter().filter_map(|core| {
+        let (after, before) = (watched.after.steal.get(&core)?, watched.before.steal.get(&core)?);
+        Some((core, after.saturating_sub(*before)))
+    });
+    let Some((core, ticks)) = known
+        .max_by_key(|(_, ticks)| *ticks)
+        .filter(|_| watched.is_there())
+    else {
+        return vec![Finding::new(
+            NAME,
+            Verdict::CannotTell,
+            "a virtual machine, whose stolen time nobody watched",
+        )];
+    };
+    let finding = |verdict, sentence: String| {
+        Finding::new(NAME, verdict, sentence)
+            .read(FILE, format!("steal of core {core}: +{ticks} ticks of 10 ms"))
+    };
+    if ticks == 0 {
+        let sentence =
+            "the hypervisor took no core for 10 ms in all; shorter absences do not show here".to_owned();
+        return vec![finding(Verdict::Good, sentence)];
+    }
+    let fix = Fix::advice("dedicated (pinned) virtual cores, or a machine of one's own");
+    let sentence = format!(
+        "the hypervisor took core {core} for {:.0} ms a second",
+        watched.per_second(ticks) * 10.0
+    );
+    vec![
+        finding(Verdict::Bad, sentence)
+            .costs("each absence is a gap of up to some milliseconds that nothing in this machine can close")
+            .remedy(Remedy::by_hand(When::Host, fix)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+
+    const BEFORE: &str = "cpu 1 1 1 1 1 1 1 1\ncpu2 1 1 1 1 1 1 1 7\ncpu3 1 1 1 1 1 1 1 7\n";
+
+    fn guest() -> Machine {
+        Machine::with(&[("/proc/cpuinfo", "flags : hypervisor\n"), (FILE, BEFORE)])
+    }
+
+    #[test]
+    fn stolen_time_is_counted() {
+        let finding = guest()
+            .watched(&[(
+                FILE,
+                &BEFORE.replace("cpu3 1 1 1 1 1 1 1 7", "cpu3 1 1 1 1 1 1 1 12"),
+            )])
+            .finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(
+            finding.says.contains("core 3 for 50 ms a second"),
+            "{}",
+            finding.says
+        );
+        assert_eq!(guest().watched(&[]).verdict(check), Verdict::Good);
+        assert_eq!(guest().verdict(check), Verdict::CannotTell);
+        assert_eq!(Machine::with(&[]).verdict(check), Verdict::Good);
+    }
+}

@@ -1,0 +1,151 @@
+//! The timer tick: how often it interrupts the cores that shall poll.
+
+use crate::{Finding, Patient, Remedy, Verdict, When};
+use host::cores::Core;
+use host::interrupts::Interrupts;
+use host::{Fix, cores};
+
+const NAME: &str = "tick";
+const FILE: &str = "/sys/devices/system/cpu/nohz_full";
+/// More than the one a second that a tickless core keeps.
+const PER_SECOND_MAX: f64 = 2.0;
+
+/// See the module.
+pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+    let watched = &patient.watched;
+    let tickless = cores::tickless(patient.sys);
+    let is_tickless = patient.workers.without(&tickless).is_empty();
+    let rates = patient.workers.iter().map(|core| {
+        let idle = || watched.per_second(count(&watched.before.interrupts, &watched.after.interrupts, core));
+        (core, watched.ticks.get(&core).copied().unwrap_or_else(idle))
+    });
+    let Some((core, worst)) = rates.max_by(|one, other| one.1.total_cmp(&other.1)) else {
+        return Vec::new();
+    };
+    let counted = watched.is_there() && !watched.after.interrupts.is_empty();
+    let polled = watched.ticks.contains_key(&core);
+    let busy = if polled { " while it polls" } else { "" };
+    // An idle core has no tick either: only `nohz_full` keeps it away from a busy one.
+    let (verdict, sentence) = match (counted, is_tickless) {
+        (true, _) if worst > PER_SECOND_MAX => (
+            Verdict::Bad,
+            format!("the timer interrupts core {core} {worst:.0} times a second{busy}"),
+        ),
+        (true, _) if polled => (Verdict::Good, format!("core {core} has no tick{busy}")),
+        (true, true) => (
+            Verdict::Good,
+            "the cores are tickless, and have no tick".to_owned(),
+        ),
+        (true, false) => (
+            Verdict::Warning,
+            "no tick while idle, but a polling core will have one".to_owned(),
+        ),
+        (false, true) => (
+            Verdict::CannotTell,
+            "the cores are tickless; nobody counted ticks".to_owned(),
+        ),
+        (false, false) => (
+            Verdict::Warning,
+            "a polling core will be interrupted by the timer tick".to_owned(),
+        ),
+    };
+    let mut finding = Finding::new(NAME, verdict, sentence);
+    if counted {
+        finding = finding.read(
+            "/proc/interrupts",
+            format!("LOC on core {core}{busy}: {worst:.1} /s"),
+        );
+    }
+    let knows = patient.sys.exists(FILE);
+    finding = finding.read(
+        FILE,
+        if knows {
+            tickless.to_string()
+        } else {
+            "absent".to_owned()
+        },
+    );
+    if verdict == Verdict::Good || verdict == Verdict::CannotTell {
+        return vec![finding];
+    }
+    finding = finding.costs("1 to 5 us a tick, and each one moves cache lines out");
+    // Something keeps the tick on a tickless core: a second task, a timer, a perf event. One core must keep its tick.
+    if is_tickless || patient.housekeeping.is_empty() {
+        return vec![finding];
+    }
+    let argument = |name: &str| format!("{name}={}", patient.workers);
+    let arguments = [argument("nohz_full"), argument("rcu_nocbs")];
+    if knows {
+        return vec![finding.remedy(Remedy::boot(arguments))];
+    }
+    // drivers/base/cpu.c has the file only with this option.
+    let words = arguments.join(" ");
+    let advice = format!("another kernel: this one lacks CONFIG_NO_HZ_FULL; that one with {words}");
+    vec![finding.remedy(Remedy::by_hand(When::Boot, Fix::advice(advice)))]
+}
+
+/// The ticks of a core from one look to the next.
+pub(crate) fn count(before: &Interrupts, after: &Interrupts, core: Core) -> u64 {
+    let deltas = after.since(before, core);
+    let local = deltas.iter().find(|delta| delta.line == "LOC");
+    local.map_or(0, |delta| delta.count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+
+    const BEFORE: &str = " CPU0 CPU1 CPU2 CPU3\nLOC: 5 5 5 5 Local timer interrupts\n";
+
+    fn machine(tickless: &str, after: &str) -> Machine {
+        Machine::with(&[(FILE, tickless), ("/proc/interrupts", BEFORE)])
+            .watched(&[("/proc/interrupts", after)])
+    }
+
+    #[test]
+    fn ticks_are_counted_on_the_workers_only() {
+        let bad = machine("", &BEFORE.replace("5 5 5 5", "5 5 255 5")).finding(check);
+        assert_eq!(bad.verdict, Verdict::Bad);
+        assert!(bad.says.contains("core 2 250 times"), "{}", bad.says);
+        assert_eq!(bad.booted(), ["nohz_full=2,3", "rcu_nocbs=2,3"]);
+        let elsewhere = machine("2-3", &BEFORE.replace("5 5 5 5", "255 255 5 6"));
+        assert_eq!(elsewhere.verdict(check), Verdict::Good);
+    }
+
+    #[test]
+    fn an_idle_core_is_not_a_tickless_one() {
+        assert_eq!(machine("3", BEFORE).verdict(check), Verdict::Warning);
+    }
+
+    #[test]
+    fn a_core_that_polled_proves_it() {
+        let mut idle_had_none = machine("", BEFORE);
+        idle_had_none.watched.ticks = [(Core(2), 0.5), (Core(3), 250.0)].into();
+        let finding = idle_had_none.finding(check);
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(
+            finding.says.ends_with("core 3 250 times a second while it polls"),
+            "{}",
+            finding.says
+        );
+        idle_had_none.watched.ticks = [(Core(2), 0.5), (Core(3), 1.0)].into();
+        assert_eq!(idle_had_none.verdict(check), Verdict::Good);
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_is_named() {
+        let machine = Machine::with(&[("/proc/interrupts", BEFORE)]).watched(&[]);
+        let finding = machine.finding(check);
+        assert!(finding.remedies[0].fix.to_string().contains("CONFIG_NO_HZ_FULL"));
+        assert!(finding.booted().is_empty());
+    }
+
+    #[test]
+    fn without_counters_a_tickless_core_is_not_proven() {
+        assert_eq!(
+            Machine::with(&[(FILE, "2-3")]).verdict(check),
+            Verdict::CannotTell
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! The longest time that each of some cores is taken away from a loop that polls, measured by such a loop.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+use crate::noise::spin::Gaps;
+use host::cores::{Core, CoreSet};
+
+/// Reading the clock takes some 30 ns; what is below this is not a gap.
+const THRESHOLD_NS: u64 = 2_000;
+/// Gaps that are kept. The longest matters: those that find no room come late in a very noisy watch.
+const ROOM: usize = 1 << 16;
+
+/// Polls on all of `cores` at once for `time`. A core that we may not run on is left out.
+pub fn longest(cores: &CoreSet, time: Duration) -> BTreeMap<Core, Duration> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let loops: Vec<_> = cores
+            .iter()
+            .filter_map(|core| {
+                let stop = &stop;
+                let builder = thread::Builder::new().name(format!("doctor-{core}"));
+                let spin = move || on_core(core, stop);
+                Some((core, builder.spawn_scoped(scope, spin).ok()?))
+            })
+            .collect();
+        thread::sleep(time);
+        stop.store(true, Ordering::Relaxed);
+        let seen = loops
+            .into_iter()
+            .filter_map(|(core, spin)| Some((core, spin.join().ok()??)));
+        seen.collect()
+    })
+}
+
+fn on_core(core: Core, stop: &AtomicBool) -> Option<Duration> {
+    let mut only = CpuSet::new();
+    only.set(core.0 as usize).ok()?;
+    sched_setaffinity(Pid::from_raw(0), &only).ok()?;
+    let mut gaps = Gaps::with_room(ROOM);
+    gaps.spin(now_ns, THRESHOLD_NS, stop);
+    let longest = gaps.all().iter().map(|gap| gap.to - gap.from).max();
+    (gaps.looks > 0).then(|| Duration::from_nanos(longest.unwrap_or(0)))
+}
+
+/// Nanoseconds of the monotonic clock since the first call.
+fn now_ns() -> u64 {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_is_not_there_is_left_out() {
+        let absent: CoreSet = "1000".parse().unwrap();
+        assert_eq!(longest(&absent, Duration::ZERO), BTreeMap::new());
+    }
+}

@@ -1,0 +1,26 @@
+//! What on this machine takes a polling core away, and how that is mended.
+//!
+//! [`checks`] look, one a file; [`noise`] watches the kernel take cores away; [`tune`] alone changes the machine, with a
+//! journal by which every change is taken back. What the machine is, `host` says.
+#![forbid(unsafe_code)]
+
+mod ambient;
+pub mod checks;
+mod examine;
+mod finding;
+#[cfg(test)]
+mod fixture;
+mod gap;
+mod look;
+pub mod noise;
+mod patient;
+mod propose;
+mod sample;
+pub mod tune;
+
+pub use ambient::ambient;
+pub use examine::{examine, glance, measure_gaps};
+pub use finding::{Change, Finding, Reading, Remedy, Verdict, When};
+pub use patient::{Load, Patient};
+pub use propose::{Proposal, beside, propose};
+pub use sample::{Sample, Smi, Watched};

@@ -1,0 +1,272 @@
+//! What several checks look at: the command line of the kernel, the tasks, the devices behind the ports.
+
+use super::Patient;
+use host::cores::{self, Core, CoreSet};
+use host::interface::{Interface, interfaces};
+use host::pci::{self, PciDevice};
+use host::{PortKind, PortUri, Sys, vmbus};
+
+/// The values of an argument of the kernel's command line, which may be given several times.
+pub fn boot_arguments(sys: &Sys, name: &str) -> Option<Vec<String>> {
+    let line = sys.text("/proc/cmdline")?;
+    let values = line.split_whitespace().filter_map(|word| {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        // The kernel reads dashes and underscores alike.
+        (key.replace('-', "_") == name.replace('-', "_")).then(|| value.to_owned())
+    });
+    Some(values.collect())
+}
+
+/// The cores in an argument such as `rcu_nocbs=2-3`; words between commas that are no cores (`domain`) are left out.
+/// The notation is that of Documentation/admin-guide/kernel-parameters.rst, "cpu lists".
+pub fn boot_cores(sys: &Sys, name: &str) -> CoreSet {
+    let (online, mut cores) = (cores::online(sys), CoreSet::default());
+    let last = online.iter().next_back().map_or(0, |core| core.0).to_string();
+    for value in boot_arguments(sys, name).unwrap_or_default() {
+        for part in value.split(',') {
+            let (range, stride) = part.split_once(':').unwrap_or((part, ""));
+            let set = match range {
+                "all" => online.clone(),
+                range => range.replace('N', &last).parse().unwrap_or_default(),
+            };
+            cores = cores.with(&every(&set, stride));
+        }
+    }
+    cores
+}
+
+/// `used/group` of a list: the first `used` of every `group` cores.
+fn every(set: &CoreSet, stride: &str) -> CoreSet {
+    let parts = stride.split_once('/');
+    let numbers =
+        parts.and_then(|(used, group)| Some((used.parse::<usize>().ok()?, group.parse::<usize>().ok()?)));
+    match numbers {
+        Some((used, group)) if group > 0 => {
+            let kept = set.iter().enumerate().filter(|(index, _)| index % group < used);
+            kept.map(|(_, core)| core).collect()
+        }
+        _ => set.clone(),
+    }
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    pub thread: u32,
+    pub name: String,
+    /// The cores it may run on.
+    pub allowed: CoreSet,
+    pub is_kernel: bool,
+    /// Scheduled as `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE`.
+    pub is_real_time: bool,
+}
+
+/// Every thread that we can see, but our own.
+pub fn tasks(sys: &Sys) -> Vec<Task> {
+    let own = sys
+        .text("/proc/self/status")
+        .and_then(|status| Some(field(&status, "Pid")?.to_owned()));
+    processes(sys)
+        .into_iter()
+        .filter(|process| Some(process) != own.as_ref())
+        .flat_map(|process| {
+            let directory = format!("/proc/{process}/task");
+            let threads = sys.names(&directory);
+            threads
+                .into_iter()
+                .filter_map(move |thread| task(sys, &format!("{directory}/{thread}")))
+        })
+        .collect()
+}
+
+/// The directories of `/proc` that are processes.
+pub fn processes(sys: &Sys) -> Vec<String> {
+    let names = sys.names("/proc").into_iter();
+    names
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .collect()
+}
+
+fn task(sys: &Sys, directory: &str) -> Option<Task> {
+    /// `PF_KTHREAD` of linux/sched.h, in field 9 of `stat` (`proc_pid_stat(5)`).
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    let status = sys.text(format!("{directory}/status"))?;
+    let stat = sys.text(format!("{directory}/stat"))?;
+    // The name, in brackets, may hold anything; field 3 follows it.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Task {
+        thread: field(&status, "Pid")?.parse().ok()?,
+        name: field(&status, "Name")?.to_owned(),
+        allowed: field(&status, "Cpus_allowed_list")?.parse().ok()?,
+        is_kernel: number(9)? & PF_KTHREAD != 0,
+        is_real_time: matches!(number(41), Some(1 | 2 | 6)),
+    })
+}
+
+fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
+    let value = |line: &'t str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
+    status.lines().find_map(value)
+}
+
+/// What is behind a port.
+#[derive(Debug, Clone)]
+pub struct Behind {
+    pub port: PortUri,
+    pub pci: Option<PciDevice>,
+    pub interface: Option<Interface>,
+    pub numa_node: Option<u32>,
+}
+
+/// What is behind each port.
+pub fn behind(patient: &Patient<'_>) -> Vec<Behind> {
+    if patient.ports.is_empty() {
+        return Vec::new();
+    }
+    let all = interfaces(patient.sys);
+    patient
+        .ports
+        .iter()
+        .map(|port| behind_port(patient.sys, port, &all))
+        .collect()
+}
+
+pub(super) fn behind_port(sys: &Sys, port: &PortUri, all: &[Interface]) -> Behind {
+    let by = |wanted: &dyn Fn(&Interface) -> bool| all.iter().find(|interface| wanted(interface)).cloned();
+    let (mut device, mut node) = (None, None);
+    let interface = match &port.kind {
+        PortKind::Xdp { interface, .. } | PortKind::Packet { interface, .. } => {
+            by(&|it| it.name == *interface)
+        }
+        PortKind::Mac { address } => by(&|it| it.mac == Some(*address) && it.pci.is_some()),
+        PortKind::Pci { address } => {
+            device = pci::device(sys, *address);
+            by(&|it| it.pci == Some(*address))
+        }
+        PortKind::Vmbus { id } => {
+            node = vmbus::device(sys, id).and_then(|device| device.numa_node);
+            by(&|it| it.vmbus.as_ref() == Some(id))
+        }
+        _ => None,
+    };
+    let address = interface.as_ref().and_then(|interface| interface.pci);
+    let pci = device.or_else(|| pci::device(sys, address?));
+    let node = node.or_else(|| pci.as_ref()?.numa_node);
+    Behind {
+        port: port.clone(),
+        numa_node: node.or_else(|| interface.as_ref()?.numa_node),
+        pci,
+        interface,
+    }
+}
+
+/// The PCI functions behind the ports; where no port is planned, every network function there is.
+pub fn functions(patient: &Patient<'_>) -> Vec<PciDevice> {
+    functions_of(patient, |_| true)
+}
+
+/// The same without those that the kernel goes on driving (`xdp:`, `packet:`).
+pub fn taken_functions(patient: &Patient<'_>) -> Vec<PciDevice> {
+    functions_of(patient, |port| port.kind.traits().takes_pci)
+}
+
+fn functions_of(patient: &Patient<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciDevice> {
+    if patient.ports.is_empty() {
+        return pci::network_functions(patient.sys);
+    }
+    let mut functions: Vec<PciDevice> = Vec::new();
+    for device in behind(patient)
+        .into_iter()
+        .filter(|behind| wanted(&behind.port))
+        .filter_map(|behind| behind.pci)
+    {
+        if functions.iter().all(|known| known.address != device.address) {
+            functions.push(device);
+        }
+    }
+    functions
+}
+
+/// Whether `/proc` is mounted so that we do not see the processes of others (`hidepid`, proc(5)).
+pub fn is_blind(sys: &Sys) -> bool {
+    let mounts = sys.text("/proc/mounts").unwrap_or_default();
+    let hides = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some("/proc")
+            && words.nth(1).is_some_and(|options| {
+                options.contains("hidepid=")
+                    && !options.contains("hidepid=0")
+                    && !options.contains("hidepid=off")
+            })
+    };
+    mounts.lines().any(hides) && sys.text("/proc/1/status").is_none()
+}
+
+/// A core's folder.
+pub fn cpu(core: Core) -> String {
+    format!("/sys/devices/system/cpu/cpu{core}")
+}
+
+/// The first few of some words, and how many more there are.
+pub fn few(words: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let first = words.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match words.len().saturating_sub(SHOWN) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::fixture::Machine;
+
+    /// The files of a thread that may run on `allowed`; `kernel` makes it the kernel's.
+    pub fn write_task(machine: &Machine, id: u32, name: &str, allowed: &str, kernel: bool, policy: u32) {
+        let flags = if kernel { 0x0020_0040 } else { 0x40_0000 };
+        let directory = format!("/proc/{id}/task/{id}");
+        let status = format!("Name:\t{name}\nPid:\t{id}\nCpus_allowed_list:\t{allowed}\n");
+        let zeroes = |count: usize| "0 ".repeat(count);
+        let stat = format!("{id} (a) b) S 1 1 1 0 -1 {flags} {}{policy} 0", zeroes(31));
+        machine.write(&format!("{directory}/status"), &status);
+        machine.write(&format!("{directory}/stat"), &stat);
+        machine.write(&format!("/proc/{id}/comm"), name);
+    }
+
+    #[test]
+    fn the_command_line_is_read_as_the_kernel_does() {
+        let line = "quiet isolcpus=managed_irq,domain,2-3 rcu-nocbs=all nohz_full=0-N:1/2 rcu_nocb_poll";
+        let machine = Machine::with(&[("/proc/cmdline", line)]);
+        let cores = |name| boot_cores(&machine.sys, name).to_string();
+        assert_eq!(cores("isolcpus"), "2,3");
+        assert_eq!(cores("rcu_nocbs"), "0-3");
+        assert_eq!(cores("nohz_full"), "0,2");
+        assert_eq!(cores("irqaffinity"), "");
+        assert_eq!(
+            boot_arguments(&machine.sys, "rcu_nocb_poll"),
+            Some(vec![String::new()])
+        );
+    }
+
+    #[test]
+    fn hidden_processes_are_noticed() {
+        let machine = Machine::with(&[("/proc/mounts", "proc /proc proc rw,nosuid,hidepid=2 0 0")]);
+        assert!(is_blind(&machine.sys));
+        machine.write("/proc/1/status", "Name: init");
+        assert!(!is_blind(&machine.sys));
+        let open = Machine::with(&[("/proc/mounts", "proc /proc proc rw,nosuid 0 0")]);
+        assert!(!is_blind(&open.sys));
+    }
+
+    #[test]
+    fn threads_are_told_from_kernel_threads() {
+        let machine = Machine::with(&[]);
+        write_task(&machine, 7, "poller", "2", false, 1);
+        write_task(&machine, 8, "kworker", "0-3", true, 0);
+        let tasks = tasks(&machine.sys);
+        assert_eq!(tasks.len(), 2);
+        assert!(tasks[0].is_real_time && !tasks[0].is_kernel && tasks[0].name == "poller");
+        assert!(tasks[1].is_kernel && !tasks[1].is_real_time);
+    }
+}

@@ -1,0 +1,18 @@
+//! What takes a core away from a program that polls, and what it is called.
+//!
+//! The kernel's own events, stamped with the clock of the polling loop, are laid over the gaps that the loop saw:
+//! [`trace`] records them, [`page`] and [`mod@format`] read them, [`event`] gives them a meaning, and [`attribute`] says
+//! which of them a gap was. [`bucket`] turns gaps into packets, [`tally`] sums them up, and
+//! [`complete`] proves that the kernel told everything. [`summary`] is the whole result.
+
+pub mod attribute;
+pub mod bucket;
+pub mod complete;
+pub mod event;
+pub mod format;
+pub mod page;
+pub mod record;
+pub mod spin;
+pub mod summary;
+pub mod tally;
+pub mod trace;

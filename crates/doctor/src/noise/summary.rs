@@ -1,0 +1,157 @@
+//! What was seen of some cores, summed up as a result.
+
+use host::cores::Core;
+use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
+
+use super::attribute::Named;
+use super::bucket::Ring;
+use super::spin::Gaps;
+use super::tally::tally;
+
+/// Columns of the time line.
+const COLUMNS: usize = 60;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Gaps are longer than this, ns.
+    pub threshold_ns: u64,
+    /// Receive descriptors that costs are worked out for.
+    pub descriptors: u32,
+    /// The receiver that costs are worked out for, where a rate was given.
+    pub ring: Option<Ring>,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Seen {
+    /// Core by core.
+    pub cores: Vec<SeenOn>,
+    /// Ticks a second.
+    pub hz: f64,
+    /// Why there are no causes, if there are none.
+    pub untraced: Option<String>,
+    /// Events that the trace lost.
+    pub missed: u64,
+    /// Whether somebody ended it early.
+    pub interrupted: bool,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// What was seen on one core.
+#[derive(Debug)]
+pub struct SeenOn {
+    /// The core.
+    pub core: Core,
+    /// Its loop.
+    pub gaps: Gaps,
+    /// The gaps with their causes.
+    pub named: Vec<Named>,
+    /// The kernel's counters against the trace.
+    pub lines: Vec<InterruptLine>,
+    /// Ticks of `USER_HZ` that the hypervisor says it took.
+    pub steal: u64,
+}
+
+/// Sums up; `run` is the run directory.
+pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
+    let mut notes = seen.notes.clone();
+    if seen.missed > 0 {
+        notes.push(format!(
+            "the kernel's tracer lost {} events at least: some causes are missing, and others may be wrong there",
+            seen.missed
+        ));
+    }
+    let cores: Vec<CoreNoise> = seen.cores.iter().map(|on| of_core(asked, seen, on)).collect();
+    for core in &cores {
+        if core.gaps_dropped > 0 {
+            notes.push(format!(
+                "core {}: {} gaps found no room; give a higher --threshold or a shorter --duration",
+                core.core, core.gaps_dropped
+            ));
+        }
+    }
+    NoiseSummary {
+        run: run.to_owned(),
+        threshold_ns: asked.threshold_ns,
+        ring: asked.descriptors,
+        rate_pps: asked.ring.map(|ring| ring.rate_pps),
+        service_pps: asked.ring.map(|ring| ring.service_pps),
+        causes_known: seen.untraced.is_none(),
+        causes_missing: seen.untraced.clone(),
+        cores,
+        interrupted: seen.interrupted,
+        notes,
+        ..NoiseSummary::default()
+    }
+}
+
+fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
+    let ns = |ticks: f64| ticks / seen.hz * 1e9;
+    let all = on.gaps.all();
+    let taken: u64 = all.iter().map(|gap| gap.ticks()).sum();
+    let longest = all.iter().map(|gap| gap.ticks()).max().unwrap_or(0);
+    let span = on.gaps.span.ticks().max(1);
+    let tallies = tally(&on.named, asked.ring, seen.hz);
+    let outside: u64 = tallies
+        .iter()
+        .filter(|one| one.outside)
+        .map(|one| one.total)
+        .sum();
+    let traced = seen.untraced.is_none();
+    let causes = tallies.iter().map(|one| CauseNoise {
+        cause: if traced {
+            one.cause.clone()
+        } else {
+            "unknown".into()
+        },
+        gaps: one.gaps,
+        total_ns: ns(one.total as f64),
+        p99_ns: ns(one.p99 as f64),
+        max_ns: ns(one.max as f64),
+        lost: asked.ring.map(|_| one.lost),
+        period_ns: one.period.map(ns),
+    });
+    CoreNoise {
+        core: on.core.0,
+        watched_s: span as f64 / seen.hz,
+        looks: on.gaps.looks,
+        gaps: all.len() as u64,
+        gaps_dropped: on.gaps.dropped,
+        taken_ns: ns(taken as f64),
+        taken_share: taken as f64 / span as f64,
+        max_ns: ns(longest as f64),
+        named_share: (traced && taken > 0).then(|| 1.0 - outside as f64 / taken as f64),
+        // Where nothing was counted nothing is proven.
+        complete: (traced && !on.lines.is_empty())
+            .then(|| seen.missed == 0 && on.lines.iter().all(|line| line.proven)),
+        // USER_HZ is 100 on every architecture that this runs on.
+        steal_ns: on.steal as f64 * 1e7,
+        lost: asked.ring.map(|_| tallies.iter().map(|one| one.lost).sum()),
+        lossless_pps: (longest > 0).then(|| f64::from(asked.descriptors) / (longest as f64 / seen.hz)),
+        causes: causes.collect(),
+        timeline: timeline(on),
+        interrupts: on.lines.clone(),
+    }
+}
+
+/// Share of each part of the run that its gaps took.
+fn timeline(on: &SeenOn) -> Vec<f64> {
+    let span = on.gaps.span;
+    let width = (span.ticks() as f64 / COLUMNS as f64).max(1.0);
+    let mut columns = vec![0.0; COLUMNS];
+    for gap in on.gaps.all() {
+        let (from, to) = (
+            gap.from.saturating_sub(span.from) as f64 / width,
+            gap.to.saturating_sub(span.from) as f64 / width,
+        );
+        let touched = (to as usize + 1).saturating_sub(from as usize);
+        for (index, column) in columns.iter_mut().enumerate().skip(from as usize).take(touched) {
+            let begin = from.max(index as f64);
+            let end = to.min((index + 1) as f64);
+            *column += (end - begin).max(0.0);
+        }
+    }
+    columns
+}

@@ -1,0 +1,281 @@
+//! A private instance of the kernel's tracer: only ours, stamped with the TSC, and gone when we are.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
+use super::event::{CALL_NAMES, CALLS, Decoder, PAIRS, SENDERS, SINGLES};
+use host::cores::{Core, CoreSet};
+
+/// Where tracefs is looked for.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Our instances are called so, with the process's id.
+const PREFIX: &str = "dropless-";
+/// A page of the buffer, as `trace_pipe_raw` hands it out.
+const PAGE: usize = 4096;
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// No tracefs.
+    #[error(
+        "tracefs is not mounted, and cannot be for this run alone ({0}); fix: mount -t tracefs nodev /sys/kernel/tracing"
+    )]
+    NotMounted(io::Error),
+    /// Not allowed.
+    #[error("tracefs is for root (CAP_SYS_ADMIN); fix: sudo")]
+    Forbidden,
+    /// The clock of the loops is not among the tracer's.
+    #[error(
+        "this kernel's tracer has no x86-tsc clock: the loop's times and the kernel's cannot be compared"
+    )]
+    NoClock,
+    /// Anything else.
+    #[error("{0}: {1}")]
+    Io(PathBuf, io::Error),
+}
+
+/// Which events of which cores are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// All that runs on the cores.
+    Work,
+    /// Only what they send to other cores.
+    Sending,
+}
+
+/// A running trace. Removed when dropped.
+#[derive(Debug)]
+pub struct Trace {
+    base: PathBuf,
+    /// Keeps a mount of our own.
+    _mount: Option<File>,
+    pipes: Vec<(Core, File)>,
+    decoder: Decoder,
+    page: Vec<u8>,
+    /// Pages that a core's buffer holds.
+    pages: usize,
+}
+
+impl Trace {
+    /// Records the events of `cores` from now on, in `kib` KiB a core.
+    pub fn start(name: &str, cores: &CoreSet, subject: Subject, kib: u32) -> Result<Self, TraceError> {
+        let (root, mount) = find()?;
+        let clocks = fs::read_to_string(root.join("trace_clock")).map_err(|_| TraceError::Forbidden)?;
+        if !clocks.split_whitespace().any(|clock| clock.contains("x86-tsc")) {
+            return Err(TraceError::NoClock);
+        }
+        sweep(&root.join("instances"));
+        let base =
+            root.join("instances")
+                .join(format!("{PREFIX}{}-{:x}-{name}", std::process::id(), unique()));
+        fs::create_dir(&base).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => TraceError::Forbidden,
+            _ => TraceError::Io(base.clone(), error),
+        })?;
+        let mut trace = Self {
+            base,
+            _mount: mount,
+            pipes: Vec::new(),
+            decoder: Decoder::default(),
+            page: vec![0; PAGE],
+            pages: kib as usize * 1024 / PAGE,
+        };
+        trace.set("tracing_on", "0")?;
+        trace.set("trace_clock", "x86-tsc")?;
+        trace.set("tracing_cpumask", &mask(cores))?;
+        trace.set("buffer_size_kb", &kib.to_string())?;
+        match subject {
+            Subject::Work => {
+                for (system, entry, exit) in PAIRS {
+                    trace.enable(system, entry)?;
+                    trace.enable(system, exit)?;
+                }
+                for (system, name) in SINGLES {
+                    trace.enable(system, name)?;
+                }
+            }
+            Subject::Sending => {
+                for (system, name) in SENDERS {
+                    trace.enable(system, name)?;
+                }
+                // All calls of all tasks would be a load of their own; and our own reads of the trace would fill it.
+                let any = |field: &str, numbers: &mut dyn Iterator<Item = u64>| {
+                    let terms: Vec<String> = numbers.map(|number| format!("{field} == {number}")).collect();
+                    terms.join(" || ")
+                };
+                let filter = format!(
+                    "({}) && ({})",
+                    any("common_pid", &mut own_threads().into_iter().map(u64::from)),
+                    any("id", &mut CALL_NAMES.iter().map(|(number, _)| *number))
+                );
+                for (system, name) in CALLS {
+                    if trace
+                        .set(&format!("events/{system}/{name}/filter"), &filter)
+                        .is_ok()
+                    {
+                        trace.enable(system, name)?;
+                    }
+                }
+            }
+        }
+        for core in cores.iter() {
+            let path = trace.base.join(format!("per_cpu/cpu{core}/trace_pipe_raw"));
+            let pipe = OpenOptions::new()
+                .read(true)
+                .custom_flags(nix::libc::O_NONBLOCK)
+                .open(&path)
+                .map_err(|error| TraceError::Io(path, error))?;
+            trace.pipes.push((core, pipe));
+        }
+        trace.set("tracing_on", "1")?;
+        Ok(trace)
+    }
+
+    /// Ends the recording; what was recorded can still be read.
+    pub fn stop(&self) {
+        // It ends with the instance in any case.
+        let _ = self.set("tracing_on", "0");
+    }
+
+    /// Hands every page that there is to `each`. Never waits, and ends even if reading makes new events.
+    pub fn read(&mut self, mut each: impl FnMut(Core, &Decoder, &[u8])) {
+        for (core, pipe) in &mut self.pipes {
+            for _ in 0..self.pages {
+                let Ok(count @ 1..) = pipe.read(&mut self.page) else {
+                    break;
+                };
+                each(*core, &self.decoder, &self.page[..count]);
+            }
+        }
+    }
+
+    /// An event that this kernel does not have is one that cannot happen.
+    fn enable(&mut self, system: &str, name: &'static str) -> Result<(), TraceError> {
+        let event = format!("events/{system}/{name}");
+        let Ok(format) = fs::read_to_string(self.base.join(&event).join("format")) else {
+            return Ok(());
+        };
+        self.decoder.learn(name, &format);
+        self.set(&format!("{event}/enable"), "1")
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<(), TraceError> {
+        let path = self.base.join(file);
+        fs::write(&path, value).map_err(|error| TraceError::Io(path, error))
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        self.stop();
+        self.pipes.clear();
+        // The kernel takes a moment to let go of the buffers.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.base).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// Where tracefs is. Where it is mounted nowhere that we see (as within `ip netns exec`, which has a `/sys` of its own) it
+/// is mounted for us alone: the directory is kept open, and the mount is detached from the tree at once.
+fn find() -> Result<(PathBuf, Option<File>), TraceError> {
+    let mounted = PLACES
+        .iter()
+        .map(PathBuf::from)
+        .find(|place| place.join("instances").is_dir());
+    if let Some(place) = mounted {
+        return Ok((place, None));
+    }
+    let private = || -> io::Result<File> {
+        let place = std::env::temp_dir().join(format!("{PREFIX}tracefs-{}", std::process::id()));
+        fs::create_dir(&place)?;
+        let made = mount(
+            None::<&str>,
+            &place,
+            Some("tracefs"),
+            MsFlags::empty(),
+            None::<&str>,
+        )
+        .map_err(io::Error::from)
+        .and_then(|()| {
+            let root = File::open(&place);
+            umount2(&place, MntFlags::MNT_DETACH).map_err(io::Error::from)?;
+            root
+        });
+        fs::remove_dir(&place)?;
+        made
+    };
+    match private() {
+        Ok(root) => Ok((
+            PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())),
+            Some(root),
+        )),
+        Err(error) if nix::unistd::geteuid().is_root() => Err(TraceError::NotMounted(error)),
+        Err(_) => Err(TraceError::Forbidden),
+    }
+}
+
+/// Told apart from what a process of the same id in another namespace makes.
+fn unique() -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos())
+}
+
+/// Removes what killed processes of ours have left: a buffer of theirs would stay in memory until the next boot.
+fn sweep(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
+        // Of another namespace's process nothing is seen here; but what is in use the kernel does not remove.
+        let ours = std::process::id().to_string();
+        if pid.is_some_and(|pid| pid == ours || !Path::new("/proc").join(pid).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// The threads of this process.
+pub(super) fn own_threads() -> Vec<u32> {
+    let entries = fs::read_dir("/proc/self/task").into_iter().flatten();
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// The kernel's notation: words of 32 bits, the highest first.
+fn mask(cores: &CoreSet) -> String {
+    let highest = cores.iter().next_back().map_or(0, |core| core.0);
+    let words: Vec<String> = (0..=highest / 32)
+        .rev()
+        .map(|word| {
+            let bits = cores
+                .iter()
+                .filter(|core| core.0 / 32 == word)
+                .fold(0_u32, |bits, core| bits | 1 << (core.0 % 32));
+            format!("{bits:08x}")
+        })
+        .collect();
+    words.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_words_of_32_cores() {
+        let mask = |text: &str| mask(&text.parse().unwrap());
+        assert_eq!(mask("0,3"), "00000009");
+        assert_eq!(mask("1,33"), "00000002,00000002");
+    }
+}

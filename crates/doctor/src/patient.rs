@@ -1,0 +1,32 @@
+//! What a check looks at.
+
+use host::cores::CoreSet;
+use host::{PortUri, Sys};
+
+use crate::sample::Watched;
+
+/// What is examined: the machine, and what is planned on it.
+#[derive(Debug)]
+pub struct Patient<'s> {
+    /// The machine.
+    pub sys: &'s Sys,
+    /// The cores that will poll.
+    pub workers: CoreSet,
+    /// The cores that everything else may have.
+    pub housekeeping: CoreSet,
+    /// The ports that will be used.
+    pub ports: Vec<PortUri>,
+    /// What the kernel counted while we watched.
+    pub watched: Watched,
+    /// What will arrive, where the user said so.
+    pub load: Load,
+}
+
+/// What the user says of the load.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Load {
+    /// Packets that arrive at each port, 1/s.
+    pub rate_pps: Option<f64>,
+    /// Receive descriptors of each queue.
+    pub descriptors: Option<u16>,
+}

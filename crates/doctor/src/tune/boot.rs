@@ -1,0 +1,190 @@
+//! The kernel's command line for chosen cores, each argument explained, and the drop-in that installs it.
+
+use serde::Serialize;
+
+use super::hand::{Hand, Outcome};
+use super::journal::Journal;
+use super::kernel::Kernel;
+use crate::Finding;
+use host::cores::CoreSet;
+use host::{Fix, PortUri, Problem, Sys, facts, pci};
+
+/// Where the arguments are installed.
+pub const DROP_IN: &str = "/etc/default/grub.d/99-dropless.cfg";
+
+/// One argument.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Argument {
+    /// As it is written.
+    pub text: String,
+    /// What it is for.
+    pub why: String,
+    /// What this kernel was booted with instead; the same text where it is there already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<String>,
+}
+
+impl Argument {
+    /// Whether this kernel was booted with it.
+    pub fn is_there(&self) -> bool {
+        self.now.as_ref() == Some(&self.text)
+    }
+}
+
+/// The arguments for `workers`, those that the findings ask for among them.
+pub fn arguments(
+    sys: &Sys,
+    workers: &CoreSet,
+    housekeeping: &CoreSet,
+    ports: &[PortUri],
+    findings: &[Finding],
+) -> Vec<Argument> {
+    let mut wanted: Vec<(String, String)> = Vec::new();
+    let mut add = |text: String, why: &str| {
+        if !wanted.iter().any(|(had, _)| key(had) == key(&text)) {
+            wanted.push((text, why.into()));
+        }
+    };
+    add(
+        format!("isolcpus=managed_irq,domain,{workers}"),
+        "keeps the scheduler's tasks off the cores, and the interrupts that follow a queue, which cannot be moved later",
+    );
+    let tickless = if sys.exists("/sys/devices/system/cpu/nohz_full") {
+        "no timer tick on a core while one thread runs there"
+    } else {
+        "no timer tick on a core while one thread runs there: for a kernel with CONFIG_NO_HZ_FULL, which this one lacks"
+    };
+    add(format!("nohz_full={workers}"), tickless);
+    add(
+        format!("rcu_nocbs={workers}"),
+        "what the kernel frees late (RCU callbacks) is freed on other cores",
+    );
+    add(
+        format!("irqaffinity={housekeeping}"),
+        "interrupts start on the other cores, also those of devices that come later",
+    );
+    if sys.exists("/sys/devices/system/cpu/cpu0/cpuidle") {
+        add(
+            "processor.max_cstate=1".into(),
+            "no deep sleeps, from which a core needs 50 to 200 us to wake",
+        );
+        if is_intel(sys) {
+            add(
+                "intel_idle.max_cstate=0".into(),
+                "Intel's own idle driver does not heed the limit above: it is switched off",
+            );
+        }
+    }
+    for (text, why) in memory(sys, ports) {
+        add(text, why);
+    }
+    for finding in findings {
+        for text in finding.remedies.iter().flat_map(|remedy| &remedy.boot) {
+            add(text.clone(), &finding.says);
+        }
+    }
+    let line = sys.text("/proc/cmdline").unwrap_or_default();
+    let there = |text: &str| line.split_whitespace().rfind(|word| key(word) == key(text));
+    let argument = |(text, why): (String, String)| Argument {
+        now: there(&text).map(str::to_owned),
+        text,
+        why,
+    };
+    wanted.into_iter().map(argument).collect()
+}
+
+/// Huge pages, and the IOMMU where a device is to be handed over.
+fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
+    let flags = sys.text("/proc/cpuinfo").unwrap_or_default();
+    let nodes = sys.names("/sys/devices/system/node");
+    let is_node = |name: &&String| {
+        name.strip_prefix("node")
+            .is_some_and(|rest| rest.parse::<u32>().is_ok())
+    };
+    let nodes = nodes.iter().filter(is_node).count().max(1);
+    let mut wanted = Vec::new();
+    let reserved = "reserved while memory is in one piece: 1 GiB on each NUMA node";
+    if flags.split_whitespace().any(|flag| flag == "pdpe1gb") {
+        wanted.push((
+            "default_hugepagesz=1G".into(),
+            "huge pages of 1 GiB: fewer misses of the TLB",
+        ));
+        wanted.push((
+            "hugepagesz=1G".into(),
+            "the size that the next argument counts in",
+        ));
+        wanted.push((format!("hugepages={nodes}"), reserved));
+    } else {
+        wanted.push((
+            "hugepagesz=2M".into(),
+            "the size that the next argument counts in",
+        ));
+        wanted.push((format!("hugepages={}", 512 * nodes), reserved));
+    }
+    let handed_over = ports.iter().any(|port| port.kind.traits().takes_pci);
+    if handed_over && !pci::has_iommu(sys) && !facts::is_virtual(sys) {
+        if is_intel(sys) {
+            wanted.push((
+                "intel_iommu=on".into(),
+                "vfio-pci needs the IOMMU (switch VT-d on in the firmware, too)",
+            ));
+        }
+        wanted.push((
+            "iommu=pt".into(),
+            "devices that the kernel keeps pass by the IOMMU, at full speed",
+        ));
+    }
+    wanted
+}
+
+fn is_intel(sys: &Sys) -> bool {
+    sys.text("/proc/cpuinfo")
+        .unwrap_or_default()
+        .contains("GenuineIntel")
+}
+
+fn key(argument: &str) -> &str {
+    argument.split('=').next().unwrap_or_default()
+}
+
+/// The drop-in's text: it adds to what is there. All arguments, also those this kernel has: it may have them from here.
+pub fn drop_in(arguments: &[Argument]) -> String {
+    let words: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
+    format!(
+        "# Written by dropless tune --boot --write; dropless tune --undo takes it back.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {}\"\n",
+        words.join(" ")
+    )
+}
+
+/// Installs the drop-in; nothing else is touched, and it works when GRUB's configuration has been made anew.
+pub fn install(
+    kernel: &dyn Kernel,
+    journal: &mut Journal,
+    arguments: &[Argument],
+) -> Result<Outcome, Problem> {
+    let sys = kernel.sys();
+    let directory = "/etc/default/grub.d";
+    let reads_it = ["/usr/sbin/update-grub", "/sbin/update-grub", directory];
+    if !reads_it.iter().any(|path| sys.exists(path)) {
+        let words: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
+        let words = words.join(" ");
+        let fix = if sys.exists("/usr/sbin/grubby") {
+            Fix::one(format!("grubby --update-kernel=ALL --args='{words}'"))
+                .undone_by([format!("grubby --update-kernel=ALL --remove-args='{words}'")])
+        } else {
+            Fix::advice(format!(
+                "add to the command line in your boot loader's configuration: {words}"
+            ))
+        };
+        return Err(Problem::new(
+            "--write",
+            format!("there is no {directory} here"),
+            fix,
+        ));
+    }
+    let mut hand = Hand { kernel, journal };
+    if let Err(error) = hand.directory(directory)? {
+        return Ok(Outcome::refused(error.to_string()));
+    }
+    hand.file(DROP_IN, &drop_in(arguments), None)
+}

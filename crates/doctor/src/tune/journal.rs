@@ -1,0 +1,244 @@
+//! The journal: what each file held before it was changed, on the disk before the change is made.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+
+use host::{Fix, Problem, Sys};
+
+/// Where it is, unless told otherwise.
+pub const DEFAULT: &str = "/var/lib/dropless/tune.journal";
+
+/// What sort of thing was changed, which tells how it is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A file of the kernel's holds another value.
+    Value,
+    /// An ordinary file has another text, is new or is gone.
+    File,
+    /// A directory was made.
+    Directory,
+    /// A controller was switched on in a `cgroup.subtree_control`.
+    Controller,
+    /// A PCI function has another driver.
+    Driver,
+    /// A module was loaded.
+    Module,
+    /// Not a change: what the file of the last change really holds since.
+    Took,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// What was changed.
+    pub kind: Kind,
+    /// Which one: a path, or a module's name.
+    pub path: String,
+    /// What was there; nothing where nothing was.
+    pub old: Option<String>,
+    /// What shall be there.
+    pub new: Option<String>,
+    /// A service that reads the file when it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// The kernel's name for this boot.
+    pub boot: String,
+    /// When, seconds since 1970.
+    pub time: u64,
+}
+
+/// A journal that this process alone has open.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    boot: String,
+    records: Vec<Record>,
+    _lock: Flock<File>,
+}
+
+impl Journal {
+    /// Opens the journal at `path` (below the root, where it is absolute), and makes it where there is none.
+    pub fn open(sys: &Sys, path: &Path) -> Result<Self, Problem> {
+        let real = if path.is_absolute() {
+            sys.path(path)
+        } else {
+            path.to_owned()
+        };
+        let what = format!("journal {}", path.display());
+        let failed = |error: io::Error| {
+            let fix = Fix::advice("run as root, or choose another file with --journal");
+            Problem::new(&what, error.to_string(), fix)
+        };
+        if let Some(parent) = real.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        if fs::metadata(&real).is_ok_and(|file| !file.is_file()) {
+            let fix = Fix::advice("name a file");
+            return Err(Problem::new(&what, "this is no regular file", fix));
+        }
+        let lock = ours(&with_suffix(&real, ".lock")).map_err(failed)?;
+        let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|_| {
+            let fix = Fix::advice("wait until it has ended");
+            Problem::new(&what, "another dropless tune is at work", fix)
+        })?;
+        let text = match fs::read_to_string(&real) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        // A line without an end was never finished, and its change never made.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if !text[whole..].is_empty() && !text[whole..].starts_with('{') {
+            let fix = Fix::advice("name the journal of a dropless tune, or a file that does not exist");
+            return Err(Problem::new(&what, "this file is no journal", fix));
+        }
+        let records = parse(&text[..whole], &what)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&real)
+            .map_err(failed)?;
+        file.set_len(whole as u64).map_err(failed)?;
+        sync_directory(&real).map_err(failed)?;
+        Ok(Self {
+            path: real,
+            file,
+            boot: boot_id(sys),
+            records,
+            _lock: lock,
+        })
+    }
+
+    /// What is in it, the oldest first.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Writes down that `path` is about to change; returns when that is on the disk.
+    pub fn before(
+        &mut self,
+        kind: Kind,
+        path: &str,
+        old: Option<&str>,
+        new: Option<&str>,
+    ) -> Result<(), Problem> {
+        self.before_with(kind, path, old, new, None)
+    }
+
+    /// The same for a file that `service` reads when it starts.
+    pub fn before_with(
+        &mut self,
+        kind: Kind,
+        path: &str,
+        old: Option<&str>,
+        new: Option<&str>,
+        service: Option<&str>,
+    ) -> Result<(), Problem> {
+        let record = Record {
+            kind,
+            path: path.to_owned(),
+            old: old.map(str::to_owned),
+            new: new.map(str::to_owned),
+            service: service.map(str::to_owned),
+            boot: self.boot.clone(),
+            time: now(),
+        };
+        self.append(&record).map_err(|error| self.unwritable(&error))?;
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// Writes down what the change came to.
+    pub fn took(&mut self, path: &str, value: Option<&str>) -> Result<(), Problem> {
+        self.before(Kind::Took, path, None, value)
+    }
+
+    /// Ends the journal. What could not be taken back stays in it, everything else is history.
+    pub fn end(self, left: &[Record]) -> Result<(), Problem> {
+        self.finish(left).map_err(|error| self.unwritable(&error))
+    }
+
+    fn finish(&self, left: &[Record]) -> io::Result<()> {
+        if left.is_empty() {
+            if self.records.is_empty() {
+                return fs::remove_file(&self.path);
+            }
+            // Kept for whoever asks what was done; the next one takes its place.
+            fs::rename(&self.path, with_suffix(&self.path, ".undone"))?;
+        } else {
+            let name = with_suffix(&self.path, ".new");
+            let mut file = ours(&name)?;
+            file.set_len(0)?;
+            for record in left {
+                file.write_all(line(record)?.as_bytes())?;
+            }
+            file.sync_all()?;
+            fs::rename(name, &self.path)?;
+        }
+        sync_directory(&self.path)
+    }
+
+    fn append(&mut self, record: &Record) -> io::Result<()> {
+        self.file.write_all(line(record)?.as_bytes())?;
+        self.file.sync_data()
+    }
+
+    fn unwritable(&self, error: &io::Error) -> Problem {
+        let fix = Fix::advice("make room there; nothing is changed that cannot be written down first");
+        Problem::new(format!("journal {}", self.path.display()), error.to_string(), fix)
+    }
+}
+
+/// The kernel's name for this boot; the same nothing on trees that have none.
+pub fn boot_id(sys: &Sys) -> String {
+    sys.text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+fn parse(text: &str, what: &str) -> Result<Vec<Record>, Problem> {
+    let read = |(index, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| {
+            let fix = Fix::advice("take the line out, and look after what it names by hand");
+            Problem::new(what, format!("line {} cannot be read: {error}", index + 1), fix)
+        })
+    };
+    text.lines().enumerate().map(read).collect()
+}
+
+fn line(record: &Record) -> io::Result<String> {
+    Ok(format!("{}\n", serde_json::to_string(record)?))
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// A file's name is on the disk when its directory is.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+/// A file beside the journal. A link in its place would lead us to somebody else's.
+fn ours(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(path)
+}

@@ -1,0 +1,26 @@
+//! Prepares this machine for polling cores, and takes every change back: a plan from the doctor's findings, a journal
+//! that is written before each change, and the reading back of what really took effect.
+
+pub mod apply;
+mod binding;
+pub mod boot;
+mod hand;
+mod irqbalance;
+pub mod journal;
+pub mod kernel;
+mod partition;
+pub mod plan;
+mod step;
+mod trail;
+pub mod undo;
+mod undone;
+mod value;
+
+pub use apply::apply;
+pub use hand::Outcome;
+pub use journal::Journal;
+pub use kernel::Kernel;
+pub use plan::{ByHand, Plan, plan};
+pub use step::{Action, Step};
+pub use undo::undo;
+pub use undone::Undone;

@@ -1,0 +1,61 @@
+//! Makes the isolated cpuset partition.
+
+use std::io;
+
+use host::Problem;
+use host::cores::CoreSet;
+use host::partition::{NAME, root};
+
+use super::hand::{Hand, Outcome};
+use super::journal::Kind;
+
+impl Hand<'_> {
+    /// `cores` shall be a partition of their own.
+    pub(super) fn partition(&mut self, cores: &CoreSet) -> Result<Outcome, Problem> {
+        let root = match root(self.kernel.sys()) {
+            Ok(root) => root,
+            Err(why) => return Ok(Outcome::refused(why)),
+        };
+        if let Err(error) = self.controller(&format!("{root}/cgroup.subtree_control"), "cpuset")? {
+            return Ok(Outcome::refused(format!("no cpuset below the root: {error}")));
+        }
+        let group = format!("{root}/{NAME}");
+        if let Err(error) = self.directory(&group)? {
+            return Ok(Outcome::refused(error.to_string()));
+        }
+        for (file, value) in [("cgroup.type", "threaded"), ("cpuset.cpus", &cores.to_string())] {
+            let outcome = if file == "cgroup.type" {
+                self.threaded(&format!("{group}/{file}"))
+            } else {
+                self.value(&format!("{group}/{file}"), value, None)?
+            };
+            if let Outcome::Refused { why } = outcome {
+                return Ok(Outcome::refused(format!("{file}: {why}")));
+            }
+        }
+        // Where it cannot be, the kernel takes the word and says "isolated invalid", with the reason.
+        self.value(&format!("{group}/cpuset.cpus.partition"), "isolated", None)
+    }
+
+    /// Threads of one process may then be in it and others not. There is no way back but to remove the directory.
+    fn threaded(&self, path: &str) -> Outcome {
+        if self.kernel.read(path).is_ok_and(|now| now == "threaded") {
+            return Outcome::Already;
+        }
+        match self.kernel.write(path, "threaded") {
+            Ok(()) => Outcome::Already,
+            Err(error) => Outcome::refused(error.to_string()),
+        }
+    }
+
+    fn controller(&mut self, path: &str, name: &str) -> Result<io::Result<()>, Problem> {
+        let list = self.kernel.read(path).unwrap_or_default();
+        if list.split_whitespace().any(|word| word == name) {
+            return Ok(Ok(()));
+        }
+        self.journal.before(Kind::Controller, path, None, Some(name))?;
+        let written = self.kernel.write(path, &format!("+{name}"));
+        self.journal.took(path, Some(name))?;
+        Ok(written)
+    }
+}

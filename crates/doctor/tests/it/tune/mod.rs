@@ -1,0 +1,258 @@
+//! `tune` on a machine made of files: what is planned, what takes effect, and that undo restores all of it.
+
+mod kernel;
+mod plan;
+
+use doctor::tune::{Outcome, Plan, Undone, apply, boot, undo};
+use doctor::{Change, Finding, Remedy, Verdict};
+use host::cores::CoreSet;
+use host::{PortUri, Problem};
+use kernel::{GROUP, Machine, NIC};
+use proptest::prelude::*;
+
+const NODE: &str = "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
+
+/// What the doctor would find on [`Machine::new`].
+fn findings() -> Vec<Finding> {
+    let now = |changes: &[(&str, &str)]| {
+        Remedy::now(
+            changes
+                .iter()
+                .map(|(path, value)| (Change::new(*path, *value), String::new()))
+                .collect(),
+        )
+    };
+    let irq = |number: u32| {
+        let base = format!("/proc/irq/{number}");
+        let change = Change::new(format!("{base}/smp_affinity_list"), "0-1,4-7");
+        (
+            change.effective_in(format!("{base}/effective_affinity_list")),
+            "0-7".into(),
+        )
+    };
+    let bad = |check, says: &str| Finding::new(check, Verdict::Bad, says);
+    vec![
+        bad("irq", "interrupts arrive on cores 2,3").remedy(Remedy::now(vec![irq(7), irq(8), irq(9)])),
+        bad("irq", "new interrupts will arrive there")
+            .remedy(now(&[("/proc/irq/default_smp_affinity", "f3")])),
+        bad("workqueue", "workqueues use the cores")
+            .remedy(now(&[("/sys/devices/virtual/workqueue/cpumask", "f3")])),
+        bad("watchdog", "the watchdog looks after the cores")
+            .remedy(now(&[("/proc/sys/kernel/watchdog", "0")])),
+        bad("thp", "huge pages are made behind our back")
+            .remedy(now(&[("/sys/kernel/mm/transparent_hugepage/enabled", "never")])),
+        bad("hugepages", "too few").remedy(now(&[(NODE, "1024")])),
+        bad("tick", "the timer interrupts").remedy(Remedy::boot(["nohz_full=2-3", "tsc=reliable"])),
+        Finding::new("good", Verdict::Good, "fine").remedy(now(&[("/proc/sys/kernel/good", "1")])),
+    ]
+}
+
+fn cores() -> CoreSet {
+    "2-3".parse().unwrap()
+}
+
+fn planned(machine: &Machine) -> Result<Plan, Problem> {
+    let nic: PortUri = format!("pci:{NIC}").parse().unwrap();
+    doctor::tune::plan(&machine.files.sys, &cores(), &[nic], &findings())
+}
+
+/// The plan, applied, and the drop-in of GRUB installed.
+fn tune(machine: &Machine) -> Vec<Outcome> {
+    let plan = planned(machine).unwrap();
+    let mut journal = machine.journal();
+    let mut outcomes = apply(machine, &plan, &mut journal, &mut |_, _| {}).unwrap();
+    outcomes.push(boot::install(machine, &mut journal, &plan.boot).unwrap());
+    outcomes
+}
+
+fn undone(machine: &Machine) -> Vec<(String, Undone)> {
+    undo(machine, machine.journal()).unwrap()
+}
+
+#[test]
+fn every_step_is_read_back_and_one_that_is_refused_stops_no_other() {
+    let machine = Machine::new();
+    let plan = planned(&machine).unwrap();
+    let targets: Vec<String> = plan.steps.iter().map(|step| step.action.target()).collect();
+    let outcomes = tune(&machine);
+    let of = |target: &str| {
+        let index = targets.iter().position(|name| name == target);
+        &outcomes[index.unwrap_or_else(|| panic!("{target} is not in {targets:?}"))]
+    };
+    assert_eq!(
+        targets[0], "/etc/default/irqbalance",
+        "it would move the interrupts back"
+    );
+    assert!(matches!(of("/proc/irq/7/smp_affinity_list"), Outcome::Took { now, .. } if now == "0"));
+    assert!(matches!(of("/proc/irq/8/smp_affinity_list"), Outcome::NotYet { now, .. } if now == "3"));
+    assert!(
+        matches!(of("/proc/irq/9/smp_affinity_list"), Outcome::Refused { why } if why.contains("managed_irq"))
+    );
+    assert!(matches!(of(NODE), Outcome::Refused { why } if why.contains("reads '700'")));
+    assert!(matches!(of("cpuset partition"), Outcome::Took { now, .. } if now == "isolated"));
+    assert_eq!(
+        of(&format!("driver of {NIC}")),
+        &Outcome::Took {
+            old: "ixgbe".into(),
+            now: "vfio-pci".into()
+        }
+    );
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_refused()).count(), 2);
+    assert_eq!(machine.holds(&format!("{GROUP}/cpuset.cpus")), "2,3");
+    assert_eq!(host::cores::isolated(&machine.files.sys), cores());
+    assert!(
+        machine
+            .holds("/etc/default/irqbalance")
+            .contains("IRQBALANCE_BANNED_CPULIST=\"2,3\"")
+    );
+}
+
+#[test]
+fn applied_twice_nothing_is_changed_twice() {
+    let machine = Machine::new();
+    let _ = tune(&machine);
+    let after = machine.snapshot();
+    let again = tune(&machine);
+    assert_eq!(machine.snapshot(), after);
+    assert!(
+        again
+            .iter()
+            .all(|outcome| !matches!(outcome, Outcome::Took { .. })),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn killed_anywhere_undo_restores_every_byte_even_if_killed_itself() {
+    let whole = Machine::new();
+    let before = whole.snapshot();
+    let _ = tune(&whole);
+    let operations = whole.operations.get();
+    assert!(operations > 30, "only {operations} operations");
+    for killed in 0..=operations {
+        let machine = Machine::new();
+        let died = machine.killed_after(killed, |machine| drop(tune(machine)));
+        assert_eq!(died, killed < operations);
+        // Undo dies, too, at a place that differs each time, and begins again.
+        machine.killed_after(killed * 7 % 23, |machine| drop(undone(machine)));
+        let report = undone(&machine);
+        let after = machine.snapshot();
+        let differs: Vec<_> = before
+            .iter()
+            .filter(|(path, text)| after.get(*path) != Some(*text))
+            .collect();
+        assert!(
+            differs.is_empty() && after.len() == before.len(),
+            "killed after {killed}: {differs:?} {report:?}"
+        );
+        let clean = |undone: &Undone| !matches!(undone, Undone::Refused { .. } | Undone::Foreign { .. });
+        assert!(
+            report.iter().all(|(_, undone)| clean(undone)),
+            "killed after {killed}: {report:?}"
+        );
+    }
+    let _ = undone(&whole);
+    assert_eq!(whole.snapshot(), before);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_somebody_else_changed_since_is_left_alone(foreign in prop::collection::vec(any::<bool>(), 8)) {
+        let machine = Machine::new();
+        let files: Vec<String> = (0..8).map(|index| format!("/proc/sys/vm/value{index}")).collect();
+        let change = |path: &String| (Change::new(path, "ours"), "old".into());
+        for path in &files {
+            machine.files.write(path, "old\n");
+        }
+        let finding = Finding::new("test", Verdict::Bad, "test");
+        let finding = finding.remedy(Remedy::now(files.iter().map(change).collect()));
+        let plan = doctor::tune::plan(&machine.files.sys, &cores(), &[], &[finding]).unwrap();
+        apply(&machine, &plan, &mut machine.journal(), &mut |_, _| {}).unwrap();
+        for (path, _) in files.iter().zip(&foreign).filter(|(_, foreign)| **foreign) {
+            machine.files.write(path, "theirs\n");
+        }
+        let report = undone(&machine);
+        for (path, foreign) in files.iter().zip(foreign) {
+            prop_assert_eq!(machine.holds(path), if foreign { "theirs" } else { "old" });
+            let said = report.iter().any(|(name, undone)| name == path && matches!(undone, Undone::Foreign { .. }));
+            prop_assert_eq!(said, foreign);
+        }
+    }
+}
+
+#[test]
+fn what_somebody_changed_between_two_tunes_is_what_undo_restores() {
+    let machine = Machine::new();
+    let _ = tune(&machine);
+    machine.files.write("/proc/irq/default_smp_affinity", "7f\n");
+    let _ = tune(&machine);
+    assert_eq!(machine.holds("/proc/irq/default_smp_affinity"), "f3");
+    let _ = undone(&machine);
+    assert_eq!(machine.holds("/proc/irq/default_smp_affinity"), "7f");
+    assert_eq!(machine.holds("/proc/sys/kernel/watchdog"), "1");
+}
+
+#[test]
+fn after_a_reboot_only_what_outlives_it_is_taken_back() {
+    let machine = Machine::new();
+    let _ = tune(&machine);
+    machine.files.write("/proc/sys/kernel/random/boot_id", "two\n");
+    // As booted: by chance what we had set, and it is not ours any more.
+    let irq = machine.holds("/proc/irq/default_smp_affinity");
+    let report = undone(&machine);
+    assert_eq!(machine.holds("/proc/irq/default_smp_affinity"), irq);
+    let of = |path: &str| {
+        report
+            .iter()
+            .find(|(name, _)| name == path)
+            .map(|(_, undone)| undone)
+    };
+    assert_eq!(of("/proc/irq/default_smp_affinity"), Some(&Undone::Rebooted));
+    assert!(
+        matches!(of(boot::DROP_IN), Some(Undone::Restored { .. })),
+        "{report:?}"
+    );
+    assert!(!machine.files.path(boot::DROP_IN).exists());
+    assert_eq!(
+        machine.holds("/etc/default/irqbalance"),
+        "# yours\nIRQBALANCE_ARGS=\"\""
+    );
+    assert!(undone(&machine).is_empty(), "the journal has ended");
+}
+
+#[test]
+fn two_tunes_do_not_run_at_once_and_a_torn_line_is_no_change() {
+    let machine = Machine::new();
+    let journal = machine.journal();
+    let path = std::path::Path::new(doctor::tune::journal::DEFAULT);
+    let other = doctor::tune::Journal::open(&machine.files.sys, path).unwrap_err();
+    assert!(other.to_string().contains("another dropless tune"), "{other}");
+    drop(journal);
+    machine
+        .files
+        .write(doctor::tune::journal::DEFAULT, "{\"kind\":\"val");
+    assert!(undone(&machine).is_empty());
+}
+
+#[test]
+fn a_driver_that_does_not_take_the_device_leaves_it_with_its_old_one() {
+    let machine = Machine::new();
+    let plan = planned(&machine).unwrap();
+    machine
+        .files
+        .remove(&format!("/sys/devices/pci0000:00/{NIC}/driver_override"));
+    let outcomes = apply(&machine, &plan, &mut machine.journal(), &mut |_, _| {}).unwrap();
+    assert!(outcomes.last().unwrap().is_refused());
+    assert!(
+        undone(&machine)
+            .iter()
+            .all(|(_, undone)| !matches!(undone, Undone::Refused { .. }))
+    );
+    let driver = std::fs::read_link(
+        machine
+            .files
+            .path(&format!("/sys/devices/pci0000:00/{NIC}/driver")),
+    );
+    assert!(driver.unwrap().ends_with("ixgbe"));
+}

@@ -1,0 +1,147 @@
+//! What is planned, what is refused, and the kernel's command line.
+
+use doctor::tune::{Action, boot};
+use doctor::{Change, Finding, Remedy, Verdict};
+use host::PortUri;
+use host::cores::CoreSet;
+
+use super::kernel::{GROUP, Machine, NIC};
+use super::planned;
+
+#[test]
+fn the_interface_that_this_machine_is_reached_by_is_not_taken() {
+    let mut machine = Machine::new();
+    let device = format!("/sys/devices/pci0000:00/{NIC}");
+    machine.files.interface("eth1", Some(&device));
+    machine.files.default_route("eth1");
+    let refused = planned(&machine).unwrap_err().to_string();
+    assert!(
+        refused.contains("the default route") && refused.contains("--force"),
+        "{refused}"
+    );
+    machine.files.sys.force = true;
+    let plan = planned(&machine).unwrap();
+    assert!(
+        plan.steps
+            .iter()
+            .any(|step| matches!(step.action, Action::Bind { .. }))
+    );
+}
+
+#[test]
+fn some_core_must_be_left() {
+    let machine = Machine::new();
+    let all: CoreSet = "0-7".parse().unwrap();
+    let refused = doctor::tune::plan(&machine.files.sys, &all, &[], &[]).unwrap_err();
+    assert!(refused.to_string().contains("leave one out"), "{refused}");
+}
+
+#[test]
+fn the_command_line_is_explained_and_keeps_what_is_there() {
+    let machine = Machine::new();
+    machine
+        .files
+        .write("/proc/cmdline", "quiet isolcpus=5 rcu_nocbs=2,3\n");
+    machine.files.write("/sys/devices/system/cpu/nohz_full", "\n");
+    let arguments = planned(&machine).unwrap().boot;
+    let texts: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "isolcpus=managed_irq,domain,2,3",
+            "nohz_full=2,3",
+            "rcu_nocbs=2,3",
+            "irqaffinity=0,1,4-7",
+            "hugepagesz=2M",
+            "hugepages=512",
+            "tsc=reliable"
+        ]
+    );
+    assert!(arguments.iter().all(|argument| !argument.why.is_empty()));
+    assert_eq!(arguments[0].now.as_deref(), Some("isolcpus=5"));
+    assert!(arguments[2].is_there() && !arguments[0].is_there());
+    let text = boot::drop_in(&arguments);
+    assert!(
+        text.contains("=\"$GRUB_CMDLINE_LINUX_DEFAULT isolcpus="),
+        "{text}"
+    );
+    machine.files.remove("/usr/sbin/update-grub");
+    let refused = boot::install(&machine, &mut machine.journal(), &arguments).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("boot loader's configuration: isolcpus="),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_partition_is_for_those_who_may_enter_it() {
+    let machine = Machine::new();
+    let base = "/sys/fs/cgroup/dropless";
+    machine.files.process("0", "0,1,4-7");
+    machine.files.write(&format!("{base}/cpuset.cpus"), "2-3\n");
+    machine
+        .files
+        .write(&format!("{base}/cpuset.cpus.partition"), "isolated\n");
+    let wanted: CoreSet = "3".parse().unwrap();
+    let refused = host::cores::check(&machine.files.sys, &wanted)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("partition of dropless tune, and only root"),
+        "{refused}"
+    );
+    machine.files.write(&format!("{GROUP}/cgroup.threads"), "");
+    machine.files.write("/sys/fs/cgroup/cgroup.procs", "");
+    machine.files.write("/sys/fs/cgroup/cgroup.threads", "");
+    host::cores::check(&machine.files.sys, &wanted).unwrap();
+    let threads = |path: &str| machine.holds(&format!("{path}/cgroup.threads"));
+    let stay = host::partition::enter(&machine.files.sys, &wanted).unwrap();
+    assert!(stay.is_some());
+    assert_eq!(
+        (threads(GROUP), threads("/sys/fs/cgroup")),
+        ("0".into(), String::new())
+    );
+    drop(stay);
+    assert_eq!(threads("/sys/fs/cgroup"), "0");
+    let others: CoreSet = "0-1".parse().unwrap();
+    assert!(
+        host::partition::enter(&machine.files.sys, &others)
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn what_a_port_lacks_besides_its_driver_is_left_to_people() {
+    let machine = Machine::new();
+    let tap: PortUri = "packet:eth9".parse().unwrap();
+    let plan = doctor::tune::plan(&machine.files.sys, &"2".parse().unwrap(), &[tap], &[]).unwrap();
+    assert!(
+        plan.by_hand.iter().any(|left| left.says.contains("eth9")),
+        "{:?}",
+        plan.by_hand
+    );
+}
+
+#[test]
+fn of_several_remedies_the_first_is_made_and_no_core_is_switched_off() {
+    let machine = Machine::new();
+    let now = |path: &str, value: &str| Remedy::now(vec![(Change::new(path, value), "1".into())]);
+    let online = "/sys/devices/system/cpu/cpu6/online";
+    let findings = [
+        Finding::new("two-ways", Verdict::Bad, "bad")
+            .remedy(now("/proc/a", "0"))
+            .remedy(now("/proc/b", "0")),
+        Finding::new("smt", Verdict::Warning, "threads beside the workers'").remedy(now(online, "0")),
+    ];
+    let plan = doctor::tune::plan(&machine.files.sys, &"2".parse().unwrap(), &[], &findings).unwrap();
+    let targets: Vec<String> = plan.steps.iter().map(|step| step.action.target()).collect();
+    assert_eq!(
+        targets,
+        ["/etc/default/irqbalance", "/proc/a", "cpuset partition"]
+    );
+    assert_eq!(plan.by_hand[0].check, "smt");
+    assert_eq!(plan.by_hand[0].fix.commands, [format!("echo 0 > {online}")]);
+}

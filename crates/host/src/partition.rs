@@ -1,0 +1,104 @@
+//! An isolated cpuset partition (cgroup v2): cores that the scheduler gives to nobody but those who were moved there.
+//!
+//! Only threads in the partition may run on its cores. A run moves its workers there and keeps its control thread
+//! outside, which cgroup v2 lets threads of one process do from the root alone: for the run the process is in the root.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+
+use crate::core_set::CoreSet;
+use crate::{Fix, Problem, Sys};
+
+/// The partition's name below the root of cgroup v2.
+pub const NAME: &str = "dropless";
+/// Why most are turned away.
+pub const ONLY_ROOT: &str = "only root may move there";
+
+/// The root of cgroup v2, where it has the cpuset controller; else why there can be no partition.
+pub fn root(sys: &Sys) -> Result<String, String> {
+    let mounts = sys.text("/proc/mounts").unwrap_or_default();
+    let mut mounts = mounts.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let place = words.nth(1)?;
+        (words.next()? == "cgroup2").then(|| place.to_owned())
+    });
+    let root = mounts.next().ok_or("cgroup v2 is not mounted")?;
+    let controllers = sys.text(format!("{root}/cgroup.controllers")).unwrap_or_default();
+    if controllers.split_whitespace().any(|name| name == "cpuset") {
+        Ok(root)
+    } else {
+        Err("cgroup v2 has no cpuset controller here: cgroup v1 holds it".into())
+    }
+}
+
+/// The cores of the partition; none where there is no valid one.
+pub fn cores(sys: &Sys) -> CoreSet {
+    let Ok(root) = root(sys) else {
+        return CoreSet::default();
+    };
+    let read = |file: &str| sys.text(format!("{root}/{NAME}/{file}")).unwrap_or_default();
+    if read("cpuset.cpus.partition") != "isolated" {
+        return CoreSet::default();
+    }
+    read("cpuset.cpus").parse().unwrap_or_default()
+}
+
+/// The cores of the partition, if this process may move threads there.
+pub fn open_to_us(sys: &Sys) -> CoreSet {
+    let cores = cores(sys);
+    let Ok(root) = root(sys) else { return cores };
+    let door = sys.path(format!("{root}/{NAME}/cgroup.threads"));
+    if cores.is_empty() || OpenOptions::new().write(true).open(door).is_ok() {
+        cores
+    } else {
+        CoreSet::default()
+    }
+}
+
+/// Why `cores`, which are in the partition, are not for this process.
+pub fn closed(cores: &CoreSet, why: &str) -> Problem {
+    let found = format!("they are in the partition of dropless tune, and {why}");
+    let fix = Fix::one("sudo dropless <the same arguments>").or("sudo dropless tune --undo");
+    Problem::new(format!("cores {cores}"), found, fix)
+}
+
+/// This thread's stay in the partition: those it starts meanwhile are born there, and remain.
+#[derive(Debug)]
+pub struct Stay {
+    way_out: PathBuf,
+}
+
+/// Moves this thread into the partition if one of `cores` is in it; until the result is dropped.
+pub fn enter(sys: &Sys, cores: &CoreSet) -> Result<Option<Stay>, Problem> {
+    if self::cores(sys).common(cores).is_empty() {
+        return Ok(None);
+    }
+    let Ok(root) = root(sys) else { return Ok(None) };
+    let stay = Stay {
+        way_out: sys.path(format!("{root}/cgroup.threads")),
+    };
+    let moved = write(&sys.path(format!("{root}/cgroup.procs")))
+        .and_then(|()| write(&sys.path(format!("{root}/{NAME}/cgroup.threads"))));
+    match moved {
+        Ok(()) => Ok(Some(stay)),
+        Err(error) => Err(match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EACCES | Errno::EPERM) => closed(cores, ONLY_ROOT),
+            _ => closed(cores, &error.to_string()),
+        }),
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        // Where it fails the thread stays on the workers' cores: slower, and not wrong.
+        let _ = write(&self.way_out);
+    }
+}
+
+/// Moves whoever writes, which is what 0 stands for.
+fn write(path: &Path) -> io::Result<()> {
+    fs::write(path, "0\n")
+}
