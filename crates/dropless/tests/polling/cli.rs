@@ -1,6 +1,6 @@
 //! Every page of the command line: as recorded in `tests/cli`, as printed in `docs/help`, and completions that complete.
 //!
-//! After a wanted change: `TRYCMD=overwrite UPDATE=1 cargo test -p dropless --test polling cli::`.
+//! After a wanted change: `UPDATE=1 ./dev test cli::`.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -18,7 +18,31 @@ fn stdout(arguments: &[&str]) -> String {
 
 #[test]
 fn pages_are_as_recorded() {
-    trycmd::TestCases::new().case("tests/cli/*.trycmd");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
+    let mut pages = 0;
+    for entry in std::fs::read_dir(folder).expect("the pages") {
+        let path = entry.expect("a page").path();
+        let recorded = std::fs::read_to_string(&path).expect("a page is text");
+        // A page is a command, how it ended if not with 0, and all that it printed.
+        let command = recorded.lines().nth(1).expect("a command");
+        let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
+        let output = dropless(&arguments);
+        let code = match output.status.code() {
+            Some(0) => String::new(),
+            code => format!("? {}\n", code.expect("no signal ended it")),
+        };
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).expect("a page is text");
+        let printed = format!("```\n{command}\n{code}{said}\n```\n");
+        let printed = printed.replace(concat!("dropless ", env!("CARGO_PKG_VERSION")), "dropless [..]");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &printed).expect("writing the page");
+        } else {
+            assert_eq!(recorded, printed, "{}: UPDATE=1 writes it anew", path.display());
+        }
+        pages += 1;
+    }
+    assert!(pages > 0, "no page was compared");
 }
 
 #[test]

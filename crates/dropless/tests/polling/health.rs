@@ -232,10 +232,10 @@ fn a_comparison_that_prepares_a_way_is_healthy() {
     let Some(lab) = require(&[Need::Namespaces, Need::Tool("ip")]) else {
         return;
     };
-    // What starts a process in a namespace: the real one, but slow to start a reflector.
+    // What starts a process in a namespace: the real one, but slow to start the second way's reflector.
     let tools = lab.path("tools");
     std::fs::create_dir(&tools).expect("a directory");
-    let script = "#!/bin/sh\ncase \"$*\" in *exec*reflect*) sleep 7 ;; esac\nreal=$(PATH=${PATH#*:}; command -v ip)\nexec \"$real\" \"$@\"\n";
+    let script = "#!/bin/sh\ncase \"$*\" in *exec*reflect*io=mmsg*) sleep 7 ;; esac\nreal=$(PATH=${PATH#*:}; command -v ip)\nexec \"$real\" \"$@\"\n";
     std::fs::write(tools.join("ip"), script).expect("a script");
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(tools.join("ip"), executable).expect("a script");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::support::wire::assert_all_back;
 use crate::support::{Finished, Lab, Need, Running, require};
 use nix::sys::signal::Signal;
 
@@ -39,9 +40,7 @@ fn ends_in_order(signal: Signal) {
     running.wait_for("1.0 s  sending", LIMIT);
     running.signal(signal);
     let run = running.wait(LIMIT);
-    assert_eq!(run.code, Some(0), "{run}");
-    assert_eq!(run.json()["verdict"], "valid", "{run}");
-    assert_eq!(run.number("sent"), run.number("received"), "{run}");
+    assert_all_back(&run);
     assert_eq!(run.number("pool.leaked"), 0, "{run}");
     assert!(run.json()["notes"].to_string().contains("interrupted"), "{run}");
     let directory = run_directory(&lab, &run);
