@@ -1,5 +1,9 @@
 #!/bin/sh
-# Runs everything that proves dropless, and ends with what passed, failed and was skipped, and why.
+# Runs what proves dropless, and ends with what passed, failed and was skipped, and why.
+#
+#   scripts/test.sh             everything
+#   scripts/test.sh --quick     a part for between two edits, which says what it left out
+#   scripts/test.sh FILTER...   the tests whose names contain one of these, and nothing that they do not need
 set -u
 cd "$(dirname "$0")/.." || exit 2
 . scripts/lib.sh
@@ -11,6 +15,7 @@ trap 'exit 130' INT TERM
 DROPLESS_SKIPS=$work/skips
 export DROPLESS_SKIPS
 : >"$DROPLESS_SKIPS"
+: >"$work/ignored"
 passed=0 failed=0
 failures=
 
@@ -59,16 +64,46 @@ set_hugepages() {
     if [ "$(id -u)" -eq 0 ]; then echo "$1" >$pool; else sudo -n sh -c "echo $1 >$pool"; fi 2>/dev/null
 }
 
-# Every crate in one go: cargo builds with the features of what it is asked for, and by parts would build most crates twice.
 # Real interfaces want root: cargo stays the user's, only the tests themselves go through a sudo that does not ask.
-tests() {
+run_as_root() {
     if [ "$(id -u)" -ne 0 ] && have sudo && sudo -n true 2>/dev/null; then
         triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
         export "CARGO_TARGET_${triple}_RUNNER=sudo -n -E"
     fi
-    # One at a time: two tests that poll a core each would measure one another.
-    bounded cargo test --workspace --no-fail-fast -- --test-threads=1
 }
+
+# Always of the whole workspace: cargo builds with the features of what it is asked for, and by parts would build most crates twice.
+cargo_test() { bounded cargo test --workspace --no-fail-fast "$@"; }
+
+# The targets of tests in these files and folders, as cargo's arguments.
+targets() {
+    for path; do
+        name=${path#crates/*/tests/}
+        name=${name%%/*}
+        echo "--test ${name%.rs}"
+    done | sort -u
+}
+
+# Tests that poll a core measure one another: they are targets called `polling`, and run one at a time. All others may
+# run side by side, one executable after another.
+side_by_side() { targets crates/*/tests/*.rs crates/*/tests/*/main.rs | grep -vx -e '--test polling'; }
+
+# What is built for all is built before, in one go: the examples that tests start, too.
+build() {
+    begun_build=$(date +%s)
+    cargo test --workspace --no-run || return
+    echo "built in $(($(date +%s) - begun_build)) s"
+}
+
+libraries() {
+    build || return
+    # shellcheck disable=SC2046 # words
+    cargo_test --lib --bins $(side_by_side)
+    tested=$?
+    cargo_test --doc && return $tested
+}
+
+polling() { cargo_test --test polling -- --test-threads=1 "$@"; }
 
 # The program that the tests before ran, so that nothing is built twice.
 virtual_machine() {
@@ -81,15 +116,74 @@ mount_tracefs() {
     if [ "$(id -u)" -eq 0 ]; then mount -t tracefs nodev /sys/kernel/tracing; else sudo -n mount -t tracefs nodev /sys/kernel/tracing; fi 2>/dev/null
 }
 
+everything() {
+    step "libraries" libraries
+    step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+    step "dropless on real interfaces" polling
+    if reason=$(lab/packages.sh 2>&1); then
+        step "virtual machine" virtual_machine
+    else
+        echo "virtual machine: $(printf '%s' "$reason" | tail -n 1)" >>"$DROPLESS_SKIPS"
+    fi
+}
+
+# Of every topic and of every kind of port one or two: where much breaks, one of these does.
+representatives="cli:: wrong_uses:: support_itself:: doctor:: ports:: report_command:: search_oracle::
+ledger::all_faults_at_once ledger::every_queue_sends ledger::the_rows_of_the_intervals load::tagged_and_ipv6
+memif::the_reflector_serves vhost::vhost_sends_to_its_guest tap::the_kernel_echoes packet::both_sides_count xdp::both_sides_count
+pcap::ipv4_is_as_asked kernel_peer::ping_is_answered_over_af_xdp kernel_port::ipv6_and_several_queues testpmd::macswap
+hostile::reflect_survives_garbage restart::an_interrupt_ends restart::a_killed_memif_server robust::closed_output
+search::what_is_asked_and_carried compare::an_interrupted_comparison thief::nothing_planted top::one_look_for_scripts
+metrics::an_address_that_cannot_be health::health_goes_with_the_packets tune::a_plan_changes_nothing"
+
+quick() {
+    step "libraries" libraries
+    cargo test -q --workspace --test polling -- --list 2>/dev/null | sed -n 's/: test$//p' >"$work/all"
+    for name in $representatives; do
+        grep -qF "$name" "$work/all" || die "there is no test $name any more: scripts/test.sh names another"
+    done
+    # shellcheck disable=SC2086 # words
+    step "some of dropless on real interfaces" polling $representatives
+    # shellcheck disable=SC2086 # words
+    printf '%s\n' $representatives | grep -vF -f - "$work/all" >"$work/left"
+    left="$(wc -l <"$work/left") of $(wc -l <"$work/all") tests on real interfaces, the documentation, the virtual machine"
+}
+
+# The targets that may have a test of such a name, which is that of its folder, its file and its function.
+targets_of() {
+    for name; do
+        name=${name%::}
+        grep -rlF -e "${name##*::}" crates/*/tests --include='*.rs'
+        find crates/*/tests -path "*${name%%::*}*.rs"
+        grep -rlE -e "fn [a-z0-9_]*${name##*::}" crates/*/src
+        find crates/*/src -path "*${name%%::*}*.rs"
+    done | xargs -r grep -lE '#\[test\]|^ *[a-z_]*: *\[' >"$work/files"
+    ! grep -q '^crates/[^/]*/src/' "$work/files" || echo "--lib --bins"
+    # shellcheck disable=SC2046 # words
+    targets $(grep '^crates/[^/]*/tests/' "$work/files")
+}
+
+named() {
+    # Tests of report start its example.
+    case $chosen in *"--test it"*) cargo build --workspace --examples || return ;; esac
+    # shellcheck disable=SC2086 # words
+    cargo_test $chosen -- --test-threads=1 "$@"
+}
+
 mount_tracefs
 lend_hugepages
-step "libraries, and dropless on real interfaces" tests
-step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
-if reason=$(lab/packages.sh 2>&1); then
-    step "virtual machine" virtual_machine
-else
-    echo "virtual machine: $(printf '%s' "$reason" | tail -n 1)" >>"$DROPLESS_SKIPS"
-fi
+run_as_root
+left=
+case ${1:-} in
+'') everything ;;
+--quick) quick ;;
+-*) die "usage: ./dev test [--quick | FILTER...]" ;;
+*)
+    chosen=$(targets_of "$@")
+    [ -z "$chosen" ] || step "tests named $*" named "$@"
+    [ $((passed + failed)) -gt 0 ] || die "no test has that in its name (those of the virtual machine: ./dev vm lab/tests/NAME.sh)"
+    ;;
+esac
 
 sort -u -o "$DROPLESS_SKIPS" "$DROPLESS_SKIPS"
 skipped=$(cat "$DROPLESS_SKIPS" "$work/ignored" | wc -l)
@@ -104,5 +198,6 @@ if [ "$skipped" -gt 0 ] && [ "${CI:-}" = true ]; then
     printf '\nin CI a skipped test is a failure\n'
     failed_run=1
 fi
+[ -z "$left" ] || printf '\nleft out: %s\n' "$left"
 printf '\n%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ] && [ -z "${failed_run:-}" ]

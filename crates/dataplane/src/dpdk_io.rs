@@ -3,7 +3,7 @@
 
 use dpdk::{Blank as DpdkBlank, Burst, Eal, Mbuf, Pool, RxQueue, TxQueue};
 
-use crate::io::{Blank, Frames, Receive, Transmit};
+use crate::io::{Allocate, Blank, Frames, FramesMut, FreshFrames, NicStamp, Receive, Transmit};
 
 /// The receiving side of a DPDK port's queue.
 pub struct DpdkReceive<'e> {
@@ -20,17 +20,30 @@ impl<'e> DpdkReceive<'e> {
     }
 }
 
-/// The sending side of a DPDK port's queue, with the pool that it takes fresh buffers from.
-pub struct DpdkTransmit<'p, 'e> {
+/// The sending side of a DPDK port's queue.
+pub struct DpdkTransmit<'e> {
     eal: &'e Eal,
     queue: TxQueue<'e>,
+}
+
+impl<'e> DpdkTransmit<'e> {
+    /// Sends to `queue`.
+    pub fn new(eal: &'e Eal, queue: TxQueue<'e>) -> Self {
+        Self { eal, queue }
+    }
+}
+
+/// Fresh buffers of a pool.
+#[derive(Clone, Copy)]
+pub struct DpdkBuffers<'p, 'e> {
+    eal: &'e Eal,
     pool: &'p Pool<'e>,
 }
 
-impl<'p, 'e> DpdkTransmit<'p, 'e> {
-    /// Sends to `queue` from buffers of `pool`.
-    pub fn new(eal: &'e Eal, queue: TxQueue<'e>, pool: &'p Pool<'e>) -> Self {
-        Self { eal, queue, pool }
+impl<'p, 'e> DpdkBuffers<'p, 'e> {
+    /// Takes them from `pool`.
+    pub fn new(eal: &'e Eal, pool: &'p Pool<'e>) -> Self {
+        Self { eal, pool }
     }
 }
 
@@ -50,7 +63,19 @@ impl<'e> Receive for DpdkReceive<'e> {
     }
 }
 
-impl<'e> Transmit for DpdkTransmit<'_, 'e> {
+impl<'e> Transmit for DpdkTransmit<'e> {
+    type Frames = Burst<'e>;
+
+    fn batch(&self) -> Burst<'e> {
+        Burst::new(self.eal)
+    }
+    #[inline]
+    fn transmit(&mut self, from: &mut Burst<'e>, count: usize) -> usize {
+        self.queue.transmit(from, count)
+    }
+}
+
+impl<'e> Allocate for DpdkBuffers<'_, 'e> {
     type Frames = Burst<'e>;
 
     fn batch(&self) -> Burst<'e> {
@@ -59,10 +84,6 @@ impl<'e> Transmit for DpdkTransmit<'_, 'e> {
     #[inline]
     fn allocate(&mut self, into: &mut Burst<'e>, count: usize) -> usize {
         self.pool.allocate(into, count)
-    }
-    #[inline]
-    fn transmit(&mut self, from: &mut Burst<'e>, count: usize) -> usize {
-        self.queue.transmit(from, count)
     }
 }
 
@@ -73,9 +94,7 @@ impl<'b> Blank<'b> for DpdkBlank<'b> {
     }
 }
 
-impl<'e> Frames for Burst<'e> {
-    type Frame = Mbuf<'e>;
-
+impl Frames for Burst<'_> {
     #[inline]
     fn len(&self) -> usize {
         Burst::len(self)
@@ -83,6 +102,39 @@ impl<'e> Frames for Burst<'e> {
     #[inline(always)]
     fn bytes(&self, index: usize) -> &[u8] {
         Burst::bytes(self, index)
+    }
+    #[inline(always)]
+    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        Burst::each(self)
+    }
+    #[inline]
+    fn is_segmented(&self, index: usize) -> bool {
+        Burst::is_segmented(self, index)
+    }
+    #[inline]
+    fn segments(&self, index: usize) -> impl Iterator<Item = &[u8]> {
+        Burst::segments(self, index)
+    }
+    #[inline]
+    fn whole_len(&self, index: usize) -> usize {
+        Burst::packet_len(self, index)
+    }
+    #[inline]
+    fn stamp(&self, index: usize) -> Option<NicStamp> {
+        Burst::rx_timestamp(self, index).map(NicStamp)
+    }
+    #[inline]
+    fn clear(&mut self) {
+        Burst::clear(self);
+    }
+}
+
+impl<'e> FramesMut for Burst<'e> {
+    type Frame = Mbuf<'e>;
+
+    #[inline(always)]
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
+        Burst::each_mut(self)
     }
     #[inline]
     fn room_mut(&mut self, index: usize) -> &mut [u8] {
@@ -93,35 +145,12 @@ impl<'e> Frames for Burst<'e> {
         Burst::set_len(self, index, len);
     }
     #[inline]
-    fn is_segmented(&self, index: usize) -> bool {
-        Burst::is_segmented(self, index)
-    }
-    #[inline]
-    fn write(&mut self, index: usize, len: usize) -> &mut [u8] {
-        Burst::write(self, index, len)
-    }
-    #[inline(always)]
-    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
-        Burst::blanks(self).take(count)
-    }
-    fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool) {
-        Burst::request_udp_checksum(self, index, l2_len as u16, l3_len as u16, ipv6);
-    }
-    #[inline(always)]
-    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        Burst::each(self)
-    }
-    #[inline(always)]
-    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
-        Burst::each_mut(self)
-    }
-    #[inline]
-    fn clear(&mut self) {
-        Burst::clear(self);
-    }
-    #[inline]
     fn retain(&mut self, keep: &[bool]) {
         Burst::retain(self, keep);
+    }
+    #[inline]
+    fn distribute(&mut self, to: &[u8], into: &mut [Self]) {
+        Burst::distribute(self, to, into);
     }
     #[inline]
     fn pop_front(&mut self) -> Option<Mbuf<'e>> {
@@ -133,6 +162,20 @@ impl<'e> Frames for Burst<'e> {
     }
 }
 
+impl FreshFrames for Burst<'_> {
+    #[inline]
+    fn write(&mut self, index: usize, len: usize) -> &mut [u8] {
+        Burst::write(self, index, len)
+    }
+    #[inline(always)]
+    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
+        Burst::blanks(self).take(count)
+    }
+    fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool) {
+        Burst::request_udp_checksum(self, index, l2_len as u16, l3_len as u16, ipv6);
+    }
+}
+
 impl<'e> DpdkReceive<'e> {
     /// Gives the queue back.
     pub fn into_queue(self) -> RxQueue<'e> {
@@ -140,7 +183,7 @@ impl<'e> DpdkReceive<'e> {
     }
 }
 
-impl<'e> DpdkTransmit<'_, 'e> {
+impl<'e> DpdkTransmit<'e> {
     /// Gives the queue back.
     pub fn into_queue(self) -> TxQueue<'e> {
         self.queue

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use wire::Probe;
 
 use crate::BURST_MAX;
-use crate::io::{Frames, Transmit};
-use crate::police::Bucket;
-pub use crate::police::RateLimit;
+use crate::io::{Allocate, Frames, FramesMut, FreshFrames};
+use crate::policer::Bucket;
+pub use crate::policer::RateLimit;
 
 /// Probes that wait to be overtaken, at most.
 const OVERTAKEN_MAX: usize = 64;
@@ -146,6 +146,12 @@ pub struct FaultCounters {
     pub not_done: Counter,
 }
 
+/// Buffers that an injector may hold back which delays up to `delayed_max` probes: these, those that wait to be overtaken,
+/// and a copy.
+pub const fn buffers_held(delayed_max: usize) -> usize {
+    delayed_max + OVERTAKEN_MAX + 1
+}
+
 struct Held<F> {
     frame: F,
     probe: Probe,
@@ -161,28 +167,39 @@ struct Highest {
 }
 
 /// The injector of one reflecting task.
-pub struct Faults<F> {
+pub struct Faults<A: Allocate>
+where
+    A::Frames: FramesMut,
+{
     /// Cumulative thresholds out of 2^32: drop, duplicate, reorder, corrupt, delay.
     thresholds: [u64; 5],
     bucket: Option<Bucket>,
     delay_ticks: u64,
     patience_ticks: u64,
     random: u64,
-    delayed: VecDeque<Held<F>>,
+    delayed: VecDeque<Held<<A::Frames as FramesMut>::Frame>>,
     delayed_max: usize,
-    overtaken: VecDeque<Held<F>>,
+    overtaken: VecDeque<Held<<A::Frames as FramesMut>::Frame>>,
     /// By lane, of the run that came by last.
     highest: Vec<Highest>,
+    /// Where copies come from.
+    buffers: A,
+    copy: A::Frames,
     counters: Arc<FaultCounters>,
 }
 
-impl<F> Faults<F> {
-    /// An injector; `delayed_max` bounds how many probes it holds at once, `hz` is ticks per second.
+impl<A: Allocate> Faults<A>
+where
+    A::Frames: FramesMut,
+{
+    /// An injector; `delayed_max` bounds how many probes it holds at once, `hz` is ticks per second; copies
+    /// are made in `buffers`.
     pub fn new(
         spec: &FaultSpec,
         seed: u64,
         hz: f64,
         delayed_max: usize,
+        buffers: A,
         counters: Arc<FaultCounters>,
     ) -> Self {
         let mut sum = 0.0;
@@ -200,6 +217,8 @@ impl<F> Faults<F> {
             delayed_max,
             overtaken: VecDeque::with_capacity(OVERTAKEN_MAX),
             highest: vec![Highest::default(); 1 << 16],
+            copy: buffers.batch(),
+            buffers,
             counters,
         }
     }
@@ -219,11 +238,7 @@ impl<F> Faults<F> {
     }
 
     /// Moves frames from `from` to `out`, some of them with a fault. Frames may stay in `from` while `out` is full.
-    pub fn pass<B, T>(&mut self, from: &mut B, out: &mut B, tx: &mut T, now: Ticks)
-    where
-        B: Frames<Frame = F>,
-        T: Transmit<Frames = B>,
-    {
+    pub fn pass(&mut self, from: &mut A::Frames, out: &mut A::Frames, now: Ticks) {
         self.release_due(out, now);
         if let Some(bucket) = &mut self.bucket {
             bucket.fill(now);
@@ -248,7 +263,7 @@ impl<F> Faults<F> {
                 drop_front(from);
                 self.counters.drop.add(1);
             } else if draw < duplicate {
-                let copy = copy_front(from, tx);
+                let copy = self.copy_front(from);
                 forward(from, out);
                 self.passed(&probe, out);
                 match copy.map(|copy| out.push(copy)) {
@@ -279,14 +294,7 @@ impl<F> Faults<F> {
         }
     }
 
-    fn hold<B: Frames<Frame = F>>(
-        &mut self,
-        from: &mut B,
-        out: &mut B,
-        probe: Probe,
-        now: Ticks,
-        delay: bool,
-    ) {
+    fn hold(&mut self, from: &mut A::Frames, out: &mut A::Frames, probe: Probe, now: Ticks, delay: bool) {
         let room = if delay {
             self.delayed.len() < self.delayed_max
         } else {
@@ -312,7 +320,7 @@ impl<F> Faults<F> {
     }
 
     /// Notes that a sound probe went on, and sends those after it that waited for this.
-    fn passed<B: Frames<Frame = F>>(&mut self, probe: &Probe, out: &mut B) {
+    fn passed(&mut self, probe: &Probe, out: &mut A::Frames) {
         let (lane, run, sequence) = (probe.lane, probe.run, probe.sequence);
         let highest = &mut self.highest[usize::from(lane)];
         if highest.run == run && sequence < highest.sequence {
@@ -339,8 +347,20 @@ impl<F> Faults<F> {
         }
     }
 
+    fn copy_front(&mut self, from: &A::Frames) -> Option<<A::Frames as FramesMut>::Frame> {
+        let bytes = from.bytes(0);
+        if self.buffers.allocate(&mut self.copy, 1) == 0 {
+            return None;
+        }
+        match self.copy.write(0, bytes.len()).get_mut(..bytes.len()) {
+            Some(room) => room.copy_from_slice(bytes),
+            None => self.copy.clear(),
+        }
+        self.copy.pop_front()
+    }
+
     /// Sends what was delayed long enough, and what nobody came to overtake.
-    fn release_due<B: Frames<Frame = F>>(&mut self, out: &mut B, now: Ticks) {
+    fn release_due(&mut self, out: &mut A::Frames, now: Ticks) {
         while out.len() + OUT_RESERVE <= BURST_MAX
             && self
                 .delayed
@@ -368,25 +388,13 @@ impl<F> Faults<F> {
     }
 }
 
-fn forward<B: Frames>(from: &mut B, out: &mut B) {
+fn forward<B: FramesMut>(from: &mut B, out: &mut B) {
     if let Some(frame) = from.pop_front() {
         // Cannot be refused: the caller kept room.
         let _ = out.push(frame);
     }
 }
 
-fn drop_front<B: Frames>(from: &mut B) {
+fn drop_front<B: FramesMut>(from: &mut B) {
     drop(from.pop_front());
-}
-
-fn copy_front<B: Frames, T: Transmit<Frames = B>>(from: &B, tx: &mut T) -> Option<B::Frame> {
-    let bytes = from.bytes(0);
-    let mut copy = tx.batch();
-    if tx.allocate(&mut copy, 1) == 0 {
-        return None;
-    }
-    copy.write(0, bytes.len())
-        .get_mut(..bytes.len())?
-        .copy_from_slice(bytes);
-    copy.pop_front()
 }

@@ -13,7 +13,7 @@ use sockets::{Receiver, Sender};
 use wire::envelope;
 
 use crate::BURST_MAX;
-use crate::io::{Blank, Frames, Receive, Transmit};
+use crate::io::{Allocate, Blank, Frames, FramesMut, FreshFrames, NicStamp, Receive, Transmit};
 
 /// One buffer.
 struct Slot {
@@ -90,13 +90,39 @@ impl Drop for SocketFrames {
 }
 
 impl Frames for SocketFrames {
-    type Frame = SocketFrame;
-
     fn len(&self) -> usize {
         self.slots.len()
     }
     fn bytes(&self, index: usize) -> &[u8] {
         &self.slots[index].bytes[..self.slots[index].len]
+    }
+    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.slots.iter().map(|slot| (&slot.bytes[..slot.len], false))
+    }
+    fn is_segmented(&self, _index: usize) -> bool {
+        false
+    }
+    fn segments(&self, index: usize) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.bytes(index))
+    }
+    fn whole_len(&self, index: usize) -> usize {
+        self.slots[index].len
+    }
+    fn stamp(&self, _index: usize) -> Option<NicStamp> {
+        None
+    }
+    fn clear(&mut self) {
+        self.free_first(self.slots.len());
+    }
+}
+
+impl FramesMut for SocketFrames {
+    type Frame = SocketFrame;
+
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
+        self.slots
+            .iter_mut()
+            .map(|slot| (&mut slot.bytes[..slot.len], false))
     }
     fn room_mut(&mut self, index: usize) -> &mut [u8] {
         &mut self.slots[index].bytes
@@ -104,28 +130,6 @@ impl Frames for SocketFrames {
     fn set_len(&mut self, index: usize, len: usize) {
         let slot = &mut self.slots[index];
         slot.len = len.min(slot.bytes.len());
-    }
-    fn is_segmented(&self, _index: usize) -> bool {
-        false
-    }
-    fn write(&mut self, index: usize, len: usize) -> &mut [u8] {
-        self.set_len(index, len);
-        self.room_mut(index)
-    }
-    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
-        self.slots.iter_mut().take(count)
-    }
-    fn request_udp_checksum(&mut self, _index: usize, _l2_len: usize, _l3_len: usize, _ipv6: bool) {}
-    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        self.slots.iter().map(|slot| (&slot.bytes[..slot.len], false))
-    }
-    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
-        self.slots
-            .iter_mut()
-            .map(|slot| (&mut slot.bytes[..slot.len], false))
-    }
-    fn clear(&mut self) {
-        self.free_first(self.slots.len());
     }
     fn retain(&mut self, keep: &[bool]) {
         let mut kept = 0;
@@ -137,6 +141,17 @@ impl Frames for SocketFrames {
         }
         for slot in self.slots.drain(kept..) {
             let _ = self.home.free.push(slot);
+        }
+    }
+    fn distribute(&mut self, to: &[u8], into: &mut [Self]) {
+        let mut places = to.iter();
+        for _ in 0..self.slots.len() {
+            let Some(slot) = self.slots.pop_front() else { break };
+            let batch = places.next().and_then(|to| into.get_mut(usize::from(*to)));
+            match batch.filter(|batch| batch.slots.len() < BURST_MAX) {
+                Some(batch) => batch.slots.push_back(slot),
+                None => self.slots.push_back(slot),
+            }
         }
     }
     fn pop_front(&mut self) -> Option<SocketFrame> {
@@ -152,6 +167,33 @@ impl Frames for SocketFrames {
         }
         self.slots.extend(frame.slot.take());
         Ok(())
+    }
+}
+
+impl FreshFrames for SocketFrames {
+    fn write(&mut self, index: usize, len: usize) -> &mut [u8] {
+        self.set_len(index, len);
+        self.room_mut(index)
+    }
+    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
+        self.slots.iter_mut().take(count)
+    }
+    fn request_udp_checksum(&mut self, _index: usize, _l2_len: usize, _l3_len: usize, _ipv6: bool) {}
+}
+
+impl Allocate for SlotPool {
+    type Frames = SocketFrames;
+
+    fn batch(&self) -> SocketFrames {
+        SocketFrames::new(self)
+    }
+
+    fn allocate(&mut self, into: &mut SocketFrames, count: usize) -> usize {
+        let count = count.min(BURST_MAX - into.slots.len());
+        let fresh = std::iter::from_fn(|| self.free.pop()).take(count);
+        let before = into.slots.len();
+        into.slots.extend(fresh);
+        into.slots.len() - before
     }
 }
 
@@ -282,13 +324,18 @@ pub struct KernelTransmit {
 }
 
 impl KernelTransmit {
-    /// Sends from buffers of `pool`.
+    /// Sends what lies in buffers of `pool`.
     pub fn new(sender: Sender, pool: SlotPool, counters: Arc<SocketCounters>) -> Self {
         Self {
             sender,
             pool,
             counters,
         }
+    }
+
+    /// The buffers that it sends from.
+    pub fn buffers(&self) -> SlotPool {
+        self.pool.clone()
     }
 }
 
@@ -297,14 +344,6 @@ impl Transmit for KernelTransmit {
 
     fn batch(&self) -> SocketFrames {
         SocketFrames::new(&self.pool)
-    }
-
-    fn allocate(&mut self, into: &mut SocketFrames, count: usize) -> usize {
-        let count = count.min(BURST_MAX - into.slots.len());
-        let fresh = std::iter::from_fn(|| self.pool.free.pop()).take(count);
-        let before = into.slots.len();
-        into.slots.extend(fresh);
-        into.slots.len() - before
     }
 
     fn transmit(&mut self, from: &mut SocketFrames, count: usize) -> usize {

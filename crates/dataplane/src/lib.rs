@@ -9,15 +9,15 @@
 //! purpose.
 #![forbid(unsafe_code)]
 
-pub mod account;
 pub mod dpdk_io;
 pub mod fault;
 pub mod io;
 pub mod kernel_io;
 pub mod memory;
-mod police;
+mod policer;
 pub mod receive;
 pub mod reflect;
+pub mod reflector_counters;
 pub mod reply;
 pub mod resolve;
 pub mod send;

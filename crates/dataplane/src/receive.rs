@@ -9,10 +9,10 @@ pub use result::{Hole, LaneResult, ReceiveResult};
 use std::sync::Arc;
 
 use measure::{Clock, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks};
-use wire::{Addresses, Class, Classifier, Foreign, Probe, Verify, classify, lag};
+use wire::{Addresses, Class, Classifier, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag};
 
-use crate::account::Answers;
 use crate::io::{Frames, Receive};
+use crate::reflector_counters::Answers;
 use crate::reply::ReplyQueue;
 use crate::send::SendCounters;
 use crate::slot::Fill;
@@ -21,6 +21,11 @@ use crate::{Phase, Task};
 const TIME_MASK: u64 = (1 << 48) - 1;
 /// A sender has told of all but the burst under way; more than that, for readers on other cores.
 const AHEAD_MAX: u64 = 1 << 12;
+
+/// Buffers that a receiving task may hold back.
+pub const fn buffers_held(burst: usize) -> usize {
+    burst
+}
 
 /// What a receiving task needs to know, besides its queue.
 pub struct ReceivePlan {
@@ -109,6 +114,8 @@ pub struct ReceiveTask<R: Receive> {
     io: R,
     frames: R::Frames,
     classifier: Classifier,
+    /// Room for all of a chained frame.
+    whole: Box<[u8]>,
     books: Books,
     totals: Fill<ReceiveResult>,
 }
@@ -129,6 +136,7 @@ impl<R: Receive> ReceiveTask<R> {
         Self {
             frames: io.batch(),
             classifier: Classifier::new(plan.run, plan.verify),
+            whole: vec![0; MAX_FRAME_SIZE].into_boxed_slice(),
             io,
             totals,
             books: Books {
@@ -150,6 +158,7 @@ impl<R: Receive> ReceiveTask<R> {
         let Self {
             frames,
             classifier,
+            whole,
             books,
             ..
         } = self;
@@ -164,9 +173,18 @@ impl<R: Receive> ReceiveTask<R> {
         let mut bytes = 0;
         // A copy on the stack: nothing that is called here can change it, so it stays in registers.
         let mut judge = *classifier;
-        for (frame, segmented) in frames.each() {
+        for (index, (first, segmented)) in frames.each().enumerate() {
+            let (frame, class) = if segmented {
+                let Some(judged) = books.judge_whole(frames, index, whole) else {
+                    bytes += frames.whole_len(index) as u64;
+                    continue;
+                };
+                judged
+            } else {
+                (first, judge.classify(first))
+            };
             bytes += frame.len() as u64;
-            match judge.classify(frame) {
+            match class {
                 Class::Probe(probe) if continues(&run, &probe) => run.count += 1,
                 Class::Probe(probe) => {
                     if run.count > 0 {
@@ -180,7 +198,7 @@ impl<R: Receive> ReceiveTask<R> {
                         count: 1,
                     };
                 }
-                other => books.account_other(frame, segmented, &other, at),
+                other => books.account_other(frame, &other, at),
             }
         }
         *classifier = judge;
@@ -196,12 +214,15 @@ impl<R: Receive> ReceiveTask<R> {
     fn flush(&mut self) {
         let plan = &self.books.plan;
         for index in 0..self.frames.len() {
+            if self.frames.is_segmented(index) {
+                continue;
+            }
             let frame = self.frames.bytes(index);
             match classify(frame, plan.run, Verify::None) {
                 Class::Foreign(Foreign::Arp | Foreign::Ndp) => {
                     plan.replies.answer(frame, &plan.me);
                 }
-                Class::Foreign(Foreign::Account) => plan.answers.take_from(frame, plan.run),
+                Class::Foreign(Foreign::ReflectorCounters) => plan.answers.take_from(frame, plan.run),
                 _ => {}
             }
         }
@@ -282,14 +303,26 @@ impl Books {
         }
     }
 
+    /// Judges a chained frame by all its bytes, gathered in `room`. One that is longer than any probe is counted.
+    #[cold]
+    #[inline(never)]
+    fn judge_whole<'r, F: Frames>(
+        &self,
+        frames: &F,
+        index: usize,
+        room: &'r mut [u8],
+    ) -> Option<(&'r [u8], Class)> {
+        let frame = frames.copy_whole(index, room);
+        if frame.is_none() {
+            self.plan.counters.oversized.add(1);
+        }
+        frame.map(|frame| (frame, classify(frame, self.plan.run, self.plan.verify)))
+    }
+
     /// Books a frame that is no sound probe, and answers it where a host would.
     #[cold]
-    fn account_other(&mut self, frame: &[u8], segmented: bool, class: &Class, at: Nanos) {
+    fn account_other(&mut self, frame: &[u8], class: &Class, at: Nanos) {
         let counters = &*self.plan.counters;
-        if segmented {
-            counters.oversized.add(1);
-            return;
-        }
         match class {
             Class::Corrupt => {
                 counters.corrupt.add(1);
@@ -302,7 +335,7 @@ impl Books {
                 {
                     counters.answered.add(1);
                 }
-                if *kind == Foreign::Account {
+                if *kind == Foreign::ReflectorCounters {
                     self.plan.answers.take_from(frame, self.plan.run);
                 }
             }

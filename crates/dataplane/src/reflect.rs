@@ -5,9 +5,9 @@ use std::sync::Arc;
 use measure::{Counter, Ticks};
 use wire::{Addresses, DropReason, Turner};
 
-use crate::account::OwnAccount;
 use crate::fault::Faults;
-use crate::io::{Frames, Receive, Transmit};
+use crate::io::{Allocate, Frames, FramesMut, Receive, Transmit};
+use crate::reflector_counters::OwnCounters;
 use crate::slot::Fill;
 use crate::{BURST_MAX, Phase, Task};
 
@@ -22,11 +22,11 @@ pub struct ReflectCounters {
     pub returned: Counter,
     /// ARP, NDP and echo requests among `returned` that were answered, not swapped.
     pub answered: Counter,
-    /// Questions for the account among `returned` that were answered.
+    /// Questions for these counters among `returned` that were answered.
     pub told: Counter,
     /// Frames not returned, by reason.
     pub dropped: [Counter; DropReason::COUNT],
-    /// Chained frames, longer than a buffer: not returned.
+    /// Chained frames, longer than a buffer: not returned, since not every port can send a chain.
     pub oversized: Counter,
     /// Frames given up because the transmit queue stayed full longer than [`ReflectPlan::hold_ticks`].
     pub tx_full: Counter,
@@ -51,6 +51,12 @@ impl ReflectCounters {
     }
 }
 
+/// Buffers that a reflecting task may hold back, without those of its fault injector: a burst, and what waits for the
+/// driver behind the injector.
+pub const fn buffers_held(burst: usize) -> usize {
+    burst + BURST_MAX
+}
+
 /// What a reflecting task needs to know, besides its queues.
 pub struct ReflectPlan {
     /// Return probes only.
@@ -65,7 +71,7 @@ pub struct ReflectPlan {
     /// What it publishes.
     pub counters: Arc<ReflectCounters>,
     /// What it tells a sender that asks.
-    pub account: Option<Arc<OwnAccount>>,
+    pub own_counters: Option<Arc<OwnCounters>>,
 }
 
 /// What a reflecting task leaves when it has ended.
@@ -76,14 +82,19 @@ pub struct ReflectResult {
 }
 
 /// Reflects one queue pair.
-pub struct ReflectTask<R: Receive, T: Transmit<Frames = R::Frames>> {
+pub struct ReflectTask<R, T, A>
+where
+    R: Receive<Frames: FramesMut>,
+    T: Transmit<Frames = R::Frames>,
+    A: Allocate<Frames = R::Frames>,
+{
     rx: R,
     tx: T,
     plan: ReflectPlan,
     frames: R::Frames,
     /// What the fault injector let through; unused without one.
     out: R::Frames,
-    faults: Option<Faults<<R::Frames as Frames>::Frame>>,
+    faults: Option<Faults<A>>,
     waiting_since: Option<Ticks>,
     turner: Turner,
     /// What was not turned round of the batch under way: where it lies, and why.
@@ -91,13 +102,18 @@ pub struct ReflectTask<R: Receive, T: Transmit<Frames = R::Frames>> {
     totals: Fill<ReflectResult>,
 }
 
-impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
+impl<R, T, A> ReflectTask<R, T, A>
+where
+    R: Receive<Frames: FramesMut>,
+    T: Transmit<Frames = R::Frames>,
+    A: Allocate<Frames = R::Frames>,
+{
     /// A task that returns what `rx` receives through `tx`, and leaves its totals in `totals`.
     pub fn new(
         rx: R,
         tx: T,
         plan: ReflectPlan,
-        faults: Option<Faults<<R::Frames as Frames>::Frame>>,
+        faults: Option<Faults<A>>,
         totals: Fill<ReflectResult>,
     ) -> Self {
         let turner = Turner::new(plan.only_ours);
@@ -156,6 +172,9 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
             let index = usize::from(*index);
             if self.frames.is_segmented(index) {
                 counters.oversized.add(1);
+                // The first buffer's are counted with the others'.
+                let further = self.frames.whole_len(index) - self.frames.bytes(index).len();
+                counters.bytes.add(further as u64);
                 keep[index] = false;
                 continue;
             }
@@ -165,9 +184,9 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
                 counters.answered.add(1);
             } else if self
                 .plan
-                .account
+                .own_counters
                 .as_ref()
-                .is_some_and(|account| account.answer(&mut self.frames.room_mut(index)[..len]))
+                .is_some_and(|own| own.answer(&mut self.frames.room_mut(index)[..len]))
             {
                 counters.told.add(1);
             } else if let Some(reason) = reason {
@@ -209,7 +228,12 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> ReflectTask<R, T> {
     }
 }
 
-impl<R: Receive, T: Transmit<Frames = R::Frames>> Task for ReflectTask<R, T> {
+impl<R, T, A> Task for ReflectTask<R, T, A>
+where
+    R: Receive<Frames: FramesMut>,
+    T: Transmit<Frames = R::Frames>,
+    A: Allocate<Frames = R::Frames>,
+{
     #[inline]
     fn poll(&mut self, now: Ticks, _phase: Phase) -> usize {
         let mut moved = 0;
@@ -224,7 +248,7 @@ impl<R: Receive, T: Transmit<Frames = R::Frames>> Task for ReflectTask<R, T> {
             self.turn_round();
         }
         if let Some(faults) = &mut self.faults {
-            faults.pass(&mut self.frames, &mut self.out, &mut self.tx, now);
+            faults.pass(&mut self.frames, &mut self.out, now);
         }
         moved + self.offer(now)
     }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use measure::Ticks;
 use wire::{Addresses, VlanTag, neighbour};
 
-use crate::io::{Frames, Receive, Transmit};
+use crate::io::{Allocate, Frames, FreshFrames, Receive, Transmit};
 
 /// Whom to ask for.
 #[derive(Clone, Debug)]
@@ -25,9 +25,9 @@ pub struct Question {
 /// Asks until somebody answers, `stop` says so, or the attempts are used up. Listens on every queue of `rx`, for nobody
 /// knows where the answer arrives. Answers neighbours meanwhile, since a peer that has our request may itself ask for us
 /// before it replies.
-pub fn resolve<R, T>(
+pub fn resolve<R, T, A>(
     rx: &mut [R],
-    tx: &mut T,
+    (tx, buffers): (&mut T, &mut A),
     question: &Question,
     tsc: fn() -> Ticks,
     stop: &dyn Fn() -> bool,
@@ -35,11 +35,12 @@ pub fn resolve<R, T>(
 where
     R: Receive,
     T: Transmit<Frames = R::Frames>,
+    A: Allocate<Frames = R::Frames>,
 {
     let request = request(question)?;
     let mut frames = tx.batch();
     for _ in 0..question.attempts {
-        send(tx, &request);
+        send(tx, buffers, &request);
         let asked = tsc();
         while tsc().0.saturating_sub(asked.0) < question.wait_ticks {
             if stop() {
@@ -60,7 +61,7 @@ where
                 let mut reply = frame.to_vec();
                 reply.resize(frame.len() + 32, 0);
                 if let Some(len) = wire::answer(&mut reply, frame.len(), &question.me) {
-                    send(tx, &reply[..len]);
+                    send(tx, buffers, &reply[..len]);
                 }
             }
             frames.clear();
@@ -87,9 +88,13 @@ fn request(question: &Question) -> Option<Vec<u8>> {
 }
 
 /// Sends one frame outside a run.
-pub fn send<T: Transmit>(tx: &mut T, frame: &[u8]) -> bool {
-    let mut batch = tx.batch();
-    if tx.allocate(&mut batch, 1) == 0 {
+pub fn send<T, A>(tx: &mut T, buffers: &mut A, frame: &[u8]) -> bool
+where
+    T: Transmit<Frames = A::Frames>,
+    A: Allocate,
+{
+    let mut batch = buffers.batch();
+    if buffers.allocate(&mut batch, 1) == 0 {
         return false;
     }
     let Some(room) = batch.write(0, frame.len()).get_mut(..frame.len()) else {

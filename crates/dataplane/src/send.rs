@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use measure::{Clock, Counter, Entry, IntervalRing, IntervalWriter, Nanos, Pacer, SharedHistogram, Ticks};
 use wire::{BurstStamp, Template, lag};
 
-use crate::io::{Blank, Frames, Transmit};
+use crate::io::{Allocate, Blank, Frames, FreshFrames, Transmit};
 use crate::reply::ReplyQueue;
 use crate::slot::Fill;
 use crate::{BURST_MAX, Phase, Task};
@@ -70,6 +70,11 @@ pub struct SendResult {
     pub unsent: u64,
 }
 
+/// Buffers that a sending task may hold back: this burst, the one after, and a reply.
+pub const fn buffers_held(burst: usize) -> usize {
+    2 * burst + 1
+}
+
 /// What a sending task needs to know, besides its queue.
 pub struct SendPlan {
     /// One template per (stream, frame size), as the schedule's entries index them.
@@ -117,30 +122,31 @@ struct Lane {
 }
 
 /// Sends on one queue.
-pub struct SendTask<T: Transmit> {
+pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     io: T,
+    buffers: A,
     plan: SendPlan,
     lanes: Vec<Lane>,
     cursor: usize,
     /// Fresh buffers for this burst and the one after: which is which, `current` tells. Of this burst's, the first
     /// `built` are frames waiting for the driver.
-    frames: [T::Frames; 2],
+    frames: [A::Frames; 2],
     current: usize,
     built: usize,
     /// Streams of the built frames, from `built_first`.
     streams: [u16; BURST_MAX],
     built_first: usize,
     built_at: Nanos,
-    reply_frames: T::Frames,
+    reply_frames: A::Frames,
     accepted_at: Ticks,
     intervals: IntervalWriter,
     ended: bool,
     totals: Fill<SendResult>,
 }
 
-impl<T: Transmit> SendTask<T> {
-    /// A task that sends on `io` as planned, and leaves its totals in `totals`.
-    pub fn new(mut io: T, plan: SendPlan, totals: Fill<SendResult>) -> Self {
+impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
+    /// A task that sends what it writes into `buffers` on `io` as planned, and leaves its totals in `totals`.
+    pub fn new(io: T, mut buffers: A, plan: SendPlan, totals: Fill<SendResult>) -> Self {
         let lanes = plan
             .flows
             .iter()
@@ -152,13 +158,14 @@ impl<T: Transmit> SendTask<T> {
                 ..Lane::default()
             })
             .collect();
-        let mut frames = io.batch();
-        io.allocate(&mut frames, plan.burst);
+        let mut frames = buffers.batch();
+        buffers.allocate(&mut frames, plan.burst);
         Self {
-            reply_frames: io.batch(),
-            frames: [frames, io.batch()],
+            reply_frames: buffers.batch(),
+            frames: [frames, buffers.batch()],
             current: 0,
             io,
+            buffers,
             lanes,
             cursor: 0,
             built: 0,
@@ -186,7 +193,7 @@ impl<T: Transmit> SendTask<T> {
         let next = &mut self.frames[self.current ^ 1];
         if next.is_empty() {
             // One burst ahead: its lines are on their way while this one is written.
-            self.io.allocate(next, self.plan.burst);
+            self.buffers.allocate(next, self.plan.burst);
         }
         let bytes = self.build_runs(count, &stamp);
         if self.plan.checksum_offload {
@@ -319,7 +326,7 @@ impl<T: Transmit> SendTask<T> {
     /// Sends what the receiving tasks answered (ARP, NDP, echo). Rare, and bounded to one frame a poll.
     #[cold]
     fn send_reply(&mut self) {
-        if self.reply_frames.is_empty() && self.io.allocate(&mut self.reply_frames, 1) == 0 {
+        if self.reply_frames.is_empty() && self.buffers.allocate(&mut self.reply_frames, 1) == 0 {
             return;
         }
         let Some(reply) = self.plan.replies.pop() else {
@@ -338,7 +345,7 @@ impl<T: Transmit> SendTask<T> {
     }
 }
 
-impl<T: Transmit> Task for SendTask<T> {
+impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
     #[inline]
     fn poll(&mut self, now: Ticks, phase: Phase) -> usize {
         self.intervals.publish(self.plan.clock.ns(now));
@@ -361,7 +368,7 @@ impl<T: Transmit> Task for SendTask<T> {
         if self.frames[self.current].is_empty() {
             self.current ^= 1;
             let frames = &mut self.frames[self.current];
-            if frames.is_empty() && self.io.allocate(frames, self.plan.burst) == 0 {
+            if frames.is_empty() && self.buffers.allocate(frames, self.plan.burst) == 0 {
                 self.plan.counters.no_buffer.add(1);
             }
         }

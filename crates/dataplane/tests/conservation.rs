@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use dataplane::fault::{FaultCounters, FaultSpec, Faults, RateLimit};
-use dataplane::memory::MemoryLink;
+use dataplane::memory::{MemoryBuffers, MemoryLink};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
 use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
 use dataplane::reply::ReplyQueue;
@@ -109,6 +109,7 @@ fn run(case: &Case) -> Outcome {
     let (reflected, leave_reflected) = Slot::new();
     let mut sender: Box<dyn Task> = Box::new(SendTask::new(
         there.clone(),
+        MemoryBuffers,
         SendPlan {
             templates: (0..case.streams).map(|stream| template(case, stream)).collect(),
             schedule: (0..case.streams)
@@ -134,7 +135,14 @@ fn run(case: &Case) -> Outcome {
         },
         leave_sent,
     ));
-    let faults = Faults::new(&case.fault, case.seed, 1e9, 1 << 16, Arc::clone(&fault));
+    let faults = Faults::new(
+        &case.fault,
+        case.seed,
+        1e9,
+        1 << 16,
+        MemoryBuffers,
+        Arc::clone(&fault),
+    );
     let mut reflector: Box<dyn Task> = Box::new(ReflectTask::new(
         there.clone(),
         back.clone(),
@@ -147,7 +155,7 @@ fn run(case: &Case) -> Outcome {
             burst: 32,
             hold_ticks: u64::MAX,
             counters: Arc::clone(&reflect),
-            account: None,
+            own_counters: None,
         },
         Some(faults),
         leave_reflected,

@@ -1,8 +1,10 @@
 /* The hot functions: called once per burst. */
 #include <assert.h>
+#include <errno.h>
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <rte_mbuf_dyn.h>
 
 #include "shim.h"
 
@@ -82,6 +84,18 @@ void dl_make_plain(struct rte_mbuf *mbuf)
 	mbuf->nb_segs = 1;
 	if (!RTE_MBUF_DIRECT(mbuf) && !RTE_MBUF_HAS_PINNED_EXTBUF(mbuf))
 		rte_pktmbuf_detach(mbuf);
+}
+
+int dl_rx_timestamp_field(unsigned *offset, uint64_t *flag)
+{
+	int field = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, NULL);
+	int bit = rte_mbuf_dynflag_lookup(RTE_MBUF_DYNFLAG_RX_TIMESTAMP_NAME, NULL);
+
+	if (field < 0 || bit < 0)
+		return -ENOENT;
+	*offset = (unsigned)field;
+	*flag = RTE_BIT64(bit);
+	return 0;
 }
 
 uint64_t dl_tsc(void)

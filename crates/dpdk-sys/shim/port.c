@@ -59,6 +59,7 @@ int dl_port_info(uint16_t port, struct dl_port_info *info)
 		.tx_udp_checksum = !!(device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM),
 		.tx_ipv4_checksum = !!(device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM),
 		.rx_scatter = !!(device.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER),
+		.rx_timestamp = !!(device.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP),
 		.tx_segments = !!(device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
 	};
 	return 0;
@@ -74,6 +75,8 @@ static void offloads(const struct dl_port_setup *setup, const struct rte_eth_dev
 		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	}
+	if (setup->rx_timestamp)
+		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
 	conf->rxmode.offloads &= device->rx_offload_capa;
 	conf->txmode.offloads &= device->tx_offload_capa;
 }

@@ -26,6 +26,7 @@ enum dl_layout {
 	DL_OFF_BUF_LEN = offsetof(struct rte_mbuf, buf_len),
 	DL_OFF_POOL = offsetof(struct rte_mbuf, pool),
 	DL_OFF_TX_OFFLOAD = offsetof(struct rte_mbuf, tx_offload),
+	DL_OFF_NEXT = offsetof(struct rte_mbuf, next),
 };
 
 /* bindgen passes over RTE_BIT64 macros. */
@@ -44,6 +45,9 @@ void dl_free_bulk(struct rte_mbuf **mbufs, uint16_t count);
 /* Frees the segments after the first and makes `mbuf` direct again: for an mbuf about to be written anew. */
 void dl_make_plain(struct rte_mbuf *mbuf);
 uint64_t dl_tsc(void);
+/* Where drivers put the time of reception, and the flag in ol_flags that says so, once one of them has asked for the
+ * place: 0 or -errno. */
+int dl_rx_timestamp_field(unsigned *offset, uint64_t *flag);
 
 /* ---- unmap.c ---- */
 
@@ -104,7 +108,7 @@ struct dl_port_info {
 	uint16_t default_rx_descriptors, default_tx_descriptors;
 	uint64_t rss_types;
 	/* Booleans. */
-	uint8_t tx_udp_checksum, tx_ipv4_checksum, rx_scatter, tx_segments;
+	uint8_t tx_udp_checksum, tx_ipv4_checksum, rx_scatter, tx_segments, rx_timestamp;
 };
 
 struct dl_port_setup {
@@ -112,7 +116,7 @@ struct dl_port_setup {
 	/* 0: the driver's default. */
 	uint16_t mtu;
 	uint64_t rss_types;
-	uint8_t tx_checksum, segments;
+	uint8_t tx_checksum, segments, rx_timestamp;
 };
 
 struct dl_port_stats {

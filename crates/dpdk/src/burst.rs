@@ -115,6 +115,20 @@ impl<'e> Burst<'e> {
         unsafe { raw::is_segmented(self.at(index)) }
     }
 
+    /// The bytes of packet `index`, buffer by buffer.
+    #[inline]
+    pub fn segments(&self, index: usize) -> impl Iterator<Item = &[u8]> {
+        // SAFETY: this burst owns the packet, all of it; the result borrows the burst.
+        unsafe { raw::segments(self.at(index)) }
+    }
+
+    /// When the NIC received packet `index`, by its own clock and in its unit; `None` where it did not say.
+    #[inline]
+    pub fn rx_timestamp(&self, index: usize) -> Option<u64> {
+        // SAFETY: this burst owns the packet.
+        unsafe { raw::rx_timestamp(self.at(index)) }
+    }
+
     /// Makes packet `index` a fresh frame of `len` bytes (without FCS) and returns the room to write it: `len`
     /// bytes, at least 64. A packet of [`crate::Pool::allocate`] holds leftovers until it is written.
     /// # Panics
@@ -214,6 +228,29 @@ impl<'e> Burst<'e> {
         if freed_count > 0 {
             // SAFETY: each of these was taken out of the burst above.
             unsafe { raw::free(&mut freed[..freed_count]) };
+        }
+    }
+
+    /// Moves every packet to the end of that burst of `into` which its place in `to` names. What names none stays, and
+    /// what finds its burst full; all keep their order.
+    pub fn distribute(&mut self, to: &[u8], into: &mut [Self]) {
+        let mut kept = 0;
+        for index in 0..self.len {
+            let mbuf = self.at(index);
+            let burst = to.get(index).and_then(|to| into.get_mut(usize::from(*to)));
+            if let Some(burst) = burst.filter(|burst| burst.room() > 0) {
+                burst.spare(1)[0] = mbuf;
+                // SAFETY: the place was just written with a packet that this burst gives up below; it is as plain as
+                // all of this burst.
+                unsafe { burst.grow(1, self.plain_room) };
+            } else {
+                self.mbufs[self.start + kept] = mbuf;
+                kept += 1;
+            }
+        }
+        self.len = kept;
+        if kept == 0 {
+            self.start = 0;
         }
     }
 

@@ -23,6 +23,8 @@ pub struct PortConfig {
     pub promiscuous: bool,
     /// Let the NIC put in UDP checksums ([`crate::Burst::request_udp_checksum`]).
     pub tx_checksum_offload: bool,
+    /// Let the NIC say when it received a frame ([`crate::Burst::rx_timestamp`]). Virtual drivers that do it always do.
+    pub rx_timestamp: bool,
 }
 
 impl Default for PortConfig {
@@ -36,6 +38,7 @@ impl Default for PortConfig {
             rss: true,
             promiscuous: true,
             tx_checksum_offload: false,
+            rx_timestamp: false,
         }
     }
 }
@@ -59,6 +62,8 @@ pub struct Granted {
     pub promiscuous: bool,
     /// The NIC puts in UDP checksums.
     pub tx_checksum_offload: bool,
+    /// The NIC says when it received a frame.
+    pub rx_timestamp: bool,
     /// What differs from what was asked, one sentence each.
     pub notes: Vec<String>,
 }
@@ -80,6 +85,8 @@ pub struct Capabilities {
     pub max_mtu: u16,
     /// It can put in UDP checksums.
     pub tx_udp_checksum: bool,
+    /// It can say when it received a frame.
+    pub rx_timestamp: bool,
     /// It can spread a frame over several buffers.
     pub rx_scatter: bool,
     /// It can spread by UDP or IP (DPDK's `RTE_ETH_RSS_*` bits).
@@ -108,6 +115,7 @@ impl Capabilities {
             min_mtu: info.min_mtu,
             max_mtu: info.max_mtu,
             tx_udp_checksum: info.tx_udp_checksum != 0,
+            rx_timestamp: info.rx_timestamp != 0,
             rx_scatter: info.rx_scatter != 0,
             rss_types: info.rss_types,
             tx_segments: info.tx_segments != 0,

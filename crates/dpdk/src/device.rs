@@ -117,6 +117,7 @@ impl<'e> Device<'e> {
             tx_checksum_offload: wanted.tx_checksum_offload && can.tx_udp_checksum,
             ..Granted::default()
         };
+        granted.rx_timestamp = wanted.rx_timestamp && can.rx_timestamp;
         granted.rss = wanted.rss && granted.rx_queues > 1 && can.rss_types != 0;
         let mtu = wanted
             .max_frame_size
@@ -154,6 +155,10 @@ impl<'e> Device<'e> {
             format_args!("the device cannot put in UDP checksums"),
         );
         note(
+            wanted.rx_timestamp && !can.rx_timestamp,
+            format_args!("the device cannot say when it received a frame"),
+        );
+        note(
             wanted.rss && wanted.rx_queues.min(can.max_rx_queues) > 1 && can.rss_types == 0,
             format_args!("the device cannot spread what it receives over its queues (no RSS)"),
         );
@@ -179,6 +184,7 @@ impl<'e> Device<'e> {
             rss_types: if granted.rss { can.rss_types } else { 0 },
             tx_checksum: granted.tx_checksum_offload.into(),
             segments: (scatter && can.rx_scatter && can.tx_segments).into(),
+            rx_timestamp: granted.rx_timestamp.into(),
         };
         let (mut rx, mut tx) = (granted.rx_descriptors, granted.tx_descriptors);
         // SAFETY: the port exists and is ours alone; the structures live through the calls.

@@ -72,6 +72,7 @@ impl<'e> Port<'e> {
             // SAFETY: the port and all its queues are configured, and `&mut self` is its only control handle.
             let result = unsafe { sys::dl_port_start(self.id) };
             self.check(result, "starting it")?;
+            raw::find_rx_timestamp();
             self.started = true;
             self.gates.iter().for_each(|gate| gate.open());
         }

@@ -1,6 +1,7 @@
 //! Field access of an mbuf by the offsets the shim exports: the one place that knows where a field lies.
 
-use std::{ptr, slice};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::{marker::PhantomData, ptr, slice};
 
 use dpdk_sys as sys;
 
@@ -104,6 +105,71 @@ pub(crate) unsafe fn bytes<'a>(mbuf: RawMbuf) -> &'a [u8] {
     // SAFETY: data_off + data_len <= buf_len holds for every mbuf a driver or `write` left; pool memory is
     // zero-filled when mapped, so every byte is initialised.
     unsafe { slice::from_raw_parts(data(mbuf), data_len(mbuf)) }
+}
+
+/// The bytes of all segments, one after the other.
+pub(crate) struct Segments<'a> {
+    next: RawMbuf,
+    left: u16,
+    bytes: PhantomData<&'a [u8]>,
+}
+
+/// # Safety
+/// As for [`bytes`].
+#[inline]
+pub(crate) unsafe fn segments<'a>(mbuf: RawMbuf) -> Segments<'a> {
+    Segments {
+        next: mbuf,
+        // SAFETY: by the caller; nb_segs is a u16.
+        left: unsafe { get::<u16, { sys::DL_OFF_NB_SEGS }>(mbuf) },
+        bytes: PhantomData,
+    }
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        let mbuf = self.next;
+        // SAFETY: the caller of `segments` owns the chain for 'a; it has `nb_segs` links, of which this is one.
+        unsafe {
+            if self.left > 0 {
+                self.next = get::<RawMbuf, { sys::DL_OFF_NEXT }>(mbuf);
+            }
+            Some(bytes(mbuf))
+        }
+    }
+}
+
+/// Where drivers put the time of reception, and the flag that says so; flag 0 while none does.
+static RX_TIMESTAMP: (AtomicU64, AtomicUsize) = (AtomicU64::new(0), AtomicUsize::new(0));
+
+/// Looks for the place of the time of reception, which drivers ask for when they are configured or started.
+pub(crate) fn find_rx_timestamp() {
+    let (mut offset, mut flag) = (0, 0);
+    // SAFETY: two writable places.
+    if unsafe { sys::dl_rx_timestamp_field(&raw mut offset, &raw mut flag) } == 0 {
+        RX_TIMESTAMP.1.store(offset as usize, Ordering::Relaxed);
+        RX_TIMESTAMP.0.store(flag, Ordering::Release);
+    }
+}
+
+/// When the NIC received the packet, by its own clock.
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn rx_timestamp(mbuf: RawMbuf) -> Option<u64> {
+    let flag = RX_TIMESTAMP.0.load(Ordering::Acquire);
+    // SAFETY: the caller owns `mbuf`; the offset is one that DPDK gave for a u64 in it, and written before the flag.
+    unsafe {
+        (get::<u64, { sys::DL_OFF_OL_FLAGS }>(mbuf) & flag != 0).then(|| {
+            mbuf.byte_add(RX_TIMESTAMP.1.load(Ordering::Relaxed))
+                .cast::<u64>()
+                .read()
+        })
+    }
 }
 
 /// The first segment's bytes, to be changed.

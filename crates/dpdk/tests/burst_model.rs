@@ -62,7 +62,7 @@ fn run<'e>(eal: &'e Eal, pool: &Pool<'e>, seed: u64) {
     let mut held: VecDeque<(u64, Mbuf<'e>)> = VecDeque::new();
     let mut next = 0_u64;
     for step in 0..2000 {
-        match random.below(8) {
+        match random.below(9) {
             0 | 1 => {
                 let count = random.below(40);
                 let from = burst.len();
@@ -104,6 +104,21 @@ fn run<'e>(eal: &'e Eal, pool: &Pool<'e>, seed: u64) {
                 other_model.extend(model.drain(..moved));
             }
             6 => {
+                let to: Vec<u8> = (0..random.below(BURST_CAPACITY))
+                    .map(|_| random.below(3) as u8)
+                    .collect();
+                burst.distribute(&to, std::slice::from_mut(&mut other));
+                let mut index = 0;
+                model.retain(|number| {
+                    index += 1;
+                    let goes = to.get(index - 1) == Some(&0) && other_model.len() < BURST_CAPACITY;
+                    if goes {
+                        other_model.push_back(*number);
+                    }
+                    !goes
+                });
+            }
+            7 => {
                 if let Some(packet) = burst.pop_front() {
                     held.push_back((model.pop_front().unwrap(), packet));
                 }

@@ -14,7 +14,7 @@ fn pcap() -> Vec<u8> {
         file.extend(word.to_le_bytes());
     }
     for number in 0..COUNT {
-        for word in [number as u32, 0, FRAME_LEN as u32, FRAME_LEN as u32] {
+        for word in [number as u32, 5, FRAME_LEN as u32, FRAME_LEN as u32] {
             file.extend(word.to_le_bytes());
         }
         file.extend((0..FRAME_LEN).map(|index| (index + number) as u8));
@@ -55,18 +55,24 @@ fn segmented_packets_are_cut_and_freed() {
             (burst.packet_len(index), burst.bytes(index).len()),
             (FRAME_LEN, 1024)
         );
+        let segments: Vec<&[u8]> = burst.segments(index).collect();
+        assert_eq!((segments.len(), segments[0]), (3, burst.bytes(index)));
+        let whole = segments.concat();
+        assert_eq!(whole.len(), FRAME_LEN);
         assert!(
-            burst
-                .bytes(index)
+            whole
                 .iter()
                 .zip(index..)
                 .all(|(byte, value)| *byte == value as u8)
         );
+        // The driver's clock is the file's, in microseconds.
+        assert_eq!(burst.rx_timestamp(index), Some(index as u64 * 1_000_000 + 5));
     }
     burst.write(0, 100).fill(5);
     burst.set_len(1, 60);
+    assert_eq!(burst.rx_timestamp(0), None, "a fresh frame was not received");
     for (index, len) in [(0, 100), (1, 60)] {
-        assert!(!burst.is_segmented(index));
+        assert!(!burst.is_segmented(index) && burst.segments(index).count() == 1);
         assert_eq!((burst.packet_len(index), burst.bytes(index).len()), (len, len));
     }
     assert_eq!(burst.bytes(0), [5; 100]);

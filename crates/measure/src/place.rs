@@ -75,23 +75,11 @@ use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
 pub static PLACES: [Place; 11] = [
-    place("late", Path, Exact, "came back after the drain time", true),
-    place(
-        "too_old",
-        Path,
-        AtMost,
-        "came back behind the sequence window",
-        true,
-    ),
-    place("corrupt", Path, Exact, "came back damaged", true),
+    place("late", Path, Exact, "returned after the drain time", true),
+    place("too_old", Path, AtMost, "older than the sequence window", true),
+    place("corrupt", Path, Exact, "returned damaged", true),
     place(FAULT_DROP, Purpose, Exact, "dropped on purpose (--fault)", false),
-    place(
-        "held",
-        Sender,
-        Exact,
-        "still waiting to be sent when the run ended",
-        false,
-    ),
+    place("held", Sender, Exact, "still queued when the run ended", false),
     place(
         "tx_held",
         Sender,
@@ -99,21 +87,15 @@ pub static PLACES: [Place; 11] = [
         "still in the driver's transmit ring at the end",
         false,
     ),
-    place("tx_error", Sender, AtMost, "the port failed to send them", true),
-    place("rx_nombuf", Receiver, AtMost, "our buffer pool was empty", true),
+    place("tx_error", Sender, AtMost, "transmit errors of the port", true),
+    place("rx_nombuf", Receiver, AtMost, "no free buffer in our pool", true),
     place("rx_missed", Receiver, AtMost, "our receive ring was full", true),
-    place(
-        "rx_error",
-        Receiver,
-        AtMost,
-        "the port received them damaged",
-        true,
-    ),
+    place("rx_error", Receiver, AtMost, "receive errors of the port", true),
     place(
         NOT_AWAITED,
         Purpose,
         Exact,
-        "sent only: none is expected back",
+        "sent only: none expected back",
         false,
     ),
 ];

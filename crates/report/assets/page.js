@@ -102,23 +102,23 @@
     return { data, group: key, options: { series, hooks, ...axes(ns, true, "share") } };
   }
 
-  // A point a pause, and a bar down to the axis; what cost packets is filled.
+  // A point a stall, and a bar down to the axis; what cost packets is filled.
   function stalls() {
     const [, end] = stretch(Infinity, 0);
-    const all = runs.flatMap((run, at) => run.stalls.map(pause => ({ pause, at })))
-      .filter(({ pause: [time, , , , lost] }) => lost || time <= end).sort((a, b) => a.pause[0] - b.pause[0]);
-    const times = all.map(({ pause }) => pause[0]);
-    // The chart begins and ends with the others, whenever the first pause was.
+    const all = runs.flatMap((run, at) => run.stalls.map(stall => ({ stall, at })))
+      .filter(({ stall: [time, , , , lost], at }) => lost || !runs[at].series || time <= end).sort((a, b) => a.stall[0] - b.stall[0]);
+    const times = all.map(({ stall }) => stall[0]);
+    // The chart begins and ends with the others, whenever the first stall was.
     const [first, last] = stretch(Math.min(Infinity, ...times.slice(0, 1)), Math.max(0, ...times.slice(-1)));
-    const words = ([, gap, core, cause, lost]) => `${ns(gap)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
+    const words = ([, length, core, cause, lost]) => `${ns(length)} on core ${core}${cause ? ", " + cause : ""}${lost ? `, ${lost} packets missed` : ""}`;
     // A line of the legend for each run; its points are drawn above.
     const of = runs.map((run, at) => at).filter(at => runs[at].stalls.length);
     const paint = u => {
       const { ctx } = u, { top, height } = u.bbox, ratio = devicePixelRatio;
       ctx.save(); ctx.beginPath(); ctx.rect(u.bbox.left, top, u.bbox.width, height); ctx.clip();
-      for (const { pause: [time, gap, , , lost], at } of all) {
+      for (const { stall: [time, length, , , lost], at } of all) {
         if (time < u.scales.x.min || time > u.scales.x.max || !u.series[1 + of.indexOf(at)].show) continue;
-        const x = u.valToPos(time, "x", true), y = u.valToPos(gap, "y", true);
+        const x = u.valToPos(time, "x", true), y = u.valToPos(length, "y", true);
         ctx.fillStyle = ctx.strokeStyle = lost ? colour("bad") : colour(hue(at, 0));
         ctx.globalAlpha = lost ? 1 : 0.55; ctx.lineWidth = ratio;
         ctx.beginPath(); ctx.moveTo(x, top + height); ctx.lineTo(x, y); ctx.stroke();
@@ -127,10 +127,10 @@
       ctx.restore();
     };
     const series = [{ label: "time", value: (u, v) => known(v) ? seconds(v) : "" }, ...of.map(at => ({
-      label: named(runs[at], "pause"), stroke: colour(hue(at, 0)), paths: () => null, points: { show: false },
-      value: (u, v, s, i) => known(v) && known(i) && all[i - 1] ? words(all[i - 1].pause) : blank(i),
+      label: named(runs[at], "stall"), stroke: colour(hue(at, 0)), paths: () => null, points: { show: false },
+      value: (u, v, s, i) => known(v) && known(i) && all[i - 1] ? words(all[i - 1].stall) : blank(i),
     }))];
-    const values = of.map(at => [null, ...all.map(one => one.at === at ? one.pause[1] : null), null]);
+    const values = of.map(at => [null, ...all.map(one => one.at === at ? one.stall[1] : null), null]);
     const { axes: a, scales } = axes(ns, true, "time");
     return { data: [[first, ...times, last], ...values], group: "time", options: { series, axes: a, scales, hooks: { draw: [paint] } } };
   }

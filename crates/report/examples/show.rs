@@ -1,6 +1,6 @@
 //! Shows the reports and the live display with invented results: `cargo run -p report --example show [live]`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
 
 use std::time::Duration;
@@ -22,9 +22,7 @@ fn main() {
     let printed = console
         .human(&terminal::render(&common::clean(), &style))
         .and_then(|()| console.human(&("\n".to_owned() + &terminal::render(&common::lossy(), &style))))
-        .and_then(|()| {
-            console.human(&("\n".to_owned() + &terminal::render_reflect(&common::reflected(), &style)))
-        })
+        .and_then(|()| console.human(&("\n".to_owned() + &terminal::render(&common::reflected(), &style))))
         .and_then(|()| console.object(&common::lossy()));
     if let Err(error) = printed {
         console.error(&error.to_string());

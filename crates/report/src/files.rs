@@ -4,24 +4,35 @@ use std::fmt::Write;
 
 use measure::result::Stall;
 use measure::{Histogram, ReflectSummary, Summary};
+use serde::Serialize;
 
 use crate::csv::field;
 use crate::hgrm;
+use crate::kind::Kind;
 use crate::rundir::{RunDir, WriteError, file};
 
-/// Columns of `stalls.csv`, version 1: `time` (the end of the pause) in ms since the start of the run.
+/// Columns of `stalls.csv`, version 1: `time` (the end of the stall) in ms since the start of the run.
 pub const STALL_COLUMNS: &str = "time,core,role,gap_ns,ring_holds_ns,cause,lost,sequences,moved,next";
 
+/// Columns of `gaps.csv`, version 1: `start_s` since the loop began.
+pub const GAP_COLUMNS: &str = "core,start_s,duration_ns,cause,parts";
+
 impl RunDir {
+    /// Writes the file of a result. The note of the directory so far belongs into the result before.
+    pub fn write_result<T: Kind + Serialize>(&self, result: &T) -> Result<(), WriteError> {
+        let name = result.entry().map_or(file::SUMMARY, |entry| entry.file);
+        self.write_json(name, result)
+    }
+
     /// Writes `ledger.json` and `summary.json`. The note of the directory so far belongs into the summary before.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), WriteError> {
         let ledger = self.write_json(file::LEDGER, &summary.ledger);
-        self.write_json(file::SUMMARY, summary).and(ledger)
+        self.write_result(summary).and(ledger)
     }
 
     /// Writes `summary.json` of a `reflect` run.
     pub fn write_reflect_summary(&self, summary: &ReflectSummary) -> Result<(), WriteError> {
-        self.write_json(file::SUMMARY, summary)
+        self.write_result(summary)
     }
 
     /// Writes `latency.hgrm`, in ns from the real departure.
@@ -34,7 +45,7 @@ impl RunDir {
         self.write_text(file::PACING, &hgrm::render_scaled(gaps, unit_ns))
     }
 
-    /// Writes `stalls.csv`, one row per pause; with no pause the file says so by having no row.
+    /// Writes `stalls.csv`, one row per stall; with no stall the file says so by having no row.
     pub fn write_stalls(&self, stalls: &[Stall]) -> Result<(), WriteError> {
         let mut text = format!("{STALL_COLUMNS}\n");
         for Stall {

@@ -3,14 +3,16 @@
 
 mod atomic;
 pub mod compare;
-pub mod comparison;
 pub mod csv;
+pub mod export;
 mod files;
 pub mod hgrm;
 pub mod html;
 pub mod input;
 pub mod intervals;
 pub mod json;
+pub mod kind;
+pub mod kinds;
 pub mod live;
 pub mod load;
 pub mod number;
@@ -26,7 +28,9 @@ pub mod terminal;
 pub mod utc;
 pub mod wrap;
 
-pub use files::STALL_COLUMNS;
+pub use kinds::compare as comparison;
+
+pub use files::{GAP_COLUMNS, STALL_COLUMNS};
 pub use intervals::IntervalWriter;
 pub use live::Live;
 pub use out::Console;

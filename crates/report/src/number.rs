@@ -9,6 +9,24 @@ pub fn time(time_ns: f64) -> String {
     measure::units::format_duration(time_ns.round() as u64)
 }
 
+/// A part of a whole (0 to 1): `0.0312 %`.
+pub fn ratio(part: f64) -> String {
+    match part {
+        0.0 => "0 %".to_owned(),
+        _ if part.abs() < 1e-6 => format!("{:.2e} %", part * 100.0),
+        _ => format!("{:.4} %", part * 100.0),
+    }
+}
+
+/// A loss as a headline writes it.
+pub fn loss(part: f64) -> String {
+    if part > 0.0 && part < 1e-6 {
+        "<0.0001 %".to_owned()
+    } else {
+        ratio(part)
+    }
+}
+
 /// `number` of a thing: `1 packet`, `35,000,000 packets`.
 pub fn counted(number: u64, thing: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };

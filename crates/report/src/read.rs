@@ -3,18 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use measure::search::SearchReport;
 use measure::summary::VERSION;
-use measure::{ReflectSummary, Summary};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::comparison::Comparison;
 use crate::csv::split;
+use crate::kind::Entry;
 use crate::load::lines::Lines;
 use crate::rundir::file;
-use crate::{input, sane};
+use crate::{input, kinds, sane};
 
 /// Characters of what is wrong with a file; what is longer is not read.
 const SENTENCE_MAX: usize = 300;
@@ -54,15 +52,13 @@ pub enum ReadError {
         /// What tells.
         what: String,
     },
-    /// A search that ended without its answers: it was killed, or is still at work.
-    #[error(
-        "{0} is a search that did not end: it has no {file}; go on with: dropless search --resume {0}",
-        path.display(),
-        file = file::SEARCH
-    )]
+    /// A run that ended without its result: it was killed, or is still at work.
+    #[error("{} {what}", path.display())]
     Unfinished {
         /// Its run directory.
         path: PathBuf,
+        /// What it is, what is missing, and what can be done.
+        what: String,
     },
     /// Not what the file should hold.
     #[error("{} is damaged: {}", path.display(), short(what))]
@@ -79,6 +75,14 @@ pub enum ReadError {
         path: PathBuf,
         /// Its version.
         found: u64,
+    },
+    /// Of a command that is not known here.
+    #[error("{} is the result of `{found}`, which this dropless cannot show; fix: use a newer dropless", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// The command that wrote it.
+        found: String,
     },
     /// Of another command.
     #[error("{} is the result of `{found}`, not of `{wanted}`", path.display())]
@@ -110,56 +114,81 @@ fn advice(path: &Path, cause: &io::Error) -> String {
     }
 }
 
-/// The result of the `send` run in the directory `run`.
-pub fn summary(run: &Path) -> Result<Summary, ReadError> {
-    result(run, file::SUMMARY, "send", &sane::SEND, sane::of_send)
+pub use crate::kinds::compare::read as comparison;
+pub use crate::kinds::reflect::read as reflect_summary;
+pub use crate::kinds::search::read as search_report;
+pub use crate::kinds::send::read as summary;
+
+/// What the file of a kind of result must hold.
+pub(crate) struct Form<T> {
+    /// Which kind.
+    pub kind: &'static Entry,
+    /// The keys that it must have.
+    pub required: &'static [&'static str],
+    /// Says what in it cannot be.
+    pub judge: fn(&T) -> Result<(), String>,
 }
 
-/// The result of the `reflect` run in the directory `run`.
-pub fn reflect_summary(run: &Path) -> Result<ReflectSummary, ReadError> {
-    result(run, file::SUMMARY, "reflect", &sane::REFLECT, |_| Ok(()))
-}
-
-/// What the `search` in the directory `run` found.
-pub fn search_report(run: &Path) -> Result<SearchReport, ReadError> {
-    result(run, file::SEARCH, "search", &sane::SEARCH, sane::of_search)
-}
-
-/// What the `compare` in the directory `run` found.
-pub fn comparison(run: &Path) -> Result<Comparison, ReadError> {
-    result(run, file::COMPARE, "compare", &sane::COMPARE, sane::of_compare)
-}
-
-/// The command whose result is in the directory `run`.
-pub fn command(run: &Path) -> Result<String, ReadError> {
-    checked(run, file::SUMMARY).map(|(_, _, command)| command)
-}
-
-/// Reads the result in the file `name`; `required` are the keys that it must have, `judge` says what in it cannot be.
-fn result<T: DeserializeOwned + Serialize>(
-    run: &Path,
-    name: &str,
-    wanted: &'static str,
-    required: &[&str],
-    judge: fn(&T) -> Result<(), String>,
-) -> Result<T, ReadError> {
-    let (path, value, command) = checked(run, name)?;
-    if command != wanted {
-        return Err(ReadError::OtherCommand {
-            path,
-            found: command,
-            wanted,
+impl<T: DeserializeOwned + Serialize> Form<T> {
+    /// Reads the result in the run directory `run`.
+    pub fn read(&self, run: &Path) -> Result<T, ReadError> {
+        let (path, value, command) = checked(run, self.kind.file)?;
+        if command != self.kind.command {
+            return Err(ReadError::OtherCommand {
+                path,
+                found: command,
+                wanted: self.kind.command,
+            });
+        }
+        // By way of the type first: of a value of the wrong kind more can be said than that it is absent.
+        let read = T::deserialize(&value).map_err(|error| error.to_string());
+        let whole = read.and_then(|read| {
+            sane::has_all(&value, self.required)?;
+            sane::numbers(&read)?;
+            (self.judge)(&read)?;
+            Ok(read)
         });
+        whole.map_err(|what| ReadError::Damaged { path, what })
     }
-    // By way of the type first: of a value of the wrong kind more can be said than that it is absent.
-    let read = T::deserialize(&value).map_err(|error| error.to_string());
-    let whole = read.and_then(|read| {
-        sane::has_all(&value, required)?;
-        sane::numbers(&read)?;
-        judge(&read)?;
-        Ok(read)
-    });
-    whole.map_err(|what| ReadError::Damaged { path, what })
+}
+
+/// The file `name` of the run directory `run`, if there is one.
+pub(crate) fn part(run: &Path, name: &str) -> Result<Option<PathBuf>, ReadError> {
+    let file = run.join(name);
+    Ok(input::is_there(&file)?.then_some(file))
+}
+
+/// Of a run directory that holds no result: a run that did not end, or something else altogether.
+pub(crate) fn without_result(run: &Path) -> Result<ReadError, ReadError> {
+    for entry in kinds::ALL {
+        if let Some(unfinished) = (entry.unfinished)(run)? {
+            return Ok(unfinished);
+        }
+    }
+    let path = run.to_owned();
+    let absent = format!("has no {}", file::SUMMARY);
+    Ok(match (part(run, file::INTERVALS)?, part(run, file::PLAN)?) {
+        (Some(rows), _) => ReadError::Unfinished {
+            path,
+            what: format!(
+                "{absent}, so the run did not end; its intervals alone: dropless report {}",
+                rows.display()
+            ),
+        },
+        (None, Some(_)) => ReadError::Unfinished {
+            path,
+            what: format!("{absent}, so the run did not end"),
+        },
+        (None, None) => ReadError::Foreign {
+            path,
+            what: format!("it {absent}"),
+        },
+    })
+}
+
+/// The command whose result is in the file `name` of the run directory `run`.
+pub(crate) fn command(run: &Path, name: &str) -> Result<String, ReadError> {
+    checked(run, name).map(|(_, _, command)| command)
 }
 
 /// `summary.json` or its like, of a version that we know, and the command that wrote it.

@@ -1,65 +1,7 @@
-//! What a result that was read back must have and cannot be: an empty shell, or one that contradicts itself, is damaged.
+//! What any result that was read back must have and cannot be; what contradicts itself is for each kind to say.
 
-use measure::ledger::NOT_AWAITED;
-use measure::search::SearchReport;
-use measure::{Summary, Validity};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::comparison::Comparison;
-
-/// Keys that version 1 always wrote into `summary.json` of `send`. A key that came later must not be added here.
-/// A `*` stands for each item of a list.
-pub const SEND: [&str; 17] = [
-    "verdict",
-    "reasons",
-    "sent",
-    "received",
-    "lost",
-    "rate_tx_pps",
-    "rate_rx_pps",
-    "duration_s",
-    "latency_ns",
-    "ledger.accepted",
-    "ledger.received",
-    "ledger.lost_at",
-    "streams.*.name",
-    "ports.*.uri",
-    "queues.*.packets",
-    "workers.*.core",
-    "notes",
-];
-/// Of `reflect`.
-pub const REFLECT: [&str; 9] = [
-    "verdict",
-    "reasons",
-    "received",
-    "returned",
-    "dropped",
-    "duration_s",
-    "ports.*.uri",
-    "workers.*.core",
-    "notes",
-];
-/// Of `search.json`.
-pub const SEARCH: [&str; 6] = [
-    "method",
-    "complete",
-    "reasons",
-    "sizes.*.goals",
-    "trials",
-    "seconds",
-];
-/// Of `compare.json`.
-pub const COMPARE: [&str; 7] = [
-    "link",
-    "size",
-    "duration_s",
-    "methods.*.name",
-    "recommendation.sentences",
-    "interrupted",
-    "notes",
-];
 
 /// No count, time or rate of ours is larger, and up to here a fraction counts every whole number.
 pub const NUMBER_MAX: f64 = 9_007_199_254_740_992.0;
@@ -111,54 +53,6 @@ fn sound(value: &Value, name: &str) -> Result<(), String> {
         Value::Object(map) => map.iter().try_for_each(|(key, value)| sound(value, key)),
         _ => Ok(()),
     }
-}
-
-/// The sums of a `send` run.
-pub fn of_send(summary: &Summary) -> Result<(), String> {
-    let Summary {
-        sent, received, lost, ..
-    } = summary;
-    if lost > sent {
-        return Err(format!("it has {lost} packets lost of {sent} sent"));
-    }
-    let not_awaited = summary.ledger.lost_at.get(NOT_AWAITED).unwrap_or(&0);
-    let is_even = lost.saturating_add(*received).saturating_add(*not_awaited) == *sent;
-    match summary.verdict {
-        Validity::Valid if !is_even => Err(format!(
-            "it says VALID, and its {received} packets received and {lost} lost are not the {sent} sent"
-        )),
-        Validity::Valid if !summary.reasons.is_empty() => {
-            Err("it says VALID, and has reasons against it".to_owned())
-        }
-        Validity::Invalid if summary.reasons.is_empty() => {
-            Err("it says INVALID, and has no reason for it".to_owned())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A search that came to its end has answers.
-pub fn of_search(report: &SearchReport) -> Result<(), String> {
-    match (report.complete, report.sizes.is_empty()) {
-        (true, true) => Err("it says complete, and has no frame size".to_owned()),
-        _ => Ok(()),
-    }
-}
-
-/// A trial does not lose more than it sent.
-pub fn of_compare(comparison: &Comparison) -> Result<(), String> {
-    for method in &comparison.methods {
-        let single = [&method.at_lossless, &method.flood, &method.latency];
-        let all = single.into_iter().flatten();
-        let mut all = all.chain(&method.at_rates).chain(&method.search);
-        if let Some(trial) = all.find(|trial| trial.lost > trial.sent) {
-            return Err(format!(
-                "a trial of {} has {} packets lost of {} sent",
-                method.name, trial.lost, trial.sent
-            ));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::input::clean;
+use crate::number::count;
 use crate::style::{Paint, Style};
 
 /// Columns between two cells.
@@ -119,6 +120,12 @@ impl Table {
         text
     }
 
+    /// Columns that it takes where there is room.
+    pub fn width(&self) -> usize {
+        let widths = self.widths(usize::MAX);
+        self.indent + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+    }
+
     fn widths(&self, fit: usize) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widest = |column: usize| {
@@ -161,6 +168,11 @@ fn shorten(text: &str, width: usize, style: &Style) -> String {
         }
     }
     short + mark
+}
+
+/// A count that ought to be 0.
+pub(crate) fn bad(number: u64) -> Cell {
+    Cell::right(count(number)).paint(if number == 0 { Paint::None } else { Paint::Warn })
 }
 
 #[cfg(test)]

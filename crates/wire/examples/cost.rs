@@ -118,10 +118,17 @@ fn measure(name: &str, spec: &TemplateSpec) -> Result<(), wire::TemplateError> {
             accepted += wire::peek(&room[..len]).map_or(0, |probe| probe.sequence);
         }
     });
+    let parse_ns = cost_ns(bursts, |_| {
+        for room in black_box(&*rooms).chunks_exact(stride) {
+            if let wire::Parsed::Ip(ip) = wire::parse(&room[..len]) {
+                accepted += ip.end as u64;
+            }
+        }
+    });
     black_box(accepted);
     let [none, checksum, payload] = classified_ns;
     println!(
-        "{name:<12} {:>6} {:>9} {write_ns:>7.2} {none:>7.2} {checksum:>9.2} {payload:>9.2} {reflect_ns:>8.2} {peek_ns:>6.2}",
+        "{name:<12} {:>6} {:>9} {write_ns:>7.2} {none:>7.2} {checksum:>9.2} {payload:>9.2} {reflect_ns:>8.2} {peek_ns:>6.2} {parse_ns:>6.2}",
         spec.frame_size, spec.flows
     );
     Ok(())
@@ -129,7 +136,7 @@ fn measure(name: &str, spec: &TemplateSpec) -> Result<(), wire::TemplateError> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("ns per packet                             classify");
-    println!("headers        size     flows   write    none  checksum   payload  reflect   peek");
+    println!("headers        size     flows   write    none  checksum   payload  reflect   peek  parse");
     for flows in [1, 1_000, 1_000_000] {
         measure("v4", &spec(false, 0, 64, flows)?)?;
     }

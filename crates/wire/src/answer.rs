@@ -85,8 +85,9 @@ fn answer_solicitation(room: &mut [u8], len: usize, ip: &Ip, me: &Addresses) -> 
     let frame = room.get(..len)?;
     let message = neighbour::discovery_message(frame, ip, SOLICITATION)?;
     let target = Ipv6Addr::from(*message.get(8..)?.first_chunk::<16>()?);
-    let asker = Ipv6Addr::from(*try_array::<16>(frame, ip.at + 8)?);
-    let destination = Ipv6Addr::from(*try_array::<16>(frame, ip.at + 24)?);
+    let (IpAddr::V6(asker), IpAddr::V6(destination)) = ip.addresses(frame)? else {
+        return None;
+    };
     let source_option = neighbour::option(message.get(24..)?, neighbour::SOURCE_LINK_LAYER).ok()?;
     if !me.has(target)
         || asker.is_multicast()
@@ -134,22 +135,7 @@ fn answer_echo(frame: &mut [u8], ip: &Ip, me: &Addresses) -> Option<()> {
 
 /// Whether the packet is from one host to one of our addresses.
 fn is_for_us(frame: &[u8], ip: &Ip, me: &Addresses) -> bool {
-    let ends = || {
-        Some(if ip.v6 {
-            let (from, to) = (
-                try_array::<16>(frame, ip.at + 8)?,
-                try_array::<16>(frame, ip.at + 24)?,
-            );
-            (IpAddr::from(*from), IpAddr::from(*to))
-        } else {
-            let (from, to) = (
-                try_array::<4>(frame, ip.at + 12)?,
-                try_array::<4>(frame, ip.at + 16)?,
-            );
-            (IpAddr::from(*from), IpAddr::from(*to))
-        })
-    };
-    ends().is_some_and(|(from, to)| {
+    ip.addresses(frame).is_some_and(|(from, to)| {
         let is_broadcast = from == IpAddr::V4(Ipv4Addr::BROADCAST);
         me.has(to) && from != to && !from.is_multicast() && !from.is_unspecified() && !is_broadcast
     })

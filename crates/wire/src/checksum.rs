@@ -6,8 +6,12 @@
 
 use crate::bytes::{le16, le32, le64};
 
+/// IP protocol number of TCP.
+pub const TCP: u8 = 6;
 /// IP protocol number of UDP.
 pub const UDP: u8 = 17;
+/// IP protocol number of SCTP.
+pub const SCTP: u8 = 132;
 /// IP protocol number of `ICMPv6`.
 pub const ICMPV6: u8 = 58;
 

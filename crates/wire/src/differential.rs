@@ -2,11 +2,13 @@
 
 use proptest::prelude::*;
 
-use crate::headers::{self, Parsed};
+use crate::checksum::UDP;
+use crate::headers::{self, Parsed, parse, parse_any};
 use crate::receive_any::{classify_any, peek_any};
 use crate::reflect::reflect_any;
 use crate::{
-    BurstStamp, TPID_CUSTOMER, TPID_SERVICE, Template, TemplateSpec, Verify, VlanTag, classify, peek, reflect,
+    BurstStamp, TPID_CUSTOMER, TPID_SERVICE, Template, TemplateSpec, Verify, VlanTag, classify, peek, plain,
+    reflect,
 };
 
 const RUN: u8 = 0x3C;
@@ -86,7 +88,7 @@ fn interesting() -> impl Strategy<Value = u8> {
 
 /// Sets the IPv4 header checksum right, so that the damage is not always found there first.
 fn mend(bytes: &mut [u8]) {
-    if let Parsed::Ip(ip) = headers::parse(bytes) {
+    if let Parsed::Ip(ip) = parse_any(bytes) {
         if !ip.v6 {
             bytes[ip.at + 10..ip.at + 12].fill(0);
             let field = crate::checksum::field(crate::checksum::sum(&bytes[ip.at..ip.transport]));
@@ -97,6 +99,31 @@ fn mend(bytes: &mut [u8]) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn both_ways_to_parse_agree(frame in frame()) {
+        prop_assert_eq!(parse(&frame), parse_any(&frame));
+    }
+
+    #[test]
+    fn what_is_recognised_as_plain_is_what_the_parser_finds(frame in frame()) {
+        let Some((at, _)) = headers::behind_tags(&frame) else {
+            return Ok(());
+        };
+        let is_v4 = frame[at..].first_chunk::<22>().is_some_and(plain::is_v4_udp);
+        let is_v6 = frame[at..].first_chunk::<42>().is_some_and(plain::is_v6_udp);
+        match parse(&frame) {
+            Parsed::Ip(ip) => {
+                let header_len = if ip.v6 { 40 } else { 20 };
+                let is_plain = ip.protocol == UDP && !ip.fragment && ip.transport == ip.at + header_len;
+                prop_assert_eq!((is_v4, is_v6), (is_plain && !ip.v6, is_plain && ip.v6));
+                prop_assert_eq!(ip.at, at + 2);
+            }
+            // Shorter than its own header says.
+            Parsed::Malformed => prop_assert!(!is_v6),
+            _ => prop_assert!(!is_v4 && !is_v6),
+        }
+    }
 
     #[test]
     fn both_ways_to_classify_agree(frame in frame()) {

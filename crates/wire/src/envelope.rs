@@ -5,10 +5,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::bytes::{be16, put_be16};
+use crate::bytes::put_be16;
 use crate::checksum::{self, UDP};
-use crate::headers::{ETHERNET_LEN, IPV4_LEN, IPV6_LEN, TYPE_IPV4, TYPE_IPV6, UDP_LEN};
-use crate::plain;
+use crate::headers::{self, ETHERNET_LEN, IPV4_LEN, IPV6_LEN, Parsed, TYPE_IPV4, TYPE_IPV6, UDP_LEN};
 use crate::probe::MAGIC;
 
 const V4_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
@@ -105,24 +104,15 @@ fn v6_header(head: &mut [u8; V6_LEN], from: Ipv6Addr, to: Ipv6Addr, udp_len: u16
     checksum::pseudo_v6(&addresses, UDP, udp_len)
 }
 
-/// Where a frame goes and what it carries, for a socket; `None` if it is not plain UDP.
+/// Where a frame goes and what it carries, for a socket; `None` if it is not UDP.
 #[inline]
 pub fn unwrap(frame: &[u8]) -> Option<(SocketAddr, &[u8])> {
-    let tail = frame.get(12..)?;
-    if let Some(head) = tail
-        .first_chunk::<{ V4_LEN - 12 }>()
-        .filter(|head| plain::is_v4_udp(head))
-    {
-        let to = Ipv4Addr::new(head[18], head[19], head[20], head[21]);
-        let (port, end) = (be16(head, 24), V4_LEN - UDP_LEN + usize::from(be16(head, 26)));
-        return Some((SocketAddr::new(to.into(), port), frame.get(V4_LEN..end)?));
-    }
-    let head = tail
-        .first_chunk::<{ V6_LEN - 12 }>()
-        .filter(|head| plain::is_v6_udp(head))?;
-    let to = Ipv6Addr::from(*head[26..].first_chunk::<16>()?);
-    let (port, end) = (be16(head, 44), V6_LEN - UDP_LEN + usize::from(be16(head, 46)));
-    Some((SocketAddr::new(to.into(), port), frame.get(V6_LEN..end)?))
+    let Parsed::Ip(ip) = headers::parse(frame) else {
+        return None;
+    };
+    let udp = ip.udp(frame)?;
+    let ((_, to), (_, port)) = (ip.addresses(frame)?, ip.ports(frame)?);
+    Some((SocketAddr::new(to, port), frame.get(udp.at + UDP_LEN..udp.end)?))
 }
 
 #[cfg(test)]
@@ -216,12 +206,12 @@ mod tests {
             flows: 1,
             dst_ports: 7..=7,
         };
-        let question = crate::Account::question(&spec).unwrap();
+        let question = crate::ReflectorCounters::question(&spec).unwrap();
         let (to, payload) = unwrap(&question).unwrap();
         let mut frame = vec![0; 2048];
         frame[V4_LEN..][..payload.len()].copy_from_slice(payload);
         let len = wrap(&mut frame, spec.src, to, payload.len(), false).unwrap();
-        assert!(crate::Account::default().answer(&mut frame[..len]));
+        assert!(crate::ReflectorCounters::default().answer(&mut frame[..len]));
         assert_eq!(unwrap(&frame[..len]).unwrap().0, spec.src);
     }
 }

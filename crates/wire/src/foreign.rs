@@ -23,7 +23,7 @@ pub enum Foreign {
     /// IPv4 or IPv6 with another protocol.
     OtherIp,
     /// What a reflector counted, as this run asked it to tell.
-    Account,
+    ReflectorCounters,
     /// A probe of another run.
     OtherRun,
     /// A fragment of an IP packet.
@@ -47,7 +47,7 @@ impl Foreign {
         Self::IcmpOther,
         Self::OtherUdp,
         Self::OtherIp,
-        Self::Account,
+        Self::ReflectorCounters,
         Self::OtherRun,
         Self::Fragment,
         Self::Truncated,
@@ -73,7 +73,7 @@ impl Foreign {
             Self::IcmpOther => "icmp_other",
             Self::OtherUdp => "other_udp",
             Self::OtherIp => "other_ip",
-            Self::Account => "account",
+            Self::ReflectorCounters => "account",
             Self::OtherRun => "other_run",
             Self::Fragment => "fragment",
             Self::Truncated => "truncated",

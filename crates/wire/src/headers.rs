@@ -1,10 +1,12 @@
-//! Finds the way through any header stack: VLAN tags, IPv4 with options, IPv6 with extension headers, UDP.
+//! The one parser of headers: finds the way through VLAN tags, IPv4 with options, IPv6 with extension headers, and UDP.
 //!
 //! Every offset handed out lies within the frame; claimed ends may lie beyond it and are to be checked.
 
-use crate::bytes::{try_array, try_be16};
-use crate::checksum::{self, UDP};
-use crate::vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::bytes::{be16, try_array, try_be16};
+use crate::checksum::{self, SCTP, TCP, UDP};
+use crate::vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE, VlanTag};
 
 pub(crate) const ETHERNET_LEN: usize = 14;
 pub(crate) const IPV4_LEN: usize = 20;
@@ -14,16 +16,24 @@ pub(crate) const TYPE_IPV4: u16 = 0x0800;
 pub(crate) const TYPE_IPV6: u16 = 0x86DD;
 pub(crate) const TYPE_ARP: u16 = 0x0806;
 
+/// Where the ether type is without tags.
+pub(crate) const TYPE_AT: usize = 12;
+
+/// The IPv4 field of flags and fragment offset: more-fragments or an offset; "don't fragment" is neither.
+const ANY_FRAGMENT: u16 = 0x3FFF;
+const FRAGMENT_OFFSET: u16 = 0x1FFF;
+
 /// More extension headers than anybody sends; keeps the walk bounded.
 const MAX_EXTENSIONS: usize = 8;
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parsed {
+pub enum Parsed {
+    /// IPv4 or IPv6, with all its headers.
     Ip(Ip),
     /// ARP, its payload at this offset (which may be the frame's end).
     Arp(usize),
-    /// Another ether type, or an 802.3 length.
+    /// Another ether type, an 802.3 length, or more than [`MAX_VLANS`] tags.
     Other,
     /// The frame ends before the headers do.
     Truncated,
@@ -33,41 +43,92 @@ pub(crate) enum Parsed {
 
 /// An IP packet whose headers are all there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ip {
+pub struct Ip {
+    /// IPv6, else IPv4.
     pub v6: bool,
-    /// Offset of the IP header.
+    /// Offset of the IP header: what comes before is Ethernet and its tags.
     pub at: usize,
     /// Offset of what follows the IP header and its extensions.
     pub transport: usize,
+    /// What that is, by its IANA number; of a fragment, what the whole packet has there.
     pub protocol: u8,
     /// Where the packet ends according to its IP header; may lie beyond the frame.
     pub end: usize,
+    /// One of several fragments.
     pub fragment: bool,
+    /// A fragment that is not the first: at `transport` there is no header.
+    pub later_fragment: bool,
 }
 
 /// A UDP datagram that lies wholly within its frame and whose lengths agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Udp {
+pub struct Udp {
     /// Offset of the UDP header.
     pub at: usize,
+    /// Where its payload ends.
     pub end: usize,
 }
 
-pub(crate) fn parse(frame: &[u8]) -> Parsed {
-    let mut at = 12;
-    for _ in 0..=MAX_VLANS {
-        let Some(ether_type) = try_be16(frame, at) else {
-            return Parsed::Truncated;
-        };
-        match ether_type {
+/// Finds the headers of `frame`. Never panics, whatever the bytes.
+#[inline]
+pub fn parse(frame: &[u8]) -> Parsed {
+    match frame.first_chunk() {
+        Some(head) => parse_plain(head).unwrap_or_else(|| parse_any(frame)),
+        None => parse_any(frame),
+    }
+}
+
+/// IPv4 without tags and options, which is most of what there is: the same, sooner.
+#[inline]
+fn parse_plain(head: &[u8; ETHERNET_LEN + IPV4_LEN]) -> Option<Parsed> {
+    let total_len = usize::from(be16(head, 16));
+    let fragment = be16(head, 20) & ANY_FRAGMENT;
+    (be16(head, 12) == TYPE_IPV4 && head[14] == 0x45 && total_len >= IPV4_LEN).then_some(Parsed::Ip(Ip {
+        v6: false,
+        at: ETHERNET_LEN,
+        transport: ETHERNET_LEN + IPV4_LEN,
+        protocol: head[23],
+        end: ETHERNET_LEN + total_len,
+        fragment: fragment != 0,
+        later_fragment: fragment & FRAGMENT_OFFSET != 0,
+    }))
+}
+
+/// [`parse`] by the whole way.
+#[inline(never)]
+pub(crate) fn parse_any(frame: &[u8]) -> Parsed {
+    let Some((at, ether_type)) = behind_tags(frame) else {
+        return Parsed::Truncated;
+    };
+    match ether_type {
+        TYPE_IPV4 => parse_ip(frame, at + 2, false),
+        TYPE_IPV6 => parse_ip(frame, at + 2, true),
+        TYPE_ARP => Parsed::Arp(at + 2),
+        _ => Parsed::Other,
+    }
+}
+
+/// Where the ether type behind the VLAN tags is, and which: that of a tag if there are more than [`MAX_VLANS`]. `None` if
+/// the frame ends before.
+#[inline]
+pub(crate) fn behind_tags(frame: &[u8]) -> Option<(usize, u16)> {
+    let mut at = TYPE_AT;
+    for _ in 0..MAX_VLANS {
+        match try_be16(frame, at)? {
             TPID_CUSTOMER | TPID_SERVICE => at += 4,
-            TYPE_IPV4 => return parse_v4(frame, at + 2),
-            TYPE_IPV6 => return parse_v6(frame, at + 2),
-            TYPE_ARP => return Parsed::Arp(at + 2),
-            _ => return Parsed::Other,
+            ether_type => return Some((at, ether_type)),
         }
     }
-    Parsed::Other
+    Some((at, try_be16(frame, at)?))
+}
+
+/// Finds the headers of the IP packet that begins at `at`.
+pub(crate) fn parse_ip(frame: &[u8], at: usize, v6: bool) -> Parsed {
+    if v6 {
+        parse_v6(frame, at)
+    } else {
+        parse_v4(frame, at)
+    }
 }
 
 fn parse_v4(frame: &[u8], at: usize) -> Parsed {
@@ -75,21 +136,22 @@ fn parse_v4(frame: &[u8], at: usize) -> Parsed {
         return Parsed::Truncated;
     };
     let header_len = usize::from(header[0] & 0x0F) * 4;
-    let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let total_len = usize::from(be16(header, 2));
     if header[0] >> 4 != 4 || header_len < IPV4_LEN || total_len < header_len {
         return Parsed::Malformed;
     }
     if frame.len() < at + header_len {
         return Parsed::Truncated;
     }
+    let fragment = be16(header, 6) & ANY_FRAGMENT;
     Parsed::Ip(Ip {
         v6: false,
         at,
         transport: at + header_len,
         protocol: header[9],
         end: at + total_len,
-        // More-fragments flag or an offset; "don't fragment" is neither.
-        fragment: u16::from_be_bytes([header[6], header[7]]) & 0x3FFF != 0,
+        fragment: fragment != 0,
+        later_fragment: fragment & FRAGMENT_OFFSET != 0,
     })
 }
 
@@ -100,7 +162,7 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
     if header[0] >> 4 != 6 {
         return Parsed::Malformed;
     }
-    let end = at + IPV6_LEN + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let end = at + IPV6_LEN + usize::from(be16(header, 4));
     let mut ip = Ip {
         v6: true,
         at,
@@ -108,6 +170,7 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
         protocol: header[6],
         end,
         fragment: false,
+        later_fragment: false,
     };
     for _ in 0..MAX_EXTENSIONS {
         // RFC 8200 section 4 and RFC 4302: hop-by-hop, routing, destination options; fragment;
@@ -121,7 +184,11 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
         let Some(&[next, len]) = try_array::<2>(frame, ip.transport) else {
             return Parsed::Truncated;
         };
-        ip.fragment |= ip.protocol == 44;
+        if ip.protocol == 44 {
+            ip.fragment = true;
+            // The upper 13 bits.
+            ip.later_fragment = try_be16(frame, ip.transport + 2).is_none_or(|field| field >> 3 != 0);
+        }
         ip.protocol = next;
         ip.transport += first + unit * usize::from(len);
         if ip.transport > frame.len() {
@@ -135,20 +202,56 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
 }
 
 impl Ip {
+    /// The VLAN tags, outermost first.
+    pub fn vlans<'f>(&self, frame: &'f [u8]) -> impl Iterator<Item = VlanTag> + use<'f> {
+        let tags = frame.get(TYPE_AT..self.at - 2).unwrap_or_default();
+        tags.chunks_exact(4)
+            .filter_map(|bytes| bytes.first_chunk().map(VlanTag::from_bytes))
+    }
+
+    /// Source and destination.
+    pub fn addresses(&self, frame: &[u8]) -> Option<(IpAddr, IpAddr)> {
+        Some(if self.v6 {
+            let both = try_array::<32>(frame, self.at + 8)?;
+            let (source, destination) = both.split_at(16);
+            (
+                Ipv6Addr::from(*source.first_chunk::<16>()?).into(),
+                Ipv6Addr::from(*destination.first_chunk::<16>()?).into(),
+            )
+        } else {
+            let both = try_array::<8>(frame, self.at + 12)?;
+            let (source, destination) = both.split_at(4);
+            (
+                Ipv4Addr::from(*source.first_chunk::<4>()?).into(),
+                Ipv4Addr::from(*destination.first_chunk::<4>()?).into(),
+            )
+        })
+    }
+
+    /// Source and destination port of UDP, TCP or SCTP, which have them at one place; `None` where there are none, or not
+    /// here.
+    pub fn ports(&self, frame: &[u8]) -> Option<(u16, u16)> {
+        if self.later_fragment || !matches!(self.protocol, TCP | UDP | SCTP) {
+            return None;
+        }
+        let both = try_array::<4>(frame, self.transport)?;
+        Some((be16(both, 0), be16(both, 2)))
+    }
+
     /// Whether the IPv4 header checksum is right; IPv6 has none and always passes.
-    pub(crate) fn header_is_valid(&self, frame: &[u8]) -> bool {
+    pub fn header_is_valid(&self, frame: &[u8]) -> bool {
         self.v6
             || frame
                 .get(self.at..self.transport)
                 .is_some_and(|header| checksum::is_valid(checksum::sum(header)))
     }
 
-    /// The UDP datagram within, if its length fills the IP packet exactly and the frame holds all of it.
-    pub(crate) fn udp(&self, frame: &[u8]) -> Option<Udp> {
+    /// The UDP datagram within, if it is no fragment, its length fills the IP packet exactly and the frame holds all of it.
+    pub fn udp(&self, frame: &[u8]) -> Option<Udp> {
         let header = try_array::<UDP_LEN>(frame, self.transport)?;
-        let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let len = usize::from(be16(header, 4));
         let fits = len >= UDP_LEN && self.transport + len == self.end && self.end <= frame.len();
-        (self.protocol == UDP && fits).then_some(Udp {
+        (self.protocol == UDP && !self.fragment && fits).then_some(Udp {
             at: self.transport,
             end: self.end,
         })

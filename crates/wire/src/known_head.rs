@@ -1,6 +1,8 @@
 //! The headers of a plain IPv4/UDP frame that was judged in full, to be recognised in the frames that follow.
 
-use crate::bytes::{be16, le64};
+use crate::bytes::le64;
+use crate::headers::TYPE_AT;
+use crate::plain;
 
 /// Ethernet 14, IPv4 20, UDP 8, and the 18 bytes that every Ethernet frame has room for behind them.
 pub(crate) const PLAIN_LEN: usize = 60;
@@ -26,10 +28,11 @@ impl KnownHead {
         back: 0,
     };
 
-    /// What to recognise `frame` by; `None` unless it is IPv4 without tags and options.
+    /// What to recognise `frame` by; `None` unless it is UDP over IPv4 without tags and options.
     pub(crate) fn of(frame: &[u8]) -> Option<Self> {
         let head = frame.first_chunk::<PLAIN_LEN>()?;
-        (be16(head, 12) == 0x0800 && head[14] == 0x45).then(|| Self {
+        let is_plain = plain::is_v4_udp(head[TYPE_AT..].first_chunk::<{ PLAIN_LEN - TYPE_AT }>()?);
+        is_plain.then(|| Self {
             frame_len: frame.len(),
             front: std::array::from_fn(|at| head[at]),
             back: le64(head, 32) & NOT_PORTS,

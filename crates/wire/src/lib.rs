@@ -3,10 +3,9 @@
 //!
 //! No I/O, no clock, no allocation after start, no unsafe. A packet's way through this crate:
 //! [`Template::write`] makes it, [`reflect()`] turns it round at the far side, [`classify`] judges it when it
-//! is back. [`answer()`] and [`neighbour`] keep ordinary hosts happy in between.
+//! is back. All of them, and whoever else asks what a frame is, find its headers by [`parse`]. [`answer()`] and [`neighbour`] keep ordinary hosts happy in between.
 #![forbid(unsafe_code)]
 
-mod account;
 mod answer;
 mod bytes;
 pub mod checksum;
@@ -17,7 +16,7 @@ mod drop_reason;
 pub mod envelope;
 mod fault;
 mod foreign;
-mod headers;
+pub mod headers;
 mod known_head;
 pub mod lag;
 pub mod neighbour;
@@ -27,6 +26,7 @@ mod probe;
 mod receive;
 mod receive_any;
 mod reflect;
+mod reflector_counters;
 mod template;
 mod template_build;
 mod template_flow;
@@ -34,15 +34,16 @@ mod template_spec;
 mod turner;
 mod vlan;
 
-pub use account::Account;
 pub use answer::{Addresses, answer};
 pub use classifier::Classifier;
 pub use drop_reason::DropReason;
 pub use fault::corrupt_one_bit;
 pub use foreign::Foreign;
+pub use headers::{Ip, Parsed, parse};
 pub use probe::{BurstStamp, MAGIC, PROBE_LEN, Probe};
 pub use receive::{Class, Verify, classify, peek};
 pub use reflect::reflect;
+pub use reflector_counters::ReflectorCounters;
 pub use template::Template;
 pub use template_spec::{MAX_FRAME_SIZE, TemplateError, TemplateSpec};
 pub use turner::Turner;

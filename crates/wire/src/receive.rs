@@ -5,9 +5,9 @@
 
 use crate::bytes::{be16, be64, le16, le32, le64};
 use crate::checksum::{self, UDP, WideSum};
+use crate::headers::{TYPE_AT, behind_tags};
 use crate::probe::{LOW_48, PROBE_LEN, Probe};
 use crate::receive_any::{classify_any, peek_any};
-use crate::vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE};
 use crate::{Foreign, pattern, plain};
 
 /// How much of an arriving packet is checked.
@@ -33,8 +33,6 @@ pub enum Class {
     Foreign(Foreign),
 }
 
-/// Where the ether type is without tags.
-const TYPE_AT: usize = 12;
 /// From the ether type to the end of the probe: type 2, header, UDP 8, probe 18.
 const V4_LEN: usize = 48;
 const V6_LEN: usize = 68;
@@ -67,21 +65,9 @@ pub fn peek(frame: &[u8]) -> Option<Probe> {
 /// Tries the fixed offsets behind VLAN tags, and IPv6.
 #[inline(never)]
 fn classify_tagged(frame: &[u8], run: u8, verify: Verify) -> Class {
-    let mut at = TYPE_AT;
-    for _ in 0..=MAX_VLANS {
-        let Some(tail) = frame.get(at..) else { break };
-        let Some(&ether_type) = tail.first_chunk::<2>() else {
-            break;
-        };
-        match u16::from_be_bytes(ether_type) {
-            TPID_CUSTOMER | TPID_SERVICE => at += 4,
-            _ => match v4_probe(tail, run, verify).or_else(|| v6_probe(tail, run, verify)) {
-                Some(probe) => return Class::Probe(probe),
-                None => break,
-            },
-        }
-    }
-    classify_any(frame, run, verify)
+    let tail = behind_tags(frame).and_then(|(at, _)| frame.get(at..));
+    let probe = tail.and_then(|tail| v4_probe(tail, run, verify).or_else(|| v6_probe(tail, run, verify)));
+    probe.map_or_else(|| classify_any(frame, run, verify), Class::Probe)
 }
 
 /// Magic and run, at the start of the probe.

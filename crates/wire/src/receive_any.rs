@@ -6,12 +6,12 @@ use crate::checksum::{self, ICMPV6, UDP};
 use crate::headers::{self, Ip, Parsed, Udp};
 use crate::probe::{PROBE_LEN, Probe};
 use crate::receive::{Class, Verify};
-use crate::{Foreign, account, pattern};
+use crate::{Foreign, pattern, reflector_counters};
 
 #[cold]
 #[inline(never)]
 pub(crate) fn classify_any(frame: &[u8], run: u8, verify: Verify) -> Class {
-    match headers::parse(frame) {
+    match headers::parse_any(frame) {
         Parsed::Ip(ip) => classify_ip(frame, &ip, run, verify),
         Parsed::Malformed => Class::Corrupt,
         Parsed::Arp(_) => Class::Foreign(Foreign::Arp),
@@ -46,8 +46,8 @@ fn classify_udp(frame: &[u8], ip: &Ip, udp: Udp, run: u8, verify: Verify) -> Cla
     }
     let Some((probe, rest)) = probe_and_rest(frame, udp) else {
         let payload = frame.get(udp.at + headers::UDP_LEN..udp.end);
-        return Class::Foreign(if payload.is_some_and(account::is_answer) {
-            Foreign::Account
+        return Class::Foreign(if payload.is_some_and(reflector_counters::is_answer) {
+            Foreign::ReflectorCounters
         } else {
             Foreign::OtherUdp
         });
@@ -94,15 +94,8 @@ fn other_protocol(frame: &[u8], ip: &Ip, run: u8) -> Foreign {
 /// Whether the packet quoted in an ICMP error, from its ninth byte on, is a probe of this run.
 fn quotes_probe(frame: &[u8], ip: &Ip, run: u8) -> bool {
     let probe = || {
-        let quoted = frame.get(ip.transport + 8..ip.end)?;
-        let header_len = if ip.v6 {
-            headers::IPV6_LEN
-        } else {
-            usize::from(quoted.first()? & 0x0F) * 4
-        };
-        let protocol = *quoted.get(if ip.v6 { 6 } else { 9 })?;
-        let bytes = try_array(quoted, header_len + headers::UDP_LEN)?;
-        if protocol == UDP { Probe::read(bytes) } else { None }
+        let quoted = headers::parse_ip(frame.get(..ip.end)?, ip.transport + 8, ip.v6);
+        peek_ip(frame.get(..ip.end)?, quoted)
     };
     probe().is_some_and(|probe| probe.run == run)
 }
@@ -110,9 +103,11 @@ fn quotes_probe(frame: &[u8], ip: &Ip, run: u8) -> bool {
 #[cold]
 #[inline(never)]
 pub(crate) fn peek_any(frame: &[u8]) -> Option<Probe> {
-    let Parsed::Ip(ip) = headers::parse(frame) else {
-        return None;
-    };
+    peek_ip(frame, headers::parse_any(frame))
+}
+
+fn peek_ip(frame: &[u8], parsed: Parsed) -> Option<Probe> {
+    let Parsed::Ip(ip) = parsed else { return None };
     if ip.fragment || ip.protocol != UDP {
         return None;
     }

@@ -4,17 +4,12 @@
 //! verified: a damaged packet goes back damaged, and its sender counts it.
 
 use crate::DropReason;
-use crate::bytes::{
-    be16, le16, le32, le64, le128, put_le16, put_le32, put_le64, put_le128, try_array, try_be16,
-};
+use crate::bytes::{be16, le16, le32, le64, le128, put_le16, put_le32, put_le64, put_le128, try_array};
 use crate::checksum::UDP;
-use crate::headers::{self, Ip, Parsed};
+use crate::headers::{self, Ip, Parsed, TYPE_AT};
 use crate::plain;
 use crate::probe::{MAGIC, PROBE_LEN};
-use crate::vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE};
 
-/// Where the ether type is without tags.
-const TYPE_AT: usize = 12;
 /// From the ether type to the end of a probe: type 2, header, UDP 8, probe 18. No Ethernet frame is shorter.
 const V4_LEN: usize = 48;
 const V6_LEN: usize = 68;
@@ -43,14 +38,9 @@ pub fn reflect(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
 /// Tries the fixed offsets behind VLAN tags, and IPv6.
 #[inline(never)]
 fn reflect_tagged(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
-    let mut at = TYPE_AT;
-    for _ in 0..=MAX_VLANS {
-        match try_be16(frame, at) {
-            Some(TPID_CUSTOMER | TPID_SERVICE) => at += 4,
-            Some(_) => break,
-            None => return Err(DropReason::Truncated),
-        }
-    }
+    let Some((at, _)) = headers::behind_tags(frame) else {
+        return Err(DropReason::Truncated);
+    };
     let is_group = frame.iter().step_by(6).take(2).any(|first| first & 1 == 1);
     if let (false, Some(tail)) = (is_group, frame.get_mut(at..)) {
         let room = tail.len();
@@ -161,7 +151,7 @@ static NO_HOST: [u8; 256] = {
 #[cold]
 #[inline(never)]
 pub(crate) fn reflect_any(frame: &mut [u8], only_ours: bool) -> Result<(), DropReason> {
-    let ip = match headers::parse(frame) {
+    let ip = match headers::parse_any(frame) {
         Parsed::Ip(ip) => ip,
         Parsed::Truncated => return Err(DropReason::Truncated),
         Parsed::Malformed => return Err(DropReason::BadLength),

@@ -2,7 +2,7 @@
 
 use crate::bytes::{be16, le32, put_le64};
 use crate::known_head::{KnownHead, PLAIN_LEN};
-use crate::{DropReason, MAGIC, account, reflect};
+use crate::{DropReason, MAGIC, reflect, reflector_counters};
 
 /// Turns round the frames of one queue. Does what [`reflect`] does, sooner.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ impl Turner {
             std::mem::swap(&mut self.known, &mut self.turned);
             return reflect(frame, self.only_ours);
         }
-        if account::is_question(frame) {
+        if reflector_counters::is_question(frame) {
             // For the reflector itself, not for the way back.
             return Err(DropReason::NotOurs);
         }

@@ -60,6 +60,17 @@ impl VlanTag {
         [a, b, c, d]
     }
 
+    /// The tag of these bytes. The bit between priority and identifier (may be dropped first) is left out.
+    #[must_use]
+    pub const fn from_bytes(bytes: &[u8; 4]) -> Self {
+        let [a, b, c, d] = *bytes;
+        Self {
+            tpid: u16::from_be_bytes([a, b]),
+            id: u16::from_be_bytes([c, d]) & 0x0FFF,
+            pcp: c >> 5,
+        }
+    }
+
     /// Checks number, protocols, identifiers and priorities of a whole stack, outermost first.
     pub fn check(stack: &[Self]) -> Result<(), VlanError> {
         if stack.len() > MAX_VLANS {

@@ -1,6 +1,7 @@
 //! The reflecting loop over real sockets of the loopback.
 
 use super::*;
+use crate::fault::Faults;
 use crate::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
 use crate::slot::Slot;
 use crate::{Phase, Task};
@@ -53,10 +54,16 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
             burst: 32,
             hold_ticks: 1 << 40,
             counters: Arc::clone(&counters),
-            account: None,
+            own_counters: None,
         };
         let (totals, fill) = Slot::new();
-        let mut task = Box::new(ReflectTask::new(far_rx, far_tx, plan, None, fill));
+        let mut task = Box::new(ReflectTask::new(
+            far_rx,
+            far_tx,
+            plan,
+            None::<Faults<SlotPool>>,
+            fill,
+        ));
         let template = Template::new(&TemplateSpec {
             src_mac: [2, 0, 0, 0, 0, 1],
             dst_mac: [2, 0, 0, 0, 0, 2],
@@ -73,7 +80,7 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
         })
         .unwrap();
         let mut frames = tx.batch();
-        assert_eq!(tx.allocate(&mut frames, 32), 32);
+        assert_eq!(tx.buffers().allocate(&mut frames, 32), 32);
         for index in 0..32 {
             let room = frames.write(index, template.frame_len());
             template.write(room, &BurstStamp::new(1, 0), index as u64, 0);

@@ -26,7 +26,7 @@ pub struct ReceiveCounters {
     pub too_old: Counter,
     /// Frames that are none of ours, by kind.
     pub foreign: [Counter; Foreign::COUNT],
-    /// Chained frames, longer than any probe.
+    /// Chained frames, longer than any probe: not looked at.
     pub oversized: Counter,
     /// Probes of an earlier run that were still in some queue.
     pub stale: Counter,

@@ -55,7 +55,7 @@ fn poll(tasks: Vec<Box<dyn Task>>, control: &Control, counters: &WorkerCounters)
 
 #[test]
 fn nobody_uses_rules_once_the_next_generation_is_acknowledged() {
-    const GENERATIONS: u64 = 500;
+    const GENERATIONS: u64 = 100;
     let control = Control::default();
     let counters = [WorkerCounters::default(), WorkerCounters::default()];
     let (in_force, wrong) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());

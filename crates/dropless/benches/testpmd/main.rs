@@ -6,7 +6,7 @@
     reason = "a measurement that cannot be made ends like a failed test, and its row says so"
 )]
 
-#[path = "../../tests/support/mod.rs"]
+#[path = "../../tests/polling/support/mod.rs"]
 mod support;
 
 mod args;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dataplane::Task;
-use dataplane::account::OwnAccount;
-use dataplane::fault::{FaultCounters, FaultSpec, Faults};
-use dataplane::io::{Frames, Receive, Transmit};
-use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
+use dataplane::fault::{self, FaultCounters, FaultSpec, Faults};
+use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
+use dataplane::reflect::{self, ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
+use dataplane::reflector_counters::OwnCounters;
 use dataplane::slot::{Fill, Slot};
 use measure::Clock;
 use wire::{Addresses, DropReason};
@@ -50,7 +50,17 @@ pub struct Reflecting<'f> {
     /// The clock.
     pub clock: Clock,
     /// What the far sender is told.
-    pub account: Option<Arc<OwnAccount>>,
+    pub own_counters: Option<Arc<OwnCounters>>,
+}
+
+/// Buffers that the task of a queue pair may hold back.
+pub const fn buffers_held(burst: usize, has_faults: bool) -> usize {
+    let by_injector = if has_faults {
+        fault::buffers_held(DELAYED_MAX)
+    } else {
+        0
+    };
+    reflect::buffers_held(burst) + by_injector
 }
 
 /// A task to be: between two queues.
@@ -86,21 +96,22 @@ impl<'f> Reflecting<'f> {
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
             counters: Arc::clone(&side.counters),
-            account: self.account.clone(),
+            own_counters: self.own_counters.clone(),
         };
         (side, ReflectQueue { plan, faults, leave })
     }
 }
 
 impl OnPair for ReflectQueue<'_> {
-    fn on<'p, R>(self, rx: R, tx: impl Transmit<Frames = R::Frames> + 'p) -> Box<dyn Task + 'p>
-    where
-        R: Receive + 'p,
-        R::Frames: 'p,
-    {
-        let faults = self.faults.map(|(spec, seed, hz, counters)| {
-            Faults::<<R::Frames as Frames>::Frame>::new(spec, seed, hz, DELAYED_MAX, counters)
-        });
+    fn on<'p, A: Allocate<Frames: FramesMut> + 'p>(
+        self,
+        rx: impl Receive<Frames = A::Frames> + 'p,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p> {
+        let faults = self
+            .faults
+            .map(|(spec, seed, hz, counters)| Faults::new(spec, seed, hz, DELAYED_MAX, buffers, counters));
         Box::new(ReflectTask::new(rx, tx, self.plan, faults, self.leave))
     }
 }

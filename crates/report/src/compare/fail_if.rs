@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use measure::units::{RateSpec, parse_count, parse_duration};
 
-use super::metrics::{METRICS, Metric, Unit, Worse, values};
+use super::metrics::{self, Metric, Unit, Worse};
 use crate::load::Loaded;
 
 /// Why a rule cannot be read. One line.
@@ -14,7 +14,7 @@ pub enum RuleError {
     #[error("rule {0:?} is not `METRIC worse AMOUNT`, such as 'loss worse 10%' or 'latency_p99 worse 5us'")]
     Form(String),
     /// No such figure.
-    #[error("rule {text:?}: there is no metric {name:?}; there are {}", METRICS.map(|metric| metric.name).join(", "))]
+    #[error("rule {text:?}: there is no metric {name:?}; there are {}", known())]
     Metric {
         /// The rule.
         text: String,
@@ -33,6 +33,13 @@ pub enum RuleError {
         /// What else it could be.
         allowed: &'static str,
     },
+}
+
+fn known() -> String {
+    metrics::all()
+        .map(|metric| metric.label)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// How much worse a figure may be.
@@ -76,13 +83,10 @@ impl FromStr for Rule {
         }
         // `latency p99.9` is how people write `latency_p999`.
         let plain = name.replace('.', "");
-        let metric = METRICS
-            .into_iter()
-            .find(|metric| metric.name == plain)
-            .ok_or_else(|| RuleError::Metric {
-                text: text.to_owned(),
-                name,
-            })?;
+        let metric = *metrics::find(&plain).ok_or_else(|| RuleError::Metric {
+            text: text.to_owned(),
+            name,
+        })?;
         let room = room(metric.unit, &amount).ok_or_else(|| RuleError::Amount {
             text: text.to_owned(),
             amount,
@@ -100,7 +104,7 @@ impl FromStr for Rule {
 fn allowed(unit: Unit) -> &'static str {
     match unit {
         Unit::Ratio => "percentage points, such as 0.1points",
-        Unit::Packets | Unit::Pauses => "a count, such as 100 or 10k",
+        Unit::Packets | Unit::Stalls => "a count, such as 100 or 10k",
         Unit::Nanoseconds => "a time, such as 5us",
         Unit::Rate => "a rate, such as 10kpps",
     }
@@ -122,7 +126,7 @@ fn room(unit: Unit, amount: &str) -> Option<Room> {
             let points = amount.strip_suffix("points").or(amount.strip_suffix("point"))?;
             number(points).map(|points| points / 100.0)
         }
-        Unit::Packets | Unit::Pauses => parse_count(amount).ok().map(|packets| packets as f64),
+        Unit::Packets | Unit::Stalls => parse_count(amount).ok().map(|packets| packets as f64),
         Unit::Nanoseconds => parse_duration(amount).ok().map(|time| time.as_nanos() as f64),
         Unit::Rate => match amount.parse::<RateSpec>() {
             Ok(RateSpec::Pps(rate)) => Some(rate),
@@ -140,7 +144,7 @@ impl Rule {
         let unknown = |run: &Loaded, what: &str| {
             Judgement::Unknown(format!("{}: {} has no {what}", self.text, run.path.display()))
         };
-        let (before, after) = (values(baseline, name), values(now, name));
+        let (before, after) = (baseline.figures(name), now.figures(name));
         if before.is_empty() {
             return unknown(baseline, name);
         }

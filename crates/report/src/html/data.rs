@@ -25,7 +25,7 @@ struct Run<'d> {
     gap_asked_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     heat: Option<Picture>,
-    stalls: Vec<Pause<'d>>,
+    stalls: Vec<Stall<'d>>,
 }
 
 /// One value a point; `min` and `max` only where a point is more than one interval.
@@ -71,7 +71,7 @@ struct Picture {
 
 /// End in s, length in ns, core, cause, missed packets.
 #[derive(Serialize)]
-struct Pause<'d>(f64, u64, u32, &'d str, u64);
+struct Stall<'d>(f64, u64, u32, &'d str, u64);
 
 /// The JSON, fit to stand in a script element.
 pub fn json(runs: &[Loaded]) -> serde_json::Result<String> {
@@ -83,9 +83,8 @@ pub fn json(runs: &[Loaded]) -> serde_json::Result<String> {
 }
 
 fn run(loaded: &Loaded) -> Run<'_> {
-    let pauses = loaded.stalls.iter().flat_map(|stalls| &stalls.kept);
-    let summary = loaded.summary();
-    let gaps = summary.map(|summary| summary.gap_ns).unwrap_or_default();
+    let stalls = loaded.stalls.iter().flat_map(|all| &all.kept);
+    let gaps = loaded.result.departures();
     let shares = [
         (0.5, gaps.p50),
         (0.9, gaps.p90),
@@ -118,14 +117,14 @@ fn run(loaded: &Loaded) -> Run<'_> {
             .as_ref()
             .and_then(|series| series.heat.as_ref())
             .map(picture),
-        stalls: pauses
-            .map(|pause| {
-                Pause(
-                    rounded(pause.end_ms / 1000.0),
-                    pause.gap_ns,
-                    pause.core,
-                    &pause.cause,
-                    pause.lost,
+        stalls: stalls
+            .map(|stall| {
+                Stall(
+                    rounded(stall.end_ms / 1000.0),
+                    stall.length_ns,
+                    stall.core,
+                    &stall.cause,
+                    stall.lost,
                 )
             })
             .collect(),

@@ -40,6 +40,8 @@ pub enum Cell {
     Number(String),
     /// A number that ought to be 0, or otherwise wants a look.
     Bad(String),
+    /// Words that want a look.
+    Warning(String),
     /// The name of its row.
     Name(String),
     /// A part of a whole (0 to 1) as a bar, with its words.
@@ -58,6 +60,7 @@ impl Cell {
     fn html(&self) -> String {
         match self {
             Self::Text(text) => format!("<td>{}</td>", escape(text)),
+            Self::Warning(text) => format!("<td class=bad>{}</td>", escape(text)),
             Self::Number(text) => format!("<td class=n>{}</td>", escape(text)),
             Self::Bad(text) => format!("<td class=\"n bad\">{}</td>", escape(text)),
             Self::Name(text) => {
@@ -102,6 +105,22 @@ pub fn table(caption: &str, head: &[&str], rows: &[Vec<Cell>]) -> String {
         "<div class=scroll tabindex=0 role=region aria-label=\"{0}\"><table><caption>{0}</caption>{head}<tbody>\n{body}</tbody></table></div>\n",
         escape(caption)
     )
+}
+
+/// A count that ought to be 0.
+pub fn bad(number: u64) -> Cell {
+    match number {
+        0 => Cell::Number("0".to_owned()),
+        some => Cell::Bad(crate::number::count(some)),
+    }
+}
+
+/// `inner` under a heading; nothing where there is nothing.
+pub fn section(title: &str, inner: &str) -> String {
+    if inner.is_empty() {
+        return String::new();
+    }
+    format!("<section><h2>{}</h2>\n{inner}</section>\n", escape(title))
 }
 
 /// `inner`, folded away under `title`.

@@ -18,7 +18,7 @@ const TOP: f64 = 34.0;
 
 /// Whether an end is what was wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum End {
     /// It came where it should.
     Good,
     /// It did not.
@@ -29,7 +29,7 @@ pub enum Kind {
     Plain,
 }
 
-impl Kind {
+impl End {
     fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -47,9 +47,19 @@ pub struct Node {
     /// Packets.
     pub packets: u64,
     /// How good that is.
-    pub kind: Kind,
+    pub kind: End,
     /// What it means.
     pub words: String,
+}
+
+/// An end of so many packets.
+pub fn node(name: &str, packets: u64, kind: End, words: &str) -> Node {
+    Node {
+        name: name.to_owned(),
+        packets,
+        kind,
+        words: words.to_owned(),
+    }
 }
 
 /// `source` splits into `ends`; the first of these splits again into `further`, if there are any.
@@ -147,7 +157,7 @@ fn split(
     for end in ends.iter().filter(|end| end.packets > 0) {
         let height = high(end.packets);
         ribbon(drawing, (from.0 + BAR, leave), (to.0, arrive), height, end.kind);
-        node(
+        bar(
             drawing,
             end,
             (to.0, arrive),
@@ -163,10 +173,10 @@ fn split(
 
 /// A node at the top that ribbons leave to the right: its words stand above it.
 fn above(drawing: &mut Drawing, end: &Node, x: f64, height: f64, whole: f64) {
-    node(drawing, end, (x, TOP), height, (x, TOP - 9.0), whole);
+    bar(drawing, end, (x, TOP), height, (x, TOP - 9.0), whole);
 }
 
-fn ribbon(drawing: &mut Drawing, from: (f64, f64), to: (f64, f64), height: f64, kind: Kind) {
+fn ribbon(drawing: &mut Drawing, from: (f64, f64), to: (f64, f64), height: f64, kind: End) {
     let middle = f64::midpoint(from.0, to.0);
     let ((x1, y1), (x2, y2)) = (from, to);
     // A `String` takes everything.
@@ -182,7 +192,7 @@ fn ribbon(drawing: &mut Drawing, from: (f64, f64), to: (f64, f64), height: f64, 
 }
 
 /// The bar of a node at `place`, and its words at `label`.
-fn node(drawing: &mut Drawing, node: &Node, place: (f64, f64), height: f64, label: (f64, f64), whole: f64) {
+fn bar(drawing: &mut Drawing, node: &Node, place: (f64, f64), height: f64, label: (f64, f64), whole: f64) {
     let (name, words) = (escape(&node.name), escape(&node.words));
     let packets = count(node.packets);
     let part = share(node.packets, whole as u64);
@@ -237,7 +247,7 @@ mod tests {
         let node = |name: &str, packets| Node {
             name: name.to_owned(),
             packets,
-            kind: Kind::Plain,
+            kind: End::Plain,
             words: String::new(),
         };
         for (accepted, unsent, received) in [(60, 40, 50), (1, 99, 0), (100, 0, 98), (51, 49, 50)] {

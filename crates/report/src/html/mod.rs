@@ -8,15 +8,16 @@
 )]
 
 mod data;
-mod element;
+pub(crate) mod element;
 mod figures;
-mod flow;
-mod sections;
-mod trials;
+pub(crate) mod flow;
+pub(crate) mod sections;
 
 use std::path::Path;
 
+use crate::export::{self, ExportError};
 use crate::load::Loaded;
+use crate::number::counted;
 use element::escape;
 
 const PLOT_SCRIPT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
@@ -25,35 +26,19 @@ const PLOT_LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
 const SCRIPT: &str = include_str!("../../assets/page.js");
 const STYLE: &str = include_str!("../../assets/page.css");
 
-/// Why there is no page.
-#[derive(Debug, thiserror::Error)]
-pub enum PageError {
-    /// The numbers would not become JSON.
-    #[error("cannot make the page's numbers into JSON: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The file could not be written.
-    #[error("cannot write {}: {cause}; fix: name a file in a directory you may write to", path.display())]
-    Write {
-        /// The file.
-        path: std::path::PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-}
-
 /// Writes the page of `runs` to `path`, whole or not at all.
-pub fn write(path: &Path, runs: &[Loaded]) -> Result<(), PageError> {
-    let page = page(runs)?;
-    crate::atomic::write(path, page.as_bytes()).map_err(|cause| PageError::Write {
-        path: path.to_owned(),
-        cause,
-    })
+pub fn write(path: &Path, runs: &[Loaded]) -> Result<(), ExportError> {
+    export::whole(path, &page(runs)?)
 }
 
 /// The page of one run, or of several side by side.
-pub fn page(runs: &[Loaded]) -> Result<String, PageError> {
-    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
-    let title = escape(&names.join(", "));
+pub fn page(runs: &[Loaded]) -> Result<String, ExportError> {
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let title = if runs.len() > sections::FRAMES_MAX {
+        counted(runs.len() as u64, "run")
+    } else {
+        escape(&names.join(", "))
+    };
     let body = sections::body(runs);
     let data = data::json(runs)?;
     let version = env!("CARGO_PKG_VERSION");

@@ -1,117 +1,62 @@
 //! The sections of a page, from the verdict down.
 
-mod account;
-mod comparison;
+pub(crate) mod balance;
 mod distributions;
 mod heat;
 mod machine;
-mod pauses;
-mod search;
+mod side_by_side;
+mod stalls;
 mod verdict;
 
-use super::element::{Cell, prose, table};
+use super::element::{details, prose};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
-use crate::compare::{self, metrics::Unit};
 use crate::load::series::Origin;
-use crate::load::{Channel, Loaded, Outcome, Series};
+use crate::load::{Channel, DRAWN_MAX, Loaded, Series};
 use crate::number::{counted, time};
+use crate::rundir::file;
+
+/// Verdicts in frames of their own; more are the rows of a table, and what is known of each run is folded away.
+pub const FRAMES_MAX: usize = 4;
 
 /// All of the page between its head and its foot.
 pub fn body(runs: &[Loaded]) -> String {
-    let mut page: String = runs
-        .iter()
-        .map(|run| verdict::block(run, runs.len() > 1))
-        .collect();
+    let is_long = runs.len() > FRAMES_MAX;
+    let mut page: String = if is_long {
+        side_by_side::list(runs)
+    } else {
+        runs.iter()
+            .map(|run| verdict::block(run, runs.len() > 1))
+            .collect()
+    };
     if let [only] = runs {
         page += &verdict::tiles(only);
     } else {
-        page += &side_by_side(runs);
+        page += &side_by_side::sections(runs);
     }
-    // A search and a comparison are of many runs: nothing of them is over time.
-    if runs.iter().any(|run| !run.is_of_many()) {
+    if runs.iter().any(Loaded::is_over_time) {
         page += &charts(runs);
     }
-    for run in runs {
+    for (at, run) in runs.iter().enumerate().take(DRAWN_MAX) {
         let named = if runs.len() > 1 {
             format!(" of {}", run.name)
         } else {
             String::new()
         };
-        page += &account::sections(
-            run,
-            &named,
-            runs.iter().position(|other| other.path == run.path).unwrap_or(0),
+        let whole = run.result.page(&named, &format!("flow-{at}"))
+            + &stalls::by_cause(run, &named)
+            + &machine::sections(run, &named);
+        page += &if is_long && !whole.is_empty() {
+            details(&format!("All{named}"), &whole)
+        } else {
+            whole
+        };
+    }
+    if runs.len() > DRAWN_MAX {
+        page += &format!(
+            "<p class=note>The charts and the details are those of the first {DRAWN_MAX} runs; the others have pages of their own in their directories.</p>\n"
         );
-        page += &machine::sections(run, &named);
     }
     page
-}
-
-/// What the runs were not made alike in, every figure of every run, and how far it is from the first.
-fn side_by_side(runs: &[Loaded]) -> String {
-    let [settings, figures] = [settings(runs), figures(runs)];
-    if settings.is_empty() && figures.is_empty() {
-        return String::new();
-    }
-    format!("<section><h2>Side by side</h2>\n{settings}{figures}</section>\n")
-}
-
-fn settings(runs: &[Loaded]) -> String {
-    let settings = compare::settings::differing(runs);
-    if settings.is_empty() {
-        return String::new();
-    }
-    let names = runs.iter().map(|run| run.name.as_str());
-    let head: Vec<&str> = std::iter::once("setting").chain(names).collect();
-    let row = |setting: compare::settings::Setting| {
-        let values = setting.values.into_iter().map(Cell::Text);
-        std::iter::once(Cell::Name(setting.name)).chain(values).collect()
-    };
-    let rows: Vec<Vec<Cell>> = settings.into_iter().map(row).collect();
-    table("What the runs were not made alike in", &head, &rows)
-}
-
-fn figures(runs: &[Loaded]) -> String {
-    if compare::rows(runs).is_empty() {
-        return String::new();
-    }
-    let mut head = vec!["metric".to_owned(), runs[0].name.clone()];
-    for run in &runs[1..] {
-        head.extend([
-            run.name.clone(),
-            "difference".to_owned(),
-            "percent".to_owned(),
-            String::new(),
-        ]);
-    }
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let shown =
-        |unit: Unit, value: Option<f64>| Cell::Number(value.map_or("-".to_owned(), |value| unit.show(value)));
-    let rows: Vec<Vec<Cell>> = compare::rows(runs)
-        .iter()
-        .map(|row| {
-            let unit = row.metric.unit;
-            let mut cells = vec![Cell::Name(row.name()), shown(unit, row.values[0])];
-            for at in 1..runs.len() {
-                cells.push(shown(unit, row.values[at]));
-                let change = row.change(at);
-                cells.push(Cell::Number(change.map_or("-".to_owned(), |change| {
-                    unit.show_difference(change.difference)
-                })));
-                cells.push(Cell::Number(
-                    change.map_or("-".to_owned(), |change| compare::percent(&change)),
-                ));
-                cells.push(match change.and_then(|change| change.is_worse) {
-                    Some(true) => Cell::Bad("worse".to_owned()),
-                    Some(false) => Cell::Text("better".to_owned()),
-                    None => Cell::Text(String::new()),
-                });
-            }
-            cells
-        })
-        .collect();
-    let caption = "Each run against the first; worse and better from 5 % on";
-    table(caption, &head, &rows)
 }
 
 fn charts(runs: &[Loaded]) -> String {
@@ -120,16 +65,21 @@ fn charts(runs: &[Loaded]) -> String {
         .filter_map(|run| Some((run, run.series.as_ref().filter(|series| series.rows > 0)?)))
         .collect();
     let mut page = String::new();
-    if series.is_empty() && runs.iter().all(|run| run.missing.is_empty()) {
+    let stalls = stalls::chart_of(runs);
+    let is_awaited = |run: &Loaded| run.awaits(file::INTERVALS);
+    if series.is_empty() && runs.iter().any(is_awaited) && runs.iter().all(|run| run.missing.is_empty()) {
         page += "<p class=note>There is no intervals.csv with rows, so nothing is drawn over time.</p>\n";
-    } else if !series.is_empty() {
+    }
+    if !series.is_empty() || !stalls.is_empty() {
         page += "<section><h2>Over time</h2>\n";
         page += "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
                  <kbd>Tab</kbd> to a chart, <kbd>←</kbd> <kbd>→</kbd> to move, <kbd>+</kbd> <kbd>-</kbd> to zoom, \
                  <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n";
-        page += &rates(runs, &series);
-        page += &loss(runs, &series);
-        page += &pauses::chart_of(runs);
+        if !series.is_empty() {
+            page += &rates(runs, &series);
+            page += &loss(runs, &series);
+        }
+        page += &stalls;
         page += &latency(runs, &series);
         page += &heat::charts(runs);
         page += "</section>\n";
@@ -170,7 +120,7 @@ fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
         .map(|(channel, name, figure)| {
             let span = series.whole.span(channel);
             // The run's own figure, as it stands above and in the terminal: its last interval may be a short one.
-            let whole = compare::metrics::value(run, figure).or(span.mean());
+            let whole = run.figure(figure).or(span.mean());
             whole.map(|whole| {
                 format!(
                     "{name} {} over all, {} to {} in an interval",
@@ -219,7 +169,7 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
         ),
     }));
     words.dedup();
-    words.extend(runs.iter().filter_map(dropped_probes));
+    words.extend(runs.iter().filter_map(|run| run.result.about_loss()));
     let columns = [
         Column::Mean(Channel::Loss),
         Column::Largest(Channel::Loss),
@@ -228,25 +178,6 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     let is_of_reflectors = series.iter().all(|(_, series)| series.origin == Origin::Reflect);
     let title = if is_of_reflectors { "Dropped" } else { "Loss" };
     chart("loss", title, &words, &over_time(runs, &columns))
-}
-
-/// What a reflector drops need not have been a probe, and the intervals do not tell.
-fn dropped_probes(run: &Loaded) -> Option<String> {
-    let Outcome::Reflect(summary) = &run.outcome else {
-        return None;
-    };
-    let all: u64 = summary
-        .dropped
-        .values()
-        .fold(0, |sum, number| sum.saturating_add(*number));
-    let (_, probes) = compare::metrics::probes(summary);
-    let words = match probes {
-        _ if all == 0 => return None,
-        0 => "None of these frames was a probe, so no probe was lost here.".to_owned(),
-        _ if probes == all => return None,
-        some => format!("Of these frames {} were probes.", crate::number::count(some)),
-    };
-    Some(words)
 }
 
 fn latency(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {

@@ -5,7 +5,6 @@ mod curve;
 pub mod heat;
 pub(crate) mod lines;
 mod point;
-mod search;
 pub mod series;
 pub mod stalls;
 pub mod thin;
@@ -13,18 +12,20 @@ pub mod thin;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use measure::{Percentiles, ReflectSummary, Summary, Validity};
+use measure::Percentiles;
 use serde_json::Value;
 
 pub use curve::Quantile;
-pub use search::{Searched, SearchedTrial};
 pub use series::{Channel, Contradictions, Series};
 pub use stalls::Stalls;
 
-use crate::comparison::Comparison;
-use crate::input::{clean, is_there, json_file};
+use crate::input::{clean, json_file};
+use crate::kind::{Entry, Kind, Standing};
+use crate::kinds;
+use crate::kinds::intervals::Intervals;
+use crate::kinds::unfinished::Unfinished;
 use crate::number::counted;
-use crate::read::{self, ReadError};
+use crate::read::{self, ReadError, part};
 use crate::rundir::file;
 
 /// What is known of one run.
@@ -35,14 +36,14 @@ pub struct Loaded {
     /// Where it is.
     pub path: PathBuf,
     /// What it came to.
-    pub outcome: Outcome,
+    pub result: Box<dyn Kind>,
     /// What happened in each interval.
     pub series: Option<Series>,
     /// Latency from the real departure; empty where nothing came back or no file was kept.
     pub latency: Vec<Quantile>,
     /// Gaps between departures.
     pub pacing: Vec<Quantile>,
-    /// Pauses of the workers.
+    /// Stalls of the workers.
     pub stalls: Option<Stalls>,
     /// What was asked for.
     pub plan: Option<Value>,
@@ -55,60 +56,66 @@ pub struct Loaded {
     pub missing: Vec<String>,
 }
 
-/// What a run came to, by its kind.
-#[derive(Clone, Debug)]
-pub enum Outcome {
-    /// Of `send`.
-    Send(Box<Summary>),
-    /// Of `reflect`.
-    Reflect(Box<ReflectSummary>),
-    /// Of `search`: the answers, and every trial.
-    Search(Box<Searched>),
-    /// Of `compare`.
-    Compare(Box<Comparison>),
-    /// Only intervals are known: a file of the older dpdk-project, or of a run that did not end.
-    Intervals,
-}
-
 impl Loaded {
-    /// The summary of a `send` run.
-    pub fn summary(&self) -> Option<&Summary> {
-        match &self.outcome {
-            Outcome::Send(summary) => Some(summary),
-            _ => None,
-        }
+    /// The result, if it is of this kind.
+    pub fn result_of<T: Kind + 'static>(&self) -> Option<&T> {
+        self.result.as_any().downcast_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn result_of_mut<T: Kind + 'static>(&mut self) -> Option<&mut T> {
+        self.result.as_any_mut().downcast_mut()
     }
 
     /// Whether its verdict is that its numbers must not be believed.
     pub fn is_invalid(&self) -> bool {
-        match &self.outcome {
-            Outcome::Send(summary) => summary.verdict == Validity::Invalid,
-            Outcome::Reflect(summary) => summary.verdict == Validity::Invalid,
-            Outcome::Search(searched) => !searched.report.complete,
-            Outcome::Compare(comparison) => comparison.interrupted,
-            Outcome::Intervals => false,
+        self.result.verdict().standing == Standing::Invalid
+    }
+
+    /// The values of the figure `name`, each with what it is of; empty where the run does not know it.
+    pub fn figures(&self, name: &str) -> Vec<(String, f64)> {
+        let known = self.result.figures(name);
+        if !known.is_empty() {
+            return known;
         }
+        let of_stalls = self.stalls.as_ref().and_then(|stalls| match name {
+            "pauses" => Some(stalls.all.count as f64),
+            "pause_max" => Some(stalls.all.max_ns as f64),
+            _ => None,
+        });
+        of_stalls
+            .map(|value| (String::new(), value))
+            .into_iter()
+            .collect()
+    }
+
+    /// The figure `name` of a run that has one of it.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        match self.figures(name).as_slice() {
+            [(_, only)] => Some(*only),
+            _ => None,
+        }
+    }
+
+    /// Whether runs of its kind write the file `name`.
+    pub fn awaits(&self, name: &str) -> bool {
+        self.result.parts().iter().any(|part| part.file == name)
+    }
+
+    /// Whether it has a course over time; what is of many runs has none.
+    pub fn is_over_time(&self) -> bool {
+        self.series.is_some() || !self.result.parts().is_empty()
     }
 
     /// Latency in ns that a `share` (0 to 1) of the packets does not exceed.
     pub fn latency_within(&self, share: f64) -> Option<f64> {
-        let known = self
-            .summary()
-            .map(|summary| summary.latency_ns)
-            .unwrap_or_default();
-        within(&self.latency, &known, share)
+        within(&self.latency, &self.result.latency(), share)
     }
 
     /// The same of the gaps between departures.
     pub fn gap_within(&self, share: f64) -> Option<f64> {
-        let gaps = self.summary().map(|summary| summary.gap_ns).unwrap_or_default();
-        let known = Percentiles::from(gaps);
+        let known = Percentiles::from(self.result.departures());
         within(&self.pacing, &known, share)
-    }
-
-    /// Whether it is of many runs: a search, or a comparison of ways.
-    pub fn is_of_many(&self) -> bool {
-        matches!(self.outcome, Outcome::Search(_) | Outcome::Compare(_))
     }
 }
 
@@ -136,18 +143,54 @@ fn within(curve: &[Quantile], known: &Percentiles, share: f64) -> Option<f64> {
     }
 }
 
+/// Runs that are drawn; of further ones only the figures are kept, so that any number of them can be told apart.
+pub const DRAWN_MAX: usize = 12;
+
+/// Loads all of `paths`, or none. Among several, a run that did not end is one without a result.
+pub fn all(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReadError> {
+    if let [only] = paths {
+        return Ok(vec![load(only)?]);
+    }
+    let mut runs = Vec::with_capacity(paths.len());
+    let mut unfinished = None;
+    for path in paths {
+        let mut run = match load(path) {
+            Err(ReadError::Unfinished { path, what }) => {
+                let result = Box::new(Unfinished { why: what.clone() });
+                let run = Loaded::of(name_of(&path), &path, result);
+                unfinished.get_or_insert(ReadError::Unfinished { path, what });
+                run
+            }
+            other => other?,
+        };
+        if runs.len() >= DRAWN_MAX {
+            run.forget_drawings();
+        }
+        runs.push(run);
+    }
+    match unfinished {
+        Some(error) if runs.iter().all(|run| run.result_of::<Unfinished>().is_some()) => Err(error),
+        _ => Ok(runs),
+    }
+}
+
+/// What people call the run at `path`: its last part.
+fn name_of(path: &Path) -> String {
+    let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = name.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    clean(&name)
+}
+
 /// Loads the run directory or the file of intervals `path`.
 pub fn load(path: &Path) -> Result<Loaded, ReadError> {
     let kind = fs::metadata(path).map_err(|cause| ReadError::Absent {
         path: path.to_owned(),
         cause,
     })?;
-    let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let name = name.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    );
-    let name = clean(&name);
+    let name = name_of(path);
     if kind.is_dir() {
         directory(path, name)
     } else {
@@ -170,18 +213,11 @@ fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
         });
     }
     let missing = contradictions(&series);
+    let result = Box::new(Intervals::of(&series));
     Ok(Loaded {
-        name,
-        path: path.to_owned(),
-        outcome: Outcome::Intervals,
-        series: Some(series),
-        latency: Vec::new(),
-        pacing: Vec::new(),
-        stalls: None,
-        plan: None,
-        host: None,
-        findings: None,
         missing,
+        series: Some(series),
+        ..Loaded::of(name, path, result)
     })
 }
 
@@ -213,114 +249,89 @@ fn contradictions(series: &Series) -> Vec<String> {
 }
 
 fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
-    let json = |name| there(path, name)?.map(|file| json_file(&file)).transpose();
-    if let Some(outcome) = of_many(path)? {
-        return Ok(Loaded {
+    let result = result(path)?;
+    let json = |name| part(path, name)?.map(|file| json_file(&file)).transpose();
+    let mut run = Loaded {
+        plan: json(file::PLAN)?,
+        host: json(file::HOST)?,
+        ..Loaded::of(name, path, result)
+    };
+    let parts = run.result.parts();
+    if !parts.is_empty() {
+        run.findings = json(file::DOCTOR)?;
+    }
+    for one in parts {
+        match part(path, one.file)? {
+            Some(file) => run.add(one.file, &file)?,
+            None if one.is_expected => run.missing.push(format!(
+                "{} is not in the run directory: {} cannot be shown",
+                one.file, one.shows
+            )),
+            None => {}
+        }
+    }
+    Ok(run)
+}
+
+/// The result in the run directory `path`, of whichever kind it is.
+fn result(path: &Path) -> Result<Box<dyn Kind>, ReadError> {
+    let has_own_file = |entry: &&&Entry| entry.file != file::SUMMARY;
+    for entry in kinds::ALL.iter().filter(has_own_file) {
+        if part(path, entry.file)?.is_some() {
+            return (entry.read)(path);
+        }
+    }
+    if part(path, file::SUMMARY)?.is_none() {
+        return Err(read::without_result(path)?);
+    }
+    let found = read::command(path, file::SUMMARY)?;
+    let entry = kinds::ALL.iter().find(|entry| entry.command == found);
+    match entry {
+        Some(entry) => (entry.read)(path),
+        None => Err(ReadError::Unknown {
+            path: path.join(file::SUMMARY),
+            found,
+        }),
+    }
+}
+
+impl Loaded {
+    /// A result alone.
+    fn of(name: String, path: &Path, result: Box<dyn Kind>) -> Self {
+        Self {
             name,
             path: path.to_owned(),
-            outcome,
+            result,
             series: None,
             latency: Vec::new(),
             pacing: Vec::new(),
             stalls: None,
-            plan: json(file::PLAN)?,
-            host: json(file::HOST)?,
+            plan: None,
+            host: None,
             findings: None,
             missing: Vec::new(),
-        });
-    }
-    if there(path, file::SUMMARY)?.is_none() {
-        if there(path, file::SEARCH_TRIALS)?.is_some() {
-            return Err(ReadError::Unfinished {
-                path: path.to_owned(),
-            });
-        }
-        let is_comparison = || -> Result<bool, ReadError> {
-            Ok(json(file::PLAN)?.is_some_and(|plan| plan["command"] == "compare"))
-        };
-        let what = if is_comparison()? {
-            format!(
-                "it is a comparison that did not end, so it has no {}; what its trials said is in {}",
-                file::COMPARE,
-                path.join(file::TRIALS).display()
-            )
-        } else if let Some(rows) = there(path, file::INTERVALS)? {
-            format!(
-                "it has no {}, so the run did not end; its intervals alone: dropless report {}",
-                file::SUMMARY,
-                rows.display()
-            )
-        } else {
-            format!("it has no {}", file::SUMMARY)
-        };
-        return Err(ReadError::Foreign {
-            path: path.to_owned(),
-            what,
-        });
-    }
-    let outcome = match read::command(path)?.as_str() {
-        "reflect" => Outcome::Reflect(Box::new(read::reflect_summary(path)?)),
-        _ => Outcome::Send(Box::new(read::summary(path)?)),
-    };
-    let mut missing = Vec::new();
-    for (name, shows) in expected(&outcome) {
-        if there(path, name)?.is_none() {
-            missing.push(format!(
-                "{name} is not in the run directory: {shows} cannot be shown"
-            ));
         }
     }
-    let curve = |name| there(path, name)?.map_or(Ok(Vec::new()), |file| curve::read(&file));
-    Ok(Loaded {
-        name,
-        path: path.to_owned(),
-        outcome,
-        series: there(path, file::INTERVALS)?
-            .map(|file| series::read(&file))
-            .transpose()?,
-        latency: curve(file::LATENCY)?,
-        pacing: curve(file::PACING)?,
-        stalls: there(path, file::STALLS)?
-            .map(|file| stalls::read(&file))
-            .transpose()?,
-        plan: json(file::PLAN)?,
-        host: json(file::HOST)?,
-        findings: json(file::DOCTOR)?,
-        missing,
-    })
-}
 
-/// The file `name` of the run directory `path`, if there is one.
-fn there(path: &Path, name: &str) -> Result<Option<PathBuf>, ReadError> {
-    let file = path.join(name);
-    Ok(is_there(&file)?.then_some(file))
-}
-
-/// The files that a run with this outcome has written, and what they show.
-fn expected(outcome: &Outcome) -> Vec<(&'static str, &'static str)> {
-    let (workers, has_latency) = match outcome {
-        Outcome::Send(summary) => (&summary.workers, summary.latency_ns.max.is_some()),
-        Outcome::Reflect(summary) => (&summary.workers, false),
-        Outcome::Search(_) | Outcome::Compare(_) | Outcome::Intervals => return Vec::new(),
-    };
-    let all = [
-        (!workers.is_empty(), file::INTERVALS, "what happened over time"),
-        (!workers.is_empty(), file::STALLS, "the pauses of the workers"),
-        (has_latency, file::LATENCY, "the curve of latency percentiles"),
-    ];
-    all.into_iter()
-        .filter_map(|(is_expected, name, shows)| is_expected.then_some((name, shows)))
-        .collect()
-}
-
-/// A search or a comparison, told by its file.
-fn of_many(path: &Path) -> Result<Option<Outcome>, ReadError> {
-    if there(path, file::SEARCH)?.is_some() {
-        return Ok(Some(Outcome::Search(Box::new(search::read(path)?))));
+    /// Keeps what tables need.
+    fn forget_drawings(&mut self) {
+        self.series = None;
+        self.latency = Vec::new();
+        self.pacing = Vec::new();
+        if let Some(stalls) = &mut self.stalls {
+            stalls.kept = Vec::new();
+        }
     }
-    if there(path, file::COMPARE)?.is_some() {
-        let comparison = read::comparison(path)?;
-        return Ok(Some(Outcome::Compare(Box::new(comparison))));
+
+    /// Reads a file that is drawn together with the result.
+    fn add(&mut self, name: &str, path: &Path) -> Result<(), ReadError> {
+        match name {
+            file::INTERVALS => self.series = Some(series::read(path)?),
+            file::LATENCY => self.latency = curve::read(path)?,
+            file::PACING => self.pacing = curve::read(path)?,
+            file::STALLS | file::GAPS => self.stalls = Some(stalls::read(path, name)?),
+            _ => {}
+        }
+        Ok(())
     }
-    Ok(None)
 }

@@ -1,4 +1,4 @@
-//! Reads `stalls.csv`: sums over all pauses, and those worth drawing.
+//! Reads `stalls.csv`, and `gaps.csv` of `noise`: sums over all stalls, and those worth drawing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,18 +6,19 @@ use std::path::Path;
 use super::lines::Lines;
 use super::series::TIME_MAX_MS;
 use crate::csv::split;
-use crate::files::STALL_COLUMNS;
+use crate::files::{GAP_COLUMNS, STALL_COLUMNS};
 use crate::read::ReadError;
+use crate::rundir::file;
 use crate::sane::NUMBER_MAX;
 
-/// Pauses that are kept: the longest, and those that cost most.
+/// Stalls that are kept: the longest, and those that cost most.
 pub const KEPT_MAX: usize = 3000;
 /// Causes told apart; there are a handful.
 const CAUSES_MAX: usize = 200;
 
-/// One pause.
+/// One stall.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pause {
+pub struct Stall {
     /// When it ended, in ms since the start.
     pub end_ms: f64,
     /// The core.
@@ -25,18 +26,18 @@ pub struct Pause {
     /// What the worker does there.
     pub role: String,
     /// Its length in ns.
-    pub gap_ns: u64,
+    pub length_ns: u64,
     /// What had the core; empty where nobody asked.
     pub cause: String,
     /// Packets missed meanwhile.
     pub lost: u64,
 }
 
-/// All pauses of one cause.
+/// All stalls of one cause.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cause {
     /// How many.
-    pub pauses: u64,
+    pub count: u64,
     /// All of their time in ns.
     pub total_ns: u64,
     /// The longest in ns.
@@ -46,15 +47,15 @@ pub struct Cause {
 }
 
 impl Cause {
-    fn add(&mut self, pause: &Pause) {
-        self.pauses += 1;
-        self.total_ns = self.total_ns.saturating_add(pause.gap_ns);
-        self.max_ns = self.max_ns.max(pause.gap_ns);
-        self.lost = self.lost.saturating_add(pause.lost);
+    fn add(&mut self, stall: &Stall) {
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(stall.length_ns);
+        self.max_ns = self.max_ns.max(stall.length_ns);
+        self.lost = self.lost.saturating_add(stall.lost);
     }
 }
 
-/// The pauses of a run.
+/// The stalls of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Stalls {
     /// All together.
@@ -62,17 +63,38 @@ pub struct Stalls {
     /// By cause.
     pub causes: BTreeMap<String, Cause>,
     /// Those that are drawn, in the order of time.
-    pub kept: Vec<Pause>,
+    pub kept: Vec<Stall>,
 }
 
-/// The pauses in the file `path`.
-pub fn read(path: &Path) -> Result<Stalls, ReadError> {
+/// The columns of a table of stalls, and what makes a stall of a row.
+struct Form {
+    file: &'static str,
+    columns: &'static str,
+    stall: fn(&[String]) -> Result<Stall, String>,
+}
+
+/// The stalls in the file `path`, which is named `name` in a run directory.
+pub fn read(path: &Path, name: &str) -> Result<Stalls, ReadError> {
+    let forms = [
+        Form {
+            file: file::STALLS,
+            columns: STALL_COLUMNS,
+            stall: of_worker,
+        },
+        Form {
+            file: file::GAPS,
+            columns: GAP_COLUMNS,
+            stall: of_noise,
+        },
+    ];
+    let [workers, noise] = &forms;
+    let form = if name == noise.file { noise } else { workers };
     let mut lines = Lines::open(path)?;
     // A later version may add columns behind these.
-    if !lines.next_line()?.unwrap_or_default().starts_with(STALL_COLUMNS) {
-        return Err(lines.damaged("not the columns of a stalls.csv"));
+    if !lines.next_line()?.unwrap_or_default().starts_with(form.columns) {
+        return Err(lines.damaged(&format!("not the columns of a {}", form.file)));
     }
-    let columns = STALL_COLUMNS.split(',').count();
+    let columns = form.columns.split(',').count();
     let mut stalls = Stalls::default();
     while let Some(line) = lines.next_line()? {
         let fields = split(line);
@@ -82,8 +104,8 @@ pub fn read(path: &Path) -> Result<Stalls, ReadError> {
                 fields.len()
             )));
         }
-        let pause = pause(&fields).map_err(|what| lines.damaged(&what))?;
-        stalls.add(pause);
+        let stall = (form.stall)(&fields).map_err(|what| lines.damaged(&what))?;
+        stalls.add(stall);
     }
     stalls.shorten();
     stalls
@@ -92,32 +114,56 @@ pub fn read(path: &Path) -> Result<Stalls, ReadError> {
     Ok(stalls)
 }
 
-fn pause(fields: &[String]) -> Result<Pause, String> {
-    let count = |place: usize| {
-        let count = fields[place].parse::<u64>().ok();
-        count
-            .filter(|count| *count as f64 <= NUMBER_MAX)
-            .ok_or_else(|| format!("`{}` is not a count", fields[place]))
-    };
-    let is_time = |time: &f64| (0.0..=TIME_MAX_MS).contains(time);
-    let end_ms = fields[0].parse::<f64>().ok().filter(is_time);
-    Ok(Pause {
-        end_ms: end_ms.ok_or_else(|| format!("`{}` is not a time", fields[0]))?,
-        core: u32::try_from(count(1)?).map_err(|_| format!("`{}` is not a core", fields[1]))?,
+/// A row of `stalls.csv`.
+fn of_worker(fields: &[String]) -> Result<Stall, String> {
+    Ok(Stall {
+        end_ms: milliseconds(&fields[0], 1.0)?,
+        core: core(&fields[1])?,
         role: fields[2].clone(),
-        gap_ns: count(3)?,
+        length_ns: count(&fields[3])?,
         cause: fields[5].clone(),
-        lost: count(6)?,
+        lost: count(&fields[6])?,
     })
 }
 
+/// A row of `gaps.csv`.
+fn of_noise(fields: &[String]) -> Result<Stall, String> {
+    let length_ns = count(&fields[2])?;
+    Ok(Stall {
+        end_ms: milliseconds(&fields[1], 1e3)? + length_ns as f64 / 1e6,
+        core: core(&fields[0])?,
+        role: String::new(),
+        length_ns,
+        cause: fields[3].clone(),
+        lost: 0,
+    })
+}
+
+fn count(field: &str) -> Result<u64, String> {
+    let count = field.parse::<u64>().ok();
+    count
+        .filter(|count| *count as f64 <= NUMBER_MAX)
+        .ok_or_else(|| format!("`{field}` is not a count"))
+}
+
+fn core(field: &str) -> Result<u32, String> {
+    u32::try_from(count(field)?).map_err(|_| format!("`{field}` is not a core"))
+}
+
+/// A time whose unit is so many ms.
+fn milliseconds(field: &str, unit_ms: f64) -> Result<f64, String> {
+    let time = field.parse::<f64>().ok().map(|time| time * unit_ms);
+    time.filter(|time| (0.0..=TIME_MAX_MS).contains(time))
+        .ok_or_else(|| format!("`{field}` is not a time"))
+}
+
 impl Stalls {
-    fn add(&mut self, pause: Pause) {
-        self.all.add(&pause);
-        if self.causes.contains_key(&pause.cause) || self.causes.len() < CAUSES_MAX {
-            self.causes.entry(pause.cause.clone()).or_default().add(&pause);
+    fn add(&mut self, stall: Stall) {
+        self.all.add(&stall);
+        if self.causes.contains_key(&stall.cause) || self.causes.len() < CAUSES_MAX {
+            self.causes.entry(stall.cause.clone()).or_default().add(&stall);
         }
-        self.kept.push(pause);
+        self.kept.push(stall);
         if self.kept.len() >= 4 * KEPT_MAX {
             self.shorten();
         }
@@ -126,9 +172,9 @@ impl Stalls {
     /// Keeps those that cost most, and the longest.
     fn shorten(&mut self) {
         self.kept
-            .sort_by_key(|pause| std::cmp::Reverse((pause.lost, pause.gap_ns)));
+            .sort_by_key(|stall| std::cmp::Reverse((stall.lost, stall.length_ns)));
         if self.kept.len() > KEPT_MAX / 2 {
-            self.kept[KEPT_MAX / 2..].sort_by_key(|pause| std::cmp::Reverse(pause.gap_ns));
+            self.kept[KEPT_MAX / 2..].sort_by_key(|stall| std::cmp::Reverse(stall.length_ns));
         }
         self.kept.truncate(KEPT_MAX);
     }

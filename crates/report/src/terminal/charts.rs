@@ -85,7 +85,7 @@ fn over_time(series: &Series, stalls: Option<&Stalls>, style: &Style) -> String 
         text += &line(name, &spark(&values, most, style), &words, paint, style);
     }
     text + &stalls
-        .map(|stalls| pauses(stalls, series, columns, style))
+        .map(|stalls| longest_stalls(stalls, series, columns, style))
         .unwrap_or_default()
 }
 
@@ -122,22 +122,22 @@ fn spark(values: &[Option<f64>], most: f64, style: &Style) -> String {
     values.iter().map(block).collect()
 }
 
-/// The longest pause that ended in each stretch of time.
-fn pauses(stalls: &Stalls, series: &Series, columns: usize, style: &Style) -> String {
-    if stalls.all.pauses == 0 {
+/// The longest stall that ended in each stretch of time.
+fn longest_stalls(stalls: &Stalls, series: &Series, columns: usize, style: &Style) -> String {
+    if stalls.all.count == 0 {
         return String::new();
     }
     let mut longest = vec![None; columns];
     let end_ms = series.whole.end_ms.max(f64::MIN_POSITIVE);
-    for pause in &stalls.kept {
-        let column = ((pause.end_ms / end_ms * columns as f64) as usize).min(columns - 1);
+    for stall in &stalls.kept {
+        let column = ((stall.end_ms / end_ms * columns as f64) as usize).min(columns - 1);
         let value: &mut Option<f64> = &mut longest[column];
-        *value = Some(value.unwrap_or(0.0).max(pause.gap_ns as f64));
+        *value = Some(value.unwrap_or(0.0).max(stall.length_ns as f64));
     }
     let most = stalls.all.max_ns as f64;
-    let words = format!("{} up to {}", counted(stalls.all.pauses, "pause"), time(most));
+    let words = format!("{} up to {}", counted(stalls.all.count, "stall"), time(most));
     line(
-        "pauses",
+        "stalls",
         &spark(&longest, most, style),
         &words,
         Paint::Warn,

@@ -17,14 +17,14 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     let Some(explanation) = explanation else {
         return String::new();
     };
-    let mut text = style.paint(Paint::Head, "Pauses") + "\n";
+    let mut text = style.paint(Paint::Head, "Stalls") + "\n";
     let (first, parts) = sentence(explanation);
     wrapped(&mut text, &first, 2, Paint::None, style);
     for part in parts {
         wrapped(&mut text, &part, 4, Paint::None, style);
     }
     let about = format!(
-        "(pauses are longer than {}; counters were read every {}: closer pauses share what was missed)",
+        "(stalls are longer than {}; counters were read every {}: closer stalls share what was missed)",
         number::time(explanation.threshold_ns as f64),
         number::time(explanation.granularity_ns as f64)
     );
@@ -36,14 +36,14 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     if explanation.dropped > 0 {
         let line = format!(
             "{} found no room, and are not counted: give a longer --pause",
-            number::counted(explanation.dropped, "pause")
+            number::counted(explanation.dropped, "stall")
         );
         wrapped(&mut text, &line, 2, Paint::None, style);
     }
     if explanation.causes.is_empty() {
         return text;
     }
-    let mut table = Table::section("  cause", &["core", ">pauses", ">total", ">max", ">missed"]);
+    let mut table = Table::section("  cause", &["core", ">stalls", ">total", ">max", ">missed"]);
     for cause in explanation.causes.iter().take(CAUSES_MAX) {
         let missed = Cell::right(number::count(cause.lost));
         table.item(
@@ -72,7 +72,7 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     text
 }
 
-/// `2,112 packets missed by our ports:`, and below it `1,980 in 3 pauses by IRQ 57 mlx5_comp3 on core 11, 132 unexplained`.
+/// `2,112 packets missed by our ports:`, and below it `1,980 in 3 stalls by IRQ 57 mlx5_comp3 on core 11, 132 unexplained`.
 fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     if explanation.missed == 0 {
         return ("our ports missed no packet".into(), Vec::new());
@@ -96,12 +96,12 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
         parts.push(format!(
             "{} in {} {by}{cause} on core {core}",
             number::count(*lost),
-            number::counted(*costly, "pause"),
+            number::counted(*costly, "stall"),
         ));
     }
     let others = explanation.explained - first.map_or(0, |cause| cause.lost);
     if others > 0 {
-        parts.push(format!("{} in other pauses", number::count(others)));
+        parts.push(format!("{} in other stalls", number::count(others)));
     }
     let rest = explanation.missed.saturating_sub(explanation.explained);
     let last = format!("{} unexplained", number::count(rest));

@@ -2,16 +2,22 @@
 
 use measure::{ClockSummary, LinkState, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
 
-use super::traffic::bad;
 use crate::number::{bps, count, counted, time};
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, bad};
 use crate::wrap::wrapped;
 
 /// From this width on there is room for the drivers.
 const WIDE: usize = 100;
 /// A queue with this many times its fair share is worth a word.
 const UNEVEN: f64 = 1.5;
+
+/// Packets that the ports missed.
+pub fn missed(ports: &[PortSummary]) -> u64 {
+    ports
+        .iter()
+        .fold(0, |sum, port| sum.saturating_add(port.rx_missed))
+}
 
 /// A row per port with its number and its own counters.
 pub fn ports(ports: &[PortSummary], style: &Style) -> String {
@@ -107,7 +113,7 @@ pub fn workers(workers: &[WorkerSummary], style: &Style) -> String {
     if workers.is_empty() {
         return String::new();
     }
-    let titles = ["does", ">polls", ">busy", ">pause p99.9", ">pause max"];
+    let titles = ["does", ">polls", ">busy", ">stall p99.9", ">stall max"];
     let mut table = Table::section("Workers", &titles);
     for worker in workers {
         table.item(

@@ -2,10 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{Class, Verify, classify, corrupt_one_bit, peek};
+use wire::{Class, Parsed, Verify, classify, corrupt_one_bit, parse, peek};
 
 fuzz_target!(|input: (u8, u64, Vec<u8>)| {
     let (run, selector, mut frame) = input;
+    if let Parsed::Ip(ip) = parse(&frame) {
+        assert!(ip.transport <= frame.len());
+        let _ = (ip.addresses(&frame), ip.ports(&frame), ip.vlans(&frame).count());
+    }
     let classes =
         [Verify::None, Verify::Checksum, Verify::Payload].map(|verify| classify(&frame, run, verify));
     // Who passes the stricter check passes the laxer.

@@ -7,7 +7,7 @@ use report::csv;
 
 /// Every stall as a row of CSV.
 pub fn rows(seen: &Seen) -> String {
-    let mut text = String::from("core,start_s,duration_ns,cause,parts\n");
+    let mut text = format!("{}\n", report::GAP_COLUMNS);
     for on in &seen.cores {
         for named in &on.named {
             let start = named.stall.from.saturating_sub(on.stalls.span.from) as f64 / seen.hz;

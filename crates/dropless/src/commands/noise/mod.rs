@@ -2,7 +2,6 @@
 
 pub mod args;
 mod gaps;
-mod show;
 mod watch;
 
 use std::time::{Duration, SystemTime};
@@ -21,7 +20,7 @@ use report::rundir::file;
 use serde::Serialize;
 
 use crate::plan::{self, packet_rate, parse_cores};
-use crate::run::preflight;
+use crate::run::{page, preflight};
 use crate::run::signals::Interrupt;
 use crate::status::StatusBoard;
 pub use args::NoiseArgs as Args;
@@ -135,9 +134,10 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     let mut noise = summarise(&plan.asked(), &seen, &dir.path().display().to_string());
     let _ = dir.write_text(file::GAPS, &gaps::rows(&seen));
     noise.notes.extend(dir.note());
-    let _ = dir.write_json(file::SUMMARY, &noise);
+    let _ = dir.write_result(&noise);
+    page::leave(&dir, console);
     noise.notes.extend(board.note());
-    console.human(&show::render(&noise, &console.style()))?;
+    console.human(&report::terminal::render(&noise, &console.style()))?;
     console.object(&noise)?;
     let exit = noise.exit_code();
     board.end(

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::account::OwnAccount;
+use dataplane::reflector_counters::OwnCounters;
 use measure::{Counter, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::file;
-use wire::{Account, Addresses};
+use wire::{Addresses, ReflectorCounters};
 
 use super::summary;
 use crate::explain::Received;
@@ -38,7 +38,7 @@ pub struct ActiveReflect {
     /// How long it went.
     pub elapsed: Duration,
     /// What the far sender of each port is told.
-    accounts: Vec<Arc<OwnAccount>>,
+    own_counters: Vec<Arc<OwnCounters>>,
     rows: Option<RowWriter<String>>,
     row_base: Total,
     next_row: Duration,
@@ -91,8 +91,8 @@ impl ActiveReflect {
     /// Puts a task onto each pair of queues.
     pub fn wire<'p, 'e: 'p>(plan: ReflectPlan, stage: &mut Stage<'_, 'p, 'e>) -> Self {
         let mut sides: Vec<ReflectSide> = Vec::new();
-        let accounts: Vec<Arc<OwnAccount>> = stage.ports.iter().map(|_| Arc::default()).collect();
-        for (port, account) in accounts.iter().enumerate() {
+        let own_counters: Vec<Arc<OwnCounters>> = stage.ports.iter().map(|_| Arc::default()).collect();
+        for (port, own) in own_counters.iter().enumerate() {
             let open = &mut stage.ports[port];
             let reflecting = Reflecting {
                 me: Addresses {
@@ -104,14 +104,14 @@ impl ActiveReflect {
                 fault: plan.fault.as_ref(),
                 seed: plan.seed,
                 clock: stage.clock,
-                account: Some(Arc::clone(account)),
+                own_counters: Some(Arc::clone(own)),
             };
             let cold = open.is_cold();
             let pairs: Vec<_> = open.rx.drain(..).zip(open.tx.drain(..)).collect();
             for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
                 let worker = sides.len() % stage.cores.len();
                 let (side, task) = reflecting.queue(sides.len(), (port, queue, stage.cores[worker]));
-                if stage.pair(worker, "reflect", (rx, cold), tx, task) {
+                if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
                     sides.push(side);
                 }
             }
@@ -122,7 +122,7 @@ impl ActiveReflect {
             ticks_per_row: stage.clock.ticks_from_ns(plan.interval_ns),
             plan,
             sides,
-            accounts,
+            own_counters,
             rows: stage.dir.keep(rows).ok(),
             active: Duration::ZERO,
             elapsed: Duration::ZERO,
@@ -168,25 +168,25 @@ impl ActiveReflect {
     }
 
     /// What the port `index` has counted so far, for the sender that asks.
-    fn account(&self, index: usize, open: &OpenPort<'_>) -> Account {
+    fn counters(&self, index: usize, open: &OpenPort<'_>) -> ReflectorCounters {
         let port = open.summary();
-        let mut account = Account::default();
-        account.add("rx_missed", port.rx_missed);
-        account.add("rx_nombuf", port.rx_nombuf);
-        account.add("rx_error", port.rx_errors);
+        let mut counters = ReflectorCounters::default();
+        counters.add("rx_missed", port.rx_missed);
+        counters.add("rx_nombuf", port.rx_nombuf);
+        counters.add("rx_error", port.rx_errors);
         if !open.counts_refusals() {
-            account.add("tx_error", port.tx_errors);
+            counters.add("tx_error", port.tx_errors);
         }
         for side in self.sides.iter().filter(|side| side.port == index) {
             let answered = side.counters.answered.get() + side.counters.told.get();
-            account.received += side.counters.frames.get().saturating_sub(answered);
-            account.returned += side.counters.returned.get().saturating_sub(answered);
+            counters.received += side.counters.frames.get().saturating_sub(answered);
+            counters.returned += side.counters.returned.get().saturating_sub(answered);
             for (name, count) in drops([side]) {
-                account.add(&name, count);
+                counters.add(&name, count);
             }
-            account.add("fault_drop", side.faults.drop.get());
+            counters.add("fault_drop", side.faults.drop.get());
         }
-        account
+        counters
     }
 }
 
@@ -214,8 +214,8 @@ impl Active for ActiveReflect {
             (self.seen, self.moved_at) = (total.received, elapsed);
         }
         self.elapsed = elapsed;
-        for (index, (open, own)) in look.ports.iter().zip(&self.accounts).enumerate() {
-            own.publish(self.account(index, open));
+        for (index, (open, own)) in look.ports.iter().zip(&self.own_counters).enumerate() {
+            own.publish(self.counters(index, open));
         }
         let is_idle = self.plan.idle_exit_ns.is_some_and(|idle| {
             total.received > 0 && elapsed.saturating_sub(self.moved_at) > Duration::from_nanos(idle)

@@ -3,7 +3,6 @@
 use measure::verdict::{Evidence, Role};
 use measure::{Balance, Imbalance, Place, PortSummary, ReflectSummary, Verdict};
 use report::published::{Ended, State};
-use report::style::Style;
 
 use super::active::{ActiveReflect, Total};
 use crate::run;
@@ -46,7 +45,7 @@ pub fn summarise(mut job: ActiveReflect, mut ending: Ending<'_>) -> ReflectSumma
         ports: ports(&job, &ending.ports),
         queues: job.queues(),
         workers: ending.workers,
-        pool: ending.pool.summary,
+        pool: ending.pools.summary(),
         clock: ending.clock_summary,
         explanation: ending.explanation,
         notes: ending.notes,
@@ -127,9 +126,5 @@ impl run::Summary for ReflectSummary {
         state.ports.clone_from(&self.ports);
         state.queues.clone_from(&self.queues);
         end_workers(&mut state.workers, &self.workers);
-    }
-
-    fn text(&self, style: &Style) -> String {
-        report::terminal::render_reflect(self, style)
     }
 }

@@ -7,7 +7,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use report::export::{self, Export};
 
 /// Show runs: as one page, in the terminal, or for programs; several are laid side by side.
 #[derive(Args, Debug)]
@@ -25,19 +27,72 @@ pub struct ReportArgs {
     /// Run directories, or files of intervals (CSV, plain or zstd); the first is what others are compared with
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<PathBuf>,
-    /// Write one self-contained page with charts; - is standard output
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub html: Option<PathBuf>,
-    /// Show it in the terminal (that is what happens without any of these)
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["html", "csv", "json"])]
-    pub terminal: bool,
-    /// Print every figure of every run as CSV
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["html", "json"])]
-    pub csv: bool,
-    /// Print one JSON object with every figure, every difference and every summary
-    #[arg(long, help_heading = "Output", conflicts_with = "html")]
-    pub json: bool,
+    /// The form, and where to.
+    #[command(flatten)]
+    pub output: Output,
     /// Exit 1 if the last RUN is worse than the first, e.g. 'loss worse 10%', 'rate_rx worse 5%'; repeat for several
     #[arg(long = "fail-if", value_name = "RULE", help_heading = "Comparison")]
     pub fail_if: Vec<String>,
+}
+
+/// In which form, and where to: a flag for each that `report` knows.
+#[derive(Debug)]
+pub struct Output {
+    /// The form.
+    pub export: &'static Export,
+    /// The file; standard output without one.
+    pub file: Option<PathBuf>,
+}
+
+impl Output {
+    /// Whether programs read standard output.
+    pub fn is_json(&self) -> bool {
+        self.export.name == export::json::EXPORT.name
+    }
+}
+
+fn flag(export: &Export) -> Arg {
+    let others = export::ALL.iter().map(|other| other.name);
+    let flag = Arg::new(export.name)
+        .long(export.name)
+        .help(export.help)
+        .help_heading("Output")
+        .conflicts_with_all(others.filter(|other| *other != export.name));
+    match export.file {
+        Some(_) => flag.value_name("FILE").value_parser(ValueParser::path_buf()),
+        None => flag.action(ArgAction::SetTrue),
+    }
+}
+
+impl Args for Output {
+    fn augment_args(command: Command) -> Command {
+        command.args(export::ALL.iter().copied().map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Output {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let file = |export: &Export| match export.file {
+            Some(_) => matches.get_one::<PathBuf>(export.name).cloned(),
+            None => None,
+        };
+        let is_asked = |export: &&&Export| match export.file {
+            Some(_) => file(export).is_some(),
+            None => matches.get_flag(export.name),
+        };
+        let export = export::ALL.iter().find(is_asked).copied().unwrap_or(export::DEFAULT);
+        Ok(Self {
+            export,
+            file: file(export),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }

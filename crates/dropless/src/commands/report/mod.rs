@@ -3,18 +3,17 @@
 pub mod args;
 
 use anyhow::{Result, bail, ensure};
-use report::compare::export;
 use report::compare::fail_if::{Judgement, Rule};
 use report::compare::settings::differing;
+use report::export::Shown;
 use report::load::{self, Loaded};
 use report::out::{Console, print_stdout};
-use report::{html, terminal};
 
 pub use args::ReportArgs as Args;
-use args::ReportArgs;
+use args::{Output, ReportArgs};
 
-/// Runs side by side: more are neither told apart by colour nor read.
-const RUNS_MAX: usize = 12;
+/// Every run is a row or a line at least; more of them are not read.
+const RUNS_MAX: usize = 1000;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &ReportArgs) -> Result<u8> {
@@ -33,22 +32,18 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
         args.runs.len()
     );
     // All are read before anything is written: one that cannot be read leaves nothing half-drawn.
-    let runs = args
-        .runs
-        .iter()
-        .map(|path| load::load(path))
-        .collect::<Result<Vec<Loaded>, _>>()?;
+    let runs = load::all(&args.runs)?;
     let failed = judge(&rules, &runs)?;
     let unlike = if rules.is_empty() {
         Vec::new()
     } else {
-        differing(&runs)
+        differing(&runs.iter().collect::<Vec<_>>())
     };
-    show(args, &runs, &failed)?;
     let console = Console {
-        json: args.json,
+        json: args.output.is_json(),
         quiet: false,
     };
+    show(args, &runs, &failed, console)?;
     for line in &failed {
         console.error(&format!("dropless: worse: {line}"));
     }
@@ -89,30 +84,19 @@ fn judge(rules: &[Rule], runs: &[Loaded]) -> Result<Vec<String>> {
     Ok(failed)
 }
 
-fn show(args: &ReportArgs, runs: &[Loaded], failed: &[String]) -> Result<()> {
-    let console = Console {
-        json: args.json,
-        quiet: false,
+fn show(args: &ReportArgs, runs: &[Loaded], failed: &[String], console: Console) -> Result<()> {
+    let Output { export, file } = &args.output;
+    let shown = Shown {
+        runs,
+        failed,
+        style: console.style(),
     };
-    if args.html.as_ref().is_some_and(|path| path.as_os_str() == "-") {
-        print_stdout(&html::page(runs)?)?;
-    } else if let Some(path) = &args.html {
-        let is_page = path
-            .extension()
-            .is_some_and(|word| word == "html" || word == "htm");
-        ensure!(
-            is_page || !path.is_file(),
-            "--html {} would replace a file that is no page; name one that ends in .html",
-            path.display()
-        );
-        html::write(path, runs)?;
-        console.human(&format!("report: {}\n", path.display()))?;
-    } else if args.csv {
-        print_stdout(&export::csv(runs))?;
-    } else if args.json {
-        console.object(&export::object(runs, failed))?;
-    } else {
-        print_stdout(&terminal::runs(runs, &console.style()))?;
+    match file {
+        Some(path) if path.as_os_str() != "-" => {
+            export.write(path, &shown)?;
+            console.human(&format!("report: {}\n", path.display()))?;
+        }
+        _ => print_stdout(&(export.render)(&shown)?)?,
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ mod journal;
 pub mod judge;
 mod plan;
 mod progress;
-mod show;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -18,6 +17,7 @@ use measure::search::{
     Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
     SizeResult, Step, Trial, remaining,
 };
+use report::kinds::search::estimate;
 use report::number::{counted, span};
 use report::out::Console;
 use report::published::{self, Bounds};
@@ -113,8 +113,8 @@ fn dry_run(plan: &SearchPlan, console: Console) -> Result<u8> {
         let one = plan.estimate(size, plan.pace())?;
         sizes.push((size.clone(), one));
     }
-    console.human(&show::estimates(&sizes, &console.style()))?;
-    console.object(&show::estimates_json(&sizes))?;
+    console.human(&estimate::render(&sizes, &console.style()))?;
+    console.object(&estimate::json(&sizes))?;
     Ok(0)
 }
 

@@ -1,4 +1,4 @@
-//! The far side's account: asked before the first packet and after the last, where a neighbour was asked for its MAC address
+//! The far side's counters: asked before the first packet and after the last, where a neighbour was asked for its MAC address
 //! anyway. A reflector of another make does not answer, and is not asked again.
 
 use std::collections::BTreeMap;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use dataplane::account::Answers;
+use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
-use wire::Account;
+use wire::ReflectorCounters;
 
 use super::load::{self, Load};
 use super::wiring::Wiring;
@@ -19,7 +19,7 @@ use crate::run::waiting::Waiting;
 pub const ASK_NS: u64 = 300_000_000;
 /// From a question to the next.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
-/// How long an account that covers the whole run is waited for: longer than a busy machine keeps a reflector off its core.
+/// How long an answer that covers the whole run is waited for: longer than a busy machine keeps a reflector off its core.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// A look that began after the question is at most this many generations away.
 const FRESH: u64 = 2;
@@ -29,8 +29,8 @@ struct Far {
     question: Vec<u8>,
     replies: Arc<ReplyQueue>,
     answers: Arc<Answers>,
-    before: Option<Account>,
-    after: Option<Account>,
+    before: Option<ReflectorCounters>,
+    after: Option<ReflectorCounters>,
 }
 
 /// The far sides of all ports that can be asked.
@@ -52,7 +52,7 @@ impl FarSides {
         for (port, (load, desk)) in loads.iter().zip(&wiring.desks).enumerate() {
             if load.asked && !plan.tx_only {
                 sides.push(Far {
-                    question: Account::question(&load::spec(plan, load, port, 0, wiring.times.run))?,
+                    question: ReflectorCounters::question(&load::spec(plan, load, port, 0, wiring.times.run))?,
                     replies: Arc::clone(&desk.replies),
                     answers: Arc::clone(&desk.answers),
                     before: None,
@@ -87,7 +87,7 @@ impl FarSides {
     pub fn ask_after(&mut self) {
         for far in self.0.iter_mut().filter(|far| far.before.is_some()) {
             while far.answers.pop().is_some() {}
-            far.account_for_all();
+            far.ask_for_all();
         }
     }
 
@@ -112,7 +112,7 @@ impl FarSides {
 }
 
 impl Far {
-    fn account_for_all(&mut self) {
+    fn ask_for_all(&mut self) {
         let mut waiting = Waiting::begin();
         let mut asked: Option<Instant> = None;
         let mut first = None;
@@ -122,9 +122,9 @@ impl Far {
                 asked = Some(Instant::now());
             }
             std::thread::sleep(Duration::from_millis(2));
-            if let Some(account) = self.answers.pop() {
-                if account.generation >= *first.get_or_insert(account.generation) + FRESH {
-                    self.after = Some(account);
+            if let Some(counters) = self.answers.pop() {
+                if counters.generation >= *first.get_or_insert(counters.generation) + FRESH {
+                    self.after = Some(counters);
                     return;
                 }
             }

@@ -157,15 +157,15 @@ fn ask<'e>(
     interrupt: &Interrupt,
 ) -> Result<[u8; 6]> {
     let protocol = if target.is_ipv4() { "ARP" } else { "NDP" };
-    let (Some(Tx::Device(tx)), Some(Dpdk { eal, pool })) = (open.tx.pop(), dpdk) else {
+    let (Some(Tx::Device(tx)), Some(dpdk)) = (open.tx.pop(), dpdk) else {
         bail!(
             "port {} has no queue to ask by {protocol} on; give --to-mac",
             open.uri
         )
     };
-    let mut tx = DpdkTransmit::new(eal, tx, pool);
+    let (mut tx, mut buffers) = (DpdkTransmit::new(dpdk.eal, tx), dpdk.buffers());
     let rx = open.rx.drain(..).filter_map(|rx| match rx {
-        Rx::Device(rx) => Some(DpdkReceive::new(eal, rx, false)),
+        Rx::Device(rx) => Some(DpdkReceive::new(dpdk.eal, rx, false)),
         Rx::Socket(_) => None,
     });
     let mut rx: Vec<_> = rx.collect();
@@ -176,7 +176,9 @@ fn ask<'e>(
         attempts: ATTEMPTS,
         wait_ticks: (dpdk::calibrate(std::time::Duration::from_millis(1)).hz) as u64,
     };
-    let answer = resolve(&mut rx, &mut tx, &question, now, &|| interrupt.is_set());
+    let answer = resolve(&mut rx, (&mut tx, &mut buffers), &question, now, &|| {
+        interrupt.is_set()
+    });
     open.rx
         .extend(rx.into_iter().map(|rx| Rx::Device(rx.into_queue())));
     open.tx.push(Tx::Device(tx.into_queue()));

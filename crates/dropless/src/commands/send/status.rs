@@ -2,7 +2,6 @@
 
 use measure::Summary;
 use report::published::{Ended, State, Totals};
-use report::style::Style;
 
 use super::wiring::Wiring;
 use crate::run;
@@ -75,9 +74,5 @@ impl run::Summary for Summary {
         state.ports.clone_from(&self.ports);
         state.queues.clone_from(&self.queues);
         end_workers(&mut state.workers, &self.workers);
-    }
-
-    fn text(&self, style: &Style) -> String {
-        report::terminal::render(self, style)
     }
 }

@@ -17,11 +17,11 @@ pub fn curves(runs: &[Loaded]) -> String {
             &quantiles(runs, Loaded::latency_within),
         );
     }
-    let paced = |run: &Loaded| run.summary().is_some_and(|summary| summary.gap_ns.max.is_some());
+    let paced = |run: &Loaded| run.result.departures().max.is_some();
     if runs.iter().any(paced) {
         let asked = runs
             .iter()
-            .filter_map(|run| Some((run, run.summary()?.gap_ns.asked?)));
+            .filter_map(|run| Some((run, run.result.departures().asked?)));
         let mut words: Vec<String> = asked
             .map(|(run, gap)| format!("Asked of {}: a packet every {}.", run.name, time(gap)))
             .collect();

@@ -3,24 +3,17 @@
 use measure::PortSummary;
 use serde_json::Value;
 
-use super::super::element::{Cell, details, escape, table};
+use super::super::element::{Cell, bad, details, section, table};
 use super::list;
-use crate::load::{Loaded, Outcome};
+use crate::load::Loaded;
 use crate::number::count;
 
 /// What stands below everything else of a run.
 pub fn sections(run: &Loaded, named: &str) -> String {
     let mut inner = String::new();
-    let (notes, ports): (&[String], &[PortSummary]) = match &run.outcome {
-        Outcome::Send(summary) => (&summary.notes, &summary.ports),
-        Outcome::Reflect(summary) => (&summary.notes, &summary.ports),
-        Outcome::Search(searched) => (&searched.report.notes, &[]),
-        Outcome::Compare(comparison) => (&comparison.notes, &[]),
-        Outcome::Intervals => (&[], &[]),
-    };
-    inner += &list("Notes", notes);
+    inner += &list("Notes", run.result.notes());
     inner += &findings(run.findings.as_ref());
-    inner += &counters(ports);
+    inner += &counters(run.result.ports());
     if let Some(host) = &run.host {
         let mut rows = Vec::new();
         facts(host, String::new(), &mut rows);
@@ -29,26 +22,13 @@ pub fn sections(run: &Loaded, named: &str) -> String {
             &table("host.json", &["fact", "value"], &rows),
         );
     }
-    if inner.is_empty() {
-        return inner;
-    }
-    format!(
-        "<section><h2>{}</h2>\n{inner}</section>\n",
-        escape(&format!("The machine{named}"))
-    )
+    section(&format!("The machine{named}"), &inner)
 }
 
 fn counters(ports: &[PortSummary]) -> String {
     if ports.is_empty() {
         return String::new();
     }
-    let bad = |number: u64| {
-        if number > 0 {
-            Cell::Bad(count(number))
-        } else {
-            Cell::Number("0".to_owned())
-        }
-    };
     let row = |port: &PortSummary| {
         vec![
             Cell::Name(port.uri.clone()),

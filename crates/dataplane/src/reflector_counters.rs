@@ -1,0 +1,51 @@
+//! A reflector's counters between control and workers: what a reflector tells when it is asked, and what a sender was told.
+
+use std::sync::Mutex;
+
+use crossbeam_queue::ArrayQueue;
+use wire::ReflectorCounters;
+
+/// A reflector's counters. Control brings them up to date; the worker that a question reaches never waits for control.
+#[derive(Debug, Default)]
+pub struct OwnCounters(Mutex<ReflectorCounters>);
+
+impl OwnCounters {
+    /// Replaces what is told; counts the generation up.
+    pub fn publish(&self, counters: ReflectorCounters) {
+        if let Ok(mut own) = self.0.lock() {
+            let generation = own.generation + 1;
+            *own = counters;
+            own.generation = generation;
+        }
+    }
+
+    /// Answers `frame` in place; `false` if it is no question, or control is just at it: the asker asks again.
+    pub fn answer(&self, frame: &mut [u8]) -> bool {
+        self.0.try_lock().is_ok_and(|own| own.answer(frame))
+    }
+}
+
+/// What a sender was told: the newest answers.
+#[derive(Debug)]
+pub struct Answers(ArrayQueue<ReflectorCounters>);
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self(ArrayQueue::new(8))
+    }
+}
+
+impl Answers {
+    /// Keeps the answer in `frame` to a question of `run`.
+    #[cold]
+    pub fn take_from(&self, frame: &[u8], run: u8) {
+        if let Some(counters) = ReflectorCounters::read(frame, run) {
+            self.0.force_push(counters);
+        }
+    }
+
+    /// The oldest answer kept.
+    pub fn pop(&self) -> Option<ReflectorCounters> {
+        self.0.pop()
+    }
+}

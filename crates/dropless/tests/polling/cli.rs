@@ -1,0 +1,221 @@
+//! Every page of the command line: as recorded in `tests/cli`, as printed in `docs/help`, and completions that complete.
+//!
+//! After a wanted change: `UPDATE=1 ./dev test cli::`.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn dropless(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dropless"));
+    command.args(arguments).output().expect("starting dropless")
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = dropless(arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("help is text")
+}
+
+#[test]
+fn pages_are_as_recorded() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
+    let mut pages = 0;
+    for entry in std::fs::read_dir(folder).expect("the pages") {
+        let path = entry.expect("a page").path();
+        let recorded = std::fs::read_to_string(&path).expect("a page is text");
+        // A page is a command, how it ended if not with 0, and all that it printed.
+        let command = recorded.lines().nth(1).expect("a command");
+        let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
+        let output = dropless(&arguments);
+        let code = match output.status.code() {
+            Some(0) => String::new(),
+            code => format!("? {}\n", code.expect("no signal ended it")),
+        };
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).expect("a page is text");
+        let printed = format!("```\n{command}\n{code}{said}\n```\n");
+        let printed = printed.replace(concat!("dropless ", env!("CARGO_PKG_VERSION")), "dropless [..]");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &printed).expect("writing the page");
+        } else {
+            assert_eq!(recorded, printed, "{}: UPDATE=1 writes it anew", path.display());
+        }
+        pages += 1;
+    }
+    assert!(pages > 0, "no page was compared");
+}
+
+#[test]
+fn the_documented_help_is_the_printed_help() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/help");
+    for (file, arguments) in [
+        ("dropless.txt", &["--help"][..]),
+        ("send.txt", &["send", "--help"]),
+        ("search.txt", &["search", "--help"]),
+        ("reflect.txt", &["reflect", "--help"]),
+        ("compare.txt", &["compare", "--help"]),
+        ("noise.txt", &["noise", "--help"]),
+        ("ports.txt", &["ports", "--help"]),
+        ("tune.txt", &["tune", "--help"]),
+        ("doctor.txt", &["doctor", "--help"]),
+        ("report.txt", &["report", "--help"]),
+        ("top.txt", &["top", "--help"]),
+        ("completions.txt", &["completions", "--help"]),
+    ] {
+        let (path, printed) = (folder.join(file), stdout(arguments));
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &printed).expect("writing the page");
+        }
+        let documented = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(
+            documented, printed,
+            "docs/help/{file} is old; UPDATE=1 writes it anew"
+        );
+    }
+}
+
+#[test]
+fn every_flag_of_a_run_is_explained() {
+    for command in ["send", "search", "reflect"] {
+        let page = stdout(&[command, "--help"]);
+        for heading in ["Path:", "Machine:", "Measurement:", "Output:", "Examples:"] {
+            assert!(page.contains(heading), "{heading} is missing in\n{page}");
+        }
+        let mut lines = page.lines().peekable();
+        while let Some(line) = lines.next() {
+            let flag = line.trim_start().starts_with('-') && line.starts_with("  ");
+            let explained =
+                line.trim_start().contains("  ") || lines.peek().is_some_and(|next| !next.trim().is_empty());
+            assert!(!flag || explained, "{line} says nothing");
+        }
+    }
+}
+
+#[test]
+fn bash_completes_commands_and_flags() {
+    let script = r#"
+        source <("$0" completions bash)
+        complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _dropless dropless "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[@]}"; }
+        complete_line dropless re
+        complete_line dropless send --por
+        complete_line dropless send --verify ch
+    "#;
+    let output = Command::new("bash")
+        .args(["-c", script, env!("CARGO_BIN_EXE_dropless")])
+        .output()
+        .expect("bash");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(
+        said.lines().collect::<Vec<_>>(),
+        ["reflect report", "--port", "checksum"],
+        "{output:?}"
+    );
+}
+
+#[test]
+fn zsh_and_fish_get_scripts_of_their_own() {
+    let zsh = stdout(&["completions", "zsh"]);
+    assert!(
+        zsh.starts_with("#compdef dropless") && zsh.contains("--expect"),
+        "{zsh}"
+    );
+    let fish = stdout(&["completions", "fish"]);
+    assert!(
+        fish.contains("complete -c dropless") && fish.contains("-l expect"),
+        "{fish}"
+    );
+}
+
+#[test]
+fn a_closed_stdout_is_no_error() {
+    for page in ["send --help", "ports", "completions bash"] {
+        let script = format!("\"$0\" {page} | head -n 1; echo \"${{PIPESTATUS[0]}}\" >&2");
+        let output = Command::new("bash")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_dropless")])
+            .output()
+            .expect("bash");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "0\n", "{page}");
+    }
+}
+
+/// Every page of the documentation: its path and text.
+fn pages() -> Vec<(std::path::PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut folders, mut pages) = (vec![root.join("docs")], Vec::new());
+    for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"] {
+        pages.push(root.join(name));
+    }
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("reading docs").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("reading a page");
+        (path, text)
+    };
+    pages.into_iter().map(read).collect()
+}
+
+#[test]
+fn links_of_the_documentation_lead_somewhere() {
+    for (path, text) in pages() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if file.contains("://") {
+                continue;
+            }
+            let target = path.with_file_name("").join(file);
+            assert!(target.exists(), "{} links to {link}", path.display());
+            if !anchor.is_empty() {
+                let text = std::fs::read_to_string(target).expect("reading the page linked to");
+                let slug = |line: &str| {
+                    line.trim_start_matches('#')
+                        .trim()
+                        .to_lowercase()
+                        .replace(|c: char| !(c.is_alphanumeric() || " -_".contains(c)), "")
+                        .replace(' ', "-")
+                };
+                assert!(
+                    text.lines()
+                        .any(|line| line.starts_with('#') && slug(line) == anchor),
+                    "{link}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_of_the_documentation_have_only_flags_that_exist() {
+    let mut seen = 0;
+    for (path, text) in pages() {
+        for line in text.lines() {
+            let line = line.trim_start_matches(['$', ' ', '`']);
+            let Some(words) = line.strip_prefix("dropless ") else {
+                continue;
+            };
+            let command = words.split([' ', '`']).next().unwrap_or_default();
+            let page = match command {
+                "send" | "search" | "compare" | "reflect" | "noise" | "ports" | "doctor" | "tune"
+                | "report" | "top" => stdout(&[command, "--help"]),
+                "completions" => continue,
+                other => panic!("{}: dropless {other}", path.display()),
+            };
+            let flags = words.split([' ', '`', '=']).filter(|word| word.starts_with("--"));
+            for flag in flags {
+                seen += 1;
+                let known = page
+                    .split_whitespace()
+                    .any(|word| word.trim_end_matches(',') == flag);
+                assert!(known, "{}: dropless {command} has no {flag}", path.display());
+            }
+        }
+    }
+    assert!(seen > 20, "only {seen} flags were looked at");
+}

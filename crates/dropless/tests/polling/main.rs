@@ -1,0 +1,44 @@
+//! What a user sees of `dropless`, one module a topic: one executable, because each would be built with everything again.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod cli;
+mod compare;
+mod dashboard;
+mod doctor;
+mod health;
+mod hostile;
+mod interrupted;
+mod kernel_peer;
+mod kernel_port;
+mod ledger;
+mod load;
+mod memif;
+mod metrics;
+mod metrics_clients;
+mod packet;
+mod pcap;
+mod ports;
+mod report_command;
+mod report_page;
+mod restart;
+mod robust;
+mod search;
+mod search_oracle;
+mod search_path;
+mod support;
+mod support_itself;
+mod tap;
+mod testpmd;
+mod thief;
+mod top;
+mod tune;
+mod vhost;
+mod watched;
+mod wrong_uses;
+mod xdp;

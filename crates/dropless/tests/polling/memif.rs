@@ -1,0 +1,274 @@
+//! Two dropless processes over memif: either side serves, and what the far side did is found to the packet.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::{Finished, Lab, Need, require, until};
+use nix::sys::signal::Signal;
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// A slow schedule, and room to catch up: both processes and the machine's other work share its cores.
+const LOAD: [&str; 8] = [
+    "--count",
+    "20k",
+    "--rate",
+    "50kpps",
+    "--backlog",
+    "100000",
+    "--drain",
+    "3s",
+];
+
+/// What both sides said at their ends.
+struct Pair {
+    send: Finished,
+    reflect: Finished,
+}
+
+/// Runs `send` against `reflect`, each with its port and further arguments.
+fn pair(lab: &Lab, reflect: &[&str], send: &[&str]) -> Pair {
+    let quiet = ["--json", "--quiet", "--port"];
+    let far = lab
+        .dropless(&[&["reflect"], &quiet[..], reflect].concat())
+        .spawn();
+    let near = lab.dropless(&[&["send"], &quiet[..], send, &LOAD].concat()).run();
+    far.signal(Signal::SIGINT);
+    Pair {
+        send: near,
+        reflect: far.wait(LIMIT),
+    }
+}
+
+/// The run directories so far.
+fn runs(lab: &Lab) -> impl Iterator<Item = PathBuf> {
+    let runs = std::fs::read_dir(lab.path("runs"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    runs.map(|entry| entry.path())
+}
+
+impl Pair {
+    /// Both sides, their drivers and the pools agree on every packet, and none was lost.
+    fn agree(&self) {
+        let (send, reflect) = (&self.send, &self.reflect);
+        assert_eq!(reflect.code, Some(0), "{reflect}");
+        for (name, wanted) in [
+            ("sent", 20_000),
+            ("received", 20_000),
+            ("lost", 0),
+            ("duplicate", 0),
+            ("unexplained", 0),
+        ] {
+            assert_eq!(send.number(name), wanted, "{name} {send}");
+        }
+        let answered = reflect.number("answered") + reflect.number("told");
+        assert_eq!(reflect.number("received"), 20_000 + answered, "{reflect}");
+        assert_eq!(reflect.number("returned"), 20_000 + answered, "{reflect}");
+        for side in [send, reflect] {
+            let port = &side.json()["ports"][0];
+            assert_eq!(port["rx_packets"], 20_000 + answered, "{side}");
+            assert_eq!(port["tx_packets"], 20_000 + answered, "{side}");
+            assert_eq!(side.number("pool.leaked"), 0, "{side}");
+        }
+    }
+}
+
+#[test]
+fn the_reflector_serves() {
+    let Some(lab) = require(&[]) else { return };
+    let both = pair(&lab, &["memif:m.sock,server"], &["memif:m.sock"]);
+    both.agree();
+    // The sender asked for the reflector's default address.
+    assert_eq!(both.reflect.number("answered"), 1, "{}", both.reflect);
+}
+
+#[test]
+fn the_sender_serves() {
+    let Some(lab) = require(&[]) else { return };
+    pair(&lab, &["memif:m.sock"], &["memif:m.sock,server"]).agree();
+}
+
+#[test]
+fn ipv6_finds_its_neighbour() {
+    let Some(lab) = require(&[]) else { return };
+    let both = pair(
+        &lab,
+        &["memif:m.sock,server"],
+        &["memif:m.sock", "--to", "2001:2::2"],
+    );
+    both.agree();
+    assert_eq!(both.reflect.number("answered"), 1, "{}", both.reflect);
+}
+
+#[test]
+fn an_abstract_socket_serves_too() {
+    let Some(lab) = require(&[]) else { return };
+    let name = format!(
+        "memif:@{}",
+        lab.directory().file_name().expect("a name").to_string_lossy()
+    );
+    pair(&lab, &[&format!("{name},server")], &[&name]).agree();
+}
+
+#[test]
+fn ordinary_pages_will_do() {
+    let Some(lab) = require(&[]) else { return };
+    pair(
+        &lab,
+        &["memif:m.sock,server", "--no-huge"],
+        &["memif:m.sock", "--no-huge"],
+    )
+    .agree();
+}
+
+#[test]
+fn zero_copy_counts_every_buffer() {
+    let Some(lab) = require(&[Need::Hugepages]) else {
+        return;
+    };
+    let quiet = ["--json", "--quiet", "--port"];
+    let far = lab
+        .dropless(&[&["reflect"], &quiet[..], &["memif:m.sock,server"]].concat())
+        .spawn();
+    // A zero-copy client calls once only: the reflector must run, which its first file of rows shows.
+    assert!(
+        until(LIMIT, || runs(&lab).any(|run| run.join("intervals.csv").exists())),
+        "{far:?}"
+    );
+    let near = lab
+        .dropless(&[&["send"], &quiet[..], &["memif:m.sock,zero-copy"], &LOAD].concat())
+        .run();
+    far.signal(Signal::SIGINT);
+    let both = Pair {
+        send: near,
+        reflect: far.wait(LIMIT),
+    };
+    both.agree();
+    // The driver leaves what it had posted for the server in its rings: that is told, and no leak.
+    let notes = both.send.json()["notes"].to_string();
+    assert!(notes.contains("rings of a zero-copy memif"), "{}", both.send);
+}
+
+#[test]
+fn zero_copy_needs_hugepages_and_says_so() {
+    let Some(lab) = require(&[]) else { return };
+    let run = lab
+        .dropless(&["send", "--port", "memif:m.sock,zero-copy", "--no-huge"])
+        .run();
+    assert_eq!(run.code, Some(2), "{run}");
+    assert!(
+        run.stderr
+            .contains("which needs hugepages; leave --no-huge out, or zero-copy"),
+        "{run}"
+    );
+    assert_eq!(run.stderr.trim().lines().count(), 1, "{run}");
+}
+
+#[test]
+fn a_reflector_to_whom_nobody_comes_says_so_and_waits_on() {
+    for (port, other) in [
+        ("memif:m.sock,server", "memif:m.sock"),
+        ("memif:m.sock", "memif:m.sock,server"),
+    ] {
+        let Some(lab) = require(&[]) else { return };
+        let arguments = ["reflect", "--no-huge", "--wait", "200ms", "--port", port];
+        let mut far = lab.dropless(&arguments).spawn();
+        far.wait_for(&format!("dropless send --port {other}\n"), LIMIT);
+        assert!(far.is_alive(), "{far:?}");
+        far.signal(Signal::SIGINT);
+        let far = far.wait(LIMIT);
+        assert_eq!((far.code, far.signal), (Some(2), None), "{far}");
+    }
+}
+
+/// The far side injects; `send` must find exactly what the injector says it did.
+fn found(fault: &str) -> Option<Pair> {
+    let lab = require(&[])?;
+    let reflect = ["memif:m.sock,server", "--fault", fault, "--seed", "7"];
+    let both = pair(&lab, &reflect, &["memif:m.sock"]);
+    assert_eq!(both.reflect.code, Some(0), "{}", both.reflect);
+    assert_eq!(both.reflect.number("faults.seen"), 20_000, "{}", both.reflect);
+    assert_eq!(both.send.number("sent"), 20_000, "{}", both.send);
+    assert_eq!(
+        both.send.number("pool.leaked") + both.reflect.number("pool.leaked"),
+        0
+    );
+    Some(both)
+}
+
+/// The count of a fault in the reflector's result, which must have happened.
+fn injected(both: &Pair, name: &str) -> u64 {
+    let count = both.reflect.number(&format!("faults.{name}"));
+    assert!(count > 0, "no {name} was injected: {}", both.reflect);
+    count
+}
+
+#[test]
+fn every_dropped_packet_is_found_lost() {
+    let Some(both) = found("drop=1%") else { return };
+    let drop = injected(&both, "drop");
+    assert_eq!(both.send.number("lost"), drop, "{}", both.send);
+    assert_eq!(both.send.number("received"), 20_000 - drop, "{}", both.send);
+    assert_eq!(both.send.code, Some(1), "{}", both.send);
+}
+
+#[test]
+fn every_duplicate_is_found() {
+    let Some(both) = found("duplicate=1%") else { return };
+    assert_eq!(
+        both.send.number("duplicate"),
+        injected(&both, "duplicate"),
+        "{}",
+        both.send
+    );
+    assert_eq!(both.send.number("received"), 20_000, "{}", both.send);
+}
+
+#[test]
+fn every_overtaken_packet_is_found() {
+    let Some(both) = found("reorder=1%") else { return };
+    assert_eq!(
+        both.send.number("reordered"),
+        injected(&both, "reorder"),
+        "{}",
+        both.send
+    );
+    assert_eq!(both.send.number("received"), 20_000, "{}", both.send);
+}
+
+#[test]
+fn every_corrupted_packet_is_found() {
+    let Some(both) = found("corrupt=1%") else { return };
+    let corrupt = injected(&both, "corrupt");
+    assert_eq!(both.send.number("corrupt"), corrupt, "{}", both.send);
+    assert_eq!(both.send.number("received"), 20_000 - corrupt, "{}", both.send);
+    assert_eq!(
+        both.send.number("ledger.lost_at.corrupt"),
+        corrupt,
+        "{}",
+        both.send
+    );
+}
+
+#[test]
+fn all_faults_together_are_told_apart() {
+    let Some(both) = found("drop=0.5%,duplicate=0.5%,reorder=0.5%,corrupt=0.5%") else {
+        return;
+    };
+    let (drop, corrupt) = (injected(&both, "drop"), injected(&both, "corrupt"));
+    assert_eq!(both.send.number("lost"), drop + corrupt, "{}", both.send);
+    assert_eq!(both.send.number("corrupt"), corrupt, "{}", both.send);
+    assert_eq!(
+        both.send.number("duplicate"),
+        injected(&both, "duplicate"),
+        "{}",
+        both.send
+    );
+    assert_eq!(
+        both.send.number("reordered"),
+        injected(&both, "reorder"),
+        "{}",
+        both.send
+    );
+}

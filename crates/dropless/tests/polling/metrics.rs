@@ -1,0 +1,157 @@
+//! `--metrics`: scraped by Debian's Prometheus, checked by promtool, and equal to the ledger.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use crate::support::prometheus::{prometheus, query};
+use crate::support::served::{get, lossy, result, samples, serve};
+use crate::support::{Lab, Need, require, until};
+use serde_json::Value;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// What promtool says of a page; nothing, where it is as it should be.
+fn promtool(lab: &Lab, text: &str) -> String {
+    std::fs::write(lab.path("metrics.txt"), text).expect("writing");
+    let check = lab.shell("promtool check metrics < metrics.txt").wait(LIMIT);
+    let said = check.stdout + &check.stderr;
+    assert_eq!(check.code == Some(0), said.is_empty(), "{said}");
+    said
+}
+
+const MACHINE: [&str; 2] = ["--no-huge", "--no-doctor"];
+
+/// Of every command, while it goes.
+#[test]
+fn promtool_finds_nothing_to_say() {
+    let Some(lab) = require(&[Need::Tool("promtool")]) else {
+        return;
+    };
+    let reflect = ["reflect", "--port", "null"];
+    let search = [
+        "search",
+        "--max-rate",
+        "5kpps",
+        "--min-rate",
+        "1kpps",
+        "--backlog=1000000",
+    ];
+    let send = ["send", "--port", "ring", "--rate", "5kpps", "--duration", "60s"];
+    for (command, moves) in [
+        (&[&reflect[..], &MACHINE].concat()[..], true),
+        (&[&search[..], &MACHINE].concat()[..], true),
+        (&[&send[..], &MACHINE].concat()[..], true),
+        (
+            &[
+                "compare",
+                "--methods",
+                "memif",
+                "--rates",
+                "2kpps",
+                "--duration",
+                "1s",
+            ],
+            true,
+        ),
+        (&["noise", "--no-trace", "--duration", "60s"], false),
+    ] {
+        let (running, address) = serve(&lab, command);
+        let told = until(LIMIT, || {
+            let text = page(address);
+            assert_eq!(promtool(&lab, &text), "", "{command:?}: {text}");
+            let moved = samples(&text).get("dropless_sent_packets_total") > Some(&0.0);
+            if moves {
+                moved && text.contains("dropless_worker_polls_total")
+            } else {
+                text.contains("phase=\"watching\"")
+            }
+        });
+        assert!(told, "{running:?}");
+    }
+    let (running, address) = lossy(&lab);
+    let text = page(address);
+    assert_eq!(promtool(&lab, &text), "", "{text}");
+    // And it would have something to say.
+    let wrong = text.replace("dropless_sent_packets_total", "dropless_sentPackets");
+    assert!(!promtool(&lab, &wrong).is_empty());
+    drop(running);
+}
+
+fn page(address: SocketAddr) -> String {
+    get(address, "/metrics").expect("an answer").1
+}
+
+#[test]
+fn prometheus_scrapes_what_the_ledger_says() {
+    let Some(lab) = require(&[Need::Tool("prometheus")]) else {
+        return;
+    };
+    let (running, address) = lossy(&lab);
+    let (server, own) = prometheus(&lab, address);
+    let up = || query(own, "up") == Some(1.0) && query(own, "dropless_sent_packets_total").is_some();
+    assert!(until(LIMIT, up), "{server:?}");
+    let value = |name: &str| query(own, name).unwrap_or_else(|| panic!("no {name}"));
+    let sent = value("dropless_sent_packets_total");
+    let received = value("dropless_received_packets_total");
+    let lost = value("dropless_lost_packets_total");
+    let dropped = value("dropless_place_packets_total{place=\"fault_drop\"}");
+    let measured = value("dropless_latency_seconds_count");
+    let through = value("dropless_queue_packets_total{direction=\"tx\"}");
+    server.kill();
+    let summary = result(running);
+    assert!(dropped > 0.0, "{summary}");
+    assert!(
+        (sent - number(&summary["ledger"]["accepted"])).abs() < 0.5,
+        "{sent} {summary}"
+    );
+    assert!(
+        (received - number(&summary["ledger"]["received"])).abs() < 0.5,
+        "{received} {summary}"
+    );
+    assert!(
+        (dropped - number(&summary["ledger"]["lost_at"]["fault_drop"])).abs() < 0.5,
+        "{dropped} {summary}"
+    );
+    assert!((lost - number(&summary["lost"])).abs() < 0.5, "{lost} {summary}");
+    assert!(
+        (measured - received).abs() < 0.5,
+        "{measured} latencies of {received} packets"
+    );
+    assert!((through - sent).abs() < 0.5, "{through} of {sent}");
+    assert!(
+        (sent - received - lost).abs() < 0.5,
+        "{sent} = {received} + {lost}"
+    );
+}
+
+#[test]
+fn an_address_that_cannot_be_is_one_line_before_anything_starts() {
+    let Some(lab) = require(&[]) else { return };
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken
+        .local_addr()
+        .map(|address| (taken, address.to_string()))
+        .expect("its address");
+    for (address, word) in [
+        (&*taken.1, "is taken"),
+        ("nowhere", "no address"),
+        ("192.0.2.1:9464", "does not have"),
+    ] {
+        for command in [
+            &["send"][..],
+            &["reflect", "--port", "null"],
+            &["noise"],
+            &["search"],
+        ] {
+            let refused = lab.dropless(command).arg("--metrics").arg(address).run();
+            assert_eq!((refused.code, &*refused.stdout), (Some(2), ""), "{refused}");
+            assert_eq!(refused.stderr.lines().count(), 1, "{refused}");
+            assert!(refused.stderr.contains(word), "{refused}");
+            assert!(!lab.path("runs").exists(), "nothing has started");
+        }
+    }
+}

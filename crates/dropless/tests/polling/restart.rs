@@ -1,0 +1,435 @@
+//! Ends and returns: kill -9 and start again, peers that vanish and come back, signals, sockets in use, old probes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::wire::assert_all_back;
+use crate::support::{Finished, Lab, Need, Running, require, until};
+use nix::sys::signal::Signal;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// `reflect` on `port`, which has made its socket when this returns, if it is to serve one.
+fn reflect(lab: &Lab, port: &str, further: &[&str]) -> Running {
+    let arguments = ["reflect", "--json", "--quiet", "--no-huge", "--port", port];
+    let running = lab.dropless(&[&arguments[..], further].concat()).spawn();
+    if port.contains("server") || port == "vhost:s.sock" {
+        assert!(until(LIMIT, is_served), "{running:?}");
+    }
+    running
+}
+
+/// Whether somebody listens at `s.sock`: the file alone may be that of a dead server.
+fn is_served() -> bool {
+    const LISTENS: &str = "00010000";
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    sockets
+        .lines()
+        .any(|line| line.ends_with("s.sock") && line.split_whitespace().nth(3) == Some(LISTENS))
+}
+
+/// The arguments of a `send` on `port`: slow, with room to catch up on a shared core.
+fn send<'a>(port: &'a str, further: &[&'a str]) -> Vec<&'a str> {
+    let fixed = [
+        "send",
+        "--json",
+        "--quiet",
+        "--no-huge",
+        "--rate",
+        "20kpps",
+        "--backlog",
+        "100000",
+        "--drain",
+        "1s",
+    ];
+    [&fixed[..], &["--port", port], further].concat()
+}
+
+fn stop(reflect: Running) -> Finished {
+    reflect.signal(Signal::SIGINT);
+    reflect.wait(LIMIT)
+}
+
+/// The only run directory of this command, once it is there.
+fn run_directory(lab: &Lab, command: &str) -> PathBuf {
+    let mut found = None;
+    let there = until(LIMIT, || {
+        let runs = std::fs::read_dir(lab.path("runs"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        found = runs
+            .map(|entry| entry.path())
+            .find(|path| path.to_string_lossy().ends_with(command));
+        found.is_some()
+    });
+    assert!(there, "no run of {command}");
+    found.expect("it was found")
+}
+
+/// The finished rows of a csv file, without its header.
+fn rows(path: PathBuf) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(Into::into).collect())
+        .collect()
+}
+
+/// Free hugepages of the machine.
+fn huge_free() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = text
+        .lines()
+        .find_map(|line| line.strip_prefix("HugePages_Free:")?.trim().parse().ok());
+    free.unwrap_or(0)
+}
+
+/// Kills a reflector that serves `far`, under load from `near`, and starts it again; nothing may be in its way.
+fn killed_server_starts_again(far: &str, near: &str) {
+    let Some(lab) = require(&[]) else { return };
+    let free = huge_free();
+    let first = lab
+        .dropless(&["reflect", "--json", "--quiet", "--port", far])
+        .spawn();
+    assert!(until(LIMIT, is_served), "{first:?}");
+    let sender = lab.dropless(&send(near, &["--duration", "20s"])).spawn();
+    let counts = run_directory(&lab, "send").join("intervals.csv");
+    assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
+    first.kill();
+    sender.kill();
+    assert!(
+        until(LIMIT, || huge_free() >= free),
+        "hugepages are still taken: {}",
+        huge_free()
+    );
+
+    let second = reflect(&lab, far, &[]);
+    let sent = lab.dropless(&send(near, &["--count", "2k"])).run();
+    assert_eq!(sent.number("received"), 2000, "{sent}");
+    let second = stop(second);
+    assert_eq!(second.code, Some(0), "{second}");
+    assert_eq!(second.number("pool.leaked") + sent.number("pool.leaked"), 0);
+}
+
+#[test]
+fn a_killed_memif_server_starts_again() {
+    killed_server_starts_again("memif:s.sock,server", "memif:s.sock");
+}
+
+#[test]
+fn a_killed_vhost_server_starts_again() {
+    killed_server_starts_again("vhost:s.sock", "virtio-user:s.sock");
+}
+
+#[test]
+fn a_killed_virtio_user_server_starts_again() {
+    killed_server_starts_again("virtio-user:s.sock,server", "vhost:s.sock,client");
+}
+
+/// A reflector serves senders that end, and are killed, one after the other, and counts every one's packets.
+fn serves_whoever_comes(far: &str, near: &str) {
+    let Some(lab) = require(&[]) else { return };
+    let far = reflect(&lab, far, &[]);
+    let one = lab.dropless(&send(near, &["--count", "2k"])).run();
+    assert_eq!(one.number("received"), 2000, "{one}");
+    let killed = lab
+        .dropless(&send(near, &["--duration", "20s", "--interval", "100ms"]))
+        .spawn();
+    let counts = || {
+        let runs = std::fs::read_dir(lab.path("runs"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        runs.filter(|run| run.path().to_string_lossy().contains("send"))
+            .filter(|run| !run.path().join("summary.json").exists())
+            .map(|run| rows(run.path().join("intervals.csv")).len())
+            .sum::<usize>()
+    };
+    assert!(until(LIMIT, || counts() > 0), "{killed:?}");
+    killed.kill();
+    let two = lab.dropless(&send(near, &["--count", "2k"])).run();
+    assert_eq!(two.number("received"), 2000, "{two}");
+    let far = stop(far);
+    assert_eq!((far.code, far.signal), (Some(0), None), "{far}");
+    assert!(far.number("received") > 4000, "{far}");
+    assert_eq!(far.number("pool.leaked"), 0, "{far}");
+    assert!(far.json()["notes"].to_string().contains("lost its link"), "{far}");
+}
+
+#[test]
+fn a_memif_reflector_that_serves_takes_whoever_comes() {
+    serves_whoever_comes("memif:s.sock,server", "memif:s.sock");
+}
+
+#[test]
+fn a_memif_reflector_that_calls_finds_whoever_serves() {
+    serves_whoever_comes("memif:s.sock", "memif:s.sock,server");
+}
+
+#[test]
+fn a_vhost_reflector_that_serves_takes_whoever_comes() {
+    serves_whoever_comes("vhost:s.sock", "virtio-user:s.sock");
+}
+
+#[test]
+fn a_virtio_user_reflector_that_serves_takes_whoever_comes() {
+    serves_whoever_comes("virtio-user:s.sock,server", "vhost:s.sock,client");
+}
+
+/// The reflector dies under a sender and comes back: the sender says that its link was lost, and goes on if it can.
+fn reflector_vanishes(far: &str, near: &str, comes_back: bool) {
+    let Some(lab) = require(&[]) else { return };
+    let first = reflect(&lab, far, &[]);
+    let sender = lab
+        .dropless(&send(near, &["--duration", "4s", "--interval", "100ms"]))
+        .spawn();
+    let counts = run_directory(&lab, "send").join("intervals.csv");
+    assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
+    first.kill();
+    let second = reflect(&lab, far, &[]);
+    let sent = sender.wait(LIMIT);
+    let second = stop(second);
+    assert_eq!((sent.code, sent.signal), (Some(2), None), "{sent}");
+    let json = sent.json();
+    assert_eq!(json["verdict"], "invalid", "{sent}");
+    assert!(json["reasons"].to_string().contains("link"), "{sent}");
+    assert_eq!(sent.number("pool.leaked"), 0, "{sent}");
+    assert_eq!(
+        sent.number("ledger.intended"),
+        sent.number("sent") + sent.number("ledger.unsent"),
+        "{sent}"
+    );
+    assert_eq!(second.signal, None, "{second}");
+    if comes_back {
+        assert!(second.number("received") > 0, "{second}\n{sent}");
+        assert_eq!(second.code, Some(0), "{second}");
+    }
+}
+
+#[test]
+fn a_sender_whose_memif_server_vanishes_says_so_and_goes_on() {
+    reflector_vanishes("memif:s.sock,server", "memif:s.sock", true);
+}
+
+#[test]
+fn a_sender_whose_memif_client_vanishes_says_so_and_goes_on() {
+    reflector_vanishes("memif:s.sock", "memif:s.sock,server", true);
+}
+
+#[test]
+fn a_sender_whose_vhost_server_vanishes_says_so() {
+    // A virtio-user client connects once: what comes back is a new reflector for the next run.
+    reflector_vanishes("vhost:s.sock", "virtio-user:s.sock", false);
+}
+
+#[test]
+fn a_sender_whose_virtio_user_server_vanishes_says_so_and_goes_on() {
+    reflector_vanishes("virtio-user:s.sock,server", "vhost:s.sock,client", true);
+}
+
+/// A zero-copy sender shares its own pool with the server: what that still had is told, and no leak.
+#[test]
+fn a_run_by_count_gives_a_lost_peer_up() {
+    let Some(lab) = require(&[]) else { return };
+    let peer = reflect(&lab, "memif:s.sock,server", &[]);
+    let flags = ["--count", "10M", "--wait", "2s", "--interval", "100ms"];
+    let sender = lab.dropless(&send("memif:s.sock", &flags)).spawn();
+    let counts = run_directory(&lab, "send").join("intervals.csv");
+    assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
+    peer.kill();
+    let sent = sender.wait(LIMIT);
+    assert_eq!((sent.code, sent.signal), (Some(2), None), "{sent}");
+    assert!(sent.json()["reasons"].to_string().contains("link"), "{sent}");
+    assert!(sent.number("sent") < 10_000_000, "{sent}");
+}
+
+#[test]
+fn a_zero_copy_sender_whose_server_vanishes_says_so() {
+    let Some(lab) = require(&[Need::Hugepages]) else {
+        return;
+    };
+    let first = reflect(&lab, "memif:s.sock,server", &[]);
+    let rows_of_far = run_directory(&lab, "reflect").join("intervals.csv");
+    assert!(until(LIMIT, || rows_of_far.exists()), "{first:?}");
+    let sender = send(
+        "memif:s.sock,zero-copy",
+        &["--duration", "3s", "--interval", "100ms"],
+    );
+    let sender: Vec<&str> = sender
+        .into_iter()
+        .filter(|argument| *argument != "--no-huge")
+        .collect();
+    let sender = lab.dropless(&sender).spawn();
+    let counts = run_directory(&lab, "send").join("intervals.csv");
+    assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
+    first.kill();
+    let sent = sender.wait(LIMIT);
+    assert_eq!((sent.code, sent.signal), (Some(2), None), "{sent}");
+    assert!(sent.json()["reasons"].to_string().contains("link"), "{sent}");
+    assert_eq!(sent.number("pool.leaked"), 0, "{sent}");
+    assert!(sent.json()["notes"].to_string().contains("zero-copy"), "{sent}");
+}
+
+/// Interrupts a send in its second second; returns what it said.
+fn interrupted(signals: &[Signal], further: &[&str]) -> Option<(Lab, Finished)> {
+    let lab = require(&[])?;
+    let sender = lab
+        .dropless(&send("ring", &[&["--interval", "100ms"], further].concat()))
+        .spawn();
+    let counts = run_directory(&lab, "send").join("intervals.csv");
+    assert!(
+        until(LIMIT, || rows(counts.clone()).len() >= 11
+            || further.contains(&"--fault")),
+        "{sender:?}"
+    );
+    if further.contains(&"--fault") {
+        assert!(until(LIMIT, || !rows(counts.clone()).is_empty()), "{sender:?}");
+    }
+    for signal in signals {
+        sender.signal(*signal);
+    }
+    let finished = sender.wait(LIMIT);
+    Some((lab, finished))
+}
+
+/// What an interrupted run leaves: its result, and every interval of it.
+fn result_so_far(signals: &[Signal]) {
+    let Some((lab, sent)) = interrupted(signals, &["--duration", "60s"]) else {
+        return;
+    };
+    assert_eq!(sent.signal, None, "{sent}");
+    assert_all_back(&sent);
+    assert_eq!(sent.number("lost"), 0, "{sent}");
+    assert!(sent.json()["notes"].to_string().contains("interrupted"), "{sent}");
+    let rows = rows(run_directory(&lab, "send").join("intervals.csv"));
+    let total: u64 = rows
+        .iter()
+        .map(|row| row[1].parse::<u64>().expect("a count"))
+        .sum();
+    assert_eq!(total, sent.number("sent"), "{rows:?}\n{sent}");
+    assert!(rows.len() >= 11, "{rows:?}");
+    assert!(run_directory(&lab, "send").join("summary.json").exists());
+}
+
+#[test]
+fn an_interrupt_ends_the_run_in_order() {
+    result_so_far(&[Signal::SIGINT]);
+}
+
+#[test]
+fn a_termination_ends_the_run_in_order() {
+    result_so_far(&[Signal::SIGTERM]);
+}
+
+#[test]
+fn one_wish_to_end_may_come_as_two_signals() {
+    // As timeout(1) sends them, to its child and then to its group.
+    result_so_far(&[Signal::SIGTERM, Signal::SIGTERM]);
+}
+
+#[test]
+fn with_everything_lost_the_rows_say_a_hundred_percent() {
+    let further = ["--fault", "drop=100%", "--duration", "60s"];
+    let Some((lab, sent)) = interrupted(&[Signal::SIGINT], &further) else {
+        return;
+    };
+    assert_eq!(sent.code, Some(2), "{sent}");
+    assert!(sent.json()["reasons"].to_string().contains("received"), "{sent}");
+    assert_eq!(sent.number("lost"), sent.number("sent"), "{sent}");
+    let rows = rows(run_directory(&lab, "send").join("intervals.csv"));
+    let sending: Vec<_> = rows.iter().filter(|row| row[1] != "0").collect();
+    assert!(!sending.is_empty(), "{rows:?}");
+    for row in sending {
+        assert_eq!(row[3].trim_end_matches(".0"), "100", "{row:?}");
+        assert_eq!(row[4], "", "a latency of nothing: {row:?}");
+    }
+}
+
+#[test]
+fn a_reflector_that_is_told_to_end_gives_its_result() {
+    let Some(lab) = require(&[]) else { return };
+    let far = reflect(&lab, "memif:s.sock,server", &[]);
+    let sent = lab.dropless(&send("memif:s.sock", &["--count", "1k"])).run();
+    assert_eq!(sent.number("received"), 1000, "{sent}");
+    far.signal(Signal::SIGTERM);
+    let far = far.wait(LIMIT);
+    assert_eq!((far.code, far.signal), (Some(0), None), "{far}");
+    assert_eq!(
+        far.number("received"),
+        1000 + far.number("answered") + far.number("told"),
+        "{far}"
+    );
+    assert!(!lab.path("s.sock").exists(), "its socket was left behind");
+}
+
+#[test]
+fn a_socket_in_use_is_refused() {
+    for port in ["memif:s.sock,server", "vhost:s.sock"] {
+        let Some(lab) = require(&[]) else { return };
+        let mut first = reflect(&lab, port, &[]);
+        let second = lab.dropless(&["reflect", "--no-huge", "--port", port]).run();
+        assert_eq!(second.code, Some(2), "{second}");
+        assert!(
+            second.stderr.contains("another process already serves s.sock"),
+            "{second}"
+        );
+        assert_eq!(second.stderr.trim().lines().count(), 1, "{second}");
+        assert!(first.is_alive(), "{first:?}");
+        // The first is not disturbed: it still serves.
+        let near = if port == "vhost:s.sock" {
+            "virtio-user:s.sock"
+        } else {
+            "memif:s.sock"
+        };
+        let sent = lab.dropless(&send(near, &["--count", "1k"])).run();
+        assert_eq!(sent.number("received"), 1000, "{sent}");
+        assert_eq!(stop(first).code, Some(0));
+    }
+}
+
+#[test]
+fn probes_of_an_earlier_run_are_never_counted() {
+    let Some(lab) = require(&[]) else { return };
+    // The reflector holds what the first sender sent until the second is there.
+    let far = reflect(&lab, "memif:s.sock,server", &["--fault", "delay=100%:3s"]);
+    let send = [
+        "send",
+        "--json",
+        "--quiet",
+        "--no-huge",
+        "--port",
+        "memif:s.sock",
+        "--backlog",
+        "1000",
+    ];
+    let send = |further: &[&str]| lab.dropless(&[&send[..], further].concat()).run();
+    let one = send(&["--count", "1k", "--rate", "10kpps", "--drain", "1ms"]);
+    assert_eq!((one.number("sent"), one.number("received")), (1000, 0), "{one}");
+    let two = send(&["--count", "500", "--rate", "250pps", "--drain", "5s"]);
+    assert_eq!(
+        (
+            two.number("sent"),
+            two.number("received"),
+            two.number("duplicate")
+        ),
+        (500, 500, 0),
+        "{two}"
+    );
+    let far = stop(far);
+    // Every one of the first thousand came to the second sender: flushed before it began, or known as another run's.
+    let json = two.json();
+    let strange: u64 = json["ledger"]["arrived"]["foreign"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, n)| n.as_u64())
+        .sum();
+    assert!(
+        strange > 0,
+        "no probe of the first run came to the second: {two}\n{far}"
+    );
+    assert_eq!(far.number("pool.leaked"), 0, "{far}");
+}

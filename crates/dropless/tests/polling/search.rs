@@ -1,0 +1,368 @@
+//! `dropless search` on real ports: limits that are a fact of the path, limits of our own, interruptions.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::search::{LIMIT, SHORT, STEADY, goal, journal, lines_of, rate, run_directory};
+use crate::support::wire::assert_refused;
+use crate::support::{Finished, Lab, Running, require, until};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+fn arguments(lab: &Lab, more: &[&str]) -> crate::support::Dropless {
+    lab.dropless(&[&["search", "--json"][..], SHORT, STEADY, more].concat())
+        .limit(LIMIT)
+}
+
+fn search(lab: &Lab, more: &[&str]) -> Finished {
+    arguments(lab, more).run()
+}
+
+#[test]
+fn a_dry_run_says_how_long_and_does_nothing() {
+    let Some(lab) = require(&[]) else { return };
+    let one = search(&lab, &["--dry-run"]);
+    let two = search(
+        &lab,
+        &[
+            "--dry-run",
+            "--sizes",
+            "64,imix",
+            "--goal",
+            "ndr",
+            "--goal",
+            "pdr",
+        ],
+    );
+    assert_eq!((one.code, two.code), (Some(0), Some(0)), "{one}\n{two}");
+    assert!(
+        one.number("trials") > 0 && two.number("trials") > one.number("trials"),
+        "{one}\n{two}"
+    );
+    assert!(two.number("trials_max") >= two.number("trials"), "{two}");
+    assert_eq!(two.json()["sizes"][1]["size"], "imix", "{two}");
+    assert!(!lab.path("runs").exists(), "a dry run left something");
+}
+
+#[test]
+fn what_is_asked_and_carried_is_no_limit_of_the_path() {
+    let Some(lab) = require(&[]) else { return };
+    let run = search(&lab, &["--max-rate", "20kpps", "--sizes", "64,imix"]);
+    assert_eq!(run.code, Some(0), "{run}");
+    for size in 0..2 {
+        let goal = goal(&run, size, 0);
+        assert_eq!(
+            (goal["limit"].as_str(), goal["complete"].as_bool()),
+            (Some("max_rate"), Some(true)),
+            "{run}"
+        );
+        assert_eq!(goal["throughput_pps"].as_f64(), Some(20e3), "{run}");
+        assert!(goal["upper"].is_null(), "{run}");
+    }
+    let (l1, l2) = ("rate_bps_l1", "rate_bps_l2");
+    let lower = goal(&run, 0, 0)["lower"].clone();
+    assert_eq!(
+        (lower[l2].as_f64(), lower[l1].as_f64()),
+        (Some(64.0 * 8.0 * 20e3), Some(84.0 * 8.0 * 20e3))
+    );
+    let (directory, lines) = journal(&lab);
+    assert_eq!(lines.len() as u64, run.number("trials"), "{run}");
+    let kept = std::fs::read_to_string(directory.join("search.json")).expect("search.json");
+    assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), run.json());
+    // Every trial's own run directory is there, at the place that its line names.
+    for line in &lines {
+        let summary = directory
+            .join(line["run"].as_str().expect("a directory"))
+            .join("summary.json");
+        assert!(summary.is_file(), "{}", summary.display());
+    }
+}
+
+/// The sender of no machine offers a thousand million packets per second.
+#[test]
+fn what_our_sender_cannot_offer_is_not_the_paths_limit() {
+    let Some(lab) = require(&[]) else { return };
+    let run = search(&lab, &["--max-rate", "1000Mpps", "--min-rate", "1kpps"]);
+    let goal = goal(&run, 0, 0);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(
+        ["sender", "receiver"].contains(&goal["limit"].as_str().expect("a limit")),
+        "{run}"
+    );
+    assert!(
+        rate(&goal["upper"]) < 1e9 || goal["throughput_pps"].is_null(),
+        "{run}"
+    );
+    let (_, lines) = journal(&lab);
+    let first = &lines[0];
+    assert!(first["offered"].as_u64() < first["due"].as_u64(), "{first}");
+}
+
+/// Without a highest rate it is measured, and carrying it says nothing of the path.
+#[test]
+fn the_highest_rate_is_measured_where_none_is_given() {
+    let Some(lab) = require(&[]) else { return };
+    let run = search(&lab, &[]);
+    let range = run.json()["sizes"][0]["range"].clone();
+    assert_eq!(range["ceiling"], "sender", "{run}");
+    let (_, lines) = journal(&lab);
+    assert_eq!(lines[0]["ceiling"], "sender", "{run}");
+    assert_eq!(lines[0]["rate_pps"], range["max_pps"], "{run}");
+    assert_eq!(run.code, Some(1), "{run}");
+    assert_ne!(goal(&run, 0, 0)["limit"], "path", "{run}");
+}
+
+/// One packet in a hundred is dropped on the way at any rate: without loss nothing is carried, with 5 % everything is.
+#[test]
+fn goals_of_one_search_have_answers_of_their_own() {
+    let Some(lab) = require(&[]) else { return };
+    let arguments = [
+        "--fault",
+        "drop=1%",
+        "--min-rate",
+        "10kpps",
+        "--max-rate",
+        "20kpps",
+    ];
+    let goals = ["--goal", "ndr", "--goal", "loss=5%"];
+    let run = search(&lab, &[&arguments[..], &goals].concat());
+    assert_eq!(run.code, Some(1), "{run}");
+    let (none, some) = (goal(&run, 0, 0), goal(&run, 0, 1));
+    assert_eq!(
+        (none["name"].as_str(), none["limit"].as_str()),
+        (Some("ndr"), Some("min_rate")),
+        "{run}"
+    );
+    assert!(none["throughput_pps"].is_null(), "{run}");
+    assert_eq!(
+        (some["name"].as_str(), some["limit"].as_str()),
+        (Some("loss=5%"), Some("max_rate")),
+        "{run}"
+    );
+    let forwarded = some["conditional_throughput_pps"].as_f64().expect("a rate");
+    assert!(forwarded < 20e3 && forwarded > 19e3, "{run}");
+}
+
+#[test]
+fn the_tests_of_rfc_2544_follow_each_other() {
+    let Some(lab) = require(&[]) else { return };
+    let tests = [
+        "--method",
+        "rfc2544",
+        "--test",
+        "latency,frame-loss,back-to-back",
+        "--settle",
+        "0ms",
+    ];
+    let short = [
+        "--trial-duration",
+        "200ms",
+        "--latency-trials",
+        "2",
+        "--latency-duration",
+        "100ms",
+        "--burst-repeats",
+        "2",
+        "--burst-duration",
+        "50ms",
+        "--max-rate",
+        "20kpps",
+    ];
+    let run = lab
+        .dropless(&[&["search", "--json"][..], STEADY, &tests, &short].concat())
+        .limit(LIMIT)
+        .run();
+    assert_eq!(run.code, Some(0), "{run}");
+    let further = run.json()["sizes"][0]["rfc2544"].clone();
+    assert_eq!(further["latency"]["trials"], 2, "{run}");
+    assert!(further["latency"]["mean_ns"].as_f64() > Some(0.0), "{run}");
+    assert_eq!(further["frame_loss"].as_array().map(Vec::len), Some(2), "{run}");
+    assert_eq!(further["back_to_back"]["packets_mean"], 1000.0, "{run}");
+    assert_eq!(further["back_to_back"]["corrected_buffer_s"], 0.0, "{run}");
+    // One of throughput, two of latency, two clean ones of frame loss, two bursts; and those spoiled on a busy machine.
+    let (_, lines) = journal(&lab);
+    let counted = lines.iter().filter(|line| !is_again(line)).count();
+    assert_eq!((counted, lines.len() as u64), (7, run.number("trials")), "{run}");
+}
+
+/// Whether it was made in the place of one that was spoiled.
+fn is_again(line: &Value) -> bool {
+    line["why"].as_str().is_some_and(|why| why.starts_with("again, "))
+}
+
+#[test]
+fn a_trial_that_somebody_kills_is_made_again() {
+    let Some(lab) = require(&[]) else { return };
+    // A goal of its own: trials long enough to be met.
+    let goal_of_a_second = ["--goal", "ndr,initial=1s,final=1s,sum=1s", "--max-rate", "10kpps"];
+    let running = arguments(&lab, &goal_of_a_second).spawn();
+    let child = || std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id()));
+    let mut trial = 0;
+    let is_sending = until(Duration::from_secs(60), || {
+        let children = child().unwrap_or_default();
+        trial = children
+            .split_whitespace()
+            .next()
+            .and_then(|id| id.parse().ok())
+            .unwrap_or(0);
+        // Not before it is what it will be: it starts as a copy of its parent.
+        let arguments = std::fs::read_to_string(format!("/proc/{trial}/cmdline")).unwrap_or_default();
+        trial > 0 && arguments.contains("dropless\0send")
+    });
+    assert!(is_sending, "{running:?}");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(trial), Signal::SIGKILL).expect("to kill the trial");
+    let run = running.wait(LIMIT);
+    assert_eq!(run.code, Some(0), "{run}");
+    let (_, lines) = journal(&lab);
+    let reason = lines[0]["invalid"][0].as_str().expect("a reason");
+    assert!(reason.contains("SIGKILL"), "{reason}");
+    assert!(is_again(&lines[1]), "{lines:?}");
+    assert_eq!(goal(&run, 0, 0)["throughput_pps"], 10e3, "{run}");
+}
+
+/// Killed, then interrupted, then left to its end: each goes on where the last one was.
+#[test]
+fn an_interrupted_search_goes_on_without_repeating_a_trial() {
+    let Some(lab) = require(&[]) else { return };
+    let arguments = arguments(
+        &lab,
+        &[
+            "--fault",
+            "drop=0.01%",
+            "--max-rate",
+            "30kpps",
+            "--goal",
+            "ndr,sum=2s",
+        ],
+    );
+    let running = arguments.spawn();
+    let (directory, first) = after_trials(&lab, &running, 2);
+    let _ = running.kill();
+    // What the killed one was about to write: half a line.
+    let path = directory.join("trials.jsonl");
+    let text = std::fs::read_to_string(&path).expect("the journal");
+    std::fs::write(&path, text + "{\"version\":1,\"numb").expect("a torn line");
+
+    let shown = directory.display().to_string();
+    let again = |limit| {
+        lab.dropless(&["search", "--json", "--resume", &shown])
+            .limit(limit)
+    };
+    let running = again(LIMIT).spawn();
+    let (_, second) = after_trials(&lab, &running, first.len() + 2);
+    running.signal(Signal::SIGINT);
+    let stopped = running.wait(Duration::from_secs(30));
+    assert_eq!(
+        (stopped.code, stopped.json()["complete"].as_bool()),
+        (Some(2), Some(false)),
+        "{stopped}"
+    );
+    let reason = stopped.json()["reasons"][0]
+        .as_str()
+        .expect("a reason")
+        .to_owned();
+    assert!(
+        reason.contains(&format!("dropless search --resume {shown}")),
+        "{stopped}"
+    );
+
+    let run = again(LIMIT).run();
+    assert_eq!(run.json()["complete"], true, "{run}");
+    let lines = lines_of(&directory);
+    assert_eq!(lines[..first.len()], first[..], "{run}");
+    assert_eq!(lines[..second.len()], second[..], "{run}");
+    let numbers: Vec<u64> = lines.iter().filter_map(|line| line["number"].as_u64()).collect();
+    assert_eq!(numbers, (1..=lines.len() as u64).collect::<Vec<_>>(), "{run}");
+    assert_eq!(run.number("trials"), lines.len() as u64, "{run}");
+    assert!(
+        !directory.join("trial-plan.json").exists(),
+        "the plan of the last trial was left behind"
+    );
+    // Going on with what is finished says the same, and makes no trial.
+    let same = again(LIMIT).run();
+    assert_eq!(
+        (same.json()["sizes"].clone(), lines_of(&directory).len()),
+        (run.json()["sizes"].clone(), lines.len())
+    );
+}
+
+/// Waits until the journal has so many lines.
+fn after_trials(lab: &Lab, running: &Running, wanted: usize) -> (PathBuf, Vec<Value>) {
+    let there = until(Duration::from_secs(60), || {
+        run_directory(lab).is_some_and(|directory| lines_of(&directory).len() >= wanted)
+    });
+    assert!(there, "no {wanted} trials: {running:?}");
+    journal(lab)
+}
+
+#[test]
+fn a_trial_that_cannot_run_is_no_path_that_loses_everything() {
+    let Some(lab) = require(&[]) else { return };
+    let run = lab
+        .dropless(&[
+            "search",
+            "--json",
+            "--no-huge",
+            "--port",
+            "packet:nosuch0",
+            "--max-rate",
+            "2kpps",
+        ])
+        .run();
+    assert_eq!(run.code, Some(2), "{run}");
+    assert!(run.stderr.contains("nosuch0"), "{run}");
+    assert!(
+        run.json()["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("nosuch0")),
+        "{run}"
+    );
+}
+
+#[test]
+fn wrong_uses_are_one_line() {
+    let Some(lab) = require(&[]) else { return };
+    let cases: [(&[&str], &[&str]); 11] = [
+        (&["--goal", "best"], &["best", "ndr"]),
+        (
+            &["--goal", "ndr", "--goal", "ndr,width=1%"],
+            &["two goals", "name="],
+        ),
+        (
+            &["--max-rate", "1kpps", "--min-rate", "1Mpps"],
+            &["--min-rate", "lower"],
+        ),
+        (&["--sizes", "20"], &["below the probe"]),
+        (&["--sizes", "64,512,64"], &["64 twice"]),
+        (&["--method", "rfc2544", "--goal", "pdr"], &["--goal", "mlr"]),
+        (
+            &["--method", "rfc2544", "--test", "speed"],
+            &["speed", "back-to-back"],
+        ),
+        (
+            &["--test", "latency", "--burst-repeats", "3"],
+            &["--test, --burst-repeats", "--method rfc2544"],
+        ),
+        (
+            &["--method", "rfc2544", "--duration-sum", "3s"],
+            &["--duration-sum", "--method mlr", "--trial-duration"],
+        ),
+        (&["--resume", "/nowhere"], &["/nowhere", "run directory"]),
+        (
+            &["--port", "null", "--max-rate", "1kpps"],
+            &["nothing comes back"],
+        ),
+    ];
+    let steady = |more: &[&str]| {
+        let all = [&["search", "--json"][..], STEADY, more].concat();
+        lab.dropless(&all).limit(LIMIT).run()
+    };
+    for (arguments, words) in cases {
+        assert_refused(&steady(arguments), words);
+    }
+    assert!(!lab.path("runs").exists(), "a refused search left something");
+    // A run directory of another command.
+    let sent = lab.dropless(&["send", "--json", "--count", "1"]).run();
+    let directory = sent.json()["run"].as_str().expect("a run directory").to_owned();
+    assert_refused(&search(&lab, &["--resume", &directory]), &["plan of a send run"]);
+}

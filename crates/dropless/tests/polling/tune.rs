@@ -1,0 +1,234 @@
+//! `dropless tune` on this machine: what is applied is taken back exactly, also where tune was killed on the way.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Lab, Need, require};
+use doctor::tune::{Journal, Outcome};
+use doctor::{Change, Finding, Remedy, Verdict};
+use host::Sys;
+use host::cores::CoreSet;
+
+/// Values that can be changed for a moment without harm, each with what it is changed to.
+const HARMLESS: [(&str, &str); 5] = [
+    ("/proc/sys/vm/stat_interval", "17"),
+    ("/proc/irq/default_smp_affinity", "1"),
+    ("/proc/sys/vm/dirty_expire_centisecs", "3107"),
+    ("/proc/sys/kernel/timer_migration", "0"),
+    ("/proc/sys/kernel/watchdog_thresh", "13"),
+];
+/// The steps after which the child kills itself, and where its journal is.
+const KILL_AFTER: &str = "DROPLESS_TEST_KILLED_AFTER";
+const JOURNAL: &str = "DROPLESS_TEST_JOURNAL";
+const NEEDS: [Need; 3] = [
+    Need::Root,
+    Need::Processors(2),
+    Need::File("/proc/irq/default_smp_affinity"),
+];
+
+/// Those of the harmless values that this kernel has, and every file that the plan of this machine names now: which
+/// interrupts are in it goes by what came meanwhile.
+fn values(lab: &Lab) -> BTreeMap<String, String> {
+    let plan = lab.dropless(&["tune", "--cores=1", "--json"]).run().json();
+    let steps = plan["steps"].as_array().expect("the plan has steps").clone();
+    let planned = steps.iter().filter_map(|step| step["path"].as_str());
+    let harmless = HARMLESS.iter().map(|(path, _)| *path);
+    harmless
+        .chain(planned)
+        .filter_map(|path| Some((path.to_owned(), fs::read_to_string(path).ok()?)))
+        .collect()
+}
+
+/// The same files as they are now.
+fn again(before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let read = |path: &String| Some((path.clone(), fs::read_to_string(path).ok()?));
+    before.keys().filter_map(read).collect()
+}
+
+fn journal(lab: &Lab) -> String {
+    lab.path("journal").display().to_string()
+}
+
+/// Undoes, and says how that went.
+fn undo(lab: &Lab) -> serde_json::Value {
+    let run = lab
+        .dropless(&["tune", "--undo", "--json", "--journal", &journal(lab)])
+        .run();
+    assert_eq!(run.code, Some(0), "{run}");
+    run.json()
+}
+
+/// A plan of these changes, as the doctor would find them, applied by this process.
+fn apply(changes: Vec<Change>, journal: &mut Journal, told: &mut dyn FnMut(&Outcome)) {
+    let sys = Sys::live();
+    let changes = changes.into_iter().map(|change| (change, String::new()));
+    let finding = Finding::new("test", Verdict::Bad, "a test changes it");
+    let finding = finding.remedy(Remedy::now(changes.collect()));
+    let cores: CoreSet = "1".parse().expect("a core");
+    let mut plan = doctor::tune::plan(&sys, &cores, &[], &[finding]).expect("a plan");
+    plan.steps.retain(|step| step.check == "test");
+    doctor::tune::apply(&sys, &plan, journal, &mut |_, outcome| told(outcome))
+        .expect("the journal is written");
+}
+
+fn harmless() -> Vec<Change> {
+    HARMLESS
+        .iter()
+        .map(|(path, value)| Change::new(*path, *value))
+        .collect()
+}
+
+#[test]
+fn killed_in_the_middle_every_value_comes_back() {
+    if let (Ok(after), Ok(path)) = (std::env::var(KILL_AFTER), std::env::var(JOURNAL)) {
+        let after: usize = after.parse().expect("a number");
+        let mut journal = Journal::open(&Sys::live(), Path::new(&path)).expect("the journal");
+        let mut steps = 0;
+        apply(harmless(), &mut journal, &mut |_| {
+            steps += 1;
+            if steps == after {
+                let _ = nix::sys::signal::raise(nix::sys::signal::SIGKILL);
+            }
+        });
+        return;
+    }
+    let Some(lab) = require(&NEEDS) else { return };
+    for after in 1..=HARMLESS.len() {
+        let before = values(&lab);
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "tune::killed_in_the_middle_every_value_comes_back"])
+            .env(KILL_AFTER, after.to_string())
+            .env(JOURNAL, journal(&lab))
+            .output()
+            .expect("starting this program again");
+        assert!(!output.status.success(), "it was to be killed after {after}");
+        assert_ne!(
+            again(&before),
+            before,
+            "nothing was changed before it was killed after {after}"
+        );
+        let report = undo(&lab);
+        assert_eq!(again(&before), before, "killed after {after}: {report}");
+    }
+}
+
+#[test]
+fn a_change_that_was_written_down_and_never_made_is_none() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let before = values(&lab);
+    let mut open = Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal");
+    let (path, wanted) = HARMLESS[0];
+    let old = before[path].trim();
+    open.before(doctor::tune::journal::Kind::Value, path, Some(old), Some(wanted))
+        .expect("a line");
+    let refused = lab
+        .dropless(&["tune", "--undo", "--journal", &journal(&lab)])
+        .run();
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused.stderr.contains("another dropless tune is running"),
+        "{refused}"
+    );
+    drop(open);
+    let report = undo(&lab);
+    assert_eq!(report["changes"][0]["state"], "as-it-was", "{report}");
+    assert_eq!(again(&before), before);
+}
+
+#[test]
+fn what_somebody_else_has_changed_since_is_left_alone() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let before = values(&lab);
+    let (path, _) = HARMLESS[0];
+    let mut open = Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal");
+    apply(harmless(), &mut open, &mut |_| {});
+    drop(open);
+    fs::write(path, "23").expect("somebody else writes");
+    let run = lab
+        .dropless(&["tune", "--undo", "--journal", &journal(&lab)])
+        .run();
+    let now = fs::read_to_string(path).expect("the value");
+    fs::write(path, &before[path]).expect("putting it back");
+    assert_eq!((run.code, now.trim()), (Some(1), "23"), "{run}");
+    assert!(run.stdout.contains("somebody else has made it 23"), "{run}");
+    assert_eq!(again(&before), before);
+}
+
+#[test]
+fn what_this_machine_is_tuned_by_is_taken_back() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let before = values(&lab);
+    let run = lab
+        .dropless(&[
+            "tune",
+            "--cores=1",
+            "--apply",
+            "--json",
+            "--journal",
+            &journal(&lab),
+        ])
+        .run();
+    let report = undo(&lab);
+    // What the kernel refuses differs from machine to machine; that it is said, and taken back, does not.
+    assert!(matches!(run.code, Some(0 | 1)), "{run}");
+    let applied = run.json();
+    let (steps, outcomes) = (applied["steps"].as_array(), applied["outcomes"].as_array());
+    assert_eq!(steps.map(Vec::len), outcomes.map(Vec::len), "{run}");
+    let refused = outcomes.is_some_and(|all| all.iter().any(|one| one["state"] == "refused"));
+    assert_eq!(refused, run.code == Some(1), "{run}");
+    assert_eq!(again(&before), before, "{report}");
+}
+
+#[test]
+fn a_plan_changes_nothing() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let before = values(&lab);
+    let run = lab.dropless(&["tune", "--cores=1"]).run();
+    assert_eq!(run.code, Some(0), "{run}");
+    assert!(run.stdout.contains("Nothing was changed."), "{run}");
+    assert_eq!(again(&before), before);
+}
+
+#[test]
+fn the_last_core_is_not_given_away() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let all = fs::read_to_string("/sys/devices/system/cpu/online").expect("the cores");
+    let run = lab.dropless(&["tune", "--apply", "--cores", all.trim()]).run();
+    assert_eq!(run.code, Some(2), "{run}");
+    assert!(run.stderr.contains("leave one out of --cores"), "{run}");
+}
+
+#[test]
+fn every_interrupt_is_moved_or_says_why_not_and_comes_back() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let entries = fs::read_dir("/proc/irq").expect("the interrupts").flatten();
+    let files: Vec<String> = entries
+        .map(|entry| format!("{}/smp_affinity_list", entry.path().display()))
+        .filter(|file| Path::new(file).exists())
+        .collect();
+    let read = || -> Vec<String> {
+        let text = |file: &String| fs::read_to_string(file).expect("an interrupt's cores");
+        files.iter().map(text).collect()
+    };
+    let before = read();
+    let change = |file: &String| {
+        let effective = file.replace("smp_affinity_list", "effective_affinity_list");
+        Change::new(file, "0").effective_in(effective)
+    };
+    let mut open = Journal::open(&Sys::live(), &lab.path("journal")).expect("the journal");
+    let mut outcomes = Vec::new();
+    apply(files.iter().map(change).collect(), &mut open, &mut |outcome| {
+        outcomes.push(outcome.clone());
+    });
+    drop(open);
+    let during = read();
+    let report = undo(&lab);
+    assert_eq!(read(), before, "{report}");
+    assert_eq!(outcomes.len(), files.len());
+    for ((file, now), outcome) in files.iter().zip(during).zip(outcomes) {
+        let moved = !outcome.is_refused();
+        assert_eq!(now.trim() == "0", moved, "{file} reads {now}: {outcome:?}");
+    }
+}

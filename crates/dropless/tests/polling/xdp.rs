@@ -1,0 +1,242 @@
+//! Two dropless over one virtual wire with `AF_XDP` at both ends: every packet is accounted for on both sides.
+
+use std::time::Duration;
+
+use crate::support::wire::{
+    Wire, assert_all_back, assert_conserved, assert_invalid, assert_refused, interrupted, packets_by_queue,
+    sum, told,
+};
+use crate::support::{Need, require};
+
+const NEEDS: [Need; 1] = [Need::Namespaces];
+/// Until a run shows its first line, and until it ends.
+const STARTING: Duration = Duration::from_secs(30);
+
+#[test]
+fn both_sides_count_the_same() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let sender = wire
+        .send(&lab, "xdp", &["--rate", "5kpps", "--count", "5000"])
+        .run();
+    let reflector = interrupted(reflector);
+    assert_eq!(
+        (sender.code, reflector.code),
+        (Some(0), Some(0)),
+        "{sender}\n{reflector}"
+    );
+    assert_conserved(&sender);
+    assert_eq!(
+        (sender.number("sent"), sender.number("received")),
+        (5000, 5000),
+        "{sender}"
+    );
+    // The reflector also answered our ARP request.
+    assert_eq!(reflector.number("answered"), 1, "{reflector}");
+    assert_eq!(
+        (reflector.number("received"), reflector.number("returned")),
+        (5001 + reflector.number("told"), 5001 + reflector.number("told")),
+        "{reflector}"
+    );
+}
+
+#[test]
+fn what_only_the_wire_loses_is_named() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(
+        &lab,
+        "xdp",
+        &["--only-ours", "--fault", "drop=10%", "--seed", "7"],
+    );
+    let sender = wire
+        .send(
+            &lab,
+            "xdp",
+            &["--rate", "5kpps", "--count", "2000", "--drain", "500ms"],
+        )
+        .run();
+    let reflector = interrupted(reflector);
+    assert_eq!(sender.code, Some(1), "{sender}");
+    assert_conserved(&sender);
+    let dropped = reflector.number("faults.drop");
+    assert!(dropped > 0, "{reflector}");
+    assert_eq!(sender.number("lost"), dropped, "{sender}\n{reflector}");
+}
+
+#[test]
+fn every_size_comes_back_whole() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let arguments = [
+        "--size", "64-1518", "--verify", "payload", "--rate", "5kpps", "--count", "2910",
+    ];
+    let sender = wire.send(&lab, "xdp", &arguments).run();
+    let _ = interrupted(reflector);
+    assert_all_back(&sender);
+    assert_eq!(
+        (sender.number("received"), sender.number("corrupt")),
+        (2910, 0),
+        "{sender}"
+    );
+}
+
+#[test]
+fn tagged_probes_come_back() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    for (vlan, to) in [("5", "198.18.0.2"), ("5,6", "2001:2::2")] {
+        let arguments = ["--vlan", vlan, "--to", to, "--rate", "5kpps", "--count", "1000"];
+        let sender = wire.send(&lab, "xdp", &arguments).run();
+        assert_all_back(&sender);
+        assert_eq!(sender.number("received"), 1000, "{sender}");
+    }
+    let reflector = interrupted(reflector);
+    // One ARP request and one neighbour solicitation, in their tags.
+    assert_eq!(reflector.number("answered"), 2, "{reflector}");
+}
+
+/// One port on each queue of the wire: what goes out on one comes in on the same at the other end.
+#[test]
+fn each_queue_can_be_a_port_of_its_own() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 2);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let sender = wire
+        .send(&lab, "xdp", &["--rate", "5kpps", "--count", "2000"])
+        .run();
+    let reflector = interrupted(reflector);
+    assert_all_back(&sender);
+    assert_eq!(
+        packets_by_queue(&sender.json(), "rx"),
+        [2000 + told(&sender)],
+        "{sender}"
+    );
+    assert_eq!(
+        packets_by_queue(&reflector.json(), "rx"),
+        [2001 + reflector.number("told")],
+        "{reflector}"
+    );
+    // The other queue feeds the kernel, and the user is told.
+    let notes = sender.json()["notes"].to_string();
+    assert!(notes.contains("over 2 queues"), "{sender}");
+    assert_eq!(sum(&sender.json()["ledger"]["lost_at"]), 0, "{sender}");
+}
+
+/// What arrives at one socket goes back through the other: each works in one direction only.
+#[test]
+fn two_queues_are_a_socket_each_way() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 2);
+    let reflector = wire.reflect_far(&lab, "xdp", &["--queues", "2"]);
+    let arguments = ["--rx-queues", "2", "--rate", "5kpps", "--count", "2000"];
+    let sender = wire.send(&lab, "xdp", &arguments).run();
+    let reflector = interrupted(reflector);
+    assert_all_back(&sender);
+    assert_conserved(&sender);
+    // The probes leave through the second socket, arrive at the far second one, and return between the first ones.
+    let received = packets_by_queue(&sender.json(), "rx");
+    let reflected = packets_by_queue(&reflector.json(), "rx");
+    assert!(received[0] >= 2000 && received[1] == 0, "{sender}");
+    assert!(reflected[0] < 20 && reflected[1] >= 2000, "{reflector}");
+    // The port's counters are those of both sockets.
+    let port = &reflector.json()["ports"][0];
+    let moved = Some(reflector.number("received"));
+    assert_eq!(
+        (port["rx_packets"].as_u64(), port["tx_packets"].as_u64()),
+        (moved, moved),
+        "{reflector}"
+    );
+}
+
+/// A kernel answers on whichever queue it likes: both addresses are found, and every probe that comes back.
+#[test]
+fn neighbours_are_found_on_every_queue() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::to_kernel_over(&lab, 2);
+    for (to, v6) in [("198.18.0.2", false), ("2001:2::2", true)] {
+        let _server = wire.echo_server(v6);
+        let arguments = [
+            "--rx-queues",
+            "2",
+            "--to",
+            to,
+            "--rate",
+            "1kpps",
+            "--count",
+            "100",
+        ];
+        let sender = wire.send(&lab, "xdp", &arguments).run();
+        assert_all_back(&sender);
+        assert_eq!(sender.number("received"), 100, "{sender}");
+    }
+}
+
+/// DPDK would take the program away from whoever has it: the second one is refused before that, and the first goes on.
+#[test]
+fn a_second_one_on_the_interface_is_refused() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let second = lab
+        .dropless(&["reflect", "--port", "xdp:far0", "--duration", "1s"])
+        .within(&wire.far)
+        .run();
+    assert_refused(&second, &["xdp:far0", "XDP program", "another process"]);
+    let sender = wire
+        .send(&lab, "xdp", &["--rate", "5kpps", "--count", "1000"])
+        .run();
+    assert_all_back(&sender);
+    assert_eq!(interrupted(reflector).code, Some(0));
+}
+
+/// Somebody takes the program away in the middle of a run: the run says so.
+#[test]
+fn a_program_taken_away_makes_the_run_invalid() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let _reflector = wire.reflect_far(&lab, "xdp", &[]);
+    let mut sender = wire
+        .send(&lab, "xdp", &["--rate", "5kpps", "--duration", "3s"])
+        .spawn();
+    sender.wait_for("tx", STARTING);
+    wire.near
+        .run("ip", &["link", "set", "dev", "near0", "xdp", "off"]);
+    let run = sender.wait(STARTING);
+    assert_invalid(&run, "lost its link");
+}
+
+#[test]
+fn more_queues_than_the_interface_has_is_one_line() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 2);
+    let run = wire.send(&lab, "xdp", &["--rx-queues", "3"]).run();
+    assert_refused(&run, &["xdp:near0", "2 receive", "ethtool -L near0 rx 3 tx 3"]);
+}
+
+/// More than the far side can take: its kernel counts what it had no room for, and both sides and that make the whole.
+#[test]
+fn what_overflows_is_named_by_the_far_side() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    // Both on one core: the reflector stands still while the sender has its turn.
+    let reflector = wire.reflect_far(&lab, "xdp", &["--cores", "0"]);
+    let arguments = ["--rate", "max", "--count", "200k", "--tx-only", "--cores", "0"];
+    let sender = wire.send(&lab, "xdp", &arguments).run();
+    let reflector = interrupted(reflector);
+    assert_eq!(sender.code, Some(0), "{sender}");
+    assert_conserved(&sender);
+    let missed = reflector.json()["ports"][0]["rx_missed"]
+        .as_u64()
+        .expect("a count");
+    assert!(missed > 0, "nothing overflowed: {reflector}");
+    // The ARP request came besides the probes.
+    assert_eq!(
+        reflector.number("received") + missed,
+        200_001,
+        "{sender}\n{reflector}"
+    );
+}

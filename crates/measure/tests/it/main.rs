@@ -1,0 +1,12 @@
+//! What the crate promises, against simple models and over many seeds.
+
+mod expect;
+mod interval;
+mod ledger;
+mod pacer;
+mod schedule;
+mod search;
+mod sequence;
+mod summary;
+mod units;
+mod verdict;

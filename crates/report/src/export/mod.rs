@@ -1,0 +1,108 @@
+//! The forms in which `dropless report` shows runs, one a file. A further one is its file, named here twice: as a module,
+//! and in the list, from which the command line takes its flags.
+
+pub mod csv;
+pub mod html;
+pub mod json;
+pub mod terminal;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::atomic;
+use crate::load::Loaded;
+use crate::style::Style;
+
+/// Every form, in the order of the help page.
+pub const ALL: &[&Export] = &[&html::EXPORT, &terminal::EXPORT, &csv::EXPORT, &json::EXPORT];
+/// What is shown where nobody asked for another.
+pub const DEFAULT: &Export = &terminal::EXPORT;
+
+/// A form in which runs are shown.
+#[derive(Debug)]
+pub struct Export {
+    /// The flag.
+    pub name: &'static str,
+    /// What the help page says of it.
+    pub help: &'static str,
+    /// What is written where the flag takes a file; without it, it goes to standard output.
+    pub file: Option<Written>,
+    /// Makes it.
+    pub render: fn(&Shown<'_>) -> Result<String, ExportError>,
+}
+
+/// A file that an export writes.
+#[derive(Debug)]
+pub struct Written {
+    /// What it is.
+    pub what: &'static str,
+    /// How its name ends; the first is the one to recommend. Another file is not replaced.
+    pub extensions: &'static [&'static str],
+}
+
+/// What is to be shown.
+#[derive(Debug)]
+pub struct Shown<'r> {
+    /// The runs, the baseline first.
+    pub runs: &'r [Loaded],
+    /// The lines of the rules that failed.
+    pub failed: &'r [String],
+    /// How text for people looks there.
+    pub style: Style,
+}
+
+/// Why runs are not shown. One line.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The numbers would not become JSON.
+    #[error("cannot make the numbers into JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The file could not be written.
+    #[error("cannot write {}: {cause}; fix: name a file in a directory you may write to", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The file is something else.
+    #[error("--{name} {} would replace a file that is no {what}; name one that ends in .{extension}", path.display())]
+    Replaces {
+        /// The flag.
+        name: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What it is not.
+        what: &'static str,
+        /// How such a file ends.
+        extension: &'static str,
+    },
+}
+
+impl Export {
+    /// Writes it to `path`, whole or not at all.
+    pub fn write(&self, path: &Path, shown: &Shown<'_>) -> Result<(), ExportError> {
+        if let Some(Written { what, extensions }) = &self.file {
+            let is_ours = path
+                .extension()
+                .is_some_and(|word| extensions.iter().any(|known| word == *known));
+            if !is_ours && path.is_file() {
+                return Err(ExportError::Replaces {
+                    name: self.name,
+                    path: path.to_owned(),
+                    what,
+                    extension: extensions.first().copied().unwrap_or_default(),
+                });
+            }
+        }
+        whole(path, &(self.render)(shown)?)
+    }
+}
+
+/// Writes `text` to `path`, whole or not at all.
+pub(crate) fn whole(path: &Path, text: &str) -> Result<(), ExportError> {
+    atomic::write(path, text.as_bytes()).map_err(|cause| ExportError::Write {
+        path: path.to_owned(),
+        cause,
+    })
+}

@@ -1,0 +1,12 @@
+//! Text for a terminal.
+
+use super::Export;
+use crate::terminal;
+
+/// The form.
+pub const EXPORT: Export = Export {
+    name: "terminal",
+    help: "Show it in the terminal (that is what happens without any of these)",
+    file: None,
+    render: |shown| Ok(terminal::runs(shown.runs, &shown.style)),
+};

@@ -1,0 +1,256 @@
+//! What a kind of result is: all that lists, reports, pages and comparisons ask of one. Each is a file in `kinds/`.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::path::Path;
+
+use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Validity, WorkerSummary};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::compare::metrics::Metric;
+use crate::html::element::escape;
+use crate::read::ReadError;
+use crate::rundir::file;
+use crate::style::{Paint, Style};
+
+/// How results of a kind are found and read. The registry [`kinds::ALL`](crate::kinds::ALL) lists them.
+#[derive(Debug)]
+pub struct Entry {
+    /// The command that writes them, as `command` in the file says.
+    pub command: &'static str,
+    /// The file of the run directory that holds the result. More than one kind may use `summary.json`.
+    pub file: &'static str,
+    /// Reads the result in a run directory: bounded, checked, whole or not at all.
+    pub read: fn(&Path) -> Result<Box<dyn Kind>, ReadError>,
+    /// Of a run directory without the file: why it is a run of this kind that did not end, where it is one.
+    pub unfinished: fn(&Path) -> Result<Option<ReadError>, ReadError>,
+    /// Figures that other kinds do not have.
+    pub metrics: &'static [Metric],
+}
+
+/// A result: what it came to, and how that is shown.
+pub trait Kind: Plain {
+    /// How it is found and read; nothing for what is no run directory.
+    fn entry(&self) -> Option<&'static Entry>;
+    /// What it came to, in words.
+    fn verdict(&self) -> Verdict;
+    /// Its values of the figure `name`, each with what it is of (a frame size, a method); usually one, of nothing.
+    fn figures(&self, name: &str) -> Vec<(String, f64)>;
+    /// What everybody asks first: the tiles of a page, and the columns of a list of runs.
+    fn tiles(&self) -> Vec<Tile>;
+    /// All of it for a terminal.
+    fn terminal(&self, style: &Style) -> String;
+    /// What of that stands above the charts of one run among several.
+    fn headline(&self, style: &Style) -> String {
+        self.terminal(style)
+    }
+    /// Its sections of a page. Of several runs each heading says whose it is (`named`), and ids begin with `id`.
+    fn page(&self, named: &str, id: &str) -> String;
+    /// The files beside it that are read and drawn, too.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
+    }
+    /// Runs of the same kind are compared with each other.
+    fn compared_with(&self) -> &'static str {
+        self.entry().map_or("", |entry| entry.command)
+    }
+    /// What else the user should know.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+    /// The ports and their counters.
+    fn ports(&self) -> &[PortSummary] {
+        &[]
+    }
+    /// Latency of its packets.
+    fn latency(&self) -> Percentiles {
+        Percentiles::default()
+    }
+    /// Gaps between departures.
+    fn departures(&self) -> GapSummary {
+        GapSummary::default()
+    }
+    /// The outcome of every `--expect`.
+    fn expectations(&self) -> &[ExpectationResult] {
+        &[]
+    }
+    /// What a chart of loss does not tell by itself.
+    fn about_loss(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A file of the run directory that is drawn together with the result.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its name.
+    pub file: &'static str,
+    /// What cannot be shown without it.
+    pub shows: &'static str,
+    /// Whether such a run always writes it.
+    pub is_expected: bool,
+}
+
+impl Part {
+    /// What a run with workers writes while it goes.
+    pub fn of_workers(workers: &[WorkerSummary]) -> Vec<Self> {
+        [
+            (file::INTERVALS, "what happened over time"),
+            (file::STALLS, "the stalls of the workers"),
+        ]
+        .map(|(file, shows)| Self {
+            file,
+            shows,
+            is_expected: !workers.is_empty(),
+        })
+        .to_vec()
+    }
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// How good that is.
+    pub standing: Standing,
+    /// In one sentence.
+    pub words: String,
+    /// What else is to be said of it, a sentence each.
+    pub reasons: Vec<String>,
+    /// Whether the first of them says more than the words do, where there is room for one line.
+    pub is_by_reason: bool,
+}
+
+impl Verdict {
+    /// Of a run that was judged: `words` are what it came to if it may be believed, `standing` how good that is.
+    pub fn judged(validity: Validity, standing: Standing, words: &str, reasons: &[String]) -> Self {
+        match validity {
+            Validity::Valid => Self {
+                standing,
+                words: format!("VALID: {words}"),
+                reasons: Vec::new(),
+                is_by_reason: false,
+            },
+            Validity::Invalid => Self {
+                standing: Standing::Invalid,
+                words: format!("INVALID: these numbers must not be believed. {words}"),
+                reasons: reasons.to_vec(),
+                is_by_reason: true,
+            },
+        }
+    }
+
+    /// In one line.
+    pub fn line(&self) -> String {
+        match self.reasons.first().filter(|_| self.is_by_reason) {
+            Some(reason) => format!("INVALID: {reason}"),
+            None => self.words.replace('`', ""),
+        }
+    }
+}
+
+/// How good a result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Measured, and nothing is wrong.
+    Clean,
+    /// Measured, and something was lost or not reached.
+    Loss,
+    /// Not measured, or not to the end: its figures must not be believed.
+    Invalid,
+    /// Measured; nothing in it is good or bad.
+    Plain,
+}
+
+impl Standing {
+    /// Of an exit code.
+    pub fn of_exit(code: u8) -> Self {
+        match code {
+            0 => Self::Clean,
+            1 => Self::Loss,
+            _ => Self::Invalid,
+        }
+    }
+
+    /// Its class in a page.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Loss => "loss",
+            Self::Invalid => "invalid",
+            Self::Plain => "plain",
+        }
+    }
+
+    /// Its colour in a terminal.
+    pub fn paint(self) -> Paint {
+        match self {
+            Self::Clean => Paint::Good,
+            Self::Loss => Paint::Warn,
+            Self::Invalid => Paint::Bad,
+            Self::Plain => Paint::None,
+        }
+    }
+}
+
+/// A figure with its name, as people read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// Its name.
+    pub name: String,
+    /// Its value and unit.
+    pub value: String,
+}
+
+impl Tile {
+    /// Of a value that is known.
+    pub fn of(name: impl Into<String>, value: Option<String>) -> Option<Self> {
+        let name = name.into();
+        value.map(|value| Self { name, value })
+    }
+
+    /// As a page shows it.
+    pub(crate) fn html(&self) -> String {
+        format!(
+            "<div><dt>{}</dt><dd>{}</dd></div>",
+            escape(&self.name),
+            escape(&self.value)
+        )
+    }
+}
+
+/// What a result can do because it is plain data.
+pub trait Plain: Debug {
+    /// As the type that it is.
+    fn as_any(&self) -> &dyn Any;
+    /// As the type that it is, to be changed.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+    /// A copy.
+    fn boxed(&self) -> Box<dyn Kind>;
+    /// What the file of the result holds.
+    fn value(&self) -> serde_json::Result<Value>;
+}
+
+impl<T: Kind + Any + Clone + Serialize> Plain for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn boxed(&self) -> Box<dyn Kind> {
+        Box::new(self.clone())
+    }
+
+    fn value(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(self)
+    }
+}
+
+impl Clone for Box<dyn Kind> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}

@@ -1,0 +1,130 @@
+//! `compare`: the ways to send that this machine has, measured in turn, and which one to take.
+
+mod page;
+mod result;
+mod terminal;
+
+use std::path::Path;
+
+use crate::input::json_file;
+use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
+use crate::number::pps;
+use crate::read::{Form, ReadError, part};
+use crate::rundir::file;
+use crate::style::Style;
+
+pub use result::{Comparison, Cpu, FirewallCost, MethodResult, Recommendation, Trial, VERSION};
+pub use terminal::render;
+
+/// How it is found and read.
+pub const KIND: Entry = Entry {
+    command: "compare",
+    file: file::COMPARE,
+    read: |run| Ok(Box::new(read(run)?)),
+    unfinished,
+    metrics: &[],
+};
+
+/// Keys that version 1 always wrote.
+const REQUIRED: [&str; 7] = [
+    "link",
+    "size",
+    "duration_s",
+    "methods.*.name",
+    "recommendation.sentences",
+    "interrupted",
+    "notes",
+];
+
+/// The result in the run directory `run`.
+pub fn read(run: &Path) -> Result<Comparison, ReadError> {
+    let form = Form {
+        kind: &KIND,
+        required: &REQUIRED,
+        judge,
+    };
+    form.read(run)
+}
+
+/// A trial does not lose more than it sent.
+fn judge(comparison: &Comparison) -> Result<(), String> {
+    for method in &comparison.methods {
+        let single = [&method.at_lossless, &method.flood, &method.latency];
+        let all = single.into_iter().flatten();
+        let mut all = all.chain(&method.at_rates).chain(&method.search);
+        if let Some(trial) = all.find(|trial| trial.lost > trial.sent) {
+            return Err(format!(
+                "a trial of {} has {} packets lost of {} sent",
+                method.name, trial.lost, trial.sent
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Only its plan says that it is one.
+fn unfinished(run: &Path) -> Result<Option<ReadError>, ReadError> {
+    let plan = part(run, file::PLAN)?.map(|plan| json_file(&plan)).transpose()?;
+    let is_one = plan.is_some_and(|plan| plan["command"] == KIND.command);
+    Ok(is_one.then(|| ReadError::Unfinished {
+        path: run.to_owned(),
+        what: format!(
+            "is a comparison that did not end, so it has no {}; what its trials said is in {}",
+            file::COMPARE,
+            run.join(file::TRIALS).display()
+        ),
+    }))
+}
+
+impl Kind for Comparison {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(&KIND)
+    }
+
+    fn verdict(&self) -> Verdict {
+        let sentences = &self.recommendation.sentences;
+        let first = sentences.first().map_or("Nothing was measured.", String::as_str);
+        let (standing, words) = if self.interrupted {
+            (Standing::Invalid, format!("NOT FINISHED: interrupted. {first}"))
+        } else if self.recommendation.method.is_some() {
+            // That a way can be taken is good or bad of nothing; that none can is worth a colour.
+            (Standing::Plain, first.to_owned())
+        } else {
+            (Standing::Loss, first.to_owned())
+        };
+        Verdict {
+            standing,
+            words,
+            reasons: sentences.iter().skip(1).cloned().collect(),
+            is_by_reason: false,
+        }
+    }
+
+    fn figures(&self, name: &str) -> Vec<(String, f64)> {
+        if name != "throughput" {
+            return Vec::new();
+        }
+        terminal::tried(self)
+            .map(|method| (method.name.clone(), method.lossless_pps.unwrap_or(0.0)))
+            .collect()
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let found = self.figures("throughput").into_iter();
+        found
+            .filter_map(|(of, value)| Tile::of(of, Some(pps(value))))
+            .collect()
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        render(self, style)
+    }
+
+    fn page(&self, named: &str, _id: &str) -> String {
+        page::render(self, named)
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}

@@ -1,0 +1,124 @@
+//! A file of intervals alone: of the older dpdk-project, or of a run that did not end. No run directory, no verdict.
+
+use serde::{Serialize, Serializer};
+
+use super::{reflect, send};
+use crate::compare::metrics;
+use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
+use crate::load::series::{Origin, Point};
+use crate::load::{Channel, Series};
+use crate::number::{count, counted, loss, pps, share, time};
+use crate::style::Style;
+use crate::table::{Cell, Table};
+
+/// What all intervals of a file come to.
+#[derive(Clone, Debug)]
+pub struct Intervals {
+    origin: Origin,
+    whole: Point,
+    sent: f64,
+    received: f64,
+    lost: f64,
+}
+
+impl Intervals {
+    /// Of all that was read.
+    pub fn of(series: &Series) -> Self {
+        Self {
+            origin: series.origin,
+            whole: series.whole.clone(),
+            sent: series.totals.sent,
+            received: series.totals.received,
+            lost: series.totals.lost,
+        }
+    }
+
+    fn figure(&self, name: &str) -> Option<f64> {
+        let span = |channel| self.whole.span(channel);
+        match name {
+            "rate_tx" => span(Channel::Sent).mean(),
+            "rate_rx" => span(Channel::Received).mean(),
+            "sent" => Some(self.sent),
+            "received" => Some(self.received),
+            "loss" => (self.sent > 0.0).then(|| self.lost / self.sent),
+            "lost" => Some(self.lost),
+            "latency_mean" => span(Channel::Mean).mean(),
+            "latency_max" => span(Channel::Max).mean().map(|_| span(Channel::Max).max),
+            _ => None,
+        }
+    }
+}
+
+/// There is no result.
+impl Serialize for Intervals {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
+impl Kind for Intervals {
+    fn entry(&self) -> Option<&'static Entry> {
+        None
+    }
+
+    fn verdict(&self) -> Verdict {
+        let (sent, lost) = (self.sent as u64, self.lost as u64);
+        Verdict {
+            standing: Standing::of_exit(u8::from(lost > 0)),
+            words: format!(
+                "{} sent, {} lost ({})",
+                counted(sent, "packet"),
+                count(lost),
+                share(lost, sent)
+            ),
+            reasons: vec![
+                "Intervals alone: no ledger says where packets went, and nobody has judged the run."
+                    .to_owned(),
+            ],
+            is_by_reason: false,
+        }
+    }
+
+    fn figures(&self, name: &str) -> Vec<(String, f64)> {
+        let value = self.figure(name);
+        value.map(|value| (String::new(), value)).into_iter().collect()
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let value = |name| self.figure(name);
+        let tiles = [
+            Tile::of("sent", value("rate_tx").map(pps)),
+            Tile::of("received", value("rate_rx").map(pps)),
+            Tile::of("lost", value("loss").map(loss)),
+            Tile::of("slowest", value("latency_max").map(time)),
+            Tile::of("mean latency", value("latency_mean").map(time)),
+            Tile::of("lasted", Some(time(self.whole.length_ms * 1e6))),
+        ];
+        tiles.into_iter().flatten().collect()
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        let mut table = Table::section("Intervals", &[]);
+        for metric in metrics::all() {
+            if let Some(value) = self.figure(metric.name) {
+                table.item(metric.label, [Cell::right(metric.unit.show(value))]);
+            }
+        }
+        table.render(style)
+    }
+
+    fn headline(&self, _style: &Style) -> String {
+        String::new()
+    }
+
+    fn page(&self, _named: &str, _id: &str) -> String {
+        String::new()
+    }
+
+    fn compared_with(&self) -> &'static str {
+        match self.origin {
+            Origin::Reflect => reflect::KIND.command,
+            Origin::Send | Origin::Older => send::KIND.command,
+        }
+    }
+}

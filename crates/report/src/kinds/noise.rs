@@ -1,0 +1,218 @@
+//! `noise`: who took the cores of a loop that only looks at the clock, and what that would cost in packets.
+
+mod page;
+mod terminal;
+
+use std::path::Path;
+
+use measure::noise::{CauseNoise, CoreNoise, NoiseSummary};
+
+use crate::compare::metrics::{Metric, Unit, higher, lower};
+use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::number::{counted, pps, ratio, time};
+use crate::read::{Form, ReadError};
+use crate::rundir::file;
+use crate::style::Style;
+
+/// How it is found and read.
+pub const KIND: Entry = Entry {
+    command: "noise",
+    file: file::SUMMARY,
+    read: |run| Ok(Box::new(read(run)?)),
+    unfinished: |_| Ok(None),
+    metrics: &METRICS,
+};
+
+/// Of the worst core of each run.
+const METRICS: [Metric; 3] = [
+    higher("stall_share", Unit::Ratio),
+    lower("stall_lossless", Unit::Rate),
+    higher("stall_lost", Unit::Packets),
+];
+
+/// Keys that version 1 always wrote.
+const REQUIRED: [&str; 9] = [
+    "threshold_ns",
+    "ring",
+    "cores.*.core",
+    "cores.*.watched_s",
+    "cores.*.gaps",
+    "cores.*.taken_share",
+    "cores.*.max_ns",
+    "cores.*.causes",
+    "notes",
+];
+
+/// The result in the run directory `run`.
+pub fn read(run: &Path) -> Result<NoiseSummary, ReadError> {
+    let form = Form {
+        kind: &KIND,
+        required: &REQUIRED,
+        judge: |noise: &NoiseSummary| match noise.cores.as_slice() {
+            [] => Err("it has no core".to_owned()),
+            _ => Ok(()),
+        },
+    };
+    form.read(run)
+}
+
+impl Kind for NoiseSummary {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(&KIND)
+    }
+
+    fn verdict(&self) -> Verdict {
+        // Without a rate nothing says what a stall costs, and so none is good or bad.
+        let standing = match self.rate_pps {
+            Some(_) => Standing::of_exit(self.exit_code()),
+            None => Standing::Plain,
+        };
+        let early = if self.interrupted { "ended early; " } else { "" };
+        let words = match self.cores.as_slice() {
+            [] => "no core was watched".to_owned(),
+            [only] => headline(only),
+            several => format!(
+                "{} watched, {} taken from the worst of them, the longest stall {}",
+                counted(several.len() as u64, "core"),
+                ratio(worst(self, |core| Some(core.taken_share)).unwrap_or(0.0)),
+                time(worst(self, |core| Some(core.max_ns)).unwrap_or(0.0)),
+            ),
+        };
+        let causes = self.causes_missing.iter();
+        Verdict {
+            standing,
+            words: format!("{early}{words}"),
+            reasons: causes.map(|why| format!("no causes: {why}")).collect(),
+            is_by_reason: false,
+        }
+    }
+
+    fn figures(&self, name: &str) -> Vec<(String, f64)> {
+        let value = match name {
+            "pauses" => Some(self.cores.iter().map(|core| core.gaps as f64).sum()),
+            "pause_max" => worst(self, |core| Some(core.max_ns)),
+            "stall_share" => worst(self, |core| Some(core.taken_share)),
+            "stall_lossless" => worst(self, |core| core.lossless_pps.map(|rate| -rate)).map(|rate| -rate),
+            "stall_lost" => worst(self, |core| core.lost),
+            _ => None,
+        };
+        value.map(|value| (String::new(), value)).into_iter().collect()
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let value = |name| self.figures(name).first().map(|(_, value)| *value);
+        let cores: Vec<String> = self.cores.iter().map(|core| core.core.to_string()).collect();
+        let watched = worst(self, |core| Some(core.watched_s));
+        let tiles = [
+            Tile::of("cores", Some(cores.join(", "))),
+            Tile::of("taken", value("stall_share").map(ratio)),
+            Tile::of("longest stall", value("pause_max").map(time)),
+            Tile::of("no loss up to", value("stall_lossless").map(pps)),
+            Tile::of("lasted", watched.map(|seconds| time(seconds * 1e9))),
+        ];
+        tiles.into_iter().flatten().collect()
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        terminal::render(self, style)
+    }
+
+    fn page(&self, named: &str, _id: &str) -> String {
+        page::render(self, named)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        vec![Part {
+            file: file::GAPS,
+            shows: "each stall",
+            is_expected: true,
+        }]
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+/// The largest value of all cores.
+fn worst(noise: &NoiseSummary, of: impl Fn(&CoreNoise) -> Option<f64>) -> Option<f64> {
+    noise.cores.iter().filter_map(of).reduce(f64::max)
+}
+
+/// What was taken from a core, in one sentence.
+fn headline(core: &CoreNoise) -> String {
+    format!(
+        "Core {}: {} in {:.1} s, {:.4} % of the time; the longest {}",
+        core.core,
+        counted(core.gaps, "stall"),
+        core.watched_s,
+        core.taken_share * 100.0,
+        time(core.max_ns)
+    )
+}
+
+/// What is to be known besides the table.
+fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(named) = core.named_share {
+        lines.push(format!(
+            "{:.1} % of that time is named by the kernel's events",
+            named * 100.0
+        ));
+    }
+    match core.complete {
+        Some(true) => lines.push("every interrupt that the kernel counted was recorded".into()),
+        Some(false) => {
+            let open: Vec<String> = core
+                .interrupts
+                .iter()
+                .filter(|line| !line.proven)
+                .map(|line| {
+                    format!(
+                        "{} ({}): counted {}, recorded {} to {}",
+                        line.line, line.name, line.counted, line.traced_min, line.traced_max
+                    )
+                })
+                .collect();
+            lines.push(format!(
+                "not every interrupt was recorded, so \"outside\" may be the kernel's, too: {}",
+                if open.is_empty() {
+                    "events were lost".into()
+                } else {
+                    open.join("; ")
+                }
+            ));
+        }
+        None => {}
+    }
+    if core.steal_ns > 0.0 {
+        lines.push(format!(
+            "the hypervisor admits to {} of steal (in steps of 10 ms)",
+            time(core.steal_ns)
+        ));
+    }
+    if let Some(rate) = core.lossless_pps {
+        lines.push(format!(
+            "the longest stall alone overflows an empty ring of {} descriptors above {}",
+            noise.ring,
+            pps(rate)
+        ));
+    }
+    if let (Some(lost), Some(rate)) = (core.lost, noise.rate_pps) {
+        lines.push(format!(
+            "at {} all stalls together cost {}",
+            pps(rate),
+            counted(lost.round() as u64, "packet")
+        ));
+    }
+    lines
+}
+
+/// Its share of the time that was taken.
+fn share(core: &CoreNoise, cause: &CauseNoise) -> f64 {
+    if core.taken_ns > 0.0 {
+        cause.total_ns / core.taken_ns
+    } else {
+        0.0
+    }
+}

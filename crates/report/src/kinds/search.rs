@@ -1,0 +1,154 @@
+//! `search`: the highest rate that is carried, for each frame size and goal, and every trial on the way there.
+
+pub mod estimate;
+mod page;
+mod picture;
+mod terminal;
+mod trials;
+
+use std::path::Path;
+
+use measure::search::SearchReport;
+use serde::{Serialize, Serializer};
+
+use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
+use crate::number::{counted, pps, span};
+use crate::read::{Form, ReadError, part};
+use crate::rundir::file;
+use crate::style::Style;
+
+pub use terminal::render;
+pub use trials::SearchedTrial;
+
+/// How it is found and read.
+pub const KIND: Entry = Entry {
+    command: "search",
+    file: file::SEARCH,
+    read: |run| Ok(Box::new(Searched::read(run)?)),
+    unfinished,
+    metrics: &[],
+};
+
+/// Keys that version 1 always wrote.
+const REQUIRED: [&str; 6] = [
+    "method",
+    "complete",
+    "reasons",
+    "sizes.*.goals",
+    "trials",
+    "seconds",
+];
+
+/// What a search came to.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// Its answers.
+    pub report: SearchReport,
+    /// Its trials, as they were made.
+    pub trials: Vec<SearchedTrial>,
+}
+
+/// `search.json` holds the answers.
+impl Serialize for Searched {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.report.serialize(serializer)
+    }
+}
+
+/// The answers in the run directory `run`.
+pub fn read(run: &Path) -> Result<SearchReport, ReadError> {
+    let form = Form {
+        kind: &KIND,
+        required: &REQUIRED,
+        judge: |report: &SearchReport| match (report.complete, report.sizes.is_empty()) {
+            (true, true) => Err("it says complete, and has no frame size".to_owned()),
+            _ => Ok(()),
+        },
+    };
+    form.read(run)
+}
+
+impl Searched {
+    /// The whole of it.
+    pub fn read(run: &Path) -> Result<Self, ReadError> {
+        let report = read(run)?;
+        let trials = trials::read(run, &report)?;
+        Ok(Self { report, trials })
+    }
+}
+
+/// A search can go on where it stopped.
+fn unfinished(run: &Path) -> Result<Option<ReadError>, ReadError> {
+    let is_one = part(run, file::SEARCH_TRIALS)?.is_some();
+    Ok(is_one.then(|| ReadError::Unfinished {
+        path: run.to_owned(),
+        what: format!(
+            "is a search that did not end: it has no {}; go on with: dropless search --resume {}",
+            file::SEARCH,
+            run.display()
+        ),
+    }))
+}
+
+impl Kind for Searched {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(&KIND)
+    }
+
+    fn verdict(&self) -> Verdict {
+        let report = &self.report;
+        let spent = format!(
+            "{}, {} of sending",
+            counted(report.trials, "trial"),
+            span(report.seconds)
+        );
+        if !report.complete {
+            return Verdict {
+                standing: Standing::Invalid,
+                words: format!("NOT FINISHED: {spent}"),
+                reasons: report.reasons.clone(),
+                is_by_reason: false,
+            };
+        }
+        Verdict {
+            standing: Standing::of_exit(report.exit_code().min(1)),
+            words: format!("FOUND: {spent}"),
+            reasons: page::answers(report),
+            is_by_reason: false,
+        }
+    }
+
+    /// Of each size and goal; a search that ended without a rate that is carried has found 0.
+    fn figures(&self, name: &str) -> Vec<(String, f64)> {
+        if name != "throughput" {
+            return Vec::new();
+        }
+        let sizes = self.report.sizes.iter();
+        let goals = sizes.flat_map(|size| size.result.goals.iter().map(move |goal| (&size.size, goal)));
+        goals
+            .filter_map(|(size, goal)| {
+                let value = goal.throughput_pps.or(goal.complete.then_some(0.0))?;
+                Some((format!("{size} {}", goal.name), value))
+            })
+            .collect()
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let found = self.figures("throughput").into_iter();
+        found
+            .filter_map(|(of, value)| Tile::of(of, Some(pps(value))))
+            .collect()
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        render(&self.report, style)
+    }
+
+    fn page(&self, named: &str, id: &str) -> String {
+        page::render(self, named, id)
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.report.notes
+    }
+}

@@ -1,0 +1,298 @@
+//! Every trial of a search as a picture: its rate against its loss, numbered in their order, and the bounds found.
+
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "a page is put together of small pieces, and made once a run"
+)]
+
+mod labels;
+mod near;
+#[cfg(test)]
+mod tests;
+mod ticks;
+
+use std::fmt::Write as _;
+
+use measure::search::{Extent, GoalResult, Limit};
+
+use super::SearchedTrial;
+use crate::html::element::escape;
+use crate::number::{counted, pps};
+
+/// Of the drawing, in its own units.
+const WIDTH: f64 = 960.0;
+const LEFT: f64 = 124.0;
+const RIGHT: f64 = 940.0;
+/// A goal has a row of its own above the plot.
+const ROW: f64 = 20.0;
+/// Characters of a goal's name that fit before its row.
+const NAME_MAX: usize = 15;
+/// From the top of the plot: where the smallest loss drawn by its logarithm stands; no loss has a line of its own below.
+const SMALLEST: f64 = 212.0;
+const ZERO: f64 = 254.0;
+const BOTTOM: f64 = 272.0;
+const HEIGHT: f64 = 326.0;
+/// Between the words of two ticks.
+const TICK: f64 = 84.0;
+/// Rates further apart are drawn by their logarithm.
+const FAR_APART: f64 = 12.0;
+/// Losses are drawn from this on, if none is smaller.
+const LOSS_MIN: f64 = 1e-3;
+
+/// Where rates and losses stand.
+struct Axes {
+    low_pps: f64,
+    high_pps: f64,
+    is_log: bool,
+    /// A power of ten, as a ratio.
+    loss_min: f64,
+    /// Where the plot begins, below the rows of the goals.
+    top: f64,
+}
+
+impl Axes {
+    fn of(trials: &[&SearchedTrial], goals: usize) -> Self {
+        let rates = || trials.iter().map(|one| one.trial.ask.rate_pps);
+        let (low, high) = (rates().fold(f64::INFINITY, f64::min), rates().fold(1.0, f64::max));
+        let low = low.clamp(1e-3, high);
+        let is_log = high / low > FAR_APART;
+        let (low_pps, high_pps) = if is_log {
+            (low / 1.3, high * 1.3)
+        } else {
+            let room = ((high - low) * 0.05).max(high * 0.01);
+            ((low - room).max(0.0), high + room)
+        };
+        Self::over(trials, goals, (low_pps, high_pps), is_log)
+    }
+
+    /// Of rates between two, and the losses of `trials`.
+    fn over(trials: &[&SearchedTrial], goals: usize, (low_pps, high_pps): (f64, f64), is_log: bool) -> Self {
+        let least = trials
+            .iter()
+            .map(|one| one.trial.loss_ratio())
+            .filter(|loss| *loss > 0.0)
+            .fold(LOSS_MIN, f64::min);
+        let loss_min = 10_f64.powf(least.log10().floor()).max(1e-12);
+        Self {
+            low_pps,
+            high_pps,
+            is_log,
+            loss_min,
+            top: 14.0 + ROW * goals as f64,
+        }
+    }
+
+    fn x(&self, rate_pps: f64) -> f64 {
+        let part = if self.is_log {
+            (rate_pps / self.low_pps).ln() / (self.high_pps / self.low_pps).ln()
+        } else {
+            (rate_pps - self.low_pps) / (self.high_pps - self.low_pps)
+        };
+        LEFT + part * (RIGHT - LEFT)
+    }
+
+    fn y(&self, loss: f64) -> f64 {
+        if loss <= 0.0 {
+            return self.top + ZERO;
+        }
+        let part = loss.max(self.loss_min).log10() / self.loss_min.log10();
+        self.top + part.clamp(0.0, 1.0) * SMALLEST
+    }
+}
+
+/// A loss of two digits; never 0 % when something was lost.
+pub fn percent(loss: f64) -> String {
+    let percent = loss * 100.0;
+    match percent {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p >= 10.0 => format!("{p:.0} %"),
+        p => format!(
+            "{p:.precision$} %",
+            precision = (1.0 - p.log10().floor()).max(0.0) as usize
+        ),
+    }
+}
+
+/// The picture, in a figure, with its text alternative.
+pub fn chart(all: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> String {
+    let is_burst = |one: &&&SearchedTrial| matches!(one.trial.ask.extent, Extent::Packets(_));
+    let bursts = all.iter().filter(is_burst).count() as u64;
+    let trials: Vec<&SearchedTrial> = all.iter().filter(|one| !is_burst(one)).copied().collect();
+    let trials = trials.as_slice();
+    if trials.is_empty() {
+        return "<p class=note>No trial was made.</p>\n".to_owned();
+    }
+    let axes = Axes::of(trials, goals.len());
+    let mut words = sentence(trials, goals);
+    if bursts > 0 {
+        let bursts = counted(bursts, "burst");
+        words +=
+            &format!(" Not drawn: {bursts}, of which a buffer may have taken what the path does not carry.");
+    }
+    let explained = "Numbers are the order in which they were made, written where there is room. A filled point lost nothing, a ring lost \
+         something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. \
+         No loss has a line of its own. Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins \
+         at the rate that is not.";
+    let all = figure(
+        "Every trial",
+        &[&words, explained],
+        &svg(trials, goals, &axes, id, &words),
+    );
+    all + &near::chart(trials, goals, &axes, id)
+}
+
+fn figure(title: &str, sentences: &[&str], svg: &str) -> String {
+    let words: String = sentences
+        .iter()
+        .map(|line| format!("<p>{}</p>", escape(line)))
+        .collect();
+    format!(
+        "<figure><figcaption><h3>{title}</h3>{words}</figcaption>\n<div class=scroll>{svg}</div></figure>\n"
+    )
+}
+
+/// The picture of `trials` over `axes`, and its text alternative.
+fn svg(trials: &[&SearchedTrial], goals: &[GoalResult], axes: &Axes, id: &str, words: &str) -> String {
+    let mut drawing = String::new();
+    grid(&mut drawing, axes);
+    bounds(&mut drawing, axes, goals);
+    for one in trials {
+        point(&mut drawing, axes, one);
+    }
+    labels::write(&mut drawing, axes, trials);
+    let (height, words) = (axes.top + HEIGHT, escape(words));
+    format!(
+        "<svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
+         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg>"
+    )
+}
+
+fn grid(drawing: &mut String, axes: &Axes) {
+    let mut line = |loss: f64, words: &str| {
+        let y = axes.y(loss);
+        // A `String` takes everything.
+        let _ = writeln!(
+            drawing,
+            "<path class=grid d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"dim end\" x=\"{:.1}\" y=\"{:.1}\">{words}</text>",
+            LEFT - 8.0,
+            y + 5.0
+        );
+    };
+    line(0.0, "no loss");
+    let mut loss = 1.0;
+    while loss >= axes.loss_min * 0.999 {
+        line(loss, &format!("{} %", (loss * 1e14).round() / 1e12));
+        loss /= 10.0;
+    }
+    let (top, bottom) = (axes.top, axes.top + BOTTOM);
+    let mut free = f64::NEG_INFINITY;
+    for rate in ticks::ticks(axes.low_pps, axes.high_pps, axes.is_log) {
+        let x = axes.x(rate);
+        let _ = writeln!(drawing, "<path class=grid d=\"M{x:.1} {top:.1}V{bottom:.1}\"/>");
+        if x < free || x > RIGHT - 10.0 {
+            continue;
+        }
+        free = x + TICK;
+        let _ = writeln!(
+            drawing,
+            "<text class=\"dim middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+            bottom + 22.0,
+            ticks::words(rate)
+        );
+    }
+    let scale = if axes.is_log { ", logarithmic" } else { "" };
+    let _ = writeln!(
+        drawing,
+        "<text class=\"dim middle\" x=\"{:.1}\" y=\"{:.1}\">rate{scale}</text>\
+         <text class=\"dim middle\" transform=\"translate(16 {:.1}) rotate(-90)\">loss, logarithmic</text>",
+        f64::midpoint(LEFT, RIGHT),
+        bottom + 44.0,
+        f64::midpoint(top, bottom)
+    );
+}
+
+/// A row for each goal, and its bounds down through the plot: what is carried a whole line, what is not a dashed one.
+fn bounds(drawing: &mut String, axes: &Axes, goals: &[GoalResult]) {
+    let bottom = axes.top + BOTTOM;
+    for (row, goal) in goals.iter().enumerate() {
+        let y = 10.0 + ROW * row as f64;
+        let mut name: String = goal.name.chars().take(NAME_MAX).collect();
+        if name.len() < goal.name.len() {
+            name.pop();
+            name.push('\u{2026}');
+        }
+        let _ = writeln!(
+            drawing,
+            "<text class=\"goal end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            LEFT - 8.0,
+            y + 5.0,
+            escape(&name)
+        );
+        for (bound, class, word, from) in [
+            (goal.lower, "carried", "is carried", LEFT),
+            (goal.upper, "refused", "is not", RIGHT),
+        ] {
+            let Some(bound) = bound else { continue };
+            let x = axes.x(bound.rate_pps);
+            let _ = writeln!(
+                drawing,
+                "<g><title>{}: {} {word}</title><path class=\"bound {class}\" d=\"M{from} {y:.1}H{x:.1}\"/>\
+                 <path class=\"bound down {class}\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/></g>",
+                escape(&goal.name),
+                pps(bound.rate_pps),
+                y - 6.0
+            );
+        }
+    }
+}
+
+fn point(drawing: &mut String, axes: &Axes, one: &SearchedTrial) {
+    let trial = &one.trial;
+    let (x, y) = (axes.x(trial.ask.rate_pps), axes.y(trial.loss_ratio()));
+    let culprit = trial.limit(0.0);
+    let is_ours = culprit.is_some_and(Limit::is_ours);
+    let shape = if !trial.invalid.is_empty() || !trial.is_offered() || is_ours {
+        format!(
+            "<path class=odd d=\"M{:.1} {:.1}l10 10m0 -10l-10 10\"/>",
+            x - 5.0,
+            y - 5.0
+        )
+    } else if trial.lost.total() == 0 {
+        format!("<circle class=whole cx=\"{x:.1}\" cy=\"{y:.1}\" r=5 />")
+    } else {
+        format!("<circle class=part cx=\"{x:.1}\" cy=\"{y:.1}\" r=5 />")
+    };
+    let _ = writeln!(
+        drawing,
+        "<g><title>trial {}: {}, loss {}{}: {}</title>{shape}</g>",
+        one.number,
+        pps(trial.ask.rate_pps),
+        percent(trial.loss_ratio()),
+        culprit.map_or_else(String::new, |limit| format!(", the limit was {limit}")),
+        escape(&one.why),
+    );
+}
+
+/// The same in words.
+fn sentence(trials: &[&SearchedTrial], goals: &[GoalResult]) -> String {
+    let whole = trials
+        .iter()
+        .filter(|one| one.trial.invalid.is_empty() && one.trial.is_good(0.0))
+        .count();
+    let mut text = format!(
+        "{}, {whole} of them at the whole rate and without loss.",
+        counted(trials.len() as u64, "trial")
+    );
+    for goal in goals {
+        let carried = goal
+            .lower
+            .map(|bound| format!("{} is carried", pps(bound.rate_pps)));
+        let refused = goal.upper.map(|bound| format!("{} is not", pps(bound.rate_pps)));
+        let parts: Vec<String> = carried.into_iter().chain(refused).collect();
+        if !parts.is_empty() {
+            let _ = write!(text, " {}: {}.", goal.name, parts.join(", "));
+        }
+    }
+    text
+}

@@ -1,0 +1,82 @@
+//! Reads `trials.jsonl`: every trial of a search, in the order in which they were made.
+
+use std::path::Path;
+
+use measure::search::{SearchReport, Trial};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::load::lines::Lines;
+use crate::number::counted;
+use crate::read::ReadError;
+use crate::rundir::file;
+use crate::{input, sane};
+
+/// Version of a line of `trials.jsonl`.
+const VERSION: u64 = 1;
+
+/// A line of `trials.jsonl`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SearchedTrial {
+    /// From 1.
+    pub number: u64,
+    /// The frame size.
+    pub size: String,
+    /// Why it was made.
+    pub why: String,
+    /// What was asked, and what came of it.
+    #[serde(flatten)]
+    pub trial: Trial,
+}
+
+/// Those of the search in `directory` whose answers are `report`.
+pub fn read(directory: &Path, report: &SearchReport) -> Result<Vec<SearchedTrial>, ReadError> {
+    let path = directory.join(file::SEARCH_TRIALS);
+    let mut lines = Lines::open(&path)?;
+    let mut trials = Vec::new();
+    loop {
+        let parsed = match lines.next_line()? {
+            None => break,
+            Some(line) => parse(line),
+        };
+        match parsed {
+            Ok(Line::Trial(trial)) => trials.push(*trial),
+            Ok(Line::Later(found)) => return Err(ReadError::TooNew { path, found }),
+            // It was being written when the search was interrupted.
+            Err(_) if !lines.is_ended() && !report.complete => break,
+            Err(what) => return Err(lines.damaged(&what)),
+        }
+    }
+    // A search that ended wrote all its trials before its answers.
+    if report.complete && trials.len() as u64 != report.trials {
+        return Err(ReadError::Damaged {
+            path,
+            what: format!(
+                "it has {}, and {} counts {}; fix: copy the run directory again, whole",
+                counted(trials.len() as u64, "whole trial"),
+                file::SEARCH,
+                report.trials
+            ),
+        });
+    }
+    Ok(trials)
+}
+
+enum Line {
+    Trial(Box<SearchedTrial>),
+    Later(u64),
+}
+
+/// The version first: what a later one means by the other keys is not ours to judge.
+fn parse(line: &str) -> Result<Line, String> {
+    let words = |error: serde_json::Error| error.to_string();
+    let value = input::json(line).map_err(words)?;
+    match value.get("version").and_then(Value::as_u64) {
+        Some(version) if version > VERSION => return Ok(Line::Later(version)),
+        Some(1..) => {}
+        _ => return Err("it has no format version".to_owned()),
+    }
+    let trial: SearchedTrial = serde_json::from_value(value).map_err(words)?;
+    sane::numbers(&trial.trial)?;
+    Ok(Line::Trial(Box::new(trial)))
+}

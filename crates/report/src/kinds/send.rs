@@ -1,0 +1,212 @@
+//! `send`: packets sent on a schedule, and what came back of them.
+
+mod headline;
+pub(crate) mod ledger;
+mod page;
+mod streams;
+mod traffic;
+
+use std::path::Path;
+
+use measure::ledger::NOT_AWAITED;
+use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity};
+
+use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::number::{loss, pps, time};
+use crate::read::{Form, ReadError};
+use crate::rundir::file;
+use crate::style::Style;
+use crate::terminal::{self, explanation, join, machine};
+
+/// How it is found and read.
+pub const KIND: Entry = Entry {
+    command: "send",
+    file: file::SUMMARY,
+    read: |run| Ok(Box::new(read(run)?)),
+    unfinished: |_| Ok(None),
+    metrics: &[],
+};
+
+/// Keys that version 1 always wrote. A key that came later must not be added here. A `*` stands for each item of a list.
+const REQUIRED: [&str; 17] = [
+    "verdict",
+    "reasons",
+    "sent",
+    "received",
+    "lost",
+    "rate_tx_pps",
+    "rate_rx_pps",
+    "duration_s",
+    "latency_ns",
+    "ledger.accepted",
+    "ledger.received",
+    "ledger.lost_at",
+    "streams.*.name",
+    "ports.*.uri",
+    "queues.*.packets",
+    "workers.*.core",
+    "notes",
+];
+
+/// The result in the run directory `run`.
+pub fn read(run: &Path) -> Result<Summary, ReadError> {
+    let form = Form {
+        kind: &KIND,
+        required: &REQUIRED,
+        judge,
+    };
+    form.read(run)
+}
+
+/// Its sums.
+fn judge(summary: &Summary) -> Result<(), String> {
+    let Summary {
+        sent, received, lost, ..
+    } = summary;
+    if lost > sent {
+        return Err(format!("it has {lost} packets lost of {sent} sent"));
+    }
+    let not_awaited = summary.ledger.lost_at.get(NOT_AWAITED).unwrap_or(&0);
+    let is_even = lost.saturating_add(*received).saturating_add(*not_awaited) == *sent;
+    match summary.verdict {
+        Validity::Valid if !is_even => Err(format!(
+            "it says VALID, and its {received} packets received and {lost} lost are not the {sent} sent"
+        )),
+        Validity::Valid if !summary.reasons.is_empty() => {
+            Err("it says VALID, and has reasons against it".to_owned())
+        }
+        Validity::Invalid if summary.reasons.is_empty() => {
+            Err("it says INVALID, and has no reason for it".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Kind for Summary {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(&KIND)
+    }
+
+    fn verdict(&self) -> Verdict {
+        let standing = Standing::of_exit(self.exit_code());
+        Verdict::judged(self.verdict, standing, &headline::outcome(self), &self.reasons)
+    }
+
+    fn figures(&self, name: &str) -> Vec<(String, f64)> {
+        let value = figure(self, name);
+        value.map(|value| (String::new(), value)).into_iter().collect()
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let value = |name| figure(self, name);
+        let tiles = [
+            Tile::of("sent", value("rate_tx").map(pps)),
+            Tile::of("received", value("rate_rx").map(pps)),
+            Tile::of("lost", value("loss").map(loss)),
+            Tile::of("median latency", value("latency_p50").map(time)),
+            Tile::of("99.9 % within", value("latency_p999").map(time)),
+            Tile::of("slowest", value("latency_max").map(time)),
+            Tile::of("lasted", Some(time(self.duration_s * 1e9))),
+        ];
+        tiles.into_iter().flatten().collect()
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        join(&[
+            headline::render(self, style),
+            traffic::rates(self, style),
+            traffic::loss(self, style),
+            traffic::latency(self, style),
+            ledger::render(&self.ledger, style),
+            explanation::render(self.explanation.as_ref(), style),
+            streams::render(&self.streams, style),
+            machine::ports(&self.ports, style),
+            machine::queues(&self.queues, style),
+            machine::workers(&self.workers, style),
+            machine::pool_and_clock(&self.pool, &self.clock, style),
+            terminal::ending(&self.notes, &self.run, style),
+        ])
+    }
+
+    fn headline(&self, style: &Style) -> String {
+        headline::render(self, style)
+    }
+
+    fn page(&self, named: &str, id: &str) -> String {
+        page::render(self, named, id)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let has_latency = self.latency_ns.max.is_some();
+        let mut parts = Part::of_workers(&self.workers);
+        parts.extend([
+            Part {
+                file: file::LATENCY,
+                shows: "the curve of latency percentiles",
+                is_expected: has_latency,
+            },
+            Part {
+                file: file::PACING,
+                shows: "the gaps between departures",
+                is_expected: false,
+            },
+        ]);
+        parts
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn ports(&self) -> &[PortSummary] {
+        &self.ports
+    }
+
+    fn latency(&self) -> Percentiles {
+        self.latency_ns
+    }
+
+    fn departures(&self) -> GapSummary {
+        self.gap_ns
+    }
+
+    fn expectations(&self) -> &[ExpectationResult] {
+        &self.expectations
+    }
+}
+
+fn figure(summary: &Summary, name: &str) -> Option<f64> {
+    let packets = |number: u64| Some(number as f64);
+    let latency = &summary.latency_ns;
+    let time = |value: Option<u64>| value.map(|ns| ns as f64);
+    // Of a run that only sends, what comes back is no figure.
+    let is_one_way = summary.ledger.lost_at.contains_key(NOT_AWAITED);
+    if is_one_way && ["rate_rx", "received", "loss", "lost", "unexplained"].contains(&name) {
+        return None;
+    }
+    match name {
+        "rate_tx" => Some(summary.rate_tx_pps),
+        "rate_rx" => Some(summary.rate_rx_pps),
+        "sent" => packets(summary.sent),
+        "received" => packets(summary.received),
+        "loss" => summary.loss(),
+        "lost" => packets(summary.lost),
+        "unsent" => packets(summary.ledger.unsent),
+        "unexplained" => packets(summary.unexplained),
+        "rx_missed" => packets(machine::missed(&summary.ports)),
+        "duplicate" => packets(summary.duplicate),
+        "reordered" => packets(summary.reordered),
+        "corrupt" => packets(summary.corrupt),
+        "late" => packets(summary.late),
+        "latency_min" => time(latency.min),
+        "latency_mean" => latency.mean,
+        "latency_p50" => time(latency.p50),
+        "latency_p90" => time(latency.p90),
+        "latency_p99" => time(latency.p99),
+        "latency_p999" => time(latency.p999),
+        "latency_max" => time(latency.max),
+        "jitter" => summary.jitter_ns,
+        "pdv" => time(summary.pdv_ns),
+        _ => None,
+    }
+}

@@ -1,0 +1,169 @@
+//! Version 1 of the files: what is written today is byte for byte what was written then, and reads back the same.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use crate::common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use measure::result::Stall;
+use report::{IntervalWriter, RunDir, read};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1")
+}
+
+fn run() -> (tempfile::TempDir, RunDir) {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    (base, run)
+}
+
+fn assert_golden(run: &RunDir, name: &str, as_name: &str) {
+    let written = fs::read_to_string(run.file(name)).unwrap();
+    let path = golden().join(as_name);
+    // Only a file that is not there yet is written: version 1 never changes.
+    if !path.exists() && std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &written).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    assert!(
+        written == golden,
+        "{as_name} is not what version 1 is; it is now:\n{written}"
+    );
+}
+
+#[test]
+fn summary_and_ledger() {
+    let (_base, run) = run();
+    run.write_summary(&common::lossy()).unwrap();
+    assert_golden(&run, "summary.json", "summary.json");
+    assert_golden(&run, "ledger.json", "ledger.json");
+    assert_eq!(read::summary(run.path()).unwrap(), common::lossy());
+    assert_eq!(read::summary(&golden()).unwrap(), common::lossy());
+}
+
+#[test]
+fn reflect_summary() {
+    let (_base, run) = run();
+    run.write_reflect_summary(&common::reflected()).unwrap();
+    assert_golden(&run, "summary.json", "reflect/summary.json");
+    assert_eq!(
+        read::reflect_summary(&golden().join("reflect")).unwrap(),
+        common::reflected()
+    );
+}
+
+#[test]
+fn intervals_and_streams() {
+    let (_base, run) = run();
+    let mut writer = IntervalWriter::create(&run, &["voice".to_owned(), "bulk, 1518 bytes".to_owned()]);
+    writer.push(&common::interval(0, 3_500_000, 3_500_000, 1_234));
+    writer.push(&common::interval(1, 3_500_000, 3_499_999, 1_300));
+    writer.push(&common::interval(2, 3_500_000, 0, 0)); // everything lost
+    writer.push(&common::interval(3, 0, 0, 0)); // nothing sent
+    writer.finish().unwrap();
+    assert_golden(&run, "intervals.csv", "intervals.csv");
+    assert_golden(&run, "streams.csv", "streams.csv");
+
+    let rows = read::intervals(&golden()).unwrap();
+    let figures: Vec<_> = rows
+        .iter()
+        .map(|row| (row.time_ms, row.drop_rate, row.avg_latency_ms))
+        .collect();
+    let expected = [
+        (1000.0, Some(0.0), Some(0.001_234)),
+        (2000.0, Some(100.0 / 3_500_000.0), Some(0.0013)),
+        (3000.0, Some(100.0), None),
+        (4000.0, None, None),
+    ];
+    assert_eq!(figures, expected);
+    assert_eq!(rows[1].get("lost"), Some(1.0));
+    assert_eq!(rows[2].get("latency_p99_ns"), None);
+}
+
+#[test]
+fn stalls() {
+    let (_base, run) = run();
+    let stall = Stall {
+        core: 4,
+        role: "receive".to_owned(),
+        at_ns: 2_500_812_000,
+        gap_ns: 812_000,
+        ring_holds_ns: 585_142,
+        cause: Some("IRQ 57 mlx5_comp3".to_owned()),
+        moved: 32,
+        next: 128,
+        lost: 1980,
+        sequences: "0:70210-72189".to_owned(),
+    };
+    run.write_stalls(&[stall]).unwrap();
+    assert_golden(&run, "stalls.csv", "stalls.csv");
+}
+
+#[test]
+fn one_stream_needs_no_streams_file() {
+    let (_base, run) = run();
+    IntervalWriter::create(&run, &["default".to_owned()])
+        .finish()
+        .unwrap();
+    assert!(run.file("intervals.csv").exists() && !run.file("streams.csv").exists());
+}
+
+#[test]
+fn intervals_of_the_older_project_read_too() {
+    let (_base, run) = run();
+    fs::write(
+        run.file("intervals.csv"),
+        "time,tx_packets,rx_packets,drop_rate,avg_latency\n1000,200,150,25.0,0.75\n2000,200,0,100.0,\n",
+    )
+    .unwrap();
+    let rows = read::intervals(run.path()).unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(
+        (rows[0].drop_rate, rows[0].avg_latency_ms),
+        (Some(25.0), Some(0.75))
+    );
+    assert_eq!((rows[1].drop_rate, rows[1].avg_latency_ms), (Some(100.0), None));
+}
+
+#[test]
+fn what_cannot_be_read_is_one_clear_line() {
+    let (_base, run) = run();
+    let absent = read::summary(run.path()).unwrap_err().to_string();
+    assert!(absent.ends_with(" a run directory?"), "{absent}");
+    let error = |text: &str| {
+        fs::write(run.file("summary.json"), text).unwrap();
+        let error = read::summary(run.path()).unwrap_err().to_string();
+        assert!(!error.contains('\n'), "{error}");
+        error
+    };
+    assert!(error("{\"version\": 7, \"command\": \"later\"}").ends_with("fix: use a newer dropless"));
+    assert!(
+        error("{\"version\": 1, \"command\": \"reflect\"}")
+            .ends_with("is the result of `reflect`, not of `send`")
+    );
+    assert!(error("{\"version\": 1, \"comm").contains("is damaged: EOF"));
+    assert!(error("{}").contains("it has no format version"));
+    assert!(
+        error("{\"version\": 1, \"command\": \"send\", \"sent\": -1}").contains("is damaged: invalid value")
+    );
+
+    fs::write(
+        run.file("intervals.csv"),
+        "time,tx_packets,rx_packets,drop_rate,avg_latency\n1,2\n",
+    )
+    .unwrap();
+    let error = read::intervals(run.path()).unwrap_err().to_string();
+    assert!(
+        error.ends_with("is damaged: line 2: 2 fields under 5 columns"),
+        "{error}"
+    );
+}

@@ -1,0 +1,14 @@
+//! What is written, read back, drawn and printed.
+
+mod common;
+mod damage;
+mod disk_full;
+mod golden;
+mod impossible;
+mod mixed;
+mod noise;
+mod of_many;
+mod page;
+mod printing;
+mod published;
+mod terminal;

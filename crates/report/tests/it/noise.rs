@@ -1,0 +1,135 @@
+//! A `noise` run, read back: its page, its text, its figures, and what cannot be.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use measure::NoiseSummary;
+use report::compare::fail_if::{Judgement, Rule};
+use report::export::csv;
+use report::load::{self, Loaded};
+use report::{Style, html, terminal};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/noise")
+}
+
+fn run() -> Loaded {
+    load::load(&golden()).unwrap()
+}
+
+#[test]
+fn the_page_says_who_took_each_core_and_when() {
+    let page = html::page(&[run()]).unwrap();
+    for words in [
+        "2 cores watched",
+        "Who took core 0",
+        "Who took core 1",
+        "What took the core, the most of its time first",
+        "<title>from 0 ns: ",
+        "Was every interrupt recorded?",
+        "Stalls of the workers",
+        "data-chart=\"stalls\"",
+    ] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+    assert!(!page.contains("intervals.csv"), "such a run has none");
+    assert!(
+        page.contains("class=\"verdict plain\""),
+        "nothing is good or bad without a rate"
+    );
+}
+
+#[test]
+fn the_terminal_has_what_noise_itself_prints() {
+    let run = run();
+    let noise = run.result_of::<NoiseSummary>().expect("of noise");
+    let text = terminal::runs(std::slice::from_ref(&run), &Style::plain());
+    assert!(
+        text.starts_with(&terminal::render(noise, &Style::plain())),
+        "{text}"
+    );
+    for core in &noise.cores {
+        let first = format!("Core {}: ", core.core);
+        assert!(
+            text.contains(&first) && text.contains(" stalls in 1.0 s, "),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn its_figures_are_those_of_the_worst_core() {
+    let run = run();
+    let noise = run.result_of::<NoiseSummary>().expect("of noise");
+    let longest = noise.cores.iter().map(|core| core.max_ns).fold(0.0, f64::max);
+    let all: u64 = noise.cores.iter().map(|core| core.gaps).sum();
+    assert_eq!(run.figures("pause_max"), [(String::new(), longest)]);
+    assert_eq!(run.figures("pauses"), [(String::new(), all as f64)]);
+    let lossless = noise.cores.iter().filter_map(|core| core.lossless_pps);
+    let least = lossless.fold(f64::INFINITY, f64::min);
+    assert_eq!(run.figures("stall_lossless"), [(String::new(), least)]);
+    let table = csv::table(std::slice::from_ref(&run));
+    assert!(
+        table.contains(",stall_share,ratio,") && table.contains(",stall_lossless,pps,"),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_noisier_run_fails_the_rule() {
+    let quiet = run();
+    let mut noisy = quiet.clone();
+    noisy.result_of_mut::<NoiseSummary>().expect("of noise").cores[0].taken_share = 0.99;
+    let rule: Rule = "stall_share worse 10%".parse().unwrap();
+    assert!(matches!(rule.judge(&quiet, &noisy), Judgement::Failed(_)));
+    assert!(matches!(rule.judge(&noisy, &quiet), Judgement::Holds(_)));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refused = |from: &str, to: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let text = fs::read_to_string(golden().join("summary.json")).unwrap();
+        assert!(text.contains(from), "{from}");
+        fs::write(dir.path().join("summary.json"), text.replacen(from, to, 1)).unwrap();
+        let error = load::load(dir.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("summary.json is damaged: ") && !error.contains('\n'),
+            "{error}"
+        );
+        error
+    };
+    assert!(refused("\"taken_share\": 0.", "\"taken_share\": 7.").ends_with("which cannot be"));
+    assert!(refused("\"gaps\":", "\"gabs\":").ends_with("it has no `cores[].gaps`"));
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(
+        dir.path().join("summary.json"),
+        "{\"version\": 1, \"command\": \"noise\", \"threshold_ns\": 1, \"ring\": 1, \"cores\": [], \"notes\": []}",
+    )
+    .unwrap();
+    let error = load::load(dir.path()).unwrap_err().to_string();
+    assert!(error.ends_with("it has no core"), "{error}");
+}
+
+#[test]
+fn a_run_without_its_stalls_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::copy(golden().join("summary.json"), dir.path().join("summary.json")).unwrap();
+    let run = load::load(dir.path()).unwrap();
+    assert_eq!(
+        run.missing,
+        ["gaps.csv is not in the run directory: each stall cannot be shown"]
+    );
+    fs::write(dir.path().join("gaps.csv"), "core,start\n").unwrap();
+    let error = load::load(dir.path()).unwrap_err().to_string();
+    assert!(
+        error.ends_with("is damaged: line 1: not the columns of a gaps.csv"),
+        "{error}"
+    );
+}

@@ -1,0 +1,491 @@
+//! The page of a run: what it holds, what thinning keeps, and what hostile names cannot do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![allow(clippy::float_cmp, reason = "what was written must be read, to the bit")]
+
+use crate::common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use report::load::{self, Loaded};
+use report::{RunDir, Style, html, terminal};
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
+
+const OLDER: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency\n";
+
+fn golden() -> Loaded {
+    load::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1")).unwrap()
+}
+
+/// The numbers that the page's script draws.
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once("id=data>").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn largest(values: &Value) -> f64 {
+    values
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_f64)
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn everything_of_the_first_version_is_on_the_page() {
+    let page = html::page(&[golden()]).unwrap();
+    for part in [
+        "1,234 lost",
+        "Rates",
+        "Loss is charged to the interval in which the packet was sent",
+        "Stalls of the workers",
+        "IRQ 57 mlx5_comp3",
+        "Latency heat map",
+        "The ledger balances",
+        "Streams",
+        "bulk, 1518 bytes",
+        "core 4",
+        "port 1 rx 0",
+        "transparent hugepages are on",
+        "Permission is hereby granted",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    for loads in ["src=", "href=", "url(", "@import", "fetch(", "XMLHttpRequest"] {
+        assert!(!page.contains(loads), "{loads}");
+    }
+    let series = &data(&page)["runs"][0]["series"];
+    assert_eq!(series["time"], serde_json::json!([1.0, 2.0, 3.0, 4.0]));
+    assert_eq!(series["channels"]["loss"]["mean"][2], 100.0);
+    assert_eq!(series["channels"]["p99"]["mean"][2], Value::Null);
+}
+
+/// A million intervals, one of them bad: few points, and the one is there with its whole height.
+#[test]
+fn thinning_hides_no_spike() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("long.csv");
+    let mut text = OLDER.to_owned();
+    for ms in 1..=1_000_000 {
+        text += match ms {
+            654_321 => "654321,1000,0,100,0.9\n".to_owned(),
+            123_456 => "123456,1000,1000,0,777.5\n".to_owned(),
+            333_333 => "333333,0,0,0,0.05\n".to_owned(),
+            _ => format!("{ms},1000,1000,0,0.05\n"),
+        }
+        .as_str();
+    }
+    fs::write(&path, &text).unwrap();
+    let run = load::load(&path).unwrap();
+    let series = run.series.as_ref().unwrap();
+    assert_eq!((series.rows, series.totals.lost), (1_000_000, 1000.0));
+    assert!(
+        (2000..=4000).contains(&series.points().len()),
+        "{}",
+        series.points().len()
+    );
+    let page = html::page(&[run]).unwrap();
+    let channels = &data(&page)["runs"][0]["series"]["channels"];
+    assert_eq!(largest(&channels["loss"]["max"]), 100.0);
+    assert_eq!(largest(&channels["mean"]["max"]), 777.5e6);
+    let least = channels["sent"]["min"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_f64)
+        .fold(1e9, f64::min);
+    assert_eq!(least, 0.0);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+
+    // Packed, in two frames, it is the same.
+    let (one, two) = text.as_bytes().split_at(text.len() / 3);
+    let pack = |part: &[u8]| zstd::encode_all(part, 1).unwrap();
+    let packed = dir.path().join("long.csv.zst");
+    fs::write(&packed, [pack(one), pack(two)].concat()).unwrap();
+    let unpacked = load::load(&packed).unwrap().series.unwrap();
+    assert_eq!(unpacked.points(), series_of(&path).points());
+}
+
+fn series_of(path: &Path) -> load::Series {
+    load::load(path).unwrap().series.unwrap()
+}
+
+#[test]
+fn older_files_have_steps_of_any_length() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("old.csv");
+    let rates = |rows: &str| {
+        fs::write(&path, format!("{OLDER}{rows}")).unwrap();
+        let series = series_of(&path);
+        (
+            series.whole.span(load::Channel::Sent).mean().unwrap(),
+            series.step_ms,
+        )
+    };
+    assert_eq!(
+        rates("1,200,150,25.0,0.75\n2,200,0,100.0,\n"),
+        (200_000.0, (1.0, 1.0))
+    );
+    assert_eq!(
+        rates("0,200,200,0,0.75\r\n100,200,200,0,nan\r\n"),
+        (2000.0, (100.0, 100.0))
+    );
+    assert_eq!(rates("100,200,200,0,0.75"), (2000.0, (100.0, 100.0)));
+}
+
+#[test]
+fn hostile_names_stay_words() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    let mut summary = common::lossy();
+    let nasty = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[2J";
+    summary.streams[0].name = nasty.to_owned();
+    summary.notes = vec![nasty.to_owned()];
+    summary.ledger.lost_at.insert(nasty.to_owned(), 5);
+    summary.ports[0].uri = nasty.to_owned();
+    run.write_summary(&summary).unwrap();
+    run.write_stalls(&[measure::result::Stall {
+        cause: Some(nasty.to_owned()),
+        gap_ns: 5,
+        ..Default::default()
+    }])
+    .unwrap();
+    let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
+    assert!(!page.contains("<img") && !page.contains("<script>alert") && !page.contains('\u{1b}'));
+    assert_eq!(page.matches("</script>").count(), 3);
+}
+
+/// A histogram is there and back; a run without one has no curve, and no trouble.
+#[test]
+fn percentile_curves_are_read_back() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    run.write_summary(&common::clean()).unwrap();
+    assert!(load::load(run.path()).unwrap().latency.is_empty());
+    run.write_latency(&measure::Histogram::new(11)).unwrap();
+    assert!(load::load(run.path()).unwrap().latency.is_empty());
+    let mut latency = measure::Histogram::new(11);
+    (1..=100_000).for_each(|ns| latency.record(ns, 1));
+    run.write_latency(&latency).unwrap();
+    run.write_pacing(&latency, 0.5).unwrap();
+    let loaded = load::load(run.path()).unwrap();
+    let (first, last) = (loaded.latency.first().unwrap(), loaded.latency.last().unwrap());
+    assert_eq!((first.value_ns, last.value_ns, last.share), (1.0, 100_000.0, 1.0));
+    assert_eq!(loaded.pacing.last().unwrap().value_ns, 50_000.0);
+}
+
+#[test]
+fn the_terminal_draws_the_same_and_keeps_its_width() {
+    let run = golden();
+    for (width, unicode) in [(60, false), (80, true), (100, true), (120, false)] {
+        let style = Style {
+            color: false,
+            width,
+            unicode,
+        };
+        let text = terminal::runs(std::slice::from_ref(&run), &style);
+        for part in [
+            "Over 4.000 s, 4 intervals",
+            "loss, largest",
+            "up to 100.0000 %",
+            "Latency heat map",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let charts = text.split("Over 4.000 s").nth(1).unwrap();
+        assert!(
+            charts.lines().all(|line| line.width() <= width),
+            "{width}: {charts}"
+        );
+        assert_eq!(text.is_ascii(), !unicode, "{text}");
+    }
+    let both = terminal::runs(&[run.clone(), run], &Style::plain());
+    assert!(both.contains("Side by side") && both.contains("[2] v1"), "{both}");
+}
+
+#[test]
+fn the_chart_library_is_the_one_that_was_published() {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("assets/uplot");
+    let checked = Command::new("sha256sum")
+        .args(["--check", "--strict", "SHA256SUMS"])
+        .current_dir(directory)
+        .output();
+    let checked = checked.expect("sha256sum is part of coreutils");
+    assert!(
+        checked.status.success(),
+        "{}",
+        String::from_utf8_lossy(&checked.stdout)
+    );
+}
+
+/// What a run must have written and is not there is told, on the page and in the terminal.
+#[test]
+fn a_missing_file_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
+    for name in ["summary.json", "intervals.csv"] {
+        fs::copy(from.join(name), dir.path().join(name)).unwrap();
+    }
+    let run = load::load(dir.path()).unwrap();
+    let page = html::page(std::slice::from_ref(&run)).unwrap();
+    let text = terminal::runs(&[run], &Style::plain());
+    for missing in [
+        "stalls.csv is not in the run directory",
+        "latency.hgrm is not in the run directory",
+    ] {
+        assert!(page.contains(missing), "{missing}");
+        assert!(text.contains(&format!("note: {missing}")), "{text}");
+    }
+    assert!(!text.contains("intervals.csv is not"), "{text}");
+}
+
+/// One interval of a thousand is slow: every width says how slow, and has a full block for it.
+#[test]
+fn no_width_of_the_terminal_hides_a_peak() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("peak.csv");
+    let rows: String = (1..=1000)
+        .map(|ms| match ms {
+            321 => "321,5000,5000,0,25.0\n".to_owned(),
+            _ => format!("{ms},1000,1000,0,0.05\n"),
+        })
+        .collect();
+    fs::write(&path, OLDER.to_owned() + &rows).unwrap();
+    let run = load::load(&path).unwrap();
+    for width in [60, 80, 100, 120] {
+        let style = Style {
+            width,
+            unicode: true,
+            ..Style::plain()
+        };
+        let text = terminal::runs(std::slice::from_ref(&run), &style);
+        for (name, most) in [("latency, mean", "up to 25.00 ms"), ("sent", "up to 5.000 Mpps")] {
+            let charts = text.split("Over 1.000 s").nth(1).unwrap();
+            let line = charts.lines().find(|line| line.trim_start().starts_with(name));
+            let line = line.unwrap_or_default();
+            assert!(line.contains(most) && line.contains('█'), "{width}: {line}");
+        }
+    }
+}
+
+/// A percentile is the same wherever it stands: the rows of a `.hgrm` are no exact ones.
+#[test]
+fn percentiles_of_one_report_agree() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    let mut latency = measure::Histogram::new(11);
+    (1..=2000).for_each(|ns| latency.record(ns * 1000, 1));
+    let mut summary = common::clean();
+    summary.latency_ns = measure::Percentiles::from(&latency);
+    run.write_summary(&summary).unwrap();
+    run.write_latency(&latency).unwrap();
+    let run = load::load(run.path()).unwrap();
+    let p99_ns = summary.latency_ns.p99.unwrap();
+    assert_eq!(run.latency_within(0.99), Some(p99_ns as f64));
+    let row = run.latency.iter().find(|row| row.share >= 0.99).unwrap();
+    assert!(row.value_ns > p99_ns as f64, "no test: the row is exact");
+    let shown = measure::units::format_duration(p99_ns);
+    let text = terminal::runs(std::slice::from_ref(&run), &Style::plain());
+    let line = text.lines().find(|line| line.contains("99 % within"));
+    assert!(line.is_some_and(|line| line.ends_with(&shown)), "{shown}: {text}");
+    let page = html::page(&[run]).unwrap();
+    assert!(page.contains(&format!("<th scope=row>99 %</th><td class=n>{shown}</td>")));
+}
+
+/// Frames that were no probes are dropped, not lost, and what is returned is one number everywhere.
+#[test]
+fn the_page_of_a_reflector_says_one_thing() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "reflect", SystemTime::now()).unwrap();
+    let mut summary = measure::ReflectSummary {
+        verdict: measure::Validity::Valid,
+        received: 1004,
+        returned: 1000,
+        answered: 31,
+        told: 124,
+        ..Default::default()
+    };
+    summary.rate_tx_pps = 499.7;
+    summary.rate_rx_pps = 501.7;
+    summary.dropped.insert("not_udp".to_owned(), 4);
+    run.write_reflect_summary(&summary).unwrap();
+    let rows = "time,rx_packets,tx_packets,dropped,duration\n1000,1,0,1,1000\n2000,1003,1000,3,1000\n";
+    fs::write(run.file("intervals.csv"), rows).unwrap();
+    let loaded = load::load(run.path()).unwrap();
+    let page = html::page(std::slice::from_ref(&loaded)).unwrap();
+    for part in [
+        "1,004 frames received, 1,000 returned",
+        "<tspan class=name>returned</tspan> 1,000",
+        "<tspan class=name>probes</tspan> 845",
+        "<dt>probes dropped</dt><dd>0 %</dd>",
+        "4 frames dropped in all",
+        "None of these frames was a probe",
+        "<dt>returned</dt><dd>499.7 pps</dd>",
+        "Returned 499.7 pps over all, 0 pps to 1.000 kpps in an interval; received 501.7 pps over all",
+        "<h3>Dropped</h3>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for part in ["packets lost", "<h3>Loss</h3>", "<dt>sent</dt>"] {
+        assert!(!page.contains(part), "{part}");
+    }
+    let text = terminal::runs(&[loaded], &Style::plain());
+    assert!(
+        text.contains("dropped, largest") && !text.contains("loss, largest"),
+        "{text}"
+    );
+}
+
+/// What is wrong with a file of intervals is one sentence, with what mends it.
+#[test]
+fn impossible_rows_and_broken_packing_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, content).unwrap();
+        load::load(&path)
+    };
+    let more = format!("{OLDER}100,10,250,250,1\n");
+    let refused = file("drop.csv", more.as_bytes()).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("line 2: drop_rate is 250, more than 100 %"),
+        "{refused}"
+    );
+    let told = file(
+        "more.csv",
+        format!("{OLDER}100,10,20,0,1\n200,10,10,0,1\n").as_bytes(),
+    )
+    .unwrap();
+    let told = terminal::runs(&[told], &Style::plain());
+    assert!(
+        told.contains("note: in 1 interval more packets came back than were sent"),
+        "{told}"
+    );
+
+    let rows: Vec<String> = (1..5000).map(|ms| format!("{ms},{ms},{ms},0,1\n")).collect();
+    let text = OLDER.to_owned() + &rows.concat();
+    let packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
+    let cut = file("cut.csv.zst", &packed[..packed.len() / 2])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        cut.contains("its zstd data is cut off or damaged; fix: "),
+        "{cut}"
+    );
+    let followed = file("more.csv.zst", &[&packed[..], b"more".as_slice()].concat());
+    let followed = followed.unwrap_err().to_string();
+    assert!(
+        followed.contains("something that is not zstd follows its zstd data; fix: "),
+        "{followed}"
+    );
+    assert!(
+        [cut, followed]
+            .iter()
+            .all(|line| !line.contains("Error") && !line.contains('\n'))
+    );
+}
+
+/// What holds of all runs is said once, without a name.
+#[test]
+fn a_sentence_of_all_runs_stands_once() {
+    let (one, mut other) = (golden(), golden());
+    other.name = "other".to_owned();
+    let page = html::page(&[one, other]).unwrap();
+    let sentence = "Loss is charged to the interval in which the packet was sent.</p>";
+    assert_eq!(page.matches(sentence).count(), 1);
+    assert!(page.contains(&format!("<p>{sentence}")));
+}
+
+/// What a chart shows can be read without seeing it.
+#[test]
+fn every_chart_has_its_table() {
+    let page = html::page(&[golden()]).unwrap();
+    let figures: Vec<&str> = page.split("<figure>").skip(1).collect();
+    assert!(figures.len() >= 5);
+    for figure in &figures {
+        let figure = figure.split("</figure>").next().unwrap();
+        assert!(
+            figure.contains("The same as a table") && figure.contains("<tbody>\n<tr>"),
+            "{figure}"
+        );
+    }
+    let of = |kind: &str| {
+        *figures
+            .iter()
+            .find(|figure| figure.contains(&format!("data-chart=\"{kind}")))
+            .unwrap()
+    };
+    let stalls = of("stalls");
+    for part in ["812.0 us", "1,980", "IRQ 57 mlx5_comp3", "A filled square"] {
+        assert!(stalls.contains(part), "{part}: {stalls}");
+    }
+    assert!(
+        of("heat-0").contains("<td class=n>3,500,000</td>"),
+        "{}",
+        of("heat-0")
+    );
+}
+
+/// Of many stalls the worst are in the table, and how many more there are.
+#[test]
+fn the_worst_of_many_stalls_are_told() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    run.write_summary(&common::clean()).unwrap();
+    let stalls: Vec<_> = (1..=500_u64)
+        .map(|at| measure::result::Stall {
+            at_ns: at * 1_000_000,
+            gap_ns: at * 1000,
+            lost: u64::from(at == 7) * 42,
+            ..Default::default()
+        })
+        .collect();
+    run.write_stalls(&stalls).unwrap();
+    fs::write(run.file("intervals.csv"), format!("{OLDER}1000,10,10,0,1\n")).unwrap();
+    let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
+    let (_, table) = page
+        .split_once("what cost most first, then the longest; 480 more are in stalls.csv")
+        .unwrap();
+    let rows: Vec<&str> = table
+        .split("</table>")
+        .next()
+        .unwrap()
+        .split("<tr>")
+        .skip(2)
+        .collect();
+    assert_eq!(rows.len(), 20);
+    assert!(
+        rows[0].contains("7.000 us") && rows[0].contains(">42<"),
+        "{}",
+        rows[0]
+    );
+    assert!(
+        rows[1].contains("500.0 us") && rows[19].contains("482.0 us"),
+        "{rows:?}"
+    );
+}
+
+/// A burst has gaps of 0: the page says why its line begins late.
+#[test]
+fn gaps_of_zero_are_told() {
+    let base = tempfile::tempdir().unwrap();
+    let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+    let mut gaps = measure::Histogram::new(11);
+    gaps.record(0, 750);
+    gaps.record(5000, 250);
+    let mut summary = common::clean();
+    summary.gap_ns.max = gaps.max();
+    run.write_summary(&summary).unwrap();
+    run.write_pacing(&gaps, 1.0).unwrap();
+    let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
+    assert!(page.contains("% of the gaps were 0, which a logarithmic axis cannot show"));
+}

@@ -1,0 +1,181 @@
+//! The report for people, as it stands in golden files. `UPDATE_GOLDEN=1 cargo test -p report` writes them anew.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use crate::common;
+
+use std::fs;
+use std::path::Path;
+
+use measure::Validity;
+use report::Style;
+use report::terminal::render;
+use unicode_width::UnicodeWidthStr;
+
+fn at(width: usize) -> Style {
+    Style {
+        width,
+        ..Style::plain()
+    }
+}
+
+fn assert_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden/terminal")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    assert!(
+        text == golden,
+        "{name} differs from its golden file; it is now:\n{text}"
+    );
+}
+
+#[test]
+fn reports_look_as_they_did() {
+    assert_golden("clean-80.txt", &render(&common::clean(), &at(80)));
+    assert_golden("lossy-80.txt", &render(&common::lossy(), &at(80)));
+    assert_golden("lossy-120.txt", &render(&common::lossy(), &at(120)));
+    assert_golden("reflect-80.txt", &render(&common::reflected(), &at(80)));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [80, 100, 120] {
+        for text in [
+            render(&common::lossy(), &at(width)),
+            render(&common::reflected(), &at(width)),
+        ] {
+            let wide: Vec<&str> = text.lines().filter(|line| line.width() > width).collect();
+            assert!(wide.is_empty(), "at {width}: {wide:#?}");
+        }
+    }
+}
+
+#[test]
+fn colours_change_no_character() {
+    let coloured = render(
+        &common::lossy(),
+        &Style {
+            color: true,
+            ..at(80)
+        },
+    );
+    assert!(coloured.contains("\x1b["));
+    let mut stripped = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        stripped.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, render(&common::lossy(), &at(80)));
+}
+
+#[test]
+fn the_verdict_comes_first_in_plain_words() {
+    let first = |summary: &measure::Summary| render(summary, &at(80)).lines().next().unwrap().to_owned();
+    let mut summary = common::clean();
+    assert_eq!(
+        first(&summary),
+        "VALID: 35,000,000 packets sent, every one came back"
+    );
+    summary.duplicate = 3;
+    assert_eq!(
+        first(&summary),
+        "VALID: 35,000,000 packets sent, every one came back, but 3 came more than once"
+    );
+    assert_eq!(
+        first(&common::lossy()),
+        "VALID: 35,000,000 packets sent, 1,234 lost (0.0035 %, 4 of them late)"
+    );
+    summary.verdict = Validity::Invalid;
+    summary.reasons = vec!["nothing was received".to_owned()];
+    assert_eq!(first(&summary), "INVALID: nothing was received");
+    summary.reasons.push("port ring lost its link".to_owned());
+    let text = render(&summary, &at(80));
+    assert!(
+        text.starts_with("INVALID for 2 reasons:\n  - nothing was received\n  - port ring lost its link\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_run_directory_comes_last() {
+    let text = render(&common::lossy(), &at(80));
+    assert_eq!(
+        text.lines().last().unwrap(),
+        "run directory: runs/2025-11-20T23-30-45Z-send"
+    );
+}
+
+#[test]
+fn every_place_is_named_even_with_nothing_lost() {
+    let text = render(&common::clean(), &at(80));
+    for place in [
+        "late",
+        "corrupt",
+        "tx_error",
+        "rx_nombuf",
+        "rx_missed",
+        "rx_error",
+        "unexplained",
+    ] {
+        let line = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(place))
+            .unwrap_or_default();
+        assert_eq!(line.split_whitespace().nth(1), Some("0"), "{place}: {line}");
+    }
+    assert!(text.contains("\n  balances: every packet is accounted for\n"));
+}
+
+#[test]
+fn a_ledger_that_does_not_balance_says_so_whatever_the_verdict() {
+    let mut summary = common::clean();
+    summary.ledger.accepted += 1;
+    assert!(render(&summary, &at(80)).contains("DOES NOT BALANCE"));
+}
+
+#[test]
+fn a_run_that_measured_nothing_still_prints() {
+    let text = render(&measure::Summary::default(), &at(80));
+    assert!(
+        text.starts_with("INVALID: these numbers must not be believed\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("unexplained  0") || text.contains("unexplained"),
+        "{text}"
+    );
+    render(&measure::ReflectSummary::default(), &at(40));
+}
+
+#[test]
+fn a_thousand_streams_show_the_worst() {
+    let mut summary = common::lossy();
+    let one = summary.streams[0].clone();
+    summary.streams = (0..1000)
+        .map(|number| measure::StreamSummary {
+            name: format!("s{number}"),
+            lost: number % 500,
+            ..one.clone()
+        })
+        .collect();
+    let text = render(&summary, &at(80));
+    assert!(
+        text.contains("  s499 ") && text.contains("  s999 ") && !text.contains("  s0 "),
+        "{text}"
+    );
+    assert!(
+        text.contains("the 16 with the most loss of 1000; all are in summary.json"),
+        "{text}"
+    );
+}
