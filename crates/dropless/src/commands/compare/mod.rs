@@ -2,7 +2,6 @@
 
 mod advise;
 pub mod args;
-mod child;
 mod cpu;
 mod firewall;
 mod method;
