@@ -146,6 +146,12 @@ pub struct FaultCounters {
     pub not_done: Counter,
 }
 
+/// Buffers that an injector may hold back which delays up to `delayed_max` probes: these, those that wait to be overtaken,
+/// and a copy.
+pub const fn buffers_held(delayed_max: usize) -> usize {
+    delayed_max + OVERTAKEN_MAX + 1
+}
+
 struct Held<F> {
     frame: F,
     probe: Probe,

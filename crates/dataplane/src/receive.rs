@@ -22,6 +22,11 @@ const TIME_MASK: u64 = (1 << 48) - 1;
 /// A sender has told of all but the burst under way; more than that, for readers on other cores.
 const AHEAD_MAX: u64 = 1 << 12;
 
+/// Buffers that a receiving task may hold back.
+pub const fn buffers_held(burst: usize) -> usize {
+    burst
+}
+
 /// What a receiving task needs to know, besides its queue.
 pub struct ReceivePlan {
     /// Lanes of the whole run: streams x transmit queues x ports.

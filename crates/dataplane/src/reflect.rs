@@ -51,6 +51,12 @@ impl ReflectCounters {
     }
 }
 
+/// Buffers that a reflecting task may hold back, without those of its fault injector: a burst, and what waits for the
+/// driver behind the injector.
+pub const fn buffers_held(burst: usize) -> usize {
+    burst + BURST_MAX
+}
+
 /// What a reflecting task needs to know, besides its queues.
 pub struct ReflectPlan {
     /// Return probes only.

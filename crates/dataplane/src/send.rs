@@ -70,6 +70,11 @@ pub struct SendResult {
     pub unsent: u64,
 }
 
+/// Buffers that a sending task may hold back: this burst, the one after, and a reply.
+pub const fn buffers_held(burst: usize) -> usize {
+    2 * burst + 1
+}
+
 /// What a sending task needs to know, besides its queue.
 pub struct SendPlan {
     /// One template per (stream, frame size), as the schedule's entries index them.

@@ -117,6 +117,8 @@ pub struct Verdict {
     pub words: String,
     /// What else is to be said of it, a sentence each.
     pub reasons: Vec<String>,
+    /// Whether the first of them says more than the words do, where there is room for one line.
+    pub is_by_reason: bool,
 }
 
 impl Verdict {
@@ -127,12 +129,22 @@ impl Verdict {
                 standing,
                 words: format!("VALID: {words}"),
                 reasons: Vec::new(),
+                is_by_reason: false,
             },
             Validity::Invalid => Self {
                 standing: Standing::Invalid,
                 words: format!("INVALID: these numbers must not be believed. {words}"),
                 reasons: reasons.to_vec(),
+                is_by_reason: true,
             },
+        }
+    }
+
+    /// In one line.
+    pub fn line(&self) -> String {
+        match self.reasons.first().filter(|_| self.is_by_reason) {
+            Some(reason) => format!("INVALID: {reason}"),
+            None => self.words.replace('`', ""),
         }
     }
 }

@@ -120,6 +120,12 @@ impl Table {
         text
     }
 
+    /// Columns that it takes where there is room.
+    pub fn width(&self) -> usize {
+        let widths = self.widths(usize::MAX);
+        self.indent + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+    }
+
     fn widths(&self, fit: usize) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widest = |column: usize| {

@@ -5,9 +5,7 @@ use host::PortKind;
 use measure::PoolSummary;
 
 use crate::run::open::OpenPort;
-
-/// A ring of the memif driver has this many slots, as a power of two, unless told otherwise.
-const MEMIF_RING_LOG2: u32 = 10;
+use crate::run::pools::{MEMIF_RING_LOG2, Pools};
 
 /// What drivers are known to keep of the pool when their ports are closed.
 #[derive(Clone, Copy, Default)]
@@ -23,53 +21,106 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// By the drivers of these ports.
-    pub fn by(ports: &[OpenPort<'_>]) -> Self {
-        let mut kept = Self::default();
-        for open in ports {
-            for port in open.devices().iter().filter(|port| port.keeps_buffers()) {
-                let granted = port.granted();
-                kept.under_way += u64::from(granted.tx_queues) * u64::from(granted.tx_descriptors);
-            }
-            kept.at_start += open.kept;
-            let Some(granted) = open.granted() else { continue };
-            if let PortKind::Memif {
-                zero_copy: true,
-                server: false,
-                size_log2,
-                ..
-            } = open.uri.kind
-            {
-                let (ring, losses) = (
-                    1_u64 << size_log2.map_or(MEMIF_RING_LOG2, u32::from),
-                    u64::from(open.tending.losses),
-                );
-                kept.posted += u64::from(granted.rx_queues) * ring * (losses + 1);
-                kept.with_peers += u64::from(granted.tx_queues) * ring * losses;
-            }
+    /// Of each pool, by the drivers of the ports that take from it.
+    pub fn by(ports: &[OpenPort<'_>], pools: Option<&Pools<'_>>) -> Vec<Self> {
+        let Some(pools) = pools else { return Vec::new() };
+        let mut kept = vec![Self::default(); pools.all().len()];
+        for (index, open) in ports.iter().enumerate() {
+            kept[pools.index_of(index)].add(open);
         }
         kept
+    }
+
+    fn add(&mut self, open: &OpenPort<'_>) {
+        for port in open.devices().iter().filter(|port| port.keeps_buffers()) {
+            let granted = port.granted();
+            self.under_way += u64::from(granted.tx_queues) * u64::from(granted.tx_descriptors);
+        }
+        self.at_start += open.kept;
+        let Some(granted) = open.granted() else { return };
+        if let PortKind::Memif {
+            zero_copy: true,
+            server: false,
+            size_log2,
+            ..
+        } = open.uri.kind
+        {
+            let (ring, losses) = (
+                1_u64 << size_log2.map_or(MEMIF_RING_LOG2, u32::from),
+                u64::from(open.tending.losses),
+            );
+            self.posted += u64::from(granted.rx_queues) * ring * (losses + 1);
+            self.with_peers += u64::from(granted.tx_queues) * ring * losses;
+        }
     }
 }
 
 /// The pool once everything that held a buffer is gone.
-#[derive(Default)]
-pub struct PoolCount {
+struct PoolCount {
     /// The count.
-    pub summary: PoolSummary,
+    summary: PoolSummary,
     /// Where lost buffers were last seen: a leak is a reason to distrust the run.
-    pub leak: Option<String>,
+    leak: Option<String>,
     /// Buffers that are not back and no leak: sent, and not yet taken back from the kernel.
-    pub held: u64,
+    held: u64,
     /// What to tell of buffers that are not back and no leak.
-    pub note: Option<String>,
+    note: Option<String>,
 }
 
-/// Counts the pool, where there is one. The ports are closed.
-pub fn count(pool: Option<&Pool<'_>>, kept: Kept) -> PoolCount {
-    let Some(pool) = pool else {
-        return PoolCount::default();
-    };
+/// All pools, each counted by itself.
+#[derive(Default)]
+pub struct PoolCounts(Vec<PoolCount>);
+
+impl PoolCounts {
+    /// Counts the pools, where there are any. The ports are closed.
+    pub fn count(pools: Option<&Pools<'_>>, kept: Vec<Kept>) -> Self {
+        let pools = pools.map_or(&[][..], Pools::all);
+        Self(
+            pools
+                .iter()
+                .zip(kept)
+                .map(|(pool, kept)| count(pool, kept))
+                .collect(),
+        )
+    }
+
+    /// Each pool, and where its lost buffers were last seen.
+    pub fn evidence(&self) -> Vec<(PoolSummary, Option<String>)> {
+        self.0
+            .iter()
+            .map(|pool| (pool.summary.clone(), pool.leak.clone()))
+            .collect()
+    }
+
+    /// All of them in one.
+    pub fn summary(&self) -> PoolSummary {
+        let mut all = PoolSummary::default();
+        for PoolCount { summary, .. } in &self.0 {
+            all.name = if all.name.is_empty() {
+                summary.name.clone()
+            } else {
+                format!("{}, {}", all.name, summary.name)
+            };
+            all.size += summary.size;
+            all.in_use_at_start += summary.in_use_at_start;
+            all.in_use_at_end += summary.in_use_at_end;
+            all.leaked += summary.leaked;
+        }
+        all
+    }
+
+    /// Buffers that are not back and no leak.
+    pub fn held(&self) -> u64 {
+        self.0.iter().map(|pool| pool.held).sum()
+    }
+
+    /// What to tell of those.
+    pub fn notes(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().filter_map(|pool| pool.note.clone())
+    }
+}
+
+fn count(pool: &Pool<'_>, kept: Kept) -> PoolCount {
     let in_use = pool.in_use() as u64;
     let memif = in_memif_rings(pool, kept);
     let over = in_use.saturating_sub(kept.at_start + memif);

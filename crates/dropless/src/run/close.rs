@@ -1,17 +1,17 @@
-//! The close of a run: ports are read and closed, the pool is counted, stalls are explained. What is left is the job's.
+//! The close of a run: ports are read and closed, the pools are counted, stalls are explained. What is left is the job's.
 
 use std::path::PathBuf;
 
 use dataplane::worker::WorkerCounters;
-use dpdk::Pool;
 use measure::verdict::{Evidence, LinkLoss, Role};
 use measure::{Clock, ClockSummary, Explanation, PortSummary, Stall, Ticks, WorkerSummary};
 use report::rundir::RunDir;
 
-use super::buffers::{self, PoolCount};
+use super::buffers::{Kept, PoolCounts};
 use super::clock::RunClock;
 use super::control::Seen;
 use super::open::OpenPort;
+use super::pools::Pools;
 use super::workers::{self, Left, Roles};
 use crate::explain::{self, Received, Receiver};
 
@@ -20,7 +20,7 @@ pub struct Closing<'r> {
     /// The run directory.
     pub dir: &'r RunDir,
     /// The packet buffers, where there is DPDK.
-    pub pool: Option<&'r Pool<'r>>,
+    pub pools: Option<&'r Pools<'r>>,
     /// The clock.
     pub clock: RunClock,
     /// When the first packet was due.
@@ -57,8 +57,8 @@ pub struct Ending<'r> {
     pub dir: &'r RunDir,
     /// The ports.
     pub ports: Vec<PortEnd>,
-    /// The pool.
-    pub pool: PoolCount,
+    /// The pools.
+    pub pools: PoolCounts,
     /// Ticks to nanoseconds.
     pub clock: Clock,
     /// How good the clock was.
@@ -109,19 +109,19 @@ impl<'r> Closing<'r> {
             clock.ns(self.start),
         );
         let _ = self.dir.write_stalls(&rows);
-        let kept = buffers::Kept::by(&ports);
+        let kept = Kept::by(&ports, self.pools);
         let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
         self.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
         drop(ports);
-        let pool = buffers::count(self.pool, kept);
-        self.notes.extend(pool.note.clone());
+        let pools = PoolCounts::count(self.pools, kept);
+        self.notes.extend(pools.notes());
         self.notes.extend(explain::note(explanation.as_ref()));
         let (clock_summary, clock_problem) = self.clock.finish();
         let workers = self.roles.iter().zip(&self.published);
         Ending {
             dir: self.dir,
             ports: ends,
-            pool,
+            pools,
             clock,
             clock_summary,
             clock_problem,
@@ -206,7 +206,7 @@ impl Ending<'_> {
             short_files: self.short_files.clone(),
             clock_uncertainty_ppm: self.clock_summary.uncertainty_ppm,
             clock_problems: self.clock_problem.clone().into_iter().collect(),
-            pools: vec![(self.pool.summary.clone(), self.pool.leak.clone())],
+            pools: self.pools.evidence(),
             dead_workers: self
                 .died
                 .iter()

@@ -45,7 +45,7 @@ pub struct EalPlan {
 }
 
 /// Slots of an embedded ring: small enough to stay in the cache.
-const RING_SLOTS: u32 = 1024;
+pub const RING_SLOTS: u32 = 1024;
 
 /// Plans EAL for `ports`, each with `queues` queue pairs of `descriptors`, and the user's own `extra` arguments.
 pub fn plan(

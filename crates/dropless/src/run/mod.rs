@@ -15,6 +15,7 @@ pub mod page;
 pub mod parent;
 pub mod peer;
 pub mod placement;
+pub mod pools;
 pub mod preflight;
 pub mod queues;
 pub mod reflector;
@@ -43,8 +44,9 @@ use clock::RunClock;
 use close::Ending;
 use control::{Look, Watch};
 use kernel_port::SocketConfig;
-use open::{Dpdk, OpenPort};
+use open::OpenPort;
 use peer::Patience;
+use pools::Pools;
 use preflight::Preflight;
 use signals::Interrupt;
 use stage::Stage;
@@ -73,6 +75,8 @@ pub struct Needs {
     pub tx_queues: u16,
     /// The largest frame, with FCS.
     pub largest_frame: usize,
+    /// Packet buffers that the tasks of a pair of queues may hold back.
+    pub held_per_queue: usize,
     /// Let the NIC fill in UDP checksums.
     pub tx_checksum_offload: bool,
     /// What is wanted of sockets.
@@ -108,14 +112,14 @@ pub trait Job {
     fn machine(&self) -> &MachinePlan;
     /// What it needs of the machine.
     fn needs(&self) -> Result<Needs>;
-    /// Writes into the buffers of the pool before any port has them.
+    /// Writes into the buffers of a pool before any port has them.
     fn prefill(&self, _pool: &Pool<'_>) -> Result<()> {
         Ok(())
     }
     /// The ports are open: waits for links, asks for neighbours; the result is what the user should know.
     fn meet<'e>(
         &mut self,
-        dpdk: Option<Dpdk<'_, 'e>>,
+        pools: Option<&Pools<'e>>,
         ports: &mut [OpenPort<'e>],
         interrupt: &Interrupt,
     ) -> Result<Vec<String>>;
@@ -178,20 +182,17 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let _ = dir.write_json(file::HOST, &preflight::host_facts());
     board.run_is_in(dir.path());
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
-    let pool = start::pool(eal.as_ref(), &preflight)?;
-    let dpdk = eal
-        .as_ref()
-        .zip(pool.as_ref())
-        .map(|(eal, pool)| Dpdk { eal, pool });
-    if let Some(pool) = &pool {
+    let pools = start::pools(eal.as_ref(), &preflight)?;
+    let pools = pools.as_ref();
+    for pool in pools.map_or(&[][..], Pools::all) {
         job.prefill(pool)?;
     }
-    let ports = start::ports(dpdk, &preflight, &devices, &needs, &interrupt)?;
+    let ports = start::ports(pools, &preflight, &devices, &needs, &interrupt)?;
     let run = Run {
         settings,
         needs: &needs,
         preflight: &preflight,
-        dpdk,
+        pools,
         dir: &dir,
         interrupt: &interrupt,
         board: &board,
@@ -212,7 +213,7 @@ struct Run<'r, 'e> {
     settings: &'r Settings,
     needs: &'r Needs,
     preflight: &'r Preflight,
-    dpdk: Option<Dpdk<'r, 'e>>,
+    pools: Option<&'r Pools<'e>>,
     dir: &'r RunDir,
     interrupt: &'r Interrupt,
     board: &'r StatusBoard,
@@ -221,17 +222,17 @@ struct Run<'r, 'e> {
 impl<'e> Run<'_, 'e> {
     /// How many buffers there are, and how many are free; none where no port is DPDK's.
     fn pool_level(&self) -> PoolLevel {
-        let level = |dpdk: Dpdk<'_, '_>| PoolLevel {
-            size: dpdk.pool.size() as u64,
-            free: dpdk.pool.available() as u64,
-        };
-        self.dpdk.map(level).unwrap_or_default()
+        let pools = self.pools.map_or(&[][..], Pools::all);
+        PoolLevel {
+            size: pools.iter().map(|pool| pool.size() as u64).sum(),
+            free: pools.iter().map(|pool| pool.available() as u64).sum(),
+        }
     }
 
     fn go<J: Job>(&self, mut job: J, mut ports: Vec<OpenPort<'e>>) -> Result<<J::Active as Active>::Summary> {
         let mut notes = self.preflight.notes.clone();
         notes.extend(self.board.note());
-        notes.extend(job.meet(self.dpdk, &mut ports, self.interrupt)?);
+        notes.extend(job.meet(self.pools, &mut ports, self.interrupt)?);
         notes.extend(ports.iter().flat_map(OpenPort::notes));
         let machine = job.machine();
         let node = self.preflight.numa_node;
@@ -245,7 +246,7 @@ impl<'e> Run<'_, 'e> {
         let threshold_ns = machine.pause_ns;
         let lead = clock.clock.ticks_from_ns(job.lead_ns());
         let start = Ticks(dpdk::tsc() + lead);
-        let mut stage = Stage::new(self.dpdk, &mut ports, &cores, (clock.clock, start), self.dir);
+        let mut stage = Stage::new(self.pools, &mut ports, &cores, (clock.clock, start), self.dir);
         let (has_schedule, expected) = (lead > 0, job.expected());
         let mut job = job.wire(&mut stage)?;
         let workers = stage.into_workers();
@@ -270,7 +271,7 @@ impl<'e> Run<'_, 'e> {
         let seen = watch.finish(&job);
         let closing = close::Closing {
             dir: self.dir,
-            pool: self.dpdk.map(|dpdk| dpdk.pool),
+            pools: self.pools,
             clock,
             start,
             left,

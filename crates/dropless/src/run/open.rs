@@ -14,12 +14,12 @@ use crate::run::kernel_port::KernelPort;
 use crate::run::peer::{self, Tending};
 use crate::run::signals::Interrupt;
 
-/// DPDK, where a run has it.
+/// What a port needs of DPDK.
 #[derive(Clone, Copy)]
 pub struct Dpdk<'p, 'e> {
-    /// Its environment.
+    /// The environment.
     pub eal: &'e Eal,
-    /// Its packet buffers.
+    /// The pool of the port's NUMA node.
     pub pool: &'p Pool<'e>,
 }
 

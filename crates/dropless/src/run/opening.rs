@@ -9,12 +9,13 @@ use super::kernel_missed::KernelMissed;
 use super::kernel_port::{KernelPort, SocketConfig};
 use super::open::{Carrier, Dpdk, OpenPort, Rx, Tx};
 use super::peer::{self, Patience};
+use super::pools::Pools;
 use super::signals::Interrupt;
 
 /// What the opening of every port of a run has in common.
 pub struct Opening<'o, 'e> {
-    /// DPDK, where the run has it.
-    pub dpdk: Option<Dpdk<'o, 'e>>,
+    /// The buffers of DPDK's ports.
+    pub pools: Option<&'o Pools<'e>>,
     /// What is asked of devices.
     pub config: &'o PortConfig,
     /// What is asked of sockets.
@@ -26,12 +27,12 @@ pub struct Opening<'o, 'e> {
 }
 
 impl<'e> Opening<'_, 'e> {
-    /// Configures and starts the port behind `device`.
-    pub fn open(&self, uri: &PortUri, device: &Device) -> Result<OpenPort<'e>> {
-        let Some(dpdk) = self.dpdk.filter(|_| *device != Device::Sockets) else {
+    /// Configures and starts the port behind `device`, the one with this index.
+    pub fn open(&self, index: usize, uri: &PortUri, device: &Device) -> Result<OpenPort<'e>> {
+        let Some(pools) = self.pools.filter(|_| *device != Device::Sockets) else {
             return open_sockets(uri, self.sockets);
         };
-        let config = self.config;
+        let (dpdk, config) = (pools.of_port(index), self.config);
         // A port's own number of queues goes before the run's.
         let own = uri.queues.map(std::num::NonZeroU16::get);
         let mut config = PortConfig {

@@ -9,11 +9,8 @@ use host::{Medium, PortUri, Prepared, Sys};
 use crate::plan::MachinePlan;
 use crate::run::Needs;
 use crate::run::eal::Memory;
+use crate::run::pools::{Holds, PoolPlan, PoolsPlan};
 
-/// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it.
-const BUFFERS_MIN: u32 = 16384;
-/// Cached buffers a worker; with bursts of 64 the pool's ring is touched every eighth burst.
-pub(super) const CACHE: usize = 512;
 /// What EAL needs besides packet buffers, MiB.
 const EAL_MIB: u64 = 64;
 
@@ -23,8 +20,8 @@ pub struct Preflight {
     pub ports: Vec<PortUri>,
     /// Descriptors a queue.
     pub descriptors: u16,
-    /// Buffers of the pool.
-    pub buffers: u32,
+    /// The pools of packet buffers.
+    pub pools: PoolsPlan,
     /// Room of one buffer, bytes.
     pub room: usize,
     /// Pages.
@@ -60,28 +57,17 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         .flat_map(|port| &port.notes)
         .map(ToString::to_string)
         .collect();
-    let ports = plan.ports.len() as u32 * 2;
-    let own = plan
-        .ports
+    let holds: Vec<_> = prepared
         .iter()
-        .filter_map(|port| port.queues)
-        .map(NonZeroU16::get)
-        .max()
-        .unwrap_or(0);
-    let queues = (queues.0.max(own), queues.1.max(own));
-    let descriptors = u32::from(plan.descriptors) * (u32::from(queues.0) + u32::from(queues.1)) * ports;
-    let needed = descriptors + (CACHE as u32 + 1024) * 4 * ports;
-    // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
-    let buffers = plan
-        .buffers
-        .unwrap_or_else(|| (needed.max(BUFFERS_MIN) + 1).next_power_of_two() - 1);
-    ensure!(
-        buffers >= descriptors + 1024,
-        "--buffers {buffers} is less than the queues alone hold ({descriptors}); use --buffers {} or fewer descriptors",
-        (descriptors + 1025).next_power_of_two() - 1
-    );
+        .map(|port| {
+            let holds = Holds::of_port(&port.uri, queues, plan.descriptors, needs.held_per_queue);
+            (port.numa_node, holds)
+        })
+        .collect();
+    let workers = workers(&sys, plan);
+    let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
     let room = largest_frame.next_multiple_of(64).max(2048);
-    let bytes = u64::from(buffers) * (room as u64 + 384);
+    let bytes = pools.bytes(room, false);
     let hungry = prepared
         .iter()
         .find(|port| port.memory == host::Memory::HugePages);
@@ -98,19 +84,26 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         );
     }
     let free = host::hugepages::free_bytes(&sys, None);
-    let huge_fits = free >= bytes + (16 << 20);
+    let fits = |pool: &PoolPlan| {
+        host::hugepages::free_bytes(&sys, pool.node) >= pool.bytes(room, false) + (16 << 20)
+    };
+    let huge_fits = free >= bytes + (16 << 20) && pools.pools.iter().all(fits);
     if needs_huge && !huge_fits {
-        host::hugepages::check(
-            &sys,
-            &format!("{buffers} packet buffers"),
-            bytes + (16 << 20),
-            None,
-        )?;
+        for pool in &pools.pools {
+            host::hugepages::check(
+                &sys,
+                &format!("{} packet buffers", pool.buffers),
+                pool.bytes(room, false) + (16 << 20),
+                pool.node,
+            )?;
+        }
     }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
         Memory::Huge
     } else {
-        check_memory(buffers, bytes + (EAL_MIB << 20))?;
+        pools = PoolsPlan::together(&holds, workers, plan.buffers)?;
+        let bytes = pools.bytes(room, true);
+        check_memory(pools.buffers(), bytes + (EAL_MIB << 20))?;
         Memory::Ordinary {
             mib: (bytes >> 20) + EAL_MIB,
         }
@@ -124,12 +117,20 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     Ok(Preflight {
         ports: prepared.iter().map(|port| port.uri.clone()).collect(),
         descriptors: plan.descriptors,
-        buffers,
+        pools,
         room,
         memory,
         numa_node: prepared.iter().find_map(|port| port.numa_node),
         notes,
     })
+}
+
+/// How many workers may use the pools, at most.
+fn workers(sys: &Sys, plan: &MachinePlan) -> usize {
+    match plan.cores.len() {
+        0 => cores::allowed(sys).len(),
+        chosen => chosen,
+    }
 }
 
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dataplane::Task;
-use dataplane::fault::{FaultCounters, FaultSpec, Faults};
+use dataplane::fault::{self, FaultCounters, FaultSpec, Faults};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
-use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
+use dataplane::reflect::{self, ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
 use dataplane::reflector_counters::OwnCounters;
 use dataplane::slot::{Fill, Slot};
 use measure::Clock;
@@ -51,6 +51,16 @@ pub struct Reflecting<'f> {
     pub clock: Clock,
     /// What the far sender is told.
     pub own_counters: Option<Arc<OwnCounters>>,
+}
+
+/// Buffers that the task of a queue pair may hold back.
+pub const fn buffers_held(burst: usize, has_faults: bool) -> usize {
+    let by_injector = if has_faults {
+        fault::buffers_held(DELAYED_MAX)
+    } else {
+        0
+    };
+    reflect::buffers_held(burst) + by_injector
 }
 
 /// A task to be: between two queues.

@@ -1,12 +1,13 @@
 //! The stage of a job: where it puts its tasks onto the queues of open ports, be those devices or sockets.
 
 use dataplane::Task;
-use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use measure::{Clock, Ticks};
 use report::rundir::RunDir;
 
 use super::open::{Dpdk, OpenPort, Rx, Tx};
+use super::pools::Pools;
 use super::workers::Worker;
 
 /// Open ports, workers without tasks, and the time of the first packet.
@@ -21,7 +22,7 @@ pub struct Stage<'s, 'p, 'e> {
     pub start: Ticks,
     /// Where its files go.
     pub dir: &'s RunDir,
-    dpdk: Option<Dpdk<'p, 'e>>,
+    pools: Option<&'p Pools<'e>>,
     workers: Vec<Worker<'p>>,
 }
 
@@ -43,7 +44,7 @@ pub trait OnTransmit {
 
 /// Makes a task of a queue each way.
 pub trait OnPair {
-    /// The task between `rx` and `tx`; `buffers` are there for copies.
+    /// The task between `rx` and `tx`; copies are made in `buffers`.
     fn on<'p, A: Allocate<Frames: FramesMut> + 'p>(
         self,
         rx: impl Receive<Frames = A::Frames> + 'p,
@@ -55,7 +56,7 @@ pub trait OnPair {
 impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     /// An empty stage.
     pub fn new(
-        dpdk: Option<Dpdk<'p, 'e>>,
+        pools: Option<&'p Pools<'e>>,
         ports: &'s mut [OpenPort<'e>],
         cores: &'s [usize],
         (clock, start): (Clock, Ticks),
@@ -67,7 +68,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             clock,
             start,
             dir,
-            dpdk,
+            pools,
             workers: cores.iter().map(|core| Worker::new(*core)).collect(),
         }
     }
@@ -76,59 +77,66 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     /// queue: a device without DPDK.
     pub fn receive(
         &mut self,
-        worker: usize,
-        role: &'static str,
+        (worker, role): (usize, &'static str),
         (rx, is_cold): (Rx<'e>, bool),
         task: impl OnReceive,
     ) -> bool {
-        let task = match (rx, self.dpdk) {
+        let task = match (rx, self.pools) {
             (Rx::Socket(rx), _) => task.on(*rx),
-            (Rx::Device(rx), Some(Dpdk { eal, .. })) => task.on(DpdkReceive::new(eal, rx, is_cold)),
+            (Rx::Device(rx), Some(pools)) => task.on(DpdkReceive::new(pools.eal(), rx, is_cold)),
             (Rx::Device(_), None) => return false,
         };
         self.workers[worker].add(role, task);
         true
     }
 
-    /// Has `worker` fill `tx`.
-    pub fn transmit(&mut self, worker: usize, role: &'static str, tx: Tx<'e>, task: impl OnTransmit) -> bool {
-        let task = match (tx, self.dpdk) {
+    /// Has `worker` fill `tx`, a queue of `port`.
+    pub fn transmit(
+        &mut self,
+        (worker, role): (usize, &'static str),
+        port: usize,
+        tx: Tx<'e>,
+        task: impl OnTransmit,
+    ) -> bool {
+        let task = match (tx, self.dpdk(port)) {
             (Tx::Socket(tx), _) => {
                 let buffers = tx.buffers();
                 task.on(*tx, buffers)
             }
-            (Tx::Device(tx), Some(Dpdk { eal, pool })) => {
-                task.on(DpdkTransmit::new(eal, tx), DpdkBuffers::new(eal, pool))
-            }
+            (Tx::Device(tx), Some(dpdk)) => task.on(DpdkTransmit::new(dpdk.eal, tx), dpdk.buffers()),
             (Tx::Device(_), None) => return false,
         };
         self.workers[worker].add(role, task);
         true
     }
 
-    /// Has `worker` move frames from `rx` to `tx`.
+    /// Has `worker` move frames from `rx` to `tx`, queues of `port`.
     pub fn pair(
         &mut self,
-        worker: usize,
-        role: &'static str,
+        (worker, role): (usize, &'static str),
+        port: usize,
         (rx, is_cold): (Rx<'e>, bool),
         tx: Tx<'e>,
         task: impl OnPair,
     ) -> bool {
-        let task = match (rx, tx, self.dpdk) {
+        let task = match (rx, tx, self.dpdk(port)) {
             (Rx::Socket(rx), Tx::Socket(tx), _) => {
                 let buffers = tx.buffers();
                 task.on(*rx, *tx, buffers)
             }
-            (Rx::Device(rx), Tx::Device(tx), Some(Dpdk { eal, pool })) => task.on(
-                DpdkReceive::new(eal, rx, is_cold),
-                DpdkTransmit::new(eal, tx),
-                DpdkBuffers::new(eal, pool),
+            (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => task.on(
+                DpdkReceive::new(dpdk.eal, rx, is_cold),
+                DpdkTransmit::new(dpdk.eal, tx),
+                dpdk.buffers(),
             ),
             _ => return false,
         };
         self.workers[worker].add(role, task);
         true
+    }
+
+    fn dpdk(&self, port: usize) -> Option<Dpdk<'p, 'e>> {
+        self.pools.map(|pools| pools.of_port(port))
     }
 
     /// The workers with their tasks.

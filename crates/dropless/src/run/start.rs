@@ -1,16 +1,17 @@
 //! The start of a run: DPDK, its buffers, the ports.
 
 use anyhow::{Result, bail};
-use dpdk::{Eal, Pool, PortConfig};
+use dpdk::{Eal, PortConfig};
 use host::Sys;
 use host::awake::{self, AwakeCores};
 
 use super::Needs;
 use super::eal::{self, Device, EalPlan};
-use super::open::{Dpdk, OpenPort};
+use super::open::OpenPort;
 use super::opening::Opening;
 use super::peer;
-use super::preflight::{CACHE, Preflight};
+use super::pools::Pools;
+use super::preflight::Preflight;
 use super::signals::Interrupt;
 use crate::plan::MachinePlan;
 
@@ -52,19 +53,10 @@ pub fn eal(
     }
 }
 
-/// The packet pool, where there is DPDK.
-pub fn pool<'e>(eal: Option<&'e Eal>, preflight: &Preflight) -> Result<Option<Pool<'e>>> {
-    let make = |eal| {
-        Pool::new(
-            eal,
-            "dropless",
-            preflight.buffers as usize,
-            CACHE,
-            preflight.room,
-            None,
-        )
-    };
-    Ok(eal.map(make).transpose()?)
+/// The packet pools, where there is DPDK.
+pub fn pools<'e>(eal: Option<&'e Eal>, preflight: &Preflight) -> Result<Option<Pools<'e>>> {
+    eal.map(|eal| preflight.pools.make(eal, preflight.room))
+        .transpose()
 }
 
 /// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.
@@ -74,7 +66,7 @@ pub fn awake_cores() -> Option<AwakeCores> {
 
 /// Configures and starts the ports.
 pub fn ports<'e>(
-    dpdk: Option<Dpdk<'_, 'e>>,
+    pools: Option<&Pools<'e>>,
     preflight: &Preflight,
     devices: &[Device],
     needs: &Needs,
@@ -90,12 +82,13 @@ pub fn ports<'e>(
         ..PortConfig::default()
     };
     let opening = Opening {
-        dpdk,
+        pools,
         config: &config,
         sockets: &needs.sockets,
         patience: needs.patience,
         interrupt,
     };
-    let each = preflight.ports.iter().zip(devices);
-    each.map(|(uri, device)| opening.open(uri, device)).collect()
+    let each = preflight.ports.iter().zip(devices).enumerate();
+    each.map(|(index, (uri, device))| opening.open(index, uri, device))
+        .collect()
 }

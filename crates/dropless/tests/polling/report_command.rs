@@ -132,7 +132,6 @@ fn a_rule_that_fails_is_exit_1_and_named() {
     );
 }
 
-/// Puts a run of the first version into the lab, with one file changed.
 #[test]
 fn what_runs_were_not_made_alike_in_is_said() {
     let Some(lab) = require(&[]) else { return };
@@ -159,6 +158,7 @@ fn what_runs_were_not_made_alike_in_is_said() {
     assert!(!alike.stdout.contains("Made with"), "{alike}");
 }
 
+/// Puts a run of the first version into the lab, with one file changed.
 fn broken(lab: &Lab, name: &str, file: &str, content: &[u8]) -> String {
     let directory = lab.path(name);
     fs::create_dir(&directory).expect("a directory");
@@ -187,8 +187,6 @@ fn within_pipe(lab: &Lab) -> String {
 fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
     let Some(lab) = require(&[]) else { return };
     fs::create_dir(lab.path("empty")).expect("a directory");
-    fs::create_dir(lab.path("killed")).expect("a directory");
-    fs::copy(golden().join("intervals.csv"), lab.path("killed/intervals.csv")).expect("a golden file");
     let file = |name: &str, content: &[u8]| {
         fs::write(lab.path(name), content).expect("a file");
         name.to_owned()
@@ -199,10 +197,6 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
     let cases = [
         ("absent".to_owned(), "name a run directory"),
         ("empty".to_owned(), "it has no summary.json"),
-        (
-            "killed".to_owned(),
-            "the run did not end; its intervals alone: dropless report killed/intervals.csv",
-        ),
         (file("photo.csv", b"\x89PNG\r\n\x1a\n\0\0"), "line 1: not text"),
         (
             file("void.csv", b""),
@@ -246,11 +240,20 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
         (
             broken(
                 &lab,
+                "unknown",
+                "summary.json",
+                b"{\"version\": 1, \"command\": \"unknown\"}",
+            ),
+            "is the result of `unknown`",
+        ),
+        (
+            broken(
+                &lab,
                 "noise",
                 "summary.json",
                 b"{\"version\": 1, \"command\": \"noise\"}",
             ),
-            "is the result of `noise`",
+            "noise/summary.json is damaged: it has no `threshold_ns`",
         ),
         (
             broken(
@@ -332,6 +335,50 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
         unwritable.stderr.contains("cannot write /nonexistent/out.html"),
         "{unwritable}"
     );
+}
+
+/// Alone there is nothing to show of it; among others it is a line, and the others are shown.
+#[test]
+fn a_run_that_did_not_end_is_a_line_among_others() {
+    let Some(lab) = require(&[]) else { return };
+    let words = "the run did not end; its intervals alone: dropless report killed/intervals.csv";
+    fs::create_dir(lab.path("killed")).expect("a directory");
+    fs::copy(golden().join("intervals.csv"), lab.path("killed/intervals.csv")).expect("a golden file");
+    fs::create_dir(lab.path("young")).expect("a directory");
+    fs::write(lab.path("young/plan.json"), "{}").expect("a plan");
+    let alone = report(&lab, &["killed", "--html", "out.html"]);
+    assert_eq!((alone.code, alone.stdout.as_str()), (Some(2), ""), "{alone}");
+    assert!(
+        alone.stderr.contains(words) && alone.stderr.lines().count() == 1 && !lab.path("out.html").exists(),
+        "{alone}"
+    );
+    let good = golden().display().to_string();
+    let nothing = report(&lab, &["killed", "young"]);
+    assert_eq!(
+        (nothing.code, nothing.stdout.as_str()),
+        (Some(2), ""),
+        "{nothing}"
+    );
+    let shown = report(&lab, &[&good, "killed", "young"]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "{shown}");
+    assert!(
+        shown.stdout.contains("1,234 lost") && shown.stdout.matches("DID NOT END: ").count() >= 2,
+        "{shown}"
+    );
+    let object = report(&lab, &[&good, "killed", "young", "--json"]).json();
+    assert_eq!(object["runs"][0]["kind"], "send");
+    assert!(
+        object["runs"][1]["says"]
+            .as_str()
+            .is_some_and(|says| says.contains(words))
+    );
+    assert!(object["runs"][1]["summary"].is_null() && object["runs"][2]["kind"].is_null());
+    let page = report(&lab, &[&good, "killed", "young", "--html", "out.html"]);
+    assert_eq!(page.code, Some(0), "{page}");
+    let page = fs::read_to_string(lab.path("out.html")).expect("a page");
+    assert!(page.contains("DID NOT END: ") && page.contains("1,234 lost"));
+    let judged = report(&lab, &[&good, "killed", "--fail-if", "loss worse 1%"]);
+    assert_eq!(judged.code, Some(2), "{judged}");
 }
 
 /// What a shell hands over is read as it comes, and the page goes where everything else goes.

@@ -131,7 +131,7 @@ const METRICS: [Metric; 25] = [
 pub fn all() -> impl Iterator<Item = &'static Metric> {
     METRICS
         .iter()
-        .chain(kinds::ALL.into_iter().flat_map(|entry| entry.metrics))
+        .chain(kinds::ALL.iter().flat_map(|entry| entry.metrics))
 }
 
 /// The figure that people call `name`: by its name in files, or as it is shown.

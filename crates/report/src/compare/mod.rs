@@ -4,6 +4,7 @@ pub mod fail_if;
 pub mod metrics;
 pub mod settings;
 
+use crate::kind::Tile;
 use crate::load::Loaded;
 use metrics::{Metric, Worse};
 
@@ -62,8 +63,47 @@ impl Row {
     }
 }
 
-/// Every figure that at least one run knows.
-pub fn rows(runs: &[Loaded]) -> Vec<Row> {
+/// The places of the runs that are compared with each other, the baseline of each group first.
+pub fn groups(runs: &[Loaded]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, run) in runs.iter().enumerate() {
+        let kind = run.result.compared_with();
+        match groups
+            .iter_mut()
+            .find(|group| runs[group[0]].result.compared_with() == kind)
+        {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    groups
+}
+
+/// The runs of a group.
+pub fn members<'r>(runs: &'r [Loaded], group: &[usize]) -> Vec<&'r Loaded> {
+    group.iter().filter_map(|at| runs.get(*at)).collect()
+}
+
+/// The tiles of runs of one kind: their names, and the values of each run.
+pub fn tiles(runs: &[&Loaded]) -> (Vec<String>, Vec<Vec<Option<String>>>) {
+    let all: Vec<Vec<Tile>> = runs.iter().map(|run| run.result.tiles()).collect();
+    let mut names: Vec<String> = Vec::new();
+    for tile in all.iter().flatten() {
+        if !names.contains(&tile.name) {
+            names.push(tile.name.clone());
+        }
+    }
+    let value = |tiles: &[Tile], name: &String| {
+        let tile = tiles.iter().find(|tile| tile.name == *name);
+        tile.map(|tile| tile.value.clone())
+    };
+    let row = |tiles: &Vec<Tile>| names.iter().map(|name| value(tiles, name)).collect();
+    let rows = all.iter().map(row).collect();
+    (names, rows)
+}
+
+/// Every figure that at least one run knows, against the first of them.
+pub fn rows(runs: &[&Loaded]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for &metric in metrics::all() {
         let first = rows.len();

@@ -25,13 +25,13 @@ pub struct Setting {
 }
 
 /// The settings that differ among the runs that kept theirs; those of the plan first.
-pub fn differing(runs: &[Loaded]) -> Vec<Setting> {
+pub fn differing(runs: &[&Loaded]) -> Vec<Setting> {
     let mut settings = of(runs, "", |run| run.plan.as_ref());
     settings.extend(of(runs, "host ", |run| run.host.as_ref()));
     settings
 }
 
-fn of(runs: &[Loaded], kind: &str, pick: fn(&Loaded) -> Option<&Value>) -> Vec<Setting> {
+fn of(runs: &[&Loaded], kind: &str, pick: fn(&Loaded) -> Option<&Value>) -> Vec<Setting> {
     let all: Vec<Option<BTreeMap<String, String>>> = runs
         .iter()
         .map(|run| {

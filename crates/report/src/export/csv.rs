@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Export;
-use crate::compare::rows;
+use crate::compare::{Row, groups, members, rows};
 use crate::csv::{field, optional};
 use crate::input::clean;
 use crate::load::Loaded;
@@ -19,25 +19,34 @@ pub const EXPORT: Export = Export {
 /// Its columns.
 const COLUMNS: &str = "run,metric,unit,value,baseline,difference,percent";
 
-/// The table: a row for each run and each figure it knows.
+/// The table: a row for each run and each figure it knows, against the first run of its kind.
 pub fn table(runs: &[Loaded]) -> String {
-    let rows = rows(runs);
-    let mut text = format!("{COLUMNS}\n");
-    for (at, run) in runs.iter().enumerate() {
-        let path = field(&clean(&run.path.display().to_string()));
-        for row in &rows {
-            let Some(value) = row.values[at] else { continue };
-            let change = row.change(at);
-            let (name, unit) = (field(&row.name()), row.metric.unit.name());
-            // A `String` takes everything.
-            let _ = writeln!(
-                text,
-                "{path},{name},{unit},{value},{},{},{}",
-                optional(row.values[0]),
-                optional(change.map(|change| change.difference)),
-                optional(change.and_then(|change| change.part).map(|part| part * 100.0)),
-            );
+    let mut lines = vec![String::new(); runs.len()];
+    for group in groups(runs) {
+        let rows = rows(&members(runs, &group));
+        for (place, at) in group.into_iter().enumerate() {
+            lines[at] = of_run(&runs[at], &rows, place);
         }
+    }
+    format!("{COLUMNS}\n{}", lines.concat())
+}
+
+/// The rows of the run that is at `place` in its group.
+fn of_run(run: &Loaded, rows: &[Row], place: usize) -> String {
+    let mut text = String::new();
+    let path = field(&clean(&run.path.display().to_string()));
+    for row in rows {
+        let Some(value) = row.values[place] else { continue };
+        let change = row.change(place);
+        let (name, unit) = (field(&row.name()), row.metric.unit.name());
+        // A `String` takes everything.
+        let _ = writeln!(
+            text,
+            "{path},{name},{unit},{value},{},{},{}",
+            optional(row.values[0]),
+            optional(change.map(|change| change.difference)),
+            optional(change.and_then(|change| change.part).map(|part| part * 100.0)),
+        );
     }
     text
 }

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::Export;
-use crate::compare::settings::differing;
-use crate::compare::{Row, rows};
+use crate::compare::settings::{Setting, differing};
+use crate::compare::{Row, groups, members, rows};
 use crate::json::pretty;
 use crate::load::Loaded;
 
@@ -25,9 +25,9 @@ const VERSION: u32 = 1;
 pub struct Object {
     version: u32,
     runs: Vec<Value>,
-    /// What the runs were not made alike in: the values of each run, in their order.
+    /// What runs of one kind were not made alike in: the values of each run, in their order.
     settings: Vec<Value>,
-    /// Against the first run, one object a figure and further run.
+    /// Against the first run of the same kind, one object a figure and further run.
     differences: Vec<Value>,
     /// The rules of `--fail-if` that failed, a line each.
     failed: Vec<String>,
@@ -35,34 +35,59 @@ pub struct Object {
 
 /// The object of `runs`, and the lines of the rules that `failed`.
 pub fn object(runs: &[Loaded], failed: &[String]) -> Object {
-    let rows = rows(runs);
-    Object {
+    let mut object = Object {
         version: VERSION,
-        runs: runs.iter().enumerate().map(|(at, run)| one(run, &rows, at)).collect(),
-        settings: differing(runs)
-            .iter()
-            .map(|setting| json!({"name": setting.name, "values": setting.values}))
-            .collect(),
-        differences: (1..runs.len()).flat_map(|at| rows.iter().filter_map(move |row| Some((at, row, row.change(at)?))))
-            .map(|(at, row, change)| {
-                json!({
-                    "run": runs[at].path.display().to_string(), "metric": row.name(), "unit": row.metric.unit.name(),
-                    "value": row.values[at], "baseline": row.values[0], "difference": change.difference,
-                    "percent": change.part.map(|part| part * 100.0), "is_worse": change.is_worse,
-                })
-            })
-            .collect(),
+        runs: vec![Value::Null; runs.len()],
+        settings: Vec::new(),
+        differences: Vec::new(),
         failed: failed.to_vec(),
+    };
+    for group in groups(runs) {
+        let members = members(runs, &group);
+        let rows = rows(&members);
+        for (place, at) in group.iter().enumerate() {
+            object.runs[*at] = one(&runs[*at], &rows, place);
+            if place > 0 {
+                object.differences.extend(differences(&runs[*at], &rows, place));
+            }
+        }
+        for Setting { name, values } in differing(&members) {
+            // Of runs of another kind it is no setting.
+            let mut all = vec![Value::Null; runs.len()];
+            group
+                .iter()
+                .zip(values)
+                .for_each(|(at, value)| all[*at] = value.into());
+            object.settings.push(json!({"name": name, "values": all}));
+        }
     }
+    object
 }
 
-fn one(run: &Loaded, rows: &[Row], at: usize) -> Value {
+fn differences(run: &Loaded, rows: &[Row], place: usize) -> Vec<Value> {
+    let path = run.path.display().to_string();
+    let changed = rows.iter().filter_map(|row| Some((row, row.change(place)?)));
+    changed
+        .map(|(row, change)| {
+            json!({
+                "run": path, "metric": row.name(), "unit": row.metric.unit.name(),
+                "value": row.values[place], "baseline": row.values[0], "difference": change.difference,
+                "percent": change.part.map(|part| part * 100.0), "is_worse": change.is_worse,
+            })
+        })
+        .collect()
+}
+
+fn one(run: &Loaded, rows: &[Row], place: usize) -> Value {
     let metrics: Map<String, Value> = rows
         .iter()
-        .filter_map(|row| row.values[at].map(|value| (row.name(), json!(value))))
+        .filter_map(|row| row.values[place].map(|value| (row.name(), json!(value))))
         .collect();
+    let verdict = run.result.verdict();
     json!({
         "path": run.path.display().to_string(),
+        "kind": run.result.entry().map(|entry| entry.command),
+        "says": verdict.words,
         "metrics": metrics,
         "intervals": run.series.as_ref().map(|series| series.rows),
         "summary": run.result.value().unwrap_or(Value::Null),

@@ -14,7 +14,7 @@ use crate::load::Loaded;
 use crate::style::Style;
 
 /// Every form, in the order of the help page.
-pub const ALL: [&Export; 4] = [&html::EXPORT, &terminal::EXPORT, &csv::EXPORT, &json::EXPORT];
+pub const ALL: &[&Export] = &[&html::EXPORT, &terminal::EXPORT, &csv::EXPORT, &json::EXPORT];
 /// What is shown where nobody asked for another.
 pub const DEFAULT: &Export = &terminal::EXPORT;
 

@@ -40,6 +40,8 @@ pub enum Cell {
     Number(String),
     /// A number that ought to be 0, or otherwise wants a look.
     Bad(String),
+    /// Words that want a look.
+    Warning(String),
     /// The name of its row.
     Name(String),
     /// A part of a whole (0 to 1) as a bar, with its words.
@@ -58,6 +60,7 @@ impl Cell {
     fn html(&self) -> String {
         match self {
             Self::Text(text) => format!("<td>{}</td>", escape(text)),
+            Self::Warning(text) => format!("<td class=bad>{}</td>", escape(text)),
             Self::Number(text) => format!("<td class=n>{}</td>", escape(text)),
             Self::Bad(text) => format!("<td class=\"n bad\">{}</td>", escape(text)),
             Self::Name(text) => {

@@ -17,6 +17,7 @@ use std::path::Path;
 
 use crate::export::{self, ExportError};
 use crate::load::Loaded;
+use crate::number::counted;
 use element::escape;
 
 const PLOT_SCRIPT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
@@ -32,8 +33,12 @@ pub fn write(path: &Path, runs: &[Loaded]) -> Result<(), ExportError> {
 
 /// The page of one run, or of several side by side.
 pub fn page(runs: &[Loaded]) -> Result<String, ExportError> {
-    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
-    let title = escape(&names.join(", "));
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let title = if runs.len() > sections::FRAMES_MAX {
+        counted(runs.len() as u64, "run")
+    } else {
+        escape(&names.join(", "))
+    };
     let body = sections::body(runs);
     let data = data::json(runs)?;
     let version = env!("CARGO_PKG_VERSION");

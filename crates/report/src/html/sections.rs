@@ -4,109 +4,59 @@ pub(crate) mod balance;
 mod distributions;
 mod heat;
 mod machine;
+mod side_by_side;
 mod stalls;
 mod verdict;
 
-use super::element::{Cell, prose, table};
+use super::element::{details, prose};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
-use crate::compare::{self, metrics::Unit};
 use crate::load::series::Origin;
-use crate::load::{Channel, Loaded, Series};
+use crate::load::{Channel, DRAWN_MAX, Loaded, Series};
 use crate::number::{counted, time};
 use crate::rundir::file;
 
+/// Verdicts in frames of their own; more are the rows of a table, and what is known of each run is folded away.
+pub const FRAMES_MAX: usize = 4;
+
 /// All of the page between its head and its foot.
 pub fn body(runs: &[Loaded]) -> String {
-    let mut page: String = runs
-        .iter()
-        .map(|run| verdict::block(run, runs.len() > 1))
-        .collect();
+    let is_long = runs.len() > FRAMES_MAX;
+    let mut page: String = if is_long {
+        side_by_side::list(runs)
+    } else {
+        runs.iter()
+            .map(|run| verdict::block(run, runs.len() > 1))
+            .collect()
+    };
     if let [only] = runs {
         page += &verdict::tiles(only);
     } else {
-        page += &side_by_side(runs);
+        page += &side_by_side::sections(runs);
     }
     if runs.iter().any(Loaded::is_over_time) {
         page += &charts(runs);
     }
-    for (at, run) in runs.iter().enumerate() {
+    for (at, run) in runs.iter().enumerate().take(DRAWN_MAX) {
         let named = if runs.len() > 1 {
             format!(" of {}", run.name)
         } else {
             String::new()
         };
-        page += &run.result.page(&named, &format!("flow-{at}"));
-        page += &stalls::by_cause(run, &named);
-        page += &machine::sections(run, &named);
+        let whole = run.result.page(&named, &format!("flow-{at}"))
+            + &stalls::by_cause(run, &named)
+            + &machine::sections(run, &named);
+        page += &if is_long && !whole.is_empty() {
+            details(&format!("All{named}"), &whole)
+        } else {
+            whole
+        };
+    }
+    if runs.len() > DRAWN_MAX {
+        page += &format!(
+            "<p class=note>The charts and the details are those of the first {DRAWN_MAX} runs; the others have pages of their own in their directories.</p>\n"
+        );
     }
     page
-}
-
-/// What the runs were not made alike in, every figure of every run, and how far it is from the first.
-fn side_by_side(runs: &[Loaded]) -> String {
-    let [settings, figures] = [settings(runs), figures(runs)];
-    if settings.is_empty() && figures.is_empty() {
-        return String::new();
-    }
-    format!("<section><h2>Side by side</h2>\n{settings}{figures}</section>\n")
-}
-
-fn settings(runs: &[Loaded]) -> String {
-    let settings = compare::settings::differing(runs);
-    if settings.is_empty() {
-        return String::new();
-    }
-    let names = runs.iter().map(|run| run.name.as_str());
-    let head: Vec<&str> = std::iter::once("setting").chain(names).collect();
-    let row = |setting: compare::settings::Setting| {
-        let values = setting.values.into_iter().map(Cell::Text);
-        std::iter::once(Cell::Name(setting.name)).chain(values).collect()
-    };
-    let rows: Vec<Vec<Cell>> = settings.into_iter().map(row).collect();
-    table("What the runs were not made alike in", &head, &rows)
-}
-
-fn figures(runs: &[Loaded]) -> String {
-    if compare::rows(runs).is_empty() {
-        return String::new();
-    }
-    let mut head = vec!["metric".to_owned(), runs[0].name.clone()];
-    for run in &runs[1..] {
-        head.extend([
-            run.name.clone(),
-            "difference".to_owned(),
-            "percent".to_owned(),
-            String::new(),
-        ]);
-    }
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let shown =
-        |unit: Unit, value: Option<f64>| Cell::Number(value.map_or("-".to_owned(), |value| unit.show(value)));
-    let rows: Vec<Vec<Cell>> = compare::rows(runs)
-        .iter()
-        .map(|row| {
-            let unit = row.metric.unit;
-            let mut cells = vec![Cell::Name(row.label()), shown(unit, row.values[0])];
-            for at in 1..runs.len() {
-                cells.push(shown(unit, row.values[at]));
-                let change = row.change(at);
-                cells.push(Cell::Number(change.map_or("-".to_owned(), |change| {
-                    unit.show_difference(change.difference)
-                })));
-                cells.push(Cell::Number(
-                    change.map_or("-".to_owned(), |change| compare::percent(&change)),
-                ));
-                cells.push(match change.and_then(|change| change.is_worse) {
-                    Some(true) => Cell::Bad("worse".to_owned()),
-                    Some(false) => Cell::Text("better".to_owned()),
-                    None => Cell::Text(String::new()),
-                });
-            }
-            cells
-        })
-        .collect();
-    let caption = "Each run against the first; worse and better from 5 % on";
-    table(caption, &head, &rows)
 }
 
 fn charts(runs: &[Loaded]) -> String {

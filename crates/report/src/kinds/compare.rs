@@ -96,6 +96,7 @@ impl Kind for Comparison {
             standing,
             words,
             reasons: sentences.iter().skip(1).cloned().collect(),
+            is_by_reason: false,
         }
     }
 

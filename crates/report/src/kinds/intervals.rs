@@ -75,6 +75,7 @@ impl Kind for Intervals {
                 "Intervals alone: no ledger says where packets went, and nobody has judged the run."
                     .to_owned(),
             ],
+            is_by_reason: false,
         }
     }
 

@@ -6,11 +6,12 @@ pub mod noise;
 pub mod reflect;
 pub mod search;
 pub mod send;
+pub mod unfinished;
 
 use crate::kind::Entry;
 
 /// Every kind that a run directory can hold.
-pub const ALL: [&Entry; 5] = [
+pub const ALL: &[&Entry] = &[
     &send::KIND,
     &reflect::KIND,
     &search::KIND,

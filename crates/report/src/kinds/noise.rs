@@ -83,6 +83,7 @@ impl Kind for NoiseSummary {
             standing,
             words: format!("{early}{words}"),
             reasons: causes.map(|why| format!("no causes: {why}")).collect(),
+            is_by_reason: false,
         }
     }
 

@@ -107,12 +107,14 @@ impl Kind for Searched {
                 standing: Standing::Invalid,
                 words: format!("NOT FINISHED: {spent}"),
                 reasons: report.reasons.clone(),
+                is_by_reason: false,
             };
         }
         Verdict {
             standing: Standing::of_exit(report.exit_code().min(1)),
             words: format!("FOUND: {spent}"),
             reasons: page::answers(report),
+            is_by_reason: false,
         }
     }
 

@@ -52,7 +52,7 @@ pub fn drawing(state: &State, style: &Style) -> (String, usize) {
 fn progress(state: &State, room: usize, style: &Style) -> String {
     let elapsed = state.elapsed_s;
     let time = match state.planned_s {
-        Some(planned) => format!("{elapsed:.1} s of {:.1} s", planned),
+        Some(planned) => format!("{elapsed:.1} s of {planned:.1} s"),
         None => format!("{elapsed:.1} s"),
     };
     let words = state.phase.name().width() + 2 + time.width() + 2;

@@ -21,7 +21,9 @@ pub use stalls::Stalls;
 
 use crate::input::{clean, json_file};
 use crate::kind::{Entry, Kind, Standing};
-use crate::kinds::{self, intervals::Intervals};
+use crate::kinds;
+use crate::kinds::intervals::Intervals;
+use crate::kinds::unfinished::Unfinished;
 use crate::number::counted;
 use crate::read::{self, ReadError, part};
 use crate::rundir::file;
@@ -141,18 +143,54 @@ fn within(curve: &[Quantile], known: &Percentiles, share: f64) -> Option<f64> {
     }
 }
 
+/// Runs that are drawn; of further ones only the figures are kept, so that any number of them can be told apart.
+pub const DRAWN_MAX: usize = 12;
+
+/// Loads all of `paths`, or none. Among several, a run that did not end is one without a result.
+pub fn all(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReadError> {
+    if let [only] = paths {
+        return Ok(vec![load(only)?]);
+    }
+    let mut runs = Vec::with_capacity(paths.len());
+    let mut unfinished = None;
+    for path in paths {
+        let mut run = match load(path) {
+            Err(ReadError::Unfinished { path, what }) => {
+                let result = Box::new(Unfinished { why: what.clone() });
+                let run = Loaded::of(name_of(&path), &path, result);
+                unfinished.get_or_insert(ReadError::Unfinished { path, what });
+                run
+            }
+            other => other?,
+        };
+        if runs.len() >= DRAWN_MAX {
+            run.forget_drawings();
+        }
+        runs.push(run);
+    }
+    match unfinished {
+        Some(error) if runs.iter().all(|run| run.result_of::<Unfinished>().is_some()) => Err(error),
+        _ => Ok(runs),
+    }
+}
+
+/// What people call the run at `path`: its last part.
+fn name_of(path: &Path) -> String {
+    let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = name.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    clean(&name)
+}
+
 /// Loads the run directory or the file of intervals `path`.
 pub fn load(path: &Path) -> Result<Loaded, ReadError> {
     let kind = fs::metadata(path).map_err(|cause| ReadError::Absent {
         path: path.to_owned(),
         cause,
     })?;
-    let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let name = name.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    );
-    let name = clean(&name);
+    let name = name_of(path);
     if kind.is_dir() {
         directory(path, name)
     } else {
@@ -237,8 +275,8 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
 
 /// The result in the run directory `path`, of whichever kind it is.
 fn result(path: &Path) -> Result<Box<dyn Kind>, ReadError> {
-    let has_own_file = |entry: &&Entry| entry.file != file::SUMMARY;
-    for entry in kinds::ALL.into_iter().filter(has_own_file) {
+    let has_own_file = |entry: &&&Entry| entry.file != file::SUMMARY;
+    for entry in kinds::ALL.iter().filter(has_own_file) {
         if part(path, entry.file)?.is_some() {
             return (entry.read)(path);
         }
@@ -247,7 +285,7 @@ fn result(path: &Path) -> Result<Box<dyn Kind>, ReadError> {
         return Err(read::without_result(path)?);
     }
     let found = read::command(path, file::SUMMARY)?;
-    let entry = kinds::ALL.into_iter().find(|entry| entry.command == found);
+    let entry = kinds::ALL.iter().find(|entry| entry.command == found);
     match entry {
         Some(entry) => (entry.read)(path),
         None => Err(ReadError::Unknown {
@@ -272,6 +310,16 @@ impl Loaded {
             host: None,
             findings: None,
             missing: Vec::new(),
+        }
+    }
+
+    /// Keeps what tables need.
+    fn forget_drawings(&mut self) {
+        self.series = None;
+        self.latency = Vec::new();
+        self.pacing = Vec::new();
+        if let Some(stalls) = &mut self.stalls {
+            stalls.kept = Vec::new();
         }
     }
 

@@ -26,6 +26,7 @@ pub fn runs(runs: &[Loaded], style: &Style) -> String {
             charts::render(only, style),
             missing(only, style),
         ]),
+        several if several.len() > compare::BESIDE_MAX => compare::render(several, style),
         several => {
             let charts = several.iter().enumerate().map(|(at, run)| {
                 let name = format!("[{}] {}", at + 1, run.name);

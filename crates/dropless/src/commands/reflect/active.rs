@@ -111,7 +111,7 @@ impl ActiveReflect {
             for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
                 let worker = sides.len() % stage.cores.len();
                 let (side, task) = reflecting.queue(sides.len(), (port, queue, stage.cores[worker]));
-                if stage.pair(worker, "reflect", (rx, cold), tx, task) {
+                if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
                     sides.push(side);
                 }
             }

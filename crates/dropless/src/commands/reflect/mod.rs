@@ -15,11 +15,12 @@ pub use args::ReflectArgs as Args;
 
 use crate::args::settings;
 use crate::plan::{MachinePlan, ReflectPlan};
-use crate::run::open::{Dpdk, OpenPort};
+use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
+use crate::run::pools::Pools;
 use crate::run::signals::Interrupt;
 use crate::run::stage::Stage;
-use crate::run::{self, Job, Needs};
+use crate::run::{self, Job, Needs, reflector};
 use active::ActiveReflect;
 
 /// How often control looks.
@@ -67,6 +68,7 @@ impl Job for ReflectJob {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
             largest_frame: LARGEST_FRAME,
+            held_per_queue: reflector::buffers_held(self.plan.machine.burst, self.plan.fault.is_some()),
             tx_checksum_offload: false,
             sockets: self.plan.sockets(),
             patience: Patience::Forever(remark),
@@ -101,7 +103,7 @@ impl Job for ReflectJob {
 
     fn meet<'e>(
         &mut self,
-        _dpdk: Option<Dpdk<'_, 'e>>,
+        _pools: Option<&Pools<'e>>,
         _ports: &mut [OpenPort<'e>],
         _interrupt: &Interrupt,
     ) -> Result<Vec<String>> {

@@ -45,7 +45,7 @@ pub fn summarise(mut job: ActiveReflect, mut ending: Ending<'_>) -> ReflectSumma
         ports: ports(&job, &ending.ports),
         queues: job.queues(),
         workers: ending.workers,
-        pool: ending.pool.summary,
+        pool: ending.pools.summary(),
         clock: ending.clock_summary,
         explanation: ending.explanation,
         notes: ending.notes,

@@ -66,7 +66,7 @@ fn flag(export: &Export) -> Arg {
 
 impl Args for Output {
     fn augment_args(command: Command) -> Command {
-        command.args(export::ALL.map(flag))
+        command.args(export::ALL.iter().copied().map(flag))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -12,8 +12,8 @@ use report::out::{Console, print_stdout};
 pub use args::ReportArgs as Args;
 use args::{Output, ReportArgs};
 
-/// Runs side by side: more are neither told apart by colour nor read.
-const RUNS_MAX: usize = 12;
+/// Every run is a row or a line at least; more of them are not read.
+const RUNS_MAX: usize = 1000;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &ReportArgs) -> Result<u8> {
@@ -32,16 +32,12 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
         args.runs.len()
     );
     // All are read before anything is written: one that cannot be read leaves nothing half-drawn.
-    let runs = args
-        .runs
-        .iter()
-        .map(|path| load::load(path))
-        .collect::<Result<Vec<Loaded>, _>>()?;
+    let runs = load::all(&args.runs)?;
     let failed = judge(&rules, &runs)?;
     let unlike = if rules.is_empty() {
         Vec::new()
     } else {
-        differing(&runs)
+        differing(&runs.iter().collect::<Vec<_>>())
     };
     let console = Console {
         json: args.output.is_json(),

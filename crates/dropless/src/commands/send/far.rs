@@ -87,7 +87,7 @@ impl FarSides {
     pub fn ask_after(&mut self) {
         for far in self.0.iter_mut().filter(|far| far.before.is_some()) {
             while far.answers.pop().is_some() {}
-            far.account_for_all();
+            far.ask_for_all();
         }
     }
 
@@ -112,7 +112,7 @@ impl FarSides {
 }
 
 impl Far {
-    fn account_for_all(&mut self) {
+    fn ask_for_all(&mut self) {
         let mut waiting = Waiting::begin();
         let mut asked: Option<Instant> = None;
         let mut first = None;

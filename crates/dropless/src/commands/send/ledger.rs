@@ -79,7 +79,7 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
     let (wiring, one_way) = (&job.wiring, job.plan.tx_only);
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
     let mut raw: BTreeMap<String, u64> = BTreeMap::new();
-    let held = ending.pool.held;
+    let held = ending.pools.held();
     if held > 0 {
         places.insert("tx_held".into(), held);
         raw.insert("tx_held".into(), held);

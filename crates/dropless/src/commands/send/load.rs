@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Result, bail, ensure};
-use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
+use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::resolve::{Question, resolve};
 use host::Medium;
 use measure::{Entry, Rate, Schedule, StreamWeights};
@@ -157,15 +157,15 @@ fn ask<'e>(
     interrupt: &Interrupt,
 ) -> Result<[u8; 6]> {
     let protocol = if target.is_ipv4() { "ARP" } else { "NDP" };
-    let (Some(Tx::Device(tx)), Some(Dpdk { eal, pool })) = (open.tx.pop(), dpdk) else {
+    let (Some(Tx::Device(tx)), Some(dpdk)) = (open.tx.pop(), dpdk) else {
         bail!(
             "port {} has no queue to ask by {protocol} on; give --to-mac",
             open.uri
         )
     };
-    let (mut tx, mut buffers) = (DpdkTransmit::new(eal, tx), DpdkBuffers::new(eal, pool));
+    let (mut tx, mut buffers) = (DpdkTransmit::new(dpdk.eal, tx), dpdk.buffers());
     let rx = open.rx.drain(..).filter_map(|rx| match rx {
-        Rx::Device(rx) => Some(DpdkReceive::new(eal, rx, false)),
+        Rx::Device(rx) => Some(DpdkReceive::new(dpdk.eal, rx, false)),
         Rx::Socket(_) => None,
     });
     let mut rx: Vec<_> = rx.collect();

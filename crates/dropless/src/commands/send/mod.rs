@@ -19,8 +19,9 @@ pub use args::SendArgs as Args;
 
 use crate::args::settings;
 use crate::plan::{MachinePlan, SendPlan};
-use crate::run::open::{self, Dpdk, OpenPort};
+use crate::run::open::{self, OpenPort};
 use crate::run::peer::Patience;
+use crate::run::pools::Pools;
 use crate::run::signals::Interrupt;
 use crate::run::stage::Stage;
 use crate::run::{self, Job, Needs};
@@ -86,6 +87,7 @@ impl Job for SendJob {
             rx_queues: plan.rx_queues,
             tx_queues: plan.tx_queues,
             largest_frame: plan.largest_frame()?,
+            held_per_queue: wiring::buffers_held(plan),
             tx_checksum_offload: plan.checksum_offload,
             sockets: plan.sockets()?,
             patience: Patience::Until(Duration::from_nanos(plan.machine.wait_ns)),
@@ -95,7 +97,7 @@ impl Job for SendJob {
 
     fn meet<'e>(
         &mut self,
-        dpdk: Option<Dpdk<'_, 'e>>,
+        pools: Option<&Pools<'e>>,
         ports: &mut [OpenPort<'e>],
         interrupt: &Interrupt,
     ) -> Result<Vec<String>> {
@@ -104,6 +106,7 @@ impl Job for SendJob {
         let mut notes = Vec::new();
         for (index, open) in ports.iter_mut().enumerate() {
             let mut load = load::of_port(plan, index, open)?;
+            let dpdk = pools.map(|pools| pools.of_port(index));
             load::find_neighbours(plan, &mut load, dpdk, open, interrupt)?;
             notes.append(&mut load.notes);
             self.loads.push(load);

@@ -44,7 +44,7 @@ pub fn summarise(mut job: ActiveSend, mut ending: Ending<'_>) -> Summary {
         ports: ending.port_summaries(),
         queues: job.wiring.queues(),
         workers: ending.workers,
-        pool: ending.pool.summary,
+        pool: ending.pools.summary(),
         clock: ending.clock_summary,
         explanation: ending.explanation,
         notes: ending.notes,

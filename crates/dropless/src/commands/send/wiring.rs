@@ -18,7 +18,7 @@ use super::load::{self, Load};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
 use crate::run::clock::now;
 use crate::run::queues::{QueueCount, shares};
-use crate::run::reflector::{ReflectSide, Reflecting};
+use crate::run::reflector::{self, ReflectSide, Reflecting};
 use crate::run::stage::{OnReceive, OnTransmit, Stage};
 
 /// Holes in the sequences kept of a queue: each is joined to a pause.
@@ -239,7 +239,7 @@ impl Making<'_> {
             };
             let worker = self.places.receive[wiring.receive.len() % self.places.receive.len()];
             let (totals, leave) = Slot::new();
-            if stage.receive(worker, "receive", (rx, cold), ReceiveQueue(task, leave)) {
+            if stage.receive((worker, "receive"), (rx, cold), ReceiveQueue(task, leave)) {
                 wiring.receive.push(ReceiveSide {
                     port,
                     queue,
@@ -299,7 +299,7 @@ impl Making<'_> {
             };
             let worker = self.places.send[number % self.places.send.len()];
             let (totals, leave) = Slot::new();
-            if stage.transmit(worker, "send", tx, SendQueue(task, leave)) {
+            if stage.transmit((worker, "send"), port, tx, SendQueue(task, leave)) {
                 wiring.send.push(SendSide {
                     port,
                     queue,
@@ -350,7 +350,7 @@ impl Making<'_> {
             let number = wiring.reflect.len();
             let worker = self.places.reflect[number % self.places.reflect.len().max(1)];
             let (side, task) = reflecting.queue(number, (port, queue, stage.cores[worker]));
-            if stage.pair(worker, "reflect", (rx, cold), tx, task) {
+            if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
                 wiring.reflect.push(side);
             }
         }
@@ -418,6 +418,17 @@ impl Wiring {
     pub fn last_sent(&self) -> Ticks {
         let last = self.send.iter().map(|side| side.counters.last_ticks.get());
         Ticks(last.max().unwrap_or(0))
+    }
+}
+
+/// Buffers that the tasks of a queue pair of each kind may hold back.
+pub fn buffers_held(plan: &SendPlan) -> usize {
+    let burst = plan.machine.burst;
+    let own = dataplane::send::buffers_held(burst) + dataplane::receive::buffers_held(burst);
+    if plan.has_reflector() {
+        own + reflector::buffers_held(burst, plan.fault.is_some())
+    } else {
+        own
     }
 }
 

@@ -5,6 +5,7 @@ use super::super::figures::chart;
 use crate::load::Loaded;
 use crate::load::stalls::{Cause, Stall, Stalls};
 use crate::number::{count, counted, time};
+use crate::rundir::file;
 
 /// Rows of the table of one run.
 const ROWS_MAX: usize = 20;
@@ -30,7 +31,7 @@ pub fn chart_of(runs: &[Loaded]) -> String {
             } else {
                 String::new()
             };
-            named + &sentence(stalls)
+            named + &sentence(run, stalls)
         })
         .collect();
     if known.iter().any(|(_, stalls)| stalls.all.lost > 0) {
@@ -51,7 +52,7 @@ pub fn chart_of(runs: &[Loaded]) -> String {
     chart("stalls", "Stalls of the workers", &words, &below)
 }
 
-fn sentence(stalls: &Stalls) -> String {
+fn sentence(run: &Loaded, stalls: &Stalls) -> String {
     let all = &stalls.all;
     let shown = if all.count > stalls.kept.len() as u64 {
         let kept = count(stalls.kept.len() as u64);
@@ -59,50 +60,61 @@ fn sentence(stalls: &Stalls) -> String {
     } else {
         String::new()
     };
+    let missed = if has_packets(run) {
+        format!(", {} missed meanwhile", counted(all.lost, "packet"))
+    } else {
+        String::new()
+    };
     format!(
-        "{} of a worker, the longest {}, {} missed meanwhile{shown}.",
+        "{}, the longest {}{missed}{shown}.",
         counted(all.count, "stall"),
         time(all.max_ns as f64),
-        counted(all.lost, "packet")
     )
 }
+
+/// A column: its title, whether it is shown, and what stands in it.
+type Column = (&'static str, bool, fn(&Stall) -> Cell);
 
 /// Those that cost most, then the longest.
 fn as_table(run: &Loaded, stalls: &Stalls) -> String {
     let mut worst: Vec<&Stall> = stalls.kept.iter().collect();
     worst.sort_by_key(|stall| std::cmp::Reverse((stall.lost, stall.length_ns)));
     worst.truncate(ROWS_MAX);
+    let is_of_noise = !has_packets(run);
     // Without --explain nobody asked for causes.
     let has_causes = worst.iter().any(|stall| !stall.cause.is_empty());
-    let rows: Vec<Vec<Cell>> = worst
-        .iter()
-        .map(|stall| {
-            let mut cells = vec![
-                Cell::Number(time(stall.end_ms.max(0.0) * 1e6)),
-                Cell::Number(time(stall.length_ns as f64)),
-                bad(stall.lost),
-                Cell::Number(stall.core.to_string()),
-                Cell::Text(stall.role.clone()),
-            ];
-            if has_causes {
-                cells.push(Cell::Text(stall.cause.clone()));
-            }
-            cells
-        })
-        .collect();
-    let more = stalls.all.count.saturating_sub(rows.len() as u64);
-    let rest = match more {
+    let all: [Column; 6] = [
+        ("ended at", true, |stall| {
+            Cell::Number(time(stall.end_ms.max(0.0) * 1e6))
+        }),
+        ("stall", true, |stall| Cell::Number(time(stall.length_ns as f64))),
+        ("missed", !is_of_noise, |stall| bad(stall.lost)),
+        ("core", true, |stall| Cell::Number(stall.core.to_string())),
+        ("it does", !is_of_noise, |stall| Cell::Text(stall.role.clone())),
+        ("cause", has_causes, |stall| Cell::Text(stall.cause.clone())),
+    ];
+    let shown = || all.iter().filter(|(_, is_shown, _)| *is_shown);
+    let head: Vec<&str> = shown().map(|(title, ..)| *title).collect();
+    let row = |stall: &&Stall| shown().map(|(.., cell)| cell(stall)).collect();
+    let rows: Vec<Vec<Cell>> = worst.iter().map(row).collect();
+    let file = if is_of_noise { file::GAPS } else { file::STALLS };
+    let rest = match stalls.all.count.saturating_sub(rows.len() as u64) {
         0 => String::new(),
-        more => format!("; {} more are in stalls.csv", count(more)),
+        more => format!("; {} more are in {file}", count(more)),
     };
     let caption = format!("{}: what cost most first, then the longest{rest}", run.name);
-    let head = ["ended at", "stall", "missed", "core", "it does", "cause"];
-    table(&caption, &head[..head.len() - usize::from(!has_causes)], &rows)
+    table(&caption, &head, &rows)
+}
+
+/// `noise` has none to miss, and tells causes in sections of its own.
+fn has_packets(run: &Loaded) -> bool {
+    run.awaits(file::STALLS)
 }
 
 /// What took the cores of a run, by cause.
 pub fn by_cause(run: &Loaded, named: &str) -> String {
-    let Some(stalls) = run.stalls.as_ref().filter(|stalls| stalls.all.count > 0) else {
+    let known = run.stalls.as_ref().filter(|_| has_packets(run));
+    let Some(stalls) = known.filter(|stalls| stalls.all.count > 0) else {
         return String::new();
     };
     let row = |name: &str, cause: &Cause| {

@@ -10,6 +10,7 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
         standing,
         words,
         reasons,
+        ..
     } = run.result.verdict();
     let name = if is_named {
         format!("<p class=dim>{}</p>", escape(&run.name))

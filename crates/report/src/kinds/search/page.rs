@@ -1,5 +1,11 @@
 //! A search: what each goal came to, every trial as a point, and the tests of RFC 2544.
 
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "a page is put together of small pieces, and made once a run"
+)]
+
 use measure::search::{Bound, Rfc2544Result, SearchReport, SizeResult};
 
 use super::terminal::caveats;

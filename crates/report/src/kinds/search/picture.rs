@@ -1,5 +1,11 @@
 //! Every trial of a search as a picture: its rate against its loss, numbered in their order, and the bounds found.
 
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "a page is put together of small pieces, and made once a run"
+)]
+
 mod labels;
 mod near;
 #[cfg(test)]

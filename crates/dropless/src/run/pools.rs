@@ -1,0 +1,244 @@
+//! Packet buffers: who may hold how many of them back, what pools that makes, and which port takes from which.
+
+use std::num::NonZeroU16;
+use std::ops::Add;
+
+use anyhow::{Result, ensure};
+use dataplane::dpdk_io::DpdkBuffers;
+use dpdk::{Eal, Pool};
+use host::{PortKind, PortUri};
+
+use crate::run::eal::RING_SLOTS;
+use crate::run::open::Dpdk;
+
+/// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it.
+const BUFFERS_MIN: u64 = 16384;
+/// Cached buffers a worker; with bursts of 64 the pool's ring is touched every eighth burst.
+const CACHE: usize = 512;
+/// A worker's cache holds half as many again before it gives some back.
+const CACHE_HELD: u64 = CACHE as u64 * 3 / 2;
+/// What drivers keep under way besides their descriptors, and a little for all that is rare.
+const DRIVER_HELD: u64 = 4096;
+/// An `AF_XDP` socket: its fill ring, and 2048 each on their way in, out and back.
+const XDP_SOCKET_HELD: u64 = 4096 + 3 * 2048;
+/// Slots of a memif ring as a power of two, unless told otherwise.
+pub const MEMIF_RING_LOG2: u32 = 10;
+/// The header of a buffer and of its place in the pool, and the room before a frame, bytes.
+const OVERHEAD: u64 = 384;
+/// Bytes of an ordinary page.
+const PAGE: u64 = 4096;
+
+/// Buffers that are held back at once, at most, by who holds them. A pool is as large as the sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// The descriptors and rings of the queues.
+    pub rings: u64,
+    /// What drivers keep besides.
+    pub drivers: u64,
+    /// The tasks: bursts, and probes that the injector holds back.
+    pub tasks: u64,
+    /// Free ones that the workers keep to themselves.
+    pub caches: u64,
+}
+
+impl Add for Holds {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            rings: self.rings + other.rings,
+            drivers: self.drivers + other.drivers,
+            tasks: self.tasks + other.tasks,
+            caches: self.caches + other.caches,
+        }
+    }
+}
+
+impl Holds {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.rings + self.drivers + self.tasks + self.caches
+    }
+
+    /// What a port of `queues` (received from and sent to) holds, where the tasks of a pair of them hold `by_tasks`.
+    pub fn of_port(port: &PortUri, queues: (u16, u16), descriptors: u16, by_tasks: usize) -> Self {
+        let own = port.queues.map(NonZeroU16::get);
+        let queues = (own.unwrap_or(queues.0), own.unwrap_or(queues.1));
+        let pairs = u64::from(queues.0.max(queues.1));
+        let descriptors = u64::from(descriptors);
+        // Slots of a queue, how many ends of it are ours, and what its driver keeps besides.
+        let (slots, ends, besides) = match port.kind {
+            PortKind::Kernel { .. } => return Self::default(),
+            PortKind::Ring { size, .. } => (u64::from(size.unwrap_or(RING_SLOTS)), 2, 0),
+            PortKind::Memif { size_log2, .. } => (1 << size_log2.map_or(MEMIF_RING_LOG2, u32::from), 1, 0),
+            PortKind::Xdp { .. } => (0, 1, pairs * XDP_SOCKET_HELD),
+            _ => (0, 1, 0),
+        };
+        Self {
+            rings: (u64::from(queues.0) + u64::from(queues.1)) * slots.max(descriptors) * ends,
+            drivers: DRIVER_HELD + besides,
+            tasks: pairs * by_tasks as u64,
+            caches: 0,
+        }
+    }
+}
+
+/// A pool to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolPlan {
+    /// Its NUMA node; `None` is any.
+    pub node: Option<u32>,
+    /// What may be held back of it.
+    pub holds: Holds,
+    /// Its buffers.
+    pub buffers: u32,
+}
+
+impl PoolPlan {
+    /// Bytes that it takes, with a room of `room` bytes in each buffer: on ordinary pages no buffer lies across two pages
+    /// if it can help it.
+    pub fn bytes(&self, room: usize, on_pages: bool) -> u64 {
+        let (buffers, each) = (u64::from(self.buffers), room as u64 + OVERHEAD);
+        match PAGE / each {
+            _ if !on_pages => buffers * each,
+            0 => buffers * each.next_multiple_of(PAGE),
+            a_page => buffers.div_ceil(a_page) * PAGE,
+        }
+    }
+}
+
+/// The pools of a run, one a NUMA node, and the pool of each port by the port's index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolsPlan {
+    /// The pools.
+    pub pools: Vec<PoolPlan>,
+    /// Indices into `pools`.
+    pub of_port: Vec<usize>,
+}
+
+impl PoolsPlan {
+    /// Pools for ports with these nodes and holds, and `workers` that use every pool. `asked` is how many buffers the user
+    /// wants in each. A port of no node goes with the others.
+    pub fn new(ports: &[(Option<u32>, Holds)], workers: usize, asked: Option<u32>) -> Result<Self> {
+        let ours = |(_, holds): &&(_, Holds)| *holds != Holds::default();
+        let first = ports.iter().filter(ours).find_map(|(node, _)| *node);
+        let caches = Holds {
+            caches: workers as u64 * CACHE_HELD,
+            ..Holds::default()
+        };
+        let (mut pools, mut of_port): (Vec<PoolPlan>, _) = (Vec::new(), Vec::new());
+        for (node, holds) in ports {
+            if *holds == Holds::default() {
+                // Not of DPDK.
+                of_port.push(0);
+                continue;
+            }
+            let node = node.or(first);
+            let known = pools.iter().position(|pool| pool.node == node);
+            let index = known.unwrap_or_else(|| {
+                pools.push(PoolPlan {
+                    node,
+                    holds: caches,
+                    buffers: 0,
+                });
+                pools.len() - 1
+            });
+            pools[index].holds = pools[index].holds + *holds;
+            of_port.push(index);
+        }
+        for pool in &mut pools {
+            pool.buffers = size(&pool.holds, asked)?;
+        }
+        Ok(Self { pools, of_port })
+    }
+
+    /// The same on one node, whichever: where the memory is of no node.
+    pub fn together(ports: &[(Option<u32>, Holds)], workers: usize, asked: Option<u32>) -> Result<Self> {
+        let anywhere: Vec<_> = ports.iter().map(|(_, holds)| (None, *holds)).collect();
+        Self::new(&anywhere, workers, asked)
+    }
+
+    /// Bytes of all pools.
+    pub fn bytes(&self, room: usize, on_pages: bool) -> u64 {
+        self.pools.iter().map(|pool| pool.bytes(room, on_pages)).sum()
+    }
+
+    /// Buffers of all pools.
+    pub fn buffers(&self) -> u32 {
+        self.pools.iter().map(|pool| pool.buffers).sum()
+    }
+
+    /// Makes the pools.
+    pub fn make<'e>(&self, eal: &'e Eal, room: usize) -> Result<Pools<'e>> {
+        let make = |plan: &PoolPlan| {
+            let name = match plan.node {
+                Some(node) if self.pools.len() > 1 => format!("dropless-{node}"),
+                _ => "dropless".into(),
+            };
+            Pool::new(eal, &name, plan.buffers as usize, CACHE, room, plan.node)
+        };
+        Ok(Pools {
+            eal,
+            pools: self.pools.iter().map(make).collect::<Result<_, _>>()?,
+            of_port: self.of_port.clone(),
+        })
+    }
+}
+
+fn size(holds: &Holds, asked: Option<u32>) -> Result<u32> {
+    let least = holds.rings + 1024;
+    // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
+    let good = |buffers: u64| (buffers + 1).next_power_of_two() - 1;
+    let buffers = asked.map_or_else(|| good(holds.total().max(BUFFERS_MIN)), u64::from);
+    ensure!(
+        buffers >= least,
+        "--buffers {buffers} is less than the queues alone hold ({}); use --buffers {} or fewer descriptors",
+        holds.rings,
+        good(least)
+    );
+    u32::try_from(buffers).map_err(|_| {
+        anyhow::anyhow!("{buffers} packet buffers are too many; use fewer queues or --descriptors")
+    })
+}
+
+/// The pools of a run.
+pub struct Pools<'e> {
+    eal: &'e Eal,
+    pools: Vec<Pool<'e>>,
+    of_port: Vec<usize>,
+}
+
+impl<'e> Pools<'e> {
+    /// What a port needs of DPDK: its pool, and the environment.
+    pub fn of_port(&self, port: usize) -> Dpdk<'_, 'e> {
+        Dpdk {
+            eal: self.eal,
+            pool: &self.pools[self.index_of(port)],
+        }
+    }
+
+    /// The environment.
+    pub fn eal(&self) -> &'e Eal {
+        self.eal
+    }
+
+    /// Which of the pools port `port` takes its buffers from.
+    pub fn index_of(&self, port: usize) -> usize {
+        self.of_port.get(port).copied().unwrap_or(0)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Pool<'e>] {
+        &self.pools
+    }
+}
+
+impl<'p, 'e> Dpdk<'p, 'e> {
+    /// Where a task of this port takes fresh buffers from.
+    pub fn buffers(self) -> DpdkBuffers<'p, 'e> {
+        DpdkBuffers::new(self.eal, self.pool)
+    }
+}
+
+#[cfg(test)]
+mod tests;
