@@ -20,8 +20,8 @@ use report::rundir::file;
 use serde::Serialize;
 
 use crate::plan::{self, packet_rate, parse_cores};
-use crate::run::{page, preflight};
 use crate::run::signals::Interrupt;
+use crate::run::{page, preflight};
 use crate::status::StatusBoard;
 pub use args::NoiseArgs as Args;
 use args::NoiseArgs;
