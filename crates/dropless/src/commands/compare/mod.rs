@@ -16,14 +16,13 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
 use host::Sys;
-use measure::search::{Limit, Step};
+use measure::search::{self, Limit, Step};
 use report::RunDir;
 use report::out::Console;
 use report::published::{Bounds, Ended};
 use report::rundir::file;
 use report::{comparison as result, terminal};
 
-use crate::commands::search::judge;
 use crate::run::page;
 use crate::run::preflight;
 use crate::run::signals::Interrupt;
@@ -240,14 +239,14 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
     }
     // The highest rate is what the sender reached: that trial has been made.
     if let Step::Trial(ask, _) = search.next() {
-        search.record(&judge::trial(ask, &first));
+        search.record(&search::Trial::of(ask, &first));
     }
     for _ in 0..plan.trials {
         let Step::Trial(ask, why) = search.next() else {
             break;
         };
         let (trial, summary) = ends.trial(Some(ask.rate_pps), &why)?;
-        search.record(&judge::trial(ask, &summary));
+        search.record(&search::Trial::of(ask, &summary));
         measured.search.push(trial);
     }
     let found = search.result().goals.into_iter().next();

@@ -4,7 +4,6 @@ pub mod args;
 mod child;
 mod disturbance;
 mod journal;
-pub mod judge;
 mod plan;
 mod progress;
 
@@ -406,12 +405,12 @@ impl Run<'_> {
         let pause_ns = ended.pause_ns();
         let (trial, ceiling, run) = match (ended, ask) {
             (child::Ended::Interrupted, _) => return Ok(None),
-            (child::Ended::Measured(summary), Some(ask)) => (judge::trial(ask, &summary), None, summary.run),
+            (child::Ended::Measured(summary), Some(ask)) => (Trial::of(ask, &summary), None, summary.run),
             (child::Ended::Measured(summary), None) => {
                 let (trial, ceiling) = highest(&summary, extent);
                 (trial, Some(ceiling), summary.run)
             }
-            (child::Ended::Killed(signal), Some(ask)) => (judge::killed(ask, signal), None, String::new()),
+            (child::Ended::Killed(signal), Some(ask)) => (Trial::killed(ask, signal), None, String::new()),
             (child::Ended::Killed(signal), None) => bail!(
                 "the trial that measures how fast our sender is was ended by {signal}; give --max-rate, or start again"
             ),
@@ -493,5 +492,5 @@ fn highest(summary: &measure::Summary, extent: Extent) -> (Trial, Ceiling) {
         Ceiling::Sender
     };
     let ask = Ask { rate_pps, extent };
-    (judge::trial(ask, summary), ceiling)
+    (Trial::of(ask, summary), ceiling)
 }
