@@ -3,10 +3,12 @@
 //! Time is always an argument and nothing here makes a system call, so every result replays in a test.
 //! The pieces that workers call ([`pacer`], [`schedule`], [`sequence`], [`histogram`], [`counter`], [`jitter`],
 //! [`interval`]) allocate only when they are made; the rest ([`ledger`], [`verdict`], [`expect`], [`summary`])
-//! runs once, after the workers have stopped. [`search`] looks for a rate, one run after the other.
+//! runs once, after the workers have stopped. [`search`] looks for a rate, one run after the
+//! other, and [`comparison`] says by which way to send.
 #![forbid(unsafe_code)]
 
 pub mod collect;
+pub mod comparison;
 pub mod counter;
 pub mod expect;
 pub mod histogram;
