@@ -35,7 +35,7 @@ fn clocksource(sys: &Sys) -> Option<Warning> {
         return None;
     }
     let text = format!(
-        "the kernel's clock source is {current}, not tsc: it may distrust the TSC, and time is read slowly"
+        "the kernel's clock source is {current}, not tsc: it may consider the TSC unreliable, and reading the time is slow"
     );
     let available = sys
         .text(format!("{CLOCKSOURCE}/available_clocksource"))
@@ -44,14 +44,14 @@ fn clocksource(sys: &Sys) -> Option<Warning> {
         Fix::one(format!("echo tsc > {CLOCKSOURCE}/current_clocksource"))
             .undone_by([format!("echo {current} > {CLOCKSOURCE}/current_clocksource")])
     } else {
-        Fix::advice("boot with tsc=reliable, if the TSC is proven good").persistent()
+        Fix::advice("boot with tsc=reliable, if the TSC is known to be reliable").persistent()
     };
     Some(Warning::new("clocksource", text).with_fix(fix))
 }
 
 fn one_core(sys: &Sys) -> Option<Warning> {
     (cores::allowed(sys).len() == 1).then(|| {
-        let text = "only one core may be used: workers share it with everything else, rates and latencies are not the port's";
+        let text = "only one core may be used: workers share it with everything else, so rates and latencies say little about the port";
         Warning::new("one-core", text)
     })
 }
@@ -91,7 +91,8 @@ fn governor(sys: &Sys) -> Option<Warning> {
         let file = format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor");
         sys.text(file).filter(|governor| governor != "performance")
     })?;
-    let text = format!("the frequency governor is {slow}, not performance: rates depend on the core's mood");
+    let text =
+        format!("the frequency governor is {slow}, not performance: rates vary with the core's frequency");
     let fix = Fix::one(format!("echo performance | tee {GOVERNORS} > /dev/null"))
         .undone_by([format!("echo {slow} | tee {GOVERNORS} > /dev/null")]);
     Some(Warning::new("governor", text).with_fix(fix))

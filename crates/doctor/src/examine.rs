@@ -7,7 +7,7 @@ use host::interrupts::Interrupts;
 use host::{PortUri, Sys};
 
 use crate::checks::{ALL, Check, service, tick};
-use crate::gap;
+use crate::stall;
 use crate::{Finding, Load, Patient, Proposal, Verdict, Watched, beside};
 
 /// Runs all checks.
@@ -39,19 +39,19 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
     findings
 }
 
-/// Polls on those workers' cores for `time` that nobody else is pinned to, and notes the longest gap of each, and its ticks.
-pub fn measure_gaps(patient: &mut Patient<'_>, time: Duration) {
+/// Polls on those workers' cores for `time` that nobody else is pinned to, and notes the longest stall of each, and its ticks.
+pub fn measure_stalls(patient: &mut Patient<'_>, time: Duration) {
     let taken = service::pinned(patient, &patient.workers);
     let taken = taken
         .iter()
         .fold(CoreSet::default(), |all, task| all.with(&task.allowed));
     let polled = patient.workers.without(&taken);
     let (before, begun) = (Interrupts::read(patient.sys), Instant::now());
-    patient.watched.gaps = gap::longest(&polled, time);
+    patient.watched.stalls = stall::longest(&polled, time);
     let (after, seconds) = (Interrupts::read(patient.sys), begun.elapsed().as_secs_f64());
     if !after.is_empty() {
         let rate = |core| tick::count(&before, &after, core) as f64 / seconds;
-        let cores = patient.watched.gaps.keys();
+        let cores = patient.watched.stalls.keys();
         patient.watched.ticks = cores.map(|core| (*core, rate(*core))).collect();
     }
 }

@@ -10,16 +10,16 @@ mod examine;
 mod finding;
 #[cfg(test)]
 mod fixture;
-mod gap;
 mod look;
 pub mod noise;
 mod patient;
 mod propose;
 mod sample;
+mod stall;
 pub mod tune;
 
 pub use ambient::ambient;
-pub use examine::{examine, glance, measure_gaps};
+pub use examine::{examine, glance, measure_stalls};
 pub use finding::{Change, Finding, Reading, Remedy, Verdict, When};
 pub use patient::{Load, Patient};
 pub use propose::{Proposal, beside, propose};

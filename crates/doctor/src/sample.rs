@@ -121,7 +121,7 @@ pub struct Watched {
     /// From one to the other; 0 where nobody watched.
     pub over: Duration,
     /// The longest time that each core was away from a loop that only looks at the clock, where one was run.
-    pub gaps: BTreeMap<Core, Duration>,
+    pub stalls: BTreeMap<Core, Duration>,
     /// The timer ticks of each core while that loop ran, 1/s. An idle core has hardly any, and proves nothing.
     pub ticks: BTreeMap<Core, f64>,
 }
@@ -136,7 +136,7 @@ impl Watched {
             before,
             after: Sample::take(sys),
             over: begun.elapsed(),
-            gaps: BTreeMap::new(),
+            stalls: BTreeMap::new(),
             ticks: BTreeMap::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! Why packets were missed: the stalls of our own workers, what the kernel did meanwhile, and the counters of the ports,
 //! put on one clock for `measure::stalls`.
 
-use doctor::noise::attribute::Gap;
+use doctor::noise::attribute::Span;
 use doctor::noise::record::{Record, Recorder};
 use doctor::noise::tally::Labels;
 use host::Sys;
@@ -146,16 +146,16 @@ pub fn explain(
                 .iter()
                 .filter(|receiver| receiver.received.core == worker.core)
         };
-        let gaps: Vec<Gap> = worker
+        let stalls: Vec<Span> = worker
             .log
             .all()
             .iter()
-            .map(|pause| Gap {
+            .map(|pause| Span {
                 from: pause.from.0,
                 to: pause.to.0,
             })
             .collect();
-        let mut named = record.name(Core(worker.core as u32), worker.thread, &gaps);
+        let mut named = record.name(Core(worker.core as u32), worker.thread, &stalls);
         for (pause, named) in worker.log.all().iter().zip(&mut named) {
             named.own_work((f64::from(pause.moved) * worker.packet_ticks) as u64);
         }

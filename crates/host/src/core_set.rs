@@ -108,7 +108,7 @@ impl FromIterator<Core> for CoreSet {
 
 /// A list of cores that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no list of cores; write them as 0-3,5 (each at most {CORE_MAX})")]
+#[error("invalid core list '{0}'; write cores as 0-3,5 (each at most {CORE_MAX})")]
 pub struct CoreListError(String);
 
 impl FromStr for CoreSet {

@@ -15,7 +15,7 @@ use crate::{Fix, Problem, Sys};
 /// The partition's name below the root of cgroup v2.
 pub const NAME: &str = "dropless";
 /// Why most are turned away.
-pub const ONLY_ROOT: &str = "only root may move there";
+pub const ONLY_ROOT: &str = "only root may move threads into it";
 
 /// The root of cgroup v2, where it has the cpuset controller; else why there can be no partition.
 pub fn root(sys: &Sys) -> Result<String, String> {
@@ -60,7 +60,7 @@ pub fn open_to_us(sys: &Sys) -> CoreSet {
 
 /// Why `cores`, which are in the partition, are not for this process.
 pub fn closed(cores: &CoreSet, why: &str) -> Problem {
-    let found = format!("they are in the partition of dropless tune, and {why}");
+    let found = format!("they belong to the partition of dropless tune, and {why}");
     let fix = Fix::one("sudo dropless <the same arguments>").or("sudo dropless tune --undo");
     Problem::new(format!("cores {cores}"), found, fix)
 }

@@ -1,4 +1,4 @@
-//! What gaps cost in packets: a receive ring as a leaky bucket.
+//! What stalls cost in packets: a receive ring as a leaky bucket.
 
 /// A receiver and its ring.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -18,7 +18,7 @@ impl Ring {
     }
 }
 
-/// The ring over time. Gaps that follow each other closely add up.
+/// The ring over time. Stalls that follow each other closely add up.
 #[derive(Debug, Clone)]
 pub struct Bucket {
     ring: Ring,
@@ -38,15 +38,15 @@ impl Bucket {
         }
     }
 
-    /// Packets that wait at a time `now` since the last gap, s, while the receiver runs.
+    /// Packets that wait at a time `now` since the last stall, s, while the receiver runs.
     pub fn waiting(&self, now: f64) -> f64 {
         let ran = (now - self.until).max(0.0);
         let drained = (self.ring.service_pps - self.ring.rate_pps) * ran;
         (self.waiting - drained).clamp(0.0, self.ring.free)
     }
 
-    /// The receiver is away from `from` to `to`, s; gaps come in their order. Returns the packets that this one costs.
-    pub fn gap(&mut self, from: f64, to: f64) -> f64 {
+    /// The receiver is away from `from` to `to`, s; stalls come in their order. Returns the packets that this one costs.
+    pub fn stall(&mut self, from: f64, to: f64) -> f64 {
         self.waiting = self.waiting(from);
         self.waiting += (to - from).max(0.0) * self.ring.rate_pps;
         let lost = (self.waiting - self.ring.free).max(0.0);
@@ -74,10 +74,10 @@ mod tests {
     };
 
     #[test]
-    fn a_short_gap_costs_nothing() {
+    fn a_short_stall_costs_nothing() {
         // 100 us at 30 Mpps are 3000 packets.
         let mut bucket = Bucket::new(RING);
-        assert!(bucket.gap(0.0, 100e-6) == 0.0);
+        assert!(bucket.stall(0.0, 100e-6) == 0.0);
         assert!((bucket.waiting - 3000.0).abs() < 1e-6);
         assert!((RING.fills_in() - 273e-6).abs() < 1e-6);
     }
@@ -85,31 +85,31 @@ mod tests {
     #[test]
     fn short_gaps_add_up() {
         let mut bucket = Bucket::new(RING);
-        for gap in 0..3 {
-            let from = f64::from(gap) * 110e-6;
-            bucket.gap(from, from + 100e-6);
+        for stall in 0..3 {
+            let from = f64::from(stall) * 110e-6;
+            bucket.stall(from, from + 100e-6);
         }
         // 3 x 3000 arrived, 2 x 100 drained between them, 8192 fit.
         assert!((bucket.lost() - 608.0).abs() < 1e-6, "{bucket:?}");
     }
 
     proptest! {
-        /// A ring never loses more than arrived, nor less than the longest gap alone would cost.
+        /// A ring never loses more than arrived, nor less than the longest stall alone would cost.
         #[test]
         fn loss_is_bounded(
-            gaps in prop::collection::vec((1e-6..1e-3, 1e-6..1e-3), 1..50),
+            stalls in prop::collection::vec((1e-6..1e-3, 1e-6..1e-3), 1..50),
             rate in 1e5..4e7,
             room in 64.0..16384.0,
         ) {
             let ring = Ring { rate_pps: rate, service_pps: rate * 1.2, free: room };
             let mut bucket = Bucket::new(ring);
             let (mut now, mut away, mut longest) = (0.0, 0.0, 0.0_f64);
-            for (run, gap) in gaps {
+            for (run, stall) in stalls {
                 now += run;
-                bucket.gap(now, now + gap);
-                now += gap;
-                away += gap;
-                longest = longest.max(gap);
+                bucket.stall(now, now + stall);
+                now += stall;
+                away += stall;
+                longest = longest.max(stall);
             }
             prop_assert!(bucket.lost() <= away * rate + 1e-3);
             prop_assert!(bucket.lost() + 1e-3 >= longest * rate - room);

@@ -70,7 +70,7 @@ pub fn pile_up(stalls: &mut [WorkerStall], speed: f64, clock: &Clock) {
             (begin, pile) = (index, Pile::default());
         }
         if let Some((from, to)) = next {
-            pile.beyond_ns += bucket.gap(seconds(from), seconds(to)) * 1e9;
+            pile.beyond_ns += bucket.stall(seconds(from), seconds(to)) * 1e9;
             pile.gaps_ns += stalls[index].stall.gap_ns as f64;
         }
     }

@@ -17,7 +17,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
 fn of_port(sys: &Sys, port: &PortUri) -> Finding {
     // The checks of sockets remove what dead servers left, and a doctor changes nothing.
     if port.kind.traits().medium == Medium::Peer {
-        let sentence = format!("{port} depends on who serves its socket when it starts");
+        let sentence =
+            format!("whether {port} can be opened depends on who serves its socket when the run starts");
         return Finding::new(NAME, Verdict::CannotTell, sentence);
     }
     match host::check(port, sys) {

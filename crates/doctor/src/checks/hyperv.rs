@@ -42,7 +42,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             vec![
                 finding(
                     Verdict::Bad,
-                    format!("this kernel has no {DRIVER}, which vmbus: ports need"),
+                    format!("this kernel lacks {DRIVER}, which vmbus: ports need"),
                 )
                 .costs("vmbus: ports do not start")
                 .remedy(Remedy::by_hand(When::Boot, fix)),
@@ -51,7 +51,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         Module::Unknown => {
             vec![finding(
                 Verdict::CannotTell,
-                format!("whether the kernel has {DRIVER} is not known: no release is told"),
+                format!("whether the kernel has {DRIVER} is unknown: its release cannot be read"),
             )]
         }
         _ if !bind::has_driverctl(sys) => {

@@ -35,7 +35,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         let why = if facts::is_virtual(sys) {
             "the hypervisor decides how deeply its cores sleep (no cpuidle here)"
         } else {
-            "the kernel has no cpuidle, or shows it to nobody"
+            "the kernel has no cpuidle, or does not show it"
         };
         return vec![Finding::new(NAME, Verdict::CannotTell, why)];
     }
@@ -76,10 +76,10 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         Some((Change::new(format!("{folder}/disable"), "1"), disabled.clone()?))
     });
     let hold = Fix::one("sh -c 'exec 3> /dev/cpu_dma_latency; printf 0x00000000 >&3; sleep infinity'")
-        .or("any program that keeps /dev/cpu_dma_latency open at 0; the wish ends with the program");
+        .or("any program that keeps /dev/cpu_dma_latency open at 0; the request ends with the program");
     vec![
         finding
-            .costs("the first packets after a pause wait that long; a loop that never sleeps is not hurt")
+            .costs("the first packets after an idle time wait that long; a loop that never sleeps is not affected")
             .remedy(Remedy::now(changes.collect()))
             .remedy(Remedy::by_hand(When::Now, hold))
             .remedy(Remedy::boot([

@@ -66,7 +66,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     } else {
         let numbers: Vec<String> = lines.iter().map(|line| line.number.clone()).collect();
         let quiet = if watched.is_there() {
-            ", though none came while watched"
+            ", though none arrived while watching"
         } else {
             ""
         };

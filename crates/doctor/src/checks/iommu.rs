@@ -40,13 +40,13 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     }
     if pci::vfio_without_iommu(sys) {
         let sentence = format!(
-            "VFIO was told to do without: {} may write anywhere in memory",
+            "VFIO runs without an IOMMU: {} may write anywhere in memory",
             look::few(&needs)
         );
         return vec![
             finding(Verdict::Warning, sentence)
                 .read(bind::NO_IOMMU, "Y")
-                .costs("no packet, but the protection of the memory"),
+                .costs("no packets, but memory is not protected from the device"),
         ];
     }
     let found = finding(
@@ -56,7 +56,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             look::few(&needs)
         ),
     )
-    .costs("vfio-pci does not take the device, the port does not start");
+    .costs("vfio-pci cannot drive the device, so the port does not start");
     let found = if let Some(old) = sys.text(bind::NO_IOMMU) {
         found.remedy(Remedy::now(vec![(Change::new(bind::NO_IOMMU, "1"), old)]))
     } else {
@@ -89,7 +89,7 @@ fn shared(patient: &Patient<'_>) -> Vec<Finding> {
             );
             Finding::new(NAME, Verdict::Warning, sentence)
                 .read(format!("{GROUPS}/{group}/devices"), names.join(" "))
-                .costs("VFIO takes the device only together with those")
+                .costs("VFIO drives the device only together with those")
         })
     });
     with_others.collect()

@@ -15,7 +15,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         return vec![Finding::new(
             NAME,
             Verdict::CannotTell,
-            "no process can be seen in /proc",
+            "no process is visible in /proc",
         )];
     }
     let comm = |process: &&String| sys.text(format!("/proc/{process}/comm")).as_deref() == Some(NAME);

@@ -56,8 +56,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             format!("not isolated: {there}, where other tasks may run"),
         ),
     };
-    let mut finding = finding(verdict, sentence)
-        .costs("a slice of the scheduler's, 1 to 10 ms, whenever another task wakes there");
+    let mut finding =
+        finding(verdict, sentence).costs("a time slice of 1 to 10 ms whenever another task wakes there");
     if !tasks.is_empty() {
         finding = finding.read(
             "/proc/*/task/*/status",

@@ -113,14 +113,14 @@ fn migration(patient: &Patient<'_>) -> Finding {
     } else if tickless {
         finding(
             Verdict::Good,
-            "timers of idle cores move to busy ones, but not to tickless ones, as these are",
+            "timers of idle cores move to busy ones, but not to tickless ones such as these",
         )
     } else {
         finding(
             Verdict::Warning,
             "timers of idle cores move to busy ones, and a polling core is always busy",
         )
-        .costs("2 to 20 us for each timer of somebody else's")
+        .costs("2 to 20 us for each timer of another core")
         .remedy(Remedy::now(vec![(Change::new(MIGRATION, "0"), value.clone())]))
     }
 }

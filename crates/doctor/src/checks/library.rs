@@ -16,7 +16,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     if families.is_empty() {
         let sentence = "no NIC here needs libibverbs (mlx4, mlx5, MANA)";
         return vec![
-            Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/pci/devices", "none of theirs"),
+            Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/pci/devices", "none of these NICs"),
         ];
     }
     let look = |(family, device): (&Bifurcated, host::PciDevice)| {

@@ -42,7 +42,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         finding(
             Verdict::Warning,
             format!(
-                "this process may lock {shown}, and buffers want {} MiB",
+                "this process may lock {shown}, and buffers need {} MiB",
                 WANTED_BYTES >> 20
             ),
         )

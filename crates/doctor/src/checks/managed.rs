@@ -51,9 +51,11 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     (finding.verdict, finding.says) = if managed.is_empty() && (told || lines.is_empty()) {
         (Verdict::Good, format!("none on {}", patient.workers.in_words()))
     } else if managed.is_empty() {
-        let why =
-            "the kernel tells only those who try to move one (dropless tune does) or read debugfs as root";
-        (Verdict::CannotTell, format!("none by their names, but {why}"))
+        let why = "only an attempt to move one (as dropless tune makes) or reading debugfs as root tells for certain";
+        (
+            Verdict::CannotTell,
+            format!("none, judged by their names, but {why}"),
+        )
     } else if covered {
         let why = "isolcpus=managed_irq keeps them off these cores as long as housekeeping cores do the I/O";
         (Verdict::Good, format!("{}: {why}", look::few(&managed)))
@@ -61,10 +63,10 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         let on = patient.workers.in_words();
         let few = look::few(&managed);
         let sentence = if told {
-            format!("nobody may move {few} off {on}")
+            format!("the kernel refuses to move {few} off {on}")
         } else {
             // Not a word more: the check of interrupts says how to try it.
-            format!("by their names, the kernel may refuse to move {few} off {on}")
+            format!("judged by their names, the kernel may refuse to move {few} off {on}")
         };
         (Verdict::Warning, sentence)
     };

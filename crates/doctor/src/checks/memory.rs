@@ -19,8 +19,8 @@ const SETTINGS: [Setting; 4] = [
         // `madvise` concerns only those who ask.
         is_good: |value| value != "always",
         wanted: "madvise",
-        good: "transparent huge pages are made only for those who ask",
-        bad: "transparent huge pages are made for everybody: khugepaged moves memory about",
+        good: "transparent huge pages are made only on request (madvise)",
+        bad: "transparent huge pages are made for every process: khugepaged moves memory",
     },
     Setting {
         name: "ksm",
@@ -36,7 +36,7 @@ const SETTINGS: [Setting; 4] = [
         is_good: |value| value == "0",
         wanted: "0",
         good: "the kernel does not move memory between NUMA nodes",
-        bad: "the kernel unmaps memory to see who uses it, and moves it between NUMA nodes",
+        bad: "the kernel unmaps memory to sample its use, and moves it between NUMA nodes",
     },
     Setting {
         name: "compaction",
@@ -61,8 +61,7 @@ fn of_setting(patient: &Patient<'_>, setting: &Setting) -> Finding {
         name, file, wanted, ..
     } = setting;
     let Some(text) = patient.sys.text(file) else {
-        let sentence =
-            format!("{file} cannot be read: the kernel was built without it, or shows it to nobody");
+        let sentence = format!("{file} cannot be read: the kernel was built without it, or does not show it");
         return Finding::new(name, Verdict::CannotTell, sentence);
     };
     // A choice is shown as "always [madvise] never".

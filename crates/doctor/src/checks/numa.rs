@@ -29,7 +29,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let known: Vec<_> = far.collect();
     if known.is_empty() {
         let sentence = format!(
-            "this machine has {} NUMA nodes, and no planned port tells its own (--port)",
+            "this machine has {} NUMA nodes, and the node of no planned port is known (--port)",
             nodes.len()
         );
         return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];

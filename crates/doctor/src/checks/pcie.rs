@@ -32,7 +32,7 @@ fn of_device(patient: &Patient<'_>, address: &str) -> Finding {
     });
     let known: Vec<_> = pairs.into_iter().flatten().collect();
     if known.is_empty() {
-        let sentence = format!("{address} does not tell its link's speed (a virtual device?)");
+        let sentence = format!("{address} does not report its link's speed (a virtual device?)");
         return Finding::new(NAME, Verdict::CannotTell, sentence);
     }
     let slower: Vec<String> = known
@@ -55,7 +55,7 @@ fn of_device(patient: &Patient<'_>, address: &str) -> Finding {
         Finding::new(
             NAME,
             Verdict::Warning,
-            format!("{address} has less than it could: {}", slower.join(", ")),
+            format!("{address} has less than its full link: {}", slower.join(", ")),
         )
         .costs("the bus becomes the limit: 8 lanes of 8 GT/s carry about 50 Gbit/s of packets")
         .remedy(Remedy::by_hand(When::Hardware, fix))

@@ -32,9 +32,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .lines()
         .find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
     let stopped = match throttled {
-        Some(0) => "it was not stopped yet".to_owned(),
-        Some(times) => format!("it was stopped {times} times so far"),
-        None => "how often it was stopped is not known".to_owned(),
+        Some(0) => "it has not been stopped yet".to_owned(),
+        Some(times) => format!("it has been stopped {times} times so far"),
+        None => "how often it has been stopped is unknown".to_owned(),
     };
     let change = Change::new(&file, none);
     vec![

@@ -55,7 +55,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     } else {
         (
             Verdict::Warning,
-            format!("{} threads of RCU's may run on {on}", near.len()),
+            format!("{} RCU threads may run on {on}", near.len()),
         )
     };
     let mut finding = Finding::new(NAME, verdict, sentence).read(

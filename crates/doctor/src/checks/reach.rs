@@ -43,7 +43,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             )
             .read("/proc/net/route", &name)
             .costs(if shares {
-                "your session's packets, and theirs in your counts"
+                "your session's packets, and its packets appear in the counts"
             } else {
                 "the machine is cut off (refused without --force)"
             })

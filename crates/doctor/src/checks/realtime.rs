@@ -43,7 +43,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     } else if pollers.is_empty() {
         (
             Verdict::Good,
-            "there is a limit, but no real-time task for it on these cores (dropless's workers are none)"
+            "real-time tasks are limited, but none runs on these cores (dropless's workers are not real-time tasks)"
                 .to_owned(),
         )
     } else if unread {

@@ -1,4 +1,4 @@
-//! Rings against gaps: how long a receive ring holds what arrives, and how long the worst gap was.
+//! Rings against stalls: how long a receive ring holds what arrives, and how long the worst stall was.
 
 use std::time::Duration;
 
@@ -17,40 +17,40 @@ const DESCRIPTORS_MAX: u32 = 32768;
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let ports = look::behind(patient);
-    let Some((core, gap)) = patient.watched.gaps.iter().max_by_key(|(_, gap)| **gap) else {
-        let sentence = "how long the cores are taken away was not measured: nobody watched, or other tasks are pinned there";
+    let Some((core, stall)) = patient.watched.stalls.iter().max_by_key(|(_, stall)| **stall) else {
+        let sentence = "stalls were not measured: --watch was 0, or other tasks are pinned to these cores";
         return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     };
     let judged = |of: &str, descriptors: u16, rate_pps: f64, why: &str| {
         let fill_time = Duration::from_secs_f64(f64::from(descriptors) / rate_pps);
-        let (fills, worst) = (shown(fill_time), shown(*gap));
+        let (fills, worst) = (shown(fill_time), shown(*stall));
         let mpps = rate_pps / 1e6;
         let held = format!("{of} of {descriptors} descriptors fills in {fills} at {mpps:.1} Mpps ({why})");
         let finding = |verdict, sentence: String| {
             Finding::new(NAME, verdict, sentence).read(
                 format!("a loop on core {core}, {} long", shown(patient.watched.over)),
-                format!("longest gap {worst}"),
+                format!("longest stall {worst}"),
             )
         };
-        if fill_time > *gap {
-            return finding(Verdict::Good, format!("{held}; the longest gap was {worst}"));
+        if fill_time > *stall {
+            return finding(Verdict::Good, format!("{held}; the longest stall was {worst}"));
         }
-        let lost = gap.as_secs_f64().mul_add(rate_pps, -f64::from(descriptors));
-        let wanted = (gap.as_secs_f64() * rate_pps).ceil() as u32;
+        let lost = stall.as_secs_f64().mul_add(rate_pps, -f64::from(descriptors));
+        let wanted = (stall.as_secs_f64() * rate_pps).ceil() as u32;
         let advice = if wanted <= DESCRIPTORS_MAX {
             format!(
-                "--descriptors {}, and mend what makes the gap",
+                "--descriptors {}, and remove the cause of the stall",
                 wanted.next_power_of_two().min(DESCRIPTORS_MAX)
             )
         } else {
-            "no ring holds that long: mend what makes the gap".to_owned()
+            "no ring holds that long: remove the cause of the stall".to_owned()
         };
         finding(
             Verdict::Bad,
             format!("{held}, and core {core} was away for {worst}"),
         )
         .costs(format!(
-            "{lost:.0} packets by that one gap, and more by gaps that follow each other"
+            "{lost:.0} packets in that stall alone, and more where stalls follow each other"
         ))
         .remedy(Remedy::by_hand(When::Restart, Fix::advice(advice)))
     };
@@ -114,7 +114,7 @@ mod tests {
     use crate::fixture::Machine;
     use host::cores::Core;
 
-    fn machine(gap_us: u64) -> Machine {
+    fn machine(stall_us: u64) -> Machine {
         let mut machine = Machine::with(&[
             ("/sys/class/net/eth1/flags", "0x1003"),
             ("/sys/class/net/eth1/carrier", "1"),
@@ -123,13 +123,13 @@ mod tests {
         machine.watched.over = Duration::from_secs(1);
         machine
             .watched
-            .gaps
-            .insert(Core(2), Duration::from_micros(gap_us));
+            .stalls
+            .insert(Core(2), Duration::from_micros(stall_us));
         machine
     }
 
     #[test]
-    fn a_gap_longer_than_the_ring_costs_packets() {
+    fn a_stall_longer_than_the_ring_costs_packets() {
         assert_eq!(machine(500).verdict(check), Verdict::Good);
         let finding = machine(3000).finding(check);
         assert_eq!(finding.verdict, Verdict::Bad);
@@ -147,7 +147,7 @@ mod tests {
         );
         assert_eq!(
             machine(50_000).finding(check).remedies[0].fix.to_string(),
-            "no ring holds that long: mend what makes the gap"
+            "no ring holds that long: remove the cause of the stall"
         );
     }
 

@@ -25,7 +25,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         return vec![Finding::new(
             NAME,
             Verdict::CannotTell,
-            "no process can be seen in /proc",
+            "no process is visible in /proc",
         )];
     }
     let pinned = pinned(patient, workers);
@@ -34,7 +34,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
     }
     if pinned.is_empty() {
-        let sentence = format!("nobody has pinned a thread to {}", workers.in_words());
+        let sentence = format!("no thread is pinned to {}", workers.in_words());
         return vec![Finding::new(NAME, Verdict::Good, sentence).read(FROM, "none")];
     }
     let described = |task: &look::Task| {

@@ -19,7 +19,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
                 watched.per_second(count)
             );
             let fix = Fix::advice(
-                "switch off in the firmware: USB legacy support, power capping, patrol scrub reports, or ask its maker",
+                "switch off in the firmware: USB legacy support, power capping, patrol scrub reports; or ask the vendor",
             );
             vec![
                 Finding::new(NAME, Verdict::Bad, sentence)
@@ -29,13 +29,13 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             ]
         }
         (Smi::Count(before), Smi::Count(_)) => {
-            let sentence = "the firmware did not interfere while watched";
+            let sentence = "the firmware did not interrupt while watching";
             vec![Finding::new(NAME, Verdict::Good, sentence).read(FROM, before.to_string())]
         }
         (_, Smi::Virtual) => {
             cannot("this is a virtual machine: what its host's firmware does is not counted here")
         }
-        (_, Smi::NotCounted) => cannot("only Intel's processors count them"),
+        (_, Smi::NotCounted) => cannot("only Intel processors count them"),
         (_, Smi::NoAccess | Smi::Count(_)) => {
             cannot("/dev/cpu/0/msr cannot be read: modprobe msr, and be root")
         }

@@ -28,12 +28,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         let kept: cores::CoreSet = kept.collect();
         Fix::advice(format!("leave a core out, for example: --cores {kept}"))
     } else {
-        Fix::advice("a machine with more cores: with one, nothing can be kept away from it")
+        Fix::advice("a machine with more cores: a single core cannot be kept free")
     };
     vec![
         finding(
             Verdict::Bad,
-            "the workers take every core: the kernel and all else take turns with them".to_owned(),
+            "the workers take every core: the kernel and everything else share them".to_owned(),
         )
         .costs("1 to 10 ms whenever anything else runs")
         .remedy(Remedy::by_hand(

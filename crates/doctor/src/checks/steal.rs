@@ -10,8 +10,11 @@ const FILE: &str = "/proc/stat";
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let watched = &patient.watched;
     if !facts::is_virtual(patient.sys) {
-        let sentence = "this is no virtual machine";
-        return vec![Finding::new(NAME, Verdict::Good, sentence).read("/proc/cpuinfo", "no flag hypervisor")];
+        let sentence = "this is not a virtual machine";
+        return vec![
+            Finding::new(NAME, Verdict::Good, sentence)
+                .read("/proc/cpuinfo", "the hypervisor flag is not set"),
+        ];
     }
     let known = patient.workers.iter().filter_map(|core| {
         let (after, before) = (watched.after.steal.get(&core)?, watched.before.steal.get(&core)?);
@@ -24,7 +27,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         return vec![Finding::new(
             NAME,
             Verdict::CannotTell,
-            "a virtual machine, whose stolen time nobody watched",
+            "a virtual machine, whose steal time was not watched",
         )];
     };
     let finding = |verdict, sentence: String| {
@@ -33,17 +36,19 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     if ticks == 0 {
         let sentence =
-            "the hypervisor took no core for 10 ms in all; shorter absences do not show here".to_owned();
+            "no core lost 10 ms in total to the hypervisor; shorter absences do not show here".to_owned();
         return vec![finding(Verdict::Good, sentence)];
     }
-    let fix = Fix::advice("dedicated (pinned) virtual cores, or a machine of one's own");
+    let fix = Fix::advice("dedicated (pinned) virtual cores, or a dedicated machine");
     let sentence = format!(
         "the hypervisor took core {core} for {:.0} ms a second",
         watched.per_second(ticks) * 10.0
     );
     vec![
         finding(Verdict::Bad, sentence)
-            .costs("each absence is a gap of up to some milliseconds that nothing in this machine can close")
+            .costs(
+                "each absence is a stall of up to some milliseconds that nothing in this machine can prevent",
+            )
             .remedy(Remedy::by_hand(When::Host, fix)),
     ]
 }

@@ -42,7 +42,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         ),
         (false, true) => (
             Verdict::CannotTell,
-            "the cores are tickless; nobody counted ticks".to_owned(),
+            "the cores are tickless; ticks were not counted".to_owned(),
         ),
         (false, false) => (
             Verdict::Warning,
@@ -80,7 +80,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     }
     // drivers/base/cpu.c has the file only with this option.
     let words = arguments.join(" ");
-    let advice = format!("another kernel: this one lacks CONFIG_NO_HZ_FULL; that one with {words}");
+    let advice = format!("a kernel with CONFIG_NO_HZ_FULL, which this one lacks, booted with {words}");
     vec![finding.remedy(Remedy::by_hand(When::Boot, Fix::advice(advice)))]
 }
 

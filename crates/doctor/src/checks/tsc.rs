@@ -19,7 +19,8 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
     let Some(flags) = cpu_field(&cpuinfo, "flags") else {
-        let sentence = "the processor tells no flags: it is no x86, or /proc/cpuinfo cannot be read";
+        let sentence =
+            "the processor's flags are unknown: it is not an x86 processor, or /proc/cpuinfo cannot be read";
         return vec![Finding::new(NAME, Verdict::CannotTell, sentence).read(current_file, current)];
     };
     let has = |wanted: &&str| flags.split_whitespace().any(|flag| flag == *wanted);
@@ -32,12 +33,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     if current == "tsc" && missing.is_empty() {
         return vec![finding(
             Verdict::Good,
-            "the kernel itself keeps time by it".to_owned(),
+            "the kernel itself uses it as its clock source".to_owned(),
         )];
     }
     if current == "tsc" {
         let sentence = format!(
-            "the kernel keeps time by it, but the processor does not promise {}",
+            "the kernel uses it as its clock source, but the processor does not guarantee {}",
             missing.join(" and ")
         );
         return vec![
@@ -49,8 +50,12 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .unwrap_or_default();
     let offered = available.split_whitespace().any(|name| name == "tsc");
     let sentence = format!(
-        "the kernel keeps time by {current}, not by the TSC{}",
-        if offered { "" } else { ", which it distrusts" }
+        "the kernel's clock source is {current}, not the TSC{}",
+        if offered {
+            ""
+        } else {
+            ", which it considers unreliable"
+        }
     );
     let found = finding(if offered { Verdict::Warning } else { Verdict::Bad }, sentence)
         .read(format!("{CLOCK}/available_clocksource"), &available)
@@ -63,7 +68,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         remedy.fix.advice = remedy
             .fix
             .advice
-            .map(|advice| format!("{advice}, if the TSC is proven good"));
+            .map(|advice| format!("{advice}, if the TSC is known to be reliable"));
         remedy
     };
     vec![found.remedy(remedy)]

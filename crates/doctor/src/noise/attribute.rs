@@ -1,4 +1,4 @@
-//! What a gap was: the kernel's events between its ends, and the time that each of them had.
+//! What a stall was: the kernel's events between its ends, and the time that each of them had.
 
 use std::collections::BTreeMap;
 
@@ -24,25 +24,25 @@ pub struct Stamped {
 
 /// A time in which a polling loop did not poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
+pub struct Span {
     /// Its last stamp before.
     pub from: u64,
     /// Its first stamp after.
     pub to: u64,
 }
 
-impl Gap {
+impl Span {
     /// How long.
     pub fn ticks(self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 }
 
-/// A gap with its causes. Their times add up to the gap.
+/// A stall with its causes. Their times add up to the stall.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The gap.
-    pub gap: Gap,
+    /// The stall.
+    pub stall: Span,
     /// What had the core, and for how long, ticks; the largest first.
     pub parts: Vec<(Cause, u64)>,
 }
@@ -89,7 +89,7 @@ pub struct Around<'a> {
     pub sent: &'a [Sent],
 }
 
-/// Walks over the events of one core, in their order, and names its gaps, in their order.
+/// Walks over the events of one core, in their order, and names its stalls, in their order.
 pub struct Walk<'a> {
     around: Around<'a>,
     /// Who runs below the interrupts; `None` is the program.
@@ -97,7 +97,7 @@ pub struct Walk<'a> {
     stack: Vec<Cause>,
     /// What ended last: the way out of the kernel is its, too.
     last: Option<Cause>,
-    /// Whether the tick was seen in this gap: its interrupt serves other timers, too.
+    /// Whether the tick was seen in this stall: its interrupt serves other timers, too.
     ticked: bool,
 }
 
@@ -113,21 +113,21 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Names `gap`. `events` are those since the gap before, in order, the first ones possibly before this gap.
-    pub fn name(&mut self, gap: Gap, events: &[Stamped]) -> Named {
-        let inside = events.partition_point(|event| event.at < gap.from);
+    /// Names `stall`. `events` are those since the stall before, in order, the first ones possibly before this stall.
+    pub fn name(&mut self, stall: Span, events: &[Stamped]) -> Named {
+        let inside = events.partition_point(|event| event.at < stall.from);
         for event in &events[..inside] {
             self.step(event);
         }
-        // The program polled when the gap began: whatever came before is over, even if its end was not seen, as with the
+        // The program polled when the stall began: whatever came before is over, even if its end was not seen, as with the
         // switch to the program itself before it was recorded.
         self.last = None;
         self.ticked = false;
         self.task = None;
         self.stack.clear();
         let mut times: BTreeMap<Cause, u64> = BTreeMap::new();
-        let mut since = gap.from;
-        for event in events[inside..].iter().take_while(|event| event.at <= gap.to) {
+        let mut since = stall.from;
+        for event in events[inside..].iter().take_while(|event| event.at <= stall.to) {
             if let Event::Polled(_) = event.event {
                 // This is told at the end of it.
                 self.step(event);
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
             }
             since = event.at;
         }
-        let rest = gap.to.saturating_sub(since);
+        let rest = stall.to.saturating_sub(since);
         let cause = self.current().unwrap_or(Cause::Outside);
         *times.entry(cause).or_default() += rest;
         // A signal from another core comes with an interrupt, which has no other purpose.
@@ -168,10 +168,10 @@ impl<'a> Walk<'a> {
         }
         let mut parts: Vec<_> = times.into_iter().filter(|(_, ticks)| *ticks > 0).collect();
         parts.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
-        Named { gap, parts }
+        Named { stall, parts }
     }
 
-    /// What has the core now, or had it last in this gap; `None` if nothing was seen yet.
+    /// What has the core now, or had it last in this stall; `None` if nothing was seen yet.
     fn current(&self) -> Option<Cause> {
         self.stack
             .last()
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn entry_and_exit_belong_to_the_interrupt() {
         let events = [at(110, Event::Enter(irq())), at(150, Event::Leave)];
-        let named = walk(&[]).name(Gap { from: 100, to: 160 }, &events);
+        let named = walk(&[]).name(Span { from: 100, to: 160 }, &events);
         assert_eq!(named.parts, [(irq(), 60)]);
     }
 
@@ -292,7 +292,7 @@ mod tests {
     fn own_work_is_taken_from_what_nothing_explains() {
         let parts_after = |work| {
             let mut named = Named {
-                gap: Gap { from: 0, to: 100 },
+                stall: Span { from: 0, to: 100 },
                 parts: vec![(Cause::Outside, 60), (irq(), 40)],
             };
             named.own_work(work);
@@ -311,7 +311,7 @@ mod tests {
             at(125, Event::Enter(softirq(None))),
             at(190, Event::Leave),
         ];
-        let named = walk(&[]).name(Gap { from: 100, to: 200 }, &events);
+        let named = walk(&[]).name(Span { from: 100, to: 200 }, &events);
         assert_eq!(named.parts, [(softirq(Some(irq())), 75), (irq(), 25)]);
     }
 
@@ -330,7 +330,7 @@ mod tests {
             at(190, polled("eth2")),
             at(195, Event::Leave),
         ];
-        let named = walk(&[]).name(Gap { from: 100, to: 200 }, &events);
+        let named = walk(&[]).name(Span { from: 100, to: 200 }, &events);
         assert_eq!(
             named.parts,
             [(of("eth2"), 50), (of("eth1"), 30), (softirq(None), 20)]
@@ -338,8 +338,8 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_without_events_is_from_outside() {
-        let named = walk(&[]).name(Gap { from: 100, to: 200 }, &[]);
+    fn a_stall_without_events_is_from_outside() {
+        let named = walk(&[]).name(Span { from: 100, to: 200 }, &[]);
         assert_eq!(named.parts, [(Cause::Outside, 100)]);
     }
 
@@ -350,7 +350,7 @@ mod tests {
             at(150, Event::Leave),
             at(160, Event::Enter(Cause::Signal(10))),
         ];
-        let named = walk(&[]).name(Gap { from: 100, to: 200 }, &events);
+        let named = walk(&[]).name(Span { from: 100, to: 200 }, &events);
         assert_eq!(named.parts, [(Cause::Signal(10), 100)]);
     }
 
@@ -366,7 +366,7 @@ mod tests {
             at(110, Event::Enter(tick.clone())),
             at(150, Event::Leave),
         ];
-        let named = walk(&[]).name(Gap { from: 100, to: 160 }, &events);
+        let named = walk(&[]).name(Span { from: 100, to: 160 }, &events);
         assert_eq!(named.parts, [(tick, 60)]);
     }
 
@@ -378,7 +378,7 @@ mod tests {
             at(140, Event::Leave),
             at(150, Event::Leave),
         ];
-        let named = walk(&[]).name(Gap { from: 100, to: 160 }, &events);
+        let named = walk(&[]).name(Span { from: 100, to: 160 }, &events);
         assert_eq!(named.parts, [(Cause::Timer("function_5".into()), 60)]);
     }
 
@@ -397,7 +397,7 @@ mod tests {
             at(310, Event::Leave),
             at(400, to(1)),
         ];
-        let named = walk(&[]).name(Gap { from: 100, to: 405 }, &events);
+        let named = walk(&[]).name(Span { from: 100, to: 405 }, &events);
         let hog = Cause::Task {
             pid: 7,
             name: "hog".into(),
@@ -426,7 +426,7 @@ mod tests {
             at(112, Event::Function(9)),
             at(120, Event::Leave),
         ];
-        let named = walk(&sent).name(Gap { from: 100, to: 125 }, &events);
+        let named = walk(&sent).name(Span { from: 100, to: 125 }, &events);
         let call = Cause::Call {
             function: "function_9".into(),
             from: Some(sender(5)),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the events, the parts add up to the gap.
+        /// Whatever the events, the parts add up to the stall.
         #[test]
         fn parts_add_up(
             kinds in prop::collection::vec((0_u64..50, 0_u8..5), 0..60),
@@ -456,9 +456,9 @@ mod tests {
                     })
                 })
                 .collect();
-            let gap = Gap { from, to: from + length };
-            let named = walk(&[]).name(gap, &events);
-            prop_assert_eq!(named.parts.iter().map(|(_, ticks)| ticks).sum::<u64>(), gap.ticks());
+            let stall = Span { from, to: from + length };
+            let named = walk(&[]).name(stall, &events);
+            prop_assert_eq!(named.parts.iter().map(|(_, ticks)| ticks).sum::<u64>(), stall.ticks());
         }
     }
 }

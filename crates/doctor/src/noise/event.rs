@@ -21,7 +21,7 @@ pub enum Cause {
         vector: u32,
         /// The network interface that it polls, of `NET_RX`.
         device: Option<String>,
-        /// What ran before it in the same gap, and most likely raised it.
+        /// What ran before it in the same stall, and most likely raised it.
         after: Option<Box<Cause>>,
     },
     /// An interrupt of the core's own interrupt controller, by the kernel's name for it; `local_timer` is the tick.

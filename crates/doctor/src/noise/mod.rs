@@ -1,8 +1,8 @@
 //! What takes a core away from a program that polls, and what it is called.
 //!
-//! The kernel's own events, stamped with the clock of the polling loop, are laid over the gaps that the loop saw:
+//! The kernel's own events, stamped with the clock of the polling loop, are laid over the stalls that the loop saw:
 //! [`trace`] records them, [`page`] and [`mod@format`] read them, [`event`] gives them a meaning, and [`attribute`] says
-//! which of them a gap was. [`tally`] sums them up and turns them into packets, and
+//! which of them a stall was. [`tally`] sums them up and turns them into packets, and
 //! [`complete`] proves that the kernel told everything. [`summary`] is the whole result.
 
 pub mod attribute;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::attribute::{Around, Gap, Named, Sent, Stamped, Walk};
+use super::attribute::{Around, Named, Sent, Span, Stamped, Walk};
 use super::complete::{self, Bracket};
 use super::event::{CALL_NAMES, Event, Sender};
 use super::page;
@@ -123,8 +123,8 @@ impl Recorder {
 }
 
 impl Record {
-    /// Names the gaps, in order, that the thread `own` saw on `core`.
-    pub fn name(&self, core: Core, own: u32, gaps: &[Gap]) -> Vec<Named> {
+    /// Names the stalls, in order, that the thread `own` saw on `core`.
+    pub fn name(&self, core: Core, own: u32, stalls: &[Span]) -> Vec<Named> {
         let function = |address| self.symbols.name(address);
         let mut walk = Walk::new(Around {
             own,
@@ -133,11 +133,11 @@ impl Record {
             sent: &self.sent,
         });
         let mut events = self.events_of(core);
-        let named = gaps.iter().map(|gap| {
-            let end = events.partition_point(|event| event.at <= gap.to);
+        let named = stalls.iter().map(|stall| {
+            let end = events.partition_point(|event| event.at <= stall.to);
             let (now, later) = events.split_at(end);
             events = later;
-            walk.name(*gap, now)
+            walk.name(*stall, now)
         });
         named.collect()
     }

@@ -1,27 +1,27 @@
-//! A loop that does nothing but look at the clock: whatever takes its core shows as a gap.
+//! A loop that does nothing but look at the clock: whatever takes its core shows as a stall.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::attribute::Gap;
+use super::attribute::Span;
 
-/// The gaps that a loop saw, in a room that was made before it began.
+/// The stalls that a loop saw, in a room that was made before it began.
 #[derive(Debug)]
-pub struct Gaps {
-    seen: Vec<Gap>,
-    /// Gaps that found no room.
+pub struct Stalls {
+    seen: Vec<Span>,
+    /// Stalls that found no room.
     pub dropped: u64,
     /// Looks at the clock.
     pub looks: u64,
     /// Its first and last look, ticks.
-    pub span: Gap,
+    pub span: Span,
     /// The thread that looked.
     pub thread: u32,
 }
 
-impl Gaps {
-    /// Room for `most` gaps, all of its memory touched.
+impl Stalls {
+    /// Room for `most` stalls, all of its memory touched.
     pub fn with_room(most: usize) -> Self {
-        let nothing = Gap { from: 0, to: 0 };
+        let nothing = Span { from: 0, to: 0 };
         let mut seen = vec![nothing; most];
         seen.clear();
         Self {
@@ -33,8 +33,8 @@ impl Gaps {
         }
     }
 
-    /// The gaps, in order.
-    pub fn all(&self) -> &[Gap] {
+    /// The stalls, in order.
+    pub fn all(&self) -> &[Span] {
         &self.seen
     }
 
@@ -49,9 +49,9 @@ impl Gaps {
             for _ in 0..256 {
                 let now = clock();
                 if now.wrapping_sub(last) > threshold {
-                    let gap = Gap { from: last, to: now };
+                    let stall = Span { from: last, to: now };
                     if self.seen.len() < self.seen.capacity() {
-                        self.seen.push(gap);
+                        self.seen.push(stall);
                     } else {
                         self.dropped += 1;
                     }
@@ -60,7 +60,7 @@ impl Gaps {
             }
             self.looks += 256;
         }
-        self.span = Gap {
+        self.span = Span {
             from: first,
             to: last,
         };

@@ -5,7 +5,7 @@ use measure::bucket::Ring;
 use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 
 use super::attribute::Named;
-use super::spin::Gaps;
+use super::spin::Stalls;
 use super::tally::tally;
 
 /// Columns of the time line.
@@ -14,7 +14,7 @@ const COLUMNS: usize = 60;
 /// What was asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
-    /// Gaps are longer than this, ns.
+    /// Stalls are longer than this, ns.
     pub threshold_ns: u64,
     /// Receive descriptors that costs are worked out for.
     pub descriptors: u32,
@@ -45,8 +45,8 @@ pub struct SeenOn {
     /// The core.
     pub core: Core,
     /// Its loop.
-    pub gaps: Gaps,
-    /// The gaps with their causes.
+    pub stalls: Stalls,
+    /// The stalls with their causes.
     pub named: Vec<Named>,
     /// The kernel's counters against the trace.
     pub lines: Vec<InterruptLine>,
@@ -67,7 +67,7 @@ pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
     for core in &cores {
         if core.gaps_dropped > 0 {
             notes.push(format!(
-                "core {}: {} gaps found no room; give a higher --threshold or a shorter --duration",
+                "core {}: {} stalls found no room; give a higher --threshold or a shorter --duration",
                 core.core, core.gaps_dropped
             ));
         }
@@ -89,10 +89,10 @@ pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
 
 fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
     let ns = |ticks: f64| ticks / seen.hz * 1e9;
-    let all = on.gaps.all();
-    let taken: u64 = all.iter().map(|gap| gap.ticks()).sum();
-    let longest = all.iter().map(|gap| gap.ticks()).max().unwrap_or(0);
-    let span = on.gaps.span.ticks().max(1);
+    let all = on.stalls.all();
+    let taken: u64 = all.iter().map(|stall| stall.ticks()).sum();
+    let longest = all.iter().map(|stall| stall.ticks()).max().unwrap_or(0);
+    let span = on.stalls.span.ticks().max(1);
     let tallies = tally(&on.named, asked.ring, seen.hz);
     let outside: u64 = tallies
         .iter()
@@ -106,7 +106,7 @@ fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
         } else {
             "unknown".into()
         },
-        gaps: one.gaps,
+        gaps: one.stalls,
         total_ns: ns(one.total as f64),
         p99_ns: ns(one.p99 as f64),
         max_ns: ns(one.max as f64),
@@ -116,9 +116,9 @@ fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
     CoreNoise {
         core: on.core.0,
         watched_s: span as f64 / seen.hz,
-        looks: on.gaps.looks,
+        looks: on.stalls.looks,
         gaps: all.len() as u64,
-        gaps_dropped: on.gaps.dropped,
+        gaps_dropped: on.stalls.dropped,
         taken_ns: ns(taken as f64),
         taken_share: taken as f64 / span as f64,
         max_ns: ns(longest as f64),
@@ -136,15 +136,15 @@ fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {
     }
 }
 
-/// Share of each part of the run that its gaps took.
+/// Share of each part of the run that its stalls took.
 fn timeline(on: &SeenOn) -> Vec<f64> {
-    let span = on.gaps.span;
+    let span = on.stalls.span;
     let width = (span.ticks() as f64 / COLUMNS as f64).max(1.0);
     let mut columns = vec![0.0; COLUMNS];
-    for gap in on.gaps.all() {
+    for stall in on.stalls.all() {
         let (from, to) = (
-            gap.from.saturating_sub(span.from) as f64 / width,
-            gap.to.saturating_sub(span.from) as f64 / width,
+            stall.from.saturating_sub(span.from) as f64 / width,
+            stall.to.saturating_sub(span.from) as f64 / width,
         );
         let touched = (to as usize + 1).saturating_sub(from as usize);
         for (index, column) in columns.iter_mut().enumerate().skip(from as usize).take(touched) {

@@ -1,38 +1,38 @@
-//! Gaps summed up by their cause.
+//! Stalls summed up by their cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use measure::bucket::{Bucket, Ring};
 
-use super::attribute::{Gap, Named};
+use super::attribute::{Named, Span};
 use super::event::Cause;
 
-/// All gaps with one cause.
+/// All stalls with one cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tally {
     /// The cause in words.
     pub cause: String,
     /// Whether it is one that the kernel did not see.
     pub outside: bool,
-    /// Gaps of which it is the largest part.
-    pub gaps: u64,
-    /// All of its time, in whichever gap, ticks.
+    /// Stalls of which it is the largest part.
+    pub stalls: u64,
+    /// All of its time, in whichever stall, ticks.
     pub total: u64,
-    /// Of its gaps, 99 in a hundred are no longer, ticks.
+    /// Of its stalls, 99 in a hundred are no longer, ticks.
     pub p99: u64,
-    /// The longest of its gaps, ticks.
+    /// The longest of its stalls, ticks.
     pub max: u64,
-    /// Packets that its gaps would have cost.
+    /// Packets that its stalls would have cost.
     pub lost: f64,
-    /// How far apart its gaps begin, ticks, where that is regular.
+    /// How far apart its stalls begin, ticks, where that is regular.
     pub period: Option<f64>,
 }
 
-/// Sums up the gaps of one core; the cause that took most comes first. `hz` is what makes ticks seconds.
+/// Sums up the stalls of one core; the cause that took most comes first. `hz` is what makes ticks seconds.
 pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
     #[derive(Default)]
     struct Sum {
-        gaps: Vec<Gap>,
+        stalls: Vec<Span>,
         total: u64,
         lost: f64,
         outside: bool,
@@ -40,11 +40,11 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
     let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
     let labels = Labels::of(named);
     let mut bucket = ring.map(Bucket::new);
-    let first = named.first().map_or(0, |first| first.gap.from);
+    let first = named.first().map_or(0, |first| first.stall.from);
     for one in named {
         let seconds = |at: u64| at.saturating_sub(first) as f64 / hz;
         let lost = bucket.as_mut().map_or(0.0, |bucket| {
-            bucket.gap(seconds(one.gap.from), seconds(one.gap.to))
+            bucket.stall(seconds(one.stall.from), seconds(one.stall.to))
         });
         for (cause, ticks) in &one.parts {
             let sum = sums.entry(labels.label(cause)).or_default();
@@ -52,25 +52,25 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
             sum.total += ticks;
         }
         let sum = sums.entry(labels.label(one.cause())).or_default();
-        sum.gaps.push(one.gap);
+        sum.stalls.push(one.stall);
         sum.lost += lost;
     }
     let mut all: Vec<Tally> = sums
         .into_iter()
         .map(|(cause, sum)| {
-            let mut lengths: Vec<u64> = sum.gaps.iter().map(|gap| gap.ticks()).collect();
+            let mut lengths: Vec<u64> = sum.stalls.iter().map(|stall| stall.ticks()).collect();
             lengths.sort_unstable();
             // Nearest rank.
             let rank = (lengths.len() * 99).div_ceil(100);
             Tally {
                 cause,
                 outside: sum.outside,
-                gaps: lengths.len() as u64,
+                stalls: lengths.len() as u64,
                 total: sum.total,
                 p99: rank.checked_sub(1).map_or(0, |index| lengths[index]),
                 max: lengths.last().copied().unwrap_or(0),
                 lost: sum.lost,
-                period: period(&sum.gaps),
+                period: period(&sum.stalls),
             }
         })
         .collect();
@@ -83,7 +83,7 @@ pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
 pub struct Labels<'n>(BTreeMap<&'n str, BTreeSet<u32>>);
 
 impl<'n> Labels<'n> {
-    /// For the causes of these gaps.
+    /// For the causes of these stalls.
     pub fn of(named: &'n [Named]) -> Self {
         let mut tasks: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
         for (cause, _) in named.iter().flat_map(|one| &one.parts) {
@@ -110,19 +110,19 @@ impl<'n> Labels<'n> {
 /// Fewer beginnings than this show no period.
 const PERIODS_MIN: usize = 10;
 
-/// The time from one gap to the next, if most of them lie a whole number of it apart.
-fn period(gaps: &[Gap]) -> Option<f64> {
-    if gaps.len() <= PERIODS_MIN {
+/// The time from one stall to the next, if most of them lie a whole number of it apart.
+fn period(stalls: &[Span]) -> Option<f64> {
+    if stalls.len() <= PERIODS_MIN {
         return None;
     }
-    let apart: Vec<f64> = gaps
+    let apart: Vec<f64> = stalls
         .windows(2)
         .map(|pair| pair[1].from.saturating_sub(pair[0].from) as f64)
         .collect();
     let mut sorted = apart.clone();
     sorted.sort_by(f64::total_cmp);
     let median = sorted[sorted.len() / 2];
-    // A twentieth off is still regular; where gaps are missing they lie a few periods apart.
+    // A twentieth off is still regular; where stalls are missing they lie a few periods apart.
     let regular = apart.iter().filter(|&&time| {
         let periods = (time / median).round();
         (1.0..=10.0).contains(&periods) && (time - periods * median).abs() < median / 20.0
@@ -135,30 +135,30 @@ mod tests {
     use super::*;
 
     fn outside(from: u64, ticks: u64) -> Named {
-        let gap = Gap {
+        let stall = Span {
             from,
             to: from + ticks,
         };
         Named {
-            gap,
+            stall,
             parts: vec![(Cause::Outside, ticks)],
         }
     }
 
     fn tick(from: u64) -> Named {
-        let gap = Gap { from, to: from + 30 };
+        let stall = Span { from, to: from + 30 };
         Named {
-            gap,
+            stall,
             parts: vec![(Cause::Vector("local_timer"), 20), (Cause::Outside, 10)],
         }
     }
 
     #[test]
-    fn times_are_the_parts_and_counts_are_the_gaps() {
+    fn times_are_the_parts_and_counts_are_the_stalls() {
         let all = tally(&[tick(100), outside(200, 500), tick(1000)], None, 1e9);
         let said: Vec<_> = all
             .iter()
-            .map(|one| (one.cause.as_str(), one.gaps, one.total, one.max))
+            .map(|one| (one.cause.as_str(), one.stalls, one.total, one.max))
             .collect();
         assert_eq!(
             said,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_charged_to_the_gap_that_overflowed() {
+    fn packets_are_charged_to_the_stall_that_overflowed() {
         let ring = Ring {
             rate_pps: 1e6,
             service_pps: 2e6,

@@ -23,16 +23,14 @@ const PAGE: usize = 4096;
 pub enum TraceError {
     /// No tracefs.
     #[error(
-        "tracefs is not mounted, and cannot be for this run alone ({0}); fix: mount -t tracefs nodev /sys/kernel/tracing"
+        "tracefs is not mounted, and cannot be mounted for this run alone ({0}); fix: mount -t tracefs nodev /sys/kernel/tracing"
     )]
     NotMounted(io::Error),
     /// Not allowed.
-    #[error("tracefs is for root (CAP_SYS_ADMIN); fix: sudo")]
+    #[error("reading tracefs needs root (CAP_SYS_ADMIN); fix: sudo")]
     Forbidden,
     /// The clock of the loops is not among the tracer's.
-    #[error(
-        "this kernel's tracer has no x86-tsc clock: the loop's times and the kernel's cannot be compared"
-    )]
+    #[error("this kernel's tracer has no x86-tsc clock, so its times cannot be compared with the loop's")]
     NoClock,
     /// Anything else.
     #[error("{0}: {1}")]

@@ -77,11 +77,11 @@ impl Hand<'_> {
         self.journal.took(&link, from.as_deref())?;
         let why = moved.map_or_else(
             |error| error.to_string(),
-            |()| format!("{driver} does not take it"),
+            |()| format!("{driver} does not accept it"),
         );
         Ok(Outcome::refused(match back {
             Undone::Refused { why: worse } => {
-                format!("{why}, and the old driver does not take it back: {worse}")
+                format!("{why}, and the old driver does not accept it again: {worse}")
             }
             _ => format!("{why}; its old driver has it again"),
         }))
@@ -111,7 +111,7 @@ pub fn give_back(kernel: &dyn Kernel, link: &str, old: Option<&str>, ours: Optio
     match moved {
         Err(error) => refused(&error),
         Ok(()) => Undone::Refused {
-            why: "no driver took it".into(),
+            why: "no driver accepted it".into(),
         },
     }
 }

@@ -71,7 +71,7 @@ pub fn arguments(
         if is_intel(sys) {
             add(
                 "intel_idle.max_cstate=0".into(),
-                "Intel's own idle driver does not heed the limit above: it is switched off",
+                "Intel's own idle driver ignores the limit above: it is switched off",
             );
         }
     }
@@ -103,7 +103,7 @@ fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
     };
     let nodes = nodes.iter().filter(is_node).count().max(1);
     let mut wanted = Vec::new();
-    let reserved = "reserved while memory is in one piece: 1 GiB on each NUMA node";
+    let reserved = "reserved while memory is not fragmented: 1 GiB on each NUMA node";
     if flags.split_whitespace().any(|flag| flag == "pdpe1gb") {
         wanted.push((
             "default_hugepagesz=1G".into(),
@@ -131,7 +131,7 @@ fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
         }
         wanted.push((
             "iommu=pt".into(),
-            "devices that the kernel keeps pass by the IOMMU, at full speed",
+            "devices that the kernel keeps bypass the IOMMU, at full speed",
         ));
     }
     wanted
@@ -178,7 +178,7 @@ pub fn install(
         };
         return Err(Problem::new(
             "--write",
-            format!("there is no {directory} here"),
+            format!("{directory} does not exist"),
             fix,
         ));
     }

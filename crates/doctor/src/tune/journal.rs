@@ -82,12 +82,12 @@ impl Journal {
         }
         if fs::metadata(&real).is_ok_and(|file| !file.is_file()) {
             let fix = Fix::advice("name a file");
-            return Err(Problem::new(&what, "this is no regular file", fix));
+            return Err(Problem::new(&what, "it is not a regular file", fix));
         }
         let lock = ours(&with_suffix(&real, ".lock")).map_err(failed)?;
         let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|_| {
             let fix = Fix::advice("wait until it has ended");
-            Problem::new(&what, "another dropless tune is at work", fix)
+            Problem::new(&what, "another dropless tune is running", fix)
         })?;
         let text = match fs::read_to_string(&real) {
             Ok(text) => text,
@@ -98,7 +98,11 @@ impl Journal {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         if !text[whole..].is_empty() && !text[whole..].starts_with('{') {
             let fix = Fix::advice("name the journal of a dropless tune, or a file that does not exist");
-            return Err(Problem::new(&what, "this file is no journal", fix));
+            return Err(Problem::new(
+                &what,
+                "this file is not a journal of dropless tune",
+                fix,
+            ));
         }
         let records = parse(&text[..whole], &what)?;
         let file = OpenOptions::new()
@@ -192,7 +196,7 @@ impl Journal {
     }
 
     fn unwritable(&self, error: &io::Error) -> Problem {
-        let fix = Fix::advice("make room there; nothing is changed that cannot be written down first");
+        let fix = Fix::advice("make room there; nothing is changed before it is recorded in the journal");
         Problem::new(format!("journal {}", self.path.display()), error.to_string(), fix)
     }
 }
@@ -205,7 +209,7 @@ pub fn boot_id(sys: &Sys) -> String {
 fn parse(text: &str, what: &str) -> Result<Vec<Record>, Problem> {
     let read = |(index, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|error| {
-            let fix = Fix::advice("take the line out, and look after what it names by hand");
+            let fix = Fix::advice("remove the line, and restore by hand what it names");
             Problem::new(what, format!("line {} cannot be read: {error}", index + 1), fix)
         })
     };

@@ -40,7 +40,7 @@ pub fn housekeeping(sys: &Sys, workers: &CoreSet) -> Result<CoreSet, Problem> {
     let rest = cores::online(sys).without(workers);
     if rest.is_empty() {
         let fix = Fix::advice("leave one out of --cores: interrupts and everything else must run somewhere");
-        let found = "they are all cores of this machine";
+        let found = "they are all the cores of this machine";
         return Err(Problem::new(format!("cores {workers}"), found, fix));
     }
     Ok(rest)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::wire::Wire;
 use crate::support::{Lab, Need, require};
 use doctor::noise::record::Recorder;
-use doctor::noise::spin::Gaps;
+use doctor::noise::spin::Stalls;
 use doctor::noise::tally::{Tally, tally};
 use host::Sys;
 use host::cores::Core;
@@ -104,7 +104,7 @@ fn is_first<'c>(mut causes: impl Iterator<Item = &'c str>, thief: &str) -> bool 
     first.is_some_and(|cause| cause.contains(thief))
 }
 
-/// The cause that took most is this one, and all of them together took what the gaps took.
+/// The cause that took most is this one, and all of them together took what the stalls took.
 fn assert_first(noise: &Value, thief: &str) {
     let causes = causes(noise);
     let names = causes.iter().map(|(cause, _)| cause.as_str());
@@ -118,7 +118,7 @@ fn assert_first(noise: &Value, thief: &str) {
     let taken = noise["cores"][0]["taken_ns"].as_f64().expect("a time");
     assert!(
         (sum / taken - 1.0).abs() < 1e-6,
-        "causes take {sum}, gaps {taken}"
+        "causes take {sum}, stalls {taken}"
     );
 }
 
@@ -139,9 +139,9 @@ fn a_program_on_the_core_is_named() {
     drop(thief);
     assert_first(&during, "preempted by dl-hog (");
     assert_absent(&before, "dl-hog");
-    let gaps = lab.path(during["run"].as_str().expect("a path")).join("gaps.csv");
-    let gaps = std::fs::read_to_string(gaps).expect("a row for every gap");
-    assert!(gaps.contains("preempted by dl-hog ("), "{gaps}");
+    let stalls = lab.path(during["run"].as_str().expect("a path")).join("gaps.csv");
+    let stalls = std::fs::read_to_string(stalls).expect("a row for every stall");
+    assert!(stalls.contains("preempted by dl-hog ("), "{stalls}");
 }
 
 #[test]
@@ -174,20 +174,20 @@ fn spun(plant: impl FnOnce(&AtomicBool, Pthread) + Send) -> (Vec<Tally>, u64) {
     let stop = AtomicBool::new(false);
     let (tell, told) = std::sync::mpsc::channel();
     let threshold = 2000;
-    let (record, gaps) = std::thread::scope(|scope| {
+    let (record, stalls) = std::thread::scope(|scope| {
         let stop = &stop;
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let spinner = scope.spawn(move || {
             dpdk::pin_to_core(WORKER as usize).expect("the worker core is there");
-            let mut gaps = Gaps::with_room(1 << 20);
+            let mut stalls = Stalls::with_room(1 << 20);
             tell.send(pthread_self()).expect("somebody listens");
             wait.recv().expect("somebody says go");
-            gaps.spin(dpdk::tsc, threshold, stop);
-            gaps
+            stalls.spin(dpdk::tsc, threshold, stop);
+            stalls
         });
         let thread = told.recv().expect("the loop is there");
         let done = AtomicBool::new(false);
-        let (record, gaps) = std::thread::scope(|inner| {
+        let (record, stalls) = std::thread::scope(|inner| {
             let (ready, begin) = std::sync::mpsc::channel::<()>();
             let done = &done;
             inner.spawn(move || {
@@ -205,18 +205,18 @@ fn spun(plant: impl FnOnce(&AtomicBool, Pthread) + Send) -> (Vec<Tally>, u64) {
             }
             done.store(true, Ordering::Relaxed);
             stop.store(true, Ordering::Relaxed);
-            let gaps = spinner.join().expect("the loop ended");
-            (recorder.finish(&sys), gaps)
+            let stalls = spinner.join().expect("the loop ended");
+            (recorder.finish(&sys), stalls)
         });
-        (record, gaps)
+        (record, stalls)
     });
     let lines = record.completeness(Core(WORKER));
     assert!(
         record.missed == 0 && lines.iter().all(|line| line.proven),
         "{lines:?}"
     );
-    let named = record.name(Core(WORKER), gaps.thread, gaps.all());
-    let taken = gaps.all().iter().map(|gap| gap.ticks()).sum();
+    let named = record.name(Core(WORKER), stalls.thread, stalls.all());
+    let taken = stalls.all().iter().map(|stall| stall.ticks()).sum();
     (tally(&named, None, 1e9), taken)
 }
 
@@ -271,7 +271,7 @@ fn signals_are_named() {
 fn nothing_planted_is_nothing_found() {
     let Some(_lab) = require(&NEEDS) else { return };
     let (all, taken) = spun(|_, _| {});
-    assert!(taken > 0, "a core without a single gap");
+    assert!(taken > 0, "a core without a single stall");
     let planted = ["dl-hog", "own process", "signal SIGUSR1"];
     let found = all
         .iter()

@@ -128,7 +128,7 @@ fn a_change_that_was_written_down_and_never_made_is_none() {
         .run();
     assert_eq!(refused.code, Some(2), "{refused}");
     assert!(
-        refused.stderr.contains("another dropless tune is at work"),
+        refused.stderr.contains("another dropless tune is running"),
         "{refused}"
     );
     drop(open);

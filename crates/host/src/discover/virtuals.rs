@@ -68,12 +68,6 @@ pub fn list(sys: &Sys) -> Vec<Carrier> {
 
 /// A form that is a whole URI is checked as one; of the others only the driver can be.
 fn state(sys: &Sys, form: &str, library: Option<&str>) -> Usable {
-    if form.starts_with("kernel:") {
-        return Usable::No {
-            why: "send and reflect do not use it yet".to_owned(),
-            fix: Fix::advice("use packet:IF for the kernel's own path"),
-        };
-    }
     if !form.contains('[') {
         if let Ok(uri) = form.parse() {
             return usable(check(&uri, sys));

@@ -18,7 +18,7 @@ pub fn check(uris: &[PortUri]) -> Result<(), Problem> {
             let why = if first == uri {
                 "it is given twice".to_owned()
             } else {
-                format!("it takes the same as {first}")
+                format!("it conflicts with {first}")
             };
             return Err(Problem::new(uri, why, Fix::advice(advice(uri))));
         }

@@ -20,7 +20,7 @@ pub fn check(look: &Look<'_>, address: IpAddr, port: Option<u16>) -> Result<Prep
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(", ");
-        let found = format!("{address} is no address of this machine (it has: {list})");
+        let found = format!("{address} is not an address of this machine (it has: {list})");
         let length = if address.is_ipv4() { 32 } else { 128 };
         let fix = Fix::one(format!("ip address add {address}/{length} dev lo"))
             .undone_by([format!("ip address del {address}/{length} dev lo")]);

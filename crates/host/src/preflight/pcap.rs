@@ -25,7 +25,7 @@ pub fn check(look: &Look<'_>, input: Option<&Path>, output: Option<&Path>) -> Re
     }
     if let Some(output) = output {
         if input.is_some_and(|input| same_file(&look.path(input), &look.path(output))) {
-            let found = format!("{} is to be read and written at once", output.display());
+            let found = format!("{} cannot be read and written at the same time", output.display());
             return Err(look.problem(found, Fix::advice("write to another file")));
         }
         notes.extend(check_output(look, output)?);

@@ -20,7 +20,7 @@ pub fn check(look: &Look<'_>, address: PciAddress) -> Result<Prepared, Problem> 
     if !device.is_network() {
         let fix = Fix::advice("name a network function; dropless ports lists them");
         let found = format!(
-            "it is no network function ({}, class {:06x})",
+            "it is not a network function ({}, class {:06x})",
             device.identifiers(),
             device.class
         );
@@ -59,8 +59,8 @@ fn absent(look: &Look<'_>) -> Problem {
         .map(|device| device.address.to_string())
         .collect();
     let found = match there.as_slice() {
-        [] => "no PCI device is there, and no network function anywhere".to_owned(),
-        some => format!("no PCI device is there (network functions: {})", some.join(", ")),
+        [] => "no such PCI device, and this machine has no network function on PCI".to_owned(),
+        some => format!("no such PCI device (network functions: {})", some.join(", ")),
     };
     look.problem(
         found,

@@ -20,7 +20,7 @@ pub fn memif(look: &Look<'_>, path: &Path, server: bool, zero_copy: bool) -> Res
     look.driver("memif")?;
     let mut prepared = memif_socket(look, path, server)?;
     if zero_copy && server {
-        let text = "zero-copy is the client's business: the memif driver copies where it serves";
+        let text = "zero-copy works at the client's end only: the memif driver copies where it serves";
         prepared.notes.push(Warning::new("zero-copy-server", text));
     } else if zero_copy {
         // The peer maps the memory by its file, which ordinary pages do not have.
@@ -64,8 +64,11 @@ pub fn virtio_user(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepare
     };
     match state(look, path, SockType::Stream) {
         State::Served | State::Device => Ok(Prepared::of(look.uri)),
-        State::Free => Err(look.problem(format!("nobody serves {shown}: there is no such socket"), fix())),
-        State::Stale => Err(look.problem(format!("nobody serves {shown}: its server is gone"), fix())),
+        State::Free => Err(look.problem(
+            format!("no process serves {shown}: the socket does not exist"),
+            fix(),
+        )),
+        State::Stale => Err(look.problem(format!("no process serves {shown}: its server has ended"), fix())),
         other => Err(unusable(look, path, &other)),
     }
 }
@@ -78,11 +81,13 @@ fn serve(look: &Look<'_>, path: &Path, sort: SockType) -> Result<Prepared, Probl
         State::Free => Ok(Prepared::of(look.uri)),
         State::Stale => match fs::remove_file(look.path(path)) {
             Ok(()) => {
-                let text = format!("removed {shown}, which a dead server had left");
+                let text = format!("removed {shown}, left behind by a server that has ended");
                 Ok(Prepared::of(look.uri).with_notes(vec![Warning::new("stale-socket", text)]))
             }
             Err(error) => {
-                let found = format!("{shown} is left from a dead server and cannot be removed ({error})");
+                let found = format!(
+                    "{shown} was left behind by a server that has ended and cannot be removed ({error})"
+                );
                 Err(look.problem(found, Fix::one(format!("sudo rm {}", quoted(&shown)))))
             }
         },
@@ -106,7 +111,7 @@ fn wait_for(look: &Look<'_>, path: &Path, server: &str) -> Result<Prepared, Prob
             }
             let server = server.replace("PATH", &path.display().to_string());
             let text = format!(
-                "nobody serves {} yet: no link before {server} or the like starts",
+                "no process serves {} yet: the link comes up when {server} or another server starts",
                 path.display()
             );
             Ok(prepared.with_notes(vec![Warning::new("no-server", text)]))
@@ -187,7 +192,7 @@ fn unusable(look: &Look<'_>, path: &Path, state: &State) -> Problem {
             super::look::as_root(),
         ),
         State::NoSocket | State::Device => look.problem(
-            format!("{shown} exists and is no socket"),
+            format!("{shown} exists and is not a socket"),
             Fix::advice("choose another path"),
         ),
         _ => {
@@ -196,7 +201,7 @@ fn unusable(look: &Look<'_>, path: &Path, state: &State) -> Problem {
                 quoted(&shown)
             );
             look.problem(
-                format!("a living process serves {shown} already"),
+                format!("another process already serves {shown}"),
                 Fix::advice(fix),
             )
         }

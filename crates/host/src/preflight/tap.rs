@@ -11,11 +11,14 @@ pub fn check(look: &Look<'_>, name: &str) -> Result<Prepared, Problem> {
     if let Some(interface) = look.interfaces.iter().find(|interface| interface.name == name) {
         let fix = Fix::advice(format!("choose another name, such as tap:{}", free_name(look)));
         if interface.sort != Sort::Tap {
-            return Err(look.problem(format!("an interface called {name} exists and is no TAP"), fix));
+            return Err(look.problem(
+                format!("an interface called {name} exists and is not a TAP interface"),
+                fix,
+            ));
         }
         // A TAP has a carrier while a process holds it open.
         if interface.link.is_some_and(|link| link.up) {
-            return Err(look.problem(format!("a living process uses the TAP interface {name}"), fix));
+            return Err(look.problem(format!("another process uses the TAP interface {name}"), fix));
         }
     }
     look.capabilities(&[Capability::NetAdmin], "creating a TAP interface")?;

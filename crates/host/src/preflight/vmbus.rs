@@ -16,7 +16,7 @@ pub fn check(look: &Look<'_>, id: &VmbusId) -> Result<Prepared, Problem> {
     };
     if !device.is_network {
         let fix = Fix::advice("name a network device; dropless ports lists them");
-        return Err(look.problem("it is no network device", fix));
+        return Err(look.problem("it is not a network device", fix));
     }
     look.driver("netvsc")?;
     let interfaces = device.interfaces(&look.interfaces);
@@ -26,7 +26,7 @@ pub fn check(look: &Look<'_>, id: &VmbusId) -> Result<Prepared, Problem> {
             let fix = Fix::advice(format!(
                 "boot a kernel with {DRIVER}, such as linux-image-amd64 of Debian"
             ));
-            return Err(look.problem(format!("this kernel has no {DRIVER}"), fix));
+            return Err(look.problem(format!("this kernel lacks {DRIVER}"), fix));
         }
         let to = device
             .driver
@@ -63,6 +63,9 @@ fn absent(look: &Look<'_>) -> Problem {
         .iter()
         .map(|device| device.id.to_string())
         .collect();
-    let found = format!("no such VMBus device (network devices: {})", ids.join(", "));
+    let found = format!(
+        "this VMBus device does not exist (network devices: {})",
+        ids.join(", ")
+    );
     look.problem(found, Fix::one("dropless ports"))
 }

@@ -21,7 +21,7 @@ fn lists_read_and_print_as_the_kernel_does() {
     for text in ["a", "1-", "-1", "3-1", "1,,2", "9999", "0-4294967295"] {
         let error = text.parse::<CoreSet>().unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("'{text}' is no list of cores; write them as 0-3,5")),
+            error.starts_with(&format!("invalid core list '{text}'; write cores as 0-3,5")),
             "{error}"
         );
     }

@@ -52,6 +52,7 @@ fn devices_interfaces_and_kinds_are_listed_with_what_they_lack() {
     assert!(why(find(&carriers, "ifb0")).contains("leads nowhere"));
 
     assert_eq!(find(&carriers, "ring").usable, Usable::Yes);
+    assert_eq!(find(&carriers, "kernel").usable, Usable::Yes);
     let virtio = find(&carriers, "virtio-user");
     assert_eq!(
         (virtio.kind, &virtio.usable),

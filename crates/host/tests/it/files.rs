@@ -93,7 +93,7 @@ fn other_files_say_what_they_are_not() {
     assert!(
         machine
             .line("pcap:/good,/good")
-            .contains("is to be read and written at once")
+            .contains("cannot be read and written at the same time")
     );
     assert!(
         machine
@@ -115,7 +115,7 @@ fn kernel_sockets_need_an_address_of_ours_and_a_free_port() {
     machine.check("kernel:192.0.2.2").unwrap();
     assert_eq!(
         machine.line("kernel:192.0.2.9"),
-        "kernel:192.0.2.9: 192.0.2.9 is no address of this machine (it has: 192.0.2.2); \
+        "kernel:192.0.2.9: 192.0.2.9 is not an address of this machine (it has: 192.0.2.2); \
          fix: ip address add 192.0.2.9/32 dev lo"
     );
     assert!(

@@ -169,7 +169,7 @@ fn a_tap_needs_a_free_name_and_the_tun_driver() {
     assert!(
         machine
             .line("tap:eth1")
-            .ends_with("exists and is no TAP; fix: choose another name, such as tap:dropless0")
+            .ends_with("exists and is not a TAP interface; fix: choose another name, such as tap:dropless0")
     );
     assert!(
         machine
@@ -189,7 +189,7 @@ fn a_tap_needs_a_free_name_and_the_tun_driver() {
     assert!(
         machine
             .line("tap:t0")
-            .contains("a living process uses the TAP interface t0")
+            .contains("another process uses the TAP interface t0")
     );
     machine.write("/sys/devices/virtual/net/t0/carrier", "0");
     machine.check("tap:t0").unwrap();

@@ -247,19 +247,23 @@ fn the_way_into_the_machine_is_not_taken_without_force() {
 #[test]
 fn absent_devices_and_other_classes_are_refused() {
     let machine = Fixture::new();
-    assert!(machine.line(URI).contains("and no network function anywhere"));
+    assert!(
+        machine
+            .line(URI)
+            .contains("and this machine has no network function on PCI")
+    );
     let other = machine.pci("0000:00:1f.2", (0x8086, 0x2922), Some("ahci"), Some(1));
     machine.write(&format!("{other}/class"), "0x010601\n");
     assert!(
         machine
             .line("pci:0000:00:1f.2")
-            .contains("it is no network function (8086:2922, class 010601)")
+            .contains("it is not a network function (8086:2922, class 010601)")
     );
     machine.pci("0000:3b:00.1", IXGBE, Some("ixgbe"), Some(1));
     assert!(
         machine
             .line(URI)
-            .contains("no PCI device is there (network functions: 0000:3b:00.1)")
+            .contains("no such PCI device (network functions: 0000:3b:00.1)")
     );
 }
 

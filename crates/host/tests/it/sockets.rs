@@ -41,7 +41,7 @@ fn a_living_server_is_not_disturbed() {
         let _server = serve(&machine, path, sort);
         let line = machine.line(uri);
         assert!(
-            line.contains(&format!("a living process serves {path} already")),
+            line.contains(&format!("another process already serves {path}")),
             "{line}"
         );
         assert!(line.ends_with(&format!("ss -xlp src {path}")), "{line}");
@@ -72,7 +72,7 @@ fn clients_wait_or_say_that_nobody_serves() {
     assert_eq!(machine.notes("vhost:/run/a.sock,client"), ["no-server"]);
     assert_eq!(
         machine.line("virtio-user:/run/a.sock"),
-        "virtio-user:/run/a.sock: nobody serves /run/a.sock: there is no such socket; \
+        "virtio-user:/run/a.sock: no process serves /run/a.sock: the socket does not exist; \
          fix: start the other end first, for example: dropless reflect --port vhost:/run/a.sock"
     );
     let server = UnixListener::bind(machine.path("/run/a.sock")).unwrap();
@@ -82,7 +82,7 @@ fn clients_wait_or_say_that_nobody_serves() {
     assert!(
         machine
             .line("virtio-user:/run/a.sock")
-            .contains("its server is gone")
+            .contains("its server has ended")
     );
 }
 
@@ -102,12 +102,12 @@ fn places_where_no_socket_can_be() {
     assert!(
         machine
             .line("vhost:/run/file")
-            .contains("/run/file exists and is no socket")
+            .contains("/run/file exists and is not a socket")
     );
     assert!(
         machine
             .line("memif:/run/file")
-            .contains("/run/file exists and is no socket")
+            .contains("/run/file exists and is not a socket")
     );
     assert!(
         machine
@@ -146,7 +146,7 @@ fn two_ports_do_not_take_the_same() {
     let twice = |first: &str, second: &str| {
         let line = check(&[first, second]).unwrap_err();
         assert!(
-            line.starts_with(&format!("{second}: it takes the same as {first}")),
+            line.starts_with(&format!("{second}: it conflicts with {first}")),
             "{line}"
         );
     };

@@ -1,7 +1,6 @@
 //! `dropless compare`: the same probes by every way there is here, and which one to take.
 
 pub mod args;
-mod child;
 mod cpu;
 mod firewall;
 mod plan;

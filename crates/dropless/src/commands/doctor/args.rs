@@ -7,7 +7,7 @@ use clap::Args;
 #[command(after_help = "Examples:
   dropless doctor                                   what would disturb a run here, and what mends it
   dropless doctor --cores 2-3 --port xdp:eth1       for these cores and this port
-  dropless doctor --rate 2Mpps --descriptors 4096   whether that ring outlasts the worst gap here
+  dropless doctor --rate 2Mpps --descriptors 4096   whether that ring outlasts the worst stall here
   dropless doctor --watch 10s --json                watch the counters for longer; for scripts
 
 It changes nothing. Exit codes: 0 all is good; 1 something is not; 2 could not examine.")]
@@ -24,7 +24,7 @@ pub struct DoctorArgs {
     /// Receive descriptors of each queue [default: what send and reflect take]
     #[arg(long, value_name = "N")]
     pub descriptors: Option<u16>,
-    /// How long the counters are watched, and then how long a loop looks for gaps; 0 for neither
+    /// How long the counters are watched, and then how long a loop looks for stalls; 0 for neither
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub watch: String,
     /// Print JSON

@@ -70,7 +70,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8> {
     if !watch.is_zero() {
         patient.watched = Watched::for_a(watch, &sys);
         // Only then: what a loop of ours does to the counters is not what is asked for.
-        doctor::measure_gaps(&mut patient, watch);
+        doctor::measure_stalls(&mut patient, watch);
     }
     let findings = doctor::examine(&patient);
     let is_good = findings.iter().all(|finding| finding.verdict < Verdict::Warning);

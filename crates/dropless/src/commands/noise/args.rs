@@ -10,7 +10,7 @@ use clap::Args;
 use crate::args::OutputArgs;
 use crate::args::status::StatusArgs;
 
-/// Poll on some cores without any packets, and name whatever takes them away.
+/// Poll on some cores without packets, and name what takes them away.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless noise --cores 2-3 --duration 30s        who takes cores 2 and 3, how often, for how long
@@ -30,7 +30,7 @@ pub struct NoiseArgs {
     /// Shorter pauses between two looks at the clock are none
     #[arg(long, value_name = "TIME", default_value = "1us")]
     pub threshold: String,
-    /// Say what the gaps would cost at this rate of received packets
+    /// Say what the stalls would cost at this rate of received packets
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
     /// Receive descriptors for that
@@ -39,7 +39,7 @@ pub struct NoiseArgs {
     /// Rate at which the receiver works a full ring off [default: 1.25 times --rate]
     #[arg(long, value_name = "RATE", requires = "rate")]
     pub service: Option<String>,
-    /// Only measure the gaps; do not ask the kernel for their causes
+    /// Only measure the stalls; do not ask the kernel for their causes
     #[arg(long)]
     pub no_trace: bool,
 

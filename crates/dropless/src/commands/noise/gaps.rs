@@ -1,16 +1,16 @@
-//! The gaps one by one, as CSV.
+//! The stalls one by one, as CSV.
 
 use std::fmt::Write as _;
 
 use doctor::noise::summary::Seen;
 use report::csv;
 
-/// Every gap as a row of CSV.
+/// Every stall as a row of CSV.
 pub fn rows(seen: &Seen) -> String {
     let mut text = format!("{}\n", report::GAP_COLUMNS);
     for on in &seen.cores {
         for named in &on.named {
-            let start = named.gap.from.saturating_sub(on.gaps.span.from) as f64 / seen.hz;
+            let start = named.stall.from.saturating_sub(on.stalls.span.from) as f64 / seen.hz;
             let parts: Vec<String> = named
                 .parts
                 .iter()
@@ -25,7 +25,7 @@ pub fn rows(seen: &Seen) -> String {
                 text,
                 "{},{start:.9},{:.0},{},{}",
                 on.core,
-                named.gap.ticks() as f64 / seen.hz * 1e9,
+                named.stall.ticks() as f64 / seen.hz * 1e9,
                 csv::field(&cause),
                 csv::field(&parts.join("; "))
             );

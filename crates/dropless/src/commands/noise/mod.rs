@@ -79,7 +79,7 @@ impl NoisePlan {
         if let Some(ring) = ring {
             ensure!(
                 ring.service_pps > ring.rate_pps,
-                "--service {} is not above --rate: such a receiver never catches up, gaps or no gaps",
+                "--service {} is not above --rate: such a receiver never catches up, stalls or no stalls",
                 args.service.as_deref().unwrap_or_default()
             );
         }

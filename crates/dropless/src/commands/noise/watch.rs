@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use doctor::Sample;
 use doctor::noise::record::{Record, Recorder};
-use doctor::noise::spin::Gaps;
+use doctor::noise::spin::Stalls;
 use doctor::noise::summary::{Seen, SeenOn};
 use host::Sys;
 use host::cores::{self, Core};
@@ -21,8 +21,8 @@ use crate::run::placement;
 use crate::run::signals::Interrupt;
 use crate::status::{Expected, HealthCheck, StatusBoard};
 
-/// Gaps kept of one core; their memory is touched before the measurement.
-const GAPS_MAX: usize = 1 << 20;
+/// Stalls kept of one core; their memory is touched before the measurement.
+const STALLS_MAX: usize = 1 << 20;
 /// How often the kernel's events are fetched, and the display is brought up to date.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -52,19 +52,19 @@ pub fn watch(
     let begin = Barrier::new(list.len() + 1);
     let before = Sample::take(sys);
     let mut untraced = None;
-    let (gaps, record, interrupted) = std::thread::scope(|scope| -> Result<_> {
+    let (stalls, record, interrupted) = std::thread::scope(|scope| -> Result<_> {
         let loops: Vec<_> = list
             .iter()
             .map(|core| {
                 let (begin, stop) = (&begin, &stop);
                 let spin = move || {
                     let pinned = dpdk::pin_to_core(*core);
-                    let mut gaps = Gaps::with_room(GAPS_MAX);
+                    let mut stalls = Stalls::with_room(STALLS_MAX);
                     begin.wait();
                     if pinned.is_ok() {
-                        gaps.spin(dpdk::tsc, threshold, stop);
+                        stalls.spin(dpdk::tsc, threshold, stop);
                     }
-                    pinned.map(|()| gaps)
+                    pinned.map(|()| stalls)
                 };
                 std::thread::Builder::new()
                     .name(format!("noise-{core}"))
@@ -84,10 +84,10 @@ pub fn watch(
         stop.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
         for (handle, core) in loops.into_iter().flatten().zip(&list) {
-            let gaps = handle
+            let stalls = handle
                 .join()
                 .map_err(|_| anyhow::anyhow!("the loop on core {core} panicked"))?;
-            all.push(gaps.with_context(|| format!("cannot run on core {core}"))?);
+            all.push(stalls.with_context(|| format!("cannot run on core {core}"))?);
         }
         Ok((all, recorder.map(|recorder| recorder.finish(sys)), interrupted))
     })?;
@@ -96,15 +96,15 @@ pub fn watch(
         let of = |sample: &Sample| sample.steal.get(&core).copied().unwrap_or(0);
         of(&after).saturating_sub(of(&before))
     };
-    let seen = plan.cores.iter().zip(gaps).map(|(core, gaps)| {
+    let seen = plan.cores.iter().zip(stalls).map(|(core, stalls)| {
         let none = Record::default();
         let record = record.as_ref().unwrap_or(&none);
         SeenOn {
             core,
-            named: record.name(core, gaps.thread, gaps.all()),
+            named: record.name(core, stalls.thread, stalls.all()),
             lines: record.completeness(core),
             steal: steal(core),
-            gaps,
+            stalls,
         }
     });
     Ok(Seen {

@@ -30,7 +30,7 @@ pub struct Prover<'p> {
 pub struct Proof {
     before: NoiseSummary,
     after: NoiseSummary,
-    /// Time that gaps took before over the time that they take after, all cores together.
+    /// Time that stalls took before over the time that they take after, all cores together.
     factor: Option<f64>,
 }
 
@@ -73,7 +73,7 @@ impl Proof {
 
 /// A row a core and measurement, and the factor.
 pub fn show(proof: &Proof, style: &Style) -> String {
-    let titles = ["when", ">gaps", ">taken", ">longest", "most of it by"];
+    let titles = ["when", ">stalls", ">taken", ">longest", "most of it by"];
     let mut table = Table::section("Proof", &titles);
     for (before, after) in proof.before.cores.iter().zip(&proof.after.cores) {
         for (when, core) in [("before", before), ("after", after)] {

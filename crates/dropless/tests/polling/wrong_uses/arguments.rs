@@ -74,7 +74,7 @@ wrong! {
     interval_too_short_to_reflect: ["reflect", "--port", "null", "--interval", "1us"] => "too short", "1ms is the shortest";
     drain_of_nothing: ["send", "--drain", "50us"] => "would call every packet late", "use --drain 1ms";
 
-    no_core_list: ["send", "--cores", "0-"] => "'0-' is no list of cores", "write them as 0-3,5";
+    no_core_list: ["send", "--cores", "0-"] => "invalid core list '0-'", "write cores as 0-3,5";
     empty_core_list: ["send", "--cores", ""] => "the list is empty", "leave --cores out";
     doctor_of_no_cores: ["doctor", "--cores", ""] => "the list is empty", "leave --cores out";
     doctor_of_absent_cores: ["doctor", "--cores", "8000"] => "no core 8000", "choose from --cores";

@@ -41,7 +41,7 @@ fn mac_that_nobody_has() {
 fn pci_address_without_a_device() {
     refused(
         &["send", "--port", "pci:ffff:ff:1f.7"],
-        &["no PCI device is there", "choose from: dropless ports"],
+        &["no such PCI device", "choose from: dropless ports"],
     );
 }
 
@@ -74,7 +74,7 @@ fn memif_socket_that_is_served() {
     let port = format!("memif:{},server", path.display());
     refused(
         &["reflect", "--port", &port],
-        &["a living process serves", "choose another path"],
+        &["another process already serves", "choose another path"],
     );
 }
 
@@ -86,7 +86,7 @@ fn vhost_socket_that_is_served() {
     let port = format!("vhost:{}", path.display());
     refused(
         &["reflect", "--port", &port],
-        &["a living process serves", "choose another path"],
+        &["another process already serves", "choose another path"],
     );
 }
 
@@ -98,7 +98,7 @@ fn socket_path_that_is_a_file() {
     let port = format!("memif:{}", path.display());
     refused(
         &["send", "--port", &port],
-        &["exists and is no socket", "choose another path"],
+        &["exists and is not a socket", "choose another path"],
     );
 }
 
@@ -108,7 +108,7 @@ fn virtio_user_without_a_server() {
     refused(
         &["send", "--port", port],
         &[
-            "nobody serves",
+            "no process serves",
             "fix: start the other end first",
             "reflect --port vhost:",
         ],

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-use crate::noise::spin::Gaps;
+use crate::noise::spin::Stalls;
 use host::cores::{Core, CoreSet};
 
-/// Reading the clock takes some 30 ns; what is below this is not a gap.
+/// Reading the clock takes some 30 ns; what is below this is not a stall.
 const THRESHOLD_NS: u64 = 2_000;
-/// Gaps that are kept. The longest matters: those that find no room come late in a very noisy watch.
+/// Stalls that are kept. The longest matters: those that find no room come late in a very noisy watch.
 const ROOM: usize = 1 << 16;
 
 /// Polls on all of `cores` at once for `time`. A core that we may not run on is left out.
@@ -43,10 +43,10 @@ fn on_core(core: Core, stop: &AtomicBool) -> Option<Duration> {
     let mut only = CpuSet::new();
     only.set(core.0 as usize).ok()?;
     sched_setaffinity(Pid::from_raw(0), &only).ok()?;
-    let mut gaps = Gaps::with_room(ROOM);
-    gaps.spin(now_ns, THRESHOLD_NS, stop);
-    let longest = gaps.all().iter().map(|gap| gap.to - gap.from).max();
-    (gaps.looks > 0).then(|| Duration::from_nanos(longest.unwrap_or(0)))
+    let mut stalls = Stalls::with_room(ROOM);
+    stalls.spin(now_ns, THRESHOLD_NS, stop);
+    let longest = stalls.all().iter().map(|stall| stall.to - stall.from).max();
+    (stalls.looks > 0).then(|| Duration::from_nanos(longest.unwrap_or(0)))
 }
 
 /// Nanoseconds of the monotonic clock since the first call.
