@@ -7,11 +7,11 @@ mod watch;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
-use doctor::noise::bucket::Ring;
 use doctor::noise::summary::{Asked, summarise};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use measure::NoiseSummary;
+use measure::bucket::Ring;
 use measure::units::parse_duration;
 use report::RunDir;
 use report::out::Console;

@@ -3,7 +3,6 @@
 pub mod args;
 mod disturbance;
 mod journal;
-pub mod judge;
 mod plan;
 mod progress;
 
@@ -417,12 +416,12 @@ impl Run<'_> {
         };
         let (trial, ceiling, run) = match (ended, ask) {
             (ChildEnded::Failed(why), _) => bail!("a trial could not be run: {why}"),
-            (ChildEnded::Result(summary), Some(ask)) => (judge::trial(ask, &summary), None, summary.run),
+            (ChildEnded::Result(summary), Some(ask)) => (Trial::of(ask, &summary), None, summary.run),
             (ChildEnded::Result(summary), None) => {
                 let (trial, ceiling) = highest(&summary, extent);
                 (trial, Some(ceiling), summary.run)
             }
-            (ChildEnded::Killed(signal), Some(ask)) => (judge::killed(ask, signal), None, String::new()),
+            (ChildEnded::Killed(signal), Some(ask)) => (Trial::killed(ask, signal), None, String::new()),
             (ChildEnded::Killed(signal), None) => bail!(
                 "the trial that measures how fast our sender is was ended by {signal}; give --max-rate, or start again"
             ),
@@ -540,5 +539,5 @@ fn highest(summary: &Summary, extent: Extent) -> (Trial, Ceiling) {
         Ceiling::Sender
     };
     let ask = Ask { rate_pps, extent };
-    (judge::trial(ask, summary), ceiling)
+    (Trial::of(ask, summary), ceiling)
 }
