@@ -17,8 +17,8 @@ use report::published::Ended;
 use report::rundir::file;
 
 use crate::plan::{self, NoisePlan, packet_rate, parse_cores};
-use crate::run::{page, preflight};
 use crate::run::signals::Interrupt;
+use crate::run::{page, preflight};
 use crate::status::StatusBoard;
 use crate::watch;
 pub use args::NoiseArgs as Args;
