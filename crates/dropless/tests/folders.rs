@@ -1,4 +1,5 @@
 //! Commands share pieces by way of the modules beside them and of the libraries, never by way of each other's folders.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
