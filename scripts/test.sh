@@ -142,6 +142,8 @@ metrics::an_address_that_cannot_be health::health_goes_with_the_packets tune::a_
 quick() {
     step "libraries" libraries
     cargo test -q --workspace --test polling -- --list 2>/dev/null | sed -n 's/: test$//p' >"$work/all"
+    # Where it cannot be built, that has been said.
+    [ -s "$work/all" ] || return 0
     for name in $representatives; do
         grep -qF "$name" "$work/all" || die "there is no test $name any more: scripts/test.sh names another"
     done

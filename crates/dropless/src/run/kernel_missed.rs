@@ -30,14 +30,13 @@ impl KernelMissed {
 
     /// What was missed since.
     pub fn get(&self, uri: &PortUri) -> u64 {
-        let ever = match (uri.kind.traits().missed, uri.kind.interface()) {
-            (MissedCount::Interface, Some(interface)) => {
-                host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
-            }
-            _ => {
-                self.told.set(self.told.get() + self.sockets.new_drops());
-                self.told.get()
-            }
+        let ever = if let (MissedCount::Interface, Some(interface)) =
+            (uri.kind.traits().missed, uri.kind.interface())
+        {
+            host::interface::rx_dropped(&Sys::at("/"), interface).unwrap_or(0)
+        } else {
+            self.told.set(self.told.get() + self.sockets.new_drops());
+            self.told.get()
         };
         ever.saturating_sub(self.before)
     }

@@ -3,7 +3,6 @@
 pub mod args;
 mod disturbance;
 mod journal;
-pub mod judge;
 mod plan;
 mod progress;
 
@@ -12,11 +11,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 use host::{Medium, PortUri};
+use measure::Summary;
 use measure::search::{
     Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
     SizeResult, Step, Trial, remaining,
 };
-use measure::Summary;
 use report::kinds::search::estimate;
 use report::number::{counted, span};
 use report::out::Console;
@@ -417,12 +416,12 @@ impl Run<'_> {
         };
         let (trial, ceiling, run) = match (ended, ask) {
             (ChildEnded::Failed(why), _) => bail!("a trial could not be run: {why}"),
-            (ChildEnded::Result(summary), Some(ask)) => (judge::trial(ask, &summary), None, summary.run),
+            (ChildEnded::Result(summary), Some(ask)) => (Trial::of(ask, &summary), None, summary.run),
             (ChildEnded::Result(summary), None) => {
                 let (trial, ceiling) = highest(&summary, extent);
                 (trial, Some(ceiling), summary.run)
             }
-            (ChildEnded::Killed(signal), Some(ask)) => (judge::killed(ask, signal), None, String::new()),
+            (ChildEnded::Killed(signal), Some(ask)) => (Trial::killed(ask, signal), None, String::new()),
             (ChildEnded::Killed(signal), None) => bail!(
                 "the trial that measures how fast our sender is was ended by {signal}; give --max-rate, or start again"
             ),
@@ -445,7 +444,11 @@ impl Run<'_> {
         let runs = self.dir.file(TRIALS);
         let words = ["send", "--json", "--quiet", "--no-doctor", "--plan"];
         let mut arguments: Vec<String> = words.map(Into::into).to_vec();
-        arguments.extend([plan.display().to_string(), "--runs".into(), runs.display().to_string()]);
+        arguments.extend([
+            plan.display().to_string(),
+            "--runs".into(),
+            runs.display().to_string(),
+        ]);
         arguments.extend(self.verbose.then(|| "--verbose".into()));
         let mut child = Child::start(&Start {
             arguments,
@@ -540,5 +543,5 @@ fn highest(summary: &Summary, extent: Extent) -> (Trial, Ceiling) {
         Ceiling::Sender
     };
     let ask = Ask { rate_pps, extent };
-    (judge::trial(ask, summary), ceiling)
+    (Trial::of(ask, summary), ceiling)
 }
