@@ -104,7 +104,7 @@ impl Frames for Burst<'_> {
         Burst::bytes(self, index)
     }
     #[inline(always)]
-    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
+    fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], usize)> {
         Burst::each(self)
     }
     #[inline]

@@ -18,8 +18,8 @@ pub trait Frames {
     }
     /// The bytes of frame `index`: those in its first buffer, where a driver chained several.
     fn bytes(&self, index: usize) -> &[u8];
-    /// Every frame's bytes, and whether a driver chained further buffers to them, in order.
-    fn each(&self) -> impl Iterator<Item = (&[u8], bool)>;
+    /// Every frame's bytes in its first buffer, and the length of all of it, in order.
+    fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], usize)>;
     /// Whether frame `index` is a chain of buffers, of which [`Frames::bytes`] shows only the first.
     fn is_segmented(&self, index: usize) -> bool;
     /// All bytes of frame `index`, buffer by buffer.

@@ -96,8 +96,8 @@ impl Frames for SocketFrames {
     fn bytes(&self, index: usize) -> &[u8] {
         &self.slots[index].bytes[..self.slots[index].len]
     }
-    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        self.slots.iter().map(|slot| (&slot.bytes[..slot.len], false))
+    fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], usize)> {
+        self.slots.iter().map(|slot| (&slot.bytes[..slot.len], slot.len))
     }
     fn is_segmented(&self, _index: usize) -> bool {
         false

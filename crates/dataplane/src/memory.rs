@@ -56,6 +56,10 @@ impl MemoryFrame {
         self.len = len.min(ROOM);
         self.chained.clear();
     }
+
+    fn whole_len(&self) -> usize {
+        self.len + self.chained.iter().map(Vec::len).sum::<usize>()
+    }
 }
 
 /// A batch of memory frames.
@@ -69,10 +73,10 @@ impl Frames for MemoryFrames {
     fn bytes(&self, index: usize) -> &[u8] {
         &self.0[index].bytes[..self.0[index].len]
     }
-    fn each(&self) -> impl Iterator<Item = (&[u8], bool)> {
+    fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], usize)> {
         self.0
             .iter()
-            .map(|frame| (&frame.bytes[..frame.len], !frame.chained.is_empty()))
+            .map(|frame| (&frame.bytes[..frame.len], frame.whole_len()))
     }
     fn is_segmented(&self, index: usize) -> bool {
         !self.0[index].chained.is_empty()
@@ -81,7 +85,7 @@ impl Frames for MemoryFrames {
         std::iter::once(self.bytes(index)).chain(self.0[index].chained.iter().map(Vec::as_slice))
     }
     fn whole_len(&self, index: usize) -> usize {
-        self.segments(index).map(<[u8]>::len).sum()
+        self.0[index].whole_len()
     }
     fn stamp(&self, index: usize) -> Option<NicStamp> {
         self.0[index].stamp
@@ -257,7 +261,7 @@ mod tests {
         let mut frames = MemoryFrames::default();
         let chained = MemoryFrame::new(&bytes).stamped(NicStamp(7));
         assert!(frames.push(chained).is_ok());
-        assert!(frames.is_segmented(0) && frames.each().all(|(_, segmented)| segmented));
+        assert!(frames.is_segmented(0) && frames.each().all(|(_, whole_len)| whole_len == 5000));
         assert_eq!((frames.bytes(0).len(), frames.whole_len(0)), (ROOM, 5000));
         assert_eq!(frames.stamp(0), Some(NicStamp(7)));
         let mut room = [0; 5000];

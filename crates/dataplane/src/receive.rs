@@ -100,6 +100,19 @@ struct Run {
     count: u64,
 }
 
+impl Run {
+    #[inline]
+    fn of(probe: &Probe) -> Self {
+        Self {
+            lane: probe.lane,
+            lag: probe.lag,
+            time: probe.time_ns,
+            first: probe.sequence,
+            count: 1,
+        }
+    }
+}
+
 /// What is known of the run so far: everything but the queue itself.
 struct Books {
     plan: ReceivePlan,
@@ -175,30 +188,21 @@ impl<R: Receive> ReceiveTask<R> {
         let mut bytes = 0;
         // A copy on the stack: nothing that is called here can change it, so it stays in registers.
         let mut judge = *classifier;
-        for (index, (first, segmented)) in frames.each().enumerate() {
-            let (frame, class) = if segmented {
-                let Some(judged) = books.judge_whole(frames, index, whole) else {
-                    bytes += frames.whole_len(index) as u64;
-                    continue;
-                };
-                judged
-            } else {
-                (first, judge.classify(first))
+        let mut each = frames.each();
+        while let Some((frame, whole_len)) = each.next() {
+            bytes += whole_len as u64;
+            let Some(class) = judge.classify_first(frame, whole_len) else {
+                let all = frames.copy_whole(count - 1 - each.len(), whole);
+                run = books.account_chained(run, all, at);
+                continue;
             };
-            bytes += frame.len() as u64;
             match class {
                 Class::Probe(probe) if continues(&run, &probe) => run.count += 1,
                 Class::Probe(probe) => {
                     if run.count > 0 {
                         books.account(&run, at);
                     }
-                    run = Run {
-                        lane: probe.lane,
-                        lag: probe.lag,
-                        time: probe.time_ns,
-                        first: probe.sequence,
-                        count: 1,
-                    };
+                    run = Run::of(&probe);
                 }
                 other => books.account_other(frame, &other, at),
             }
@@ -305,20 +309,31 @@ impl Books {
         }
     }
 
-    /// Judges a chained frame by all its bytes, gathered in `room`. One that is longer than any probe is counted.
+    /// Books a chained frame by all its bytes, which are `None` where it is longer than any probe, after the run of probes
+    /// before it. Returns the run from here on.
     #[cold]
     #[inline(never)]
-    fn judge_whole<'r, F: Frames>(
-        &self,
-        frames: &F,
-        index: usize,
-        room: &'r mut [u8],
-    ) -> Option<(&'r [u8], Class)> {
-        let frame = frames.copy_whole(index, room);
-        if frame.is_none() {
+    fn account_chained(&mut self, run: Run, frame: Option<&[u8]>, at: Nanos) -> Run {
+        let Some(frame) = frame else {
             self.plan.counters.oversized.add(1);
+            return run;
+        };
+        match classify(frame, self.plan.run, self.plan.verify) {
+            Class::Probe(probe) if continues(&run, &probe) => Run {
+                count: run.count + 1,
+                ..run
+            },
+            Class::Probe(probe) => {
+                if run.count > 0 {
+                    self.account(&run, at);
+                }
+                Run::of(&probe)
+            }
+            other => {
+                self.account_other(frame, &other, at);
+                run
+            }
         }
-        frame.map(|frame| (frame, classify(frame, self.plan.run, self.plan.verify)))
     }
 
     /// Books a frame that is no sound probe, and answers it where a host would.

@@ -150,13 +150,13 @@ impl<'e> Burst<'e> {
         mbufs.map(move |mbuf| unsafe { Blank::new(*mbuf, plain_room) })
     }
 
-    /// Every packet's first segment, and whether there are more, in order.
+    /// Every packet's first segment, and the length of all its segments, in order.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the per-packet loops must see through it")]
-    pub fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], bool)> {
+    pub fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], usize)> {
         let mbufs = self.mbufs[self.start..self.start + self.len].iter();
         // SAFETY: these places hold packets of this burst, which the slices borrow.
-        mbufs.map(|mbuf| unsafe { (raw::bytes(*mbuf), raw::is_segmented(*mbuf)) })
+        mbufs.map(|mbuf| unsafe { (raw::bytes(*mbuf), raw::packet_len(*mbuf)) })
     }
 
     /// Every packet's first segment, to be changed in place, and whether there are more, in order.

@@ -50,19 +50,32 @@ impl Classifier {
         reason = "one caller, per packet: what is known stays in registers"
     )]
     pub fn classify(&mut self, frame: &[u8]) -> Class {
-        match self.again(frame) {
+        match self.again(frame, frame.len()) {
             Some(probe) => Class::Probe(probe),
             None => self.anew(frame),
         }
     }
 
+    /// Judges a frame of `whole_len` bytes by the `first` of them; `None` where that takes the others, too.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as above")]
-    fn again(&self, frame: &[u8]) -> Option<Probe> {
+    pub fn classify_first(&mut self, first: &[u8], whole_len: usize) -> Option<Class> {
+        match self.again(first, whole_len) {
+            Some(probe) => Some(Class::Probe(probe)),
+            None if first.len() == whole_len => Some(self.anew(first)),
+            None => None,
+        }
+    }
+
+    /// The probe in a frame of `whole_len` bytes, if its headers are known. What the probe's IP header says belongs to it
+    /// must all be in `frame`; padding may be elsewhere.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
+    fn again(&self, frame: &[u8], whole_len: usize) -> Option<Probe> {
         let known = &self.known;
         let head = frame.first_chunk::<PLAIN_LEN>()?;
         let mark = le32(head, PROBE_AT) & 0x00FF_FFFF;
-        if !known.head.is_in(head, frame.len()) || mark != known.mark {
+        if !known.head.is_in(head, whole_len) || mark != known.mark {
             return None;
         }
         if self.verify != Verify::None {
@@ -156,15 +169,16 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
-        /// Whatever came before, and whatever was done to a frame, both ways of judging agree.
+        /// Whatever came before, and whatever was done to a frame, both ways of judging agree; of a part of it, too, if that
+        /// is enough to judge by.
         #[test]
         fn says_what_classify_says(
-            frames in prop::collection::vec((0usize..4, any::<u32>(), any::<bool>(), prop::option::of((any::<prop::sample::Index>(), 0u8..8)), 0usize..3), 1..40),
+            frames in prop::collection::vec((0usize..4, any::<u32>(), any::<bool>(), prop::option::of((any::<prop::sample::Index>(), 0u8..8)), 0usize..3, any::<prop::sample::Index>()), 1..40),
             verify in prop::sample::select(vec![Verify::None, Verify::Checksum, Verify::Payload]),
         ) {
             let templates = [template(64, false, 100_000, 1), template(64, false, 1, 2), template(300, false, 10, 3), template(90, true, 1, 4)];
             let mut classifier = Classifier::new(9, verify);
-            for (which, sequence, turned, flip, cut) in frames {
+            for (which, sequence, turned, flip, cut, part) in frames {
                 let template = &templates[which];
                 let mut room = [0; 512];
                 let stamp = BurstStamp::new(u64::from(sequence) * 77, (sequence >> 24) as u8);
@@ -178,7 +192,10 @@ mod tests {
                     frame[at] ^= 1 << bit;
                 }
                 frame.truncate(frame.len() - cut * 7);
-                prop_assert_eq!(classifier.classify(&frame), classify(&frame, 9, verify));
+                let whole = classify(&frame, 9, verify);
+                let by_part = classifier.classify_first(&frame[..part.index(frame.len())], frame.len());
+                prop_assert!(by_part.is_none_or(|class| class == whole));
+                prop_assert_eq!(classifier.classify(&frame), whole);
             }
         }
     }
