@@ -236,8 +236,8 @@ impl<'e> Run<'_, 'e> {
         notes.extend(job.meet(self.pools, &mut ports, self.interrupt)?);
         notes.extend(ports.iter().flat_map(OpenPort::notes));
         let machine = job.machine();
-        let node = self.preflight.numa_node;
-        let (cores, note) = placement::worker_cores(machine, job.workers(&ports), node)?;
+        let numa = self.preflight.numa_node;
+        let (cores, note) = placement::worker_cores(machine, job.workers(&ports), numa)?;
         notes.extend(note);
         if self.settings.has_doctor {
             glance::tell(self.settings.console, &cores, &self.preflight.ports, self.dir);

@@ -81,7 +81,7 @@ impl<'e> OpenPort<'e> {
             mac: [2, 0, 0, 0, 0, 1],
             kept: 0,
             missed: KernelMissed::default(),
-            tending: Tending::new(),
+            tending: Tending::default(),
         }
     }
 
