@@ -4,11 +4,13 @@ mod counters;
 mod result;
 
 pub use counters::ReceiveCounters;
-pub use result::{Hole, LaneResult, ReceiveResult};
+pub use result::{LaneResult, ReceiveResult};
 
 use std::sync::Arc;
 
-use measure::{Clock, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks};
+use measure::{
+    Clock, Hole, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks,
+};
 use wire::{Addresses, Class, Classifier, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag};
 
 use crate::io::{Frames, Receive};

@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use report::input::clean;
 use report::out::Console;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cli;
 
@@ -11,10 +11,11 @@ use crate::cli;
 const VERSION: u32 = 1;
 
 /// What `--json` prints where there is no result.
-#[derive(Serialize)]
-struct Failure<'e> {
+#[derive(Serialize, Deserialize)]
+pub struct Failure {
     version: u32,
-    error: &'e str,
+    /// What is wrong, and what to do.
+    pub error: String,
 }
 
 /// Says it on standard error, and, where JSON was asked for, to the reader of that. Where even that fails there is nobody
@@ -27,7 +28,7 @@ pub fn tell(text: &str) {
     };
     let failure = Failure {
         version: VERSION,
-        error: &line,
+        error: line.clone(),
     };
     let _ = console.object(&failure);
     console.error(&format!("dropless: {line}"));

@@ -1,21 +1,18 @@
-//! Why packets were missed: the pauses of our own workers, what the kernel did meanwhile, and the counters of the ports,
-//! on one clock.
+//! Why packets were missed: the stalls of our own workers, what the kernel did meanwhile, and the counters of the ports,
+//! put on one clock for `measure::stalls`.
 
-mod join;
-
-use dataplane::receive::Hole;
 use doctor::noise::attribute::Span;
 use doctor::noise::record::{Record, Recorder};
 use doctor::noise::tally::Labels;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
-use measure::{Clock, Explanation, Nanos, Stall, Ticks};
+use measure::stalls::{self, Missed, Pile, WorkerStall};
+use measure::{Clock, Explanation, Hole, Nanos, Stall, Ticks};
 
 use crate::plan::MachinePlan;
 use crate::run::clock::now;
 use crate::run::open::OpenPort;
 use crate::run::workers::Stalled;
-use join::{Missed, Pausing, Pile};
 
 /// Watches what a run will want to explain.
 pub struct Explainer {
@@ -139,7 +136,7 @@ pub fn explain(
     let traced = explanation
         .as_ref()
         .is_some_and(|explanation| explanation.untraced.is_none());
-    let mut pausing = Vec::new();
+    let mut polled = Vec::new();
     if let Some(explanation) = &mut explanation {
         explanation.dropped = stalled.iter().map(|worker| worker.log.dropped).sum();
     }
@@ -163,10 +160,11 @@ pub fn explain(
             named.own_work((f64::from(pause.moved) * worker.packet_ticks) as u64);
         }
         let labels = Labels::of(&named);
-        let first = pausing.len();
+        let first = polled.len();
         for (pause, named) in worker.log.all().iter().zip(&named) {
-            pausing.push(Pausing {
-                pause: *pause,
+            polled.push(WorkerStall {
+                from: pause.from,
+                to: pause.to,
                 ports: of_core().map(|receiver| receiver.received.port).collect(),
                 stall: Stall {
                     core: worker.core as u32,
@@ -188,13 +186,13 @@ pub fn explain(
         }
         let arriving_pps: f64 = of_core().map(|receiver| receiver.received.rate_pps).sum();
         let packet_s = clock.ns_from_ticks(1_000) as f64 * worker.packet_ticks / 1e12;
-        join::pile_up(
-            &mut pausing[first..],
+        stalls::pile_up(
+            &mut polled[first..],
             1.0 / (arriving_pps * packet_s).max(1e-9),
             clock,
         );
     }
-    join::charge(&mut pausing, &missed);
+    stalls::charge(&mut polled, &missed);
     for worker in stalled {
         let of_core = receivers
             .iter()
@@ -204,13 +202,13 @@ pub fn explain(
             .copied()
             .collect();
         holes.sort_by_key(|hole| hole.at);
-        join::name_sequences(&mut pausing, worker.core as u32, &holes, clock);
+        stalls::name_sequences(&mut polled, worker.core as u32, &holes, clock);
     }
     if let Some(explanation) = &mut explanation {
-        explanation.causes = join::by_cause(&pausing);
+        explanation.causes = stalls::by_cause(&polled);
         explanation.explained = explanation.causes.iter().map(|cause| cause.lost).sum();
     }
-    let mut stalls: Vec<Stall> = pausing.into_iter().map(|pausing| pausing.stall).collect();
-    stalls.sort_by_key(|stall| stall.at_ns);
-    (stalls, explanation)
+    let mut rows: Vec<Stall> = polled.into_iter().map(|one| one.stall).collect();
+    rows.sort_by_key(|stall| stall.at_ns);
+    (rows, explanation)
 }

@@ -12,6 +12,7 @@ mod metrics;
 pub mod plan;
 pub mod run;
 mod status;
+mod watch;
 
 /// Exit code of a run that could not measure.
 pub const EXIT_INVALID: u8 = measure::summary::EXIT_INVALID;

@@ -59,6 +59,7 @@ pub struct Ledger {
     pub lost_at: BTreeMap<String, u64>,
     /// Every place that counted any: whose it is, how much it knows, what it counted, and how much of that is missing
     /// packets; in the order in which they were charged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Charge>,
     /// Missing packets no place accounts for.
     pub unexplained: u64,

@@ -2,11 +2,14 @@
 //!
 //! Time is always an argument and nothing here makes a system call, so every result replays in a test.
 //! The pieces that workers call ([`pacer`], [`schedule`], [`sequence`], [`histogram`], [`counter`], [`jitter`],
-//! [`interval`]) allocate only when they are made; the rest ([`ledger`], [`verdict`], [`expect`], [`summary`])
-//! runs once, after the workers have stopped. [`search`] looks for a rate, one run after the other.
+//! [`interval`]) allocate only when they are made; the rest ([`ledger`], [`verdict`], [`expect`], [`stalls`], [`summary`])
+//! runs once, after the workers have stopped. [`search`] looks for a rate, one run after the
+//! other, and [`comparison`] says by which way to send.
 #![forbid(unsafe_code)]
 
+pub mod bucket;
 pub mod collect;
+pub mod comparison;
 pub mod counter;
 pub mod expect;
 pub mod histogram;
@@ -26,6 +29,7 @@ pub mod sequence;
 pub mod shared_histogram;
 pub mod sizes;
 mod stagger;
+pub mod stalls;
 pub mod summary;
 pub mod time;
 pub mod units;
@@ -48,7 +52,7 @@ pub use result::{
     PoolSummary, PortSummary, QueueSummary, Stall, StreamSummary, WorkerSummary,
 };
 pub use schedule::{Entry, Schedule, ScheduleError, StreamWeights};
-pub use sequence::{Outcome, SequenceWindow};
+pub use sequence::{Hole, Outcome, SequenceWindow};
 pub use shared_histogram::{CompactHistogram, SharedHistogram};
 pub use sizes::SizeMix;
 pub use summary::{ReflectSummary, Summary, VERSION};

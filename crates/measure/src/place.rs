@@ -209,6 +209,11 @@ impl Balance {
         }
     }
 
+    /// Of a result of before there was one.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Packets that left or were counted by places that saw them, beyond those that entered: of a job that counts both
     /// itself there are none.
     pub fn surplus(&self) -> u64 {

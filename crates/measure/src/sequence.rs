@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::ops::AddAssign;
 
 use crate::stagger;
-use crate::time::sign_extend_48;
+use crate::time::{Nanos, sign_extend_48};
 
 /// Sequence numbers have 48 bits on the wire and wrap.
 pub const SEQUENCE_MASK: u64 = (1 << 48) - 1;
@@ -39,6 +39,19 @@ impl AddAssign for Outcome {
         self.extent_max = self.extent_max.max(other.extent_max);
         self.too_old += other.too_old;
     }
+}
+
+/// Sequence numbers of a lane that had not come when a later one did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The lane.
+    pub lane: u16,
+    /// The first of them.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// When the later one was received.
+    pub at: Nanos,
 }
 
 /// A bitmap over the last numbers before the next expected one.

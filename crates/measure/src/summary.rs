@@ -189,6 +189,7 @@ pub struct ReflectSummary {
     /// Frames not sent back, by reason.
     pub dropped: BTreeMap<String, u64>,
     /// Where every frame went.
+    #[serde(skip_serializing_if = "Balance::is_empty")]
     pub ledger: Balance,
     /// What the fault injector did, by kind (`fault_drop`, `fault_duplicate`, ...); empty without `--fault`.
     /// What it dropped stands in `dropped` too.

@@ -28,8 +28,6 @@ pub mod terminal;
 pub mod utc;
 pub mod wrap;
 
-pub use kinds::compare as comparison;
-
 pub use files::{GAP_COLUMNS, STALL_COLUMNS};
 pub use intervals::IntervalWriter;
 pub use live::Live;

@@ -25,6 +25,21 @@ pub fn marked(mark: &str, paint: Paint, words: &str, style: &Style) -> String {
     }
 }
 
+/// Columns that everything below a row is set in by.
+const BELOW: usize = 6;
+
+/// What mends something, below it: a line for each command. None is broken, as a shell would take the break for its
+/// end; advice in words is.
+pub fn mends(text: &mut String, commands: &[String], advice: Option<&str>, style: &Style) {
+    let room = style.width.saturating_sub(BELOW + 5);
+    let advice = advice.into_iter().flat_map(|advice| filled(advice, room));
+    for (index, words) in commands.iter().cloned().chain(advice).enumerate() {
+        let label = if index == 0 { "fix:" } else { "" };
+        let label = style.paint(Paint::Head, &format!("{label:4}"));
+        let _ = writeln!(text, "{:BELOW$}{label} {words}", "");
+    }
+}
+
 /// `words` in lines of at most `room` columns, where no single word is longer. A command of ours after a colon is one
 /// word: it is there to be copied.
 pub fn filled(words: &str, room: usize) -> Vec<String> {

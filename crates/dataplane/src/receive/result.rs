@@ -1,6 +1,6 @@
 //! What a receiving task leaves when it has ended.
 
-use measure::{Histogram, Jitter, Nanos};
+use measure::{Histogram, Hole, Jitter};
 
 /// What one queue saw of one lane.
 #[derive(Debug)]
@@ -38,17 +38,4 @@ pub struct ReceiveResult {
     pub clock_backwards: u64,
     /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
     pub holes: Vec<Hole>,
-}
-
-/// Sequence numbers of a lane that had not come when a later one did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
-    /// The lane.
-    pub lane: u16,
-    /// The first of them.
-    pub first: u64,
-    /// How many.
-    pub count: u64,
-    /// When the later one was received.
-    pub at: Nanos,
 }

@@ -2,11 +2,10 @@
 //!
 //! The kernel's own events, stamped with the clock of the polling loop, are laid over the stalls that the loop saw:
 //! [`trace`] records them, [`page`] and [`mod@format`] read them, [`event`] gives them a meaning, and [`attribute`] says
-//! which of them a stall was. [`bucket`] turns stalls into packets, [`tally`] sums them up, and
+//! which of them a stall was. [`tally`] sums them up and turns them into packets, and
 //! [`complete`] proves that the kernel told everything. [`summary`] is the whole result.
 
 pub mod attribute;
-pub mod bucket;
 pub mod complete;
 pub mod event;
 pub mod format;

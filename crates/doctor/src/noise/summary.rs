@@ -1,10 +1,10 @@
 //! What was seen of some cores, summed up as a result.
 
 use host::cores::Core;
+use measure::bucket::Ring;
 use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 
 use super::attribute::Named;
-use super::bucket::Ring;
 use super::spin::Stalls;
 use super::tally::tally;
 

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use measure::bucket::{Bucket, Ring};
+
 use super::attribute::{Named, Span};
-use super::bucket::{Bucket, Ring};
 use super::event::Cause;
 
 /// All stalls with one cause.

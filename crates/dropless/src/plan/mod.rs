@@ -12,10 +12,12 @@ use wire::{Template, Verify, VlanTag};
 
 pub mod kernel;
 pub mod machine;
+mod noise;
 mod reflect;
 mod send;
 
 pub use machine::{MachinePlan, parse_cores};
+pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;
 pub use send::SendPlan;
 

@@ -2,6 +2,7 @@
 //! control ([`control`]) and its close ([`close`]). A subcommand gives it a [`Job`].
 
 pub mod buffers;
+pub mod child;
 pub mod clock;
 pub mod close;
 pub mod control;

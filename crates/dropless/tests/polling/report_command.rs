@@ -132,7 +132,6 @@ fn a_rule_that_fails_is_exit_1_and_named() {
     );
 }
 
-/// Puts a run of the first version into the lab, with one file changed.
 #[test]
 fn what_runs_were_not_made_alike_in_is_said() {
     let Some(lab) = require(&[]) else { return };
@@ -159,6 +158,7 @@ fn what_runs_were_not_made_alike_in_is_said() {
     assert!(!alike.stdout.contains("Made with"), "{alike}");
 }
 
+/// Puts a run of the first version into the lab, with one file changed.
 fn broken(lab: &Lab, name: &str, file: &str, content: &[u8]) -> String {
     let directory = lab.path(name);
     fs::create_dir(&directory).expect("a directory");

@@ -230,7 +230,6 @@ fn a_sender_whose_virtio_user_server_vanishes_says_so_and_goes_on() {
     reflector_vanishes("virtio-user:s.sock,server", "vhost:s.sock,client", true);
 }
 
-/// A zero-copy sender shares its own pool with the server: what that still had is told, and no leak.
 #[test]
 fn a_run_by_count_gives_a_lost_peer_up() {
     let Some(lab) = require(&[]) else { return };
@@ -246,6 +245,7 @@ fn a_run_by_count_gives_a_lost_peer_up() {
     assert!(sent.number("sent") < 10_000_000, "{sent}");
 }
 
+/// A zero-copy sender shares its own pool with the server: what that still had is told, and no leak.
 #[test]
 fn a_zero_copy_sender_whose_server_vanishes_says_so() {
     let Some(lab) = require(&[Need::Hugepages]) else {

@@ -7,6 +7,7 @@ mod bounds;
 pub mod estimate;
 pub mod goal;
 mod grid;
+mod judge;
 pub mod mlr;
 pub mod model;
 pub mod report;

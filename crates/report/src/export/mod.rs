@@ -1,10 +1,5 @@
-//! The forms in which `dropless report` shows runs, one a file. A further one is its file, named here twice: as a module,
-//! and in the list, from which the command line takes its flags.
-
-pub mod csv;
-pub mod html;
-pub mod json;
-pub mod terminal;
+//! The forms in which `dropless report` shows runs, one a file. A further one is its file and its name in the list, from
+//! which the command line takes its flags.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +8,22 @@ use crate::atomic;
 use crate::load::Loaded;
 use crate::style::Style;
 
-/// Every form, in the order of the help page.
-pub const ALL: &[&Export] = &[&html::EXPORT, &terminal::EXPORT, &csv::EXPORT, &json::EXPORT];
+macro_rules! exports {
+    ($($name:ident,)*) => {
+        $(pub mod $name;)*
+
+        /// Every form, in the order of the help page.
+        pub const ALL: &[&Export] = &[$(&$name::EXPORT),*];
+    };
+}
+
+exports! {
+    html,
+    terminal,
+    csv,
+    json,
+}
+
 /// What is shown where nobody asked for another.
 pub const DEFAULT: &Export = &terminal::EXPORT;
 

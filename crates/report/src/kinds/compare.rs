@@ -1,10 +1,11 @@
 //! `compare`: the ways to send that this machine has, measured in turn, and which one to take.
 
 mod page;
-mod result;
 mod terminal;
 
 use std::path::Path;
+
+use measure::comparison::Comparison;
 
 use crate::input::json_file;
 use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
@@ -13,7 +14,6 @@ use crate::read::{Form, ReadError, part};
 use crate::rundir::file;
 use crate::style::Style;
 
-pub use result::{Comparison, Cpu, FirewallCost, MethodResult, Recommendation, Trial, VERSION};
 pub use terminal::render;
 
 /// How it is found and read.

@@ -1,20 +1,23 @@
-//! The kinds of result, one a file. A further one is its file, named here twice: as a module, and in the list.
-
-pub mod compare;
-pub mod intervals;
-pub mod noise;
-pub mod reflect;
-pub mod search;
-pub mod send;
-pub mod unfinished;
+//! The kinds of result, one a file. A further one is its file and its name in the list.
 
 use crate::kind::Entry;
 
-/// Every kind that a run directory can hold.
-pub const ALL: &[&Entry] = &[
-    &send::KIND,
-    &reflect::KIND,
-    &search::KIND,
-    &compare::KIND,
-    &noise::KIND,
-];
+pub mod intervals;
+pub mod unfinished;
+
+macro_rules! kinds {
+    ($($name:ident,)*) => {
+        $(pub mod $name;)*
+
+        /// Every kind that a run directory can hold.
+        pub const ALL: &[&Entry] = &[$(&$name::KIND),*];
+    };
+}
+
+kinds! {
+    send,
+    reflect,
+    search,
+    compare,
+    noise,
+}

@@ -12,7 +12,7 @@ use clap::Args;
 use crate::args::OutputArgs;
 use crate::args::status::StatusArgs;
 
-/// Measure what the kernel's sockets, AF_PACKET, AF_XDP and DPDK carry on this machine, and which one to take.
+/// Measure kernel sockets, AF_PACKET, AF_XDP and DPDK here, and say which one to take
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless compare                      every way there is, over a virtual wire of its own

@@ -1,11 +1,8 @@
 //! `dropless compare`: the same probes by every way there is here, and which one to take.
 
-mod advise;
 pub mod args;
-mod child;
 mod cpu;
 mod firewall;
-mod method;
 mod plan;
 mod show;
 mod trial;
@@ -16,14 +13,14 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
 use host::Sys;
-use measure::search::{Limit, Step};
+use measure::comparison::{self as result, advise, highest_without_loss};
+use measure::search::{self, Limit, Step};
 use report::RunDir;
 use report::out::Console;
 use report::published::{Bounds, Ended};
 use report::rundir::file;
-use report::{comparison as result, terminal};
+use report::terminal;
 
-use crate::commands::search::judge;
 use crate::run::page;
 use crate::run::preflight;
 use crate::run::signals::Interrupt;
@@ -127,11 +124,11 @@ fn recommend(plan: &ComparePlan, comparison: &Comparison) -> result::Recommendat
     if comparison.methods.iter().all(|method| method.missing.is_some()) {
         return nothing("no way was measured to its end; the reasons are listed");
     }
-    advise::advise(
+    advise(
         &comparison.methods,
         plan.wanted_pps,
         plan.lays_a_wire(),
-        own_share(plan, comparison),
+        comparison.own_share(plan.shares_a_core()),
     )
 }
 
@@ -240,14 +237,14 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
     }
     // The highest rate is what the sender reached: that trial has been made.
     if let Step::Trial(ask, _) = search.next() {
-        search.record(&judge::trial(ask, &first));
+        search.record(&search::Trial::of(ask, &first));
     }
     for _ in 0..plan.trials {
         let Step::Trial(ask, why) = search.next() else {
             break;
         };
         let (trial, summary) = ends.trial(Some(ask.rate_pps), &why)?;
-        search.record(&judge::trial(ask, &summary));
+        search.record(&search::Trial::of(ask, &summary));
         measured.search.push(trial);
     }
     let found = search.result().goals.into_iter().next();
@@ -274,13 +271,6 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
     measured.cpu_ns_per_packet = best.as_ref().and_then(Trial::ns_per_packet);
     measured.at_lossless = best;
     Ok(())
-}
-
-/// The trial at the highest rate that lost nothing, with none at a lower rate that did.
-fn highest_without_loss<'t>(trials: impl Iterator<Item = &'t Trial>) -> Option<&'t Trial> {
-    let mut sorted: Vec<&Trial> = trials.collect();
-    sorted.sort_by(|one, other| one.rate_pps().total_cmp(&other.rate_pps()));
-    sorted.into_iter().take_while(|trial| trial.is_whole()).last()
 }
 
 fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
@@ -320,40 +310,4 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
         ));
     }
     notes
-}
-
-/// How much of a core an end had that had the least. Whoever polls has its core all the time, unless somebody else had it.
-fn own_share(plan: &ComparePlan, comparison: &Comparison) -> f64 {
-    let share = if plan.shares_a_core() { 0.5 } else { 1.0 };
-    comparison
-        .methods
-        .iter()
-        .filter_map(|method| method.at_lossless.as_ref()?.cpu.as_ref())
-        .flat_map(|cpu| [Some(cpu.near_cores), cpu.far_cores])
-        .flatten()
-        .filter(|cores| *cores > 0.0)
-        .map(|cores| cores / share)
-        .fold(1.0, f64::min)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn trial(rate: f64, lost: u64) -> Trial {
-        Trial {
-            asked_pps: Some(rate),
-            sent: 1000,
-            lost,
-            ..Trial::default()
-        }
-    }
-
-    #[test]
-    fn no_loss_up_to_a_rate_means_none_below_it_either() {
-        let trials = [trial(30.0, 0), trial(10.0, 0), trial(20.0, 3), trial(15.0, 0)];
-        let best = highest_without_loss(trials.iter());
-        assert_eq!(best.and_then(|trial| trial.asked_pps), Some(15.0));
-        assert!(highest_without_loss([trial(10.0, 1), trial(20.0, 0)].iter()).is_none());
-    }
 }

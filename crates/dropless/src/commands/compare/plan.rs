@@ -4,8 +4,9 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use host::{PortUri, Sys};
+use measure::comparison::Method;
 use measure::search::{Ceiling, Goal, Mlr, Range};
 use measure::units::RateSpec;
 use serde::Serialize;
@@ -13,7 +14,6 @@ use sockets::{Options, Receiver, Socket, Way as SocketWay};
 
 use super::args::CompareArgs;
 use super::firewall;
-use super::method::Method;
 use crate::plan::{parse_cores, trial_duration};
 
 /// No rate below this is searched: less is no question of the way.
@@ -104,7 +104,7 @@ impl ComparePlan {
         let chosen = args
             .methods
             .iter()
-            .map(|name| name.parse())
+            .map(|name| name.parse::<Method>().map_err(|error| anyhow!("--methods: {error}")))
             .collect::<Result<Vec<Method>>>()?;
         let network = Network::of(args, sys)?;
         let mut ways: Vec<Way> = Method::ALL

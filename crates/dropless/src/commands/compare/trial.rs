@@ -8,12 +8,13 @@ use anyhow::{Context, Result, bail};
 use measure::units::format_rate;
 use measure::{Summary, Validity};
 use report::out::Console;
+use report::published::Phase;
 
-use super::child::Ours;
 use super::cpu::CpuWatch;
 use super::plan::{ComparePlan, TRIAL_OVERHEAD, Way};
 use super::result::Trial;
 use super::wire::Wire;
+use crate::run::child::{Child, Ended, Start};
 use crate::run::signals::Interrupt;
 use crate::status::Trials;
 
@@ -39,7 +40,7 @@ pub struct Ends<'c> {
     plan: &'c ComparePlan,
     way: &'c Way,
     wire: Option<&'c Wire>,
-    reflector: Option<Ours>,
+    reflector: Option<Child>,
     directory: PathBuf,
     console: Console,
     interrupt: &'c Interrupt,
@@ -76,13 +77,23 @@ impl<'c> Ends<'c> {
             let namespace = ends.wire.map(Wire::far);
             let arguments = ends.arguments("reflect", far, plan.cores[1]);
             let name = format!("{}-reflect", way.method);
-            let mut reflector = Ours::start(namespace, &arguments, &ends.directory, &name)?;
+            let mut reflector = ends.start_child(namespace, arguments, &name)?;
             reflector
-                .await_word("reflecting on", STARTING, interrupt, || ends.told.wait())
+                .await_phase(Phase::Reflecting, STARTING, interrupt, || ends.told.wait())
                 .context("the reflector")?;
             ends.reflector = Some(reflector);
         }
         Ok(ends)
+    }
+
+    fn start_child(&self, namespace: Option<&str>, arguments: Vec<String>, name: &str) -> Result<Child> {
+        Child::start(&Start {
+            arguments,
+            namespace,
+            directory: &self.directory,
+            name,
+            shows_log: false,
+        })
     }
 
     fn arguments(&self, command: &str, port: &str, core: usize) -> Vec<String> {
@@ -147,10 +158,10 @@ impl<'c> Ends<'c> {
         let name = format!("{}-{:02}", self.way.method, self.tried);
         self.tell_left();
         self.told.begin(rate_pps, STARTING);
-        let mut sender = Ours::start(self.wire.map(Wire::near), &arguments, &self.directory, &name)?;
-        let mut cpu = CpuWatch::new(sender.id(), self.reflector.as_ref().map(Ours::id));
+        let mut sender = self.start_child(self.wire.map(Wire::near), arguments, &name)?;
+        let mut cpu = CpuWatch::new(sender.id(), self.reflector.as_ref().map(Child::id));
         let begun = Instant::now();
-        while sender.ended()?.is_none() {
+        while sender.status()?.is_none() {
             if self.interrupt.is_set() {
                 sender.end(|| self.told.wait());
                 bail!("interrupted");
@@ -164,13 +175,17 @@ impl<'c> Ends<'c> {
             std::thread::sleep(LOOK);
         }
         self.told.finish();
-        let summary: Summary = sender.object()?;
+        let summary: Summary = match sender.outcome()? {
+            Ended::Result(summary) => *summary,
+            Ended::Killed(signal) => bail!("the sender was ended by {signal}"),
+            Ended::Failed(why) => bail!("{why}"),
+        };
         if self.interrupt.is_set() {
             bail!("interrupted");
         }
         if let Some(reflector) = &mut self.reflector {
-            if reflector.ended()?.is_some() {
-                bail!("the reflector ended: {}", reflector.complaint());
+            if reflector.status()?.is_some() {
+                bail!("the reflector ended: {}", reflector.failure());
             }
         }
         let trial = Trial {

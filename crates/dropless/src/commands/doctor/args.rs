@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// Examine this machine for what takes packets from a program that polls.
+/// Examine this machine for what takes packets from a program that polls
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless doctor                                   what would disturb a run here, and what mends it

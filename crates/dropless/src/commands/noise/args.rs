@@ -10,7 +10,7 @@ use clap::Args;
 use crate::args::OutputArgs;
 use crate::args::status::StatusArgs;
 
-/// Poll on some cores without packets, and name what takes them away.
+/// Poll on some cores without packets, and name what takes them away
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless noise --cores 2-3 --duration 30s        who takes cores 2 and 3, how often, for how long

@@ -2,124 +2,35 @@
 
 pub mod args;
 mod gaps;
-mod watch;
 
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
-use doctor::noise::bucket::Ring;
-use doctor::noise::summary::{Asked, summarise};
+use doctor::noise::summary::summarise;
 use host::Sys;
-use host::cores::{self, CoreSet};
-use measure::NoiseSummary;
+use host::cores;
+use measure::bucket::Ring;
 use measure::units::parse_duration;
 use report::RunDir;
 use report::out::Console;
 use report::published::Ended;
 use report::rundir::file;
-use serde::Serialize;
 
-use crate::plan::{self, packet_rate, parse_cores};
+use crate::plan::{self, NoisePlan, packet_rate, parse_cores};
 use crate::run::signals::Interrupt;
 use crate::run::{page, preflight};
 use crate::status::StatusBoard;
+use crate::watch;
 pub use args::NoiseArgs as Args;
 use args::NoiseArgs;
 
 /// A receiver works its ring off this much faster than packets come, where the user does not say.
 const SERVICE: f64 = 1.25;
 
-/// The validated arguments.
-#[derive(Debug, Serialize)]
-pub struct NoisePlan {
-    cores: CoreSet,
-    duration_ns: u64,
-    threshold_ns: u64,
-    slots: u32,
-    ring: Option<Ring>,
-    trace: bool,
-}
-
-impl NoisePlan {
-    fn asked(&self) -> Asked {
-        Asked {
-            threshold_ns: self.threshold_ns,
-            descriptors: self.slots,
-            ring: self.ring,
-        }
-    }
-
-    fn from_args(args: &NoiseArgs, sys: &Sys) -> Result<Self> {
-        let mut wanted = parse_cores(args.cores.as_deref())?;
-        if wanted.is_empty() {
-            wanted = cores::pick(sys, 1, None)?.workers.into_iter().collect();
-        }
-        cores::check(sys, &wanted)?;
-        let threshold = parse_duration(&args.threshold)?;
-        ensure!(
-            threshold >= Duration::from_nanos(100),
-            "--threshold {} is below 100ns, about what a look at the clock takes; use 200ns or more",
-            args.threshold
-        );
-        let rate = args
-            .rate
-            .as_deref()
-            .map(|text| packet_rate("--rate", text))
-            .transpose()?;
-        let service = args
-            .service
-            .as_deref()
-            .map(|text| packet_rate("--service", text))
-            .transpose()?;
-        let ring = rate.map(|rate| Ring {
-            rate_pps: rate,
-            service_pps: service.unwrap_or(rate * SERVICE),
-            free: f64::from(args.ring),
-        });
-        if let Some(ring) = ring {
-            ensure!(
-                ring.service_pps > ring.rate_pps,
-                "--service {} is not above --rate: such a receiver never catches up, stalls or no stalls",
-                args.service.as_deref().unwrap_or_default()
-            );
-        }
-        ensure!(args.ring > 0, "--ring 0 holds nothing; 1024 is usual");
-        let duration = plan::trial_duration("--duration", &args.duration)?;
-        Ok(Self {
-            cores: wanted,
-            duration_ns: duration.as_nanos() as u64,
-            threshold_ns: threshold.as_nanos() as u64,
-            slots: args.ring,
-            ring,
-            trace: !args.no_trace,
-        })
-    }
-}
-
-/// Polls on `cores` for `duration`, and sums up; for `tune --prove`.
-pub fn measure(
-    sys: &Sys,
-    cores: &CoreSet,
-    duration: Duration,
-    console: Console,
-    interrupt: &Interrupt,
-) -> Result<NoiseSummary> {
-    let plan = NoisePlan {
-        cores: cores.clone(),
-        duration_ns: duration.as_nanos() as u64,
-        threshold_ns: 1000,
-        slots: 1024,
-        ring: None,
-        trace: true,
-    };
-    let seen = watch::watch(&plan, sys, console, interrupt, None)?;
-    Ok(summarise(&plan.asked(), &seen, ""))
-}
-
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &NoiseArgs) -> Result<u8> {
     let sys = Sys::live();
-    let plan = NoisePlan::from_args(args, &sys)?;
+    let plan = plan_of(args, &sys)?;
     let board = StatusBoard::open(&args.status.settings()?, "noise")?;
     let interrupt = Interrupt::install()?;
     let console = Console {
@@ -150,4 +61,51 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
     );
     board.linger(&interrupt);
     Ok(exit)
+}
+
+/// The validated plan.
+fn plan_of(args: &NoiseArgs, sys: &Sys) -> Result<NoisePlan> {
+    let mut wanted = parse_cores(args.cores.as_deref())?;
+    if wanted.is_empty() {
+        wanted = cores::pick(sys, 1, None)?.workers.into_iter().collect();
+    }
+    cores::check(sys, &wanted)?;
+    let threshold = parse_duration(&args.threshold)?;
+    ensure!(
+        threshold >= Duration::from_nanos(100),
+        "--threshold {} is below 100ns, about what a look at the clock takes; use 200ns or more",
+        args.threshold
+    );
+    let rate = args
+        .rate
+        .as_deref()
+        .map(|text| packet_rate("--rate", text))
+        .transpose()?;
+    let service = args
+        .service
+        .as_deref()
+        .map(|text| packet_rate("--service", text))
+        .transpose()?;
+    let ring = rate.map(|rate| Ring {
+        rate_pps: rate,
+        service_pps: service.unwrap_or(rate * SERVICE),
+        free: f64::from(args.ring),
+    });
+    if let Some(ring) = ring {
+        ensure!(
+            ring.service_pps > ring.rate_pps,
+            "--service {} is not above --rate: such a receiver never catches up, stalls or no stalls",
+            args.service.as_deref().unwrap_or_default()
+        );
+    }
+    ensure!(args.ring > 0, "--ring 0 holds nothing; 1024 is usual");
+    let duration = plan::trial_duration("--duration", &args.duration)?;
+    Ok(NoisePlan {
+        cores: wanted,
+        duration_ns: duration.as_nanos() as u64,
+        threshold_ns: threshold.as_nanos() as u64,
+        slots: args.ring,
+        ring,
+        trace: !args.no_trace,
+    })
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// List everything on this machine that could carry packets.
+/// List everything on this machine that could carry packets
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless ports            what is here, whether it can be used now, and the command that changes it

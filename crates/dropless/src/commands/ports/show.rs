@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use host::{Carrier, CarrierKind, Fix, Link, Usable, Warning};
+use host::{Carrier, CarrierKind, Link, Usable, Warning};
 use report::Style;
 use report::style::Paint;
 use report::table::{Cell, Table};
 
-use report::wrap::{filled, wrapped};
+use report::wrap::{mends, wrapped};
 
 /// Columns that everything below a row is set in by.
 const INDENT: usize = 6;
@@ -45,7 +45,7 @@ pub fn listing(carriers: &[Carrier], warnings: &[Warning], style: &Style) -> Str
         for warning in warnings {
             wrapped(&mut text, &warning.text, 2, Paint::None, style);
             if let Some(fix) = &warning.fix {
-                mends(&mut text, fix, style);
+                mends(&mut text, &fix.commands, fix.advice.as_deref(), style);
             }
         }
         text.push('\n');
@@ -137,20 +137,9 @@ fn details(carrier: &Carrier, style: &Style) -> String {
     };
     wrapped(&mut text, why, INDENT, paint, style);
     if let Usable::No { fix, .. } = &carrier.usable {
-        mends(&mut text, fix, style);
+        mends(&mut text, &fix.commands, fix.advice.as_deref(), style);
     }
     text
-}
-
-/// A line for each command. None is broken, as a shell would take the break for its end; advice in words is.
-pub fn mends(text: &mut String, fix: &Fix, style: &Style) {
-    let room = style.width.saturating_sub(INDENT + 5);
-    let advice = fix.advice.iter().flat_map(|advice| filled(advice, room));
-    for (index, words) in fix.commands.iter().cloned().chain(advice).enumerate() {
-        let label = if index == 0 { "fix:" } else { "" };
-        let label = style.paint(Paint::Head, &format!("{label:4}"));
-        let _ = writeln!(text, "{:INDENT$}{label} {words}", "");
-    }
 }
 
 /// The last line: how many of each, and what always works.

@@ -106,11 +106,11 @@ fn the_default_route_is_named_whatever_the_reason() {
         "{text}"
     );
     assert!(
-        text.contains("it carries an SSH preflight of this machine\n"),
+        text.contains("it carries an SSH session of this machine\n"),
         "{text}"
     );
     eth0.usable = Usable::Caution {
-        why: "eth0 carries the default route and an SSH preflight of this machine".into(),
+        why: "eth0 carries the default route and an SSH session of this machine".into(),
     };
     let text = listing(&[eth0], &[], &style(80));
     assert_eq!(text.matches("the default route").count(), 1, "{text}");

@@ -18,7 +18,7 @@ use crate::plan::{
     stall_ns,
 };
 
-/// Return what arrives: the far end of a measurement.
+/// Return what arrives: the far end of a measurement
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless reflect --port xdp:eth1 --address 10.0.0.2         an ordinary host can ping it

@@ -11,7 +11,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use report::export::{self, Export};
 
-/// Show runs: as one page, in the terminal, or for programs; several are laid side by side.
+/// Show runs as a page, in the terminal or for programs, and compare them
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless report runs/2025-11-20T23-30-45Z-send     in this terminal

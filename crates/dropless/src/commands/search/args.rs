@@ -13,7 +13,7 @@ use clap::Args;
 use crate::args::status::StatusArgs;
 use crate::args::{MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
 
-/// Find the highest rate that a path carries: without loss, or with as much as a goal allows.
+/// Find the highest rate that a path carries, and say who was the limit
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless search --port xdp:eth1 --to 10.0.0.2            the rate without loss of 64-byte frames

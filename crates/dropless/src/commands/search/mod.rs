@@ -1,14 +1,12 @@
 //! `dropless search`: trial after trial until the highest rate that the path carries is known, and who was the limit.
 
 pub mod args;
-mod child;
 mod disturbance;
 mod journal;
-pub mod judge;
 mod plan;
 mod progress;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
@@ -17,12 +15,14 @@ use measure::search::{
     Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
     SizeResult, Step, Trial, remaining,
 };
+use measure::Summary;
 use report::kinds::search::estimate;
 use report::number::{counted, span};
 use report::out::Console;
 use report::published::{self, Bounds};
 use report::rundir::{RunDir, file};
 
+use crate::run::child::{Child, Ended as ChildEnded, LOOK, Start};
 use crate::run::page;
 use crate::run::preflight;
 use crate::run::signals::Interrupt;
@@ -38,6 +38,10 @@ use progress::Progress;
 const TRIAL_PLAN: &str = "trial-plan.json";
 /// Where the run directories of the trials are.
 const TRIALS: &str = "trials";
+/// What the files with the words of the trial that goes on are called.
+const TRIAL: &str = "trial-now";
+const TRIAL_LOG: &str = "trial-now.log";
+const TRIAL_RESULT: &str = "trial-now.json";
 /// A trial has opened its ports by then, besides waiting for them.
 const STARTING: Duration = Duration::from_secs(20);
 /// A rest may end a little later than it should.
@@ -175,7 +179,9 @@ impl Run<'_> {
         ));
         report.notes.extend(self.disturbance.note());
         self.progress.clear();
-        let _ = std::fs::remove_file(self.dir.file(TRIAL_PLAN));
+        for leftover in [TRIAL_PLAN, TRIAL_LOG, TRIAL_RESULT] {
+            let _ = std::fs::remove_file(self.dir.file(leftover));
+        }
         ensure!(
             !report.complete || self.recorded.is_empty(),
             "{} holds {} trials more than the plan asks for; it is not this search's",
@@ -401,18 +407,22 @@ impl Run<'_> {
         // A trial waits for its links as long as any run.
         let starting = STARTING + Duration::from_nanos(send.machine.wait_ns);
         self.trials.begin(ask.map(|ask| ask.rate_pps), starting);
-        let runs = self.dir.file(TRIALS);
-        let ended = child::run(&path, &runs, self.verbose, self.interrupt, self.trials)?;
-        let pause_ns = ended.pause_ns();
+        let Some(ended) = self.run_child(&path)? else {
+            return Ok(None);
+        };
+        let stall_ns = match &ended {
+            ChildEnded::Result(summary) => longest_stall_ns(summary),
+            _ => 0,
+        };
         let (trial, ceiling, run) = match (ended, ask) {
-            (child::Ended::Interrupted, _) => return Ok(None),
-            (child::Ended::Measured(summary), Some(ask)) => (judge::trial(ask, &summary), None, summary.run),
-            (child::Ended::Measured(summary), None) => {
+            (ChildEnded::Failed(why), _) => bail!("a trial could not be run: {why}"),
+            (ChildEnded::Result(summary), Some(ask)) => (Trial::of(ask, &summary), None, summary.run),
+            (ChildEnded::Result(summary), None) => {
                 let (trial, ceiling) = highest(&summary, extent);
                 (trial, Some(ceiling), summary.run)
             }
-            (child::Ended::Killed(signal), Some(ask)) => (judge::killed(ask, signal), None, String::new()),
-            (child::Ended::Killed(signal), None) => bail!(
+            (ChildEnded::Killed(signal), Some(ask)) => (Trial::killed(ask, signal), None, String::new()),
+            (ChildEnded::Killed(signal), None) => bail!(
                 "the trial that measures how fast our sender is was ended by {signal}; give --max-rate, or start again"
             ),
         };
@@ -424,9 +434,39 @@ impl Run<'_> {
             why: why.to_owned(),
             run: self.relative(&run),
             wall_s: 0.0,
-            pause_ns,
+            pause_ns: stall_ns,
             trial,
         }))
+    }
+
+    /// Runs the trial whose plan is in the file `plan`; `None` when it was interrupted.
+    fn run_child(&mut self, plan: &Path) -> Result<Option<ChildEnded<Summary>>> {
+        let runs = self.dir.file(TRIALS);
+        let words = ["send", "--json", "--quiet", "--no-doctor", "--plan"];
+        let mut arguments: Vec<String> = words.map(Into::into).to_vec();
+        arguments.extend([plan.display().to_string(), "--runs".into(), runs.display().to_string()]);
+        arguments.extend(self.verbose.then(|| "--verbose".into()));
+        let mut child = Child::start(&Start {
+            arguments,
+            namespace: None,
+            directory: self.dir.path(),
+            name: TRIAL,
+            shows_log: self.verbose,
+        })?;
+        let mut is_told = false;
+        while child.status()?.is_none() {
+            if self.interrupt.is_set() && !is_told {
+                is_told = true;
+                child.ask_to_end();
+            }
+            self.trials.look(child.id());
+            std::thread::sleep(LOOK);
+        }
+        self.trials.finish();
+        if is_told || self.interrupt.is_set() {
+            return Ok(None);
+        }
+        child.outcome().map(Some)
     }
 
     /// A trial's directory as seen from the search's, which may be moved as a whole.
@@ -456,6 +496,12 @@ impl Run<'_> {
     }
 }
 
+/// The longest time that a worker of a trial did not poll.
+fn longest_stall_ns(summary: &Summary) -> u64 {
+    let stalls = summary.workers.iter().map(|worker| worker.poll_gap_ns_max);
+    stalls.max().unwrap_or(0)
+}
+
 /// Whether every goal knows a rate that was carried and one that was not.
 fn has_bounds(result: &SearchResult) -> bool {
     let mut goals = result.goals.iter();
@@ -471,7 +517,7 @@ fn again(why: &str) -> String {
 }
 
 /// What a run as fast as possible, or at a share of the line, says about the highest rate.
-fn highest(summary: &measure::Summary, extent: Extent) -> (Trial, Ceiling) {
+fn highest(summary: &Summary, extent: Extent) -> (Trial, Ceiling) {
     let rate_pps = summary.rate_asked_pps.unwrap_or(summary.rate_tx_pps);
     let line_bps: f64 = summary
         .ports
@@ -493,5 +539,5 @@ fn highest(summary: &measure::Summary, extent: Extent) -> (Trial, Ceiling) {
         Ceiling::Sender
     };
     let ask = Ask { rate_pps, extent };
-    (judge::trial(ask, summary), ceiling)
+    (Trial::of(ask, summary), ceiling)
 }

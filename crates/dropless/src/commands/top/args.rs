@@ -7,7 +7,7 @@
 
 use clap::Args;
 
-/// Watch a run from another terminal.
+/// Watch a run from another terminal
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless top                                     the run that goes on here, or a list to choose from

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Keep everything else off the cores that poll, and take it back.
+/// Keep everything else off the cores that poll, and take it back
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   dropless tune --cores 2-5                       shows what it would change, and changes nothing

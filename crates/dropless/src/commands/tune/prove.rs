@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use doctor::noise::summary::summarise;
 use doctor::tune::Plan;
 use host::Sys;
 use measure::NoiseSummary;
@@ -12,9 +13,9 @@ use report::out::Console;
 use report::table::{Cell, Table};
 use serde::Serialize;
 
-use crate::commands::noise;
-use crate::plan::trial_duration;
+use crate::plan::{NoisePlan, trial_duration};
 use crate::run::signals::Interrupt;
+use crate::watch::watch;
 
 /// Measures the cores of a plan.
 pub struct Prover<'p> {
@@ -48,13 +49,9 @@ impl<'p> Prover<'p> {
 
     /// Measures once.
     pub fn measure(&self) -> Result<NoiseSummary> {
-        noise::measure(
-            self.sys,
-            &self.plan.cores,
-            self.duration,
-            self.console,
-            &self.interrupt,
-        )
+        let plan = NoisePlan::of(self.plan.cores.clone(), self.duration.as_nanos() as u64);
+        let seen = watch(&plan, self.sys, self.console, &self.interrupt, None)?;
+        Ok(summarise(&plan.asked(), &seen, ""))
     }
 }
 

@@ -8,8 +8,7 @@ use report::Style;
 use report::style::Paint;
 
 use super::Change;
-use crate::commands::ports::show::mends;
-use report::wrap::wrapped;
+use report::wrap::{mends, wrapped};
 
 /// Columns that what belongs to a line is set in by.
 const INDENT: usize = 6;
@@ -215,7 +214,7 @@ fn rest(plan: &Plan, style: &Style) -> String {
             Paint::None,
             style,
         );
-        mends(&mut text, &left.fix, style);
+        mends(&mut text, &left.fix.commands, left.fix.advice.as_deref(), style);
     }
     if !plan.by_hand.is_empty() {
         text.push('\n');

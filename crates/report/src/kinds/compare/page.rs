@@ -1,7 +1,8 @@
 //! A comparison of ways in a page: the tables that its recommendation was worked out of.
 
+use measure::comparison::{Comparison, Cpu, MethodResult, Trial};
+
 use super::terminal::{asked_rates, loss, tried};
-use super::{Comparison, Cpu, MethodResult, Trial};
 use crate::html::element::{Cell, escape, table};
 use crate::number::{pps, time};
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use measure::comparison::{Comparison, Cpu, MethodResult, Trial};
 use measure::units::{format_duration, format_rate};
 
-use super::{Comparison, Cpu, MethodResult, Trial};
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
 use crate::terminal::ending;

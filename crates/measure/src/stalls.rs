@@ -1,13 +1,13 @@
-//! Which pause cost which packets: what a port missed, against who did not poll it then.
+//! Which stall cost which packets: what a port missed, against who did not poll it then.
 
 use std::collections::BTreeMap;
 
-use dataplane::receive::Hole;
-use dataplane::stall::StallRecord;
-use doctor::noise::bucket::{Bucket, Ring};
-use measure::{Clock, PauseCause, Stall, Ticks};
+use crate::bucket::{Bucket, Ring};
+use crate::result::{PauseCause, Stall};
+use crate::sequence::Hole;
+use crate::time::{Clock, Ticks};
 
-/// Pauses that together are shorter than this part of what the ring holds fill no ring, however full it was.
+/// Stalls that together are shorter than this part of what the ring holds fill no ring, however full it was.
 const PART_OF_RING: u64 = 8;
 
 /// Packets that a port missed between two looks at its counter.
@@ -23,11 +23,13 @@ pub struct Missed {
     pub count: u64,
 }
 
-/// A pause of a worker that polls some ports.
+/// A stall of a worker that polls some ports.
 #[derive(Debug)]
-pub struct Pausing {
-    /// When.
-    pub pause: StallRecord,
+pub struct WorkerStall {
+    /// The poll before.
+    pub from: Ticks,
+    /// The poll after.
+    pub to: Ticks,
     /// The ports that nobody polled meanwhile.
     pub ports: Vec<usize>,
     /// Its row.
@@ -36,7 +38,7 @@ pub struct Pausing {
     pub pile: Pile,
 }
 
-/// Pauses that followed each other before the ring was empty again, of which this is one: they fill it together.
+/// Stalls that followed each other before the ring was empty again, of which this is one: they fill it together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pile {
     /// How long all of them took, ns.
@@ -45,9 +47,9 @@ pub struct Pile {
     pub beyond_ns: f64,
 }
 
-/// Finds the piles among the pauses of one worker, in their order, which works `speed` times as fast as packets come.
-pub fn pile_up(pausing: &mut [Pausing], speed: f64, clock: &Clock) {
-    let Some(ring_holds_ns) = pausing.first().map(|first| first.stall.ring_holds_ns) else {
+/// Finds the piles among the stalls of one worker, in their order, which works `speed` times as fast as packets come.
+pub fn pile_up(stalls: &mut [WorkerStall], speed: f64, clock: &Clock) {
+    let Some(ring_holds_ns) = stalls.first().map(|first| first.stall.ring_holds_ns) else {
         return;
     };
     let seconds = |ticks: Ticks| clock.ns(ticks).0 as f64 / 1e9;
@@ -59,45 +61,46 @@ pub fn pile_up(pausing: &mut [Pausing], speed: f64, clock: &Clock) {
     });
     let mut begin = 0;
     let mut pile = Pile::default();
-    for index in 0..=pausing.len() {
-        let next = pausing.get(index).map(|one| one.pause);
-        if next.is_none_or(|pause| bucket.waiting(seconds(pause.from)) <= 0.0) {
-            for one in &mut pausing[begin..index] {
+    for index in 0..=stalls.len() {
+        let next = stalls.get(index).map(|one| (one.from, one.to));
+        if next.is_none_or(|(from, _)| bucket.waiting(seconds(from)) <= 0.0) {
+            for one in &mut stalls[begin..index] {
                 one.pile = pile;
             }
             (begin, pile) = (index, Pile::default());
         }
-        if let Some(pause) = next {
-            pile.beyond_ns += bucket.stall(seconds(pause.from), seconds(pause.to)) * 1e9;
-            pile.gaps_ns += pausing[index].stall.gap_ns as f64;
+        if let Some((from, to)) = next {
+            pile.beyond_ns += bucket.stall(seconds(from), seconds(to)) * 1e9;
+            pile.gaps_ns += stalls[index].stall.gap_ns as f64;
         }
     }
 }
 
-/// Charges every miss to the pauses of its port at that time, by how long each of them, or the pile that it is part of,
-/// lasted beyond what the ring holds; if none did, by how long they lasted. What no pause can have cost stays uncharged.
-pub fn charge(pausing: &mut [Pausing], missed: &[Missed]) {
+/// Charges every miss to the stalls of its port at that time, by how long each of them, or the pile that it is part of,
+/// lasted beyond what the ring holds; if none did, by how long they lasted. What no stall can have cost stays uncharged.
+pub fn charge(stalls: &mut [WorkerStall], missed: &[Missed]) {
     for miss in missed {
-        let guilty: Vec<usize> = (0..pausing.len())
+        let guilty: Vec<usize> = (0..stalls.len())
             .filter(|&index| {
-                let Pausing {
-                    pause,
+                let WorkerStall {
+                    from,
+                    to,
                     ports,
                     stall,
                     pile,
-                } = &pausing[index];
+                } = &stalls[index];
                 // The counter may have been read late, by a control thread that had to wait for a core, too.
                 ports.contains(&miss.port)
-                    && pause.from <= miss.to
-                    && pause.to >= miss.from
+                    && *from <= miss.to
+                    && *to >= miss.from
                     && pile.gaps_ns >= (stall.ring_holds_ns / PART_OF_RING) as f64
             })
             .collect();
-        let any_beyond = guilty.iter().any(|&index| pausing[index].pile.beyond_ns > 0.0);
+        let any_beyond = guilty.iter().any(|&index| stalls[index].pile.beyond_ns > 0.0);
         let weights: Vec<u128> = guilty
             .iter()
             .map(|&index| {
-                let Pausing { stall, pile, .. } = &pausing[index];
+                let WorkerStall { stall, pile, .. } = &stalls[index];
                 let part = if any_beyond {
                     pile.beyond_ns / pile.gaps_ns
                 } else {
@@ -115,27 +118,25 @@ pub fn charge(pausing: &mut [Pausing], missed: &[Missed]) {
         for (&index, weight) in guilty.iter().zip(&weights) {
             so_far += weight;
             let until = (u128::from(miss.count) * so_far / total) as u64;
-            pausing[index].stall.lost += until - given;
+            stalls[index].stall.lost += until - given;
             given = until;
         }
     }
 }
 
-/// Ranges of sequence numbers told of one pause; more are only counted.
+/// Ranges of sequence numbers told of one stall; more are only counted.
 const RANGES_MAX: usize = 16;
 
-/// Gives every pause that cost packets the sequence numbers that were missing when its core went on: those of holes seen
+/// Gives every stall that cost packets the sequence numbers that were missing when its core went on: those of holes seen
 /// after it, and before the next one that cost any.
-pub fn name_sequences(pausing: &mut [Pausing], core: u32, holes: &[Hole], clock: &Clock) {
+pub fn name_sequences(stalls: &mut [WorkerStall], core: u32, holes: &[Hole], clock: &Clock) {
     let mut rest = holes;
-    let costly: Vec<usize> = (0..pausing.len())
-        .filter(|&index| pausing[index].stall.core == core && pausing[index].stall.lost > 0)
+    let costly: Vec<usize> = (0..stalls.len())
+        .filter(|&index| stalls[index].stall.core == core && stalls[index].stall.lost > 0)
         .collect();
     for (place, &index) in costly.iter().enumerate() {
-        let begin = clock.ns(pausing[index].pause.to);
-        let end = costly
-            .get(place + 1)
-            .map(|&next| clock.ns(pausing[next].pause.to));
+        let begin = clock.ns(stalls[index].to);
+        let end = costly.get(place + 1).map(|&next| clock.ns(stalls[next].to));
         rest = &rest[rest.partition_point(|hole| hole.at < begin)..];
         let of_it = &rest[..rest.partition_point(|hole| end.is_none_or(|end| hole.at < end))];
         let mut ranges: Vec<String> = of_it
@@ -146,14 +147,14 @@ pub fn name_sequences(pausing: &mut [Pausing], core: u32, holes: &[Hole], clock:
         if of_it.len() > RANGES_MAX {
             ranges.push(format!("and {} more ranges", of_it.len() - RANGES_MAX));
         }
-        pausing[index].stall.sequences = ranges.join(" ");
+        stalls[index].stall.sequences = ranges.join(" ");
     }
 }
 
 /// Sums by core and cause; what cost most comes first, then what took most time.
-pub fn by_cause(pausing: &[Pausing]) -> Vec<PauseCause> {
+pub fn by_cause(stalls: &[WorkerStall]) -> Vec<PauseCause> {
     let mut sums: BTreeMap<(u32, &str), PauseCause> = BTreeMap::new();
-    for Pausing { stall, .. } in pausing {
+    for WorkerStall { stall, .. } in stalls {
         let cause = stall.cause.as_deref().unwrap_or("unknown");
         let sum = sums.entry((stall.core, cause)).or_insert_with(|| PauseCause {
             cause: cause.to_owned(),
@@ -174,17 +175,13 @@ pub fn by_cause(pausing: &[Pausing]) -> Vec<PauseCause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measure::Nanos;
+    use crate::time::Nanos;
     use proptest::prelude::*;
 
-    fn pausing(port: usize, from: u64, to: u64, holds: u64, cause: &str) -> Pausing {
-        Pausing {
-            pause: StallRecord {
-                from: Ticks(from),
-                to: Ticks(to),
-                moved: 0,
-                next: 0,
-            },
+    fn stall(port: usize, from: u64, to: u64, holds: u64, cause: &str) -> WorkerStall {
+        WorkerStall {
+            from: Ticks(from),
+            to: Ticks(to),
             ports: vec![port],
             stall: Stall {
                 core: 1,
@@ -198,8 +195,8 @@ mod tests {
     }
 
     /// Piled up by a worker that is twice as fast as packets come.
-    fn piled(mut all: Vec<Pausing>) -> Vec<Pausing> {
-        all.sort_by_key(|one| (one.ports[0], one.pause.from));
+    fn piled(mut all: Vec<WorkerStall>) -> Vec<WorkerStall> {
+        all.sort_by_key(|one| (one.ports[0], one.from));
         for of_port in all.chunk_by_mut(|one, next| one.ports == next.ports) {
             pile_up(of_port, 2.0, &Clock::from_calibration(0, 0, 1e9));
         }
@@ -216,11 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_that_outlasted_the_ring_pays() {
+    fn the_stall_that_outlasted_the_ring_pays() {
         let mut all = piled(vec![
-            pausing(0, 100, 150, 1000, "tick"),
-            pausing(0, 200, 2200, 1000, "hog"),
-            pausing(1, 200, 9000, 1000, "another port"),
+            stall(0, 100, 150, 1000, "tick"),
+            stall(0, 200, 2200, 1000, "hog"),
+            stall(1, 200, 9000, 1000, "another port"),
         ]);
         charge(&mut all, &[missed(0, 0, 1000, 30), missed(0, 1000, 3000, 12)]);
         let causes = by_cause(&all);
@@ -232,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn pauses_that_pile_up_pay_by_their_length() {
+    fn stalls_that_pile_up_pay_by_their_length() {
         // Each takes a tenth of what the ring holds, and the worker catches up by a hundredth between two.
         let mut all: Vec<_> = (0..30)
-            .map(|nth| pausing(0, nth * 110, nth * 110 + 100, 1000, "storm"))
+            .map(|nth| stall(0, nth * 110, nth * 110 + 100, 1000, "storm"))
             .collect();
-        all.push(pausing(0, 3300, 3350, 1000, "tick"));
-        all.push(pausing(0, 9000, 9100, 1000, "later"));
+        all.push(stall(0, 3300, 3350, 1000, "tick"));
+        all.push(stall(0, 9000, 9100, 1000, "later"));
         let mut all = piled(all);
         charge(&mut all, &[missed(0, 0, 20_000, 3050)]);
         let told = by_cause(&all);
@@ -247,22 +244,22 @@ mod tests {
     }
 
     #[test]
-    fn what_no_pause_can_have_cost_is_charged_to_none() {
+    fn what_no_stall_can_have_cost_is_charged_to_none() {
         let mut all = piled(vec![
-            pausing(0, 100, 200, 1000, "tick"),
-            pausing(0, 9000, 20_000, 1000, "hog"),
+            stall(0, 100, 200, 1000, "tick"),
+            stall(0, 9000, 20_000, 1000, "hog"),
         ]);
         charge(&mut all, &[missed(0, 50, 300, 7), missed(0, 400, 8000, 5)]);
         assert_eq!(by_cause(&all).iter().map(|cause| cause.lost).sum::<u64>(), 0);
     }
 
     #[test]
-    fn the_numbers_that_were_skipped_belong_to_the_pause_before() {
+    fn the_numbers_that_were_skipped_belong_to_the_stall_before() {
         let clock = Clock::from_calibration(0, 0, 1e9);
         let mut all = piled(vec![
-            pausing(0, 100, 2200, 1000, "hog"),
-            pausing(0, 4300, 4310, 1000, "tick"),
-            pausing(0, 6000, 8200, 1000, "hog"),
+            stall(0, 100, 2200, 1000, "hog"),
+            stall(0, 4300, 4310, 1000, "tick"),
+            stall(0, 6000, 8200, 1000, "hog"),
         ]);
         charge(&mut all, &[missed(0, 0, 4500, 30), missed(0, 5900, 8300, 12)]);
         let hole = |at, first, count| Hole {
@@ -286,12 +283,12 @@ mod tests {
         /// Nothing is charged twice, and nothing is made up.
         #[test]
         fn charges_are_conserved(
-            pauses in prop::collection::vec((0_usize..2, 0_u64..10_000, 1_u64..3000, 0_u64..4000), 0..30),
+            stalls in prop::collection::vec((0_usize..2, 0_u64..10_000, 1_u64..3000, 0_u64..4000), 0..30),
             misses in prop::collection::vec((0_usize..2, 0_u64..10_000, 0_u64..2000, 1_u64..500), 0..30),
         ) {
-            let mut all = piled(pauses
+            let mut all = piled(stalls
                 .into_iter()
-                .map(|(port, from, ticks, holds)| pausing(port, from, from + ticks, holds, "x"))
+                .map(|(port, from, ticks, holds)| stall(port, from, from + ticks, holds, "x"))
                 .collect());
             for (port, from, ticks, count) in misses {
                 let before: u64 = all.iter().map(|one| one.stall.lost).sum();

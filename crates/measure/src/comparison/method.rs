@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use thiserror::Error;
 
 /// A way for packets between a program and a wire, the least work for those who run it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +103,11 @@ impl Method {
     }
 }
 
+/// A word that names no way.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no way called '{0}'; ways are {all}", all = Method::ALL.map(Method::name).join(", "))]
+pub struct UnknownMethod(pub String);
+
 impl Serialize for Method {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.name())
@@ -109,14 +115,11 @@ impl Serialize for Method {
 }
 
 impl FromStr for Method {
-    type Err = anyhow::Error;
+    type Err = UnknownMethod;
 
-    fn from_str(text: &str) -> Result<Self, anyhow::Error> {
+    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
         let found = Self::ALL.into_iter().find(|method| method.name() == text);
-        found.ok_or_else(|| {
-            let all = Self::ALL.map(Self::name).join(", ");
-            anyhow::anyhow!("--methods: there is no way called '{text}'; ways are {all}")
-        })
+        found.ok_or_else(|| UnknownMethod(text.to_owned()))
     }
 }
 

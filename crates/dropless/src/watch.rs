@@ -1,4 +1,4 @@
-//! The measurement: a spinning thread on every core, and the kernel's events beside it.
+//! Watches cores: a spinning thread on every one, and the kernel's events beside it.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use report::live::Live;
 use report::out::Console;
 use report::published::{Phase, State};
 
-use super::NoisePlan;
+use crate::plan::NoisePlan;
 use crate::run::clock::RunClock;
 use crate::run::placement;
 use crate::run::signals::Interrupt;

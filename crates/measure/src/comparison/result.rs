@@ -1,8 +1,10 @@
 //! What `compare.json` holds.
 
-use measure::Percentiles;
-use measure::search::Limit;
 use serde::{Deserialize, Serialize};
+
+use super::firewall::FirewallCost;
+use crate::result::Percentiles;
+use crate::search::Limit;
 
 /// Version of `compare.json`.
 pub const VERSION: u32 = 1;
@@ -40,6 +42,20 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// How much of a core an end had that had the least. Whoever polls has its core all the time, unless somebody else
+    /// had it, or both ends share one.
+    pub fn own_share(&self, shares_a_core: bool) -> f64 {
+        let share = if shares_a_core { 0.5 } else { 1.0 };
+        self.methods
+            .iter()
+            .filter_map(|method| method.at_lossless.as_ref()?.cpu.as_ref())
+            .flat_map(|cpu| [Some(cpu.near_cores), cpu.far_cores])
+            .flatten()
+            .filter(|cores| *cores > 0.0)
+            .map(|cores| cores / share)
+            .fold(1.0, f64::min)
+    }
+
     /// What was compared over what, in a line.
     pub fn setting(&self) -> String {
         let rules = match self.firewall_rules {
@@ -86,32 +102,6 @@ pub struct MethodResult {
     /// What the firewall rules cost; absent where there were none on its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub firewall: Option<FirewallCost>,
-}
-
-/// What firewall rules cost, by floods in turns with and without them: medians.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-pub struct FirewallCost {
-    /// How many rules, at each end.
-    pub rules: u32,
-    /// Floods of each kind.
-    pub turns: u32,
-    /// What came back through the rules, packets/s.
-    pub with_pps: f64,
-    /// What came back without them.
-    pub without_pps: f64,
-    /// Processor time that they cost, for a packet sent and returned; `None` where that could not be measured.
-    pub ns_per_packet: Option<f64>,
-    /// Every flood without them brought back more than every flood with them: that is hardly chance.
-    pub is_apart: bool,
-}
-
-impl FirewallCost {
-    /// The cost of a packet, ns, where it can be told from chance.
-    pub fn told_ns(&self) -> Option<f64> {
-        self.ns_per_packet
-            .filter(|ns| self.is_apart && self.with_pps < self.without_pps && *ns > 0.0)
-    }
 }
 
 impl MethodResult {
@@ -192,6 +182,13 @@ impl Trial {
     }
 }
 
+/// The trial at the highest rate that lost nothing, with none at a lower rate that did.
+pub fn highest_without_loss<'t>(trials: impl Iterator<Item = &'t Trial>) -> Option<&'t Trial> {
+    let mut sorted: Vec<&Trial> = trials.collect();
+    sorted.sort_by(|one, other| one.rate_pps().total_cmp(&other.rate_pps()));
+    sorted.into_iter().take_while(|trial| trial.is_whole()).last()
+}
+
 /// Processor time while a trial sent, in cores: 1.0 is one core all the time.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -223,4 +220,26 @@ pub struct Recommendation {
     pub method: Option<String>,
     /// In plain words.
     pub sentences: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(rate: f64, lost: u64) -> Trial {
+        Trial {
+            asked_pps: Some(rate),
+            sent: 1000,
+            lost,
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn no_loss_up_to_a_rate_means_none_below_it_either() {
+        let trials = [trial(30.0, 0), trial(10.0, 0), trial(20.0, 3), trial(15.0, 0)];
+        let best = highest_without_loss(trials.iter());
+        assert_eq!(best.and_then(|trial| trial.asked_pps), Some(15.0));
+        assert!(highest_without_loss([trial(10.0, 1), trial(20.0, 0)].iter()).is_none());
+    }
 }

@@ -1,8 +1,11 @@
 //! From a run's summary to a trial: whose every lost packet was, and whether the numbers may be believed.
 
-use measure::Summary;
-use measure::search::{Ask, Losses, Trial};
-use nix::sys::signal::Signal;
+use std::fmt::Display;
+
+use super::trial::{Ask, Losses, Trial};
+use crate::place::{Owner, Place};
+use crate::result::Percentiles;
+use crate::summary::Summary;
 
 /// Reasons of an invalid run that are outcomes of a trial: the limit was ours, or everything was lost.
 const OUTCOMES: [&str; 4] = [
@@ -12,54 +15,58 @@ const OUTCOMES: [&str; 4] = [
     "nothing_received",
 ];
 
-/// The trial that `ask` became.
-pub fn trial(ask: Ask, summary: &Summary) -> Trial {
-    let has = |name: &str| summary.reason_names.iter().any(|reason| reason == name);
-    // The schedule's own count misses what a sender that came late never got to.
-    let due = if has("underoffered") || has("nothing_sent") {
-        summary.ledger.intended.max(ask.packets())
-    } else {
-        summary.ledger.intended
-    };
-    let doubts = summary.reason_names.iter().zip(&summary.reasons);
-    Trial {
-        ask,
-        due,
-        offered: summary.sent,
-        lost: losses(summary, has("receiver_stalled")),
-        latency_ns: summary.latency_ns,
-        invalid: doubts
-            .filter(|(name, _)| !OUTCOMES.contains(&name.as_str()))
-            .map(|(_, sentence)| sentence.clone())
-            .collect(),
+impl Trial {
+    /// The trial that `ask` became.
+    pub fn of(ask: Ask, summary: &Summary) -> Trial {
+        let has = |name: &str| summary.reason_names.iter().any(|reason| reason == name);
+        // The schedule's own count misses what a sender that came late never got to.
+        let due = if has("underoffered") || has("nothing_sent") {
+            summary.ledger.intended.max(ask.packets())
+        } else {
+            summary.ledger.intended
+        };
+        let doubts = summary.reason_names.iter().zip(&summary.reasons);
+        Trial {
+            ask,
+            due,
+            offered: summary.sent,
+            lost: losses(summary, has("receiver_stalled")),
+            latency_ns: summary.latency_ns,
+            invalid: doubts
+                .filter(|(name, _)| !OUTCOMES.contains(&name.as_str()))
+                .map(|(_, sentence)| sentence.clone())
+                .collect(),
+        }
     }
-}
 
-/// The trial that `ask` would have become, had its process not been ended before it could say anything.
-pub fn killed(ask: Ask, signal: Signal) -> Trial {
-    Trial {
-        ask,
-        due: ask.packets(),
-        offered: 0,
-        lost: Losses::default(),
-        latency_ns: measure::Percentiles::default(),
-        invalid: vec![format!(
-            "the trial's process was ended by {signal}; if nobody did that, look for \"Out of memory\" in the output of dmesg"
-        )],
+    /// The trial that `ask` would have become, had its process not been ended before it could say anything.
+    pub fn killed(ask: Ask, signal: impl Display) -> Trial {
+        Trial {
+            ask,
+            due: ask.packets(),
+            offered: 0,
+            lost: Losses::default(),
+            latency_ns: Percentiles::default(),
+            invalid: vec![format!(
+                "the trial's process was ended by {signal}; if nobody did that, look for \"Out of memory\" in the output of dmesg"
+            )],
+        }
     }
 }
 
 /// The ledger's places, by whose they are.
 fn losses(summary: &Summary, receiver_stalled: bool) -> Losses {
     let mut losses = Losses::default();
-    for (place, &count) in &summary.ledger.lost_at {
-        let whose = match place.as_str() {
-            "rx_missed" | "rx_nombuf" => &mut losses.receiver,
+    for (name, &count) in &summary.ledger.lost_at {
+        let whose = match (Place::named(name).owner, name.as_str()) {
+            // What a port could not read was damaged on the way.
+            (_, "rx_error") => &mut losses.path,
             // They may have come while it stood still.
-            "late" if receiver_stalled => &mut losses.receiver,
-            "tx_error" | "tx_held" => &mut losses.sender,
-            place if place.starts_with("reflector_") => &mut losses.reflector,
-            _ => &mut losses.path,
+            (_, "late") if receiver_stalled => &mut losses.receiver,
+            (Owner::Receiver, _) => &mut losses.receiver,
+            (Owner::Sender, _) => &mut losses.sender,
+            (Owner::FarSide, _) => &mut losses.reflector,
+            (Owner::Path | Owner::Purpose, _) => &mut losses.path,
         };
         *whose = whose.saturating_add(count);
     }
@@ -76,12 +83,12 @@ fn losses(summary: &Summary, receiver_stalled: bool) -> Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measure::Ledger;
-    use measure::search::Limit;
+    use crate::ledger::Ledger;
+    use crate::search::{Extent, Limit};
 
     const ASK: Ask = Ask {
         rate_pps: 1000.0,
-        extent: measure::search::Extent::DurationNs(1_000_000_000),
+        extent: Extent::DurationNs(1_000_000_000),
     };
 
     fn summary(
@@ -119,7 +126,7 @@ mod tests {
             ("tx_error", 64),
             ("rx_error", 128),
         ];
-        let trial = trial(ASK, &summary(1000, 1000, &places, 256, &[]));
+        let trial = Trial::of(ASK, &summary(1000, 1000, &places, 256, &[]));
         assert_eq!(
             (trial.lost.path, trial.lost.reflector),
             (1 + 2 + 4 + 128 + 256, 8)
@@ -130,34 +137,35 @@ mod tests {
 
     #[test]
     fn a_sender_that_fell_short_is_not_the_path() {
-        let trial = trial(ASK, &summary(900, 900, &[], 0, &["underoffered"]));
+        let trial = Trial::of(ASK, &summary(900, 900, &[], 0, &["underoffered"]));
         assert_eq!((trial.due, trial.limit(0.0)), (1000, Some(Limit::Sender)));
         assert!(trial.invalid.is_empty());
     }
 
     #[test]
     fn a_receiver_that_stood_still_is_not_the_path() {
-        let trial = trial(ASK, &summary(1000, 1000, &[], 3, &["receiver_stalled"]));
+        let trial = Trial::of(ASK, &summary(1000, 1000, &[], 3, &["receiver_stalled"]));
         assert_eq!(trial.limit(0.0), Some(Limit::Receiver));
     }
 
     #[test]
     fn what_came_late_for_a_receiver_that_stood_still_is_not_the_paths() {
-        let late = |reasons: &[&str]| trial(ASK, &summary(1000, 1000, &[("late", 3)], 0, reasons)).limit(0.0);
+        let late =
+            |reasons: &[&str]| Trial::of(ASK, &summary(1000, 1000, &[("late", 3)], 0, reasons)).limit(0.0);
         assert_eq!(late(&["receiver_stalled"]), Some(Limit::Receiver));
         assert_eq!(late(&[]), Some(Limit::Path));
     }
 
     #[test]
     fn what_only_the_path_lost_is_the_paths() {
-        let trial = trial(ASK, &summary(900, 900, &[("rx_missed", 9)], 9, &["underoffered"]));
+        let trial = Trial::of(ASK, &summary(900, 900, &[("rx_missed", 9)], 9, &["underoffered"]));
         assert_eq!(trial.limit(0.0), Some(Limit::Path));
         assert_eq!(trial.limit(0.02), Some(Limit::Sender));
     }
 
     #[test]
     fn an_unbalanced_ledger_is_believed_by_nobody() {
-        let trial = trial(ASK, &summary(1000, 1000, &[], 0, &["unbalanced", "underoffered"]));
+        let trial = Trial::of(ASK, &summary(1000, 1000, &[], 0, &["unbalanced", "underoffered"]));
         assert_eq!(trial.invalid, ["sentence of unbalanced"]);
     }
 }

@@ -1,8 +1,8 @@
 //! Recommendations from made-up measurements: the choice follows the numbers, whatever they are.
 
 use super::*;
-use crate::commands::compare::result::Cpu;
-use measure::search::Limit;
+use crate::comparison::Cpu;
+use crate::search::Limit;
 use proptest::prelude::*;
 
 fn measured(method: Method, lossless_pps: f64) -> MethodResult {

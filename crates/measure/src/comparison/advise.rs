@@ -1,11 +1,9 @@
 //! Which way to take, and why, in plain words: worked out of what was measured here.
 
-use measure::units::{format_duration, format_rate};
-use report::number::time;
-
 use super::firewall;
 use super::method::Method;
 use super::result::{MethodResult, Recommendation, Trial};
+use crate::units::{format_duration, format_rate};
 
 /// A way has room to spare when it carries this many times what is needed: traffic is never as even as a measurement.
 const ROOM: f64 = 1.5;
@@ -52,7 +50,10 @@ impl Way<'_> {
             return String::new();
         };
         let per_packet = self.result.cpu_ns_per_packet.map_or_else(String::new, |ns| {
-            format!(", {} of processor time a packet", time(ns))
+            format!(
+                ", {} of processor time a packet",
+                format_duration(ns.round() as u64)
+            )
         });
         trial.cores().map_or_else(String::new, |cores| {
             format!(" ({cores:.1} cores busy{per_packet})")

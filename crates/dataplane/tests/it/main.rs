@@ -1,0 +1,4 @@
+//! The real loops over memory: what was put in is found again, to the packet.
+
+mod chained;
+mod conservation;
