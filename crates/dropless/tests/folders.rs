@@ -1,13 +1,20 @@
 //! Commands share pieces by way of the modules beside them and of the libraries, never by way of each other's folders.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn sources(of: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
-        .collect()
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
 }
 
 /// The names that stand right after `prefix`; empty where it is no name that stands there.

@@ -104,7 +104,10 @@ impl ComparePlan {
         let chosen = args
             .methods
             .iter()
-            .map(|name| name.parse::<Method>().map_err(|error| anyhow!("--methods: {error}")))
+            .map(|name| {
+                name.parse::<Method>()
+                    .map_err(|error| anyhow!("--methods: {error}"))
+            })
             .collect::<Result<Vec<Method>>>()?;
         let network = Network::of(args, sys)?;
         let mut ways: Vec<Way> = Method::ALL

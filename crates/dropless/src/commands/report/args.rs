@@ -84,7 +84,11 @@ impl FromArgMatches for Output {
             Some(_) => file(export).is_some(),
             None => matches.get_flag(export.name),
         };
-        let export = export::ALL.iter().find(is_asked).copied().unwrap_or(export::DEFAULT);
+        let export = export::ALL
+            .iter()
+            .find(is_asked)
+            .copied()
+            .unwrap_or(export::DEFAULT);
         Ok(Self {
             export,
             file: file(export),

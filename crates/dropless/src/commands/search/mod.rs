@@ -11,11 +11,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 use host::{Medium, PortUri};
+use measure::Summary;
 use measure::search::{
     Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
     SizeResult, Step, Trial, remaining,
 };
-use measure::Summary;
 use report::kinds::search::estimate;
 use report::number::{counted, span};
 use report::out::Console;
@@ -444,7 +444,11 @@ impl Run<'_> {
         let runs = self.dir.file(TRIALS);
         let words = ["send", "--json", "--quiet", "--no-doctor", "--plan"];
         let mut arguments: Vec<String> = words.map(Into::into).to_vec();
-        arguments.extend([plan.display().to_string(), "--runs".into(), runs.display().to_string()]);
+        arguments.extend([
+            plan.display().to_string(),
+            "--runs".into(),
+            runs.display().to_string(),
+        ]);
         arguments.extend(self.verbose.then(|| "--verbose".into()));
         let mut child = Child::start(&Start {
             arguments,

@@ -52,7 +52,13 @@ impl FarSides {
         for (port, (load, desk)) in loads.iter().zip(&wiring.desks).enumerate() {
             if load.asked && !plan.tx_only {
                 sides.push(Far {
-                    question: ReflectorCounters::question(&load::spec(plan, load, port, 0, wiring.times.run))?,
+                    question: ReflectorCounters::question(&load::spec(
+                        plan,
+                        load,
+                        port,
+                        0,
+                        wiring.times.run,
+                    ))?,
                     replies: Arc::clone(&desk.replies),
                     answers: Arc::clone(&desk.answers),
                     before: None,
