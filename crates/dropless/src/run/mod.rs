@@ -32,7 +32,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use dataplane::worker::{Control, WorkerCounters};
 use dpdk::Pool;
-use measure::Ticks;
+use measure::{Note, Ticks};
 use report::out::Console;
 use report::published::{Ended, PoolLevel, State};
 use report::rundir::{RunDir, file};
@@ -123,7 +123,7 @@ pub trait Job {
         pools: Option<&Pools<'e>>,
         ports: &mut [OpenPort<'e>],
         interrupt: &Interrupt,
-    ) -> Result<Vec<String>>;
+    ) -> Result<Vec<Note>>;
     /// How many workers it would have at best.
     fn workers(&self, ports: &[OpenPort<'_>]) -> usize;
     /// From the start of the workers to the first packet, ns; 0 where it has no schedule.
