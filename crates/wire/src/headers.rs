@@ -73,8 +73,8 @@ pub struct Udp {
 #[inline]
 pub fn parse(frame: &[u8]) -> Parsed {
     match frame.first_chunk() {
-        Some(head) => parse_plain(head).unwrap_or_else(|| parse_any(frame)),
-        None => parse_any(frame),
+        Some(head) => parse_plain(head).unwrap_or_else(|| parse_apart(frame)),
+        None => parse_apart(frame),
     }
 }
 
@@ -94,8 +94,14 @@ fn parse_plain(head: &[u8; ETHERNET_LEN + IPV4_LEN]) -> Option<Parsed> {
     }))
 }
 
-/// [`parse`] by the whole way.
+/// [`parse_any`] out of line, so that plain frames do not pay for it.
 #[inline(never)]
+fn parse_apart(frame: &[u8]) -> Parsed {
+    parse_any(frame)
+}
+
+/// [`parse`] by the whole way.
+#[inline]
 pub(crate) fn parse_any(frame: &[u8]) -> Parsed {
     let Some((at, ether_type)) = behind_tags(frame) else {
         return Parsed::Truncated;
