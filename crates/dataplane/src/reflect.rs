@@ -257,6 +257,6 @@ where
         let held = self.faults.as_ref().map_or(0, Faults::held);
         self.totals.fill(ReflectResult {
             held: (self.out.len() + self.frames.len() + held) as u64,
-        })
+        });
     }
 }

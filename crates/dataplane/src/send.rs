@@ -410,7 +410,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
             flows: self.lanes.iter().map(flows).collect(),
             lane_base: self.plan.lane_base,
             unsent: self.built as u64,
-        })
+        });
     }
 }
 

@@ -162,7 +162,9 @@ pub fn run(
 fn renew(tasks: &mut [Box<dyn Task + '_>], generation: u64, counters: &WorkerCounters) {
     // What was left before the generation was published is seen from here on.
     fence(Ordering::Acquire);
-    tasks.iter_mut().for_each(|task| task.renew());
+    for task in tasks {
+        task.renew();
+    }
     counters.generation.store(generation, Ordering::Release);
 }
 

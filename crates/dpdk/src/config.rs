@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use dpdk_sys as sys;
 
 /// What is wanted of a port.
+#[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortConfig {
     /// Receive queues; 0 for a port that only sends, where the driver allows it.
@@ -44,6 +45,7 @@ impl Default for PortConfig {
 }
 
 /// What was granted of a [`PortConfig`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
     /// Receive queues.
@@ -69,6 +71,7 @@ pub struct Granted {
 }
 
 /// What a device can.
+#[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// The driver, such as `net_ring`.

@@ -7,7 +7,7 @@ use doctor::noise::tally::Labels;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
 use measure::stalls::{self, Missed, Pile, WorkerStall};
-use measure::{Clock, Explanation, Hole, Nanos, Stall, Ticks};
+use measure::{Clock, Explanation, Hole, Nanos, Note, Stall, Ticks};
 
 use crate::plan::MachinePlan;
 use crate::run::clock::now;
@@ -108,14 +108,15 @@ impl Explainer {
 }
 
 /// What the user should know of an explanation.
-pub fn note(explanation: Option<&Explanation>) -> Option<String> {
+pub fn note(explanation: Option<&Explanation>) -> Option<Note> {
     let dropped = explanation
         .map(|explanation| explanation.dropped)
         .filter(|dropped| *dropped > 0)?;
-    Some(format!(
+    let text = format!(
         "{} found no room, the last ones, and cost what is not explained: give a longer --pause",
-        report::number::counted(dropped, "pause")
-    ))
+        report::number::counted(dropped, "stall")
+    );
+    Some(Note::new("stalls_dropped", text))
 }
 
 /// Names the pauses and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.

@@ -11,6 +11,7 @@ use doctor::noise::spin::Stalls;
 use doctor::noise::summary::{Seen, SeenOn};
 use host::Sys;
 use host::cores::{self, Core};
+use measure::Note;
 use report::live::Live;
 use report::out::Console;
 use report::published::{Phase, State};
@@ -42,10 +43,10 @@ pub fn watch(
     let mut notes = Vec::new();
     let others = cores::online(sys).without(&plan.cores);
     if others.is_empty() {
-        notes.push(
-            "every core of this machine is polled on: the display and the kernel take turns with the loops"
-                .into(),
-        );
+        notes.push(Note::new(
+            "every_core_used",
+            "every core of this machine is polled on: the display and the kernel take turns with the loops",
+        ));
     }
     let stop = AtomicBool::new(false);
     // The loops, and the thread that watches them: attaching to the kernel's events is over before any of them begins.

@@ -20,6 +20,7 @@ pub mod jitter;
 pub mod ledger;
 pub mod metric;
 pub mod noise;
+pub mod note;
 pub mod pacer;
 pub mod place;
 pub mod result;
@@ -45,6 +46,7 @@ pub use interval_writer::IntervalWriter;
 pub use jitter::Jitter;
 pub use ledger::{Arrived, Lane, Ledger, LedgerInput};
 pub use noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
+pub use note::Note;
 pub use pacer::{Pacer, Rate, Take};
 pub use place::{Balance, Charge, Place};
 pub use result::{

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::note::Note;
 use crate::summary::{EXIT_CLEAN, EXIT_LOSS};
 
 /// Version of the result format; readers accept this one and every earlier one.
@@ -36,7 +37,7 @@ pub struct NoiseSummary {
     /// Whether somebody ended it early.
     pub interrupted: bool,
     /// What the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Default for NoiseSummary {

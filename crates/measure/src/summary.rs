@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Ledger;
+use crate::note::Note;
 use crate::place::Balance;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, Percentiles, PoolSummary, PortSummary,
@@ -98,7 +99,7 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
     /// What else the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Default for Summary {
@@ -214,7 +215,7 @@ pub struct ReflectSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
     /// What else the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Default for ReflectSummary {

@@ -110,7 +110,7 @@ pub enum Reason {
     #[error("nothing was sent")]
     NothingSent,
     /// No packet came (back).
-    #[error("nothing was received{}", hint(*.0))]
+    #[error("{}", silence(*.0))]
     NothingReceived(Role),
     /// There was no port.
     #[error("no port was in use")]
@@ -168,11 +168,11 @@ pub enum Reason {
     },
 }
 
-/// What a reflector that got nothing may look for.
-fn hint(role: Role) -> &'static str {
+/// That nothing came, and what a reflector may look for.
+fn silence(role: Role) -> &'static str {
     match role {
-        Role::Reflect => ": is the sender running, and does it reach this port?",
-        Role::Send | Role::SendOnly => "",
+        Role::Reflect => "no packet was received: is the sender running, and does it reach this port?",
+        Role::Send | Role::SendOnly => "nothing was received",
     }
 }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::path::Path;
 
-use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Validity, WorkerSummary};
+use measure::{ExpectationResult, GapSummary, Note, Percentiles, PortSummary, Validity, WorkerSummary};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ pub trait Kind: Plain {
         self.entry().map_or("", |entry| entry.command)
     }
     /// What else the user should know.
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[Note] {
         &[]
     }
     /// The ports and their counters.

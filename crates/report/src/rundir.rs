@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use measure::Note;
 use serde::Serialize;
 
 use crate::{atomic, json, utc};
@@ -204,7 +205,7 @@ impl RunDir {
     }
 
     /// One line when anything is missing from the directory: the first trouble, and how many more there were.
-    pub fn note(&self) -> Option<String> {
+    pub fn note(&self) -> Option<Note> {
         let trouble = self.trouble();
         trouble.as_ref().map(|Trouble { first, more }| {
             let more = if *more == 0 {
@@ -212,9 +213,12 @@ impl RunDir {
             } else {
                 format!(" (and {more} more)")
             };
-            format!(
-                "the run directory {} is incomplete: {first}{more}",
-                self.path.display()
+            Note::new(
+                "directory_incomplete",
+                format!(
+                    "the run directory {} is incomplete: {first}{more}",
+                    self.path.display()
+                ),
             )
         })
     }
@@ -303,7 +307,7 @@ mod tests {
         fs::remove_dir_all(run.path()).unwrap();
         run.write_json(file::SUMMARY, &2).unwrap_err();
         run.write_text(file::LATENCY, "x").unwrap_err();
-        let note = run.note().unwrap();
+        let note = run.note().unwrap().text;
         assert!(
             note.contains("is incomplete: summary.json: No such file") && note.ends_with("(and 1 more)"),
             "{note}"

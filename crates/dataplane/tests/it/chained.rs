@@ -125,7 +125,9 @@ fn a_whole_probe_with_a_buffer_chained_behind_it_is_judged_with_it() {
 fn a_reflector_refuses_a_chain_by_name_and_counts_all_its_bytes() {
     let (there, back) = (MemoryLink::new(64), MemoryLink::new(64));
     let frames = [probe(0, 64), probe(1, 9000), probe(2, 64)];
-    frames.iter().for_each(|frame| there.inject(frame));
+    for frame in &frames {
+        there.inject(frame);
+    }
     let counters = ReflectCounters::new();
     let plan = ReflectPlan {
         only_ours: false,

@@ -2,7 +2,7 @@
 
 use host::cores::Core;
 use measure::bucket::Ring;
-use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
+use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary, Note};
 
 use super::attribute::Named;
 use super::spin::Stalls;
@@ -36,7 +36,7 @@ pub struct Seen {
     /// Whether somebody ended it early.
     pub interrupted: bool,
     /// What the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// What was seen on one core.
@@ -58,17 +58,23 @@ pub struct SeenOn {
 pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
     let mut notes = seen.notes.clone();
     if seen.missed > 0 {
-        notes.push(format!(
-            "the kernel's tracer lost {} events at least: some causes are missing, and others may be wrong there",
-            seen.missed
+        notes.push(Note::new(
+            "trace_incomplete",
+            format!(
+                "the kernel's tracer lost {} events at least: some causes are missing, and others may be wrong there",
+                seen.missed
+            ),
         ));
     }
     let cores: Vec<CoreNoise> = seen.cores.iter().map(|on| of_core(asked, seen, on)).collect();
     for core in &cores {
         if core.gaps_dropped > 0 {
-            notes.push(format!(
-                "core {}: {} stalls found no room; give a higher --threshold or a shorter --duration",
-                core.core, core.gaps_dropped
+            notes.push(Note::new(
+                "stalls_dropped",
+                format!(
+                    "core {}: {} stalls found no room; give a higher --threshold or a shorter --duration",
+                    core.core, core.gaps_dropped
+                ),
             ));
         }
     }

@@ -2,7 +2,7 @@
 
 use dpdk::Pool;
 use host::PortKind;
-use measure::PoolSummary;
+use measure::{Note, PoolSummary};
 
 use crate::run::open::OpenPort;
 use crate::run::pools::{MEMIF_RING_LOG2, Pools};
@@ -64,7 +64,7 @@ struct PoolCount {
     /// Buffers that are not back and no leak: sent, and not yet taken back from the kernel.
     held: u64,
     /// What to tell of buffers that are not back and no leak.
-    note: Option<String>,
+    note: Option<Note>,
 }
 
 /// All pools, each counted by itself.
@@ -115,7 +115,7 @@ impl PoolCounts {
     }
 
     /// What to tell of those.
-    pub fn notes(&self) -> impl Iterator<Item = String> + '_ {
+    pub fn notes(&self) -> impl Iterator<Item = Note> + '_ {
         self.0.iter().filter_map(|pool| pool.note.clone())
     }
 }
@@ -145,11 +145,12 @@ fn count(pool: &Pool<'_>, kept: Kept) -> PoolCount {
         seen.join("; ")
     });
     let in_rings = (memif > 0).then(|| {
-        format!("{memif} buffers were in the rings of a zero-copy memif when its link ended: DPDK's driver does not give them back")
+        let text = format!("{memif} buffers were in the rings of a zero-copy memif when its link ended: DPDK's driver does not give them back");
+        Note::new("buffers_in_memif", text)
     });
     let held = over - leaked;
     let note = (held > 0)
-        .then(|| format!("{held} sent buffers were still with the kernel when the driver was closed, which does not wait for them"));
+        .then(|| Note::new("buffers_with_kernel", format!("{held} sent buffers were still with the kernel when the driver was closed, which does not wait for them")));
     PoolCount {
         summary,
         leak,

@@ -39,7 +39,7 @@ pub struct Start<'s> {
 
 /// A running child; ended when dropped.
 pub struct Child {
-    child: std::process::Child,
+    process: std::process::Child,
     log: PathBuf,
     result: PathBuf,
 }
@@ -77,7 +77,7 @@ impl Child {
         } else {
             create(&log)?.into()
         };
-        let child = command
+        let process = command
             .args(&start.arguments)
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
@@ -85,22 +85,22 @@ impl Child {
             .stderr(stderr)
             .spawn()
             .with_context(|| format!("cannot start dropless {}", start.arguments.join(" ")))?;
-        Ok(Self { child, log, result })
+        Ok(Self { process, log, result })
     }
 
     /// Its process id.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// How its process ended, if it has.
     pub fn status(&mut self) -> Result<Option<ExitStatus>> {
-        self.child.try_wait().context("cannot wait for a child")
+        self.process.try_wait().context("cannot wait for a child")
     }
 
     /// What it came to. It has ended.
     pub fn outcome<T: DeserializeOwned>(&mut self) -> Result<Ended<T>> {
-        let status = self.child.wait().context("cannot wait for a child")?;
+        let status = self.process.wait().context("cannot wait for a child")?;
         let printed = std::fs::read_to_string(&self.result).unwrap_or_default();
         if let Ok(failure) = serde_json::from_str::<Failure>(&printed) {
             return Ok(Ended::Failed(failure.error));
@@ -175,20 +175,20 @@ impl Child {
         self.ask_to_end();
         let begun = Instant::now();
         while begun.elapsed() < ENDING {
-            if !matches!(self.child.try_wait(), Ok(None)) {
+            if !matches!(self.process.try_wait(), Ok(None)) {
                 return;
             }
             waiting();
             std::thread::sleep(LOOK);
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
+        if matches!(self.process.try_wait(), Ok(None)) {
             self.end(|| {});
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use dataplane::worker::WorkerCounters;
 use measure::verdict::{Evidence, LinkLoss, Role};
-use measure::{Clock, ClockSummary, Explanation, PortSummary, Stall, Ticks, WorkerSummary};
+use measure::{Clock, ClockSummary, Explanation, Note, PortSummary, Stall, Ticks, WorkerSummary};
 use report::rundir::RunDir;
 
 use super::buffers::{Kept, PoolCounts};
@@ -34,7 +34,7 @@ pub struct Closing<'r> {
     /// What the workers published.
     pub published: Vec<WorkerCounters>,
     /// Notes so far.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// A port at the end.
@@ -80,7 +80,7 @@ pub struct Ending<'r> {
     /// A worker that died.
     pub died: Option<String>,
     /// What the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl<'r> Closing<'r> {

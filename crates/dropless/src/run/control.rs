@@ -120,12 +120,14 @@ impl<'w, 'e> Watch<'w, 'e> {
     }
 
     /// Tells stalls of the workers, too, that are longer than `threshold` ticks.
+    #[must_use]
     pub fn stalls_of(mut self, roles: &'w Roles, counters: &'w [WorkerCounters], threshold: u64) -> Self {
         self.stalls = Some(StallWatch::new(roles, counters, self.clock, threshold));
         self
     }
 
     /// Calls the run healthy while it does what is `expected`.
+    #[must_use]
     pub fn expecting(mut self, expected: Expected) -> Self {
         self.health = HealthCheck::new(expected);
         self

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit, SlotPool, SocketCounters};
 use dpdk::PortStats;
 use host::{KernelIo, PortKind, PortUri, Sys};
+use measure::Note;
 use sockets::{Options, Receiver, Sender, Socket, Way};
 
 /// What the kernel charges a socket for a small packet, bytes: its data and its `struct sk_buff`, rounded up.
@@ -50,7 +51,7 @@ pub struct KernelPort {
     /// How packets pass.
     pub io: KernelIo,
     /// What the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     descriptors: u16,
     /// UDP packets with wrong checksums in this network namespace, before.
     damaged_before: u64,
@@ -155,12 +156,12 @@ impl KernelPort {
         let got = self.sockets.first().map_or(0, |socket| socket.receive_buffer());
         let wanted = usize::from(self.descriptors) * PAGE_BYTES;
         if got < wanted / 2 {
-            self.notes.push(format!(
+            self.notes.push(Note::new("socket_buffer_small", format!(
                 "port {uri}: the kernel lets {} KiB wait in a socket, {} were asked for; more with: sysctl -w net.core.rmem_max={}",
                 got >> 10,
                 wanted >> 10,
                 wanted / 2
-            ));
+            )));
         }
     }
 
@@ -181,20 +182,20 @@ impl KernelPort {
     }
 
     /// What is to be told of it at the end of a run.
-    pub fn last_notes(&self) -> Vec<String> {
+    pub fn last_notes(&self) -> Vec<Note> {
         let mut notes = Vec::new();
         let refusals: u64 = self.sockets.iter().map(|socket| socket.refusals()).sum();
         if refusals > 0 {
-            notes.push(format!(
+            notes.push(Note::new("packets_refused", format!(
                 "{} was told {refusals} times that packets did not get there (ICMP, mostly: nobody listens on that UDP port; kernels answer few packets so); start `dropless reflect --port kernel:ADDR` over there",
                 self.name()
-            ));
+            )));
         }
         let damaged = damaged().saturating_sub(self.damaged_before);
         if damaged > 0 {
-            notes.push(format!(
+            notes.push(Note::new("wrong_checksums", format!(
                 "the kernel threw away {damaged} UDP packets with wrong checksums meanwhile, for whomever they were: on a virtual wire to a program that sees whole frames, make the kernel write real ones with: ethtool -K INTERFACE tx off"
-            ));
+            )));
         }
         notes
     }

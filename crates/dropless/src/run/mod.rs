@@ -32,7 +32,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use dataplane::worker::{Control, WorkerCounters};
 use dpdk::Pool;
-use measure::Ticks;
+use measure::{Note, Ticks};
 use report::out::Console;
 use report::published::{Ended, PoolLevel, State};
 use report::rundir::{RunDir, file};
@@ -123,7 +123,7 @@ pub trait Job {
         pools: Option<&Pools<'e>>,
         ports: &mut [OpenPort<'e>],
         interrupt: &Interrupt,
-    ) -> Result<Vec<String>>;
+    ) -> Result<Vec<Note>>;
     /// How many workers it would have at best.
     fn workers(&self, ports: &[OpenPort<'_>]) -> usize;
     /// From the start of the workers to the first packet, ns; 0 where it has no schedule.
@@ -236,8 +236,8 @@ impl<'e> Run<'_, 'e> {
         notes.extend(job.meet(self.pools, &mut ports, self.interrupt)?);
         notes.extend(ports.iter().flat_map(OpenPort::notes));
         let machine = job.machine();
-        let node = self.preflight.numa_node;
-        let (cores, note) = placement::worker_cores(machine, job.workers(&ports), node)?;
+        let numa = self.preflight.numa_node;
+        let (cores, note) = placement::worker_cores(machine, job.workers(&ports), numa)?;
         notes.extend(note);
         if self.settings.has_doctor {
             glance::tell(self.settings.console, &cores, &self.preflight.ports, self.dir);

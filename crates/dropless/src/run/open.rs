@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Granted, Pool, Port, PortStats, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortUri, Sys};
-use measure::{LinkState, PortSummary};
+use measure::{LinkState, Note, PortSummary};
 
 use crate::run::kernel_missed::KernelMissed;
 use crate::run::kernel_port::KernelPort;
@@ -81,7 +81,7 @@ impl<'e> OpenPort<'e> {
             mac: [2, 0, 0, 0, 0, 1],
             kept: 0,
             missed: KernelMissed::default(),
-            tending: Tending::new(),
+            tending: Tending::default(),
         }
     }
 
@@ -122,19 +122,19 @@ impl<'e> OpenPort<'e> {
     }
 
     /// What differs from what was asked of it.
-    pub fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<Note> {
         match &self.carrier {
             Carrier::Sockets(port) => port.notes.clone(),
             Carrier::Devices(_) => {
                 let notes = self.granted().map_or(&[][..], |granted| &granted.notes);
-                let named = |note: &String| format!("port {}: {note}", self.uri);
+                let named = |note: &String| Note::new("driver_differs", format!("port {}: {note}", self.uri));
                 notes.iter().map(named).collect()
             }
         }
     }
 
     /// What is to be told of it at the end of a run.
-    pub fn last_notes(&self) -> Vec<String> {
+    pub fn last_notes(&self) -> Vec<Note> {
         match &self.carrier {
             Carrier::Sockets(port) => port.last_notes(),
             Carrier::Devices(_) => Vec::new(),

@@ -177,16 +177,18 @@ pub struct Tending {
     tried: Instant,
 }
 
-impl Tending {
+impl Default for Tending {
     /// From here on.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             up: false,
             losses: 0,
             tried: Instant::now(),
         }
     }
+}
 
+impl Tending {
     /// Notes the link as it is, and lets a memif client without one call its server again, which the driver does only
     /// when it is started. Its queues give and take nothing meanwhile.
     pub fn look(&mut self, up: bool, port: Option<&mut Port<'_>>, uri: &PortUri) {

@@ -4,6 +4,7 @@ use anyhow::Result;
 use host::Sys;
 use host::cores::{self, CoreSet};
 use host::partition::{self, Stay};
+use measure::Note;
 
 use crate::plan::MachinePlan;
 
@@ -12,7 +13,7 @@ pub fn worker_cores(
     plan: &MachinePlan,
     wanted: usize,
     node: Option<u32>,
-) -> Result<(Vec<usize>, Option<String>)> {
+) -> Result<(Vec<usize>, Option<Note>)> {
     let sys = Sys::live();
     if !plan.cores.is_empty() {
         return Ok((plan.cores.iter().map(|core| core.0 as usize).collect(), None));
@@ -21,9 +22,10 @@ pub fn worker_cores(
     let choice = cores::pick(&sys, wanted.min(allowed), node)?;
     let list: Vec<usize> = choice.workers.iter().map(|core| core.0 as usize).collect();
     let told = choice.shared.then(|| {
-        format!(
-            "workers use every core of this machine ({}): the kernel and this display take turns with them",
-            list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        let cores = list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        Note::new(
+            "every_core_used",
+            format!("workers use every core of this machine ({cores}): the kernel and this display take turns with them"),
         )
     });
     Ok((list, told))

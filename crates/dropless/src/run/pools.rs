@@ -179,7 +179,7 @@ impl PoolsPlan {
         };
         Ok(Pools {
             eal,
-            pools: self.pools.iter().map(make).collect::<Result<_, _>>()?,
+            all: self.pools.iter().map(make).collect::<Result<_, _>>()?,
             of_port: self.of_port.clone(),
         })
     }
@@ -204,7 +204,7 @@ fn size(holds: &Holds, asked: Option<u32>) -> Result<u32> {
 /// The pools of a run.
 pub struct Pools<'e> {
     eal: &'e Eal,
-    pools: Vec<Pool<'e>>,
+    all: Vec<Pool<'e>>,
     of_port: Vec<usize>,
 }
 
@@ -213,7 +213,7 @@ impl<'e> Pools<'e> {
     pub fn of_port(&self, port: usize) -> Dpdk<'_, 'e> {
         Dpdk {
             eal: self.eal,
-            pool: &self.pools[self.index_of(port)],
+            pool: &self.all[self.index_of(port)],
         }
     }
 
@@ -229,7 +229,7 @@ impl<'e> Pools<'e> {
 
     /// All of them.
     pub fn all(&self) -> &[Pool<'e>] {
-        &self.pools
+        &self.all
     }
 }
 

@@ -5,6 +5,7 @@ use std::num::NonZeroU16;
 use anyhow::{Result, bail, ensure};
 use host::cores;
 use host::{Medium, PortUri, Prepared, Sys};
+use measure::Note;
 
 use crate::plan::MachinePlan;
 use crate::run::Needs;
@@ -29,7 +30,7 @@ pub struct Preflight {
     /// NUMA node of the first port that has one.
     pub numa_node: Option<u32>,
     /// What the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// Checks everything that can be checked before EAL starts.
@@ -52,10 +53,10 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     if !plan.cores.is_empty() {
         cores::check(&sys, &plan.cores)?;
     }
-    let mut notes: Vec<String> = prepared
+    let mut notes: Vec<Note> = prepared
         .iter()
         .flat_map(|port| &port.notes)
-        .map(ToString::to_string)
+        .map(|warning| Note::new(warning.code, warning.to_string()))
         .collect();
     let holds: Vec<_> = prepared
         .iter()
@@ -109,10 +110,10 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         }
     };
     if memory != Memory::Huge && !plan.no_huge {
-        notes.push(format!(
+        notes.push(Note::new("ordinary_pages", format!(
             "ordinary pages: {} MiB of hugepages free, {} needed; faster with: echo {} > /proc/sys/vm/nr_hugepages",
             free >> 20, (bytes >> 20) + 16, (bytes >> 21) + 32
-        ));
+        )));
     }
     Ok(Preflight {
         ports: prepared.iter().map(|port| port.uri.clone()).collect(),

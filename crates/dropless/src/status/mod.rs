@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use measure::WorkerSummary;
+use measure::{Note, WorkerSummary};
 use report::published::{Ended, Health, Phase, Place, Process, Publisher, State, Worker, unix_ms};
 
 use crate::metrics::Service;
@@ -132,8 +132,9 @@ impl StatusBoard {
     }
 
     /// What the user should know.
-    pub fn note(&self) -> Option<String> {
-        self.trouble.clone()
+    pub fn note(&self) -> Option<Note> {
+        let trouble = self.trouble.clone();
+        trouble.map(|text| Note::new("not_watchable", text))
     }
 
     /// Goes on serving the last values, as long as `--metrics-linger` says or until somebody interrupts.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::firewall::FirewallCost;
+use crate::note::Note;
 use crate::result::Percentiles;
 use crate::search::Limit;
 
@@ -38,7 +39,7 @@ pub struct Comparison {
     /// Somebody ended it early.
     pub interrupted: bool,
     /// What else is to be known.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Comparison {

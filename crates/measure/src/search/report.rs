@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::result::{Limit, SearchResult};
 use super::{Range, Rfc2544Settings};
+use crate::note::Note;
 use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS};
 
 /// Version of the result format; readers accept this one and every earlier one.
@@ -46,7 +47,7 @@ pub struct SearchReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Rfc2544Settings>,
     /// What else the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Default for SearchReport {

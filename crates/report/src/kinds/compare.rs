@@ -124,7 +124,7 @@ impl Kind for Comparison {
         page::render(self, named)
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[measure::Note] {
         &self.notes
     }
 }

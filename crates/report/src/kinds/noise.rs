@@ -129,7 +129,7 @@ impl Kind for NoiseSummary {
         }]
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[measure::Note] {
         &self.notes
     }
 }

@@ -109,7 +109,7 @@ impl Kind for ReflectSummary {
         Part::of_workers(&self.workers)
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[measure::Note] {
         &self.notes
     }
 

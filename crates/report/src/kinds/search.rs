@@ -148,7 +148,7 @@ impl Kind for Searched {
         page::render(self, named, id)
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[measure::Note] {
         &self.report.notes
     }
 }

@@ -154,7 +154,7 @@ impl Kind for Summary {
         parts
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[measure::Note] {
         &self.notes
     }
 

@@ -4,6 +4,7 @@ use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::style::{Paint, Style};
 use crate::wrap::{marked, wrapped};
+use measure::Note;
 
 mod charts;
 mod compare;
@@ -84,10 +85,10 @@ pub(crate) fn invalid(reasons: &[String], style: &Style) -> String {
 }
 
 /// Notes, and where the run is kept.
-pub fn ending(notes: &[String], run: &str, style: &Style) -> String {
+pub fn ending(notes: &[Note], run: &str, style: &Style) -> String {
     let mut lines: Vec<String> = notes
         .iter()
-        .map(|note| marked("note:", Paint::Warn, note, style))
+        .map(|note| marked("note:", Paint::Warn, &note.text, style))
         .collect();
     if !run.is_empty() {
         lines.push(style.paint(Paint::Dim, "run directory:") + " " + run + "\n");

@@ -64,7 +64,7 @@ fn full_while_streaming(base: &Path) {
         writer.push(&common::interval(index, 1000, 999, 1234));
     }
     writer.finish().unwrap_err();
-    let note = run.note().unwrap();
+    let note = run.note().unwrap().text;
     assert!(
         note.contains("intervals.csv: ") && note.contains(" of 3000 rows are missing: No space left"),
         "{note}"
@@ -91,7 +91,7 @@ fn full_at_the_end(base: &Path) {
     let run = RunDir::create(base, "send", SystemTime::now()).unwrap();
     let ballast = fill(base);
     run.write_summary(&common::lossy()).unwrap_err();
-    let note = run.note().unwrap();
+    let note = run.note().unwrap().text;
     assert!(
         note.contains("ledger.json: No space left") && note.ends_with("(and 1 more)"),
         "{note}"
@@ -112,7 +112,7 @@ fn full_before_the_start(base: &Path) {
             let mut writer = IntervalWriter::create(&run, &["default".to_owned()]);
             writer.push(&common::interval(0, 1000, 1000, 1234));
             writer.finish().unwrap_err();
-            assert!(run.note().unwrap().contains("No space left"));
+            assert!(run.note().unwrap().text.contains("No space left"));
         }
     }
     fs::remove_file(ballast).unwrap();

@@ -149,7 +149,7 @@ fn hostile_names_stay_words() {
     let mut summary = common::lossy();
     let nasty = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[2J";
     summary.streams[0].name = nasty.to_owned();
-    summary.notes = vec![nasty.to_owned()];
+    summary.notes = vec![measure::Note::new("", nasty)];
     summary.ledger.lost_at.insert(nasty.to_owned(), 5);
     summary.ports[0].uri = nasty.to_owned();
     run.write_summary(&summary).unwrap();

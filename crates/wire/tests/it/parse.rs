@@ -67,7 +67,9 @@ fn what_is_no_ip_has_a_name() {
     let probe = packet(&Template::new(&plain_spec(false, 0, 200)).unwrap(), 5, 0, 1, 0);
     let changed = |changes: &[(usize, u8)]| {
         let mut frame = probe.clone();
-        changes.iter().for_each(|(at, byte)| frame[*at] = *byte);
+        for (at, byte) in changes {
+            frame[*at] = *byte;
+        }
         parse(&frame)
     };
     assert_eq!(changed(&[(12, 8), (13, 6)]), Parsed::Arp(14));

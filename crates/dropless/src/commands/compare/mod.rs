@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
 use host::Sys;
+use measure::Note;
 use measure::comparison::{self as result, advise, highest_without_loss};
 use measure::search::{self, Limit, Step};
 use report::RunDir;
@@ -273,12 +274,16 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
     Ok(())
 }
 
-fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
-    let mut notes = vec![
-        "dropless polls by every way, so that its two cores are busy whatever the rate; a program of sockets that sleeps between packets uses less at low rates, and answers later".to_owned(),
-    ];
+fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
+    let mut notes = vec![Note::new(
+        "polls",
+        "dropless polls by every way, so that its two cores are busy whatever the rate; a program of sockets that sleeps between packets uses less at low rates, and answers later",
+    )];
     if plan.shares_a_core() {
-        notes.push("both ends shared one core: everything here is slower than it would be".into());
+        notes.push(Note::new(
+            "shared_core",
+            "both ends shared one core: everything here is slower than it would be",
+        ));
     }
     let by_us: Vec<&str> = comparison
         .methods
@@ -287,9 +292,12 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
         .map(|method| method.name.as_str())
         .collect();
     if !by_us.is_empty() {
-        notes.push(format!(
-            "our own end was the limit of {}: one core could not do more, and the path may carry more with more cores",
-            by_us.join(", ")
+        notes.push(Note::new(
+            "limited_by_us",
+            format!(
+                "our own end was the limit of {}: one core could not do more, and the path may carry more with more cores",
+                by_us.join(", ")
+            ),
         ));
     }
     if comparison.interrupted {
@@ -305,8 +313,9 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<String> {
         } else {
             format!("; not begun: {not_begun}")
         };
-        notes.push(format!(
-            "interrupted: this is what was measured up to then{not_begun}"
+        notes.push(Note::new(
+            "interrupted",
+            format!("interrupted: this is what was measured up to then{not_begun}"),
         ));
     }
     notes

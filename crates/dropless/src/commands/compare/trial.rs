@@ -31,10 +31,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A sender that takes this much longer than it sends is ended.
 const OVERTIME: Duration = Duration::from_secs(60);
 
-/// How the sender says that the kernel let nothing through, and what it then makes of a far side that is silent.
-const WRONG_CHECKSUMS: &str = "wrong checksums";
-const SILENT: &str = "the far side told no counters";
-
 /// The two ends of one way.
 pub struct Ends<'c> {
     plan: &'c ComparePlan,
@@ -228,19 +224,18 @@ impl<'c> Ends<'c> {
 
 /// What the sender said of it. The interface's name makes its advice a command.
 fn said_of(summary: &Summary, interface: Option<&str>) -> String {
-    let notes = summary.notes.iter();
+    // With no answer that the kernel lets through, nothing is known of the far side.
+    let is_damaged = summary.notes.iter().any(|note| note.code == "wrong_checksums");
+    let notes = summary
+        .notes
+        .iter()
+        .filter(|note| !is_damaged || note.code != "far_side_silent");
     let told: Vec<&str> = summary
         .reasons
         .iter()
         .filter(|_| summary.verdict == Validity::Invalid)
-        .chain(notes)
         .map(String::as_str)
-        .collect();
-    // With no answer that the kernel lets through, nothing is known of the far side.
-    let is_damaged = told.iter().any(|words| words.contains(WRONG_CHECKSUMS));
-    let told: Vec<&str> = told
-        .into_iter()
-        .filter(|words| !is_damaged || !words.starts_with(SILENT))
+        .chain(notes.map(|note| note.text.as_str()))
         .collect();
     let told = told.join("; ");
     match interface {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use dpdk::Pool;
 use host::PortKind;
+use measure::Note;
 use serde::Serialize;
 
 pub use args::ReflectArgs as Args;
@@ -106,9 +107,14 @@ impl Job for ReflectJob {
         _pools: Option<&Pools<'e>>,
         _ports: &mut [OpenPort<'e>],
         _interrupt: &Interrupt,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Vec<Note>> {
         let seed = self.plan.seed;
-        let note = || format!("seed {seed}: --seed {seed} injects the same faults again");
+        let note = || {
+            Note::new(
+                "seed",
+                format!("seed {seed}: --seed {seed} injects the same faults again"),
+            )
+        };
         Ok(self.plan.fault.iter().map(|_| note()).collect())
     }
 

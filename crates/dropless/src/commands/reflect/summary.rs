@@ -1,7 +1,7 @@
 //! The ledger, the verdict and the summary of a reflecting run.
 
 use measure::verdict::{Evidence, Role};
-use measure::{Balance, Imbalance, Place, PortSummary, ReflectSummary, Verdict};
+use measure::{Balance, Imbalance, Note, Place, PortSummary, ReflectSummary, Verdict};
 use report::published::{Ended, State};
 
 use super::active::{ActiveReflect, Total};
@@ -80,17 +80,18 @@ fn removed(ports: &[PortEnd]) -> Vec<String> {
 }
 
 /// What became of the links.
-fn link_notes(ports: &[PortEnd]) -> Vec<String> {
+fn link_notes(ports: &[PortEnd]) -> Vec<Note> {
     let lost = ports.iter().filter(|port| port.link_losses > 0);
     lost.map(|port| {
-        format!(
+        let text = format!(
             "port {} lost its link {}, and goes on with whoever comes next",
             port.summary.uri,
             match port.link_losses {
                 1 => "once".into(),
                 losses => format!("{losses} times"),
             }
-        )
+        );
+        Note::new("link_lost", text)
     })
     .collect()
 }

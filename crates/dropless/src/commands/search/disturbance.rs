@@ -1,5 +1,6 @@
 //! Whether somebody else had our cores while trials lost packets: then the path may carry more than was found.
 
+use measure::Note;
 use measure::units::format_duration;
 use report::number::counted;
 
@@ -33,15 +34,16 @@ impl Disturbance {
     }
 
     /// What is to be said of it.
-    pub fn note(&self) -> Option<String> {
+    pub fn note(&self) -> Option<Note> {
         (self.disturbed > 0).then(|| {
-            format!(
+            let text = format!(
                 "of {} that lost packets, {} had a core of ours away for a millisecond or longer (trial {}: {}): what was lost then may be this machine's doing, and the path may carry more; `dropless noise` names who",
                 counted(self.lossy, "trial"),
                 self.disturbed,
                 self.worst.1,
                 format_duration(self.worst.0)
-            )
+            );
+            Note::new("our_cores_were_away", text)
         })
     }
 }

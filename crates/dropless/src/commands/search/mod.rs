@@ -11,11 +11,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 use host::{Medium, PortUri};
-use measure::Summary;
 use measure::search::{
     Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
     SizeResult, Step, Trial, remaining,
 };
+use measure::{Note, Summary};
 use report::kinds::search::estimate;
 use report::number::{counted, span};
 use report::out::Console;
@@ -173,10 +173,11 @@ impl Run<'_> {
                 break;
             }
         }
-        report.notes.push(format!(
+        let text = format!(
             "it took {} in all, with starting, waiting and resting",
             span(self.wall_s)
-        ));
+        );
+        report.notes.push(Note::new("time_taken", text));
         report.notes.extend(self.disturbance.note());
         self.progress.clear();
         for leftover in [TRIAL_PLAN, TRIAL_LOG, TRIAL_RESULT] {

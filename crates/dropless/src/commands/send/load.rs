@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::resolve::{Question, resolve};
 use host::Medium;
-use measure::{Entry, Rate, Schedule, StreamWeights};
+use measure::{Entry, Note, Rate, Schedule, StreamWeights};
 use wire::{Addresses, Template, TemplateSpec};
 
 use crate::plan::{SendPlan, StreamPlan};
@@ -35,7 +35,7 @@ pub struct Load {
     /// Whether a neighbour was asked for its MAC address.
     pub asked: bool,
     /// What the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// Packets that a stream sends in a row where there is no rate to keep: the cost of a packet is then nearly the same
@@ -87,9 +87,12 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
         );
     }
     if schedule.share_error() > 1e-3 {
-        notes.push(format!(
-            "stream rates are met within {:.2}% (the cycle of streams is bounded)",
-            schedule.share_error() * 100.0
+        notes.push(Note::new(
+            "stream_rates",
+            format!(
+                "stream rates are met within {:.2}% (the cycle of streams is bounded)",
+                schedule.share_error() * 100.0
+            ),
         ));
     }
     let mac = plan.from_mac.map_or(open.mac, |mac| mac.0);

@@ -13,6 +13,7 @@ mod wiring;
 use std::time::Duration;
 
 use anyhow::Result;
+use measure::Note;
 use serde::Serialize;
 
 pub use args::SendArgs as Args;
@@ -100,7 +101,7 @@ impl Job for SendJob {
         pools: Option<&Pools<'e>>,
         ports: &mut [OpenPort<'e>],
         interrupt: &Interrupt,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Vec<Note>> {
         let plan = &self.plan;
         open::wait_for_links(ports, Duration::from_nanos(plan.machine.wait_ns), interrupt)?;
         let mut notes = Vec::new();

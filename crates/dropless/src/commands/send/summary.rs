@@ -2,7 +2,7 @@
 
 use measure::ledger::Ledger;
 use measure::verdict::{Evidence, Role};
-use measure::{Expectation, GapSummary, Histogram, Jitter, Percentiles, Summary, Verdict};
+use measure::{Expectation, GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict};
 use report::rundir::file;
 
 use super::active::ActiveSend;
@@ -182,16 +182,22 @@ fn gaps(job: &ActiveSend) -> GapSummary {
 }
 
 /// What the user should know.
-fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Ending<'_>) -> Vec<String> {
+fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Ending<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     if ending.is_interrupted {
-        notes.push("interrupted: this is the result up to then".into());
+        notes.push(Note::new(
+            "interrupted",
+            "interrupted: this is the result up to then",
+        ));
     }
     if job.overrun() > 0 {
-        notes.push(format!(
-            "{} packets are in no row of {}: the control thread was late (the totals have them)",
-            job.overrun(),
-            file::INTERVALS
+        notes.push(Note::new(
+            "rows_incomplete",
+            format!(
+                "{} packets are in no row of {}: the control thread was late (the totals have them)",
+                job.overrun(),
+                file::INTERVALS
+            ),
         ));
     }
     let backwards: u64 = results
@@ -200,22 +206,21 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         .map(|receive| receive.clock_backwards)
         .sum();
     if backwards > 0 {
-        notes.push(format!("{backwards} packets arrived before they were sent: the cores' clocks disagree; their latency counts as 0"));
+        notes.push(Note::new("clock_backwards", format!("{backwards} packets arrived before they were sent: the cores' clocks disagree; their latency counts as 0")));
     }
     if job.plan.fault.is_some() {
         let seed = job.plan.seed;
-        notes.push(format!(
-            "seed {seed}: --seed {seed} injects the same faults again"
-        ));
+        let text = format!("seed {seed}: --seed {seed} injects the same faults again");
+        notes.push(Note::new("seed", text));
     }
     // The usual reason for corrupt frames on a wire that is not one.
     let mut ports = job.plan.machine.ports.iter();
     if ledger.arrived.corrupt > 0 && ports.any(|port| port.kind.traits().loses_checksums) {
-        notes.push("corrupt frames: a kernel at the other end of a virtual wire leaves checksums to hardware that is not there, unless told (over there): ethtool -K INTERFACE tx off".into());
+        notes.push(Note::new("checksums_left_out", "corrupt frames: a kernel at the other end of a virtual wire leaves checksums to hardware that is not there, unless told (over there): ethtool -K INTERFACE tx off"));
     }
     // Where unexplained packets may be: with a far side that does not tell.
     if job.told.silent > 0 && ledger.unexplained > 0 {
-        notes.push("the far side told no counters (it is no dropless reflect, or its answers were lost): what it lost is unexplained".into());
+        notes.push(Note::new("far_side_silent", "the far side told no counters (it is no dropless reflect, or its answers were lost): what it lost is unexplained"));
     }
     notes
 }

@@ -11,7 +11,8 @@ use crate::number::count;
 /// What stands below everything else of a run.
 pub fn sections(run: &Loaded, named: &str) -> String {
     let mut inner = String::new();
-    inner += &list("Notes", run.result.notes());
+    let notes: Vec<String> = run.result.notes().iter().map(ToString::to_string).collect();
+    inner += &list("Notes", &notes);
     inner += &findings(run.findings.as_ref());
     inner += &counters(run.result.ports());
     if let Some(host) = &run.host {

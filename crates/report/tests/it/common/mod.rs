@@ -186,7 +186,10 @@ pub fn lossy() -> Summary {
                 met: true,
             },
         ],
-        notes: vec!["transparent hugepages are on: page faults may show as latency".to_owned()],
+        notes: vec![measure::Note::new(
+            "",
+            "transparent hugepages are on: page faults may show as latency",
+        )],
         ..Summary::default()
     }
 }
