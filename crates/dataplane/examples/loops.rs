@@ -43,6 +43,7 @@ fn template(frame_size: usize) -> Result<Template, wire::TemplateError> {
 }
 
 /// The three loops, in the order in which a packet meets them.
+#[allow(clippy::too_many_lines, reason = "one loop after the other")]
 fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn Error>> {
     let (near, far) = eal.ring_pair_queues("loops", 1024, 1)?;
     let config = PortConfig::default();
@@ -141,9 +142,9 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
             *best = best.min(spent as f64 / (BURSTS_A_ROUND * BURST as u64) as f64);
         }
     }
-    let (sent, received) = (send_counters.accepted.get(), counters.received.get());
-    if sent != received || sent != ROUNDS as u64 * BURSTS_A_ROUND * BURST as u64 {
-        return Err(format!("{sent} packets were sent, {received} came back").into());
+    let (accepted, received) = (send_counters.accepted.get(), counters.received.get());
+    if accepted != received || accepted != ROUNDS as u64 * BURSTS_A_ROUND * BURST as u64 {
+        return Err(format!("{accepted} packets were accepted, {received} came back").into());
     }
     let [send, reflect, receive] = best_ns;
     println!("{frame_size:>6} {send:>8.2} {reflect:>9.2} {receive:>9.2}");

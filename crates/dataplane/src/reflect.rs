@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use measure::{Counter, Ticks};
-use wire::{Addresses, DropReason, Turner};
+use wire::{Addresses, DropReason, Reflector};
 
 use crate::fault::Faults;
 use crate::io::{Allocate, Frames, FramesMut, Receive, Transmit};
@@ -96,7 +96,7 @@ where
     out: R::Frames,
     faults: Option<Faults<A>>,
     waiting_since: Option<Ticks>,
-    turner: Turner,
+    reflector: Reflector,
     /// What was not turned round of the batch under way: where it lies, and why.
     refused: [(u8, Option<DropReason>); BURST_MAX],
     totals: Fill<ReflectResult>,
@@ -116,7 +116,7 @@ where
         faults: Option<Faults<A>>,
         totals: Fill<ReflectResult>,
     ) -> Self {
-        let turner = Turner::new(plan.only_ours);
+        let reflector = Reflector::new(plan.only_ours);
         Self {
             frames: rx.batch(),
             out: tx.batch(),
@@ -125,7 +125,7 @@ where
             plan,
             faults,
             waiting_since: None,
-            turner,
+            reflector,
             refused: [(0, None); BURST_MAX],
             totals,
         }
@@ -136,7 +136,7 @@ where
     fn turn_round(&mut self) {
         let Self {
             frames,
-            turner,
+            reflector,
             refused,
             ..
         } = self;
@@ -148,7 +148,7 @@ where
             let reason = if segmented {
                 None
             } else {
-                match turner.turn(frame) {
+                match reflector.turn(frame) {
                     Ok(()) => continue,
                     Err(reason) => Some(reason),
                 }

@@ -26,12 +26,12 @@ mod probe;
 mod receive;
 mod receive_any;
 mod reflect;
+mod reflector;
 mod reflector_counters;
 mod template;
 mod template_build;
 mod template_flow;
 mod template_spec;
-mod turner;
 mod vlan;
 
 pub use answer::{Addresses, answer};
@@ -43,10 +43,10 @@ pub use headers::{Ip, Parsed, parse};
 pub use probe::{BurstStamp, MAGIC, PROBE_LEN, Probe};
 pub use receive::{Class, Verify, classify, peek};
 pub use reflect::reflect;
+pub use reflector::Reflector;
 pub use reflector_counters::ReflectorCounters;
 pub use template::Template;
 pub use template_spec::{MAX_FRAME_SIZE, TemplateError, TemplateSpec};
-pub use turner::Turner;
 pub use vlan::{MAX_VLANS, TPID_CUSTOMER, TPID_SERVICE, VlanError, VlanTag};
 
 /// An Ethernet address as it is on the wire.

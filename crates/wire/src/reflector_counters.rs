@@ -187,7 +187,7 @@ fn seal(frame: &mut [u8], ip: &Ip) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Foreign, Turner, Verify, VlanTag, classify};
+    use crate::{Class, Foreign, Reflector, Verify, VlanTag, classify};
     use std::net::SocketAddr;
 
     fn spec(v6: bool, tags: u16) -> TemplateSpec {
@@ -230,7 +230,7 @@ mod tests {
             assert!(is_question(&question));
             assert_eq!(ReflectorCounters::read(&question, 9), None);
             let mut frame = question.clone();
-            assert!(Turner::new(false).turn(&mut frame).is_err());
+            assert!(Reflector::new(false).turn(&mut frame).is_err());
             assert_eq!(frame, question);
             assert!(counters.answer(&mut frame));
             assert_eq!((&frame[..6], &frame[6..12]), (&question[6..12], &question[..6]));

@@ -155,7 +155,8 @@ impl<'w, 'e> Watch<'w, 'e> {
                 Next::Drain => control.set(Phase::Drain),
                 Next::Stop => break,
             }
-            if self.run.board.is_due() {
+            // A line each second is of that second: it does not wait for the board.
+            if self.run.board.is_due() || self.live.is_due(self.look().elapsed()) {
                 self.tell(job);
             }
         }

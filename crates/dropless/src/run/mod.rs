@@ -154,8 +154,8 @@ pub trait Active {
     }
     /// The run now: phase, counts, latencies, queues and drops. The run adds what every run has.
     fn status(&self, look: &Look<'_, '_>) -> State;
-    /// The workers have ended: their totals are in their slots.
-    fn joined(&mut self) {}
+    /// The workers have ended, their totals are in their slots: the files that were streamed are ended.
+    fn joined(&mut self, _dir: &RunDir) {}
     /// Who received from which port, how fast, and what was missing.
     fn received(&self) -> Vec<Received<'_>>;
     /// The result. Ports and pool are closed and counted.
@@ -268,7 +268,7 @@ impl<'e> Run<'_, 'e> {
             Ok(running.join())
         })
         .context("cannot start the workers")?;
-        job.joined();
+        job.joined(self.dir);
         let seen = watch.finish(&job);
         let closing = close::Closing {
             dir: self.dir,

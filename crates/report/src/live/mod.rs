@@ -105,6 +105,15 @@ impl Live {
         self.drawn = lines;
     }
 
+    /// Whether an update after `elapsed` would be drawn.
+    pub fn is_due(&self, elapsed: Duration) -> bool {
+        match self.look {
+            Look::Off => false,
+            Look::Lines => self.is_new(period(elapsed, LINE_EVERY)),
+            Look::InPlace { .. } => self.is_new(period(elapsed, REDRAW_EVERY)),
+        }
+    }
+
     fn is_new(&self, period: u128) -> bool {
         self.period.map_or(period != 0, |last| last != period)
     }

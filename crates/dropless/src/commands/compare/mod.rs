@@ -8,7 +8,6 @@ mod show;
 mod trial;
 mod wire;
 
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
@@ -30,7 +29,7 @@ pub use args::CompareArgs as Args;
 use args::CompareArgs;
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
-use trial::{Ends, STARTING};
+use trial::{Ends, STARTING, Scene};
 use wire::Wire;
 
 /// A way is ready by then: its wire is laid and its reflector started.
@@ -81,8 +80,13 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
         cores: plan.cores.to_vec(),
         ..Comparison::default()
     };
+    let scene = Scene {
+        directory: &trials,
+        console,
+        interrupt: &interrupt,
+    };
     for way in &plan.ways {
-        let measured = measure_way(&plan, way, &trials, console, &interrupt, &mut told);
+        let measured = measure_way(&plan, way, &scene, &mut told);
         comparison.methods.push(measured);
     }
     comparison.interrupted = interrupt.is_set();
@@ -134,14 +138,7 @@ fn recommend(plan: &ComparePlan, comparison: &Comparison) -> result::Recommendat
 }
 
 /// All trials of one way. What goes wrong is its result: the other ways go on.
-fn measure_way(
-    plan: &ComparePlan,
-    way: &Way,
-    trials: &Path,
-    console: Console,
-    interrupt: &Interrupt,
-    told: &mut Trials,
-) -> MethodResult {
+fn measure_way(plan: &ComparePlan, way: &Way, scene: &Scene<'_>, told: &mut Trials) -> MethodResult {
     let mut measured = MethodResult {
         name: way.method.name().into(),
         words: way.method.words().into(),
@@ -153,13 +150,13 @@ fn measure_way(
     if measured.missing.is_some() {
         return measured;
     }
-    if interrupt.is_set() {
+    if scene.interrupt.is_set() {
         measured.missing = Some("not begun".into());
         return measured;
     }
-    let tried = try_way(plan, way, trials, console, interrupt, told, &mut measured);
+    let tried = try_way(plan, way, scene, told, &mut measured);
     match tried {
-        Err(_) if interrupt.is_set() => keep_finished(&mut measured),
+        Err(_) if scene.interrupt.is_set() => keep_finished(&mut measured),
         Err(error) => measured.missing = Some(format!("{error:#}")),
         Ok(()) => {}
     }
@@ -189,9 +186,7 @@ fn keep_finished(measured: &mut MethodResult) {
 fn try_way(
     plan: &ComparePlan,
     way: &Way,
-    trials: &Path,
-    console: Console,
-    interrupt: &Interrupt,
+    scene: &Scene<'_>,
     told: &mut Trials,
     measured: &mut MethodResult,
 ) -> Result<()> {
@@ -207,15 +202,7 @@ fn try_way(
     } else {
         None
     };
-    let mut ends = Ends::start(
-        plan,
-        way,
-        wire.as_ref(),
-        trials.to_path_buf(),
-        console,
-        interrupt,
-        told,
-    )?;
+    let mut ends = Ends::start(plan, way, wire.as_ref(), scene, told)?;
     let mut tried = try_rates(plan, &mut ends, measured);
     if let (Ok(()), Some(wire)) = (&tried, wire.as_ref().filter(|_| plan.has_rules(way.method))) {
         tried =

@@ -1,7 +1,7 @@
 //! Trials of one way: a reflector that stays, and a sender for each.
 
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -31,15 +31,23 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A sender that takes this much longer than it sends is ended.
 const OVERTIME: Duration = Duration::from_secs(60);
 
+/// What all trials of a comparison share.
+pub struct Scene<'c> {
+    /// What the trials say goes there.
+    pub directory: &'c Path,
+    /// Who is told what.
+    pub console: Console,
+    /// Whether somebody wants it to end.
+    pub interrupt: &'c Interrupt,
+}
+
 /// The two ends of one way.
 pub struct Ends<'c> {
     plan: &'c ComparePlan,
     way: &'c Way,
     wire: Option<&'c Wire>,
     reflector: Option<Child>,
-    directory: PathBuf,
-    console: Console,
-    interrupt: &'c Interrupt,
+    scene: &'c Scene<'c>,
     told: &'c mut Trials,
     tried: u32,
     /// Nobody reads it. It only keeps the kernel from telling the far side that nobody listens.
@@ -52,9 +60,7 @@ impl<'c> Ends<'c> {
         plan: &'c ComparePlan,
         way: &'c Way,
         wire: Option<&'c Wire>,
-        directory: PathBuf,
-        console: Console,
-        interrupt: &'c Interrupt,
+        scene: &'c Scene<'c>,
         told: &'c mut Trials,
     ) -> Result<Self> {
         let mut ends = Self {
@@ -62,9 +68,7 @@ impl<'c> Ends<'c> {
             way,
             wire: wire.filter(|_| way.method.reaches_a_network()),
             reflector: None,
-            directory,
-            console,
-            interrupt,
+            scene,
             told,
             tried: 0,
             _guard: way.guarded.and_then(|address| UdpSocket::bind(address).ok()),
@@ -75,7 +79,7 @@ impl<'c> Ends<'c> {
             let name = format!("{}-reflect", way.method);
             let mut reflector = ends.start_child(namespace, arguments, &name)?;
             reflector
-                .await_phase(Phase::Reflecting, STARTING, interrupt, || ends.told.wait())
+                .await_phase(Phase::Reflecting, STARTING, scene.interrupt, || ends.told.wait())
                 .context("the reflector")?;
             ends.reflector = Some(reflector);
         }
@@ -86,14 +90,14 @@ impl<'c> Ends<'c> {
         Child::start(&Start {
             arguments,
             namespace,
-            directory: &self.directory,
+            directory: self.scene.directory,
             name,
             shows_log: false,
         })
     }
 
     fn arguments(&self, command: &str, port: &str, core: usize) -> Vec<String> {
-        let runs = self.directory.join("runs").display().to_string();
+        let runs = self.scene.directory.join("runs").display().to_string();
         let core = core.to_string();
         [
             command,
@@ -158,7 +162,7 @@ impl<'c> Ends<'c> {
         let mut cpu = CpuWatch::new(sender.id(), self.reflector.as_ref().map(Child::id));
         let begun = Instant::now();
         while sender.status()?.is_none() {
-            if self.interrupt.is_set() {
+            if self.scene.interrupt.is_set() {
                 sender.end(|| self.told.wait());
                 bail!("interrupted");
             }
@@ -176,7 +180,7 @@ impl<'c> Ends<'c> {
             Ended::Killed(signal) => bail!("the sender was ended by {signal}"),
             Ended::Failed(why) => bail!("{why}"),
         };
-        if self.interrupt.is_set() {
+        if self.scene.interrupt.is_set() {
             bail!("interrupted");
         }
         if let Some(reflector) = &mut self.reflector {
@@ -216,7 +220,7 @@ impl<'c> Ends<'c> {
     }
 
     fn tell(&self, line: &str) {
-        if !self.console.quiet {
+        if !self.scene.console.quiet {
             let _ = report::out::print_stderr(&format!("{line}\n"));
         }
     }

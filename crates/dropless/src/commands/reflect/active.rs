@@ -7,7 +7,7 @@ use dataplane::reflector_counters::OwnCounters;
 use measure::{Counter, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
-use report::rundir::file;
+use report::rundir::{RunDir, file};
 use wire::{Addresses, ReflectorCounters};
 
 use super::summary;
@@ -152,11 +152,6 @@ impl ActiveReflect {
         shares(&both.collect::<Vec<_>>())
     }
 
-    /// The file of intervals, to be ended.
-    pub fn take_rows(&mut self) -> Option<RowWriter<String>> {
-        self.rows.take()
-    }
-
     fn write_rows(&mut self, elapsed: Duration, total: Total) {
         while self.next_row <= elapsed {
             if let Some(rows) = &mut self.rows {
@@ -260,6 +255,12 @@ impl Active for ActiveReflect {
         state
     }
 
+    fn joined(&mut self, dir: &RunDir) {
+        if let Some(rows) = self.rows.take() {
+            let _ = dir.keep(rows.finish());
+        }
+    }
+
     fn received(&self) -> Vec<Received<'_>> {
         // The ring of the busiest queue, while anything came.
         let most = self.sides.iter().map(|side| side.counters.frames.get()).max();
@@ -274,6 +275,6 @@ impl Active for ActiveReflect {
     }
 
     fn close(self, ending: Ending<'_>) -> measure::ReflectSummary {
-        summary::summarise(self, ending)
+        summary::summarise(&self, ending)
     }
 }

@@ -11,13 +11,10 @@ use crate::run::reflector::{drops, fault_drops, faults};
 use crate::status::end_workers;
 
 /// Makes and writes the summary.
-pub fn summarise(mut job: ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
+pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
     let dir = ending.dir;
-    if let Some(rows) = job.take_rows() {
-        let _ = dir.keep(rows.finish());
-    }
     let total = Total::of(&job.sides);
-    let ledger = ledger(&job, total);
+    let ledger = ledger(job, total);
     let verdict = Verdict::of(&Evidence {
         imbalances: Imbalance::of(&ledger).into_iter().collect(),
         sent: total.returned,
@@ -42,7 +39,7 @@ pub fn summarise(mut job: ActiveReflect, mut ending: Ending<'_>) -> ReflectSumma
         rate_rx_pps: total.received as f64 / seconds,
         rate_tx_pps: total.returned as f64 / seconds,
         duration_s: seconds,
-        ports: ports(&job, &ending.ports),
+        ports: ports(job, &ending.ports),
         queues: job.queues(),
         workers: ending.workers,
         pool: ending.pools.summary(),

@@ -4,6 +4,7 @@ use anyhow::Result;
 use measure::interval::LATENCY_SUB_BITS;
 use measure::{Histogram, IntervalCollector, IntervalRow, Nanos, Percentiles};
 use report::published::{self, Buckets, State};
+use report::rundir::RunDir;
 
 use super::far::{FarSides, Told};
 use super::ledger::Results;
@@ -73,11 +74,6 @@ impl ActiveSend {
     pub fn seconds(&self) -> f64 {
         let start = self.wiring.times.clock.ns(self.wiring.times.start);
         (self.stopped.since(start) as f64 / 1e9).max(1e-9)
-    }
-
-    /// The files of intervals, to be ended.
-    pub fn take_rows(&mut self) -> Option<report::IntervalWriter> {
-        self.rows.take()
     }
 
     /// Packets in no interval's row, because control was late.
@@ -161,7 +157,7 @@ impl Active for ActiveSend {
         }
     }
 
-    fn joined(&mut self) {
+    fn joined(&mut self, dir: &RunDir) {
         // Every packet is in a row, also one that left after the end.
         let last = self.wiring.times.clock.ns(phases::last_sent(&self.wiring));
         // Interrupted before its first packet it has no last one.
@@ -172,6 +168,9 @@ impl Active for ActiveSend {
         };
         while let Some(row) = self.collector.next_remaining(end) {
             self.write(&row);
+        }
+        if let Some(rows) = self.rows.take() {
+            let _ = dir.keep(rows.finish());
         }
     }
 
@@ -190,6 +189,6 @@ impl Active for ActiveSend {
     }
 
     fn close(self, ending: Ending<'_>) -> measure::Summary {
-        summary::summarise(self, ending)
+        summary::summarise(&self, ending)
     }
 }

@@ -49,7 +49,7 @@ impl FarSides {
     /// Those whose neighbours were asked for.
     pub fn new(plan: &SendPlan, loads: &[Load], wiring: &Wiring) -> Result<Self> {
         let mut sides = Vec::new();
-        for (port, (load, desk)) in loads.iter().zip(&wiring.desks).enumerate() {
+        for (port, (load, mailbox)) in loads.iter().zip(&wiring.mailboxes).enumerate() {
             if load.asked && !plan.tx_only {
                 sides.push(Far {
                     question: ReflectorCounters::question(&load::spec(
@@ -59,8 +59,8 @@ impl FarSides {
                         0,
                         wiring.times.run,
                     ))?,
-                    replies: Arc::clone(&desk.replies),
-                    answers: Arc::clone(&desk.answers),
+                    replies: Arc::clone(&mailbox.replies),
+                    answers: Arc::clone(&mailbox.answers),
                     before: None,
                     after: None,
                 });

@@ -11,16 +11,13 @@ use super::load::total_rate;
 use crate::run::close::Ending;
 
 /// Makes and writes the summary.
-pub fn summarise(mut job: ActiveSend, mut ending: Ending<'_>) -> Summary {
-    if let Some(rows) = job.take_rows() {
-        let _ = ending.dir.keep(rows.finish());
-    }
+pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let results = Results::of(&job.wiring);
-    let ledger = ledger(&job, &results, &ending);
-    let asked_pps = asked_pps(&job);
-    let verdict = Verdict::of(&evidence(&job, &results, &ledger, &ending, asked_pps));
+    let ledger = ledger(job, &results, &ending);
+    let asked_pps = asked_pps(job);
+    let verdict = Verdict::of(&evidence(job, &results, &ledger, &ending, asked_pps));
     let latency = merged(results.receive.iter().flat_map(|receive| &receive.latency));
-    ending.notes.extend(notes(&job, &results, &ledger, &ending));
+    ending.notes.extend(notes(job, &results, &ledger, &ending));
     let dir = ending.dir;
     let mut summary = Summary {
         run: dir.path().display().to_string(),
@@ -48,7 +45,7 @@ pub fn summarise(mut job: ActiveSend, mut ending: Ending<'_>) -> Summary {
         clock: ending.clock_summary,
         explanation: ending.explanation,
         notes: ending.notes,
-        ..figures(&job, &results, &ledger, &latency)
+        ..figures(job, &results, &ledger, &latency)
     };
     summary.ledger = ledger;
     summary.expectations = job
@@ -59,7 +56,7 @@ pub fn summarise(mut job: ActiveSend, mut ending: Ending<'_>) -> Summary {
         .map(|expectation| expectation.evaluate(&summary))
         .collect();
     let _ = dir.write_latency(&latency);
-    let _ = dir.write_pacing(&merged(gap_ticks(&job).iter()), clock_unit_ns(&ending.clock));
+    let _ = dir.write_pacing(&merged(gap_ticks(job).iter()), clock_unit_ns(&ending.clock));
     let incomplete = dir.note();
     summary.notes.extend(incomplete.clone());
     if dir.write_summary(&summary).is_err() {

@@ -56,7 +56,7 @@ pub struct ReceiveSide {
 
 /// What passes between control and the tasks of one port.
 #[derive(Default)]
-pub struct Desk {
+pub struct Mailbox {
     /// Frames to be sent: replies to neighbours, and control's own.
     pub replies: Arc<ReplyQueue>,
     /// What the far side told.
@@ -76,7 +76,7 @@ pub struct Wiring {
     /// The rings of every sender and receiver.
     pub rings: Vec<Arc<IntervalRing>>,
     /// One for each port.
-    pub desks: Vec<Desk>,
+    pub mailboxes: Vec<Mailbox>,
     /// When control ended the run before its time, ticks.
     pub cut: Arc<AtomicU64>,
 }
@@ -149,7 +149,7 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         receive: Vec::new(),
         reflect: Vec::new(),
         rings: Vec::new(),
-        desks: stage.ports.iter().map(|_| Desk::default()).collect(),
+        mailboxes: stage.ports.iter().map(|_| Mailbox::default()).collect(),
         cut: Arc::new(AtomicU64::new(u64::MAX)),
     };
     let making = Making {
@@ -232,8 +232,8 @@ impl Making<'_> {
                 intervals,
                 counters: Arc::clone(&counters),
                 me: self.loads[port].me.clone(),
-                replies: Arc::clone(&wiring.desks[port].replies),
-                answers: Arc::clone(&wiring.desks[port].answers),
+                replies: Arc::clone(&wiring.mailboxes[port].replies),
+                answers: Arc::clone(&wiring.mailboxes[port].answers),
                 holes_max,
                 senders: self.sent.clone(),
             };
@@ -294,7 +294,7 @@ impl Making<'_> {
                 intervals,
                 cut: Arc::clone(&wiring.cut),
                 counters: Arc::clone(&counters),
-                replies: Arc::clone(&wiring.desks[port].replies),
+                replies: Arc::clone(&wiring.mailboxes[port].replies),
                 checksum_offload: offload,
             };
             let worker = self.places.send[number % self.places.send.len()];

@@ -6,15 +6,15 @@ use crate::{DropReason, MAGIC, reflect, reflector_counters};
 
 /// Turns round the frames of one queue. Does what [`reflect`] does, sooner.
 #[derive(Clone, Copy, Debug)]
-pub struct Turner {
+pub struct Reflector {
     only_ours: bool,
     known: KnownHead,
     /// The known headers after the turn.
     turned: KnownHead,
 }
 
-impl Turner {
-    /// A turner that knows no headers yet.
+impl Reflector {
+    /// A reflector that knows no headers yet.
     pub fn new(only_ours: bool) -> Self {
         Self {
             only_ours,
@@ -115,7 +115,7 @@ mod tests {
             only_ours in any::<bool>(),
         ) {
             let templates = [template(64, 100_000, false), template(300, 10, false), template(90, 1, true)];
-            let mut turner = Turner::new(only_ours);
+            let mut reflector = Reflector::new(only_ours);
             for (which, sequence, flip, cut) in frames {
                 let template = &templates[which];
                 let mut room = [0; 512];
@@ -127,7 +127,7 @@ mod tests {
                 }
                 frame.truncate(frame.len() - cut * 7);
                 let mut other = frame.clone();
-                prop_assert_eq!(turner.turn(&mut frame), reflect(&mut other, only_ours));
+                prop_assert_eq!(reflector.turn(&mut frame), reflect(&mut other, only_ours));
                 prop_assert_eq!(frame, other);
             }
         }
