@@ -1,11 +1,13 @@
 //! The command line of the benchmark.
 
+use std::path::PathBuf;
+
 use clap::Parser;
 
 use crate::flat::FLATS;
 use crate::row::ROWS;
 
-/// Measures dropless beside dpdk-testpmd, in alternating rounds.
+/// Measures dropless beside dpdk-testpmd, or beside another build of itself, in alternating rounds.
 #[derive(Parser)]
 #[command(
     bin_name = "./dev bench",
@@ -29,6 +31,9 @@ pub struct Args {
     /// One round of one second: does it all work? Targets are not judged
     #[arg(long)]
     pub quick: bool,
+    /// Another build of dropless to measure beside this one, instead of testpmd: what did a change cost?
+    #[arg(long, value_name = "PROGRAM")]
+    pub before: Option<PathBuf>,
     /// What cargo tells a benchmark
     #[arg(long, hide = true)]
     bench: bool,
@@ -56,6 +61,9 @@ impl Args {
         if !(0.5..=600.0).contains(&self.seconds) {
             refuse(format!("--seconds {} is not between 0.5 and 600", self.seconds));
         }
+        if let Some(before) = self.before.as_ref().filter(|before| !before.is_file()) {
+            refuse(format!("--before {} is not a program", before.display()));
+        }
         let known: Vec<&str> = ROWS
             .iter()
             .map(|row| row.name)
@@ -74,8 +82,17 @@ impl Args {
         self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
     }
 
+    /// What the other program of each round is called in the tables.
+    pub fn other(&self) -> &'static str {
+        if self.before.is_some() {
+            "before"
+        } else {
+            "testpmd"
+        }
+    }
+
     /// Whether every row is measured for as long as it takes to say something.
     pub fn is_full(&self) -> bool {
-        self.names.is_empty() && !self.quick
+        self.names.is_empty() && !self.quick && self.before.is_none()
     }
 }

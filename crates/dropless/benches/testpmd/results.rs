@@ -26,6 +26,7 @@ pub struct Results {
     /// Every row was measured, in a full run.
     pub complete: bool,
     asked: String,
+    other: &'static str,
 }
 
 impl Results {
@@ -38,15 +39,21 @@ impl Results {
             judged: !args.quick,
             complete: false,
             asked,
+            other: args.other(),
         }
     }
 
     /// The page for people.
     pub fn markdown(&self, machine: &Machine) -> String {
         let mut page = String::from("# Benchmark\n\n");
+        let program = if self.other == "testpmd" {
+            "dpdk-testpmd"
+        } else {
+            "a build before"
+        };
         let _ = write!(
             page,
-            "`dropless` beside `dpdk-testpmd`: the same devices, one core a program (core {}), bursts of 64, {}.\n\
+            "`dropless` beside `{program}`: the same devices, one core a program (core {}), bursts of 64, {}.\n\
              `./dev bench` measures it again and writes this page. Both programs run in each round, one after the\n\
              other, and the next round swaps their order. testpmd runs at its best settings: `--burst=64\n\
              --mbcache=512`. dropless does its full job: a sequence number, a time and a checksum in every packet,\n\
@@ -77,21 +84,25 @@ impl Results {
             vec![
                 row.name.into(),
                 row.work.into(),
-                row.beside.into(),
+                if self.other == "testpmd" {
+                    row.beside.into()
+                } else {
+                    "the same".into()
+                },
                 format!("{} B", row.frame_size),
             ]
         });
-        text += &table::layout(&["row", "dropless", "testpmd", "frame"], works.collect());
+        text += &table::layout(&["row", "dropless", self.other, "frame"], works.collect());
         text += "\nBy the wall clock, as medians; the ratio of the medians is judged. Packets count once: when they\n\
                  have come back, or when they have gone out where nothing comes back.\n\n";
-        text += &table::rates(&self.rows, self.judged);
+        text += &table::rates(&self.rows, self.other, self.judged);
         text += "\nPer second that a worker really had its core (\"had\": its share of the core). On a machine that is\n\
                  shared, neighbours and the hypervisor take from both programs, unevenly (\"stolen\": by the hypervisor,\n\
                  of all cores); these figures are without that. Where a program has two workers it is their mean.\n\n";
-        text += &table::rates_per_cpu_second(&self.rows);
+        text += &table::rates_per_cpu_second(&self.rows, self.other);
         text += "\n## Loss\n\nEvery packet that dropless sent in all rounds and did not get back, and where it was lost (`far_`: as the\n\
                  reflecting process counts it). What testpmd lost includes the packets that its full rings refused.\n\n";
-        text += &table::losses(&self.rows);
+        text += &table::losses(&self.rows, self.other);
         text += &self.doubts();
         for rounds in self.rows.iter().filter(|rounds| rounds.row.frame_size > 64) {
             if let Some(rate) = rate(&rounds.ours) {
@@ -153,7 +164,7 @@ impl Results {
             .map(|rounds| {
                 json!({
                     "name": rounds.row.name, "work": rounds.row.work, "beside": rounds.row.beside,
-                    "frame_size": rounds.row.frame_size, "target": rounds.row.target,
+                    "frame_size": rounds.row.frame_size, "target": rounds.target,
                     "ratio": rounds.ratio(), "ratio_per_cpu_second": rounds.ratio_per_cpu_second(),
                     "ratios": rounds.ratios(), "shortfall": rounds.shortfall(), "rounds": rounds,
                 })

@@ -12,7 +12,7 @@ pub fn line(rounds: &Rounds, judged: bool) -> String {
         return format!("{name}: NOT MEASURED: {reason}");
     }
     let mut line = format!("{name}: {} Mpps", mpps(rate(&rounds.ours)));
-    if rounds.row.theirs.is_some() {
+    if !rounds.theirs.is_empty() {
         let _ = write!(
             line,
             " beside {}: {}",
@@ -20,7 +20,7 @@ pub fn line(rounds: &Rounds, judged: bool) -> String {
             number(rounds.ratio())
         );
     }
-    if let Some(target) = rounds.row.target {
+    if let Some(target) = rounds.target {
         let _ = write!(line, " of {target:.1}");
     }
     line + &format!(", {}", met(rounds, judged))
@@ -41,11 +41,11 @@ pub fn flat_line(rounds: &FlatRounds) -> String {
 }
 
 /// The figures by the wall clock, which are judged.
-pub fn rates(all: &[Rounds], judged: bool) -> String {
+pub fn rates(all: &[Rounds], other: &str, judged: bool) -> String {
     let head = [
         "row",
         "dropless, Mpps",
-        "testpmd, Mpps",
+        &format!("{other}, Mpps"),
         "ratio",
         "by round: median (range)",
         "target",
@@ -58,7 +58,7 @@ pub fn rates(all: &[Rounds], judged: bool) -> String {
             mpps(rate(&rounds.theirs)),
             number(rounds.ratio()),
             ratios(rounds),
-            rounds.row.target.map_or_else(dash, |target| target.to_string()),
+            rounds.target.map_or_else(dash, |target| target.to_string()),
             met(rounds, judged),
         ]
     });
@@ -66,14 +66,14 @@ pub fn rates(all: &[Rounds], judged: bool) -> String {
 }
 
 /// The figures by the time that the workers had, which neighbours cannot take.
-pub fn rates_per_cpu_second(all: &[Rounds]) -> String {
+pub fn rates_per_cpu_second(all: &[Rounds], other: &str) -> String {
     let head = [
         "row",
         "dropless, Mpps",
-        "testpmd, Mpps",
+        &format!("{other}, Mpps"),
         "ratio",
         "dropless had",
-        "testpmd had",
+        &format!("{other} had"),
         "stolen",
     ];
     let rows = all.iter().map(|rounds| {
@@ -91,8 +91,8 @@ pub fn rates_per_cpu_second(all: &[Rounds]) -> String {
 }
 
 /// What was lost, and where, of what was to come back.
-pub fn losses(all: &[Rounds]) -> String {
-    let head = ["row", "dropless sent", "lost", "where", "testpmd lost"];
+pub fn losses(all: &[Rounds], other: &str) -> String {
+    let head = ["row", "dropless sent", "lost", "where", &format!("{other} lost")];
     let rows = all.iter().filter_map(|rounds| {
         let (lost, sent) = rounds.lost()?;
         let places: Vec<String> = rounds
@@ -100,7 +100,7 @@ pub fn losses(all: &[Rounds]) -> String {
             .iter()
             .map(|(name, count)| format!("{name} {count}"))
             .collect();
-        let testpmd = total(&rounds.theirs).map_or_else(dash, |(lost, sent)| percent(lost, sent));
+        let others = total(&rounds.theirs).map_or_else(dash, |(lost, sent)| percent(lost, sent));
         let places = if places.is_empty() {
             dash()
         } else {
@@ -111,7 +111,7 @@ pub fn losses(all: &[Rounds]) -> String {
             sent.to_string(),
             format!("{lost} ({})", percent(lost, sent)),
             places,
-            testpmd,
+            others,
         ])
     });
     layout(&head, rows.collect())
@@ -171,7 +171,7 @@ pub fn layout(head: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 fn met(rounds: &Rounds, judged: bool) -> String {
-    match (rounds.shortfall(), rounds.row.target) {
+    match (rounds.shortfall(), rounds.target) {
         // One short round says nothing of speed.
         (None | Some("NO"), Some(_)) if !judged => "not judged".into(),
         (Some(shortfall), _) => shortfall.into(),

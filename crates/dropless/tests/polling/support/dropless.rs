@@ -1,6 +1,6 @@
 //! The program under test, started as a user would start it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,16 +10,18 @@ use super::process::{Finished, Running, command};
 /// A `dropless` command line, not started yet.
 pub struct Dropless {
     arguments: Vec<String>,
-    directory: std::path::PathBuf,
+    program: PathBuf,
+    directory: PathBuf,
     environment: Vec<(String, String)>,
     within: Option<String>,
     limit: Duration,
 }
 
 impl Dropless {
-    pub(super) fn new(directory: &Path, arguments: &[&str]) -> Self {
+    pub(super) fn new(program: &Path, directory: &Path, arguments: &[&str]) -> Self {
         Self {
             arguments: arguments.iter().map(ToString::to_string).collect(),
+            program: program.to_path_buf(),
             directory: directory.to_path_buf(),
             environment: Vec::new(),
             within: None,
@@ -66,7 +68,7 @@ impl Dropless {
     }
 
     fn command(&self) -> Command {
-        let mut command = command(env!("CARGO_BIN_EXE_dropless"), self.within.as_deref());
+        let mut command = command(&self.program, self.within.as_deref());
         command
             .args(&self.arguments)
             .current_dir(&self.directory)

@@ -17,6 +17,7 @@ pub struct Lab {
     // Fields drop in order: the directory goes before the next test comes.
     directory: TempDir,
     _turn: Flock<File>,
+    program: PathBuf,
 }
 
 impl Lab {
@@ -28,6 +29,7 @@ impl Lab {
         Self {
             directory: directory.expect("a temporary directory"),
             _turn: turn.expect("the lock of the tests"),
+            program: env!("CARGO_BIN_EXE_dropless").into(),
         }
     }
 
@@ -43,7 +45,14 @@ impl Lab {
 
     /// The program under test, with these arguments.
     pub fn dropless(&self, arguments: &[&str]) -> Dropless {
-        Dropless::new(self.directory(), arguments)
+        Dropless::new(&self.program, self.directory(), arguments)
+    }
+
+    /// The same lab for another build of the program.
+    #[must_use]
+    pub fn with_program(mut self, program: &Path) -> Self {
+        self.program = program.to_path_buf();
+        self
     }
 
     /// A shell script in the test's directory, with the program under test as `$DROPLESS`.
@@ -52,7 +61,7 @@ impl Lab {
         command
             .args(["-c", script])
             .current_dir(self.directory())
-            .env("DROPLESS", env!("CARGO_BIN_EXE_dropless"));
+            .env("DROPLESS", &self.program);
         Running::spawn(command)
     }
 

@@ -1,5 +1,6 @@
 //! A child process whose output is gathered as it comes, waited for with a limit, and killed when dropped.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{Read, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -28,7 +29,7 @@ pub fn until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
 }
 
 /// A command that dies with the thread that starts it, in the namespace if one is given.
-pub fn command(program: &str, within: Option<&str>) -> Command {
+pub fn command(program: impl AsRef<OsStr>, within: Option<&str>) -> Command {
     let mut command = Command::new("setpriv");
     // A test that is killed runs no destructor, and a poller left behind would take a core for ever.
     command.args(["--pdeathsig", "KILL", "--"]);
