@@ -21,6 +21,13 @@ pub enum Verdict {
     Bad,
 }
 
+impl Verdict {
+    /// Bad where that is so, else only a warning.
+    pub fn bad_if(is_bad: bool) -> Self {
+        if is_bad { Self::Bad } else { Self::Warning }
+    }
+}
+
 /// A value that a check is based on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reading {
@@ -122,29 +129,38 @@ impl Remedy {
         }
     }
 
+    /// A sentence for people.
+    pub fn advice(when: When, advice: impl Into<String>) -> Self {
+        Self::by_hand(when, Fix::advice(advice))
+    }
+
     /// Files to write, with what they hold `now`.
     pub fn now(changes: Vec<(Change, String)>) -> Self {
-        let undo = changes.iter().rev();
+        let (changes, old): (Vec<Change>, Vec<String>) = changes.into_iter().unzip();
+        let undo = changes.iter().zip(old).rev();
         let undo = undo.map(|(change, old)| Change::new(&change.path, old).command());
+        let fix = Fix::all(changes.iter().map(Change::command)).undone_by(undo);
         Self {
-            when: When::Now,
-            fix: Fix::all(changes.iter().map(|(change, _)| change.command())).undone_by(undo),
-            changes: changes.into_iter().map(|(change, _)| change).collect(),
-            boot: Vec::new(),
+            changes,
+            ..Self::by_hand(When::Now, fix)
         }
+    }
+
+    /// One file to write, which holds `old` now.
+    pub fn write(path: impl Into<String>, value: impl Into<String>, old: impl Into<String>) -> Self {
+        Self::now(vec![(Change::new(path, value), old.into())])
     }
 
     /// Arguments for the kernel's command line.
     pub fn boot<I: IntoIterator<Item = S>, S: Into<String>>(arguments: I) -> Self {
         let boot: Vec<String> = arguments.into_iter().map(Into::into).collect();
+        let words = boot.join(" ");
         Self {
-            when: When::Boot,
-            fix: Fix::advice(format!(
-                "kernel command line: {} (dropless tune --boot)",
-                boot.join(" ")
-            )),
-            changes: Vec::new(),
             boot,
+            ..Self::advice(
+                When::Boot,
+                format!("kernel command line: {words} (dropless tune --boot)"),
+            )
         }
     }
 }
@@ -168,25 +184,78 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding that nothing is said about yet but this.
+    /// A finding that says this.
     pub fn new(check: &'static str, verdict: Verdict, says: impl Into<String>) -> Self {
+        Self::of(check).judged(verdict, says)
+    }
+
+    /// A finding of which nothing is said yet.
+    pub fn of(check: &'static str) -> Self {
         Self {
             check,
-            verdict,
-            says: says.into(),
+            verdict: Verdict::Good,
+            says: String::new(),
             costs: None,
             read: Vec::new(),
             remedies: Vec::new(),
         }
     }
 
+    /// A check that has nothing to look at.
+    pub fn unreadable(check: &'static str, file: &str) -> Self {
+        Self::of(check).cannot_tell(format!("{file} cannot be read"))
+    }
+
+    /// Says what is so, and how bad that is.
+    #[must_use]
+    pub fn judged(self, verdict: Verdict, says: impl Into<String>) -> Self {
+        Self {
+            verdict,
+            says: says.into(),
+            ..self
+        }
+    }
+
+    /// It is as it should be.
+    #[must_use]
+    pub fn good(self, says: impl Into<String>) -> Self {
+        self.judged(Verdict::Good, says)
+    }
+
+    /// Nobody can tell, and why.
+    #[must_use]
+    pub fn cannot_tell(self, says: impl Into<String>) -> Self {
+        self.judged(Verdict::CannotTell, says)
+    }
+
+    /// It may cost packets.
+    #[must_use]
+    pub fn warning(self, says: impl Into<String>) -> Self {
+        self.judged(Verdict::Warning, says)
+    }
+
+    /// It does cost packets.
+    #[must_use]
+    pub fn bad(self, says: impl Into<String>) -> Self {
+        self.judged(Verdict::Bad, says)
+    }
+
     /// Adds what it is based on.
     #[must_use]
-    pub fn read(mut self, from: impl Into<String>, value: impl Into<String>) -> Self {
-        self.read.push(Reading {
+    pub fn read(self, from: impl Into<String>, value: impl Into<String>) -> Self {
+        self.read_all([(from, value)])
+    }
+
+    /// Adds all that it is based on: files, with what stands there.
+    #[must_use]
+    pub fn read_all<F: Into<String>, V: Into<String>>(
+        mut self,
+        all: impl IntoIterator<Item = (F, V)>,
+    ) -> Self {
+        self.read.extend(all.into_iter().map(|(from, value)| Reading {
             from: from.into(),
             value: value.into(),
-        });
+        }));
         self
     }
 
@@ -197,10 +266,16 @@ impl Finding {
         self
     }
 
-    /// Adds what mends it.
+    /// Adds what mends it, if anything does.
     #[must_use]
-    pub fn remedy(mut self, remedy: Remedy) -> Self {
-        self.remedies.push(remedy);
+    pub fn remedy(mut self, remedy: impl Into<Option<Remedy>>) -> Self {
+        self.remedies.extend(remedy.into());
         self
+    }
+}
+
+impl From<Finding> for Vec<Finding> {
+    fn from(finding: Finding) -> Self {
+        vec![finding]
     }
 }

@@ -11,7 +11,7 @@ use host::PortUri;
 use host::Sys;
 use host::cores::CoreSet;
 
-type Check = fn(&Patient<'_>) -> Vec<Finding>;
+type Check<F> = fn(&Patient<'_>) -> F;
 
 /// The machine and what is planned on it.
 pub struct Machine {
@@ -80,7 +80,7 @@ impl Machine {
         self
     }
 
-    pub fn run(&self, check: Check) -> Vec<Finding> {
+    pub fn run<F: Into<Vec<Finding>>>(&self, check: Check<F>) -> Vec<Finding> {
         let all: CoreSet = "0-3".parse().unwrap();
         check(&Patient {
             sys: &self.sys,
@@ -90,18 +90,19 @@ impl Machine {
             watched: self.watched.clone(),
             load: self.load,
         })
+        .into()
     }
 
     /// The finding of a check that has one.
     #[track_caller]
-    pub fn finding(&self, check: Check) -> Finding {
+    pub fn finding<F: Into<Vec<Finding>>>(&self, check: Check<F>) -> Finding {
         let mut findings = self.run(check);
         assert_eq!(findings.len(), 1, "{findings:?}");
         findings.remove(0)
     }
 
     #[track_caller]
-    pub fn verdict(&self, check: Check) -> Verdict {
+    pub fn verdict<F: Into<Vec<Finding>>>(&self, check: Check<F>) -> Verdict {
         self.finding(check).verdict
     }
 }

@@ -187,8 +187,17 @@ fn functions_of(patient: &Patient<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciD
     functions
 }
 
+/// Why nothing can be said of processes, where those that were looked for were not `found`.
+pub fn why_unseen(sys: &Sys, found: bool) -> Option<&'static str> {
+    if processes(sys).is_empty() {
+        return Some("no process is visible in /proc");
+    }
+    let is_hidden = !found && is_blind(sys);
+    is_hidden.then_some("other users' processes are hidden from us (hidepid): run as root")
+}
+
 /// Whether `/proc` is mounted so that we do not see the processes of others (`hidepid`, proc(5)).
-pub fn is_blind(sys: &Sys) -> bool {
+fn is_blind(sys: &Sys) -> bool {
     let mounts = sys.text("/proc/mounts").unwrap_or_default();
     let hides = |line: &str| {
         let mut words = line.split_whitespace().skip(1);

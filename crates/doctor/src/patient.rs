@@ -1,6 +1,6 @@
 //! What a check looks at.
 
-use host::cores::CoreSet;
+use host::cores::{Core, CoreSet};
 use host::{PortUri, Sys};
 
 use crate::sample::Watched;
@@ -20,6 +20,14 @@ pub struct Patient<'s> {
     pub watched: Watched,
     /// What will arrive, where the user said so.
     pub load: Load,
+}
+
+impl Patient<'_> {
+    /// A file of each core that will poll, and what it holds; without those that are not there.
+    pub fn of_workers(&self, file: impl Fn(Core) -> String) -> Vec<(String, String)> {
+        let held = |core| Some((file(core), self.sys.text(file(core))?));
+        self.workers.iter().filter_map(held).collect()
+    }
 }
 
 /// What the user says of the load.

@@ -170,3 +170,11 @@ pub fn siblings(sys: &Sys, core: Core) -> CoreSet {
     list(sys, &format!("{CPUS}/cpu{core}/topology/thread_siblings_list"))
         .unwrap_or_else(|| [core].into_iter().collect())
 }
+
+/// The numbers of the NUMA nodes; none on kernels without NUMA.
+pub fn numa_nodes(sys: &Sys) -> Vec<u32> {
+    let names = sys.names("/sys/devices/system/node").into_iter();
+    names
+        .filter_map(|name| name.strip_prefix("node")?.parse().ok())
+        .collect()
+}

@@ -1,24 +1,18 @@
 //! `AF_XDP` and BPF: what the kernel must have been built with for `xdp:` ports.
 
-use crate::{Change, Finding, Patient, Reading, Remedy, Verdict, When};
+use crate::{Finding, Patient, Remedy, Verdict, When};
 use host::Capability;
-use host::Fix;
 
 const NAME: &str = "af-xdp";
 const PROTOCOLS: &str = "/proc/net/protocols";
 const JIT: &str = "/proc/sys/net/core/bpf_jit_enable";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let sys = patient.sys;
     let Some(protocols) = sys.text(PROTOCOLS) else {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            format!("{PROTOCOLS} cannot be read"),
-        )];
+        return Finding::unreadable(NAME, PROTOCOLS);
     };
-    let planned = patient.ports.iter().any(|port| port.kind.traits().needs_program);
     let is_listed = protocols
         .lines()
         .any(|line| line.split_whitespace().next() == Some("XDP"));
@@ -27,47 +21,36 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .iter()
         .all(|capability| sys.has(*capability))
         && (sys.has(Capability::Bpf) || sys.has(Capability::SysAdmin));
-    let mut finding = Finding::new(
-        NAME,
-        Verdict::Good,
-        "the kernel has it, and this process may use it",
-    )
-    .read(PROTOCOLS, if is_listed { "XDP is listed" } else { "no XDP" });
-    finding.read.extend(jit.clone().map(|value| Reading {
-        from: JIT.to_owned(),
-        value,
-    }));
-    if !is_listed {
-        finding.verdict = if planned { Verdict::Bad } else { Verdict::Warning };
-        finding.says = String::from("this kernel was built without CONFIG_XDP_SOCKETS");
-        let fix = Fix::advice(
-            "boot a kernel with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL, as those of the distributions are",
-        );
-        return vec![
-            finding
-                .costs("xdp: ports do not start")
-                .remedy(Remedy::by_hand(When::Boot, fix)),
-        ];
+    let finding = Finding::of(NAME)
+        .read(PROTOCOLS, if is_listed { "XDP is listed" } else { "no XDP" })
+        .read_all(jit.clone().map(|value| (JIT, value)));
+    if !is_listed || !may {
+        let is_planned = patient.ports.iter().any(|port| port.kind.traits().needs_program);
+        let (says, when, advice) = if is_listed {
+            (
+                "the kernel has it, but this process lacks CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF",
+                When::Restart,
+                "run dropless with sudo",
+            )
+        } else {
+            (
+                "this kernel was built without CONFIG_XDP_SOCKETS",
+                When::Boot,
+                "boot a kernel with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL, as those of the distributions are",
+            )
+        };
+        return finding
+            .judged(Verdict::bad_if(is_planned), says)
+            .costs("xdp: ports do not start")
+            .remedy(Remedy::advice(when, advice));
     }
-    if !may {
-        finding.verdict = if planned { Verdict::Bad } else { Verdict::Warning };
-        finding.says =
-            String::from("the kernel has it, but this process lacks CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF");
-        let fix = Fix::advice("run dropless with sudo");
-        return vec![
-            finding
-                .costs("xdp: ports do not start")
-                .remedy(Remedy::by_hand(When::Restart, fix)),
-        ];
+    match jit {
+        Some(old) if old == "0" => finding
+            .warning("the kernel has it, but interprets BPF programs instead of compiling them")
+            .costs("100 ns and more a packet")
+            .remedy(Remedy::write(JIT, "1", old)),
+        _ => finding.good("the kernel has it, and this process may use it"),
     }
-    if let Some(old) = jit.filter(|jit| jit == "0") {
-        finding.verdict = Verdict::Warning;
-        finding.says =
-            String::from("the kernel has it, but interprets BPF programs instead of compiling them");
-        let remedy = Remedy::now(vec![(Change::new(JIT, "1"), old)]);
-        return vec![finding.costs("100 ns and more a packet").remedy(remedy)];
-    }
-    vec![finding]
 }
 
 #[cfg(test)]

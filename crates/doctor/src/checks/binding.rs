@@ -1,6 +1,6 @@
 //! The ports themselves: whether each planned port could be opened now; its driver, its rights, its memory.
 
-use crate::{Finding, Patient, Remedy, Verdict, When};
+use crate::{Finding, Patient, Remedy, When};
 use host::{Fix, Medium, PortUri, Sys};
 
 const NAME: &str = "port";
@@ -15,33 +15,31 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
 }
 
 fn of_port(sys: &Sys, port: &PortUri) -> Finding {
+    let finding = Finding::of(NAME);
     // The checks of sockets remove what dead servers left, and a doctor changes nothing.
     if port.kind.traits().medium == Medium::Peer {
-        let sentence =
-            format!("whether {port} can be opened depends on who serves its socket when the run starts");
-        return Finding::new(NAME, Verdict::CannotTell, sentence);
+        return finding.cannot_tell(format!(
+            "whether {port} can be opened depends on who serves its socket when the run starts"
+        ));
     }
-    match host::check(port, sys) {
-        Err(problem) => Finding::new(NAME, Verdict::Bad, format!("{port}: {}", problem.found))
-            .costs("the port does not start")
-            .remedy(mended(*problem.fix)),
-        Ok(prepared) => {
-            let notes = prepared
-                .notes
-                .iter()
-                .filter(|note| note.code != "carries-traffic");
-            let mut finding = Finding::new(NAME, Verdict::Good, format!("{port} can be opened"));
-            for note in notes {
-                finding.verdict = Verdict::Warning;
-                finding.says = format!("{port}: {}", note.text);
-                let fix = note.fix.clone();
-                finding
-                    .remedies
-                    .extend(fix.map(|fix| Remedy::by_hand(When::Now, fix)));
-            }
-            finding
+    let prepared = match host::check(port, sys) {
+        Ok(prepared) => prepared,
+        Err(problem) => {
+            return finding
+                .bad(format!("{port}: {}", problem.found))
+                .costs("the port does not start")
+                .remedy(mended(*problem.fix));
         }
-    }
+    };
+    let notes = prepared.notes.into_iter();
+    notes.filter(|note| note.code != "carries-traffic").fold(
+        finding.good(format!("{port} can be opened")),
+        |finding, note| {
+            finding
+                .warning(format!("{port}: {}", note.text))
+                .remedy(note.fix.map(|fix| Remedy::by_hand(When::Now, fix)))
+        },
+    )
 }
 
 /// What the checks before a run advise has its effect at once, unless it is another kernel.
@@ -53,6 +51,7 @@ fn mended(fix: Fix) -> Remedy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     #[test]

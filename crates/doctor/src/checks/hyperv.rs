@@ -1,82 +1,59 @@
 //! Hyper-V and Azure: the `VMBus` driver that DPDK needs, and driverctl, which keeps the binding over a reboot.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use crate::{Finding, Patient, Remedy, When, look};
 use host::modules::{Module, module};
 use host::{Fix, bind, vmbus};
 
 const NAME: &str = "vmbus";
+const DEVICES: &str = "/sys/bus/vmbus/devices";
 const DRIVER: &str = "uio_hv_generic";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let sys = patient.sys;
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (sys, finding) = (patient.sys, Finding::of(NAME));
     if !vmbus::exists(sys) {
-        let sentence = "this machine does not run on Hyper-V";
-        return vec![Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/vmbus/devices", "absent")];
+        let says = "this machine does not run on Hyper-V";
+        return finding.good(says).read(DEVICES, "absent");
     }
-    let devices = vmbus::network_channels(sys);
+    let devices = vmbus::network_channels(sys).into_iter();
+    let driver = |driver: Option<String>| driver.unwrap_or_else(|| "no driver".to_owned());
     let names: Vec<String> = devices
-        .iter()
-        .map(|device| {
-            format!(
-                "{} ({})",
-                device.id,
-                device.driver.as_deref().unwrap_or("no driver")
-            )
-        })
+        .map(|device| format!("{} ({})", device.id, driver(device.driver)))
         .collect();
-    let finding = |verdict, sentence: String| {
-        Finding::new(NAME, verdict, sentence).read("/sys/bus/vmbus/devices", look::few(&names))
-    };
-    if devices.is_empty() {
-        return vec![finding(
-            Verdict::CannotTell,
-            "no network device is on the VMBus".to_owned(),
-        )];
+    let finding = finding.read(DEVICES, look::few(&names));
+    if names.is_empty() {
+        return finding.cannot_tell("no network device is on the VMBus");
     }
     match module(sys, DRIVER) {
         Module::Absent => {
-            let fix = Fix::advice(format!(
-                "boot a kernel with {DRIVER}, such as linux-image-amd64 of Debian"
-            ));
-            vec![
-                finding(
-                    Verdict::Bad,
-                    format!("this kernel lacks {DRIVER}, which vmbus: ports need"),
-                )
+            let advice = format!("boot a kernel with {DRIVER}, such as linux-image-amd64 of Debian");
+            finding
+                .bad(format!("this kernel lacks {DRIVER}, which vmbus: ports need"))
                 .costs("vmbus: ports do not start")
-                .remedy(Remedy::by_hand(When::Boot, fix)),
-            ]
+                .remedy(Remedy::advice(When::Boot, advice))
         }
-        Module::Unknown => {
-            vec![finding(
-                Verdict::CannotTell,
-                format!("whether the kernel has {DRIVER} is unknown: its release cannot be read"),
-            )]
-        }
-        _ if !bind::has_driverctl(sys) => {
+        Module::Unknown => finding.cannot_tell(format!(
+            "whether the kernel has {DRIVER} is unknown: its release cannot be read"
+        )),
+        _ if bind::has_driverctl(sys) => finding.good(format!(
+            "the kernel has {DRIVER}, and driverctl keeps what is bound to it"
+        )),
+        _ => {
             let fix = Fix::one("apt-get install -y driverctl")
                 .persistent()
                 .undone_by(["apt-get remove -y driverctl"]);
-            vec![
-                finding(
-                    Verdict::Warning,
-                    format!("the kernel has {DRIVER}, but driverctl is not installed"),
-                )
+            finding
+                .warning(format!("the kernel has {DRIVER}, but driverctl is not installed"))
                 .costs("a binding to it is lost with a reboot")
-                .remedy(Remedy::by_hand(When::Now, fix)),
-            ]
+                .remedy(Remedy::by_hand(When::Now, fix))
         }
-        _ => vec![finding(
-            Verdict::Good,
-            format!("the kernel has {DRIVER}, and driverctl keeps what is bound to it"),
-        )],
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const CLASS: &str = "/sys/bus/vmbus/devices/000d3a00-1111-2222-3333-000d3a000001/class_id";

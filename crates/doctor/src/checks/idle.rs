@@ -1,7 +1,7 @@
 //! Idle states: a core that sleeps deeply takes its time to wake.
 
 use crate::look::cpu;
-use crate::{Change, Finding, Patient, Remedy, Verdict, When};
+use crate::{Change, Finding, Patient, Remedy, When};
 use host::{Fix, facts};
 
 const NAME: &str = "c-states";
@@ -9,8 +9,8 @@ const NAME: &str = "c-states";
 const DEEP_US: u32 = 20;
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let (sys, watched) = (patient.sys, &patient.watched);
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (sys, watched, finding) = (patient.sys, &patient.watched, Finding::of(NAME));
     let mut deep = Vec::new();
     let mut states = 0;
     for core in patient.workers.iter() {
@@ -25,73 +25,63 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
                 let count =
                     |sample: &crate::Sample| sample.idle.get(&core).and_then(|of| of.get(&state)).copied();
                 let entered = count(&watched.after).zip(count(&watched.before));
-                let entered = entered.map(|(after, before)| after.saturating_sub(before));
+                let entered = entered.map_or(0, |(after, before)| after.saturating_sub(before));
                 let name = sys.text(format!("{folder}/name")).unwrap_or(state);
-                deep.push((core, folder, name, latency, entered.unwrap_or(0), disabled));
+                deep.push((core, folder, name, latency, entered, disabled));
             }
         }
     }
     if states == 0 {
-        let why = if facts::is_virtual(sys) {
+        return finding.cannot_tell(if facts::is_virtual(sys) {
             "the hypervisor decides how deeply its cores sleep (no cpuidle here)"
         } else {
             "the kernel has no cpuidle, or does not show it"
-        };
-        return vec![Finding::new(NAME, Verdict::CannotTell, why)];
+        });
     }
-    let Some(worst) = deep
+    let worst = deep
         .iter()
-        .max_by_key(|(_, _, _, latency, entered, _)| (*entered > 0, *latency))
-    else {
-        let sentence = format!(
-            "{}: no idle state that is open takes {DEEP_US} us to wake from",
-            patient.workers.in_words()
-        );
-        return vec![
-            Finding::new(NAME, Verdict::Good, sentence)
-                .read("cpuidle/state*/latency", format!("{states} states")),
-        ];
+        .max_by_key(|(_, _, _, latency, entered, _)| (*entered > 0, *latency));
+    let Some((core, folder, name, latency, entered, _)) = worst else {
+        let on = patient.workers.in_words();
+        return finding
+            .good(format!(
+                "{on}: no idle state that is open takes {DEEP_US} us to wake from"
+            ))
+            .read("cpuidle/state*/latency", format!("{states} states"));
     };
-    let (core, folder, name, latency, entered, _) = worst;
-    let sentence = if *entered > 0 {
-        format!(
-            "core {core} slept in {name} {:.0} times a second: {latency} us to wake",
-            watched.per_second(*entered)
-        )
-    } else {
-        format!("core {core} may sleep in {name}: {latency} us to wake; a core that polls never sleeps")
-    };
-    let verdict = if *entered > 0 {
-        Verdict::Warning
-    } else {
-        Verdict::Good
-    };
-    let finding = Finding::new(NAME, verdict, sentence)
+    let finding = finding
         .read(format!("{folder}/usage"), format!("+{entered}"))
         .read(format!("{folder}/latency"), latency.to_string());
-    if verdict == Verdict::Good {
-        return vec![finding];
+    if *entered == 0 {
+        return finding.good(format!(
+            "core {core} may sleep in {name}: {latency} us to wake; a core that polls never sleeps"
+        ));
     }
     let changes = deep.iter().filter_map(|(_, folder, _, _, _, disabled)| {
         Some((Change::new(format!("{folder}/disable"), "1"), disabled.clone()?))
     });
     let hold = Fix::one("sh -c 'exec 3> /dev/cpu_dma_latency; printf 0x00000000 >&3; sleep infinity'")
         .or("any program that keeps /dev/cpu_dma_latency open at 0; the request ends with the program");
-    vec![
-        finding
-            .costs("the first packets after an idle time wait that long; a loop that never sleeps is not affected")
-            .remedy(Remedy::now(changes.collect()))
-            .remedy(Remedy::by_hand(When::Now, hold))
-            .remedy(Remedy::boot([
-                "processor.max_cstate=1",
-                "intel_idle.max_cstate=1",
-            ])),
-    ]
+    finding
+        .warning(format!(
+            "core {core} slept in {name} {:.0} times a second: {latency} us to wake",
+            watched.per_second(*entered)
+        ))
+        .costs(
+            "the first packets after an idle time wait that long; a loop that never sleeps is not affected",
+        )
+        .remedy(Remedy::now(changes.collect()))
+        .remedy(Remedy::by_hand(When::Now, hold))
+        .remedy(Remedy::boot([
+            "processor.max_cstate=1",
+            "intel_idle.max_cstate=1",
+        ]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const STATE: &str = "/sys/devices/system/cpu/cpu2/cpuidle/state3";

@@ -1,6 +1,6 @@
 //! Interrupts: which devices interrupt the cores that shall poll.
 
-use crate::{Change, Finding, Patient, Remedy, Verdict, look};
+use crate::{Change, Finding, Patient, Remedy, look};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use host::interrupts::Delta;
@@ -31,71 +31,46 @@ impl Line {
 }
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let (sys, watched) = (patient.sys, &patient.watched);
-    let lines = on_workers(patient);
-    let counted: Vec<Delta> = patient
-        .workers
-        .iter()
-        .flat_map(|core| devices(patient, core))
-        .collect();
-    if patient.sys.names("/proc/irq").is_empty() && watched.after.interrupts.is_empty() {
-        let sentence = "neither /proc/irq nor /proc/interrupts can be read";
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (sys, watched, finding) = (patient.sys, &patient.watched, Finding::of(NAME));
+    if sys.names("/proc/irq").is_empty() && watched.after.interrupts.is_empty() {
+        return finding.cannot_tell("neither /proc/irq nor /proc/interrupts can be read");
     }
-    let default = sys
-        .text(DEFAULT)
-        .and_then(|mask| Some((CoreSet::from_mask(&mask)?, mask)));
-    let default = default.filter(|(cores, _)| !cores.common(&patient.workers).is_empty());
-    let (verdict, sentence) = if !counted.is_empty() {
-        let total: u64 = counted.iter().map(|delta| delta.count).sum();
-        let sentence = format!(
-            "devices interrupt {}: {}",
-            patient.workers.in_words(),
-            named(&counted)
-        );
-        (
-            Verdict::Bad,
-            format!("{sentence} ({:.0} a second)", watched.per_second(total)),
-        )
-    } else if lines.is_empty() {
-        (
-            Verdict::Good,
-            format!("no device interrupts {}", patient.workers.in_words()),
-        )
-    } else {
+    let on = patient.workers.in_words();
+    let lines = on_workers(patient);
+    let cores = patient.workers.iter();
+    let counted: Vec<Delta> = cores.flat_map(|core| devices(patient, core)).collect();
+    let default = sys.text(DEFAULT);
+    if counted.is_empty() && lines.is_empty() {
+        let default = default.unwrap_or_else(|| "unreadable".to_owned());
+        let none = finding.good(format!("no device interrupts {on}"));
+        return none.read(DEFAULT, default);
+    }
+    let finding = if counted.is_empty() {
         let numbers: Vec<String> = lines.iter().map(|line| line.number.clone()).collect();
+        let numbers = look::few(&numbers);
         let quiet = if watched.is_there() {
             ", though none arrived while watching"
         } else {
             ""
         };
-        let sentence = format!(
-            "interrupts {} go to {}{quiet}",
-            look::few(&numbers),
-            patient.workers.in_words()
-        );
-        (Verdict::Warning, sentence)
+        finding.warning(format!("interrupts {numbers} go to {on}{quiet}"))
+    } else {
+        let total = watched.per_second(counted.iter().map(|delta| delta.count).sum());
+        let names = named(&counted);
+        finding.bad(format!("devices interrupt {on}: {names} ({total:.0} a second)"))
     };
-    let mut finding = Finding::new(NAME, verdict, sentence);
-    for delta in &counted {
-        finding = finding.read(
-            "/proc/interrupts",
-            format!("{} ({}): +{}", delta.line, delta.name, delta.count),
-        );
-    }
-    for line in &lines {
-        finding = finding.read(line.effective_file(), line.goes.to_string());
-    }
-    if verdict == Verdict::Good {
-        let default = sys.text(DEFAULT).unwrap_or_else(|| "unreadable".to_owned());
-        return vec![finding.read(DEFAULT, default)];
-    }
-    finding = finding.costs("2 to 50 us each, with the softirq that follows it; elsewhere moving them brought the loss from 1 in 2,275 packets to 1 in 16 million");
-    if patient.housekeeping.is_empty() {
-        return vec![finding];
-    }
+    let counts = counted
+        .iter()
+        .map(|Delta { line, name, count }| ("/proc/interrupts", format!("{line} ({name}): +{count}")));
+    let finding = finding
+        .read_all(counts)
+        .read_all(lines.iter().map(|line| (line.effective_file(), line.goes.to_string())))
+        .costs("2 to 50 us each, with the softirq that follows it; elsewhere moving them brought the loss from 1 in 2,275 packets to 1 in 16 million");
     let away = &patient.housekeeping;
+    if away.is_empty() {
+        return finding;
+    }
     let mut changes: Vec<(Change, String)> = lines
         .iter()
         .filter(|line| !is_managed(sys, &line.number))
@@ -104,11 +79,18 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             (change, line.asked.clone())
         })
         .collect();
-    changes.extend(default.map(|(_, mask)| (Change::new(DEFAULT, away.mask()), mask)));
-    if !changes.is_empty() {
-        finding = finding.remedy(Remedy::now(changes));
-    }
-    vec![finding.remedy(Remedy::boot([format!("irqaffinity={away}")]))]
+    let reaches_workers = |mask: &String| {
+        let cores = CoreSet::from_mask(mask).unwrap_or_default();
+        !cores.common(&patient.workers).is_empty()
+    };
+    changes.extend(
+        default
+            .filter(reaches_workers)
+            .map(|mask| (Change::new(DEFAULT, away.mask()), mask)),
+    );
+    finding
+        .remedy((!changes.is_empty()).then(|| Remedy::now(changes)))
+        .remedy(Remedy::boot([format!("irqaffinity={away}")]))
 }
 
 /// Interrupts of devices that came to `core` while we watched.
@@ -171,6 +153,7 @@ fn named(deltas: &[Delta]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const HEAD: &str = "  CPU0 CPU1 CPU2 CPU3\n";

@@ -1,6 +1,6 @@
 //! The IOMMU: VFIO hands a device over only behind one, or when told to do without.
 
-use crate::{Change, Finding, Patient, Remedy, Verdict, When, look};
+use crate::{Finding, Patient, Remedy, When, look};
 use host::bifurcated::Bifurcated;
 use host::{Fix, bind, facts, pci};
 
@@ -10,84 +10,70 @@ const GROUPS: &str = "/sys/kernel/iommu_groups";
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sys = patient.sys;
-    let groups = sys.names(GROUPS).len();
     if pci::has_iommu(sys) {
-        let sentence = format!("it is on, with {groups} groups");
-        let mut findings =
-            vec![Finding::new(NAME, Verdict::Good, sentence).read(GROUPS, format!("{groups} groups"))];
+        let groups = format!("{} groups", sys.names(GROUPS).len());
+        let is_on = Finding::of(NAME).good(format!("it is on, with {groups}"));
+        let mut findings = vec![is_on.read(GROUPS, groups)];
         findings.extend(shared(patient));
         return findings;
     }
+    absent(patient).into()
+}
+
+fn absent(patient: &Patient<'_>) -> Finding {
+    let (sys, finding) = (patient.sys, Finding::of(NAME).read(GROUPS, "no groups"));
     let functions = look::taken_functions(patient);
     let needs: Vec<String> = functions
         .iter()
         .filter(|device| Bifurcated::of(sys, device).is_none())
         .map(|device| device.address.to_string())
         .collect();
-    let finding = |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(GROUPS, "no groups");
     if needs.is_empty() {
-        return vec![finding(
-            Verdict::Good,
-            "it is off or absent, and no planned port needs one".to_owned(),
-        )];
+        return finding.good("it is off or absent, and no planned port needs one");
     }
+    let needs = look::few(&needs);
     if patient.ports.is_empty() {
-        let sentence = format!(
-            "it is off or absent; whether that matters depends on the port (--port): {} would need it",
-            look::few(&needs)
-        );
-        return vec![finding(Verdict::CannotTell, sentence)];
+        return finding.cannot_tell(format!(
+            "it is off or absent; whether that matters depends on the port (--port): {needs} would need it"
+        ));
     }
     if pci::vfio_without_iommu(sys) {
-        let sentence = format!(
-            "VFIO runs without an IOMMU: {} may write anywhere in memory",
-            look::few(&needs)
-        );
-        return vec![
-            finding(Verdict::Warning, sentence)
-                .read(bind::NO_IOMMU, "Y")
-                .costs("no packets, but memory is not protected from the device"),
-        ];
+        return finding
+            .warning(format!(
+                "VFIO runs without an IOMMU: {needs} may write anywhere in memory"
+            ))
+            .read(bind::NO_IOMMU, "Y")
+            .costs("no packets, but memory is not protected from the device");
     }
-    let found = finding(
-        Verdict::Bad,
-        format!(
-            "it is off or absent, and VFIO needs one for {}",
-            look::few(&needs)
+    let remedy = match sys.text(bind::NO_IOMMU) {
+        Some(old) => Remedy::write(bind::NO_IOMMU, "1", old),
+        None => Remedy::by_hand(
+            When::Now,
+            Fix::one("modprobe vfio enable_unsafe_noiommu_mode=1").undone_by(["modprobe -r vfio-pci vfio"]),
         ),
-    )
-    .costs("vfio-pci cannot drive the device, so the port does not start");
-    let found = if let Some(old) = sys.text(bind::NO_IOMMU) {
-        found.remedy(Remedy::now(vec![(Change::new(bind::NO_IOMMU, "1"), old)]))
-    } else {
-        let fix =
-            Fix::one("modprobe vfio enable_unsafe_noiommu_mode=1").undone_by(["modprobe -r vfio-pci vfio"]);
-        found.remedy(Remedy::by_hand(When::Now, fix))
     };
     // The firmware of a virtual machine's host decides whether a guest has one.
-    if facts::is_virtual(sys) {
-        return vec![found];
-    }
-    vec![found.remedy(Remedy::boot(pci::iommu_arguments(sys).iter().copied()))]
+    let may_boot_with = !facts::is_virtual(sys);
+    finding
+        .bad(format!("it is off or absent, and VFIO needs one for {needs}"))
+        .costs("vfio-pci cannot drive the device, so the port does not start")
+        .remedy(remedy)
+        .remedy(may_boot_with.then(|| Remedy::boot(pci::iommu_arguments(sys).iter().copied())))
 }
 
 /// A group goes to VFIO as a whole.
 fn shared(patient: &Patient<'_>) -> Vec<Finding> {
     let ports = look::behind(patient).into_iter().filter_map(|behind| behind.pci);
     let with_others = ports.filter_map(|device| {
-        let group = device.iommu_group?;
-        let others = pci::blocking_group(patient.sys, group, device.address);
+        let (group, address) = (device.iommu_group?, device.address);
+        let others = pci::blocking_group(patient.sys, group, address).into_iter();
         let names: Vec<String> = others
-            .iter()
             .map(|(address, driver)| format!("{address} ({driver})"))
             .collect();
         (!names.is_empty()).then(|| {
-            let sentence = format!(
-                "{} shares its group {group} with {}",
-                device.address,
-                look::few(&names)
-            );
-            Finding::new(NAME, Verdict::Warning, sentence)
+            let others = look::few(&names);
+            Finding::of(NAME)
+                .warning(format!("{address} shares its group {group} with {others}"))
                 .read(format!("{GROUPS}/{group}/devices"), names.join(" "))
                 .costs("VFIO drives the device only together with those")
         })
@@ -98,6 +84,7 @@ fn shared(patient: &Patient<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const NIC: &str = "/sys/bus/pci/devices/0000:3b:00.0/class";

@@ -1,71 +1,63 @@
 //! irqbalance: a service that moves interrupts back to where we took them from.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use crate::{Finding, Patient, Remedy, When, look};
 use host::cores::{self, CoreSet};
 use host::{Fix, Sys};
 
-const NAME: &str = "irqbalance";
+/// The check's name, which is the service's, too.
+pub(crate) const NAME: &str = "irqbalance";
+/// What tells it to leave cores alone.
+pub(crate) const BANNED: &str = "IRQBALANCE_BANNED_CPULIST";
+/// Where its settings are: Debian's place, then that of Red Hat.
 const FILES: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let (sys, workers) = (patient.sys, &patient.workers);
-    let processes = look::processes(sys);
-    if processes.is_empty() {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            "no process is visible in /proc",
-        )];
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (sys, workers, finding) = (patient.sys, &patient.workers, Finding::of(NAME));
+    let process = process(sys);
+    if let Some(why) = look::why_unseen(sys, process.is_some()) {
+        return finding.cannot_tell(why);
     }
-    let comm = |process: &&String| sys.text(format!("/proc/{process}/comm")).as_deref() == Some(NAME);
-    let is_absent = !processes.iter().any(|process| comm(&process));
-    if is_absent && look::is_blind(sys) {
-        let sentence = "other users' processes are hidden from us (hidepid): run as root";
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
-    }
-    let Some(process) = processes.iter().find(comm) else {
-        return vec![
-            Finding::new(NAME, Verdict::Good, "it does not run").read("/proc/*/comm", "no irqbalance"),
-        ];
+    let Some(process) = process else {
+        return finding
+            .good("it does not run")
+            .read("/proc/*/comm", "no irqbalance");
     };
-    let (from, banned) = banned(sys, process);
+    let (from, banned) = banned(sys, &process);
     let open = workers.without(&banned);
-    let read = |finding: Finding| finding.read(from.clone(), format!("banned cores: {}", or_none(&banned)));
+    let finding = finding.read(from, format!("banned cores: {}", or_none(&banned)));
     if open.is_empty() {
-        return vec![read(Finding::new(
-            NAME,
-            Verdict::Good,
-            "it runs, and leaves these cores alone",
-        ))];
+        return finding.good("it runs, and leaves these cores alone");
     }
-    let file = FILES
-        .into_iter()
-        .find(|file| sys.exists(file))
-        .unwrap_or(FILES[0]);
-    let ban = format!("IRQBALANCE_BANNED_CPULIST={}", workers.with(&banned));
+    let file = settings(sys);
+    let ban = format!("{BANNED}={}", workers.with(&banned));
+    let restart = "systemctl restart irqbalance".to_owned();
     let stop = Fix::one("systemctl stop irqbalance")
         .undone_by(["systemctl start irqbalance"])
         .kept_by(["systemctl disable irqbalance"]);
-    let keep = Fix::all([
-        format!("echo {ban} >> {file}"),
-        "systemctl restart irqbalance".to_owned(),
-    ])
-    .persistent()
-    .undone_by([
-        format!("sed -i '/^{ban}$/d' {file}"),
-        "systemctl restart irqbalance".to_owned(),
-    ]);
-    let sentence = format!(
-        "it runs (process {process}), and may put interrupts on {}",
-        open.in_words()
-    );
-    vec![
-        read(Finding::new(NAME, Verdict::Bad, sentence))
-            .costs("interrupts that were moved away come back within 10 s")
-            .remedy(Remedy::by_hand(When::Now, stop))
-            .remedy(Remedy::by_hand(When::Now, keep)),
-    ]
+    let keep = Fix::all([format!("echo {ban} >> {file}"), restart.clone()])
+        .persistent()
+        .undone_by([format!("sed -i '/^{ban}$/d' {file}"), restart]);
+    finding
+        .bad(format!(
+            "it runs (process {process}), and may put interrupts on {}",
+            open.in_words()
+        ))
+        .costs("interrupts that were moved away come back within 10 s")
+        .remedy(Remedy::by_hand(When::Now, stop))
+        .remedy(Remedy::by_hand(When::Now, keep))
+}
+
+/// Its process, if it runs.
+pub(crate) fn process(sys: &Sys) -> Option<String> {
+    let comm = |process: &String| sys.text(format!("/proc/{process}/comm")).as_deref() == Some(NAME);
+    look::processes(sys).into_iter().find(comm)
+}
+
+/// The file of its settings, where it is or would be.
+pub(crate) fn settings(sys: &Sys) -> &'static str {
+    let there = FILES.into_iter().find(|file| sys.exists(file));
+    there.unwrap_or(FILES[0])
 }
 
 /// What it was told to leave alone: in its environment, else in its file; else isolated and tickless cores (irqbalance(1)).
@@ -79,7 +71,7 @@ fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
             let (name, value) = setting.trim().split_once('=')?;
             let value = value.trim_matches('"');
             match name {
-                "IRQBALANCE_BANNED_CPULIST" => value.parse().ok(),
+                BANNED => value.parse().ok(),
                 "IRQBALANCE_BANNED_CPUS" => CoreSet::from_mask(value),
                 _ => None,
             }
@@ -103,6 +95,7 @@ fn or_none(cores: &CoreSet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Scheduler isolation: whether the scheduler may put other tasks on the cores that shall poll.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use crate::{Finding, Patient, Remedy, When, look};
 use host::partition;
 use host::{Fix, cores};
 
@@ -13,72 +13,56 @@ pub(super) fn argument(patient: &Patient<'_>) -> String {
 }
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let (sys, workers) = (patient.sys, &patient.workers);
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (sys, workers, watched) = (patient.sys, &patient.workers, patient.watched.is_there());
     let Some(isolated) = cores::list(sys, FILE) else {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            format!("{FILE} cannot be read"),
-        )];
+        return Finding::unreadable(NAME, FILE);
     };
+    let finding = Finding::of(NAME).read(FILE, isolated.to_string());
     let open = workers.without(&isolated);
-    let there = open.in_words();
-    let finding =
-        |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(FILE, isolated.to_string());
     if open.is_empty() {
-        return vec![finding(
-            Verdict::Good,
-            format!("the scheduler keeps other tasks off {}", workers.in_words()),
-        )];
+        return finding.good(format!(
+            "the scheduler keeps other tasks off {}",
+            workers.in_words()
+        ));
     }
     // A quick look does not read every thread of the machine.
-    let tasks = if patient.watched.is_there() {
-        look::tasks(sys)
-    } else {
-        Vec::new()
-    };
+    let tasks = if watched { look::tasks(sys) } else { Vec::new() };
     let strangers = tasks
         .iter()
         .filter(|task| !task.is_kernel && !task.allowed.common(&open).is_empty())
         .count();
-    let (verdict, sentence) = match (strangers, patient.watched.is_there()) {
-        (0, true) => (
-            Verdict::Warning,
-            format!("not isolated: {there}, though no other task may run there now"),
-        ),
-        (_, true) => (
-            Verdict::Bad,
-            format!("not isolated: {there}, where {strangers} other threads may run"),
-        ),
-        (_, false) => (
-            Verdict::Bad,
-            format!("not isolated: {there}, where other tasks may run"),
-        ),
+    let there = open.in_words();
+    let finding = match (strangers, watched) {
+        (0, true) => finding.warning(format!(
+            "not isolated: {there}, though no other task may run there now"
+        )),
+        (_, true) => finding.bad(format!(
+            "not isolated: {there}, where {strangers} other threads may run"
+        )),
+        (_, false) => finding.bad(format!("not isolated: {there}, where other tasks may run")),
     };
-    let mut finding =
-        finding(verdict, sentence).costs("a time slice of 1 to 10 ms whenever another task wakes there");
-    if !tasks.is_empty() {
-        finding = finding.read(
-            "/proc/*/task/*/status",
-            format!("{strangers} threads may run on {there}"),
-        );
-    }
+    let threads = (!tasks.is_empty()).then(|| format!("{strangers} threads may run on {there}"));
+    let finding = finding
+        .costs("a time slice of 1 to 10 ms whenever another task wakes there")
+        .read_all(threads.map(|threads| ("/proc/*/task/*/status", threads)));
     // Isolating every core isolates none.
     if patient.housekeeping.is_empty() {
-        return vec![finding];
+        return finding;
     }
-    if partition::root(sys).is_ok() {
-        let fix =
-            Fix::one(format!("dropless tune --cores {workers} --apply")).undone_by(["dropless tune --undo"]);
-        finding = finding.remedy(Remedy::by_hand(When::Now, fix));
-    }
-    vec![finding.remedy(Remedy::boot([argument(patient)]))]
+    let partition = partition::root(sys).ok().map(|_| {
+        let apply = Fix::one(format!("dropless tune --cores {workers} --apply"));
+        Remedy::by_hand(When::Now, apply.undone_by(["dropless tune --undo"]))
+    });
+    finding
+        .remedy(partition)
+        .remedy(Remedy::boot([argument(patient)]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
     use crate::look::tests::write_task;
 

@@ -1,6 +1,6 @@
 //! What the kernel does on every core by the clock: watchdogs, statistics of memory, timers of others.
 
-use crate::{Change, Finding, Patient, Reading, Remedy, Verdict};
+use crate::{Change, Finding, Patient, Remedy};
 use host::cores::{self, CoreSet};
 
 const NMI: &str = "/proc/sys/kernel/nmi_watchdog";
@@ -16,22 +16,14 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
 
 /// The NMI watchdog takes a performance counter and an NMI, the soft one a timer and a thread.
 fn watchdog(patient: &Patient<'_>) -> Finding {
-    const NAME: &str = "watchdog";
-    let sys = patient.sys;
+    let (sys, finding) = (patient.sys, Finding::of("watchdog"));
     let (nmi, soft) = (sys.text(NMI), sys.text(WATCHDOG));
-    let cores = sys.text(WATCHDOG_CORES);
-    let set: CoreSet = cores
-        .as_deref()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_default();
-    let open = set.common(&patient.workers);
     if nmi.is_none() && soft.is_none() {
-        return Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            format!("neither {NMI} nor {WATCHDOG} can be read"),
-        );
+        return finding.cannot_tell(format!("neither {NMI} nor {WATCHDOG} can be read"));
     }
+    let cores = sys.text(WATCHDOG_CORES);
+    let set: Option<CoreSet> = cores.as_deref().and_then(|text| text.parse().ok());
+    let open = set.unwrap_or_default().common(&patient.workers);
     let mut changes = Vec::new();
     let mut parts = Vec::new();
     if nmi.as_deref() == Some("1") {
@@ -44,32 +36,15 @@ fn watchdog(patient: &Patient<'_>) -> Finding {
             changes.push((Change::new(WATCHDOG_CORES, patient.housekeeping.to_string()), old));
         }
     }
-    let verdict = if parts.is_empty() {
-        Verdict::Good
-    } else {
-        Verdict::Warning
-    };
-    let quiet = format!("no watchdog runs on {}", patient.workers.in_words());
-    let said = if parts.is_empty() {
-        quiet
-    } else {
-        parts.join(", and ")
-    };
-    let mut finding = Finding::new(NAME, verdict, said);
-    for (file, value) in [(NMI, nmi), (WATCHDOG, soft), (WATCHDOG_CORES, cores)] {
-        finding.read.extend(value.map(|value| Reading {
-            from: file.to_owned(),
-            value,
-        }));
+    let read = [(NMI, nmi), (WATCHDOG, soft), (WATCHDOG_CORES, cores)];
+    let finding = finding.read_all(read.into_iter().filter_map(|(file, value)| Some((file, value?))));
+    if parts.is_empty() {
+        return finding.good(format!("no watchdog runs on {}", patient.workers.in_words()));
     }
-    if verdict == Verdict::Warning {
-        finding = finding.costs("1 to 10 us every 4 s on each core");
-    }
-    if changes.is_empty() {
-        finding
-    } else {
-        finding.remedy(Remedy::now(changes))
-    }
+    finding
+        .warning(parts.join(", and "))
+        .costs("1 to 10 us every 4 s on each core")
+        .remedy((!changes.is_empty()).then(|| Remedy::now(changes)))
 }
 
 /// vmstat folds the counters of each core every so many seconds, from a work item on that core.
@@ -77,26 +52,18 @@ fn statistics(patient: &Patient<'_>) -> Finding {
     const NAME: &str = "vmstat";
     const WANTED: u32 = 10;
     let Some(seconds) = patient.sys.number::<u32>(STATISTICS) else {
-        return Finding::new(NAME, Verdict::CannotTell, format!("{STATISTICS} cannot be read"));
+        return Finding::unreadable(NAME, STATISTICS);
     };
-    let finding = |verdict, sentence: String| {
-        Finding::new(NAME, verdict, sentence).read(STATISTICS, seconds.to_string())
-    };
+    let finding = Finding::of(NAME).read(STATISTICS, seconds.to_string());
     if seconds >= WANTED {
-        return finding(
-            Verdict::Good,
-            format!("memory statistics are gathered every {seconds} s"),
-        );
+        return finding.good(format!("memory statistics are gathered every {seconds} s"));
     }
-    finding(
-        Verdict::Warning,
-        format!("memory statistics are gathered on each core every {seconds} s"),
-    )
-    .costs("2 to 10 us each")
-    .remedy(Remedy::now(vec![(
-        Change::new(STATISTICS, WANTED.to_string()),
-        seconds.to_string(),
-    )]))
+    finding
+        .warning(format!(
+            "memory statistics are gathered on each core every {seconds} s"
+        ))
+        .costs("2 to 10 us each")
+        .remedy(Remedy::write(STATISTICS, WANTED.to_string(), seconds.to_string()))
 }
 
 /// Timers of idle cores move to busy ones, and none is as busy as one that polls; tickless cores are spared
@@ -104,30 +71,26 @@ fn statistics(patient: &Patient<'_>) -> Finding {
 fn migration(patient: &Patient<'_>) -> Finding {
     const NAME: &str = "timer-migration";
     let Some(value) = patient.sys.text(MIGRATION) else {
-        return Finding::new(NAME, Verdict::CannotTell, format!("{MIGRATION} cannot be read"));
+        return Finding::unreadable(NAME, MIGRATION);
     };
-    let tickless = patient.workers.without(&cores::tickless(patient.sys)).is_empty();
-    let finding = |verdict, sentence: &str| Finding::new(NAME, verdict, sentence).read(MIGRATION, &value);
+    let finding = Finding::of(NAME).read(MIGRATION, &value);
     if value == "0" {
-        finding(Verdict::Good, "timers stay on the cores that set them")
-    } else if tickless {
-        finding(
-            Verdict::Good,
-            "timers of idle cores move to busy ones, but not to tickless ones such as these",
-        )
-    } else {
-        finding(
-            Verdict::Warning,
-            "timers of idle cores move to busy ones, and a polling core is always busy",
-        )
-        .costs("2 to 20 us for each timer of another core")
-        .remedy(Remedy::now(vec![(Change::new(MIGRATION, "0"), value.clone())]))
+        return finding.good("timers stay on the cores that set them");
     }
+    if patient.workers.without(&cores::tickless(patient.sys)).is_empty() {
+        return finding
+            .good("timers of idle cores move to busy ones, but not to tickless ones such as these");
+    }
+    finding
+        .warning("timers of idle cores move to busy ones, and a polling core is always busy")
+        .costs("2 to 20 us for each timer of another core")
+        .remedy(Remedy::write(MIGRATION, "0", value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     fn findings(files: &[(&str, &str)]) -> Vec<Finding> {

@@ -1,52 +1,44 @@
 //! The libraries of NICs that stay on their kernel driver (mlx4, mlx5, MANA): without them DPDK does not see the NIC.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
-use host::Fix;
+use crate::{Finding, Patient, Remedy, When, look};
 use host::bifurcated::Bifurcated;
+use host::{Fix, PciDevice};
 
 const NAME: &str = "driver-library";
 
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let sys = patient.sys;
-    let families = look::taken_functions(patient).into_iter();
-    let families: Vec<_> = families
-        .filter_map(|device| Some((Bifurcated::of(sys, &device)?, device)))
-        .collect();
-    if families.is_empty() {
-        let sentence = "no NIC here needs libibverbs (mlx4, mlx5, MANA)";
-        return vec![
-            Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/pci/devices", "none of these NICs"),
-        ];
+    let devices = look::taken_functions(patient).into_iter();
+    let findings: Vec<Finding> = devices.filter_map(|device| of_device(patient, &device)).collect();
+    if findings.is_empty() {
+        let none = Finding::of(NAME).good("no NIC here needs libibverbs (mlx4, mlx5, MANA)");
+        return none.read("/sys/bus/pci/devices", "none of these NICs").into();
     }
-    let look = |(family, device): (&Bifurcated, host::PciDevice)| {
-        let packages = family.missing_packages(sys);
-        let from = format!("/sys/bus/pci/devices/{}", device.address);
-        if packages.is_empty() {
-            let sentence = format!("{} finds the libraries it needs", device.address);
-            return Finding::new(NAME, Verdict::Good, sentence).read(from, device.identifiers());
-        }
-        let install = format!("apt-get install -y {}", packages.join(" "));
-        let undo = format!("apt-get remove -y {}", packages.join(" "));
-        let sentence = format!(
-            "{} is present, and {} is not installed",
-            device.address,
-            packages.join(" ")
-        );
-        Finding::new(NAME, Verdict::Bad, sentence)
-            .read(from, device.identifiers())
-            .costs("DPDK does not see the NIC")
-            .remedy(Remedy::by_hand(
-                When::Now,
-                Fix::one(install).persistent().undone_by([undo]),
-            ))
-    };
-    families.into_iter().map(look).collect()
+    findings
+}
+
+/// Nothing of a NIC that is not one of these.
+fn of_device(patient: &Patient<'_>, device: &PciDevice) -> Option<Finding> {
+    let address = device.address;
+    let packages = Bifurcated::of(patient.sys, device)?.missing_packages(patient.sys);
+    let finding = Finding::of(NAME).read(format!("/sys/bus/pci/devices/{address}"), device.identifiers());
+    if packages.is_empty() {
+        return Some(finding.good(format!("{address} finds the libraries it needs")));
+    }
+    let packages = packages.join(" ");
+    let install = Fix::one(format!("apt-get install -y {packages}"))
+        .persistent()
+        .undone_by([format!("apt-get remove -y {packages}")]);
+    let finding = finding
+        .bad(format!("{address} is present, and {packages} is not installed"))
+        .costs("DPDK does not see the NIC");
+    Some(finding.remedy(Remedy::by_hand(When::Now, install)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Locked memory: packet buffers must not be paged out, and a limit on locking keeps `AF_XDP` and DPDK from starting.
 
-use crate::{Finding, Patient, Remedy, Verdict, When};
+use crate::{Finding, Patient, Remedy, When};
 use host::Capability;
 use host::Fix;
 
@@ -10,50 +10,36 @@ const FILE: &str = "/proc/self/limits";
 const WANTED_BYTES: u64 = 64 << 20;
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let sys = patient.sys;
     if !sys.exists(FILE) {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            format!("{FILE} cannot be read"),
-        )];
+        return Finding::unreadable(NAME, FILE);
     }
     let limit = sys.locked_memory_limit();
     let shown = limit.map_or("unlimited".to_owned(), |bytes| format!("{} KiB", bytes >> 10));
-    let finding = |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(FILE, &shown);
-    if limit.is_none_or(|limit| limit >= WANTED_BYTES) {
-        return vec![finding(
-            Verdict::Good,
-            format!("this process may lock enough memory ({shown})"),
-        )];
-    }
+    let finding = Finding::of(NAME).read(FILE, &shown);
+    let Some(limit) = limit.filter(|limit| *limit < WANTED_BYTES) else {
+        return finding.good(format!("this process may lock enough memory ({shown})"));
+    };
     if sys.has(Capability::IpcLock) {
-        return vec![finding(
-            Verdict::Good,
-            "CAP_IPC_LOCK lets this process lock any amount of memory".to_owned(),
-        )];
+        return finding.good("CAP_IPC_LOCK lets this process lock any amount of memory");
     }
-    let old = limit.unwrap_or(0);
+    let wanted = WANTED_BYTES >> 20;
     let raise = Fix::one("sudo prlimit --pid $$ --memlock=unlimited")
-        .undone_by([format!("sudo prlimit --pid $$ --memlock={old}")])
+        .undone_by([format!("sudo prlimit --pid $$ --memlock={limit}")])
         .kept_by(["echo '* - memlock unlimited' > /etc/security/limits.d/80-memlock.conf"]);
-    vec![
-        finding(
-            Verdict::Warning,
-            format!(
-                "this process may lock {shown}, and buffers need {} MiB",
-                WANTED_BYTES >> 20
-            ),
-        )
+    finding
+        .warning(format!(
+            "this process may lock {shown}, and buffers need {wanted} MiB"
+        ))
         .costs("xdp: ports do not start; DPDK's memory may be paged out")
-        .remedy(Remedy::by_hand(When::Restart, raise)),
-    ]
+        .remedy(Remedy::by_hand(When::Restart, raise))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const NAMES: [&str; 16] = [

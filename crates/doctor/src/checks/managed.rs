@@ -1,83 +1,58 @@
 //! Managed interrupts: those that the kernel spreads over the cores itself, and lets nobody move.
 
-use super::interrupts::{self, DEBUG, is_managed};
+use super::interrupts::{self, DEBUG, Line, is_managed};
 use super::isolation;
-use crate::{Finding, Patient, Remedy, Verdict, look};
+use crate::{Finding, Patient, Remedy, look};
 
 const NAME: &str = "managed-irq";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let sys = patient.sys;
-    let lines = interrupts::on_workers(patient);
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (sys, on) = (patient.sys, patient.workers.in_words());
     if sys.names("/proc/irq").is_empty() {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            "/proc/irq cannot be read",
-        )];
+        return Finding::unreadable(NAME, "/proc/irq");
     }
-    let told = !sys.names(DEBUG).is_empty();
-    let mut managed = Vec::new();
-    let mut finding = Finding::new(NAME, Verdict::Good, "");
-    for line in &lines {
-        let name = patient
-            .watched
-            .after
-            .interrupts
-            .name(&line.number)
-            .unwrap_or_default();
+    let lines = interrupts::on_workers(patient);
+    let is_told = !sys.names(DEBUG).is_empty();
+    let managed = lines.iter().filter_map(|Line { number, .. }| {
+        let name = patient.watched.after.interrupts.name(number).unwrap_or_default();
         let name = name.split_whitespace().next_back().unwrap_or("?");
-        let file = format!("{DEBUG}/{}", line.number);
-        let flagged = is_managed(sys, &line.number);
-        if flagged || (!told && is_like_managed(name)) {
-            let from = if flagged {
-                file
-            } else {
-                "/proc/interrupts".to_owned()
-            };
-            finding = finding.read(from, format!("{} ({name})", line.number));
-            managed.push(format!("{} ({name})", line.number));
-        }
+        let from = if is_managed(sys, number) {
+            format!("{DEBUG}/{number}")
+        } else if !is_told && is_like_managed(name) {
+            "/proc/interrupts".to_owned()
+        } else {
+            return None;
+        };
+        Some((from, format!("{number} ({name})")))
+    });
+    let managed: Vec<(String, String)> = managed.collect();
+    let names: Vec<String> = managed.iter().map(|(_, name)| name.clone()).collect();
+    let few = look::few(&names);
+    let finding = Finding::of(NAME).read_all(managed);
+    if names.is_empty() && (is_told || lines.is_empty()) {
+        return finding.good(format!("none on {on}"));
     }
-    let covered = look::boot_arguments(sys, "isolcpus").unwrap_or_default();
-    let covered = covered
-        .iter()
-        .any(|value| value.split(',').any(|word| word == "managed_irq"))
-        && patient
-            .workers
-            .without(&look::boot_cores(sys, "isolcpus"))
-            .is_empty();
-    (finding.verdict, finding.says) = if managed.is_empty() && (told || lines.is_empty()) {
-        (Verdict::Good, format!("none on {}", patient.workers.in_words()))
-    } else if managed.is_empty() {
-        let why = "only an attempt to move one (as dropless tune makes) or reading debugfs as root tells for certain";
-        (
-            Verdict::CannotTell,
-            format!("none, judged by their names, but {why}"),
-        )
-    } else if covered {
+    if names.is_empty() {
+        return finding.cannot_tell("none, judged by their names, but only an attempt to move one (as dropless tune makes) or reading debugfs as root tells for certain");
+    }
+    let arguments = look::boot_arguments(sys, "isolcpus").unwrap_or_default();
+    let mut words = arguments.iter().flat_map(|value| value.split(','));
+    let isolated = look::boot_cores(sys, "isolcpus");
+    if words.any(|word| word == "managed_irq") && patient.workers.without(&isolated).is_empty() {
         let why = "isolcpus=managed_irq keeps them off these cores as long as housekeeping cores do the I/O";
-        (Verdict::Good, format!("{}: {why}", look::few(&managed)))
-    } else {
-        let on = patient.workers.in_words();
-        let few = look::few(&managed);
-        let sentence = if told {
+        return finding.good(format!("{few}: {why}"));
+    }
+    let spared = !patient.housekeeping.is_empty();
+    finding
+        .warning(if is_told {
             format!("the kernel refuses to move {few} off {on}")
         } else {
             // Not a word more: the check of interrupts says how to try it.
             format!("judged by their names, the kernel may refuse to move {few} off {on}")
-        };
-        (Verdict::Warning, sentence)
-    };
-    if finding.verdict == Verdict::Warning {
-        finding =
-            finding.costs("each I/O that a worker's core starts is answered by an interrupt on that core");
-        if !patient.housekeeping.is_empty() {
-            finding = finding.remedy(Remedy::boot([isolation::argument(patient)]));
-        }
-    }
-    vec![finding]
+        })
+        .costs("each I/O that a worker's core starts is answered by an interrupt on that core")
+        .remedy(spared.then(|| Remedy::boot([isolation::argument(patient)])))
 }
 
 /// The queues of `NVMe`, virtio block and RAID drivers: they ask for managed vectors (`PCI_IRQ_AFFINITY`). Only a guess.
@@ -92,6 +67,7 @@ fn is_like_managed(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::Watched;
     use crate::fixture::Machine;
 

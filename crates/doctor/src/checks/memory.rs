@@ -1,6 +1,6 @@
 //! Memory management in the background: each of these remaps pages, and tells every core of the process by an interrupt.
 
-use crate::{Change, Finding, Patient, Remedy, Verdict};
+use crate::{Finding, Patient, Remedy};
 
 /// A setting and what it should be.
 struct Setting {
@@ -50,36 +50,34 @@ const SETTINGS: [Setting; 4] = [
 
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    SETTINGS
-        .iter()
-        .map(|setting| of_setting(patient, setting))
-        .collect()
+    let of_setting = |setting| of_setting(patient, setting);
+    SETTINGS.iter().map(of_setting).collect()
 }
 
 fn of_setting(patient: &Patient<'_>, setting: &Setting) -> Finding {
-    let Setting {
-        name, file, wanted, ..
-    } = setting;
+    let (file, finding) = (setting.file, Finding::of(setting.name));
     let Some(text) = patient.sys.text(file) else {
-        let sentence = format!("{file} cannot be read: the kernel was built without it, or does not show it");
-        return Finding::new(name, Verdict::CannotTell, sentence);
+        return finding.cannot_tell(format!(
+            "{file} cannot be read: the kernel was built without it, or does not show it"
+        ));
     };
     // A choice is shown as "always [madvise] never".
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     let value = chosen.map_or(text.as_str(), |(value, _)| value);
+    let finding = finding.read(file, value);
     if (setting.is_good)(value) {
-        return Finding::new(name, Verdict::Good, setting.good).read(*file, value);
+        return finding.good(setting.good);
     }
-    let change = Change::new(*file, *wanted);
-    Finding::new(name, Verdict::Warning, setting.bad)
-        .read(*file, value)
+    finding
+        .warning(setting.bad)
         .costs("5 to 50 us whenever a page of the poller's process moves, and a TLB shootdown")
-        .remedy(Remedy::now(vec![(change, value.to_owned())]))
+        .remedy(Remedy::write(file, setting.wanted, value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     fn verdicts(values: [&str; 4]) -> Vec<Verdict> {

@@ -1,4 +1,4 @@
-//! The checks, one a file: `check` looks and says what it found, one finding or several.
+//! The checks, one a file: `check` looks and returns what it found, one [`Finding`] or several.
 //!
 //! A further one is a file and a line here.
 
@@ -21,7 +21,7 @@ macro_rules! checks {
         $(pub(crate) mod $name;)*
 
         /// All checks, in the order in which they are shown: what takes the cores away, then what they need.
-        pub const ALL: &[Check] = &[$(Check { run: $name::check, glance: checks!(@rank $($rank)?) }),*];
+        pub const ALL: &[Check] = &[$(Check { run: |patient| $name::check(patient).into(), glance: checks!(@rank $($rank)?) }),*];
     };
 }
 

@@ -1,7 +1,6 @@
 //! NUMA: whether the cores are beside the NIC.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
-use host::Fix;
+use crate::{Finding, Patient, Remedy, When, look};
 use host::cores;
 
 const NAME: &str = "numa";
@@ -9,51 +8,32 @@ const NODES: &str = "/sys/devices/system/node";
 
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let sys = patient.sys;
-    let nodes = sys
-        .names(NODES)
-        .into_iter()
-        .filter_map(|name| name.strip_prefix("node")?.parse::<u32>().ok());
-    let nodes: Vec<u32> = nodes.collect();
-    if nodes.len() < 2 {
-        let sentence = "this machine has one NUMA node";
-        return vec![
-            Finding::new(NAME, Verdict::Good, sentence).read(NODES, format!("{} node(s)", nodes.len())),
-        ];
+    let (sys, finding) = (patient.sys, Finding::of(NAME));
+    let nodes = cores::numa_nodes(sys).len();
+    if nodes < 2 {
+        let one = finding.good("this machine has one NUMA node");
+        return one.read(NODES, format!("{nodes} node(s)")).into();
     }
-    let far = look::behind(patient).into_iter().filter_map(|behind| {
-        let node = behind.numa_node?;
-        let near = cores::list(sys, &format!("{NODES}/node{node}/cpulist"))?;
-        Some((behind.port, node, near))
-    });
-    let known: Vec<_> = far.collect();
-    if known.is_empty() {
-        let sentence = format!(
-            "this machine has {} NUMA nodes, and the node of no planned port is known (--port)",
-            nodes.len()
-        );
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
-    }
-    let mut findings = Vec::new();
-    for (port, node, near) in known {
-        let away = patient.workers.without(&near);
+    let known = look::behind(patient).into_iter().filter_map(|behind| {
+        let (port, node) = (behind.port, behind.numa_node?);
         let file = format!("{NODES}/node{node}/cpulist");
+        let near = cores::list(sys, &file)?;
+        let finding = Finding::of(NAME).read(file, near.to_string());
+        let away = patient.workers.without(&near);
         if away.is_empty() {
-            let sentence = format!("{port} and its cores are on node {node}");
-            findings.push(Finding::new(NAME, Verdict::Good, sentence).read(file, near.to_string()));
-            continue;
+            return Some(finding.good(format!("{port} and its cores are on node {node}")));
         }
-        let fix = Fix::advice(format!("choose --cores from {near}, and memory of that node"));
-        findings.push(
-            Finding::new(
-                NAME,
-                Verdict::Bad,
-                format!("{port} is on node {node}, {} elsewhere", away.in_words()),
-            )
-            .read(file, near.to_string())
-            .costs("each packet crosses between the sockets: 10 to 40 % of the rate")
-            .remedy(Remedy::by_hand(When::Restart, fix)),
-        );
+        let advice = format!("choose --cores from {near}, and memory of that node");
+        let finding = finding
+            .bad(format!("{port} is on node {node}, {} elsewhere", away.in_words()))
+            .costs("each packet crosses between the sockets: 10 to 40 % of the rate");
+        Some(finding.remedy(Remedy::advice(When::Restart, advice)))
+    });
+    let findings: Vec<Finding> = known.collect();
+    if findings.is_empty() {
+        let unknown =
+            format!("this machine has {nodes} NUMA nodes, and the node of no planned port is known (--port)");
+        return finding.cannot_tell(unknown).into();
     }
     findings
 }
@@ -61,6 +41,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     fn machine(node: &str) -> Machine {

@@ -1,6 +1,8 @@
 //! Huge pages: whether enough are free where the NIC is.
 
-use crate::{Change, Finding, Patient, Remedy, Verdict, look};
+use std::collections::BTreeSet;
+
+use crate::{Finding, Patient, Remedy, Verdict, look};
 use host::Medium;
 use host::hugepages::{self, MINIMUM_BYTES, Pool};
 
@@ -8,79 +10,65 @@ const NAME: &str = "hugepages";
 
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let sys = patient.sys;
-    let pools = hugepages::pools(sys);
+    let pools = hugepages::pools(patient.sys);
     if pools.is_empty() {
-        let sentence =
+        let says =
             "no huge pages in /sys: the kernel was built without CONFIG_HUGETLBFS, or sysfs is not mounted";
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+        return Finding::of(NAME).cannot_tell(says).into();
     }
-    let nodes = look::behind(patient)
-        .into_iter()
-        .filter_map(|behind| behind.numa_node);
-    let mut nodes: Vec<u32> = nodes
+    let behind = look::behind(patient).into_iter();
+    let nodes: BTreeSet<u32> = behind
+        .filter_map(|behind| behind.numa_node)
         .filter(|node| pools.iter().any(|pool| pool.node == *node))
         .collect();
-    nodes.sort_unstable();
-    nodes.dedup();
     if nodes.is_empty() {
-        return vec![on(patient, &pools, None)];
+        return on(patient, &pools, None).into();
     }
-    nodes
-        .into_iter()
-        .map(|node| on(patient, &pools, Some(node)))
-        .collect()
+    let on_node = |node| on(patient, &pools, Some(node));
+    nodes.into_iter().map(on_node).collect()
 }
 
 fn on(patient: &Patient<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
-    let place = node
-        .map(|node| format!(" on NUMA node {node}"))
-        .unwrap_or_default();
-    let there: Vec<&Pool> = pools
+    let place = node.map_or_else(String::new, |node| format!(" on NUMA node {node}"));
+    let there = pools
         .iter()
-        .filter(|pool| node.is_none_or(|node| pool.node == node))
-        .collect();
-    let free: u64 = there.iter().map(|pool| pool.free_bytes()).sum();
-    let mut finding = Finding::new(NAME, Verdict::Good, format!("{} MiB are free{place}", free >> 20));
-    for pool in there {
-        let folder = format!(
-            "node{}/hugepages/hugepages-{}kB",
-            pool.node,
-            pool.page_bytes >> 10
-        );
-        finding = finding.read(
-            format!("{folder}/free_hugepages"),
+        .filter(|pool| node.is_none_or(|node| pool.node == node));
+    let free: u64 = there.clone().map(Pool::free_bytes).sum();
+    let finding = Finding::of(NAME).read_all(there.map(|pool| {
+        let (node, kib) = (pool.node, pool.page_bytes >> 10);
+        (
+            format!("node{node}/hugepages/hugepages-{kib}kB/free_hugepages"),
             format!("{} of {}", pool.free, pool.total),
-        );
-    }
+        )
+    }));
+    let is_free = format!("{} MiB are free{place}", free >> 20);
     if free >= MINIMUM_BYTES {
-        return finding;
+        return finding.good(is_free);
     }
     // What a NIC's driver needs, software ports are only faster with.
     let needed = patient
         .ports
         .iter()
         .any(|port| port.kind.traits().medium == Medium::Nic);
-    finding.verdict = if needed { Verdict::Bad } else { Verdict::Warning };
-    finding.says = format!(
-        "{} MiB are free{place}, and a NIC port takes {} MiB",
-        free >> 20,
-        MINIMUM_BYTES >> 20
-    );
-    finding = finding.costs(if needed {
-        "the port does not start"
-    } else {
-        "NIC ports do not start, others miss the TLB more often"
-    });
-    if let Some(wanted) = hugepages::reservation(pools, MINIMUM_BYTES, node) {
-        let change = Change::new(wanted.file, wanted.pages.to_string());
-        finding = finding.remedy(Remedy::now(vec![(change, wanted.total.to_string())]));
-    }
-    finding.remedy(Remedy::boot([
-        "default_hugepagesz=1G",
-        "hugepagesz=1G",
-        "hugepages=2",
-    ]))
+    let reserve = hugepages::reservation(pools, MINIMUM_BYTES, node)
+        .map(|wanted| Remedy::write(wanted.file, wanted.pages.to_string(), wanted.total.to_string()));
+    let wanted = MINIMUM_BYTES >> 20;
+    finding
+        .judged(
+            Verdict::bad_if(needed),
+            format!("{is_free}, and a NIC port takes {wanted} MiB"),
+        )
+        .costs(if needed {
+            "the port does not start"
+        } else {
+            "NIC ports do not start, others miss the TLB more often"
+        })
+        .remedy(reserve)
+        .remedy(Remedy::boot([
+            "default_hugepagesz=1G",
+            "hugepagesz=1G",
+            "hugepages=2",
+        ]))
 }
 
 #[cfg(test)]

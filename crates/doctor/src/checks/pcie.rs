@@ -1,7 +1,6 @@
 //! PCI Express: whether the NIC's link runs as fast and as wide as it can.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
-use host::Fix;
+use crate::{Finding, Patient, Remedy, When, look};
 
 const NAME: &str = "pcie";
 
@@ -9,13 +8,11 @@ const NAME: &str = "pcie";
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let functions = look::functions(patient);
     if functions.is_empty() {
-        let sentence = "no NIC on PCI is planned or present";
-        return vec![Finding::new(NAME, Verdict::Good, sentence).read("/sys/bus/pci/devices", "none")];
+        let none = Finding::of(NAME).good("no NIC on PCI is planned or present");
+        return none.read("/sys/bus/pci/devices", "none").into();
     }
-    functions
-        .iter()
-        .map(|device| of_device(patient, &device.address.to_string()))
-        .collect()
+    let of_device = |device: &host::PciDevice| of_device(patient, &device.address.to_string());
+    functions.iter().map(of_device).collect()
 }
 
 fn of_device(patient: &Patient<'_>, address: &str) -> Finding {
@@ -31,44 +28,42 @@ fn of_device(patient: &Patient<'_>, address: &str) -> Finding {
         known.then_some((what, current, most, less))
     });
     let known: Vec<_> = pairs.into_iter().flatten().collect();
+    let finding = Finding::of(NAME).read_all(
+        known
+            .iter()
+            .map(|(what, current, ..)| (format!("{folder}/current_link_{what}"), current)),
+    );
     if known.is_empty() {
-        let sentence = format!("{address} does not report its link's speed (a virtual device?)");
-        return Finding::new(NAME, Verdict::CannotTell, sentence);
+        return finding.cannot_tell(format!(
+            "{address} does not report its link's speed (a virtual device?)"
+        ));
     }
     let slower: Vec<String> = known
         .iter()
         .filter(|(.., less)| *less)
         .map(|(what, current, most, _)| format!("{what} {current} of {most}"))
         .collect();
-    let all: Vec<String> = known
-        .iter()
-        .map(|(what, current, ..)| format!("{what} {current}"))
-        .collect();
-    let mut finding = if slower.is_empty() {
-        Finding::new(
-            NAME,
-            Verdict::Good,
-            format!("{address} has its full link: {}", all.join(", ")),
-        )
-    } else {
-        let fix = Fix::advice("another slot, or its lanes and speed in the firmware's settings");
-        Finding::new(
-            NAME,
-            Verdict::Warning,
-            format!("{address} has less than its full link: {}", slower.join(", ")),
-        )
-        .costs("the bus becomes the limit: 8 lanes of 8 GT/s carry about 50 Gbit/s of packets")
-        .remedy(Remedy::by_hand(When::Hardware, fix))
-    };
-    for (what, current, ..) in &known {
-        finding = finding.read(format!("{folder}/current_link_{what}"), current);
+    if slower.is_empty() {
+        let all = known
+            .iter()
+            .map(|(what, current, ..)| format!("{what} {current}"));
+        let all = all.collect::<Vec<_>>().join(", ");
+        return finding.good(format!("{address} has its full link: {all}"));
     }
+    let advice = "another slot, or its lanes and speed in the firmware's settings";
     finding
+        .warning(format!(
+            "{address} has less than its full link: {}",
+            slower.join(", ")
+        ))
+        .costs("the bus becomes the limit: 8 lanes of 8 GT/s carry about 50 Gbit/s of packets")
+        .remedy(Remedy::advice(When::Hardware, advice))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const NIC: &str = "/sys/bus/pci/devices/0000:3b:00.0";

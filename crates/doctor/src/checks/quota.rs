@@ -1,30 +1,25 @@
 //! The CPU quota of this process's cgroup: who has used it up is stopped.
 
 use crate::ambient::cpu_limit;
-use crate::{Change, Finding, Patient, Remedy, Verdict};
+use crate::{Finding, Patient, Remedy};
 
 const NAME: &str = "cpu-quota";
+const CGROUP: &str = "/proc/self/cgroup";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let sys = patient.sys;
-    let Some(membership) = sys.text("/proc/self/cgroup") else {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            "/proc/self/cgroup cannot be read",
-        )];
+    let Some(membership) = sys.text(CGROUP) else {
+        return Finding::unreadable(NAME, CGROUP);
     };
+    let finding = Finding::of(NAME);
     let (file, limit, none) = if let Some((file, limit)) = cpu_limit(sys) {
         (file.display().to_string(), limit, "max")
     } else if let Some((file, limit)) = version_1(patient, &membership) {
         (file, limit, "-1")
     } else {
-        let sentence = "nothing limits the CPU time of this session";
-        return vec![
-            Finding::new(NAME, Verdict::Good, sentence)
-                .read("/proc/self/cgroup", membership.replace('\n', " ")),
-        ];
+        let says = "nothing limits the CPU time of this session";
+        return finding.good(says).read(CGROUP, membership.replace('\n', " "));
     };
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let statistics = sys.text(format!("{folder}/cpu.stat")).unwrap_or_default();
@@ -36,33 +31,25 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         Some(times) => format!("it has been stopped {times} times so far"),
         None => "how often it has been stopped is unknown".to_owned(),
     };
-    let change = Change::new(&file, none);
-    vec![
-        Finding::new(
-            NAME,
-            Verdict::Bad,
-            format!("CPU time is limited ({limit}), and a poller uses all of it: {stopped}"),
-        )
+    finding
+        .bad(format!(
+            "CPU time is limited ({limit}), and a poller uses all of it: {stopped}"
+        ))
         .read(&file, &limit)
         .costs("the rest of each period (100 ms) once the quota is used up")
-        .remedy(Remedy::now(vec![(change, limit)])),
-    ]
+        .remedy(Remedy::write(file, none, limit))
 }
 
 /// `cpu.cfs_quota_us` of version 1, if it limits.
 fn version_1(patient: &Patient<'_>, membership: &str) -> Option<(String, String)> {
     let path = membership.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        controllers
-            .split(',')
-            .any(|controller| controller == "cpu")
-            .then_some(path)
+        let mut controllers = controllers.split(',');
+        controllers.any(|controller| controller == "cpu").then_some(path)
     })?;
+    let path = path.trim_end_matches('/');
     ["cpu", "cpu,cpuacct"].iter().find_map(|folder| {
-        let file = format!(
-            "/sys/fs/cgroup/{folder}{}/cpu.cfs_quota_us",
-            path.trim_end_matches('/')
-        );
+        let file = format!("/sys/fs/cgroup/{folder}{path}/cpu.cfs_quota_us");
         let quota = patient.sys.text(&file).filter(|quota| !quota.starts_with('-'))?;
         Some((file, quota))
     })
@@ -71,6 +58,7 @@ fn version_1(patient: &Patient<'_>, membership: &str) -> Option<(String, String)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const MAX: &str = "/sys/fs/cgroup/a/cpu.max";

@@ -1,23 +1,22 @@
 //! RCU: callbacks of the kernel's that run on the core that queued them, unless they are handed to threads elsewhere.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use crate::{Finding, Patient, Remedy, When, look};
 use host::{Fix, cores};
 
 const NAME: &str = "rcu";
+const COMMAND_LINE: &str = "/proc/cmdline";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let (sys, watched, workers) = (patient.sys, &patient.watched, &patient.workers);
     let Some(arguments) = look::boot_arguments(sys, "rcu_nocbs") else {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            "/proc/cmdline cannot be read",
-        )];
+        return Finding::unreadable(NAME, COMMAND_LINE);
     };
-    // A tickless core is offloaded without being asked (kernel/rcu/tree_nocb.h, rcu_init_nohz).
-    let offloaded = look::boot_cores(sys, "rcu_nocbs").with(&cores::tickless(sys));
-    let open = workers.without(&offloaded);
+    let argument = if arguments.is_empty() {
+        "no rcu_nocbs".to_owned()
+    } else {
+        format!("rcu_nocbs={}", arguments.join(" "))
+    };
     let on = workers.in_words();
     let count: u64 = workers
         .iter()
@@ -27,69 +26,46 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .sum();
     let counted = watched.is_there() && !watched.after.softirqs.is_empty();
     let rate = watched.per_second(count);
-    // rcuop/N and rcuog/N run the callbacks of core N.
-    let threads = if open.is_empty() {
-        look::tasks(sys)
-    } else {
-        Vec::new()
-    };
-    let near = threads
-        .iter()
-        .filter(|task| task.name.starts_with("rcuo") && !task.allowed.common(workers).is_empty());
-    let near: Vec<_> = near.collect();
-    let (verdict, sentence) = if !open.is_empty() && counted && count > 0 {
-        (
-            Verdict::Bad,
-            format!("RCU works on {on} {rate:.0} times a second"),
-        )
-    } else if !open.is_empty() {
-        (
-            Verdict::Warning,
-            format!(
+    let finding = Finding::of(NAME)
+        .read(COMMAND_LINE, argument)
+        .read_all(counted.then(|| ("/proc/softirqs", format!("RCU on {on}: {rate:.1} /s"))));
+    let cost = "5 to 100 us where many callbacks wait";
+    // A tickless core is offloaded without being asked (kernel/rcu/tree_nocb.h, rcu_init_nohz).
+    let offloaded = look::boot_cores(sys, "rcu_nocbs").with(&cores::tickless(sys));
+    let open = workers.without(&offloaded);
+    let has_housekeeping = !patient.housekeeping.is_empty();
+    if !open.is_empty() {
+        let finding = if counted && count > 0 {
+            finding.bad(format!("RCU works on {on} {rate:.0} times a second"))
+        } else {
+            finding.warning(format!(
                 "RCU callbacks will run on {} as soon as some are queued there",
                 open.in_words()
-            ),
-        )
-    } else if near.is_empty() {
-        (Verdict::Good, format!("callbacks of {on} run elsewhere"))
-    } else {
-        (
-            Verdict::Warning,
-            format!("{} RCU threads may run on {on}", near.len()),
-        )
-    };
-    let mut finding = Finding::new(NAME, verdict, sentence).read(
-        "/proc/cmdline",
-        if arguments.is_empty() {
-            "no rcu_nocbs".to_owned()
-        } else {
-            format!("rcu_nocbs={}", arguments.join(" "))
-        },
-    );
-    if counted {
-        finding = finding.read("/proc/softirqs", format!("RCU on {on}: {rate:.1} /s"));
+            ))
+        };
+        let offload = || Remedy::boot([format!("rcu_nocbs={workers}")]);
+        return finding.costs(cost).remedy(has_housekeeping.then(offload));
     }
-    if verdict == Verdict::Good {
-        return vec![finding];
+    // rcuop/N and rcuog/N run the callbacks of core N.
+    let is_near =
+        |task: &look::Task| task.name.starts_with("rcuo") && !task.allowed.common(workers).is_empty();
+    let near: Vec<_> = look::tasks(sys).into_iter().filter(is_near).collect();
+    if near.is_empty() {
+        return finding.good(format!("callbacks of {on} run elsewhere"));
     }
-    finding = finding.costs("5 to 100 us where many callbacks wait");
-    if open.is_empty() {
-        let pin = |cores: &cores::CoreSet, id| format!("taskset -pc {cores} {id}");
-        let fix = Fix::all(near.iter().map(|task| pin(&patient.housekeeping, task.thread)))
-            .undone_by(near.iter().map(|task| pin(&task.allowed, task.thread)));
-        let remedy = (!patient.housekeeping.is_empty()).then(|| Remedy::by_hand(When::Now, fix));
-        finding.remedies.extend(remedy);
-        return vec![finding];
-    }
-    if patient.housekeeping.is_empty() {
-        return vec![finding];
-    }
-    vec![finding.remedy(Remedy::boot([format!("rcu_nocbs={workers}")]))]
+    let pin = |cores: &cores::CoreSet, id| format!("taskset -pc {cores} {id}");
+    let fix = Fix::all(near.iter().map(|task| pin(&patient.housekeeping, task.thread)))
+        .undone_by(near.iter().map(|task| pin(&task.allowed, task.thread)));
+    finding
+        .warning(format!("{} RCU threads may run on {on}", near.len()))
+        .costs(cost)
+        .remedy(has_housekeeping.then(|| Remedy::by_hand(When::Now, fix)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
     use crate::look::tests::write_task;
 

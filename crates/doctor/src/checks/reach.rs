@@ -1,56 +1,43 @@
 //! The interface that this machine is reached by: who takes it away from the kernel cuts the machine off.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
+use crate::{Finding, Patient, Remedy, When, look};
+use host::Medium;
 use host::interface::interfaces;
 use host::roles::{in_words, roles};
-use host::{Fix, Medium};
 
 const NAME: &str = "reached-by";
+const ROUTES: &str = "/proc/net/route";
 
 /// See the module.
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sys = patient.sys;
     let roles = roles(sys, &interfaces(sys));
     if roles.is_empty() {
-        let sentence =
-            "no default route and no SSH session is seen from here (/proc/net/route, /proc/net/tcp)";
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+        let says = "no default route and no SSH session is seen from here (/proc/net/route, /proc/net/tcp)";
+        return Finding::of(NAME).cannot_tell(says).into();
     }
-    let taken: Vec<Finding> = look::behind(patient)
-        .into_iter()
-        .filter_map(|behind| {
-            let name = behind.interface.as_ref()?.name.clone();
-            let role = in_words(roles.get(&name)?);
-            let shares = behind.port.kind.traits().medium == Medium::SharedInterface;
-            let (verdict, what) = if shares {
-                (Verdict::Warning, "shares")
-            } else {
-                (Verdict::Bad, "takes")
-            };
-            let or = if shares {
-                String::new()
-            } else {
-                format!("; or share it as packet:{name}")
-            };
-            let fix = Fix::advice(format!("choose another port: dropless ports lists them{or}"));
-            let finding = Finding::new(
-                NAME,
-                verdict,
-                format!(
-                    "{} {what} {name}, which carries {role} of this machine",
-                    behind.port
-                ),
-            )
-            .read("/proc/net/route", &name)
-            .costs(if shares {
-                "your session's packets, and its packets appear in the counts"
-            } else {
-                "the machine is cut off (refused without --force)"
-            })
-            .remedy(Remedy::by_hand(When::Restart, fix));
-            Some(finding)
+    let taken = look::behind(patient).into_iter().filter_map(|behind| {
+        let (name, port) = (behind.interface?.name, behind.port);
+        let carried = format!(
+            "{name}, which carries {} of this machine",
+            in_words(roles.get(&name)?)
+        );
+        let advice = "choose another port: dropless ports lists them";
+        let finding = Finding::of(NAME).read(ROUTES, &name);
+        Some(if port.kind.traits().medium == Medium::SharedInterface {
+            finding
+                .warning(format!("{port} shares {carried}"))
+                .costs("your session's packets, and its packets appear in the counts")
+                .remedy(Remedy::advice(When::Restart, advice))
+        } else {
+            let advice = format!("{advice}; or share it as packet:{name}");
+            finding
+                .bad(format!("{port} takes {carried}"))
+                .costs("the machine is cut off (refused without --force)")
+                .remedy(Remedy::advice(When::Restart, advice))
         })
-        .collect();
+    });
+    let taken: Vec<Finding> = taken.collect();
     if !taken.is_empty() {
         return taken;
     }
@@ -58,13 +45,15 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .iter()
         .map(|(name, of)| format!("{name} ({})", in_words(of)))
         .collect();
-    let sentence = format!("no planned port touches {}", look::few(&names));
-    vec![Finding::new(NAME, Verdict::Good, sentence).read("/proc/net/route", names.join(" "))]
+    let untouched = format!("no planned port touches {}", look::few(&names));
+    let finding = Finding::of(NAME).good(untouched);
+    finding.read(ROUTES, names.join(" ")).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const ROUTE: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\

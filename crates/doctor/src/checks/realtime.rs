@@ -1,6 +1,6 @@
 //! The limit of real-time tasks: a poller of `SCHED_FIFO` is stopped for 50 ms of each second by default.
 
-use crate::{Change, Finding, Patient, Remedy, Verdict, look};
+use crate::{Change, Finding, Patient, Remedy, look};
 
 const NAME: &str = "rt-limit";
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
@@ -8,75 +8,52 @@ const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const FAIR_SERVER: (u32, u32) = (6, 12);
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let sys = patient.sys;
     let on_workers = |task: &look::Task| {
         task.is_real_time && !task.is_kernel && !task.allowed.common(&patient.workers).is_empty()
     };
-    let pollers: Vec<String> = look::tasks(sys)
-        .into_iter()
-        .filter(on_workers)
-        .map(|task| task.name)
-        .collect();
-    let has_server = sys
-        .kernel_release()
-        .and_then(|release| version(&release))
-        .is_some_and(|it| it >= FAIR_SERVER);
-    let files: Vec<String> = if has_server {
+    let tasks = look::tasks(sys).into_iter().filter(on_workers);
+    let pollers: Vec<String> = tasks.map(|task| task.name).collect();
+    let release = sys.kernel_release().and_then(|release| version(&release));
+    let has_server = release.is_some_and(|release| release >= FAIR_SERVER);
+    let (files, off) = if has_server {
         let file = |core| format!("/sys/kernel/debug/sched/fair_server/cpu{core}/runtime");
-        patient.workers.iter().map(file).collect()
+        (patient.workers.iter().map(file).collect(), "0")
     } else {
-        vec![RUNTIME.to_owned()]
+        (vec![RUNTIME.to_owned()], "-1")
     };
-    let off = if has_server { "0" } else { "-1" };
     let held: Vec<(String, Option<String>)> = files
         .into_iter()
         .map(|file| (file.clone(), sys.text(file)))
         .collect();
+    let finding = Finding::of(NAME).read_all(
+        held.iter()
+            .map(|(file, value)| (file, value.as_deref().unwrap_or("cannot be read"))),
+    );
     let limiting: Vec<_> = held
         .iter()
         .filter(|(_, value)| value.as_deref() != Some(off))
         .collect();
-    let unread = held.iter().any(|(_, value)| value.is_none());
-    let (verdict, sentence) = if limiting.is_empty() {
-        (Verdict::Good, "real-time tasks are not limited".to_owned())
-    } else if pollers.is_empty() {
-        (
-            Verdict::Good,
-            "real-time tasks are limited, but none runs on these cores (dropless's workers are not real-time tasks)"
-                .to_owned(),
-        )
-    } else if unread {
-        let sentence = format!(
-            "{} run(s) as real-time task, and {} cannot be read",
-            look::few(&pollers),
-            held[0].0
-        );
-        (Verdict::CannotTell, sentence)
-    } else {
-        (
-            Verdict::Bad,
-            format!(
-                "{} run(s) as real-time task, and will be stopped",
-                look::few(&pollers)
-            ),
-        )
-    };
-    let mut finding = Finding::new(NAME, verdict, sentence);
-    for (file, value) in &held {
-        finding = finding.read(file, value.as_deref().unwrap_or("cannot be read"));
+    if limiting.is_empty() {
+        return finding.good("real-time tasks are not limited");
     }
-    if verdict != Verdict::Bad {
-        return vec![finding];
+    if pollers.is_empty() {
+        return finding.good(
+            "real-time tasks are limited, but none runs on these cores (dropless's workers are not real-time tasks)",
+        );
+    }
+    let run = format!("{} run(s) as real-time task", look::few(&pollers));
+    if held.iter().any(|(_, value)| value.is_none()) {
+        return finding.cannot_tell(format!("{run}, and {} cannot be read", held[0].0));
     }
     let changes = limiting
         .iter()
         .map(|(file, value)| (Change::new(file, off), value.clone().unwrap_or_default()));
-    vec![
-        finding
-            .costs("up to 50 ms of each second, when anything else wants the core")
-            .remedy(Remedy::now(changes.collect())),
-    ]
+    finding
+        .bad(format!("{run}, and will be stopped"))
+        .costs("up to 50 ms of each second, when anything else wants the core")
+        .remedy(Remedy::now(changes.collect()))
 }
 
 /// The first two numbers of a kernel's release.
@@ -88,6 +65,7 @@ pub(super) fn version(release: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
     use crate::look::tests::write_task;
 

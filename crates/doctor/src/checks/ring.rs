@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::look::{self, Behind};
-use crate::{Finding, Patient, Remedy, Verdict, When};
-use host::Fix;
+use crate::{Finding, Patient, Remedy, When};
 
 const NAME: &str = "ring";
 /// A frame of 64 bytes takes 84 on the wire: preamble and gap.
@@ -18,69 +17,57 @@ const DESCRIPTORS_MAX: u32 = 32768;
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let ports = look::behind(patient);
     let Some((core, stall)) = patient.watched.stalls.iter().max_by_key(|(_, stall)| **stall) else {
-        let sentence = "stalls were not measured: --watch was 0, or other tasks are pinned to these cores";
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+        let says = "stalls were not measured: --watch was 0, or other tasks are pinned to these cores";
+        return Finding::of(NAME).cannot_tell(says).into();
     };
     let judged = |of: &str, descriptors: u16, rate_pps: f64, why: &str| {
         let fill_time = Duration::from_secs_f64(f64::from(descriptors) / rate_pps);
         let (fills, worst) = (shown(fill_time), shown(*stall));
         let mpps = rate_pps / 1e6;
         let held = format!("{of} of {descriptors} descriptors fills in {fills} at {mpps:.1} Mpps ({why})");
-        let finding = |verdict, sentence: String| {
-            Finding::new(NAME, verdict, sentence).read(
-                format!("a loop on core {core}, {} long", shown(patient.watched.over)),
-                format!("longest stall {worst}"),
-            )
-        };
+        let finding = Finding::of(NAME).read(
+            format!("a loop on core {core}, {} long", shown(patient.watched.over)),
+            format!("longest stall {worst}"),
+        );
         if fill_time > *stall {
-            return finding(Verdict::Good, format!("{held}; the longest stall was {worst}"));
+            return finding.good(format!("{held}; the longest stall was {worst}"));
         }
         let lost = stall.as_secs_f64().mul_add(rate_pps, -f64::from(descriptors));
         let wanted = (stall.as_secs_f64() * rate_pps).ceil() as u32;
         let advice = if wanted <= DESCRIPTORS_MAX {
-            format!(
-                "--descriptors {}, and remove the cause of the stall",
-                wanted.next_power_of_two().min(DESCRIPTORS_MAX)
-            )
+            let descriptors = wanted.next_power_of_two().min(DESCRIPTORS_MAX);
+            format!("--descriptors {descriptors}, and remove the cause of the stall")
         } else {
             "no ring holds that long: remove the cause of the stall".to_owned()
         };
-        finding(
-            Verdict::Bad,
-            format!("{held}, and core {core} was away for {worst}"),
-        )
-        .costs(format!(
-            "{lost:.0} packets in that stall alone, and more where stalls follow each other"
-        ))
-        .remedy(Remedy::by_hand(When::Restart, Fix::advice(advice)))
+        finding
+            .bad(format!("{held}, and core {core} was away for {worst}"))
+            .costs(format!(
+                "{lost:.0} packets in that stall alone, and more where stalls follow each other"
+            ))
+            .remedy(Remedy::advice(When::Restart, advice))
     };
     let asked = patient.load;
     let rate_or =
         |rate: f64, why: &'static str| asked.rate_pps.map_or((rate, why), |rate| (rate, "as asked"));
     if ports.is_empty() {
         let (rate, why) = rate_or(USUAL_PPS, "assumed");
-        return vec![judged("a ring", asked.descriptors.unwrap_or(1024), rate, why)];
+        return judged("a ring", asked.descriptors.unwrap_or(1024), rate, why).into();
     }
     let of_port = |behind: &Behind| {
+        let port = &behind.port;
         let link = behind.interface.as_ref().and_then(|interface| interface.link);
-        let speed = link.and_then(|link| link.speed_mbps);
-        let (rate, why) = match speed {
+        let (rate, why) = match link.and_then(|link| link.speed_mbps) {
             Some(mbps) => rate_or(f64::from(mbps) * 1e6 / BITS_PER_SMALLEST_FRAME, "its line rate"),
             None => rate_or(USUAL_PPS, "assumed"),
         };
-        let queues = f64::from(behind.port.queues.map_or(1, std::num::NonZeroU16::get));
-        judged(
-            &format!("a ring of {}", behind.port),
-            asked
-                .descriptors
-                .unwrap_or(behind.port.kind.traits().descriptors_default),
-            rate / queues,
-            why,
-        )
+        let queues = f64::from(port.queues.map_or(1, std::num::NonZeroU16::get));
+        let usual = port.kind.traits().descriptors_default;
+        let descriptors = asked.descriptors.unwrap_or(usual);
+        judged(&format!("a ring of {port}"), descriptors, rate / queues, why)
     };
-    let mut findings: Vec<Finding> = ports.iter().map(of_port).collect();
-    findings.extend(ports.iter().filter_map(|behind| missed(patient, behind)));
-    findings
+    let missed = ports.iter().filter_map(|behind| missed(patient, behind));
+    ports.iter().map(of_port).chain(missed).collect()
 }
 
 /// A time in three digits or so: `237us`, `1.02ms`.
@@ -100,17 +87,18 @@ fn missed(patient: &Patient<'_>, behind: &Behind) -> Option<Finding> {
     let name = &behind.interface.as_ref()?.name;
     let file = format!("/sys/class/net/{name}/statistics/rx_missed_errors");
     let count = patient.sys.number::<u64>(&file).filter(|count| *count > 0)?;
-    let sentence = format!("{name} missed {count} frames since it was set up: its ring was full");
-    Some(
-        Finding::new(NAME, Verdict::Warning, sentence)
-            .read(file, count.to_string())
-            .costs("those frames"),
-    )
+    let finding = Finding::of(NAME)
+        .read(file, count.to_string())
+        .costs("those frames");
+    Some(finding.warning(format!(
+        "{name} missed {count} frames since it was set up: its ring was full"
+    )))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
     use host::cores::Core;
 

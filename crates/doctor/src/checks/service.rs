@@ -1,7 +1,6 @@
 //! Services on these cores: threads that somebody has pinned where we are to poll.
 
-use crate::{Finding, Patient, Remedy, Verdict, When, look};
-use host::Fix;
+use crate::{Finding, Patient, Remedy, When, look};
 use host::cores::{self, CoreSet};
 
 const NAME: &str = "service";
@@ -19,23 +18,16 @@ pub(crate) fn pinned(patient: &Patient<'_>, to: &CoreSet) -> Vec<look::Task> {
 }
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let workers = &patient.workers;
-    if look::processes(patient.sys).is_empty() {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            "no process is visible in /proc",
-        )];
-    }
-    let pinned = pinned(patient, workers);
-    if pinned.is_empty() && look::is_blind(patient.sys) {
-        let sentence = "other users' processes are hidden from us (hidepid): run as root";
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (on, finding) = (patient.workers.in_words(), Finding::of(NAME));
+    let pinned = pinned(patient, &patient.workers);
+    if let Some(why) = look::why_unseen(patient.sys, !pinned.is_empty()) {
+        return finding.cannot_tell(why);
     }
     if pinned.is_empty() {
-        let sentence = format!("no thread is pinned to {}", workers.in_words());
-        return vec![Finding::new(NAME, Verdict::Good, sentence).read(FROM, "none")];
+        return finding
+            .good(format!("no thread is pinned to {on}"))
+            .read(FROM, "none");
     }
     let described = |task: &look::Task| {
         format!(
@@ -47,24 +39,19 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let names: Vec<String> = pinned.iter().map(described).collect();
     let free = patient.housekeeping.iter().next_back();
-    let other = free.map_or("other --cores".to_owned(), |core| {
-        format!("other --cores, for example {core}")
-    });
-    let sentence = format!("pinned to {} already: {}", workers.in_words(), look::few(&names));
-    vec![
-        Finding::new(NAME, Verdict::Bad, sentence)
-            .read(FROM, format!("{} thread(s)", names.len()))
-            .costs("two pollers on a core take turns: each is away for 3 to 10 ms at a time")
-            .remedy(Remedy::by_hand(
-                When::Restart,
-                Fix::advice(format!("choose {other}, or end that service first")),
-            )),
-    ]
+    let example = free.map_or_else(String::new, |core| format!(", for example {core}"));
+    let advice = format!("choose other --cores{example}, or end that service first");
+    finding
+        .bad(format!("pinned to {on} already: {}", look::few(&names)))
+        .read(FROM, format!("{} thread(s)", names.len()))
+        .costs("two pollers on a core take turns: each is away for 3 to 10 ms at a time")
+        .remedy(Remedy::advice(When::Restart, advice))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
     use crate::look::tests::write_task;
 

@@ -1,51 +1,44 @@
 //! System management interrupts: the firmware takes all cores at once, and no kernel sees it.
 
 use crate::sample::Smi;
-use crate::{Finding, Patient, Remedy, Verdict, When};
-use host::Fix;
+use crate::{Finding, Patient, Remedy, When};
 
 const NAME: &str = "smi";
 const FROM: &str = "/dev/cpu/*/msr, register 0x34";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let watched = &patient.watched;
-    let cannot = |why: &str| vec![Finding::new(NAME, Verdict::CannotTell, why)];
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (watched, finding) = (&patient.watched, Finding::of(NAME));
     match (watched.before.smi, watched.after.smi) {
         (Smi::Count(before), Smi::Count(after)) if after > before => {
             let count = after - before;
-            let sentence = format!(
-                "the firmware stopped all cores {count} times ({:.1} a second)",
-                watched.per_second(count)
-            );
-            let fix = Fix::advice(
-                "switch off in the firmware: USB legacy support, power capping, patrol scrub reports; or ask the vendor",
-            );
-            vec![
-                Finding::new(NAME, Verdict::Bad, sentence)
-                    .read(FROM, format!("{before}, then {after}"))
-                    .costs("50 us to some milliseconds each, on every core")
-                    .remedy(Remedy::by_hand(When::Firmware, fix)),
-            ]
+            let advice = "switch off in the firmware: USB legacy support, power capping, patrol scrub reports; or ask the vendor";
+            finding
+                .bad(format!(
+                    "the firmware stopped all cores {count} times ({:.1} a second)",
+                    watched.per_second(count)
+                ))
+                .read(FROM, format!("{before}, then {after}"))
+                .costs("50 us to some milliseconds each, on every core")
+                .remedy(Remedy::advice(When::Firmware, advice))
         }
-        (Smi::Count(before), Smi::Count(_)) => {
-            let sentence = "the firmware did not interrupt while watching";
-            vec![Finding::new(NAME, Verdict::Good, sentence).read(FROM, before.to_string())]
-        }
-        (_, Smi::Virtual) => {
-            cannot("this is a virtual machine: what its host's firmware does is not counted here")
-        }
-        (_, Smi::NotCounted) => cannot("only Intel processors count them"),
+        (Smi::Count(before), Smi::Count(_)) => finding
+            .good("the firmware did not interrupt while watching")
+            .read(FROM, before.to_string()),
+        (_, Smi::Virtual) => finding
+            .cannot_tell("this is a virtual machine: what its host's firmware does is not counted here"),
+        (_, Smi::NotCounted) => finding.cannot_tell("only Intel processors count them"),
         (_, Smi::NoAccess | Smi::Count(_)) => {
-            cannot("/dev/cpu/0/msr cannot be read: modprobe msr, and be root")
+            finding.cannot_tell("/dev/cpu/0/msr cannot be read: modprobe msr, and be root")
         }
-        (_, Smi::NotRead) => cannot("nobody watched"),
+        (_, Smi::NotRead) => finding.cannot_tell("nobody watched"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const CPU: &str = "vendor_id : GenuineIntel\nflags : avx2\n";

@@ -1,8 +1,7 @@
 //! SMT: a hardware thread beside a worker shares its core's units and caches.
 
 use crate::look::cpu;
-use crate::{Change, Finding, Patient, Remedy, Verdict, When};
-use host::Fix;
+use crate::{Change, Finding, Patient, Remedy, When};
 use host::cores::{self, CoreSet};
 
 const NAME: &str = "smt";
@@ -12,16 +11,11 @@ const USER_HZ: f64 = 100.0;
 const BUSY: f64 = 0.02;
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let (sys, watched, workers) = (patient.sys, &patient.watched, &patient.workers);
     let file = |core| format!("{}/topology/thread_siblings_list", cpu(core));
-    let known = workers.iter().all(|core| sys.exists(file(core)));
-    if !known {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            "thread_siblings_list of the cores cannot be read",
-        )];
+    if !workers.iter().all(|core| sys.exists(file(core))) {
+        return Finding::unreadable(NAME, "thread_siblings_list of the cores");
     }
     let online = cores::online(sys);
     let others = |core| {
@@ -31,30 +25,24 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let all = workers
         .iter()
         .fold(CoreSet::default(), |all, core| all.with(&others(core)));
-    let mut finding = Finding::new(
-        NAME,
-        Verdict::Good,
-        format!(
-            "no other thread shares the physical core of {}",
-            workers.in_words()
-        ),
+    let finding = Finding::of(NAME).read_all(
+        workers
+            .iter()
+            .map(|core| (file(core), cores::siblings(sys, core).to_string())),
     );
-    for core in workers.iter() {
-        finding = finding.read(file(core), cores::siblings(sys, core).to_string());
-    }
     if all.is_empty() {
-        return vec![finding];
+        let on = workers.in_words();
+        return finding.good(format!("no other thread shares the physical core of {on}"));
     }
     let together = all.common(workers);
     if !together.is_empty() {
-        finding.verdict = Verdict::Bad;
-        finding.says = format!("workers {together} are threads of a physical core that they share");
-        let fix = Fix::advice("choose one core of each pair in --cores");
-        return vec![
-            finding
-                .costs("each gets about half of the core")
-                .remedy(Remedy::by_hand(When::Restart, fix)),
-        ];
+        let advice = "choose one core of each pair in --cores";
+        return finding
+            .bad(format!(
+                "workers {together} are threads of a physical core that they share"
+            ))
+            .costs("each gets about half of the core")
+            .remedy(Remedy::advice(When::Restart, advice));
     }
     let share = |core| {
         let ticks = watched.after.busy.get(&core).zip(watched.before.busy.get(&core));
@@ -65,36 +53,32 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         .iter()
         .map(|core| (core, share(core)))
         .max_by(|one, other| one.1.total_cmp(&other.1));
-    (finding.verdict, finding.says) = match busiest {
-        Some((core, share)) if watched.is_there() && share > BUSY => (
-            Verdict::Bad,
-            format!(
-                "core {core}, a thread beside a worker's, was {:.0} % busy",
-                share.min(1.0) * 100.0
-            ),
-        ),
-        _ => (
-            Verdict::Warning,
-            format!(
-                "beside the workers, in the same physical core: {}; what runs there slows them down",
-                all.in_words()
-            ),
-        ),
+    let finding = match busiest {
+        Some((core, share)) if watched.is_there() && share > BUSY => finding.bad(format!(
+            "core {core}, a thread beside a worker's, was {:.0} % busy",
+            share.min(1.0) * 100.0
+        )),
+        _ => finding.warning(format!(
+            "beside the workers, in the same physical core: {}; what runs there slows them down",
+            all.in_words()
+        )),
     };
-    finding = finding.costs("up to half of the worker's speed while the other thread runs");
-    if patient.housekeeping.without(&all).is_empty() {
-        let fix = Fix::advice("choose fewer cores: every core that is left is a thread beside a worker's");
-        return vec![finding.remedy(Remedy::by_hand(When::Restart, fix))];
-    }
-    let changes = all
-        .iter()
-        .map(|core| (Change::new(format!("{}/online", cpu(core)), "0"), "1".to_owned()));
-    vec![finding.remedy(Remedy::now(changes.collect()))]
+    let remedy = if patient.housekeeping.without(&all).is_empty() {
+        let advice = "choose fewer cores: every core that is left is a thread beside a worker's";
+        Remedy::advice(When::Restart, advice)
+    } else {
+        let switch_off = |core| (Change::new(format!("{}/online", cpu(core)), "0"), "1".to_owned());
+        Remedy::now(all.iter().map(switch_off).collect())
+    };
+    finding
+        .costs("up to half of the worker's speed while the other thread runs")
+        .remedy(remedy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const STAT: &str = "cpu0 5 0 0 9 0 0 0 0\ncpu1 5 0 0 9 0 0 0 0\n";

@@ -1,55 +1,40 @@
 //! Housekeeping: whether a core is left for everything that does not poll.
 
-use crate::{Finding, Patient, Remedy, Verdict, When};
-use host::{Fix, cores};
+use crate::{Finding, Patient, Remedy, When};
+use host::cores::{self, CoreSet};
 
 const NAME: &str = "housekeeping";
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let online = cores::online(patient.sys);
     if online.is_empty() {
-        let sentence = "/sys/devices/system/cpu/online cannot be read";
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence)];
+        return Finding::unreadable(NAME, ONLINE);
     }
-    let finding = |verdict, sentence: String| {
-        Finding::new(NAME, verdict, sentence).read("/sys/devices/system/cpu/online", online.to_string())
-    };
+    let finding = Finding::of(NAME).read(ONLINE, online.to_string());
     let rest = &patient.housekeeping;
     if !rest.is_empty() {
-        return vec![finding(
-            Verdict::Good,
-            format!("{} for everything else", rest.in_words()),
-        )];
+        return finding.good(format!("{} for everything else", rest.in_words()));
     }
-    let fix = if online.len() > 1 {
-        let mut kept = patient.workers.iter();
-        kept.next();
-        let kept: cores::CoreSet = kept.collect();
-        Fix::advice(format!("leave a core out, for example: --cores {kept}"))
+    let remedy = if online.len() > 1 {
+        let kept: CoreSet = patient.workers.iter().skip(1).collect();
+        let advice = format!("leave a core out, for example: --cores {kept}");
+        Remedy::advice(When::Restart, advice)
     } else {
-        Fix::advice("a machine with more cores: a single core cannot be kept free")
+        let advice = "a machine with more cores: a single core cannot be kept free";
+        Remedy::advice(When::Hardware, advice)
     };
-    vec![
-        finding(
-            Verdict::Bad,
-            "the workers take every core: the kernel and everything else share them".to_owned(),
-        )
+    finding
+        .bad("the workers take every core: the kernel and everything else share them")
         .costs("1 to 10 ms whenever anything else runs")
-        .remedy(Remedy::by_hand(
-            if online.len() > 1 {
-                When::Restart
-            } else {
-                When::Hardware
-            },
-            fix,
-        )),
-    ]
+        .remedy(remedy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     #[test]
@@ -70,12 +55,11 @@ mod tests {
             ("/proc/cmdline", ""),
         ];
         let machine = Machine::with(&files).workers("0-3");
-        for check in [
-            super::super::isolation::check,
-            super::super::tick::check,
-            super::super::rcu::check,
+        for finding in [
+            machine.finding(super::super::isolation::check),
+            machine.finding(super::super::tick::check),
+            machine.finding(super::super::rcu::check),
         ] {
-            let finding = machine.finding(check);
             assert!(
                 finding.verdict >= Verdict::Warning && finding.remedies.is_empty(),
                 "{finding:?}"

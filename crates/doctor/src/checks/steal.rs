@@ -1,61 +1,45 @@
 //! Steal: time that the hypervisor gave to somebody else.
 
-use crate::{Finding, Patient, Remedy, Verdict, When};
-use host::{Fix, facts};
+use crate::{Finding, Patient, Remedy, When};
+use host::facts;
 
 const NAME: &str = "steal";
 const FILE: &str = "/proc/stat";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let watched = &patient.watched;
+pub fn check(patient: &Patient<'_>) -> Finding {
+    let (watched, finding) = (&patient.watched, Finding::of(NAME));
     if !facts::is_virtual(patient.sys) {
-        let sentence = "this is not a virtual machine";
-        return vec![
-            Finding::new(NAME, Verdict::Good, sentence)
-                .read("/proc/cpuinfo", "the hypervisor flag is not set"),
-        ];
+        let says = "this is not a virtual machine";
+        return finding
+            .good(says)
+            .read("/proc/cpuinfo", "the hypervisor flag is not set");
     }
     let known = patient.workers.iter().filter_map(|core| {
         let (after, before) = (watched.after.steal.get(&core)?, watched.before.steal.get(&core)?);
         Some((core, after.saturating_sub(*before)))
     });
-    let Some((core, ticks)) = known
-        .max_by_key(|(_, ticks)| *ticks)
-        .filter(|_| watched.is_there())
-    else {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            "a virtual machine, whose steal time was not watched",
-        )];
+    let worst = known.max_by_key(|(_, ticks)| *ticks);
+    let Some((core, ticks)) = worst.filter(|_| watched.is_there()) else {
+        return finding.cannot_tell("a virtual machine, whose steal time was not watched");
     };
-    let finding = |verdict, sentence: String| {
-        Finding::new(NAME, verdict, sentence)
-            .read(FILE, format!("steal of core {core}: +{ticks} ticks of 10 ms"))
-    };
+    let finding = finding.read(FILE, format!("steal of core {core}: +{ticks} ticks of 10 ms"));
     if ticks == 0 {
-        let sentence =
-            "no core lost 10 ms in total to the hypervisor; shorter absences do not show here".to_owned();
-        return vec![finding(Verdict::Good, sentence)];
+        return finding
+            .good("no core lost 10 ms in total to the hypervisor; shorter absences do not show here");
     }
-    let fix = Fix::advice("dedicated (pinned) virtual cores, or a dedicated machine");
-    let sentence = format!(
-        "the hypervisor took core {core} for {:.0} ms a second",
-        watched.per_second(ticks) * 10.0
-    );
-    vec![
-        finding(Verdict::Bad, sentence)
-            .costs(
-                "each absence is a stall of up to some milliseconds that nothing in this machine can prevent",
-            )
-            .remedy(Remedy::by_hand(When::Host, fix)),
-    ]
+    let ms = watched.per_second(ticks) * 10.0;
+    let advice = "dedicated (pinned) virtual cores, or a dedicated machine";
+    finding
+        .bad(format!("the hypervisor took core {core} for {ms:.0} ms a second"))
+        .costs("each absence is a stall of up to some milliseconds that nothing in this machine can prevent")
+        .remedy(Remedy::advice(When::Host, advice))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const BEFORE: &str = "cpu 1 1 1 1 1 1 1 1\ncpu2 1 1 1 1 1 1 1 7\ncpu3 1 1 1 1 1 1 1 7\n";

@@ -1,9 +1,9 @@
 //! The timer tick: how often it interrupts the cores that shall poll.
 
 use crate::{Finding, Patient, Remedy, Verdict, When};
+use host::cores;
 use host::cores::Core;
 use host::interrupts::Interrupts;
-use host::{Fix, cores};
 
 const NAME: &str = "tick";
 const FILE: &str = "/sys/devices/system/cpu/nohz_full";
@@ -25,63 +25,45 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let counted = watched.is_there() && !watched.after.interrupts.is_empty();
     let polled = watched.ticks.contains_key(&core);
     let busy = if polled { " while it polls" } else { "" };
-    // An idle core has no tick either: only `nohz_full` keeps it away from a busy one.
-    let (verdict, sentence) = match (counted, is_tickless) {
-        (true, _) if worst > PER_SECOND_MAX => (
-            Verdict::Bad,
-            format!("the timer interrupts core {core} {worst:.0} times a second{busy}"),
-        ),
-        (true, _) if polled => (Verdict::Good, format!("core {core} has no tick{busy}")),
-        (true, true) => (
-            Verdict::Good,
-            "the cores are tickless, and have no tick".to_owned(),
-        ),
-        (true, false) => (
-            Verdict::Warning,
-            "no tick while idle, but a polling core will have one".to_owned(),
-        ),
-        (false, true) => (
-            Verdict::CannotTell,
-            "the cores are tickless; ticks were not counted".to_owned(),
-        ),
-        (false, false) => (
-            Verdict::Warning,
-            "a polling core will be interrupted by the timer tick".to_owned(),
-        ),
-    };
-    let mut finding = Finding::new(NAME, verdict, sentence);
-    if counted {
-        finding = finding.read(
-            "/proc/interrupts",
-            format!("LOC on core {core}{busy}: {worst:.1} /s"),
-        );
-    }
+    let ticks = format!("LOC on core {core}{busy}: {worst:.1} /s");
     let knows = patient.sys.exists(FILE);
-    finding = finding.read(
-        FILE,
-        if knows {
-            tickless.to_string()
-        } else {
-            "absent".to_owned()
-        },
-    );
-    if verdict == Verdict::Good || verdict == Verdict::CannotTell {
-        return vec![finding];
+    let shown = if knows {
+        tickless.to_string()
+    } else {
+        "absent".to_owned()
+    };
+    let finding = Finding::of(NAME)
+        .read_all(counted.then_some(("/proc/interrupts", ticks)))
+        .read(FILE, shown);
+    // An idle core has no tick either: only `nohz_full` keeps it away from a busy one.
+    let finding = match (counted, is_tickless) {
+        (true, _) if worst > PER_SECOND_MAX => finding.bad(format!(
+            "the timer interrupts core {core} {worst:.0} times a second{busy}"
+        )),
+        (true, _) if polled => finding.good(format!("core {core} has no tick{busy}")),
+        (true, true) => finding.good("the cores are tickless, and have no tick"),
+        (true, false) => finding.warning("no tick while idle, but a polling core will have one"),
+        (false, true) => finding.cannot_tell("the cores are tickless; ticks were not counted"),
+        (false, false) => finding.warning("a polling core will be interrupted by the timer tick"),
+    };
+    if finding.verdict < Verdict::Warning {
+        return finding.into();
     }
-    finding = finding.costs("1 to 5 us a tick, and each one moves cache lines out");
+    let finding = finding.costs("1 to 5 us a tick, and each one moves cache lines out");
     // Something keeps the tick on a tickless core: a second task, a timer, a perf event. One core must keep its tick.
     if is_tickless || patient.housekeeping.is_empty() {
-        return vec![finding];
+        return finding.into();
     }
-    let argument = |name: &str| format!("{name}={}", patient.workers);
-    let arguments = [argument("nohz_full"), argument("rcu_nocbs")];
-    if knows {
-        return vec![finding.remedy(Remedy::boot(arguments))];
-    }
+    let arguments = ["nohz_full", "rcu_nocbs"].map(|name| format!("{name}={}", patient.workers));
     // drivers/base/cpu.c has the file only with this option.
-    let words = arguments.join(" ");
-    let advice = format!("a kernel with CONFIG_NO_HZ_FULL, which this one lacks, booted with {words}");
-    vec![finding.remedy(Remedy::by_hand(When::Boot, Fix::advice(advice)))]
+    let remedy = if knows {
+        Remedy::boot(arguments)
+    } else {
+        let words = arguments.join(" ");
+        let advice = format!("a kernel with CONFIG_NO_HZ_FULL, which this one lacks, booted with {words}");
+        Remedy::advice(When::Boot, advice)
+    };
+    finding.remedy(remedy).into()
 }
 
 /// The ticks of a core from one look to the next.

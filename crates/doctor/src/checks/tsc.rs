@@ -1,92 +1,70 @@
 //! The time stamp counter: whether the kernel trusts the clock that packets are stamped with.
 
-use crate::{Change, Finding, Patient, Remedy, Verdict};
+use crate::{Finding, Patient, Remedy};
 use host::facts::cpu_field;
 
 const NAME: &str = "tsc";
-const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
+const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let sys = patient.sys;
-    let current_file = format!("{CLOCK}/current_clocksource");
-    let Some(current) = sys.text(&current_file) else {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            format!("{current_file} cannot be read"),
-        )];
+    let Some(current) = sys.text(CURRENT) else {
+        return Finding::unreadable(NAME, CURRENT);
     };
+    let finding = Finding::of(NAME).read(CURRENT, &current);
     let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
     let Some(flags) = cpu_field(&cpuinfo, "flags") else {
-        let sentence =
-            "the processor's flags are unknown: it is not an x86 processor, or /proc/cpuinfo cannot be read";
-        return vec![Finding::new(NAME, Verdict::CannotTell, sentence).read(current_file, current)];
-    };
-    let has = |wanted: &&str| flags.split_whitespace().any(|flag| flag == *wanted);
-    let missing: Vec<&str> = ["constant_tsc", "nonstop_tsc"]
-        .into_iter()
-        .filter(|flag| !has(flag))
-        .collect();
-    let finding =
-        |verdict, sentence: String| Finding::new(NAME, verdict, sentence).read(&current_file, &current);
-    if current == "tsc" && missing.is_empty() {
-        return vec![finding(
-            Verdict::Good,
-            "the kernel itself uses it as its clock source".to_owned(),
-        )];
-    }
-    if current == "tsc" {
-        let sentence = format!(
-            "the kernel uses it as its clock source, but the processor does not guarantee {}",
-            missing.join(" and ")
+        return finding.cannot_tell(
+            "the processor's flags are unknown: it is not an x86 processor, or /proc/cpuinfo cannot be read",
         );
-        return vec![
-            finding(Verdict::Warning, sentence).costs("latencies are wrong whenever its rate changes"),
-        ];
-    }
-    let available = sys
-        .text(format!("{CLOCK}/available_clocksource"))
-        .unwrap_or_default();
-    let offered = available.split_whitespace().any(|name| name == "tsc");
-    let sentence = format!(
-        "the kernel's clock source is {current}, not the TSC{}",
-        if offered {
-            ""
-        } else {
-            ", which it considers unreliable"
-        }
-    );
-    let found = finding(if offered { Verdict::Warning } else { Verdict::Bad }, sentence)
-        .read(format!("{CLOCK}/available_clocksource"), &available)
-        .costs("reading the time is slow, and latencies may be wrong where the TSC drifts");
-    let remedy = if offered {
-        Remedy::now(vec![(Change::new(&current_file, "tsc"), current.clone())])
-    } else {
-        // Only for who has proven it: it takes the kernel's own watch over the TSC away.
-        let mut remedy = Remedy::boot(["tsc=reliable"]);
-        remedy.fix.advice = remedy
-            .fix
-            .advice
-            .map(|advice| format!("{advice}, if the TSC is known to be reliable"));
-        remedy
     };
-    vec![found.remedy(remedy)]
+    if current == "tsc" {
+        let has = |wanted: &str| flags.split_whitespace().any(|flag| flag == wanted);
+        let mut missing = vec!["constant_tsc", "nonstop_tsc"];
+        missing.retain(|flag| !has(flag));
+        if missing.is_empty() {
+            return finding.good("the kernel itself uses it as its clock source");
+        }
+        return finding
+            .warning(format!(
+                "the kernel uses it as its clock source, but the processor does not guarantee {}",
+                missing.join(" and ")
+            ))
+            .costs("latencies are wrong whenever its rate changes");
+    }
+    let available = sys.text(AVAILABLE).unwrap_or_default();
+    let is_offered = available.split_whitespace().any(|name| name == "tsc");
+    let finding = finding
+        .read(AVAILABLE, available)
+        .costs("reading the time is slow, and latencies may be wrong where the TSC drifts");
+    let says = format!("the kernel's clock source is {current}, not the TSC");
+    if is_offered {
+        return finding
+            .warning(says)
+            .remedy(Remedy::write(CURRENT, "tsc", current));
+    }
+    // Only for who has proven it: it takes the kernel's own watch over the TSC away.
+    let mut remedy = Remedy::boot(["tsc=reliable"]);
+    if let Some(advice) = &mut remedy.fix.advice {
+        advice.push_str(", if the TSC is known to be reliable");
+    }
+    finding
+        .bad(format!("{says}, which it considers unreliable"))
+        .remedy(remedy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     const FLAGS: &str = "flags : constant_tsc nonstop_tsc\n";
 
     fn machine(current: &str, available: &str, cpu: &str) -> Machine {
-        Machine::with(&[
-            (&format!("{CLOCK}/current_clocksource"), current),
-            (&format!("{CLOCK}/available_clocksource"), available),
-            ("/proc/cpuinfo", cpu),
-        ])
+        Machine::with(&[(CURRENT, current), (AVAILABLE, available), ("/proc/cpuinfo", cpu)])
     }
 
     #[test]
@@ -97,10 +75,7 @@ mod tests {
             Verdict::Warning
         );
         let offered = machine("kvm-clock", "kvm-clock tsc", FLAGS).finding(check);
-        assert_eq!(
-            offered.changed(),
-            [(format!("{CLOCK}/current_clocksource").as_str(), "tsc")]
-        );
+        assert_eq!(offered.changed(), [(CURRENT, "tsc")]);
         let distrusted = machine("hpet", "hpet acpi_pm", FLAGS).finding(check);
         assert_eq!(
             (distrusted.verdict, distrusted.booted()),

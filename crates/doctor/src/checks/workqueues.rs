@@ -1,43 +1,36 @@
 //! Work queues: kernel work that belongs to no core, and may run on those that shall poll.
 
-use crate::{Change, Finding, Patient, Remedy, Verdict};
+use crate::{Finding, Patient, Remedy};
 use host::cores::CoreSet;
 
 const NAME: &str = "workqueues";
 const FILE: &str = "/sys/devices/virtual/workqueue/cpumask";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(patient: &Patient<'_>) -> Finding {
     let mask = patient.sys.text(FILE);
     let Some((mask, cores)) = mask.and_then(|mask| Some((mask.clone(), CoreSet::from_mask(&mask)?))) else {
-        return vec![Finding::new(
-            NAME,
-            Verdict::CannotTell,
-            format!("{FILE} cannot be read"),
-        )];
+        return Finding::unreadable(NAME, FILE);
     };
+    let finding = Finding::of(NAME).read(FILE, &mask);
     let open = cores.common(&patient.workers);
     if open.is_empty() {
-        let sentence = format!("unbound kernel work stays off {}", patient.workers.in_words());
-        return vec![Finding::new(NAME, Verdict::Good, sentence).read(FILE, mask)];
+        return finding.good(format!(
+            "unbound kernel work stays off {}",
+            patient.workers.in_words()
+        ));
     }
-    let finding = Finding::new(
-        NAME,
-        Verdict::Warning,
-        format!("unbound kernel work may run on {}", open.in_words()),
-    )
-    .read(FILE, &mask)
-    .costs("10 us to some milliseconds, when the kernel writes back, frees or resets something");
-    if patient.housekeeping.is_empty() {
-        return vec![finding];
-    }
-    let change = Change::new(FILE, patient.housekeeping.mask());
-    vec![finding.remedy(Remedy::now(vec![(change, mask)]))]
+    let (away, spared) = (patient.housekeeping.mask(), !patient.housekeeping.is_empty());
+    finding
+        .warning(format!("unbound kernel work may run on {}", open.in_words()))
+        .costs("10 us to some milliseconds, when the kernel writes back, frees or resets something")
+        .remedy(spared.then(|| Remedy::write(FILE, away, mask)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::fixture::Machine;
 
     #[test]
