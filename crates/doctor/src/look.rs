@@ -66,7 +66,7 @@ pub fn tasks(sys: &Sys) -> Vec<Task> {
     let own = sys
         .text("/proc/self/status")
         .and_then(|status| Some(field(&status, "Pid")?.to_owned()));
-    processes(sys)
+    sys.processes()
         .into_iter()
         .filter(|process| Some(process) != own.as_ref())
         .flat_map(|process| {
@@ -76,14 +76,6 @@ pub fn tasks(sys: &Sys) -> Vec<Task> {
                 .into_iter()
                 .filter_map(move |thread| task(sys, &format!("{directory}/{thread}")))
         })
-        .collect()
-}
-
-/// The directories of `/proc` that are processes.
-pub fn processes(sys: &Sys) -> Vec<String> {
-    let names = sys.names("/proc").into_iter();
-    names
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
         .collect()
 }
 
@@ -189,7 +181,7 @@ fn functions_of(patient: &Patient<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciD
 
 /// Why nothing can be said of processes, where those that were looked for were not `found`.
 pub fn why_unseen(sys: &Sys, found: bool) -> Option<&'static str> {
-    if processes(sys).is_empty() {
+    if sys.processes().is_empty() {
         return Some("no process is visible in /proc");
     }
     let is_hidden = !found && is_blind(sys);

@@ -1,4 +1,4 @@
-//! Which cores to plan on, where nobody sentence: the workers, and what everything else may have.
+//! Which cores to plan on, where nobody said: the workers, and what everything else may have.
 
 use std::collections::BTreeSet;
 
@@ -49,18 +49,10 @@ pub fn propose(sys: &Sys, ports: &[PortUri]) -> Result<Proposal, Problem> {
         .iter()
         .filter(|core| **core != choice.housekeeping)
         .partition(|core| !busy.contains(**core));
-    let mut taken = cores::siblings(sys, choice.housekeeping);
-    let (mut workers, mut second) = (Vec::new(), Vec::new());
-    for core in near.into_iter().chain(avoided) {
-        if taken.contains(core) {
-            second.push(core);
-        } else {
-            taken = taken.with(&cores::siblings(sys, core));
-            workers.push(core);
-        }
-    }
+    let ranked = near.into_iter().chain(avoided);
+    let mut workers = cores::first_threads_first(sys, choice.housekeeping, ranked);
     // With a single core there is no other.
-    workers.extend(second.into_iter().chain([choice.housekeeping]));
+    workers.push(choice.housekeeping);
     Ok(beside(sys, workers.into_iter().take(wanted).collect()))
 }
 

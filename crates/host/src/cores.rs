@@ -144,9 +144,22 @@ pub fn pick(sys: &Sys, workers: usize, node: Option<u32>) -> Result<Choice, Prob
         let far = near.as_ref().is_some_and(|near| !near.contains(*core));
         (far, !isolated.contains(*core), std::cmp::Reverse(*core))
     });
-    let mut taken = siblings(sys, housekeeping);
+    let mut chosen = first_threads_first(sys, housekeeping, ranked);
+    let shared = workers > chosen.len();
+    chosen.push(housekeeping);
+    chosen.truncate(workers);
+    Ok(Choice {
+        workers: chosen,
+        housekeeping,
+        shared,
+    })
+}
+
+/// The same cores in their order, but those that share a physical core with `other` or one before them come last.
+pub fn first_threads_first(sys: &Sys, other: Core, cores: impl IntoIterator<Item = Core>) -> Vec<Core> {
+    let mut taken = siblings(sys, other);
     let (mut own, mut second) = (Vec::new(), Vec::new());
-    for core in ranked {
+    for core in cores {
         if taken.contains(core) {
             second.push(core);
         } else {
@@ -155,14 +168,7 @@ pub fn pick(sys: &Sys, workers: usize, node: Option<u32>) -> Result<Choice, Prob
         }
     }
     own.extend(second);
-    let shared = workers > own.len();
-    own.push(housekeeping);
-    own.truncate(workers);
-    Ok(Choice {
-        workers: own,
-        housekeeping,
-        shared,
-    })
+    own
 }
 
 /// The threads of a core's physical core, itself included.

@@ -71,11 +71,6 @@ pub fn facts(sys: &Sys, build: serde_json::Value) -> Facts {
     const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
     let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
     let meminfo = Meminfo::from_file(sys.path("/proc/meminfo")).ok();
-    let nodes = sys
-        .names("/sys/devices/system/node")
-        .iter()
-        .filter(|n| is_node(n))
-        .count() as u32;
     let directories = drivers(sys).directories.iter();
     Facts {
         hostname: sys.text("/proc/sys/kernel/hostname"),
@@ -86,7 +81,7 @@ pub fn facts(sys: &Sys, build: serde_json::Value) -> Facts {
         cpu_flags: interesting_flags(&cpuinfo),
         microcode: cpu_field(&cpuinfo, "microcode"),
         cores: core_facts(sys),
-        numa_nodes: nodes.max(1),
+        numa_nodes: cores::numa_nodes(sys).len().max(1) as u32,
         memory_bytes: meminfo.as_ref().map(|memory| memory.mem_total),
         memory_available_bytes: meminfo.and_then(|memory| memory.mem_available),
         hugepages: hugepages::pools(sys),
@@ -98,11 +93,6 @@ pub fn facts(sys: &Sys, build: serde_json::Value) -> Facts {
         dpdk_drivers: directories.map(|path| path.display().to_string()).collect(),
         build,
     }
-}
-
-fn is_node(name: &str) -> bool {
-    name.strip_prefix("node")
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn core_facts(sys: &Sys) -> CoreFacts {

@@ -1,6 +1,6 @@
 //! Huge pages: how many are free, per size and NUMA node, and the command that reserves more.
 
-use crate::{Fix, Problem, Sys};
+use crate::{Fix, Problem, Sys, cores};
 use procfs_core::{FromRead, MountEntry};
 use serde::Serialize;
 
@@ -30,26 +30,13 @@ impl Pool {
 
 /// Every size on every node, also where none are reserved.
 pub fn pools(sys: &Sys) -> Vec<Pool> {
-    let nodes: Vec<(u32, String)> = sys
-        .names(NODES)
-        .into_iter()
-        .filter_map(|name| {
-            Some((
-                name.strip_prefix("node")?.parse().ok()?,
-                format!("{NODES}/{name}/hugepages"),
-            ))
-        })
-        .collect();
+    let nodes = cores::numa_nodes(sys);
+    let of_node = |node: &u32| pools_of(sys, *node, &format!("{NODES}/node{node}/hugepages"));
+    let mut pools: Vec<Pool> = nodes.iter().flat_map(of_node).collect();
     // Kernels without NUMA have no nodes, only the sums.
-    let nodes = if nodes.is_empty() {
-        vec![(0, "/sys/kernel/mm/hugepages".to_owned())]
-    } else {
-        nodes
-    };
-    let mut pools: Vec<Pool> = nodes
-        .iter()
-        .flat_map(|(node, directory)| pools_of(sys, *node, directory))
-        .collect();
+    if nodes.is_empty() {
+        pools = pools_of(sys, 0, "/sys/kernel/mm/hugepages");
+    }
     pools.sort_by_key(|pool| (pool.node, pool.page_bytes));
     pools
 }

@@ -142,11 +142,7 @@ fn connections(sys: &Sys) -> Vec<procfs_core::net::TcpNetEntry> {
 /// Inodes of the sockets of every sshd process we may look into (as root: all), for servers on other ports than 22.
 fn sshd_sockets(sys: &Sys) -> BTreeSet<u64> {
     let mut inodes = BTreeSet::new();
-    let processes = sys
-        .names("/proc")
-        .into_iter()
-        .filter(|name| name.bytes().all(|b| b.is_ascii_digit()));
-    for process in processes.map(|name| format!("/proc/{name}")) {
+    for process in sys.processes().iter().map(|name| format!("/proc/{name}")) {
         let name = sys.text(format!("{process}/comm")).unwrap_or_default();
         if name != "sshd" && name != "sshd-session" {
             continue;

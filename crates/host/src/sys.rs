@@ -95,6 +95,13 @@ impl Sys {
         names
     }
 
+    /// The directories of `/proc` that are processes.
+    pub fn processes(&self) -> Vec<String> {
+        let mut names = self.names("/proc");
+        names.retain(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        names
+    }
+
     /// The last component of where a symbolic link points: sysfs names a driver, a group, a bus that way.
     pub fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;

@@ -26,7 +26,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         .read_all(jit.clone().map(|value| (JIT, value)));
     if !is_listed || !may {
         let is_planned = patient.ports.iter().any(|port| port.kind.traits().needs_program);
-        let (says, when, advice) = if is_listed {
+        let (sentence, when, advice) = if is_listed {
             (
                 "the kernel has it, but this process lacks CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF",
                 When::Restart,
@@ -40,7 +40,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
             )
         };
         return finding
-            .judged(Verdict::bad_if(is_planned), says)
+            .judged(Verdict::bad_if(is_planned), sentence)
             .costs("xdp: ports do not start")
             .remedy(Remedy::advice(when, advice));
     }

@@ -20,8 +20,8 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     let is_slow = |(_, governor): &&(String, String)| governor != "performance";
     let slow: Vec<_> = governors.iter().filter(is_slow).collect();
     let Some((file, governor)) = slow.first() else {
-        let says = format!("{}: full speed", patient.workers.in_words());
-        return finding.good(says).read(file, governor);
+        let sentence = format!("{}: full speed", patient.workers.in_words());
+        return finding.good(sentence).read(file, governor);
     };
     let changes = slow
         .iter()

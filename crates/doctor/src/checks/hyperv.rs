@@ -12,8 +12,8 @@ const DRIVER: &str = "uio_hv_generic";
 pub fn check(patient: &Patient<'_>) -> Finding {
     let (sys, finding) = (patient.sys, Finding::of(NAME));
     if !vmbus::exists(sys) {
-        let says = "this machine does not run on Hyper-V";
-        return finding.good(says).read(DEVICES, "absent");
+        let sentence = "this machine does not run on Hyper-V";
+        return finding.good(sentence).read(DEVICES, "absent");
     }
     let devices = vmbus::network_channels(sys).into_iter();
     let driver = |driver: Option<String>| driver.unwrap_or_else(|| "no driver".to_owned());

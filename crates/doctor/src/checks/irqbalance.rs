@@ -51,7 +51,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
 /// Its process, if it runs.
 pub(crate) fn process(sys: &Sys) -> Option<String> {
     let comm = |process: &String| sys.text(format!("/proc/{process}/comm")).as_deref() == Some(NAME);
-    look::processes(sys).into_iter().find(comm)
+    sys.processes().into_iter().find(comm)
 }
 
 /// The file of its settings, where it is or would be.

@@ -12,9 +12,9 @@ const NAME: &str = "hugepages";
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let pools = hugepages::pools(patient.sys);
     if pools.is_empty() {
-        let says =
+        let sentence =
             "no huge pages in /sys: the kernel was built without CONFIG_HUGETLBFS, or sysfs is not mounted";
-        return Finding::of(NAME).cannot_tell(says).into();
+        return Finding::of(NAME).cannot_tell(sentence).into();
     }
     let behind = look::behind(patient).into_iter();
     let nodes: BTreeSet<u32> = behind

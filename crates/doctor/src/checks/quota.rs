@@ -18,8 +18,8 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     } else if let Some((file, limit)) = version_1(patient, &membership) {
         (file, limit, "-1")
     } else {
-        let says = "nothing limits the CPU time of this session";
-        return finding.good(says).read(CGROUP, membership.replace('\n', " "));
+        let sentence = "nothing limits the CPU time of this session";
+        return finding.good(sentence).read(CGROUP, membership.replace('\n', " "));
     };
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let statistics = sys.text(format!("{folder}/cpu.stat")).unwrap_or_default();

@@ -13,8 +13,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let sys = patient.sys;
     let roles = roles(sys, &interfaces(sys));
     if roles.is_empty() {
-        let says = "no default route and no SSH session is seen from here (/proc/net/route, /proc/net/tcp)";
-        return Finding::of(NAME).cannot_tell(says).into();
+        let sentence =
+            "no default route and no SSH session is seen from here (/proc/net/route, /proc/net/tcp)";
+        return Finding::of(NAME).cannot_tell(sentence).into();
     }
     let taken = look::behind(patient).into_iter().filter_map(|behind| {
         let (name, port) = (behind.interface?.name, behind.port);

@@ -17,8 +17,8 @@ const DESCRIPTORS_MAX: u32 = 32768;
 pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let ports = look::behind(patient);
     let Some((core, stall)) = patient.watched.stalls.iter().max_by_key(|(_, stall)| **stall) else {
-        let says = "stalls were not measured: --watch was 0, or other tasks are pinned to these cores";
-        return Finding::of(NAME).cannot_tell(says).into();
+        let sentence = "stalls were not measured: --watch was 0, or other tasks are pinned to these cores";
+        return Finding::of(NAME).cannot_tell(sentence).into();
     };
     let judged = |of: &str, descriptors: u16, rate_pps: f64, why: &str| {
         let fill_time = Duration::from_secs_f64(f64::from(descriptors) / rate_pps);

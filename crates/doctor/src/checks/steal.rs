@@ -10,9 +10,9 @@ const FILE: &str = "/proc/stat";
 pub fn check(patient: &Patient<'_>) -> Finding {
     let (watched, finding) = (&patient.watched, Finding::of(NAME));
     if !facts::is_virtual(patient.sys) {
-        let says = "this is not a virtual machine";
+        let sentence = "this is not a virtual machine";
         return finding
-            .good(says)
+            .good(sentence)
             .read("/proc/cpuinfo", "the hypervisor flag is not set");
     }
     let known = patient.workers.iter().filter_map(|core| {

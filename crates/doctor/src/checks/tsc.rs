@@ -39,10 +39,10 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     let finding = finding
         .read(AVAILABLE, available)
         .costs("reading the time is slow, and latencies may be wrong where the TSC drifts");
-    let says = format!("the kernel's clock source is {current}, not the TSC");
+    let sentence = format!("the kernel's clock source is {current}, not the TSC");
     if is_offered {
         return finding
-            .warning(says)
+            .warning(sentence)
             .remedy(Remedy::write(CURRENT, "tsc", current));
     }
     // Only for who has proven it: it takes the kernel's own watch over the TSC away.
@@ -51,7 +51,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         advice.push_str(", if the TSC is known to be reliable");
     }
     finding
-        .bad(format!("{says}, which it considers unreliable"))
+        .bad(format!("{sentence}, which it considers unreliable"))
         .remedy(remedy)
 }
 

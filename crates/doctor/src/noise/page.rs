@@ -14,17 +14,11 @@ const TIME_STAMP: u32 = 31;
 /// Bits of a time delta in a record's header.
 const DELTA_BITS: u32 = 27;
 
-/// What a page held.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Missed {
-    /// Records that were lost before it; 1 where the kernel does not say how many.
-    pub records: u64,
-}
-
-/// Calls `each` with the time and the bytes of every record of `page`, in order; says what was lost before it.
-pub fn records(page: &[u8], mut each: impl FnMut(u64, &[u8])) -> Missed {
+/// Calls `each` with the time and the bytes of every record of `page`, in order. Returns how many records were lost
+/// before it; 1 where the kernel does not say how many.
+pub fn records(page: &[u8], mut each: impl FnMut(u64, &[u8])) -> u64 {
     let (Some(mut time), Some(length)) = (word(page, 0), word(page, 8)) else {
-        return Missed::default();
+        return 0;
     };
     let end = HEADER + (length & LENGTH) as usize;
     let data = page.get(..end).unwrap_or(page);
@@ -77,21 +71,15 @@ pub fn records(page: &[u8], mut each: impl FnMut(u64, &[u8])) -> Missed {
             }
         };
     }
-    Missed { records: missed }
+    missed
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|bytes| u64::from_le_bytes(*bytes))
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|bytes| u32::from_le_bytes(*bytes))
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]
@@ -113,7 +101,7 @@ mod tests {
             self.0.extend(bytes);
             self
         }
-        fn read(mut self, flags: u64) -> (Vec<(u64, Vec<u8>)>, Missed) {
+        fn read(mut self, flags: u64) -> (Vec<(u64, Vec<u8>)>, u64) {
             let length = (self.0.len() - HEADER) as u64 | flags;
             self.0[8..16].copy_from_slice(&length.to_le_bytes());
             if flags & MISSED_STORED != 0 {
@@ -155,13 +143,13 @@ mod tests {
                 (1 << 27 | 0x4D, b"abcdefgh".to_vec())
             ]
         );
-        assert_eq!(missed.records, 0);
+        assert_eq!(missed, 0);
     }
 
     #[test]
     fn lost_records_are_told() {
-        assert_eq!(Page::new(0).read(MISSED).1.records, 1);
-        assert_eq!(Page::new(0).read(MISSED | MISSED_STORED).1.records, 9);
+        assert_eq!(Page::new(0).read(MISSED).1, 1);
+        assert_eq!(Page::new(0).read(MISSED | MISSED_STORED).1, 9);
     }
 
     proptest! {

@@ -87,7 +87,7 @@ impl Recorder {
                     *missed += 1;
                 }
             });
-            *missed += gone.records;
+            *missed += gone;
         });
         let senders = &mut self.senders;
         if let Some(sending) = &mut self.sending {
@@ -98,7 +98,7 @@ impl Recorder {
                         sent.extend(senders.step(at, core, &event).filter(|_| sent.len() < EVENTS_MAX));
                     }
                 });
-                *missed += gone.records;
+                *missed += gone;
             });
         }
     }

@@ -85,22 +85,17 @@ impl Trace {
         };
         trace.set("tracing_on", "0")?;
         trace.set("trace_clock", "x86-tsc")?;
-        trace.set("tracing_cpumask", &mask(cores))?;
+        trace.set("tracing_cpumask", &cores.mask())?;
         trace.set("buffer_size_kb", &kib.to_string())?;
         match subject {
             Subject::Work => {
-                for (system, entry, exit) in PAIRS {
-                    trace.enable(system, entry)?;
-                    trace.enable(system, exit)?;
-                }
-                for (system, name) in SINGLES {
-                    trace.enable(system, name)?;
-                }
+                let pairs = PAIRS.into_iter();
+                trace
+                    .enable_all(pairs.flat_map(|(system, entry, exit)| [(system, entry), (system, exit)]))?;
+                trace.enable_all(SINGLES)?;
             }
             Subject::Sending => {
-                for (system, name) in SENDERS {
-                    trace.enable(system, name)?;
-                }
+                trace.enable_all(SENDERS)?;
                 // All calls of all tasks would be a load of their own; and our own reads of the trace would fill it.
                 let any = |field: &str, numbers: &mut dyn Iterator<Item = u64>| {
                     let terms: Vec<String> = numbers.map(|number| format!("{field} == {number}")).collect();
@@ -150,6 +145,14 @@ impl Trace {
                 each(*core, &self.decoder, &self.page[..count]);
             }
         }
+    }
+
+    fn enable_all(
+        &mut self,
+        events: impl IntoIterator<Item = (&'static str, &'static str)>,
+    ) -> Result<(), TraceError> {
+        let mut events = events.into_iter();
+        events.try_for_each(|(system, name)| self.enable(system, name))
     }
 
     /// An event that this kernel does not have is one that cannot happen.
@@ -248,32 +251,4 @@ pub(super) fn own_threads() -> Vec<u32> {
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect()
-}
-
-/// The kernel's notation: words of 32 bits, the highest first.
-fn mask(cores: &CoreSet) -> String {
-    let highest = cores.iter().next_back().map_or(0, |core| core.0);
-    let words: Vec<String> = (0..=highest / 32)
-        .rev()
-        .map(|word| {
-            let bits = cores
-                .iter()
-                .filter(|core| core.0 / 32 == word)
-                .fold(0_u32, |bits, core| bits | 1 << (core.0 % 32));
-            format!("{bits:08x}")
-        })
-        .collect();
-    words.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_are_words_of_32_cores() {
-        let mask = |text: &str| mask(&text.parse().unwrap());
-        assert_eq!(mask("0,3"), "00000009");
-        assert_eq!(mask("1,33"), "00000002,00000002");
-    }
 }

@@ -26,11 +26,7 @@ pub fn apply(
 
 fn take(hand: &mut Hand<'_>, action: &Action) -> Result<Outcome, Problem> {
     match action {
-        Action::Write {
-            path,
-            value,
-            effective,
-        } => hand.value(path, value, effective.as_deref()),
+        Action::Write(change) => hand.value(&change.path, &change.value, change.effective.as_deref()),
         Action::Text { path, text, service } => {
             if let Some((directory, _)) = path.rsplit_once('/') {
                 if let Err(error) = hand.directory(directory)? {

@@ -4,7 +4,8 @@ use super::hand::{Hand, Outcome};
 use super::journal::Kind;
 use super::kernel::Kernel;
 use super::step::{Action, Step};
-use super::undone::{Undone, refused, restored};
+use super::undone::Undone;
+use crate::Change;
 use host::bind::NO_IOMMU;
 use host::modules::is_loaded;
 use host::takeover;
@@ -32,11 +33,7 @@ pub fn steps(sys: &Sys, uri: &PortUri) -> Result<Vec<Step>, Problem> {
     if driver == "vfio-pci" && !pci::has_iommu(sys) && !pci::vfio_without_iommu(sys) {
         steps.push(Step {
             why: "there is no IOMMU: the device will be able to write anywhere in memory".into(),
-            ..step(Action::Write {
-                path: NO_IOMMU.into(),
-                value: "Y".into(),
-                effective: None,
-            })
+            ..step(Action::Write(Change::new(NO_IOMMU, "Y")))
         });
     }
     steps.push(step(Action::Bind {
@@ -90,8 +87,7 @@ impl Hand<'_> {
 
 /// Gives the function at `link` back to `old`, if it is at `ours` or at none.
 pub fn give_back(kernel: &dyn Kernel, link: &str, old: Option<&str>, ours: Option<&str>) -> Undone {
-    let address = link.rsplit('/').nth(1).and_then(|name| name.parse().ok());
-    let Some(address) = address else {
+    let Some(address) = link.rsplit('/').nth(1).and_then(|name| name.parse().ok()) else {
         return Undone::AsItWas;
     };
     let now = kernel.sys().link_name(link);
@@ -106,13 +102,11 @@ pub fn give_back(kernel: &dyn Kernel, link: &str, old: Option<&str>, ours: Optio
     let bind = old.map(|driver| format!("drivers/{driver}/bind"));
     let moved = move_to(kernel, address, now.as_deref(), bind.as_deref());
     if kernel.sys().link_name(link).as_deref() == old {
-        return restored(old.unwrap_or("no driver"));
+        return Undone::restored(old.unwrap_or("no driver"));
     }
     match moved {
-        Err(error) => refused(&error),
-        Ok(()) => Undone::Refused {
-            why: "no driver accepted it".into(),
-        },
+        Err(error) => Undone::refused(error.to_string()),
+        Ok(()) => Undone::refused("no driver accepted it"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::hand::{Hand, Outcome};
 use super::journal::Journal;
 use super::kernel::Kernel;
 use crate::Finding;
-use host::cores::CoreSet;
+use host::cores::{self, CoreSet};
 use host::{Fix, PortUri, Problem, Sys, facts, pci};
 
 /// Where the arguments are installed.
@@ -96,31 +96,22 @@ pub fn arguments(
 /// Huge pages, and the IOMMU where a device is to be handed over.
 fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
     let flags = sys.text("/proc/cpuinfo").unwrap_or_default();
-    let nodes = sys.names("/sys/devices/system/node");
-    let is_node = |name: &&String| {
-        name.strip_prefix("node")
-            .is_some_and(|rest| rest.parse::<u32>().is_ok())
-    };
-    let nodes = nodes.iter().filter(is_node).count().max(1);
-    let mut wanted = Vec::new();
+    let nodes = cores::numa_nodes(sys).len().max(1);
+    let size = "the size that the next argument counts in";
     let reserved = "reserved while memory is not fragmented: 1 GiB on each NUMA node";
-    if flags.split_whitespace().any(|flag| flag == "pdpe1gb") {
-        wanted.push((
-            "default_hugepagesz=1G".into(),
-            "huge pages of 1 GiB: fewer misses of the TLB",
-        ));
-        wanted.push((
-            "hugepagesz=1G".into(),
-            "the size that the next argument counts in",
-        ));
-        wanted.push((format!("hugepages={nodes}"), reserved));
+    let mut wanted = if flags.split_whitespace().any(|flag| flag == "pdpe1gb") {
+        let fewer_misses = "huge pages of 1 GiB: fewer misses of the TLB";
+        vec![
+            ("default_hugepagesz=1G".to_owned(), fewer_misses),
+            ("hugepagesz=1G".to_owned(), size),
+            (format!("hugepages={nodes}"), reserved),
+        ]
     } else {
-        wanted.push((
-            "hugepagesz=2M".into(),
-            "the size that the next argument counts in",
-        ));
-        wanted.push((format!("hugepages={}", 512 * nodes), reserved));
-    }
+        vec![
+            ("hugepagesz=2M".to_owned(), size),
+            (format!("hugepages={}", 512 * nodes), reserved),
+        ]
+    };
     let handed_over = ports.iter().any(|port| port.kind.traits().takes_pci);
     if handed_over && !pci::has_iommu(sys) && !facts::is_virtual(sys) {
         if is_intel(sys) {
@@ -147,12 +138,16 @@ fn key(argument: &str) -> &str {
     argument.split('=').next().unwrap_or_default()
 }
 
+fn in_words(arguments: &[Argument]) -> String {
+    let words: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
+    words.join(" ")
+}
+
 /// The drop-in's text: it adds to what is there. All arguments, also those this kernel has: it may have them from here.
 pub fn drop_in(arguments: &[Argument]) -> String {
-    let words: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
+    let words = in_words(arguments);
     format!(
-        "# Written by dropless tune --boot --write; dropless tune --undo takes it back.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {}\"\n",
-        words.join(" ")
+        "# Written by dropless tune --boot --write; dropless tune --undo takes it back.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {words}\"\n"
     )
 }
 
@@ -166,8 +161,7 @@ pub fn install(
     let directory = "/etc/default/grub.d";
     let reads_it = ["/usr/sbin/update-grub", "/sbin/update-grub", directory];
     if !reads_it.iter().any(|path| sys.exists(path)) {
-        let words: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
-        let words = words.join(" ");
+        let words = in_words(arguments);
         let fix = if sys.exists("/usr/sbin/grubby") {
             Fix::one(format!("grubby --update-kernel=ALL --args='{words}'"))
                 .undone_by([format!("grubby --update-kernel=ALL --remove-args='{words}'")])

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
+use super::kernel::with_suffix;
 use host::{Fix, Problem, Sys};
 
 /// Where it is, unless told otherwise.
@@ -226,17 +227,12 @@ fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
 /// A file's name is on the disk when its directory is.
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
+
 /// A file beside the journal. A link in its place would lead us to somebody else's.
 fn ours(path: &Path) -> io::Result<File> {
     OpenOptions::new()

@@ -89,8 +89,13 @@ pub trait Kernel {
 
 /// The file that is written before it takes the place of `path`.
 fn unfinished(path: &Path) -> PathBuf {
+    with_suffix(path, ".dropless-new")
+}
+
+/// A file beside `path`.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".dropless-new");
+    name.push(suffix);
     name.into()
 }
 

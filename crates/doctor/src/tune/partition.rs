@@ -23,29 +23,23 @@ impl Hand<'_> {
         if let Err(error) = self.directory(&group)? {
             return Ok(Outcome::refused(error.to_string()));
         }
-        for (file, value) in [("cgroup.type", "threaded"), ("cpuset.cpus", &cores.to_string())] {
-            let outcome = if file == "cgroup.type" {
-                self.threaded(&format!("{group}/{file}"))
-            } else {
-                self.value(&format!("{group}/{file}"), value, None)?
-            };
-            if let Outcome::Refused { why } = outcome {
-                return Ok(Outcome::refused(format!("{file}: {why}")));
-            }
+        if let Err(error) = self.threaded(&format!("{group}/cgroup.type")) {
+            return Ok(Outcome::refused(format!("cgroup.type: {error}")));
+        }
+        let given = self.value(&format!("{group}/cpuset.cpus"), &cores.to_string(), None)?;
+        if let Outcome::Refused { why } = given {
+            return Ok(Outcome::refused(format!("cpuset.cpus: {why}")));
         }
         // Where it cannot be, the kernel takes the word and says "isolated invalid", with the reason.
         self.value(&format!("{group}/cpuset.cpus.partition"), "isolated", None)
     }
 
     /// Threads of one process may then be in it and others not. There is no way back but to remove the directory.
-    fn threaded(&self, path: &str) -> Outcome {
+    fn threaded(&self, path: &str) -> io::Result<()> {
         if self.kernel.read(path).is_ok_and(|now| now == "threaded") {
-            return Outcome::Already;
+            return Ok(());
         }
-        match self.kernel.write(path, "threaded") {
-            Ok(()) => Outcome::Already,
-            Err(error) => Outcome::refused(error.to_string()),
-        }
+        self.kernel.write(path, "threaded")
     }
 
     fn controller(&mut self, path: &str, name: &str) -> Result<io::Result<()>, Problem> {

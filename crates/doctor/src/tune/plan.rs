@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::boot::{self, Argument};
 use super::step::{Action, Step};
 use super::{binding, irqbalance};
-use crate::{Finding, Remedy, Verdict};
+use crate::{Finding, Remedy, Verdict, checks};
 use host::cores::{self, CoreSet};
 use host::{Fix, PortUri, Problem, Sys};
 
@@ -55,7 +55,7 @@ pub fn plan(sys: &Sys, workers: &CoreSet, ports: &[PortUri], findings: &[Finding
     let mut by_hand = Vec::new();
     let wrong = |finding: &&Finding| matches!(finding.verdict, Verdict::Bad | Verdict::Warning);
     for finding in findings.iter().filter(wrong) {
-        let done = bans && finding.check == irqbalance::CHECK;
+        let done = bans && finding.check == checks::irqbalance::NAME;
         // Remedies are alternatives, the quickest first.
         let remedy = finding.remedies.iter().find(|remedy| may_be_made(remedy));
         if let Some(remedy) = remedy {
@@ -119,18 +119,12 @@ fn may_be_made(remedy: &Remedy) -> bool {
 /// The changes for a finding; a file that another finding changes keeps its first value.
 fn changes(finding: &Finding, remedy: &Remedy, steps: &mut Vec<Step>) {
     for change in &remedy.changes {
-        let taken = |step: &Step| step.action.target() == change.path;
-        if steps.iter().any(taken) {
-            continue;
+        if !steps.iter().any(|step| step.action.target() == change.path) {
+            steps.push(Step {
+                check: finding.check.into(),
+                why: finding.says.clone(),
+                action: Action::Write(change.clone()),
+            });
         }
-        steps.push(Step {
-            check: finding.check.into(),
-            why: finding.says.clone(),
-            action: Action::Write {
-                path: change.path.clone(),
-                value: change.value.clone(),
-                effective: change.effective.clone(),
-            },
-        });
     }
 }

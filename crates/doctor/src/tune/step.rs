@@ -1,5 +1,6 @@
 //! A change that tune makes.
 
+use crate::Change;
 use host::PciAddress;
 use host::cores::CoreSet;
 use serde::Serialize;
@@ -9,15 +10,7 @@ use serde::Serialize;
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum Action {
     /// A file of the kernel's holds another value.
-    Write {
-        /// The file.
-        path: String,
-        /// What it shall hold.
-        value: String,
-        /// The file that tells what took effect, where it is another one.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        effective: Option<String>,
-    },
+    Write(Change),
     /// An ordinary file has this text, and a service is started again for it.
     Text {
         /// The file.
@@ -51,7 +44,7 @@ impl Action {
     /// What is changed.
     pub fn target(&self) -> String {
         match self {
-            Self::Write { path, .. } | Self::Text { path, .. } => path.clone(),
+            Self::Write(Change { path, .. }) | Self::Text { path, .. } => path.clone(),
             Self::Partition { .. } => "cpuset partition".into(),
             Self::Bind { address, .. } => format!("driver of {address}"),
             Self::Load { module } => format!("module {module}"),
@@ -61,7 +54,7 @@ impl Action {
     /// What it shall be.
     pub fn wanted(&self) -> String {
         match self {
-            Self::Write { value, .. } => value.clone(),
+            Self::Write(change) => change.value.clone(),
             Self::Text { text, .. } => text.lines().next_back().unwrap_or_default().into(),
             Self::Partition { cores } => format!("cores {cores} isolated"),
             Self::Bind { driver, .. } => driver.clone(),

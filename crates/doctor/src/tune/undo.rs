@@ -4,7 +4,7 @@ use super::binding;
 use super::journal::{Journal, Kind, Record, boot_id};
 use super::kernel::Kernel;
 use super::trail::{Trail, fold};
-use super::undone::{Undone, refused, restored};
+use super::undone::Undone;
 use super::value::{same, writable};
 use host::Problem;
 use host::modules::is_loaded;
@@ -58,14 +58,12 @@ impl Trail<'_> {
             return Undone::Foreign { now };
         }
         if let Err(error) = kernel.write(self.path, writable(old)) {
-            return refused(&error);
+            return Undone::refused(error.to_string());
         }
         match kernel.read(self.path) {
-            Ok(now) if same(&now, old) => restored(writable(old)),
-            Ok(now) => Undone::Refused {
-                why: format!("'{}' was written, and it reads '{now}'", writable(old)),
-            },
-            Err(error) => refused(&error),
+            Ok(now) if same(&now, old) => Undone::restored(writable(old)),
+            Ok(now) => Undone::refused(format!("'{}' was written, and it reads '{now}'", writable(old))),
+            Err(error) => Undone::refused(error.to_string()),
         }
     }
 
@@ -73,7 +71,7 @@ impl Trail<'_> {
         kernel.sweep(self.path);
         let now = match kernel.text(self.path) {
             Ok(now) => now,
-            Err(error) => return refused(&error),
+            Err(error) => return Undone::refused(error.to_string()),
         };
         if now.as_deref() == self.old {
             return Undone::AsItWas;
@@ -84,17 +82,17 @@ impl Trail<'_> {
             };
         }
         if let Err(error) = kernel.replace(self.path, self.old) {
-            return refused(&error);
+            return Undone::refused(error.to_string());
         }
         if let Some(Err(error)) = self
             .service
             .map(|name| kernel.run("systemctl", &["restart", name]))
         {
-            return Undone::Stays {
-                why: format!("its text is back, but the service did not start again: {error}"),
-            };
+            return Undone::stays(format!(
+                "its text is back, but the service did not start again: {error}"
+            ));
         }
-        restored(self.old.map_or("no file", |_| "its old text"))
+        Undone::restored(self.old.map_or("no file", |_| "its old text"))
     }
 
     fn directory(&self, kernel: &dyn Kernel) -> Undone {
@@ -102,13 +100,9 @@ impl Trail<'_> {
             return Undone::AsItWas;
         }
         match kernel.remove_directory(self.path) {
-            Ok(()) => restored("no directory"),
-            Err(error) if self.is_volatile() => Undone::Refused {
-                why: format!("a run is still in it ({error})"),
-            },
-            Err(error) => Undone::Stays {
-                why: format!("others use it ({error})"),
-            },
+            Ok(()) => Undone::restored("no directory"),
+            Err(error) if self.is_volatile() => Undone::refused(format!("a run is still in it ({error})")),
+            Err(error) => Undone::stays(format!("others use it ({error})")),
         }
     }
 
@@ -122,13 +116,9 @@ impl Trail<'_> {
             return Undone::AsItWas;
         }
         match kernel.write(self.path, &format!("-{name}")) {
-            Ok(()) if !on(kernel) => restored("switched off"),
-            Ok(()) => Undone::Refused {
-                why: "it is still switched on".into(),
-            },
-            Err(error) => Undone::Stays {
-                why: format!("others use it ({error})"),
-            },
+            Ok(()) if !on(kernel) => Undone::restored("switched off"),
+            Ok(()) => Undone::refused("it is still switched on"),
+            Err(error) => Undone::stays(format!("others use it ({error})")),
         }
     }
 
@@ -137,10 +127,8 @@ impl Trail<'_> {
             return Undone::AsItWas;
         }
         match kernel.run("modprobe", &["-r", self.path]) {
-            Ok(()) => restored("not loaded"),
-            Err(error) => Undone::Stays {
-                why: format!("it is in use ({error})"),
-            },
+            Ok(()) => Undone::restored("not loaded"),
+            Err(error) => Undone::stays(format!("it is in use ({error})")),
         }
     }
 }

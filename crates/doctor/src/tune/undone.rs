@@ -32,12 +32,16 @@ pub enum Undone {
     },
 }
 
-pub(super) fn restored(value: &str) -> Undone {
-    Undone::Restored { value: value.into() }
-}
+impl Undone {
+    pub(super) fn restored(value: &str) -> Self {
+        Self::Restored { value: value.into() }
+    }
 
-pub(super) fn refused(error: &std::io::Error) -> Undone {
-    Undone::Refused {
-        why: error.to_string(),
+    pub(super) fn stays(why: impl Into<String>) -> Self {
+        Self::Stays { why: why.into() }
+    }
+
+    pub(super) fn refused(why: impl Into<String>) -> Self {
+        Self::Refused { why: why.into() }
     }
 }

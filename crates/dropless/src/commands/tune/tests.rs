@@ -9,11 +9,7 @@ fn plan() -> Plan {
     let step = |path: &str| Step {
         check: "irq".into(),
         why: "interrupts arrive on core 1".into(),
-        action: Action::Write {
-            path: path.into(),
-            value: "0".into(),
-            effective: None,
-        },
+        action: Action::Write(doctor::Change::new(path, "0")),
     };
     Plan {
         cores: "1".parse().unwrap(),
