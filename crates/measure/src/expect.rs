@@ -9,44 +9,18 @@ use crate::result::ExpectationResult;
 use crate::summary::Summary;
 use crate::units::split_number;
 
-/// A comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Equal,
-    NotEqual,
-}
+/// A comparison of what was found with what is wanted.
+type Operator = fn(&f64, &f64) -> bool;
 
-/// Longer signs first, so that `<=` is not read as `<`.
+/// Longer signs first, so that `<=` is not read as `<`. Counts are whole numbers, and == on a rate is what the user asked.
 const OPERATORS: [(&str, Operator); 6] = [
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("==", Operator::Equal),
-    ("!=", Operator::NotEqual),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
+    ("<=", f64::le),
+    (">=", f64::ge),
+    ("==", f64::eq),
+    ("!=", f64::ne),
+    ("<", f64::lt),
+    (">", f64::gt),
 ];
-
-impl Operator {
-    /// Whether the comparison holds.
-    #[allow(
-        clippy::float_cmp,
-        reason = "counts are whole numbers, and == on a rate is what the user asked"
-    )]
-    fn holds(self, left: f64, right: f64) -> bool {
-        match self {
-            Operator::Less => left < right,
-            Operator::LessOrEqual => left <= right,
-            Operator::Greater => left > right,
-            Operator::GreaterOrEqual => left >= right,
-            Operator::Equal => left == right,
-            Operator::NotEqual => left != right,
-        }
-    }
-}
 
 /// What the metric is compared with.
 #[derive(Debug, Clone, Copy)]
@@ -154,7 +128,7 @@ impl Expectation {
         };
         let met = actual
             .zip(bound)
-            .is_some_and(|(actual, bound)| self.operator.holds(actual, bound));
+            .is_some_and(|(actual, bound)| (self.operator)(&actual, &bound));
         ExpectationResult {
             text: self.text.clone(),
             actual,

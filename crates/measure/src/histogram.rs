@@ -77,23 +77,14 @@ impl Histogram {
 
     /// A histogram from buckets counted elsewhere.
     pub(crate) fn from_parts(sub_bits: u32, counts: Vec<u64>, exact: Exact) -> Histogram {
-        let count = counts
-            .iter()
-            .fold(0u64, |sum, &bucket| sum.saturating_add(bucket));
-        let Exact {
-            sum,
-            min,
-            max,
-            saturated,
-        } = exact;
         Histogram {
             sub_bits,
+            count: counts.iter().copied().fold(0, u64::saturating_add),
             counts,
-            count,
-            sum,
-            min,
-            max,
-            saturated,
+            sum: exact.sum,
+            min: exact.min,
+            max: exact.max,
+            saturated: exact.saturated,
         }
     }
 

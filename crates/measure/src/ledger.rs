@@ -89,9 +89,6 @@ pub struct LedgerInput {
     pub one_way: bool,
 }
 
-/// The fault injector's count of the copies it made.
-pub const FAULT_DUPLICATE: &str = "fault_duplicate";
-
 impl Ledger {
     /// Allots the missing packets (`accepted - received`) to the places in order, each at most what it counted.
     pub fn balance(input: LedgerInput) -> Ledger {

@@ -78,113 +78,33 @@ fn count(value: u64) -> Option<f64> {
     Some(value as f64)
 }
 
+const fn row(name: &'static str, kind: Kind, value: fn(&Summary) -> Option<f64>) -> Metric {
+    Metric { name, kind, value }
+}
+
 /// Every metric there is.
-static METRICS: &[Metric] = &[
-    Metric {
-        name: "loss",
-        kind: Kind::Ratio,
-        value: Summary::loss,
-    },
-    Metric {
-        name: "lost",
-        kind: Kind::Packets,
-        value: |s| count(s.lost),
-    },
-    Metric {
-        name: "sent",
-        kind: Kind::Packets,
-        value: |s| count(s.sent),
-    },
-    Metric {
-        name: "received",
-        kind: Kind::Packets,
-        value: |s| count(s.received),
-    },
-    Metric {
-        name: "unsent",
-        kind: Kind::Packets,
-        value: |s| count(s.ledger.unsent),
-    },
-    Metric {
-        name: "duplicate",
-        kind: Kind::Packets,
-        value: |s| count(s.duplicate),
-    },
-    Metric {
-        name: "reordered",
-        kind: Kind::Packets,
-        value: |s| count(s.reordered),
-    },
-    Metric {
-        name: "corrupt",
-        kind: Kind::Packets,
-        value: |s| count(s.corrupt),
-    },
-    Metric {
-        name: "late",
-        kind: Kind::Packets,
-        value: |s| count(s.late),
-    },
-    Metric {
-        name: "unexplained",
-        kind: Kind::Packets,
-        value: |s| count(s.unexplained),
-    },
-    Metric {
-        name: "latency_min",
-        kind: Kind::Nanoseconds,
-        value: |s| time(s.latency_ns.min),
-    },
-    Metric {
-        name: "latency_mean",
-        kind: Kind::Nanoseconds,
-        value: |s| s.latency_ns.mean,
-    },
-    Metric {
-        name: "latency_p50",
-        kind: Kind::Nanoseconds,
-        value: |s| time(s.latency_ns.p50),
-    },
-    Metric {
-        name: "latency_p90",
-        kind: Kind::Nanoseconds,
-        value: |s| time(s.latency_ns.p90),
-    },
-    Metric {
-        name: "latency_p99",
-        kind: Kind::Nanoseconds,
-        value: |s| time(s.latency_ns.p99),
-    },
-    Metric {
-        name: "latency_p999",
-        kind: Kind::Nanoseconds,
-        value: |s| time(s.latency_ns.p999),
-    },
-    Metric {
-        name: "latency_max",
-        kind: Kind::Nanoseconds,
-        value: |s| time(s.latency_ns.max),
-    },
-    Metric {
-        name: "jitter",
-        kind: Kind::Nanoseconds,
-        value: |s| s.jitter_ns,
-    },
-    Metric {
-        name: "pdv",
-        kind: Kind::Nanoseconds,
-        value: |s| time(s.pdv_ns),
-    },
-    Metric {
-        name: "rate_tx",
-        kind: Kind::Rate,
-        value: |s| Some(s.rate_tx_pps),
-    },
-    Metric {
-        name: "rate_rx",
-        kind: Kind::Rate,
-        value: |s| Some(s.rate_rx_pps),
-    },
+static METRICS: [Metric; 21] = [
+    row("loss", Kind::Ratio, Summary::loss),
+    row("lost", Kind::Packets, |s| count(s.lost)),
+    row("sent", Kind::Packets, |s| count(s.sent)),
+    row("received", Kind::Packets, |s| count(s.received)),
+    row("unsent", Kind::Packets, |s| count(s.ledger.unsent)),
+    row("duplicate", Kind::Packets, |s| count(s.duplicate)),
+    row("reordered", Kind::Packets, |s| count(s.reordered)),
+    row("corrupt", Kind::Packets, |s| count(s.corrupt)),
+    row("late", Kind::Packets, |s| count(s.late)),
+    row("unexplained", Kind::Packets, |s| count(s.unexplained)),
+    row("latency_min", Kind::Nanoseconds, |s| time(s.latency_ns.min)),
+    row("latency_mean", Kind::Nanoseconds, |s| s.latency_ns.mean),
+    row("latency_p50", Kind::Nanoseconds, |s| time(s.latency_ns.p50)),
+    row("latency_p90", Kind::Nanoseconds, |s| time(s.latency_ns.p90)),
+    row("latency_p99", Kind::Nanoseconds, |s| time(s.latency_ns.p99)),
+    row("latency_p999", Kind::Nanoseconds, |s| time(s.latency_ns.p999)),
+    row("latency_max", Kind::Nanoseconds, |s| time(s.latency_ns.max)),
+    row("jitter", Kind::Nanoseconds, |s| s.jitter_ns),
+    row("pdv", Kind::Nanoseconds, |s| time(s.pdv_ns)),
+    row("rate_tx", Kind::Rate, |s| Some(s.rate_tx_pps)),
+    row("rate_rx", Kind::Rate, |s| Some(s.rate_rx_pps)),
 ];
 
 /// The names of all metrics.

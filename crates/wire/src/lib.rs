@@ -10,6 +10,7 @@ mod answer;
 mod bytes;
 pub mod checksum;
 mod classifier;
+mod counted;
 #[cfg(test)]
 mod differential;
 mod drop_reason;

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use thiserror::Error;
 
 /// A way for packets between a program and a wire, the least work for those who run it first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// UDP sockets, a call a packet.
     Kernel,
@@ -107,12 +108,6 @@ impl Method {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no way called '{0}'; ways are {all}", all = Method::ALL.map(Method::name).join(", "))]
 pub struct UnknownMethod(pub String);
-
-impl Serialize for Method {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.name())
-    }
-}
 
 impl FromStr for Method {
     type Err = UnknownMethod;
