@@ -1,114 +1,90 @@
-//! What can be wrong with a port URI, each in one line that says what to write instead.
+//! The kinds of port that can be written, and what is said of a URI that is none of them.
 
-/// Every kind with the form of its target, for the error that lists them.
-pub const KINDS: [(&str, &str); 14] = [
-    ("ring", "ring"),
-    ("null", "null"),
-    ("pci", "pci:0000:3b:00.0"),
-    ("vmbus", "vmbus:UUID"),
-    ("mac", "mac:aa:bb:cc:dd:ee:ff"),
-    ("xdp", "xdp:IF"),
-    ("packet", "packet:IF"),
-    ("tap", "tap:NAME"),
-    ("memif", "memif:PATH[,server]"),
-    ("vhost", "vhost:PATH[,client]"),
-    ("virtio-user", "virtio-user:PATH[,server]"),
-    ("pcap", "pcap:IN[,OUT]"),
-    ("kernel", "kernel:ADDR[:PORT]"),
-    ("vdev", "vdev:ARGS"),
+use crate::nearest::nearest;
+
+/// A kind of port, as it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// The word before the colon.
+    pub word: &'static str,
+    /// A whole URI of this kind.
+    pub form: &'static str,
+    /// The options that it has besides `queues`.
+    pub options: &'static [&'static str],
+}
+
+const fn kind(word: &'static str, form: &'static str, options: &'static [&'static str]) -> Kind {
+    Kind { word, form, options }
+}
+
+/// Every kind there is.
+pub const KINDS: [Kind; 14] = [
+    kind("ring", "ring", &["direct", "size"]),
+    kind("null", "null", &["size"]),
+    kind("pci", "pci:0000:3b:00.0", &[]),
+    kind("vmbus", "vmbus:UUID", &[]),
+    kind("mac", "mac:aa:bb:cc:dd:ee:ff", &[]),
+    kind("xdp", "xdp:IF", &["start", "mode"]),
+    kind("packet", "packet:IF", &["qdisc-bypass"]),
+    kind("tap", "tap:NAME", &["mac"]),
+    kind(
+        "memif",
+        "memif:PATH[,server]",
+        &["server", "id", "zero-copy", "size"],
+    ),
+    kind("vhost", "vhost:PATH[,client]", &["client"]),
+    kind("virtio-user", "virtio-user:PATH[,server]", &["server"]),
+    kind("pcap", "pcap:IN[,OUT]", &[]),
+    kind("kernel", "kernel:ADDR[:PORT]", &["io"]),
+    kind("vdev", "vdev:ARGS", &[]),
 ];
 
-/// A port URI that cannot be read. Prints as one line.
+/// A URI under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    pub uri: &'a str,
+    pub kind: Kind,
+}
+
+impl Reader<'_> {
+    /// What is wrong with it.
+    pub fn wrong(&self, wrong: impl Into<String>) -> UriError {
+        UriError::wrong(self.uri, wrong)
+    }
+}
+
+/// A port URI that cannot be read. Prints as one line that says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
     /// Nothing at all.
     #[error("a port is named kind:target, but the name is empty; kinds: {}", kinds())]
     Empty,
-    /// Line breaks and the like, which no name has; shown escaped.
-    #[error("port '{0}': a control character is in its name; write it without")]
-    Control(String),
-    /// The word before the colon is no kind.
-    #[error("port '{uri}': no kind of port is called '{kind}'{}; kinds: {}", hint(suggestion.as_ref()), kinds())]
-    UnknownKind {
-        /// What the user wrote.
+    /// Something else than a port.
+    #[error("port '{uri}': {wrong}")]
+    Wrong {
+        /// What the user wrote; control characters are escaped.
         uri: String,
-        /// The word before the colon.
-        kind: String,
-        /// What was probably meant.
-        suggestion: Option<String>,
-    },
-    /// The kind needs a target and got none.
-    #[error("port '{uri}': {kind} needs {wanted} after the colon; write {form}")]
-    NoTarget {
-        /// What the user wrote.
-        uri: String,
-        /// The kind.
-        kind: &'static str,
-        /// What the target is.
-        wanted: &'static str,
-        /// The form of such a URI.
-        form: &'static str,
-    },
-    /// The target is not of the kind's form.
-    #[error("port '{uri}': '{target}' is not {wanted}")]
-    BadTarget {
-        /// What the user wrote.
-        uri: String,
-        /// The part that is wrong.
-        target: String,
-        /// What it should be.
-        wanted: &'static str,
-    },
-    /// The kind has no such option.
-    #[error("port '{uri}': {kind} has no option '{option}'{}; options: {}", hint(suggestion.as_ref()), options.join(", "))]
-    UnknownOption {
-        /// What the user wrote.
-        uri: String,
-        /// The kind.
-        kind: &'static str,
-        /// The option it does not have.
-        option: String,
-        /// What was probably meant.
-        suggestion: Option<String>,
-        /// What it has.
-        options: &'static [&'static str],
-    },
-    /// An option's value cannot be read or is out of range.
-    #[error("port '{uri}': option {option} takes {wanted}, not '{value}'")]
-    BadValue {
-        /// What the user wrote.
-        uri: String,
-        /// The option.
-        option: &'static str,
-        /// Its value; empty when it was missing.
-        value: String,
-        /// What it should be.
-        wanted: &'static str,
-    },
-    /// An option was given twice.
-    #[error("port '{uri}': option {option} is given twice; give it once")]
-    Twice {
-        /// What the user wrote.
-        uri: String,
-        /// The option.
-        option: String,
-    },
-    /// Two options exclude each other.
-    #[error("port '{uri}': {why}")]
-    Contradiction {
-        /// What the user wrote.
-        uri: String,
-        /// Which, and which one to drop.
-        why: &'static str,
+        /// What is wrong with it, and what to write.
+        wrong: String,
     },
 }
 
-fn kinds() -> String {
-    KINDS.map(|(_, form)| form).join(", ")
+impl UriError {
+    /// What is wrong with `uri`.
+    pub(super) fn wrong(uri: &str, wrong: impl Into<String>) -> Self {
+        Self::Wrong {
+            uri: uri.to_owned(),
+            wrong: wrong.into(),
+        }
+    }
 }
 
-fn hint(suggestion: Option<&String>) -> String {
-    suggestion
-        .map(|s| format!(", did you mean {s}?"))
-        .unwrap_or_default()
+/// The forms of all kinds, for an error that lists them.
+pub fn kinds() -> String {
+    KINDS.map(|kind| kind.form).join(", ")
+}
+
+/// The one of `candidates` that was probably meant, for an error that ends so.
+pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, candidates).map_or_else(String::new, |near| format!(", did you mean {near}?"))
 }

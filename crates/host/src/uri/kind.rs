@@ -158,6 +158,17 @@ pub enum XdpMode {
     ZeroCopy,
 }
 
+impl XdpMode {
+    /// Its word in a URI.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Copy => "copy",
+            Self::ZeroCopy => "zero-copy",
+        }
+    }
+}
+
 impl PortUri {
     /// A port of this kind with the default number of queues.
     pub fn new(kind: PortKind) -> Self {

@@ -1,55 +1,43 @@
 //! Reads the `,key=value` tail of a port URI and insists that everything in it was understood.
 
 use super::UriError;
-use crate::nearest::nearest;
+use super::error::{Reader, hint};
 use std::str::FromStr;
 
 /// The options of one URI that have not been taken yet.
 pub struct Options<'a> {
-    uri: &'a str,
-    kind: &'static str,
-    known: &'static [&'static str],
+    reader: &'a Reader<'a>,
     left: Vec<(&'a str, Option<&'a str>)>,
 }
 
 impl<'a> Options<'a> {
     /// Splits `parts` at `=`; refuses options the kind does not have and options given twice.
-    pub fn new(
-        uri: &'a str,
-        kind: &'static str,
-        known: &'static [&'static str],
-        parts: &[&'a str],
-    ) -> Result<Self, UriError> {
-        let mut left: Vec<(&str, Option<&str>)> = Vec::new();
+    pub fn new(reader: &'a Reader<'a>, parts: &[&'a str]) -> Result<Self, UriError> {
+        let mut options = Self {
+            reader,
+            left: Vec::new(),
+        };
         for part in parts {
             let (name, value) = part
                 .split_once('=')
                 .map_or((*part, None), |(name, value)| (name, Some(value)));
-            if !known.contains(&name) {
-                let suggestion = nearest(name, known.iter().copied()).map(str::to_owned);
-                let option = name.to_owned();
-                return Err(UriError::UnknownOption {
-                    uri: uri.to_owned(),
-                    kind,
-                    option,
-                    suggestion,
-                    options: known,
-                });
+            if !known(reader).any(|known| known == name) {
+                return Err(options.unknown(name));
             }
-            if left.iter().any(|(other, _)| *other == name) {
-                return Err(UriError::Twice {
-                    uri: uri.to_owned(),
-                    option: name.to_owned(),
-                });
+            if options.left.iter().any(|(other, _)| *other == name) {
+                return Err(reader.wrong(format!("option {name} is given twice; give it once")));
             }
-            left.push((name, value));
+            options.left.push((name, value));
         }
-        Ok(Self {
-            uri,
-            kind,
-            known,
-            left,
-        })
+        Ok(options)
+    }
+
+    fn unknown(&self, name: &str) -> UriError {
+        let known: Vec<&str> = known(self.reader).collect();
+        let hint = hint(name, known.iter().copied());
+        let (kind, all) = (self.reader.kind.word, known.join(", "));
+        self.reader
+            .wrong(format!("{kind} has no option '{name}'{hint}; options: {all}"))
     }
 
     /// Takes an option out: whether it is there, and the text behind its `=`.
@@ -61,7 +49,7 @@ impl<'a> Options<'a> {
     }
 
     /// Whether the bare word `name` is there.
-    pub fn flag(&mut self, name: &'static str) -> Result<bool, UriError> {
+    pub fn flag(&mut self, name: &str) -> Result<bool, UriError> {
         match self.take(name) {
             (there, None) => Ok(there),
             (_, Some(value)) => Err(self.bad(name, value, "no value")),
@@ -69,19 +57,15 @@ impl<'a> Options<'a> {
     }
 
     /// The value of `name`, of a type that reads itself.
-    pub fn value<T: FromStr>(
-        &mut self,
-        name: &'static str,
-        wanted: &'static str,
-    ) -> Result<Option<T>, UriError> {
+    pub fn value<T: FromStr>(&mut self, name: &str, wanted: &str) -> Result<Option<T>, UriError> {
         self.value_if(name, wanted, |_| true)
     }
 
     /// The same, if it also passes `fits`.
     pub fn value_if<T: FromStr>(
         &mut self,
-        name: &'static str,
-        wanted: &'static str,
+        name: &str,
+        wanted: &str,
         fits: impl Fn(&T) -> bool,
     ) -> Result<Option<T>, UriError> {
         let (there, text) = self.take(name);
@@ -96,28 +80,20 @@ impl<'a> Options<'a> {
     }
 
     /// An error about the value of `name`.
-    pub fn bad(&self, name: &'static str, value: &str, wanted: &'static str) -> UriError {
-        UriError::BadValue {
-            uri: self.uri.to_owned(),
-            option: name,
-            value: value.to_owned(),
-            wanted,
-        }
+    fn bad(&self, name: &str, value: &str, wanted: &str) -> UriError {
+        self.reader
+            .wrong(format!("option {name} takes {wanted}, not '{value}'"))
     }
 
     /// Fails if an option is known but nobody took it: the table of options and its reader disagree.
     pub fn finish(&self) -> Result<(), UriError> {
-        let Some((name, _)) = self.left.first() else {
-            return Ok(());
-        };
-        let (option, suggestion) = ((*name).to_owned(), None);
-        let uri = self.uri.to_owned();
-        Err(UriError::UnknownOption {
-            uri,
-            kind: self.kind,
-            option,
-            suggestion,
-            options: self.known,
-        })
+        self.left
+            .first()
+            .map_or(Ok(()), |(name, _)| Err(self.unknown(name)))
     }
+}
+
+/// The options of the kind that is read.
+fn known(reader: &Reader<'_>) -> impl Iterator<Item = &'static str> {
+    reader.kind.options.iter().copied().chain(["queues"])
 }

@@ -1,9 +1,8 @@
 //! Reads a port URI.
 
-use super::error::KINDS;
+use super::error::{KINDS, Kind, Reader, hint, kinds};
 use super::options::Options;
 use super::{KernelIo, MacAddress, PciAddress, PortKind, PortUri, UriError, XdpMode};
-use crate::nearest::nearest;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -21,19 +20,19 @@ impl FromStr for PortUri {
             return Err(UriError::Empty);
         }
         if text.contains(char::is_control) {
-            return Err(UriError::Control(text.escape_debug().to_string()));
+            let escaped = text.escape_debug().to_string();
+            return Err(UriError::wrong(
+                &escaped,
+                "a control character is in its name; write it without",
+            ));
         }
         let end = text.find([':', ',']).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
-        let Some((kind, form)) = KINDS.into_iter().find(|(kind, _)| *kind == word) else {
+        let Some(kind) = KINDS.into_iter().find(|kind| kind.word == word) else {
             return Err(unknown_kind(text, word));
         };
-        let reader = Reader {
-            uri: text,
-            kind,
-            form,
-        };
-        if let ("vdev", Some(arguments)) = (kind, rest.strip_prefix(':')) {
+        let reader = Reader { uri: text, kind };
+        if let ("vdev", Some(arguments)) = (word, rest.strip_prefix(':')) {
             let arguments = reader.target(arguments, "DPDK's device arguments")?.to_owned();
             return Ok(Self::new(PortKind::Vdev { arguments }));
         }
@@ -43,44 +42,37 @@ impl FromStr for PortUri {
                 .map_or((rest, None), |(target, options)| (target, Some(options))),
             None => ("", rest.strip_prefix(',')),
         };
-        let parts: Vec<&str> = options
-            .map(|options| options.split(',').collect())
-            .unwrap_or_default();
+        let parts: Vec<&str> = options.iter().flat_map(|options| options.split(',')).collect();
         reader.read(target, &parts)
     }
 }
 
-fn unknown_kind(uri: &str, kind: &str) -> UriError {
-    let suggestion = if uri.parse::<PciAddress>().is_ok() {
-        Some(format!("pci:{uri}"))
+fn unknown_kind(uri: &str, word: &str) -> UriError {
+    let meant = if uri.parse::<PciAddress>().is_ok() {
+        format!(", did you mean pci:{uri}?")
     } else if uri.parse::<MacAddress>().is_ok() {
-        Some(format!("mac:{uri}"))
-    } else if let Some(near) = nearest(kind, KINDS.iter().map(|(kind, _)| *kind)) {
-        Some(near.to_owned())
-    } else if !uri.contains([':', ',', '/']) {
-        Some(format!("xdp:{uri} or packet:{uri}"))
+        format!(", did you mean mac:{uri}?")
     } else {
-        None
+        hint(word, KINDS.iter().map(|kind| kind.word))
     };
-    UriError::UnknownKind {
-        uri: uri.to_owned(),
-        kind: kind.to_owned(),
-        suggestion,
-    }
-}
-
-struct Reader<'a> {
-    uri: &'a str,
-    kind: &'static str,
-    form: &'static str,
+    let meant = if meant.is_empty() && !uri.contains([':', ',', '/']) {
+        format!(", did you mean xdp:{uri} or packet:{uri}?")
+    } else {
+        meant
+    };
+    let kinds = kinds();
+    UriError::wrong(
+        uri,
+        format!("no kind of port is called '{word}'{meant}; kinds: {kinds}"),
+    )
 }
 
 impl<'a> Reader<'a> {
     fn read(&self, target: &'a str, parts: &[&'a str]) -> Result<PortUri, UriError> {
         let (output, parts) = self.split_output(parts);
-        let mut options = Options::new(self.uri, self.kind, known_options(self.kind), parts)?;
+        let mut options = Options::new(self, parts)?;
         let queues = options.value("queues", "a number of queues from 1")?;
-        let kind = match self.kind {
+        let kind = match self.kind.word {
             "ring" | "null" => self.embedded(target, &mut options)?,
             "xdp" | "packet" | "tap" => self.interface(target, &mut options)?,
             "memif" | "vhost" | "virtio-user" => self.socket(target, &mut options)?,
@@ -96,7 +88,7 @@ impl<'a> Reader<'a> {
     /// A pcap port has a second file where others have their first option.
     fn split_output<'p>(&self, parts: &'p [&'a str]) -> (Option<&'a str>, &'p [&'a str]) {
         match parts.split_first() {
-            Some((first, rest)) if self.kind == "pcap" && !first.starts_with("queues=") => {
+            Some((first, rest)) if self.kind.word == "pcap" && !first.starts_with("queues=") => {
                 (Some(first), rest)
             }
             _ => (None, parts),
@@ -111,7 +103,7 @@ impl<'a> Reader<'a> {
             return Err(self.bad_target(target, "a name of at most 16 letters and digits"));
         }
         let name = (!target.is_empty()).then(|| target.to_owned());
-        if self.kind == "null" {
+        if self.kind.word == "null" {
             let wanted = "a frame length of 64 to 16384 bytes";
             return Ok(PortKind::Null {
                 name,
@@ -138,7 +130,7 @@ impl<'a> Reader<'a> {
                 "the name of an interface (at most 15 bytes, no '/', ':' or blank)",
             ));
         }
-        Ok(match self.kind {
+        Ok(match self.kind.word {
             "tap" => {
                 let unicast = |mac: &MacAddress| mac.0[0] & 1 == 0;
                 PortKind::Tap {
@@ -165,25 +157,21 @@ impl<'a> Reader<'a> {
         if target.len() > SOCKET_PATH_MAX {
             return Err(self.bad_target(target, "a socket path of at most 107 bytes (the kernel's limit)"));
         }
-        Ok(match self.kind {
+        Ok(match self.kind.word {
             "memif" => {
                 let (server, zero_copy) = (options.flag("server")?, options.flag("zero-copy")?);
                 if server && zero_copy {
-                    return Err(UriError::Contradiction {
-                        uri: self.uri.to_owned(),
-                        why: "server and zero-copy exclude each other; give zero-copy to the client's end",
-                    });
+                    return Err(self.wrong(
+                        "server and zero-copy exclude each other; give zero-copy to the client's end",
+                    ));
                 }
-                let id = options.value("id", "a number")?.unwrap_or(0);
-                let size_log2 = options.value_if("size", "log2 of the ring's slots, 5 to 14", |n| {
-                    (5..=14).contains(n)
-                })?;
+                let wanted = "log2 of the ring's slots, 5 to 14";
                 PortKind::Memif {
                     path,
                     server,
-                    id,
+                    id: options.value("id", "a number")?.unwrap_or(0),
                     zero_copy,
-                    size_log2,
+                    size_log2: options.value_if("size", wanted, |n| (5..=14).contains(n))?,
                 }
             }
             "vhost" => PortKind::Vhost {
@@ -210,49 +198,36 @@ impl<'a> Reader<'a> {
     fn kernel(&self, target: &str, options: &mut Options<'_>) -> Result<PortKind, UriError> {
         let io = options.value("io", "call, mmsg or uring")?.unwrap_or_default();
         let target = self.target(target, "a local IP address")?;
-        let bare = target
-            .strip_prefix('[')
-            .and_then(|t| t.strip_suffix(']'))
-            .unwrap_or(target);
-        if let Ok(address) = bare.parse::<IpAddr>() {
-            return Ok(PortKind::Kernel {
-                address,
-                port: None,
-                io,
-            });
-        }
-        match target.parse::<SocketAddr>() {
-            Ok(socket) => Ok(PortKind::Kernel {
-                address: socket.ip(),
-                port: Some(socket.port()),
-                io,
-            }),
-            Err(_) => Err(self.bad_target(target, "ADDR or ADDR:PORT ([ADDR]:PORT for IPv6)")),
-        }
+        let bare = target.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let (address, port) = if let Ok(address) = bare.unwrap_or(target).parse::<IpAddr>() {
+            (address, None)
+        } else if let Ok(socket) = target.parse::<SocketAddr>() {
+            (socket.ip(), Some(socket.port()))
+        } else {
+            return Err(self.bad_target(target, "ADDR or ADDR:PORT ([ADDR]:PORT for IPv6)"));
+        };
+        Ok(PortKind::Kernel { address, port, io })
     }
 
     fn hardware(&self, target: &str) -> Result<PortKind, UriError> {
-        let wanted = match self.kind {
-            "pci" => "a PCI address",
-            "vmbus" => "the UUID of a VMBus device",
-            _ => "a MAC address",
-        };
-        let target = self.target(target, wanted)?;
         let bad = |wanted| self.bad_target(target, wanted);
-        Ok(match self.kind {
+        Ok(match self.kind.word {
             "pci" => PortKind::Pci {
-                address: target.parse().map_err(bad)?,
+                address: self.target(target, "a PCI address")?.parse().map_err(bad)?,
             },
             "vmbus" => PortKind::Vmbus {
-                id: target.parse().map_err(bad)?,
+                id: self
+                    .target(target, "the UUID of a VMBus device")?
+                    .parse()
+                    .map_err(bad)?,
             },
             _ => PortKind::Mac {
-                address: target.parse().map_err(bad)?,
+                address: self.target(target, "a MAC address")?.parse().map_err(bad)?,
             },
         })
     }
 
-    fn target<'t>(&self, target: &'t str, wanted: &'static str) -> Result<&'t str, UriError> {
+    fn target<'t>(&self, target: &'t str, wanted: &str) -> Result<&'t str, UriError> {
         if target.is_empty() {
             Err(self.no_target(wanted))
         } else {
@@ -260,36 +235,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn no_target(&self, wanted: &'static str) -> UriError {
-        UriError::NoTarget {
-            uri: self.uri.to_owned(),
-            kind: self.kind,
-            wanted,
-            form: self.form,
-        }
+    fn no_target(&self, wanted: &str) -> UriError {
+        let Kind { word, form, .. } = self.kind;
+        self.wrong(format!("{word} needs {wanted} after the colon; write {form}"))
     }
 
-    fn bad_target(&self, target: &str, wanted: &'static str) -> UriError {
-        UriError::BadTarget {
-            uri: self.uri.to_owned(),
-            target: target.to_owned(),
-            wanted,
-        }
-    }
-}
-
-fn known_options(kind: &str) -> &'static [&'static str] {
-    match kind {
-        "ring" => &["direct", "size", "queues"],
-        "null" => &["size", "queues"],
-        "xdp" => &["start", "mode", "queues"],
-        "packet" => &["qdisc-bypass", "queues"],
-        "tap" => &["mac", "queues"],
-        "kernel" => &["io", "queues"],
-        "memif" => &["server", "id", "zero-copy", "size", "queues"],
-        "vhost" => &["client", "queues"],
-        "virtio-user" => &["server", "queues"],
-        _ => &["queues"],
+    fn bad_target(&self, target: &str, wanted: &str) -> UriError {
+        self.wrong(format!("'{target}' is not {wanted}"))
     }
 }
 
@@ -306,11 +258,7 @@ impl FromStr for XdpMode {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "copy" => Ok(Self::Copy),
-            "zero-copy" => Ok(Self::ZeroCopy),
-            _ => Err(()),
-        }
+        let all = [Self::Auto, Self::Copy, Self::ZeroCopy];
+        all.into_iter().find(|mode| mode.name() == text).ok_or(())
     }
 }

@@ -2,13 +2,14 @@
 
 use super::{KernelIo, PortKind, PortUri, UriError, XdpMode};
 use std::fmt::{self, Display};
+use std::net::SocketAddr;
 use std::path::Path;
 
 impl Display for PortUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.traits().name)?;
         write_kind(f, &self.kind)?;
-        option(f, "queues", self.queues.as_ref())
+        option(f, "queues", self.queues)
     }
 }
 
@@ -17,11 +18,11 @@ fn write_kind(f: &mut fmt::Formatter<'_>, kind: &PortKind) -> fmt::Result {
         PortKind::Ring { name, direct, size } => {
             name.as_ref().map_or(Ok(()), |name| write!(f, ":{name}"))?;
             flag(f, "direct", *direct)?;
-            option(f, "size", size.as_ref())
+            option(f, "size", *size)
         }
         PortKind::Null { name, size } => {
             name.as_ref().map_or(Ok(()), |name| write!(f, ":{name}"))?;
-            option(f, "size", size.as_ref())
+            option(f, "size", *size)
         }
         PortKind::Pci { address } => write!(f, ":{address}"),
         PortKind::Vmbus { id } => write!(f, ":{id}"),
@@ -32,12 +33,8 @@ fn write_kind(f: &mut fmt::Formatter<'_>, kind: &PortKind) -> fmt::Result {
             mode,
         } => {
             write!(f, ":{interface}")?;
-            option(f, "start", start.as_ref())?;
-            match mode {
-                XdpMode::Auto => Ok(()),
-                XdpMode::Copy => f.write_str(",mode=copy"),
-                XdpMode::ZeroCopy => f.write_str(",mode=zero-copy"),
-            }
+            option(f, "start", *start)?;
+            option(f, "mode", (*mode != XdpMode::Auto).then(|| mode.name()))
         }
         PortKind::Packet {
             interface,
@@ -48,36 +45,8 @@ fn write_kind(f: &mut fmt::Formatter<'_>, kind: &PortKind) -> fmt::Result {
         }
         PortKind::Tap { name, mac } => {
             write!(f, ":{name}")?;
-            option(f, "mac", mac.as_ref())
+            option(f, "mac", *mac)
         }
-        PortKind::Memif { .. } | PortKind::Vhost { .. } | PortKind::VirtioUser { .. } => {
-            write_socket(f, kind)
-        }
-        PortKind::Pcap { input, output } => {
-            write!(f, ":{}", file(input.as_deref()))?;
-            if output.is_some() {
-                write!(f, ",{}", file(output.as_deref()))
-            } else {
-                Ok(())
-            }
-        }
-        PortKind::Kernel { address, port, io } => {
-            match port {
-                Some(port) => write!(f, ":{}", std::net::SocketAddr::new(*address, *port))?,
-                None => write!(f, ":{address}")?,
-            }
-            option(
-                f,
-                "io",
-                Some(io.name()).filter(|_| *io != KernelIo::Call).as_ref(),
-            )
-        }
-        PortKind::Vdev { arguments } => write!(f, ":{arguments}"),
-    }
-}
-
-fn write_socket(f: &mut fmt::Formatter<'_>, kind: &PortKind) -> fmt::Result {
-    match kind {
         PortKind::Memif {
             path,
             server,
@@ -89,7 +58,7 @@ fn write_socket(f: &mut fmt::Formatter<'_>, kind: &PortKind) -> fmt::Result {
             flag(f, "server", *server)?;
             option(f, "id", Some(id).filter(|id| **id != 0))?;
             flag(f, "zero-copy", *zero_copy)?;
-            option(f, "size", size_log2.as_ref())
+            option(f, "size", *size_log2)
         }
         PortKind::Vhost { path, client } => {
             write!(f, ":{}", path.display())?;
@@ -99,7 +68,20 @@ fn write_socket(f: &mut fmt::Formatter<'_>, kind: &PortKind) -> fmt::Result {
             write!(f, ":{}", path.display())?;
             flag(f, "server", *server)
         }
-        _ => Ok(()),
+        PortKind::Pcap { input, output } => {
+            let input = input.as_deref().unwrap_or(Path::new("-"));
+            write!(f, ":{}", input.display())?;
+            let output = output.as_ref();
+            output.map_or(Ok(()), |output| write!(f, ",{}", output.display()))
+        }
+        PortKind::Kernel { address, port, io } => {
+            match port {
+                Some(port) => write!(f, ":{}", SocketAddr::new(*address, *port))?,
+                None => write!(f, ":{address}")?,
+            }
+            option(f, "io", (*io != KernelIo::Call).then(|| io.name()))
+        }
+        PortKind::Vdev { arguments } => write!(f, ":{arguments}"),
     }
 }
 
@@ -107,12 +89,8 @@ fn flag(f: &mut fmt::Formatter<'_>, name: &str, set: bool) -> fmt::Result {
     if set { write!(f, ",{name}") } else { Ok(()) }
 }
 
-fn option<T: Display>(f: &mut fmt::Formatter<'_>, name: &str, value: Option<&T>) -> fmt::Result {
+fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<impl Display>) -> fmt::Result {
     value.map_or(Ok(()), |value| write!(f, ",{name}={value}"))
-}
-
-fn file(path: Option<&Path>) -> String {
-    path.map_or_else(|| "-".to_owned(), |path| path.display().to_string())
 }
 
 impl From<PortUri> for String {
