@@ -31,22 +31,14 @@ pub fn check(family: &Bifurcated, look: &Look<'_>, device: &PciDevice) -> Result
     }
     if !has_library(sys, LIBRARY) {
         let fix = Fix::one(format!("apt-get install -y {LIBRARY_PACKAGES}")).persistent();
-        return Err(look.problem(
-            "libibverbs, through which DPDK reaches this NIC, is not installed",
-            fix,
-        ));
+        let found = "libibverbs, through which DPDK reaches this NIC, is not installed";
+        return Err(look.problem(found, fix));
     }
     look.driver(library)?;
-    if sys
-        .names("/sys/class/infiniband_verbs")
-        .iter()
-        .all(|name| !name.starts_with("uverbs"))
-    {
-        let fix = Fix::one(format!("modprobe -a {modules}"));
-        return Err(look.problem(
-            "no verbs device: the kernel's InfiniBand modules are not loaded",
-            fix,
-        ));
+    let verbs = sys.names("/sys/class/infiniband_verbs");
+    if !verbs.iter().any(|name| name.starts_with("uverbs")) {
+        let found = "no verbs device: the kernel's InfiniBand modules are not loaded";
+        return Err(look.problem(found, Fix::one(format!("modprobe -a {modules}"))));
     }
     look.capabilities(&[Capability::NetRaw], "this NIC")
 }

@@ -8,6 +8,7 @@ use crate::nearest::nearest;
 use crate::pci::PciDevice;
 use crate::roles::in_words;
 use crate::{Fix, Problem, Warning};
+use itertools::Itertools as _;
 
 /// A program without XDP fragments gets one page, less headroom and the shared info at its end.
 const XDP_MTU_MAX: u32 = 3498;
@@ -23,11 +24,8 @@ pub fn xdp(look: &Look<'_>, name: &str, start: Option<u16>) -> Result<Prepared, 
     protocol(look, "XDP", "CONFIG_XDP_SOCKETS")?;
     locked_memory(look)?;
     usable(look, interface)?;
-    let mut notes = notes(
-        look,
-        interface,
-        "AF_XDP takes the packets of its queues away from the kernel",
-    );
+    let effect = "AF_XDP takes the packets of its queues away from the kernel";
+    let mut notes = notes(look, interface, effect);
     queues(look, interface, start.unwrap_or(0), &mut notes)?;
     if let Err(id) = crate::xdp::wait_until_free(look.sys, name) {
         let found = format!("an XDP program (id {id}) runs on {name} already: another process uses it");
@@ -50,12 +48,8 @@ pub fn packet(look: &Look<'_>, name: &str) -> Result<Prepared, Problem> {
     look.driver("af_packet")?;
     protocol(look, "PACKET", "CONFIG_PACKET")?;
     usable(look, interface)?;
-    let notes = notes(
-        look,
-        interface,
-        "dropless sends between the packets of the kernel and sees those it receives",
-    );
-    Ok(prepared(look, interface).with_notes(notes))
+    let effect = "dropless sends between the packets of the kernel and sees those it receives";
+    Ok(prepared(look, interface).with_notes(notes(look, interface, effect)))
 }
 
 fn prepared(look: &Look<'_>, interface: &Interface) -> Prepared {
@@ -78,7 +72,7 @@ fn find<'l>(look: &'l Look<'_>, name: &str) -> Result<&'l Interface, Problem> {
     let names = || look.interfaces.iter().map(|interface| interface.name.as_str());
     let found = format!(
         "no interface is called {name} (there are: {})",
-        names().collect::<Vec<_>>().join(", ")
+        names().join(", ")
     );
     let kind = look.uri.kind.traits().name;
     let fix = match nearest(name, names()) {
@@ -138,19 +132,15 @@ fn queues(
     notes: &mut Vec<Warning>,
 ) -> Result<(), Problem> {
     let name = &interface.name;
-    let (there, asked) = (
-        u32::from(interface.rx_queues),
-        look.uri.queues.map(|queues| u32::from(queues.get())),
-    );
+    let there = u32::from(interface.rx_queues);
+    let asked = look.uri.queues.map(|queues| u32::from(queues.get()));
     if there == 0 {
         return Ok(());
     }
     let end = u32::from(start) + asked.unwrap_or(1);
     if end > there {
-        let found = format!(
-            "queues up to {} are asked for, and {name} has {there} receive queue(s)",
-            end - 1
-        );
+        let last = end - 1;
+        let found = format!("queues up to {last} are asked for, and {name} has {there} receive queue(s)");
         // A veth counts its queues by direction.
         let set = |count: u32| match interface.sort {
             Sort::Device => format!("ethtool -L {name} combined {count}"),
@@ -176,10 +166,8 @@ fn protocol(look: &Look<'_>, name: &str, option: &str) -> Result<(), Problem> {
     let Some(table) = look.sys.text("/proc/net/protocols") else {
         return Ok(());
     };
-    if table
-        .lines()
-        .any(|line| line.split_whitespace().next() == Some(name))
-    {
+    let mut families = table.lines().map(|line| line.split_whitespace().next());
+    if families.contains(&Some(name)) {
         return Ok(());
     }
     // af_packet is a module on some kernels, loaded when first used.
@@ -195,10 +183,8 @@ fn locked_memory(look: &Look<'_>) -> Result<(), Problem> {
     let limit = look.sys.locked_memory_limit();
     match limit.filter(|limit| *limit < LOCKED_BYTES_WANTED) {
         Some(limit) if !look.sys.has(Capability::IpcLock) => {
-            let found = format!(
-                "AF_XDP locks its buffers in memory, and this process may lock {} KiB",
-                limit >> 10
-            );
+            let kib = limit >> 10;
+            let found = format!("AF_XDP locks its buffers in memory, and this process may lock {kib} KiB");
             let fix = Fix::one("sudo prlimit --pid $$ --memlock=unlimited")
                 .undone_by([format!("sudo prlimit --pid $$ --memlock={limit}")]);
             Err(look.problem(found, fix))
@@ -212,11 +198,10 @@ pub fn refused_role(look: &Look<'_>, interfaces: &[&Interface]) -> Result<(), Pr
     if look.sys.force {
         return Ok(());
     }
-    for interface in interfaces {
-        let Some(roles) = look.roles.get(&interface.name) else {
+    for Interface { name, .. } in interfaces {
+        let Some(roles) = look.roles.get(name) else {
             continue;
         };
-        let name = &interface.name;
         let found = format!(
             "it is {name}, which carries {} of this machine: taking it from the kernel would cut the machine off",
             in_words(roles)
@@ -231,22 +216,15 @@ pub fn refused_role(look: &Look<'_>, interfaces: &[&Interface]) -> Result<(), Pr
 
 /// The interfaces' names, for a sentence.
 pub fn named(interfaces: &[&Interface]) -> String {
-    match interfaces {
-        [] => String::new(),
-        some => format!(
-            " (interface {})",
-            some.iter()
-                .map(|i| i.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
+    if interfaces.is_empty() {
+        return String::new();
     }
+    let names = interfaces.iter().map(|interface| &interface.name).join(", ");
+    format!(" (interface {names})")
 }
 
 /// The interface that a PCI function's traffic belongs to, while the kernel drives it.
 pub fn first_name(device: &PciDevice, interfaces: &[Interface]) -> Option<String> {
-    device
-        .interfaces(interfaces)
-        .first()
-        .map(|interface| interface.name.clone())
+    let interfaces = device.interfaces(interfaces);
+    interfaces.first().map(|interface| interface.name.clone())
 }

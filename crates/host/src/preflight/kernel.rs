@@ -2,6 +2,7 @@
 
 use super::look::{Look, Prepared, as_root};
 use crate::{Fix, Problem};
+use itertools::Itertools as _;
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
 
@@ -15,19 +16,14 @@ pub fn check(look: &Look<'_>, address: IpAddr, port: Option<u16>) -> Result<Prep
     }
     let ours: Vec<IpAddr> = look.sys.addresses.iter().map(|(_, ip)| *ip).collect();
     if !address.is_loopback() && !ours.contains(&address) {
-        let list = ours
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let list = ours.iter().join(", ");
         let found = format!("{address} is not an address of this machine (it has: {list})");
         let length = if address.is_ipv4() { 32 } else { 128 };
-        let fix = Fix::one(format!("ip address add {address}/{length} dev lo"))
-            .undone_by([format!("ip address del {address}/{length} dev lo")]);
         let fix = if address.is_multicast() {
             Fix::advice("use an address of this machine")
         } else {
-            fix
+            Fix::one(format!("ip address add {address}/{length} dev lo"))
+                .undone_by([format!("ip address del {address}/{length} dev lo")])
         };
         return Err(look.problem(found, fix));
     }

@@ -5,7 +5,8 @@ use crate::drivers::drivers;
 use crate::interface::{Interface, interfaces};
 use crate::problem::quoted;
 use crate::roles::{Role, roles};
-use crate::{Fix, Medium, PortUri, Problem, Sys, Warning};
+use crate::{Fix, Medium, PortUri, Problem, Sys, Warning, hugepages};
+use itertools::Itertools as _;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use serde::Serialize;
@@ -67,22 +68,17 @@ impl<'a> Look<'a> {
             uri.kind.traits().medium,
             Medium::Nic | Medium::SharedInterface | Medium::OwnInterface
         );
-        let interfaces = if needs_interfaces {
-            interfaces(sys)
-        } else {
-            Vec::new()
-        };
-        let roles = if needs_interfaces {
-            roles(sys, &interfaces)
-        } else {
-            BTreeMap::new()
-        };
-        Self {
+        let mut look = Self {
             uri,
             sys,
-            interfaces,
-            roles,
+            interfaces: Vec::new(),
+            roles: BTreeMap::new(),
+        };
+        if needs_interfaces {
+            look.interfaces = interfaces(sys);
+            look.roles = roles(sys, &look.interfaces);
         }
+        look
     }
 
     pub fn problem(&self, found: impl Into<String>, fix: Fix) -> Problem {
@@ -96,10 +92,8 @@ impl<'a> Look<'a> {
             return Ok(());
         }
         let found = format!("DPDK's driver for it (librte_net_{name}.so) is not installed");
-        Err(self.problem(
-            found,
-            Fix::one(format!("apt-get install -y {}", drivers.package(name))).persistent(),
-        ))
+        let install = Fix::one(format!("apt-get install -y {}", drivers.package(name)));
+        Err(self.problem(found, install.persistent()))
     }
 
     /// Every capability, or the word that root is needed.
@@ -108,19 +102,25 @@ impl<'a> Look<'a> {
         let has = |capability: Capability| {
             self.sys.has(capability) || (capability == Capability::Bpf && self.sys.has(Capability::SysAdmin))
         };
-        let missing: Vec<String> = wanted
+        let missing = wanted
             .iter()
-            .filter(|c| !has(**c))
-            .map(ToString::to_string)
-            .collect();
+            .filter(|capability| !has(**capability))
+            .join(" and ");
         if missing.is_empty() {
             return Ok(());
         }
-        let found = format!(
-            "{what_for} needs {}, which this process does not have",
-            missing.join(" and ")
-        );
+        let found = format!("{what_for} needs {missing}, which this process does not have");
         Err(self.problem(found, as_root()))
+    }
+
+    /// The port, with the huge pages that a NIC's driver needs, which must be free on `node`.
+    pub fn on_huge_pages(&self, node: Option<u32>) -> Result<Prepared, Problem> {
+        hugepages::check(self.sys, &self.uri.to_string(), hugepages::MINIMUM_BYTES, node)?;
+        Ok(Prepared {
+            memory: Memory::HugePages,
+            numa_node: node,
+            ..Prepared::of(self.uri)
+        })
     }
 
     /// Where a path from the user is: below the root if absolute, else as it is.
@@ -134,10 +134,7 @@ impl<'a> Look<'a> {
 
     /// The directory that is to hold a file of the user's.
     pub fn writable_parent(&self, path: &Path) -> Result<(), Problem> {
-        let parent = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let parent = parent(path);
         let (shown, quoted, real) = (parent.display(), quoted(parent.display()), self.path(parent));
         if !real.exists() {
             let fix = Fix::one(format!("mkdir -p {quoted}"))
@@ -146,10 +143,8 @@ impl<'a> Look<'a> {
             return Err(self.problem(format!("directory {shown} does not exist"), fix));
         }
         if !real.is_dir() {
-            return Err(self.problem(
-                format!("{shown} is not a directory"),
-                Fix::advice("choose another path"),
-            ));
+            let fix = Fix::advice("choose another path");
+            return Err(self.problem(format!("{shown} is not a directory"), fix));
         }
         if !may(&real, AccessFlags::W_OK | AccessFlags::X_OK) {
             let fix = Fix::advice("choose a directory of your own, or run dropless with sudo");
@@ -157,6 +152,12 @@ impl<'a> Look<'a> {
         }
         Ok(())
     }
+}
+
+/// The directory that a file is in.
+pub(super) fn parent(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
 }
 
 /// Whether this process (as its effective user) has the access.

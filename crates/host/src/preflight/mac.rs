@@ -3,6 +3,7 @@
 use super::look::Look;
 use crate::interface::{Interface, Sort};
 use crate::{Fix, MacAddress, PortKind, PortUri, Problem, pci, vmbus};
+use itertools::Itertools as _;
 
 /// The device that has the address: a `VMBus` or PCI device, or the interface itself.
 pub fn device(look: &Look<'_>, address: MacAddress) -> Result<PortUri, Problem> {
@@ -38,37 +39,30 @@ fn any_but_loopback(interface: &Interface) -> bool {
 
 /// Nobody has it; devices that the kernel does not drive hide theirs.
 fn nobody(look: &Look<'_>, address: MacAddress) -> Problem {
-    let having = look
+    let interfaces = look
         .interfaces
         .iter()
-        .filter(|interface| interface.sort != Sort::Loopback);
-    let list: Vec<String> = having
+        .filter(|interface| any_but_loopback(interface));
+    let list = interfaces
         .filter_map(|interface| Some(format!("{} {}", interface.name, interface.mac?)))
-        .collect();
-    let hidden: Vec<String> = pci::network_functions(look.sys)
+        .join(", ");
+    let found = format!("no device has the address {address} (there are: {list})");
+    let functions = pci::network_functions(look.sys);
+    let functions = functions
         .iter()
         .filter(|device| device.interfaces(&look.interfaces).is_empty() && device.driver.is_some())
-        .map(|device| format!("pci:{}", device.address))
-        .chain(
-            vmbus::network_channels(look.sys)
-                .iter()
-                .filter(|device| device.interfaces(&look.interfaces).is_empty())
-                .map(|device| format!("vmbus:{}", device.id)),
-        )
-        .collect();
-    let found = format!(
-        "no device has the address {address} (there are: {})",
-        list.join(", ")
-    );
+        .map(|device| format!("pci:{}", device.address));
+    let channels = vmbus::network_channels(look.sys);
+    let channels = channels
+        .iter()
+        .filter(|device| device.interfaces(&look.interfaces).is_empty())
+        .map(|device| format!("vmbus:{}", device.id));
+    let hidden: Vec<String> = functions.chain(channels).collect();
     if hidden.is_empty() {
         return look.problem(found, Fix::one("dropless ports"));
     }
-    let found = format!(
-        "{found}; the kernel does not see the address of {}",
-        hidden.join(", ")
-    );
-    look.problem(
-        found,
-        Fix::advice(format!("name the device itself: {}", hidden.join(" or "))),
-    )
+    let devices = hidden.join(", ");
+    let advice = format!("name the device itself: {}", hidden.join(" or "));
+    let found = format!("{found}; the kernel does not see the address of {devices}");
+    look.problem(found, Fix::advice(advice))
 }

@@ -47,11 +47,7 @@ pub fn holding(sys: &Sys, interface: &str) -> Option<Namespace> {
     }
     let own = sys.link_name("/proc/self/ns/net");
     let mut seen = vec![own];
-    let pids = sys
-        .names("/proc")
-        .into_iter()
-        .filter_map(|name| name.parse::<u32>().ok());
-    for pid in pids {
+    for pid in sys.processes().iter().filter_map(|name| name.parse::<u32>().ok()) {
         let namespace = sys.link_name(format!("/proc/{pid}/ns/net"));
         if namespace.is_none() || seen.contains(&namespace) || seen.len() > NAMESPACES_MAX {
             continue;
@@ -83,20 +79,14 @@ fn named_lists(sys: &Sys, name: &str, interface: &str) -> bool {
         setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
         fs::read_to_string("/proc/thread-self/net/dev").ok()
     });
-    thread
-        .join()
-        .ok()
-        .flatten()
-        .is_some_and(|table| lists(&table, interface))
+    let table = thread.join().ok().flatten();
+    table.is_some_and(|table| lists(&table, interface))
 }
 
 /// The name `ip netns` has for `net:[inode]`.
 fn name_of(sys: &Sys, names: &[String], namespace: &str) -> Option<String> {
     let inode: u64 = namespace.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()?;
-    let inode_of = |name: &str| {
-        fs::metadata(sys.path(format!("{NAMED}/{name}")))
-            .ok()
-            .map(|file| file.ino())
-    };
-    names.iter().find(|name| inode_of(name) == Some(inode)).cloned()
+    let file = |name: &String| fs::metadata(sys.path(format!("{NAMED}/{name}")));
+    let is_it = |name: &&String| file(name).is_ok_and(|file| file.ino() == inode);
+    names.iter().find(is_it).cloned()
 }

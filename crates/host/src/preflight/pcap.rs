@@ -45,10 +45,8 @@ fn check_input(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem>
     let (shown, file) = (path.display(), quoted(path.display()));
     let real = look.path(path);
     if real.is_dir() {
-        return Err(look.problem(
-            format!("{shown} is a directory"),
-            Fix::advice("name a pcap file in it"),
-        ));
+        let fix = Fix::advice("name a pcap file in it");
+        return Err(look.problem(format!("{shown} is a directory"), fix));
     }
     let mut header = Vec::new();
     let outcome =
@@ -61,26 +59,18 @@ fn check_input(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem>
         return Err(look.problem(format!("{shown} cannot be read ({error})"), fix));
     }
     if header.starts_with(&GZIP) {
-        let fix = Fix::one(format!(
-            "gunzip --keep --stdout {file} > {}",
-            quoted(format!("{shown}.pcap"))
-        ));
+        let plain = quoted(format!("{shown}.pcap"));
+        let fix = Fix::one(format!("gunzip --keep --stdout {file} > {plain}"));
         return Err(look.problem(format!("{shown} is compressed"), fix));
     }
     let Some(link_type) = link_type(&header) else {
-        let fix = Fix::advice(format!(
-            "name a pcap or pcapng file; this shows what it is: file {file}"
-        ));
-        return Err(look.problem(format!("{shown} is not a pcap file"), fix));
+        let advice = format!("name a pcap or pcapng file; this shows what it is: file {file}");
+        return Err(look.problem(format!("{shown} is not a pcap file"), Fix::advice(advice)));
     };
     if link_type != LINKTYPE_ETHERNET {
-        let fix = Fix::advice(format!(
-            "record on an Ethernet interface: tcpdump -i IF -w {file}"
-        ));
-        return Err(look.problem(
-            format!("{shown} holds no Ethernet frames (link type {link_type})"),
-            fix,
-        ));
+        let advice = format!("record on an Ethernet interface: tcpdump -i IF -w {file}");
+        let found = format!("{shown} holds no Ethernet frames (link type {link_type})");
+        return Err(look.problem(found, Fix::advice(advice)));
     }
     let empty = header.len() == HEADER_LEN;
     Ok(empty.then(|| Warning::new("pcap-empty", format!("{shown} holds no packets"))))
@@ -106,22 +96,16 @@ fn check_output(look: &Look<'_>, path: &Path) -> Result<Option<Warning>, Problem
     let shown = path.display();
     let real = look.path(path);
     if real.is_dir() {
-        return Err(look.problem(
-            format!("{shown} is a directory"),
-            Fix::advice("name a file in it"),
-        ));
+        let fix = Fix::advice("name a file in it");
+        return Err(look.problem(format!("{shown} is a directory"), fix));
     }
     if !real.exists() {
         return look.writable_parent(path).map(|()| None);
     }
     if !may(&real, AccessFlags::W_OK) {
-        return Err(look.problem(
-            format!("{shown} cannot be written"),
-            Fix::advice("choose another file"),
-        ));
+        let fix = Fix::advice("choose another file");
+        return Err(look.problem(format!("{shown} cannot be written"), fix));
     }
-    Ok(Some(Warning::new(
-        "pcap-overwritten",
-        format!("{shown} exists and is overwritten"),
-    )))
+    let text = format!("{shown} exists and is overwritten");
+    Ok(Some(Warning::new("pcap-overwritten", text)))
 }

@@ -2,13 +2,14 @@
 
 use super::bifurcated;
 use super::interface::{first_name, named, refused_role};
-use super::look::{Look, Memory, Prepared, as_root, may};
+use super::look::{Look, Prepared, as_root, may};
 use crate::bifurcated::Bifurcated;
 use crate::capability::Capability;
 use crate::drivers::drivers;
 use crate::modules::{Module, module};
 use crate::pci::{PciDevice, blocking_group, has_iommu, network_functions, vfio_without_iommu};
-use crate::{Fix, PciAddress, Problem, Warning, bind, facts, hugepages, pci};
+use crate::{Fix, PciAddress, Problem, Sys, Warning, bind, facts, pci};
+use itertools::Itertools as _;
 use nix::unistd::AccessFlags;
 
 /// The device, its binding, its libraries, then memory.
@@ -19,11 +20,8 @@ pub fn check(look: &Look<'_>, address: PciAddress) -> Result<Prepared, Problem> 
     };
     if !device.is_network() {
         let fix = Fix::advice("name a network function; dropless ports lists them");
-        let found = format!(
-            "it is not a network function ({}, class {:06x})",
-            device.identifiers(),
-            device.class
-        );
+        let (identifiers, class) = (device.identifiers(), device.class);
+        let found = format!("it is not a network function ({identifiers}, class {class:06x})");
         return Err(look.problem(found, fix));
     }
     refused_role(look, &device.interfaces(&look.interfaces))?;
@@ -38,34 +36,23 @@ pub fn check(look: &Look<'_>, address: PciAddress) -> Result<Prepared, Problem> 
             notes.push(Warning::new("no-iommu", text));
         }
     }
-    hugepages::check(
-        sys,
-        &look.uri.to_string(),
-        hugepages::MINIMUM_BYTES,
-        device.numa_node,
-    )?;
     Ok(Prepared {
-        memory: Memory::HugePages,
-        numa_node: device.numa_node,
         interface: first_name(&device, &look.interfaces),
-        ..Prepared::of(look.uri)
-    }
-    .with_notes(notes))
+        notes,
+        ..look.on_huge_pages(device.numa_node)?
+    })
 }
 
 fn absent(look: &Look<'_>) -> Problem {
-    let there: Vec<String> = network_functions(look.sys)
-        .iter()
-        .map(|device| device.address.to_string())
-        .collect();
-    let found = match there.as_slice() {
-        [] => "no such PCI device, and this machine has no network function on PCI".to_owned(),
-        some => format!("no such PCI device (network functions: {})", some.join(", ")),
+    let there = network_functions(look.sys);
+    let found = if there.is_empty() {
+        "no such PCI device, and this machine has no network function on PCI".to_owned()
+    } else {
+        let addresses = there.iter().map(|device| device.address).join(", ");
+        format!("no such PCI device (network functions: {addresses})")
     };
-    look.problem(
-        found,
-        Fix::one("echo 1 > /sys/bus/pci/rescan").or("choose from: dropless ports"),
-    )
+    let fix = Fix::one("echo 1 > /sys/bus/pci/rescan").or("choose from: dropless ports");
+    look.problem(found, fix)
 }
 
 /// An installed DPDK driver must know the device.
@@ -91,14 +78,11 @@ fn claimed(look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
         0x19e5 => &["hinic", "hns3"],
         _ => &[],
     };
-    let missing: Vec<&&str> = likely
-        .iter()
-        .filter(|name| drivers.has(name) == Some(false))
-        .collect();
+    let missing = likely.iter().filter(|name| drivers.has(name) == Some(false));
+    let packages = missing.map(|name| drivers.package(name)).join(" ");
     let found = format!("no installed DPDK driver claims {}", device.identifiers());
-    let packages: Vec<String> = missing.iter().map(|name| drivers.package(name)).collect();
     let fix = match (packages.is_empty(), first_name(device, &look.interfaces)) {
-        (false, _) => Fix::one(format!("apt-get install -y {}", packages.join(" "))),
+        (false, _) => Fix::one(format!("apt-get install -y {packages}")),
         (true, Some(name)) => Fix::advice(format!("use it through the kernel: xdp:{name} or packet:{name}")),
         (true, None) => Fix::one("apt-get install -y dpdk").or("use another device"),
     };
@@ -120,32 +104,25 @@ fn vfio(look: &Look<'_>, device: &PciDevice) -> Result<(), Problem> {
         let fix = if has_iommu(sys) || !facts::is_virtual(sys) {
             boot_with_iommu(sys)
         } else {
-            rebind(look, device)
+            // Bound before VFIO was told to do without an IOMMU: once more, in the right order.
+            bind::pci_bind(sys, device.address, Some("vfio-pci"), "vfio-pci")
         };
         return Err(look.problem("it is bound to vfio-pci, and there is no IOMMU", fix));
     };
     let blocking = blocking_group(sys, group, device.address);
     if let Some((address, driver)) = blocking.first() {
-        let names: Vec<String> = blocking
-            .iter()
+        let others = blocking.iter();
+        let names = others
             .map(|(address, driver)| format!("{address} ({driver})"))
-            .collect();
-        let found = format!(
-            "its IOMMU group {group} is shared with {}, which the kernel drives",
-            names.join(", ")
-        );
+            .join(", ");
+        let found = format!("its IOMMU group {group} is shared with {names}, which the kernel drives");
         return Err(look.problem(found, bind::pci_bind(sys, *address, Some(driver), "vfio-pci")));
     }
-    let file = [format!("/dev/vfio/{group}"), format!("/dev/vfio/noiommu-{group}")];
-    let file = file
-        .into_iter()
-        .map(|path| sys.path(path))
-        .find(|path| path.exists());
-    if file.is_some_and(|file| !may(&file, AccessFlags::R_OK | AccessFlags::W_OK)) {
-        return Err(look.problem(
-            format!("/dev/vfio/{group} may not be opened by this user"),
-            as_root(),
-        ));
+    let files = ["", "noiommu-"].map(|prefix| sys.path(format!("/dev/vfio/{prefix}{group}")));
+    let file = files.iter().find(|file| file.exists());
+    if file.is_some_and(|file| !may(file, AccessFlags::R_OK | AccessFlags::W_OK)) {
+        let found = format!("/dev/vfio/{group} may not be opened by this user");
+        return Err(look.problem(found, as_root()));
     }
     Ok(())
 }
@@ -159,27 +136,20 @@ fn unbound(look: &Look<'_>, device: &PciDevice, from: Option<&str>) -> Problem {
     let found = format!("it is bound to {to}{}", named(&interfaces));
     let Some(driver) = driver_for(sys, device) else {
         let fix = Fix::advice("boot a kernel with CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
-        return look.problem(
-            format!("{found}, and this kernel has neither vfio-pci nor uio_pci_generic"),
-            fix,
-        );
+        let found = format!("{found}, and this kernel has neither vfio-pci nor uio_pci_generic");
+        return look.problem(found, fix);
     };
+    let bind = bind::pci_bind(sys, device.address, from, driver);
     if driver == "vfio-pci" && !has_iommu(sys) && !vfio_without_iommu(sys) {
         let found = format!("{found}, and the IOMMU that vfio-pci wants is absent");
-        let virtual_machine = facts::is_virtual(sys);
-        let fix = if virtual_machine {
-            bind::pci_bind(sys, device.address, from, driver)
-        } else {
-            boot_with_iommu(sys)
-        };
-        return look.problem(found, fix);
+        let may_boot_with = !facts::is_virtual(sys);
+        return look.problem(found, if may_boot_with { boot_with_iommu(sys) } else { bind });
     }
-    let found = format!("{found}, and DPDK needs {driver}");
-    look.problem(found, bind::pci_bind(sys, device.address, from, driver))
+    look.problem(format!("{found}, and DPDK needs {driver}"), bind)
 }
 
 /// The driver that hands a function over, of those this kernel has.
-fn driver_for(sys: &crate::Sys, device: &PciDevice) -> Option<&'static str> {
+fn driver_for(sys: &Sys, device: &PciDevice) -> Option<&'static str> {
     let has = |name: &str| module(sys, name) != Module::Absent;
     if has("vfio-pci") {
         return Some("vfio-pci");
@@ -209,12 +179,7 @@ pub fn takeover(look: &Look<'_>, address: PciAddress) -> Result<Option<&'static 
     }
 }
 
-/// Bound to vfio-pci before VFIO was told to do without an IOMMU: once more, in the right order.
-fn rebind(look: &Look<'_>, device: &PciDevice) -> Fix {
-    bind::pci_bind(look.sys, device.address, Some("vfio-pci"), "vfio-pci")
-}
-
-fn boot_with_iommu(sys: &crate::Sys) -> Fix {
+fn boot_with_iommu(sys: &Sys) -> Fix {
     let words = pci::iommu_arguments(sys).join(" ");
     Fix::advice(format!(
         "switch the IOMMU on in the firmware and boot with it: sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && update-grub && reboot"

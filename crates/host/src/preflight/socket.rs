@@ -1,6 +1,6 @@
 //! `memif:`, `vhost:` and `virtio-user:`: ports at the end of a socket.
 
-use super::look::{Look, Memory, Prepared};
+use super::look::{Look, Memory, Prepared, as_root, parent};
 use crate::problem::quoted;
 use crate::{Fix, Problem, Warning};
 use nix::errno::Errno;
@@ -56,21 +56,16 @@ pub fn virtio_user(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepare
     if server {
         return serve(look, path, SockType::Stream);
     }
-    let shown = path.display();
-    let fix = || {
-        Fix::advice(format!(
-            "start the other end first, for example: dropless reflect --port vhost:{shown}"
-        ))
+    let why = match state(look, path, SockType::Stream) {
+        State::Served | State::Device => return Ok(Prepared::of(look.uri)),
+        State::Free => "the socket does not exist",
+        State::Stale => "its server has ended",
+        other => return Err(unusable(look, path, &other)),
     };
-    match state(look, path, SockType::Stream) {
-        State::Served | State::Device => Ok(Prepared::of(look.uri)),
-        State::Free => Err(look.problem(
-            format!("no process serves {shown}: the socket does not exist"),
-            fix(),
-        )),
-        State::Stale => Err(look.problem(format!("no process serves {shown}: its server has ended"), fix())),
-        other => Err(unusable(look, path, &other)),
-    }
+    let shown = path.display();
+    let advice = format!("start the other end first, for example: dropless reflect --port vhost:{shown}");
+    let found = format!("no process serves {shown}: {why}");
+    Err(look.problem(found, Fix::advice(advice)))
 }
 
 /// To serve a socket, its path must be free; what a dead server left is removed.
@@ -102,17 +97,13 @@ fn wait_for(look: &Look<'_>, path: &Path, server: &str) -> Result<Prepared, Prob
         Ok(file) if file.file_type().is_socket() => Ok(prepared),
         Ok(_) => Err(unusable(look, path, &State::NoSocket)),
         Err(_) => {
-            let parent = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
-            if !look.path(parent).is_dir() {
+            if !look.path(parent(path)).is_dir() {
                 look.writable_parent(path)?;
             }
-            let server = server.replace("PATH", &path.display().to_string());
+            let shown = path.display().to_string();
+            let server = server.replace("PATH", &shown);
             let text = format!(
-                "no process serves {} yet: the link comes up when {server} or another server starts",
-                path.display()
+                "no process serves {shown} yet: the link comes up when {server} or another server starts"
             );
             Ok(prepared.with_notes(vec![Warning::new("no-server", text)]))
         }
@@ -187,19 +178,14 @@ const GREETING: Duration = Duration::from_secs(1);
 fn unusable(look: &Look<'_>, path: &Path, state: &State) -> Problem {
     let shown = path.display();
     match state {
-        State::Forbidden => look.problem(
-            format!("{shown} may not be opened by this user"),
-            super::look::as_root(),
-        ),
-        State::NoSocket | State::Device => look.problem(
-            format!("{shown} exists and is not a socket"),
-            Fix::advice("choose another path"),
-        ),
+        State::Forbidden => look.problem(format!("{shown} may not be opened by this user"), as_root()),
+        State::NoSocket | State::Device => {
+            let fix = Fix::advice("choose another path");
+            look.problem(format!("{shown} exists and is not a socket"), fix)
+        }
         _ => {
-            let fix = format!(
-                "choose another path, or stop the process that this shows: ss -xlp src {}",
-                quoted(&shown)
-            );
+            let path = quoted(&shown);
+            let fix = format!("choose another path, or stop the process that this shows: ss -xlp src {path}");
             look.problem(
                 format!("another process already serves {shown}"),
                 Fix::advice(fix),

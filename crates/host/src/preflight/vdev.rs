@@ -19,10 +19,8 @@ pub fn check(look: &Look<'_>, arguments: &str) -> Result<Prepared, Problem> {
         Some(near) => format!("write vdev:{near}0"),
         None => format!("choose from: {}", virtual_drivers(look).join(", ")),
     };
-    Err(look.problem(
-        format!("no installed DPDK driver is called {bare}"),
-        Fix::advice(fix),
-    ))
+    let found = format!("no installed DPDK driver is called {bare}");
+    Err(look.problem(found, Fix::advice(fix)))
 }
 
 /// Installed drivers that no bus device needs, so that their devices can be made up.

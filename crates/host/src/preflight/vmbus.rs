@@ -1,10 +1,11 @@
 //! `vmbus:`: a network device of Hyper-V.
 
 use super::interface::{named, refused_role};
-use super::look::{Look, Memory, Prepared};
+use super::look::{Look, Prepared};
 use crate::capability::Capability;
 use crate::modules::{Module, module};
-use crate::{Fix, Problem, VmbusId, bind, hugepages, vmbus};
+use crate::{Fix, Problem, VmbusId, bind, vmbus};
+use itertools::Itertools as _;
 
 const DRIVER: &str = "uio_hv_generic";
 
@@ -23,49 +24,26 @@ pub fn check(look: &Look<'_>, id: &VmbusId) -> Result<Prepared, Problem> {
     refused_role(look, &interfaces)?;
     if device.driver.as_deref() != Some(DRIVER) {
         if module(sys, DRIVER) == Module::Absent {
-            let fix = Fix::advice(format!(
-                "boot a kernel with {DRIVER}, such as linux-image-amd64 of Debian"
-            ));
-            return Err(look.problem(format!("this kernel lacks {DRIVER}"), fix));
+            let advice = format!("boot a kernel with {DRIVER}, such as linux-image-amd64 of Debian");
+            return Err(look.problem(format!("this kernel lacks {DRIVER}"), Fix::advice(advice)));
         }
-        let to = device
-            .driver
-            .as_deref()
-            .map_or("no driver".to_owned(), |driver| format!("the driver {driver}"));
-        let found = format!(
-            "it is bound to {to}{}, and DPDK needs {DRIVER}",
-            named(&interfaces)
-        );
-        return Err(look.problem(found, bind::vmbus_bind(sys, id, device.driver.as_deref())));
+        let from = device.driver.as_deref();
+        let to = from.map_or("no driver".to_owned(), |driver| format!("the driver {driver}"));
+        let on = named(&interfaces);
+        let found = format!("it is bound to {to}{on}, and DPDK needs {DRIVER}");
+        return Err(look.problem(found, bind::vmbus_bind(sys, id, from)));
     }
     look.capabilities(&[Capability::SysAdmin], "a VMBus device")?;
-    hugepages::check(
-        sys,
-        &look.uri.to_string(),
-        hugepages::MINIMUM_BYTES,
-        device.numa_node,
-    )?;
-    Ok(Prepared {
-        memory: Memory::HugePages,
-        numa_node: device.numa_node,
-        ..Prepared::of(look.uri)
-    })
+    look.on_huge_pages(device.numa_node)
 }
 
 fn absent(look: &Look<'_>) -> Problem {
     if !vmbus::exists(look.sys) {
-        return look.problem(
-            "this machine has no VMBus: it does not run on Hyper-V",
-            Fix::one("dropless ports"),
-        );
+        let found = "this machine has no VMBus: it does not run on Hyper-V";
+        return look.problem(found, Fix::one("dropless ports"));
     }
-    let ids: Vec<String> = vmbus::network_channels(look.sys)
-        .iter()
-        .map(|device| device.id.to_string())
-        .collect();
-    let found = format!(
-        "this VMBus device does not exist (network devices: {})",
-        ids.join(", ")
-    );
+    let there = vmbus::network_channels(look.sys);
+    let ids = there.iter().map(|device| &device.id).join(", ");
+    let found = format!("this VMBus device does not exist (network devices: {ids})");
     look.problem(found, Fix::one("dropless ports"))
 }
