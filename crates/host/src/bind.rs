@@ -19,21 +19,24 @@ pub fn pci_bind(sys: &Sys, address: PciAddress, from: Option<&str>, driver: &str
     } else {
         load
     };
-    if has_driverctl(sys) {
-        return Fix::one(format!("driverctl set-override {address} {driver}"))
-            .persistent()
-            .undone_by([format!("driverctl unset-override {address}")])
-            .after(first.persistent());
-    }
     let mut undo = vec![format!("echo {address} > {PCI}/drivers/{driver}/unbind")];
     undo.extend(override_and_probe(address, ""));
-    pci_move(address, from, driver)
-        .undone_by(undo)
-        .kept_by([
-            "apt-get install -y driverctl".to_owned(),
-            format!("driverctl set-override {address} {driver}"),
-        ])
-        .after(first)
+    let plain = pci_move(address, from, driver).undone_by(undo);
+    kept(sys, "driverctl", &format!("{address} {driver}"), first, plain)
+}
+
+/// Binds by driverctl where it is installed; else as `plain` does, and says how driverctl would keep it.
+fn kept(sys: &Sys, driverctl: &str, what: &str, first: Fix, plain: Fix) -> Fix {
+    let device = what.split(' ').next().unwrap_or_default();
+    let set = format!("{driverctl} set-override {what}");
+    if has_driverctl(sys) {
+        return Fix::one(set)
+            .persistent()
+            .undone_by([format!("{driverctl} unset-override {device}")])
+            .after(first.persistent());
+    }
+    let install = "apt-get install -y driverctl".to_owned();
+    plain.kept_by([install, set]).after(first)
 }
 
 /// Gives a PCI function back to the kernel's driver `to`, away from `from`.
@@ -67,28 +70,17 @@ fn no_iommu(sys: &Sys) -> Fix {
 pub fn vmbus_bind(sys: &Sys, id: &VmbusId, from: Option<&str>) -> Fix {
     const TO: &str = "uio_hv_generic";
     let class = vmbus::CLASS_NETWORK;
-    let load = Fix::one(format!("modprobe {TO}"));
-    if has_driverctl(sys) {
-        return Fix::one(format!("driverctl -b vmbus set-override {id} {TO}"))
-            .persistent()
-            .undone_by([format!("driverctl -b vmbus unset-override {id}")])
-            .after(load.persistent());
-    }
     let mut commands = Vec::new();
     // The kernel refuses a class it already has (EEXIST), so this step may fail where it was done before.
     commands.push(format!("(echo {class} > {VMBUS}/drivers/{TO}/new_id || true)"));
     commands.extend(from.map(|driver| format!("echo {id} > {VMBUS}/drivers/{driver}/unbind")));
     commands.push(format!("echo {id} > {VMBUS}/drivers/{TO}/bind"));
-    Fix::all(commands)
-        .undone_by([
-            format!("echo {id} > {VMBUS}/drivers/{TO}/unbind"),
-            format!("echo {id} > {VMBUS}/drivers/hv_netvsc/bind"),
-        ])
-        .kept_by([
-            "apt-get install -y driverctl".to_owned(),
-            format!("driverctl -b vmbus set-override {id} {TO}"),
-        ])
-        .after(load)
+    let plain = Fix::all(commands).undone_by([
+        format!("echo {id} > {VMBUS}/drivers/{TO}/unbind"),
+        format!("echo {id} > {VMBUS}/drivers/hv_netvsc/bind"),
+    ]);
+    let load = Fix::one(format!("modprobe {TO}"));
+    kept(sys, "driverctl -b vmbus", &format!("{id} {TO}"), load, plain)
 }
 
 /// Whether driverctl is installed, whose bindings survive a reboot.

@@ -58,22 +58,15 @@ pub fn allowed(sys: &Sys) -> CoreSet {
 pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
     let what = format!("cores {wanted}");
     let (online, allowed) = (online(sys), allowed(sys));
+    let choose = || Fix::advice(format!("choose from --cores {allowed}"));
     let present = list(sys, &format!("{CPUS}/present")).unwrap_or_else(|| online.clone());
     if wanted.is_empty() {
-        return Err(Problem::new(
-            "cores",
-            "the list is empty",
-            Fix::advice(format!("choose from --cores {allowed}")),
-        ));
+        return Err(Problem::new("cores", "the list is empty", choose()));
     }
     let absent = wanted.without(&present);
     if !absent.is_empty() {
         let found = format!("this machine has no core {absent} (it has {present})");
-        return Err(Problem::new(
-            what,
-            found,
-            Fix::advice(format!("choose from --cores {allowed}")),
-        ));
+        return Err(Problem::new(what, found, choose()));
     }
     let off = wanted.without(&online);
     if let Some(core) = off.iter().next() {
@@ -93,11 +86,8 @@ pub fn check(sys: &Sys, wanted: &CoreSet) -> Result<(), Problem> {
     }
     if !forbidden.is_empty() {
         let found = format!("core {forbidden} is outside this process's affinity or cpuset ({allowed})");
-        return Err(Problem::new(
-            what,
-            found,
-            Fix::one(format!("taskset -pc {} $$", wanted.with(&allowed))),
-        ));
+        let fix = Fix::one(format!("taskset -pc {} $$", wanted.with(&allowed)));
+        return Err(Problem::new(what, found, fix));
     }
     Ok(())
 }
@@ -117,24 +107,15 @@ pub struct Choice {
 /// others, and a physical core of one's own before a sibling thread. The lowest core keeps the house.
 pub fn pick(sys: &Sys, workers: usize, node: Option<u32>) -> Result<Choice, Problem> {
     let (allowed, isolated) = (allowed(sys), isolated(sys));
-    let house = allowed
-        .without(&isolated)
-        .iter()
-        .next()
-        .or_else(|| allowed.iter().next());
-    let Some(housekeeping) = house else {
+    let open = allowed.without(&isolated);
+    let Some(housekeeping) = open.iter().chain(allowed.iter()).next() else {
+        let found = format!("no list of cores in {CPUS}/online");
         let fix = Fix::one("mount -t sysfs sysfs /sys");
-        return Err(Problem::new(
-            "worker cores",
-            format!("no list of cores in {CPUS}/online"),
-            fix,
-        ));
+        return Err(Problem::new("worker cores", found, fix));
     };
     if workers > allowed.len() {
-        let found = format!(
-            "{workers} workers need a core each, and {} may be used ({allowed})",
-            allowed.len()
-        );
+        let count = allowed.len();
+        let found = format!("{workers} workers need a core each, and {count} may be used ({allowed})");
         let fix = Fix::advice("use fewer ports or queues (--tx-queues, --rx-queues)");
         return Err(Problem::new("worker cores", found, fix));
     }

@@ -40,18 +40,15 @@ fn read(sys: &Sys) -> Drivers {
 fn directories(sys: &Sys) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for prefix in ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/usr/local/lib64"] {
-        let triplets = sys
-            .names(prefix)
-            .into_iter()
-            .filter(|name| name.contains("-linux-"));
-        let places = triplets
-            .map(|name| Path::new(prefix).join(name))
-            .chain([PathBuf::from(prefix)]);
-        for place in places.map(|place| place.join("dpdk")) {
-            let pmds = sys
-                .names(&place)
-                .into_iter()
-                .filter(|name| name.starts_with("pmds-"));
+        let mut places = sys.names(prefix);
+        places.retain(|name| name.contains("-linux-"));
+        places.push(String::new());
+        for place in places
+            .iter()
+            .map(|place| Path::new(prefix).join(place).join("dpdk"))
+        {
+            let names = sys.names(&place).into_iter();
+            let pmds = names.filter(|name| name.starts_with("pmds-"));
             found.extend(pmds.map(|name| place.join(name)));
         }
     }

@@ -108,19 +108,16 @@ fn core_facts(sys: &Sys) -> CoreFacts {
 
 fn distribution(sys: &Sys) -> Option<String> {
     let release = sys.text("/etc/os-release")?;
-    let name = release
-        .lines()
-        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    let mut lines = release.lines();
+    let name = lines.find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim_matches('"').to_owned())
 }
 
 /// The value of a field of the first CPU.
 pub fn cpu_field(cpuinfo: &str, field: &str) -> Option<String> {
     let pairs = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-    pairs
-        .filter(|(name, _)| name.trim() == field)
-        .map(|(_, value)| value.trim().to_owned())
-        .next()
+    let mut values = pairs.filter(|(name, _)| name.trim() == field);
+    values.next().map(|(_, value)| value.trim().to_owned())
 }
 
 fn interesting_flags(cpuinfo: &str) -> Vec<String> {
@@ -163,17 +160,12 @@ fn hypervisor(sys: &Sys, cpuinfo: &str) -> Option<String> {
         ("Red Hat", "KVM"),
         ("Alibaba Cloud", "KVM (Alibaba)"),
     ];
-    let flag = cpu_field(cpuinfo, "flags")
-        .unwrap_or_default()
-        .split_whitespace()
-        .any(|f| f == "hypervisor");
     if let Some(kind) = sys.text("/sys/hypervisor/type").filter(|kind| !kind.is_empty()) {
         return Some(kind);
     }
+    let flags = cpu_field(cpuinfo, "flags")?;
+    let is_guest = flags.split_whitespace().any(|flag| flag == "hypervisor");
     let vendor = sys.text("/sys/class/dmi/id/sys_vendor").unwrap_or_default();
-    let named = VENDORS
-        .iter()
-        .find(|(prefix, _)| vendor.starts_with(prefix))
-        .map(|(_, name)| (*name).to_owned());
-    flag.then(|| named.unwrap_or_else(|| "unknown".to_owned()))
+    let known = VENDORS.iter().find(|(prefix, _)| vendor.starts_with(prefix));
+    is_guest.then(|| known.map_or("unknown", |(_, name)| name).to_owned())
 }

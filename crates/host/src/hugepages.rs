@@ -43,11 +43,8 @@ pub fn pools(sys: &Sys) -> Vec<Pool> {
 
 fn pools_of(sys: &Sys, node: u32, directory: &str) -> Vec<Pool> {
     let pool = |name: String| {
-        let kib: u64 = name
-            .strip_prefix("hugepages-")?
-            .strip_suffix("kB")?
-            .parse()
-            .ok()?;
+        let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+        let kib: u64 = kib.parse().ok()?;
         let count = |file: &str| sys.number(format!("{directory}/{name}/{file}")).unwrap_or(0);
         Some(Pool {
             node,
@@ -71,8 +68,8 @@ pub fn free_bytes(sys: &Sys, node: Option<u32>) -> u64 {
 /// The places where huge pages are mounted.
 pub fn mounts(sys: &Sys) -> Vec<String> {
     let mounts = Vec::<MountEntry>::from_file(sys.path("/proc/mounts")).unwrap_or_default();
+    let mounts = mounts.into_iter();
     mounts
-        .into_iter()
         .filter(|mount| mount.fs_vfstype == "hugetlbfs")
         .map(|mount| mount.fs_file)
         .collect()
@@ -84,28 +81,18 @@ pub fn check(sys: &Sys, what: &str, bytes: u64, node: Option<u32>) -> Result<(),
     let node = node.filter(|node| pools.iter().any(|pool| pool.node == *node));
     let free = free_bytes(sys, node);
     if free < bytes {
-        let place = node
-            .map(|node| format!(" on NUMA node {node}"))
-            .unwrap_or_default();
-        let found = format!(
-            "it needs {} MiB of free huge pages{place}, and {} MiB are free",
-            bytes.div_ceil(1 << 20),
-            free >> 20
-        );
+        let place = node.map_or_else(String::new, |node| format!(" on NUMA node {node}"));
+        let (wanted, free) = (bytes.div_ceil(1 << 20), free >> 20);
+        let found = format!("it needs {wanted} MiB of free huge pages{place}, and {free} MiB are free");
         return Err(Problem::new(what, found, reserve(&pools, bytes, node)));
     }
     if mounts(sys).is_empty() {
-        let fix = Fix::all([
-            "mkdir -p /dev/hugepages",
-            "mount -t hugetlbfs hugetlbfs /dev/hugepages",
-        ])
-        .undone_by(["umount /dev/hugepages"])
-        .kept_by(["systemctl enable dev-hugepages.mount"]);
-        return Err(Problem::new(
-            what,
-            "it needs huge pages, and no hugetlbfs is mounted",
-            fix,
-        ));
+        let mount = "mount -t hugetlbfs hugetlbfs /dev/hugepages";
+        let fix = Fix::all(["mkdir -p /dev/hugepages", mount])
+            .undone_by(["umount /dev/hugepages"])
+            .kept_by(["systemctl enable dev-hugepages.mount"]);
+        let found = "it needs huge pages, and no hugetlbfs is mounted";
+        return Err(Problem::new(what, found, fix));
     }
     Ok(())
 }
@@ -115,11 +102,10 @@ fn reserve(pools: &[Pool], bytes: u64, node: Option<u32>) -> Fix {
     let Some(Reservation { file, pages, total }) = reservation(pools, bytes, node) else {
         return Fix::advice("boot a kernel with CONFIG_HUGETLBFS");
     };
+    let keep = format!("echo 'vm.nr_hugepages={pages}' > /etc/sysctl.d/80-hugepages.conf");
     Fix::one(format!("echo {pages} > {file}"))
         .undone_by([format!("echo {total} > {file}")])
-        .kept_by([format!(
-            "echo 'vm.nr_hugepages={pages}' > /etc/sysctl.d/80-hugepages.conf"
-        )])
+        .kept_by([keep])
 }
 
 /// Where pages are reserved, how many it takes, and how many it has.

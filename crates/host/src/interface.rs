@@ -142,8 +142,7 @@ pub fn index(sys: &Sys, name: &str) -> Option<u32> {
 /// Whether the interface takes every frame because somebody asked for that (`IFF_PROMISC`).
 pub fn is_promiscuous(sys: &Sys, name: &str) -> bool {
     const IFF_PROMISC: u32 = 0x100;
-    sys.text(Path::new(CLASS).join(name).join("flags"))
-        .and_then(|flags| u32::from_str_radix(flags.trim_start_matches("0x"), 16).ok())
+    sys.hex(Path::new(CLASS).join(name).join("flags"))
         .is_some_and(|flags| flags & IFF_PROMISC != 0)
 }
 
@@ -188,10 +187,8 @@ fn sort(sys: &Sys, name: &str, base: &Path) -> Sort {
 
 /// The bus device behind an interface. A virtio interface has a virtio device between it and the PCI function.
 fn device_behind(sys: &Sys, base: &Path) -> (Option<PciAddress>, Option<VmbusId>) {
-    let Ok(device) = fs::canonicalize(sys.path(base.join("device"))) else {
-        return (None, None);
-    };
-    let Ok(root) = fs::canonicalize(&sys.root) else {
+    let device = fs::canonicalize(sys.path(base.join("device")));
+    let (Ok(device), Ok(root)) = (device, fs::canonicalize(&sys.root)) else {
         return (None, None);
     };
     for place in device.ancestors().take(3) {

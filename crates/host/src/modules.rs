@@ -29,31 +29,23 @@ pub fn module(sys: &Sys, name: &str) -> Module {
     let Some(release) = sys.kernel_release() else {
         return Module::Unknown;
     };
-    let directory = ["/lib/modules", "/usr/lib/modules"]
-        .map(|base| format!("{base}/{release}"))
-        .into_iter()
-        .find(|directory| sys.exists(directory));
-    let Some(directory) = directory else {
+    let directories = ["/lib/modules", "/usr/lib/modules"].map(|base| format!("{base}/{release}"));
+    let Some(directory) = directories.iter().find(|directory| sys.exists(directory)) else {
         return Module::Absent;
     };
-    let list = |file: &str| sys.text(format!("{directory}/{file}")).unwrap_or_default();
-    let listed = |text: &str| {
-        text.lines().any(|line| {
-            let file = line
-                .split(':')
-                .next()
-                .unwrap_or_default()
-                .rsplit('/')
-                .next()
-                .unwrap_or_default();
-            file.split('.')
-                .next()
-                .is_some_and(|stem| stem.replace('-', "_") == underscored)
-        })
+    // kernel/drivers/net/tun.ko.xz: what it needs
+    let name_in = |line: &str| {
+        let file = line.split(':').next()?.rsplit('/').next()?;
+        Some(file.split('.').next()?.replace('-', "_"))
     };
-    if listed(&list("modules.builtin")) {
+    let is_listed = |file: &str| {
+        let list = sys.text(format!("{directory}/{file}")).unwrap_or_default();
+        list.lines()
+            .any(|line| name_in(line).as_ref() == Some(&underscored))
+    };
+    if is_listed("modules.builtin") {
         Module::Present
-    } else if listed(&list("modules.dep")) {
+    } else if is_listed("modules.dep") {
         Module::Loadable
     } else {
         Module::Absent

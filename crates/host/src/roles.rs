@@ -2,6 +2,7 @@
 
 use crate::Sys;
 use crate::interface::Interface;
+use itertools::Itertools as _;
 use procfs_core::net::{RouteEntries, TcpNetEntries, TcpState};
 use procfs_core::{ExplicitSystemInfo, FromRead, FromReadSI};
 use serde::Serialize;
@@ -63,11 +64,7 @@ pub fn roles(sys: &Sys, interfaces: &[Interface]) -> BTreeMap<String, BTreeSet<R
 
 /// The roles as words: "the default route and an SSH session".
 pub fn in_words<'a>(roles: impl IntoIterator<Item = &'a Role>) -> String {
-    roles
-        .into_iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(" and ")
+    roles.into_iter().join(" and ")
 }
 
 fn default_route_interfaces(sys: &Sys) -> BTreeSet<String> {
@@ -97,15 +94,12 @@ fn default_route_v6(line: &str) -> Option<String> {
 /// Local addresses that SSH clients are connected to: this session's, and every established connection of sshd's.
 fn ssh_addresses(sys: &Sys) -> BTreeSet<IpAddr> {
     let session = sys.ssh_connection.as_deref().and_then(server_of);
-    let ports: BTreeSet<u16> = session
-        .map(|server| server.port())
-        .into_iter()
-        .chain([SSH_PORT])
-        .collect();
+    let ports = [Some(SSH_PORT), session.map(|server| server.port())];
     let inodes = sshd_sockets(sys);
     let established = connections(sys).into_iter().filter(|entry| {
         let (local, state) = (entry.local_address, &entry.state);
-        *state == TcpState::Established && (ports.contains(&local.port()) || inodes.contains(&entry.inode))
+        *state == TcpState::Established
+            && (ports.contains(&Some(local.port())) || inodes.contains(&entry.inode))
     });
     let addresses = established.map(|entry| entry.local_address.ip().to_canonical());
     addresses
@@ -132,11 +126,8 @@ fn connections(sys: &Sys) -> Vec<procfs_core::net::TcpNetEntry> {
         is_little_endian: cfg!(target_endian = "little"),
     };
     let table = |name: &str| TcpNetEntries::from_file(sys.path(name), &machine).map(|table| table.0);
-    [table("/proc/net/tcp"), table("/proc/net/tcp6")]
-        .into_iter()
-        .flatten()
-        .flatten()
-        .collect()
+    let tables = [table("/proc/net/tcp"), table("/proc/net/tcp6")];
+    tables.into_iter().flatten().flatten().collect()
 }
 
 /// Inodes of the sockets of every sshd process we may look into (as root: all), for servers on other ports than 22.
@@ -149,13 +140,12 @@ fn sshd_sockets(sys: &Sys) -> BTreeSet<u64> {
         }
         let directory = format!("{process}/fd");
         for descriptor in sys.names(&directory) {
-            let target = sys
-                .link_name(format!("{directory}/{descriptor}"))
-                .unwrap_or_default();
-            let inode = target
-                .strip_prefix("socket:[")
-                .and_then(|rest| rest.strip_suffix(']'));
-            inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
+            let target = sys.link_name(format!("{directory}/{descriptor}"));
+            let inode = target.as_deref().and_then(|target| {
+                let inode = target.strip_prefix("socket:[")?.strip_suffix(']')?;
+                inode.parse::<u64>().ok()
+            });
+            inodes.extend(inode);
         }
     }
     inodes

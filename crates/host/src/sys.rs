@@ -127,11 +127,8 @@ impl Sys {
     /// Soft limit of locked memory in bytes; `None` is no limit.
     pub fn locked_memory_limit(&self) -> Option<u64> {
         use procfs_core::process::LimitValue;
-        match Limits::from_file(self.path("/proc/self/limits"))
-            .ok()?
-            .max_locked_memory
-            .soft_limit
-        {
+        let limits = Limits::from_file(self.path("/proc/self/limits")).ok()?;
+        match limits.max_locked_memory.soft_limit {
             LimitValue::Value(bytes) => Some(bytes),
             LimitValue::Unlimited => None,
         }

@@ -1,6 +1,8 @@
 //! Something that could carry packets, as a listing shows it.
 
+use crate::interface::Interface;
 use crate::{Fix, Link, MacAddress, Prepared, Problem, Role};
+use itertools::Itertools as _;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -77,6 +79,40 @@ pub struct Carrier {
     pub roles: BTreeSet<Role>,
 }
 
+impl Carrier {
+    /// One of which nothing is known but what it is, and whether it can be used.
+    pub(super) fn new(kind: CarrierKind, name: &str, uri: &str, usable: Usable) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            uri: uri.to_owned(),
+            driver: None,
+            description: String::new(),
+            numa_node: None,
+            link: None,
+            queues: None,
+            mac: None,
+            addresses: Vec::new(),
+            usable,
+            roles: BTreeSet::new(),
+        }
+    }
+
+    /// What the interface tells of it.
+    pub(super) fn with(self, interface: &Interface) -> Self {
+        Self {
+            link: interface.link,
+            queues: Some(Queues {
+                rx: interface.rx_queues,
+                tx: interface.tx_queues,
+            }),
+            mac: interface.mac,
+            addresses: interface.addresses.clone(),
+            ..self
+        }
+    }
+}
+
 /// A check's outcome, as a listing shows it.
 pub(super) fn usable(outcome: Result<Prepared, Problem>) -> Usable {
     match outcome {
@@ -85,11 +121,8 @@ pub(super) fn usable(outcome: Result<Prepared, Problem>) -> Usable {
             fix: *fix,
         },
         Ok(prepared) if prepared.notes.is_empty() => Usable::Yes,
-        Ok(prepared) => {
-            let notes = prepared.notes.iter().map(ToString::to_string).collect::<Vec<_>>();
-            Usable::Caution {
-                why: notes.join("; "),
-            }
-        }
+        Ok(prepared) => Usable::Caution {
+            why: prepared.notes.iter().join("; "),
+        },
     }
 }

@@ -1,6 +1,6 @@
 //! PCI functions and `VMBus` devices.
 
-use super::carrier::{Carrier, CarrierKind, Queues, usable};
+use super::carrier::{Carrier, CarrierKind, usable};
 use crate::drivers::drivers;
 use crate::interface::Interface;
 use crate::pci::{PciDevice, network_functions};
@@ -20,23 +20,22 @@ pub fn pci(sys: &Sys, interfaces: &[Interface], roles: &Roles) -> Vec<Carrier> {
         pci_ids(sys)
     };
     let carrier = |device: &PciDevice| {
-        let uri = PortUri::new(PortKind::Pci {
-            address: device.address,
-        });
-        let pmd = drivers(sys)
-            .claiming(device.claimed_by())
-            .map(|pmd| format!(", DPDK driver {}", pmd.name));
-        let ids = device.identifiers();
-        let maker = product(&names, device)
-            .map(|name| format!("{name} "))
-            .unwrap_or_default();
+        let address = device.address;
+        let pmd = drivers(sys).claiming(device.claimed_by());
+        let pmd = pmd.map_or_else(String::new, |pmd| format!(", DPDK driver {}", pmd.name));
+        let maker = product(&names, device).map_or_else(String::new, |name| format!("{name} "));
+        let uri = PortUri::new(PortKind::Pci { address });
+        let carrier = Carrier::new(
+            CarrierKind::Pci,
+            &address.to_string(),
+            &uri.to_string(),
+            usable(check(&uri, sys)),
+        );
         Carrier {
-            name: device.address.to_string(),
-            kind: CarrierKind::Pci,
             driver: device.driver.clone(),
-            description: format!("{maker}[{ids}]{}", pmd.unwrap_or_default()),
+            description: format!("{maker}[{}]{pmd}", device.identifiers()),
             numa_node: device.numa_node,
-            ..of_interfaces(&uri, &device.interfaces(interfaces), roles, sys)
+            ..with_interfaces(carrier, &device.interfaces(interfaces), roles)
         }
     };
     functions.iter().map(carrier).collect()
@@ -46,48 +45,39 @@ pub fn pci(sys: &Sys, interfaces: &[Interface], roles: &Roles) -> Vec<Carrier> {
 pub fn vmbus(sys: &Sys, interfaces: &[Interface], roles: &Roles) -> Vec<Carrier> {
     let channels = network_channels(sys);
     let carriers = channels.iter().map(|device| {
-        let uri = PortUri::new(PortKind::Vmbus {
-            id: device.id.clone(),
-        });
+        let id = device.id.clone();
+        let uri = PortUri::new(PortKind::Vmbus { id });
+        let carrier = Carrier::new(
+            CarrierKind::Vmbus,
+            device.id.as_str(),
+            &uri.to_string(),
+            usable(check(&uri, sys)),
+        );
         Carrier {
-            name: device.id.to_string(),
-            kind: CarrierKind::Vmbus,
             driver: device.driver.clone(),
             description: "Hyper-V network device, DPDK driver net_netvsc".to_owned(),
             numa_node: device.numa_node,
-            ..of_interfaces(&uri, &device.interfaces(interfaces), roles, sys)
+            ..with_interfaces(carrier, &device.interfaces(interfaces), roles)
         }
     });
     carriers.collect()
 }
 
 /// What a device's interfaces tell of it while the kernel drives it.
-fn of_interfaces(uri: &PortUri, interfaces: &[&Interface], roles: &Roles, sys: &Sys) -> Carrier {
-    let first = interfaces.first();
+fn with_interfaces(carrier: Carrier, interfaces: &[&Interface], roles: &Roles) -> Carrier {
+    let Some(first) = interfaces.first() else {
+        return carrier;
+    };
+    let addresses = interfaces
+        .iter()
+        .flat_map(|interface| interface.addresses.clone());
+    let roles = interfaces
+        .iter()
+        .filter_map(|interface| roles.get(&interface.name));
     Carrier {
-        name: String::new(),
-        kind: CarrierKind::Pci,
-        uri: uri.to_string(),
-        driver: None,
-        description: String::new(),
-        numa_node: None,
-        link: first.and_then(|interface| interface.link),
-        queues: first.map(|interface| Queues {
-            rx: interface.rx_queues,
-            tx: interface.tx_queues,
-        }),
-        mac: first.and_then(|interface| interface.mac),
-        addresses: interfaces
-            .iter()
-            .flat_map(|interface| interface.addresses.clone())
-            .collect(),
-        usable: usable(check(uri, sys)),
-        roles: interfaces
-            .iter()
-            .filter_map(|interface| roles.get(&interface.name))
-            .flatten()
-            .copied()
-            .collect(),
+        addresses: addresses.collect(),
+        roles: roles.flatten().copied().collect(),
+        ..carrier.with(first)
     }
 }
 
@@ -99,10 +89,8 @@ fn pci_ids(sys: &Sys) -> String {
 
 /// The device's name, else its maker's.
 fn product(table: &str, device: &PciDevice) -> Option<String> {
-    let (vendor, id) = (
-        format!("{:04x}  ", device.vendor),
-        format!("\t{:04x}  ", device.device),
-    );
+    let vendor = format!("{:04x}  ", device.vendor);
+    let id = format!("\t{:04x}  ", device.device);
     let mut lines = table.lines().skip_while(|line| !line.starts_with(&vendor));
     let maker = lines.next()?.strip_prefix(&vendor)?;
     let name = lines

@@ -1,6 +1,6 @@
 //! The kernel's interfaces, used through `AF_XDP` or `AF_PACKET`.
 
-use super::carrier::{Carrier, CarrierKind, Queues, Usable, usable};
+use super::carrier::{Carrier, CarrierKind, Usable, usable};
 use crate::interface::{Interface, Sort};
 use crate::roles::in_words;
 use crate::{Fix, PortKind, PortUri, Role, Sys, XdpMode, check};
@@ -13,21 +13,11 @@ pub fn list(sys: &Sys, interfaces: &[Interface], roles: &BTreeMap<String, BTreeS
         let (uri, usable) = best_port(sys, interface, roles.is_empty());
         let usable = with_roles(usable, &roles);
         Carrier {
-            name: interface.name.clone(),
-            kind: CarrierKind::Interface,
-            uri,
             driver: interface.driver.clone(),
             description: describe(interface),
             numa_node: interface.numa_node,
-            link: interface.link,
-            queues: Some(Queues {
-                rx: interface.rx_queues,
-                tx: interface.tx_queues,
-            }),
-            mac: interface.mac,
-            addresses: interface.addresses.clone(),
-            usable,
             roles,
+            ..Carrier::new(CarrierKind::Interface, &interface.name, &uri, usable).with(interface)
         }
     };
     interfaces.iter().map(carrier).collect()
@@ -57,13 +47,8 @@ fn best_port(sys: &Sys, interface: &Interface, free: bool) -> (String, Usable) {
         _ => None,
     };
     if let Some((why, fix)) = excluded {
-        return (
-            packet.to_string(),
-            Usable::No {
-                why: why.to_owned(),
-                fix: Fix::advice(fix),
-            },
-        );
+        let (why, fix) = (why.to_owned(), Fix::advice(fix));
+        return (packet.to_string(), Usable::No { why, fix });
     }
     match check(&xdp, sys) {
         Ok(prepared) if free => (xdp.to_string(), usable(Ok(prepared))),
@@ -99,14 +84,10 @@ fn describe(interface: &Interface) -> String {
         }
         Sort::Paired => format!("stacked on {lower}"),
         Sort::Tap => "a TAP or TUN interface: frames go to the process that holds it".to_owned(),
-        Sort::Bridge => format!(
-            "a bridge of {}",
-            if lower.is_empty() { "no ports" } else { &lower }
-        ),
-        Sort::Bond => format!(
-            "a bond of {}",
-            if lower.is_empty() { "no interfaces" } else { &lower }
-        ),
+        Sort::Bridge if lower.is_empty() => "a bridge of no ports".to_owned(),
+        Sort::Bridge => format!("a bridge of {lower}"),
+        Sort::Bond if lower.is_empty() => "a bond of no interfaces".to_owned(),
+        Sort::Bond => format!("a bond of {lower}"),
         Sort::Vlan => format!("a VLAN on {lower}"),
         Sort::Ifb => "an intermediate functional block".to_owned(),
         Sort::Virtual => "an interface made in software".to_owned(),

@@ -3,7 +3,6 @@
 use super::carrier::{Carrier, CarrierKind, Usable, usable};
 use crate::drivers::drivers;
 use crate::{Fix, Sys, check};
-use std::collections::BTreeSet;
 
 /// Kind, form of its URI, DPDK driver library, and what it is.
 const KINDS: [(&str, &str, Option<&str>, &str); 8] = [
@@ -50,18 +49,9 @@ const KINDS: [(&str, &str, Option<&str>, &str); 8] = [
 /// Every kind, with what it lacks here.
 pub fn list(sys: &Sys) -> Vec<Carrier> {
     let carrier = |(kind, form, library, description): (&str, &str, Option<&str>, &str)| Carrier {
-        name: kind.to_owned(),
-        kind: CarrierKind::Virtual,
-        uri: form.to_owned(),
         driver: library.map(|library| format!("net_{library}")),
         description: description.to_owned(),
-        numa_node: None,
-        link: None,
-        queues: None,
-        mac: None,
-        addresses: Vec::new(),
-        usable: state(sys, form, library),
-        roles: BTreeSet::new(),
+        ..Carrier::new(CarrierKind::Virtual, kind, form, state(sys, form, library))
     };
     KINDS.into_iter().map(carrier).collect()
 }
