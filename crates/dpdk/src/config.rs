@@ -1,10 +1,10 @@
-//! What is wanted of a port, what the device can, and what was granted.
+//! What is wanted of a port, and granted, and what the device can.
 
 use std::ffi::CStr;
 
 use dpdk_sys as sys;
 
-/// What is wanted of a port.
+/// What is wanted of a port, or was granted of that.
 #[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortConfig {
@@ -42,32 +42,6 @@ impl Default for PortConfig {
             rx_timestamp: false,
         }
     }
-}
-
-/// What was granted of a [`PortConfig`].
-#[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Granted {
-    /// Receive queues.
-    pub rx_queues: u16,
-    /// Transmit queues.
-    pub tx_queues: u16,
-    /// Descriptors of each receive queue.
-    pub rx_descriptors: u16,
-    /// Descriptors of each transmit queue.
-    pub tx_descriptors: u16,
-    /// The largest frame, bytes with FCS, VLAN tags not counted.
-    pub max_frame_size: usize,
-    /// The device spreads by addresses and ports.
-    pub rss: bool,
-    /// Frames for any address are received.
-    pub promiscuous: bool,
-    /// The NIC puts in UDP checksums.
-    pub tx_checksum_offload: bool,
-    /// The NIC says when it received a frame.
-    pub rx_timestamp: bool,
-    /// What differs from what was asked, one sentence each.
-    pub notes: Vec<String>,
 }
 
 /// What a device can.

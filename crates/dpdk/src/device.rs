@@ -5,7 +5,7 @@ use std::{ffi::CString, sync::Arc};
 use dpdk_sys as sys;
 
 use crate::{
-    Capabilities, Eal, Granted, Pool, Port, PortConfig, PortError, RxQueue, TxQueue, eal::QUOTED_LINES,
+    Capabilities, Eal, Pool, Port, PortConfig, PortError, RxQueue, TxQueue, eal::QUOTED_LINES,
     error::os_error, gate::Gate, log,
 };
 
@@ -62,19 +62,17 @@ impl<'e> Device<'e> {
     }
 
     fn configure_aloud(self, wanted: &PortConfig, pool: &Pool<'e>) -> Result<Parts<'e>, PortError> {
-        let mut granted = self.grant(wanted);
+        let (mut granted, mut notes) = self.grant(wanted);
         if granted.rx_queues == 0 && granted.tx_queues == 0 {
             return Err(self.invalid("neither receive nor transmit queues are left".to_owned()));
         }
-        self.apply(&mut granted, pool)?;
+        self.apply(&mut granted, &mut notes, pool)?;
         self.setup_queues(&granted, pool)?;
         if wanted.promiscuous {
             // SAFETY: the port is configured and ours alone.
             granted.promiscuous = unsafe { sys::dl_port_promiscuous(self.id, 1) } == 0;
             if !granted.promiscuous {
-                granted
-                    .notes
-                    .push("the driver has no promiscuous mode".to_owned());
+                notes.push("the driver has no promiscuous mode".to_owned());
             }
         }
         let gates = |count: u16| (0..count).map(|_| Gate::new()).collect::<Vec<_>>();
@@ -98,7 +96,7 @@ impl<'e> Device<'e> {
             id,
             name.clone(),
             capabilities.clone(),
-            granted,
+            (granted, notes),
             gates,
         );
         // The port owns the claim from here on.
@@ -106,73 +104,67 @@ impl<'e> Device<'e> {
         Ok((port, rx, tx))
     }
 
-    /// The wishes, cut to what the device can.
-    fn grant(&self, wanted: &PortConfig) -> Granted {
+    /// The wishes, cut to what the device can, and what was cut.
+    fn grant(&self, wanted: &PortConfig) -> (PortConfig, Vec<String>) {
         let can = &self.capabilities;
-        let mut granted = Granted {
-            rx_queues: wanted.rx_queues.min(can.max_rx_queues),
-            tx_queues: wanted.tx_queues.min(can.max_tx_queues),
-            rx_descriptors: wanted.rx_descriptors,
-            tx_descriptors: wanted.tx_descriptors,
+        let (rx, tx) = (wanted.rx_queues, wanted.tx_queues);
+        let (max_rx, max_tx, max_mtu) = (can.max_rx_queues, can.max_tx_queues, can.max_mtu);
+        let size = wanted.max_frame_size;
+        let mtu = size.saturating_sub(FRAME_OVERHEAD).max(DEFAULT_MTU);
+        let spreads = wanted.rss && rx.min(max_rx) > 1;
+        let granted = PortConfig {
+            rx_queues: rx.min(max_rx),
+            tx_queues: tx.min(max_tx),
+            max_frame_size: mtu.min(usize::from(max_mtu)) + FRAME_OVERHEAD,
+            rss: spreads && can.rss_types != 0,
+            promiscuous: false,
             tx_checksum_offload: wanted.tx_checksum_offload && can.tx_udp_checksum,
-            ..Granted::default()
+            rx_timestamp: wanted.rx_timestamp && can.rx_timestamp,
+            ..wanted.clone()
         };
-        granted.rx_timestamp = wanted.rx_timestamp && can.rx_timestamp;
-        granted.rss = wanted.rss && granted.rx_queues > 1 && can.rss_types != 0;
-        let mtu = wanted
-            .max_frame_size
-            .saturating_sub(FRAME_OVERHEAD)
-            .max(DEFAULT_MTU);
-        granted.max_frame_size = mtu.min(usize::from(can.max_mtu)) + FRAME_OVERHEAD;
-        let mut note = |cut: bool, text: std::fmt::Arguments<'_>| {
-            if cut {
-                granted.notes.push(text.to_string());
-            }
-        };
-        note(
-            can.max_rx_queues < wanted.rx_queues,
-            format_args!(
-                "{} receive queues asked, the device has {}",
-                wanted.rx_queues, can.max_rx_queues
+        let cuts = [
+            (
+                max_rx < rx,
+                format!("{rx} receive queues asked, the device has {max_rx}"),
             ),
-        );
-        note(
-            can.max_tx_queues < wanted.tx_queues,
-            format_args!(
-                "{} transmit queues asked, the device has {}",
-                wanted.tx_queues, can.max_tx_queues
+            (
+                max_tx < tx,
+                format!("{tx} transmit queues asked, the device has {max_tx}"),
             ),
-        );
-        note(
-            mtu > usize::from(can.max_mtu),
-            format_args!(
-                "frames of {} bytes asked, the device's MTU ends at {}",
-                wanted.max_frame_size, can.max_mtu
+            (
+                mtu > usize::from(max_mtu),
+                format!("frames of {size} bytes asked, the device's MTU ends at {max_mtu}"),
             ),
-        );
-        note(
-            wanted.tx_checksum_offload && !can.tx_udp_checksum,
-            format_args!("the device cannot put in UDP checksums"),
-        );
-        note(
-            wanted.rx_timestamp && !can.rx_timestamp,
-            format_args!("the device cannot say when it received a frame"),
-        );
-        note(
-            wanted.rss && wanted.rx_queues.min(can.max_rx_queues) > 1 && can.rss_types == 0,
-            format_args!("the device cannot spread what it receives over its queues (no RSS)"),
-        );
-        granted
+            (
+                wanted.tx_checksum_offload && !can.tx_udp_checksum,
+                "the device cannot put in UDP checksums".to_owned(),
+            ),
+            (
+                wanted.rx_timestamp && !can.rx_timestamp,
+                "the device cannot say when it received a frame".to_owned(),
+            ),
+            (
+                spreads && can.rss_types == 0,
+                "the device cannot spread what it receives over its queues (no RSS)".to_owned(),
+            ),
+        ];
+        let notes = cuts.into_iter().filter(|(is_cut, _)| *is_cut);
+        (granted, notes.map(|(_, note)| note).collect())
     }
 
-    fn apply(&self, granted: &mut Granted, pool: &Pool<'e>) -> Result<(), PortError> {
+    fn apply(
+        &self,
+        granted: &mut PortConfig,
+        notes: &mut Vec<String>,
+        pool: &Pool<'e>,
+    ) -> Result<(), PortError> {
         let can = &self.capabilities;
         let mtu = granted.max_frame_size - FRAME_OVERHEAD;
         // 8: two VLAN tags may come on top.
         let scatter = granted.rx_queues > 0 && granted.max_frame_size + 8 > pool.data_room();
         if scatter && !can.rx_scatter {
             let room = pool.data_room();
-            granted.notes.push(format!(
+            notes.push(format!(
                 "a frame above {room} bytes fits no buffer, and the device cannot scatter"
             ));
         }
@@ -198,7 +190,7 @@ impl<'e> Device<'e> {
         self.check(adjusted, "fitting its descriptors")?;
         if (rx, tx) != (granted.rx_descriptors, granted.tx_descriptors) {
             let (old_rx, old_tx) = (granted.rx_descriptors, granted.tx_descriptors);
-            granted.notes.push(format!(
+            notes.push(format!(
                 "{old_rx}/{old_tx} receive/transmit descriptors asked, the device takes {rx}/{tx}"
             ));
             (granted.rx_descriptors, granted.tx_descriptors) = (rx, tx);
@@ -206,7 +198,7 @@ impl<'e> Device<'e> {
         Ok(())
     }
 
-    fn setup_queues(&self, granted: &Granted, pool: &Pool<'e>) -> Result<(), PortError> {
+    fn setup_queues(&self, granted: &PortConfig, pool: &Pool<'e>) -> Result<(), PortError> {
         let socket = socket_of(self.capabilities.numa_node);
         for queue in 0..granted.rx_queues {
             let descriptors = granted.rx_descriptors;

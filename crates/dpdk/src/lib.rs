@@ -53,7 +53,7 @@ mod worker;
 
 pub use blank::Blank;
 pub use burst::{BURST_CAPACITY, Burst};
-pub use config::{Capabilities, Granted, PortConfig};
+pub use config::{Capabilities, PortConfig};
 pub use device::{Device, Parts};
 pub use eal::Eal;
 pub use error::{EalError, PoolError, PortError, WorkerError};

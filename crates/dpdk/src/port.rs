@@ -5,7 +5,7 @@ use std::{cell::Cell, marker::PhantomData, sync::Arc};
 use dpdk_sys as sys;
 
 use crate::{
-    Capabilities, Device, Eal, Granted, PortError, PortStats, QueueMissed,
+    Capabilities, Device, Eal, PortConfig, PortError, PortStats, QueueMissed,
     device::{failed, is_chatty},
     gate::Gate,
     pool::Pool,
@@ -30,7 +30,9 @@ pub struct Port<'e> {
     id: u16,
     name: String,
     capabilities: Capabilities,
-    granted: Granted,
+    granted: PortConfig,
+    /// What differs from what was asked.
+    notes: Vec<String>,
     gates: Vec<Arc<Gate>>,
     /// Where its receive queues take their buffers from. Pools live as long as EAL.
     pool: *mut sys::rte_mempool,
@@ -50,7 +52,7 @@ impl<'e> Port<'e> {
         id: u16,
         name: String,
         capabilities: Capabilities,
-        granted: Granted,
+        (granted, notes): (PortConfig, Vec<String>),
         gates: Vec<Arc<Gate>>,
     ) -> Self {
         Self {
@@ -59,6 +61,7 @@ impl<'e> Port<'e> {
             name,
             capabilities,
             granted,
+            notes,
             gates,
             pool: pool.as_raw(),
             started: false,
@@ -199,9 +202,14 @@ impl<'e> Port<'e> {
         &self.capabilities
     }
 
-    /// What was granted of the configuration, with notes on what was not.
-    pub fn granted(&self) -> &Granted {
+    /// What was granted of the configuration.
+    pub fn granted(&self) -> &PortConfig {
         &self.granted
+    }
+
+    /// What differs from what was asked, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The MTU in force, bytes.

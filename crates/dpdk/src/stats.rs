@@ -57,25 +57,15 @@ pub(crate) fn port(port: u16) -> Result<PortStats, i32> {
     if result != 0 {
         return Err(result);
     }
-    let sys::dl_port_stats {
-        ipackets,
-        opackets,
-        ibytes,
-        obytes,
-        imissed,
-        ierrors,
-        oerrors,
-        rx_nombuf,
-    } = stats;
     Ok(PortStats {
-        ipackets,
-        opackets,
-        ibytes,
-        obytes,
-        imissed,
-        ierrors,
-        oerrors,
-        rx_nombuf,
+        ipackets: stats.ipackets,
+        opackets: stats.opackets,
+        ibytes: stats.ibytes,
+        obytes: stats.obytes,
+        imissed: stats.imissed,
+        ierrors: stats.ierrors,
+        oerrors: stats.oerrors,
+        rx_nombuf: stats.rx_nombuf,
     })
 }
 

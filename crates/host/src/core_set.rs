@@ -152,19 +152,7 @@ impl fmt::Display for CoreSet {
     }
 }
 
-impl From<CoreSet> for String {
-    fn from(set: CoreSet) -> Self {
-        set.to_string()
-    }
-}
-
-impl TryFrom<String> for CoreSet {
-    type Error = CoreListError;
-
-    fn try_from(text: String) -> Result<Self, CoreListError> {
-        text.parse()
-    }
-}
+crate::as_text::as_text!(CoreSet);
 
 #[cfg(test)]
 mod tests {

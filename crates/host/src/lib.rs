@@ -4,6 +4,7 @@
 //! Nothing here changes the machine, with one exception: [`check`] removes a socket file that nobody serves.
 #![forbid(unsafe_code)]
 
+mod as_text;
 pub mod awake;
 pub mod bifurcated;
 pub mod bind;

@@ -30,58 +30,37 @@ const MIN_LEN: usize = 64 - FCS_LEN;
 /// A broadcast question who has `target`, padded to the shortest Ethernet frame.
 #[must_use]
 pub fn arp_request(mac: Mac, ip: Ipv4Addr, target: Ipv4Addr, vlans: &[VlanTag]) -> Vec<u8> {
-    arp(1, mac, ip, [0; 6], target, vlans)
-}
-
-/// Tells everybody that `ip` is at `mac` (RFC 5227 section 3, an ARP announcement).
-#[must_use]
-pub fn gratuitous_arp(mac: Mac, ip: Ipv4Addr, vlans: &[VlanTag]) -> Vec<u8> {
-    arp(1, mac, ip, [0; 6], ip, vlans)
-}
-
-fn arp(
-    operation: u8,
-    mac: Mac,
-    ip: Ipv4Addr,
-    target_mac: Mac,
-    target: Ipv4Addr,
-    vlans: &[VlanTag],
-) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(MIN_LEN + 8);
     push_ethernet(&mut bytes, BROADCAST, mac, vlans, TYPE_ARP);
     bytes.extend_from_slice(&ARP_ETHERNET_IPV4);
-    bytes.extend_from_slice(&[0, operation]);
+    bytes.extend_from_slice(&[0, 1]);
     bytes.extend_from_slice(&mac);
     bytes.extend_from_slice(&ip.octets());
-    bytes.extend_from_slice(&target_mac);
+    bytes.extend_from_slice(&[0; 6]);
     bytes.extend_from_slice(&target.octets());
     bytes.resize(bytes.len().max(MIN_LEN), 0);
     bytes
 }
 
+/// Tells everybody that `ip` is at `mac` (RFC 5227 section 3, an ARP announcement).
+#[must_use]
+pub fn gratuitous_arp(mac: Mac, ip: Ipv4Addr, vlans: &[VlanTag]) -> Vec<u8> {
+    arp_request(mac, ip, ip, vlans)
+}
+
 /// A question for `target` to its solicited-node multicast group.
 #[must_use]
 pub fn neighbour_solicitation(mac: Mac, ip: Ipv6Addr, target: Ipv6Addr, vlans: &[VlanTag]) -> Vec<u8> {
-    discovery(
-        mac,
-        ip,
-        solicited_node(target),
-        &message(SOLICITATION, 0, target, SOURCE_LINK_LAYER, mac),
-        vlans,
-    )
+    let message = message(SOLICITATION, 0, target, SOURCE_LINK_LAYER, mac);
+    discovery(mac, ip, solicited_node(target), &message, vlans)
 }
 
 /// Tells all nodes that `ip` is at `mac` (RFC 4861 section 7.2.6), the IPv6 counterpart of a gratuitous ARP.
 #[must_use]
 pub fn unsolicited_advertisement(mac: Mac, ip: Ipv6Addr, vlans: &[VlanTag]) -> Vec<u8> {
     const OVERRIDE: u8 = 0x20;
-    discovery(
-        mac,
-        ip,
-        ALL_NODES,
-        &message(ADVERTISEMENT, OVERRIDE, ip, TARGET_LINK_LAYER, mac),
-        vlans,
-    )
+    let message = message(ADVERTISEMENT, OVERRIDE, ip, TARGET_LINK_LAYER, mac);
+    discovery(mac, ip, ALL_NODES, &message, vlans)
 }
 
 /// A discovery message with one link-layer address option, its checksum zero.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
-use dpdk::{Eal, Granted, Pool, Port, PortStats, RxQueue, TxQueue};
+use dpdk::{Eal, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortUri, Sys};
 use measure::{LinkState, Note, PortSummary};
 
@@ -99,7 +99,7 @@ impl<'e> OpenPort<'e> {
     }
 
     /// What it granted of what was asked of it.
-    pub fn granted(&self) -> Option<&Granted> {
+    pub fn granted(&self) -> Option<&PortConfig> {
         self.device().map(Port::granted)
     }
 
@@ -126,7 +126,7 @@ impl<'e> OpenPort<'e> {
         match &self.carrier {
             Carrier::Sockets(port) => port.notes.clone(),
             Carrier::Devices(_) => {
-                let notes = self.granted().map_or(&[][..], |granted| &granted.notes);
+                let notes = self.device().map_or(&[][..], Port::notes);
                 let named = |note: &String| Note::new("driver_differs", format!("port {}: {note}", self.uri));
                 notes.iter().map(named).collect()
             }

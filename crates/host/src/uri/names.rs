@@ -122,19 +122,4 @@ impl fmt::Display for VmbusId {
     }
 }
 
-macro_rules! as_text {
-    ($($name:ty),*) => {$(
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.to_string()
-            }
-        }
-        impl TryFrom<String> for $name {
-            type Error = &'static str;
-            fn try_from(text: String) -> Result<Self, Self::Error> {
-                text.parse()
-            }
-        }
-    )*};
-}
-as_text!(PciAddress, MacAddress, VmbusId);
+crate::as_text::as_text!(PciAddress, MacAddress, VmbusId);

@@ -1,6 +1,6 @@
 //! Prints a port URI so that parsing it again gives the same port.
 
-use super::{KernelIo, PortKind, PortUri, UriError, XdpMode};
+use super::{KernelIo, PortKind, PortUri, XdpMode};
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -93,16 +93,4 @@ fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<impl Display>) -
     value.map_or(Ok(()), |value| write!(f, ",{name}={value}"))
 }
 
-impl From<PortUri> for String {
-    fn from(uri: PortUri) -> Self {
-        uri.to_string()
-    }
-}
-
-impl TryFrom<String> for PortUri {
-    type Error = UriError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
+crate::as_text::as_text!(PortUri);
