@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Remedy;
 use host::{Fix, Sys, Warning, cores, hugepages};
 
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
@@ -41,8 +42,7 @@ fn clocksource(sys: &Sys) -> Option<Warning> {
         .text(format!("{CLOCKSOURCE}/available_clocksource"))
         .unwrap_or_default();
     let fix = if available.split_whitespace().any(|name| name == "tsc") {
-        Fix::one(format!("echo tsc > {CLOCKSOURCE}/current_clocksource"))
-            .undone_by([format!("echo {current} > {CLOCKSOURCE}/current_clocksource")])
+        Remedy::write(format!("{CLOCKSOURCE}/current_clocksource"), "tsc", current).fix
     } else {
         Fix::advice("boot with tsc=reliable, if the TSC is known to be reliable").persistent()
     };
@@ -61,9 +61,8 @@ fn quota(sys: &Sys) -> Option<Warning> {
     let (file, limit) = cpu_limit(sys)?;
     let (quota, period) = limit.split_once(' ').unwrap_or((limit.as_str(), "100000"));
     let text = format!("CPU time is limited to {quota} us in {period} us: polling workers will be stopped");
-    let fix = Fix::one(format!("echo max > {}", file.display()))
-        .undone_by([format!("echo '{limit}' > {}", file.display())]);
-    Some(Warning::new("cpu-quota", text).with_fix(fix))
+    let lift = Remedy::write(file.display().to_string(), "max", &limit);
+    Some(Warning::new("cpu-quota", text).with_fix(lift.fix))
 }
 
 /// The `cpu.max` (cgroup v2) that limits this process, and its value.

@@ -1,5 +1,9 @@
 //! What several checks look at: the command line of the kernel, the tasks, the devices behind the ports.
 
+use std::fmt::Display;
+
+use itertools::Itertools as _;
+
 use super::Patient;
 use host::cores::{self, Core, CoreSet};
 use host::interface::{Interface, interfaces};
@@ -166,17 +170,9 @@ fn functions_of(patient: &Patient<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciD
     if patient.ports.is_empty() {
         return pci::network_functions(patient.sys);
     }
-    let mut functions: Vec<PciDevice> = Vec::new();
-    for device in behind(patient)
-        .into_iter()
-        .filter(|behind| wanted(&behind.port))
-        .filter_map(|behind| behind.pci)
-    {
-        if functions.iter().all(|known| known.address != device.address) {
-            functions.push(device);
-        }
-    }
-    functions
+    let ports = behind(patient).into_iter().filter(|behind| wanted(&behind.port));
+    let functions = ports.filter_map(|behind| behind.pci);
+    functions.unique_by(|device| device.address).collect()
 }
 
 /// Why nothing can be said of processes, where those that were looked for were not `found`.
@@ -209,10 +205,11 @@ pub fn cpu(core: Core) -> String {
 }
 
 /// The first few of some words, and how many more there are.
-pub fn few(words: &[String]) -> String {
+pub fn few<W: Display>(words: impl IntoIterator<Item = W>) -> String {
     const SHOWN: usize = 4;
-    let first = words.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match words.len().saturating_sub(SHOWN) {
+    let mut words = words.into_iter();
+    let first = words.by_ref().take(SHOWN).join(", ");
+    match words.count() {
         0 => first,
         more => format!("{first} and {more} more"),
     }

@@ -51,6 +51,7 @@ impl Sample {
     pub fn take(sys: &Sys) -> Self {
         let stat = sys.text("/proc/stat").unwrap_or_default();
         let rows: Vec<(Core, Vec<u64>)> = stat.lines().filter_map(row).collect();
+        let cores = cores::online(sys);
         let field = |fields: &[u64], index: usize| fields.get(index).copied().unwrap_or(0);
         // proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
         let busy = |fields: &[u64]| [0, 1, 2, 5, 6].iter().map(|index| field(fields, *index)).sum();
@@ -62,10 +63,7 @@ impl Sample {
                 .map(|(core, fields)| (*core, field(fields, 7)))
                 .collect(),
             busy: rows.iter().map(|(core, fields)| (*core, busy(fields))).collect(),
-            idle: cores::online(sys)
-                .iter()
-                .map(|core| (core, idle(sys, core)))
-                .collect(),
+            idle: cores.iter().map(|core| (core, idle(sys, core))).collect(),
             smi: smi(sys),
         }
     }

@@ -11,13 +11,6 @@ pub struct Ring {
     pub free: f64,
 }
 
-impl Ring {
-    /// How long the receiver may be away from an empty ring, s.
-    pub fn fills_in(&self) -> f64 {
-        self.free / self.rate_pps
-    }
-}
-
 /// The ring over time. Stalls that follow each other closely add up.
 #[derive(Debug, Clone)]
 pub struct Bucket {
@@ -79,7 +72,6 @@ mod tests {
         let mut bucket = Bucket::new(RING);
         assert!(bucket.stall(0.0, 100e-6) == 0.0);
         assert!((bucket.waiting - 3000.0).abs() < 1e-6);
-        assert!((RING.fills_in() - 273e-6).abs() < 1e-6);
     }
 
     #[test]

@@ -150,35 +150,28 @@ impl IntervalRing {
         slots: usize,
         start: Nanos,
     ) -> Result<IntervalRing, IntervalError> {
-        IntervalRing::build(streams, interval_ns, slots, start, slots)
+        let mut ring = IntervalRing::for_sender(streams, interval_ns, slots, start)?;
+        let latencies = (0..slots).map(|_| CompactHistogram::new(LATENCY_SUB_BITS));
+        ring.latencies = latencies.collect();
+        Ok(ring)
     }
 
-    /// A ring without latencies, for a worker that only sends.
+    /// A ring without latencies, for a worker that only sends. All memory is allocated and touched.
     pub fn for_sender(
         streams: usize,
         interval_ns: u64,
         slots: usize,
         start: Nanos,
     ) -> Result<IntervalRing, IntervalError> {
-        IntervalRing::build(streams, interval_ns, slots, start, 0)
-    }
-
-    /// Allocates and touches all memory.
-    fn build(
-        streams: usize,
-        interval_ns: u64,
-        slots: usize,
-        start: Nanos,
-        histograms: usize,
-    ) -> Result<IntervalRing, IntervalError> {
         if streams == 0 || interval_ns == 0 || slots == 0 {
             return Err(IntervalError::Empty);
         }
-        if slots > slots_fitting(streams) {
+        let fitting = slots_fitting(streams);
+        if slots > fitting {
             return Err(IntervalError::TooManySlots {
                 slots,
                 streams,
-                fitting: slots_fitting(streams),
+                fitting,
             });
         }
         Ok(IntervalRing {
@@ -188,9 +181,7 @@ impl IntervalRing {
             slots,
             cells: (0..streams * slots).map(|_| Cell::default()).collect(),
             commons: (0..slots).map(|_| Common::default()).collect(),
-            latencies: (0..histograms)
-                .map(|_| CompactHistogram::new(LATENCY_SUB_BITS))
-                .collect(),
+            latencies: Box::default(),
             released: Line::default(),
             progress_ns: Line::default(),
             overrun: Counter::new(),

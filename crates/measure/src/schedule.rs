@@ -138,24 +138,14 @@ impl Schedule {
 
 /// The template weights of every stream, divided by what they have in common.
 fn reduced_templates(streams: &[StreamWeights]) -> Result<Vec<Vec<u64>>, ScheduleError> {
-    let mut all = Vec::with_capacity(streams.len());
-    for (stream, weights) in streams.iter().enumerate() {
-        let common = weights
-            .templates
-            .iter()
-            .fold(0, |common, &weight| gcd(common, u64::from(weight)));
-        if common == 0 {
-            return Err(ScheduleError::Empty { stream });
+    let reduced = |(stream, weights): (usize, &StreamWeights)| {
+        let weights = weights.templates.iter().map(|weight| u64::from(*weight));
+        match weights.clone().fold(0, gcd) {
+            0 => Err(ScheduleError::Empty { stream }),
+            common => Ok(weights.map(|weight| weight / common).collect()),
         }
-        all.push(
-            weights
-                .templates
-                .iter()
-                .map(|&weight| u64::from(weight) / common)
-                .collect(),
-        );
-    }
-    Ok(all)
+    };
+    streams.iter().enumerate().map(reduced).collect()
 }
 
 /// Entries of each stream in the shortest cycle with exact shares; `None` if it is too long.

@@ -33,11 +33,10 @@ impl SizeMix {
     pub fn mean(&self) -> f64 {
         let sizes = self.sizes();
         let weights: f64 = sizes.iter().map(|&(_, weight)| f64::from(weight)).sum();
-        sizes
+        let weighted = sizes
             .iter()
-            .map(|&(size, weight)| size as f64 * f64::from(weight))
-            .sum::<f64>()
-            / weights
+            .map(|&(size, weight)| size as f64 * f64::from(weight));
+        weighted.sum::<f64>() / weights
     }
 
     /// The smallest frame size with FCS, in bytes.
@@ -55,33 +54,24 @@ impl SizeMix {
 fn size(text: &str) -> Option<usize> {
     let text = text.trim();
     let digits = text.strip_suffix('B').unwrap_or(text);
-    digits
-        .parse()
-        .ok()
-        .filter(|size| (1..=FRAME_SIZE_MAX).contains(size))
+    let size = digits.parse().ok();
+    size.filter(|size| (1..=FRAME_SIZE_MAX).contains(size))
 }
 
 impl FromStr for SizeMix {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<SizeMix, UnitError> {
-        let wrong = || {
-            UnitError::new(
-                "frame size",
-                text,
-                "64, 64,512,1518, 64-1518 or imix (bytes with FCS)",
-            )
-        };
+        let wanted = "64, 64,512,1518, 64-1518 or imix (bytes with FCS)";
+        let wrong = || UnitError::new("frame size", text, wanted);
         if text.trim().eq_ignore_ascii_case("imix") {
             return Ok(SizeMix::Imix(64));
         }
         if let Some((low, high)) = text.split_once('-') {
             let (low, high) = (size(low).ok_or_else(wrong)?, size(high).ok_or_else(wrong)?);
-            return if low <= high {
-                Ok(SizeMix::Range(low, high))
-            } else {
-                Err(wrong())
-            };
+            return (low <= high)
+                .then_some(SizeMix::Range(low, high))
+                .ok_or_else(wrong);
         }
         let sizes: Option<Vec<usize>> = text.split(',').map(size).collect();
         sizes.map(SizeMix::List).ok_or_else(wrong)

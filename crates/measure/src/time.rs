@@ -39,13 +39,6 @@ impl Nanos {
     pub fn after(self, ns: u64) -> Nanos {
         Nanos(self.0.saturating_add(ns))
     }
-
-    /// Restores a full instant from the low 48 bits a probe carries, as the one closest to `near`.
-    #[inline]
-    pub fn from_48_bits(low: u64, near: Nanos) -> Nanos {
-        let difference = sign_extend_48(low.wrapping_sub(near.0));
-        Nanos(near.0.wrapping_add_signed(difference))
-    }
 }
 
 /// Reads the low 48 bits of `value` as a signed number.
@@ -175,12 +168,6 @@ mod tests {
             let rounding = distance * (ratio + 1.0 / ratio) / 2f64.powi(41);
             let bound = (1e9 / hz).ceil() as u64 + 2 + rounding.ceil() as u64;
             prop_assert!(back.0.abs_diff(ns) <= bound, "{} against {}", back.0, ns);
-        }
-
-        #[test]
-        fn a_48_bit_time_is_restored_next_to_now(now in (1u64 << 48)..(1 << 60), back in 0u64..(1 << 46)) {
-            let sent = now - back;
-            prop_assert_eq!(Nanos::from_48_bits(sent & ((1 << 48) - 1), Nanos(now)), Nanos(sent));
         }
     }
 }

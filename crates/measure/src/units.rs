@@ -91,14 +91,14 @@ impl FromStr for RateSpec {
                 Err(wrong())
             };
         }
-        let (unit, layer2) = match unit.strip_suffix("l2") {
-            Some(rest) => (rest, true),
-            None => (unit.strip_suffix("l1").unwrap_or(unit), false),
-        };
-        let (prefix, bits) = match (unit.strip_suffix("pps"), unit.strip_suffix("bps")) {
-            (Some(prefix), _) if lower.ends_with("pps") => (prefix, false),
-            (None, Some(prefix)) => (prefix, true),
-            _ => return Err(wrong()),
+        // Layers are of bits only: there is no ppsL2.
+        let (prefix, rate): (&str, fn(f64) -> RateSpec) = if let Some(prefix) = unit.strip_suffix("pps") {
+            (prefix, RateSpec::Pps)
+        } else if let Some(prefix) = unit.strip_suffix("bpsl2") {
+            (prefix, RateSpec::BpsL2)
+        } else {
+            let bits = unit.strip_suffix("l1").unwrap_or(unit).strip_suffix("bps");
+            (bits.ok_or_else(wrong)?, RateSpec::BpsL1)
         };
         let value = number * decimal_prefix(prefix).ok_or_else(wrong)?;
         if value > RATE_MAX {
@@ -107,11 +107,7 @@ impl FromStr for RateSpec {
         if !(value.is_finite() && value > 0.0) {
             return Err(wrong());
         }
-        Ok(match (bits, layer2) {
-            (false, _) => RateSpec::Pps(value),
-            (true, false) => RateSpec::BpsL1(value),
-            (true, true) => RateSpec::BpsL2(value),
-        })
+        Ok(rate(value))
     }
 }
 
@@ -179,13 +175,8 @@ pub(crate) fn time_unit_ns(unit: &str) -> Option<f64> {
 
 /// Reads a duration such as `10s`, `500ms`, `1m30s`.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
-    let wrong = || {
-        UnitError::new(
-            "duration",
-            text,
-            "a number and a unit: 500us, 100ms, 10s, 1m30s, 1h",
-        )
-    };
+    let wanted = "a number and a unit: 500us, 100ms, 10s, 1m30s, 1h";
+    let wrong = || UnitError::new("duration", text, wanted);
     let mut rest = text.trim();
     let mut total_ns = 0.0;
     if rest.is_empty() {
@@ -215,10 +206,8 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     }
     let lower = plain.to_ascii_lowercase();
     let (number, prefix) = split_number(&lower).ok_or_else(wrong)?;
-    let value = number
-        * decimal_prefix(prefix)
-            .filter(|_| !prefix.is_empty())
-            .ok_or_else(wrong)?;
+    let factor = decimal_prefix(prefix).filter(|_| !prefix.is_empty());
+    let value = number * factor.ok_or_else(wrong)?;
     let rounded = value.round();
     // 2^53: above, neighbouring whole numbers are one f64.
     if rounded < 9_007_199_254_740_992.0 && (value - rounded).abs() < 1e-6 {

@@ -4,6 +4,7 @@ use crate::{Change, Finding, Patient, Remedy, look};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use host::interrupts::Delta;
+use itertools::Itertools as _;
 
 const NAME: &str = "irq";
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";
@@ -47,8 +48,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         return none.read(DEFAULT, default);
     }
     let finding = if counted.is_empty() {
-        let numbers: Vec<String> = lines.iter().map(|line| line.number.clone()).collect();
-        let numbers = look::few(&numbers);
+        let numbers = look::few(lines.iter().map(|line| &line.number));
         let quiet = if watched.is_there() {
             ", though none arrived while watching"
         } else {
@@ -138,16 +138,11 @@ pub(super) fn is_managed(sys: &Sys, number: &str) -> bool {
 }
 
 fn named(deltas: &[Delta]) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for delta in deltas {
+    let names = deltas.iter().map(|Delta { line, name, .. }| {
         // "PCI-MSIX-0000:00:03.0 1-edge virtio2-input.0": the last word is the driver's.
-        let name = delta.name.split_whitespace().next_back().unwrap_or("?");
-        let name = format!("{} ({name})", delta.line);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    look::few(&names)
+        format!("{line} ({})", name.split_whitespace().next_back().unwrap_or("?"))
+    });
+    look::few(names.unique())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! PCI Express: whether the NIC's link runs as fast and as wide as it can.
 
 use crate::{Finding, Patient, Remedy, When, look};
+use itertools::Itertools as _;
 
 const NAME: &str = "pcie";
 
@@ -44,11 +45,10 @@ fn of_device(patient: &Patient<'_>, address: &str) -> Finding {
         .map(|(what, current, most, _)| format!("{what} {current} of {most}"))
         .collect();
     if slower.is_empty() {
-        let all = known
+        let mut all = known
             .iter()
             .map(|(what, current, ..)| format!("{what} {current}"));
-        let all = all.collect::<Vec<_>>().join(", ");
-        return finding.good(format!("{address} has its full link: {all}"));
+        return finding.good(format!("{address} has its full link: {}", all.join(", ")));
     }
     let advice = "another slot, or its lanes and speed in the firmware's settings";
     finding

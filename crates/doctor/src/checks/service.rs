@@ -37,13 +37,13 @@ pub fn check(patient: &Patient<'_>) -> Finding {
             task.allowed.in_words()
         )
     };
-    let names: Vec<String> = pinned.iter().map(described).collect();
+    let (names, count) = (look::few(pinned.iter().map(described)), pinned.len());
     let free = patient.housekeeping.iter().next_back();
     let example = free.map_or_else(String::new, |core| format!(", for example {core}"));
     let advice = format!("choose other --cores{example}, or end that service first");
     finding
-        .bad(format!("pinned to {on} already: {}", look::few(&names)))
-        .read(FROM, format!("{} thread(s)", names.len()))
+        .bad(format!("pinned to {on} already: {names}"))
+        .read(FROM, format!("{count} thread(s)"))
         .costs("two pollers on a core take turns: each is away for 3 to 10 ms at a time")
         .remedy(Remedy::advice(When::Restart, advice))
 }

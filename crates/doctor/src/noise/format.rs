@@ -20,14 +20,11 @@ struct Field {
 impl Format {
     /// Reads the text of a `format` file; `None` where it is none.
     pub fn parse(text: &str) -> Option<Self> {
-        let id = text
-            .lines()
-            .find_map(|line| line.strip_prefix("ID:"))?
-            .trim()
-            .parse()
-            .ok()?;
-        let fields = text.lines().filter_map(field).collect();
-        Some(Self { id, fields })
+        let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?;
+        Some(Self {
+            id: id.trim().parse().ok()?,
+            fields: text.lines().filter_map(field).collect(),
+        })
     }
 
     /// An integer field of a record, zero-extended.

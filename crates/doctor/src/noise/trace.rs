@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use itertools::Itertools as _;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::event::{CALL_NAMES, CALLS, Decoder, PAIRS, SENDERS, SINGLES};
@@ -97,15 +98,16 @@ impl Trace {
             Subject::Sending => {
                 trace.enable_all(SENDERS)?;
                 // All calls of all tasks would be a load of their own; and our own reads of the trace would fill it.
-                let any = |field: &str, numbers: &mut dyn Iterator<Item = u64>| {
-                    let terms: Vec<String> = numbers.map(|number| format!("{field} == {number}")).collect();
-                    terms.join(" || ")
-                };
-                let filter = format!(
-                    "({}) && ({})",
-                    any("common_pid", &mut own_threads().into_iter().map(u64::from)),
-                    any("id", &mut CALL_NAMES.iter().map(|(number, _)| *number))
-                );
+                let threads = own_threads();
+                let threads = threads
+                    .iter()
+                    .map(|id| format!("common_pid == {id}"))
+                    .join(" || ");
+                let calls = CALL_NAMES
+                    .iter()
+                    .map(|(number, _)| format!("id == {number}"))
+                    .join(" || ");
+                let filter = format!("({threads}) && ({calls})");
                 for (system, name) in CALLS {
                     if trace
                         .set(&format!("events/{system}/{name}/filter"), &filter)

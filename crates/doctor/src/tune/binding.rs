@@ -63,19 +63,16 @@ impl Hand<'_> {
         let now = self.kernel.sys().link_name(&link);
         if now.as_deref() == Some(driver) {
             self.journal.took(&link, Some(driver))?;
-            return Ok(Outcome::Took {
-                old: from.unwrap_or_else(|| "no driver".into()),
-                now: driver.into(),
-            });
+            return Ok(Outcome::took(from.as_deref().unwrap_or("no driver"), driver));
         }
         // Better with its old driver than with none.
         let _ = self.kernel.write(&format!("{device}/driver_override"), "");
         let back = give_back(self.kernel, &link, from.as_deref(), Some(driver));
         self.journal.took(&link, from.as_deref())?;
-        let why = moved.map_or_else(
-            |error| error.to_string(),
-            |()| format!("{driver} does not accept it"),
-        );
+        let why = match moved {
+            Err(error) => error.to_string(),
+            Ok(()) => format!("{driver} does not accept it"),
+        };
         Ok(Outcome::refused(match back {
             Undone::Refused { why: worse } => {
                 format!("{why}, and the old driver does not accept it again: {worse}")
@@ -94,10 +91,8 @@ pub fn give_back(kernel: &dyn Kernel, link: &str, old: Option<&str>, ours: Optio
     if now.as_deref() == old {
         return Undone::AsItWas;
     }
-    if now.is_some() && now.as_deref() != ours {
-        return Undone::Foreign {
-            now: now.unwrap_or_default(),
-        };
+    if let Some(now) = now.clone().filter(|now| Some(now.as_str()) != ours) {
+        return Undone::Foreign { now };
     }
     let bind = old.map(|driver| format!("drivers/{driver}/bind"));
     let moved = move_to(kernel, address, now.as_deref(), bind.as_deref());

@@ -1,5 +1,6 @@
 //! The kernel's command line for chosen cores, each argument explained, and the drop-in that installs it.
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use super::hand::{Hand, Outcome};
@@ -139,8 +140,7 @@ fn key(argument: &str) -> &str {
 }
 
 fn in_words(arguments: &[Argument]) -> String {
-    let words: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
-    words.join(" ")
+    arguments.iter().map(|argument| &argument.text).join(" ")
 }
 
 /// The drop-in's text: it adds to what is there. All arguments, also those this kernel has: it may have them from here.

@@ -43,6 +43,14 @@ impl Outcome {
         Self::Refused { why: why.into() }
     }
 
+    /// As wanted now, and what it was.
+    pub(super) fn took(old: impl Into<String>, now: impl Into<String>) -> Self {
+        Self::Took {
+            old: old.into(),
+            now: now.into(),
+        }
+    }
+
     /// Whether it is not as wanted.
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Refused { .. })
@@ -70,15 +78,10 @@ impl Hand<'_> {
         let held = self.kernel.read(path).unwrap_or_default();
         self.journal.took(path, Some(&held))?;
         if let Err(error) = written {
-            return Ok(Outcome::Refused {
-                why: refusal(path, &error),
-            });
+            return Ok(Outcome::refused(refusal(path, &error)));
         }
         Ok(match self.effect(path, wanted, effective) {
-            Ok(now) => Outcome::Took {
-                old: writable(&old).to_owned(),
-                now,
-            },
+            Ok(now) => Outcome::took(writable(&old), now),
             Err(now) if effective.is_some() && same(&held, wanted) => Outcome::NotYet {
                 now,
                 until: "its next interrupt",
@@ -115,12 +118,10 @@ impl Hand<'_> {
         self.journal.took(path, Some(text))?;
         if let Some(Err(error)) = service.map(|name| self.kernel.run("systemctl", &["restart", name])) {
             let why = format!("written, but the service did not start again: {error}");
-            return Ok(Outcome::Refused { why });
+            return Ok(Outcome::refused(why));
         }
-        Ok(Outcome::Took {
-            old: if old.is_some() { "its old text" } else { "no file" }.into(),
-            now: "written".into(),
-        })
+        let old = if old.is_some() { "its old text" } else { "no file" };
+        Ok(Outcome::took(old, "written"))
     }
 
     /// There shall be this directory.
@@ -143,10 +144,7 @@ impl Hand<'_> {
         let loaded = self.kernel.run("modprobe", &[name]);
         self.journal.took(name, Some(name))?;
         Ok(match loaded {
-            Ok(()) => Outcome::Took {
-                old: "not loaded".into(),
-                now: "loaded".into(),
-            },
+            Ok(()) => Outcome::took("not loaded", "loaded"),
             Err(error) => Outcome::refused(error.to_string()),
         })
     }

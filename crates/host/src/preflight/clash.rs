@@ -37,42 +37,27 @@ fn advice(uri: &PortUri) -> String {
     }
 }
 
-/// Names of the things that only one port can have.
+/// Names of the things that only one port can have: most often what stands before its options.
 fn takes(uri: &PortUri) -> Vec<String> {
-    let kind = uri.kind.traits().name;
     match &uri.kind {
-        PortKind::Ring { name, .. } | PortKind::Null { name, .. } => {
-            vec![format!("{kind} {}", name.as_deref().unwrap_or_default())]
-        }
-        PortKind::Pci { address } => vec![format!("pci {address}")],
-        PortKind::Vmbus { id } => vec![format!("vmbus {id}")],
-        PortKind::Mac { address } => vec![format!("mac {address}")],
         PortKind::Xdp { interface, start, .. } => {
             let (start, queues) = (start.unwrap_or(0), uri.queues.map_or(1, NonZeroU16::get));
             (start..start.saturating_add(queues))
                 .map(|queue| format!("xdp {interface} {queue}"))
                 .collect()
         }
-        PortKind::Packet { interface, .. } => vec![format!("packet {interface}")],
-        PortKind::Tap { name, .. } => vec![format!("tap {name}")],
         PortKind::Memif { path, server, id, .. } => vec![format!("memif {} {id} {server}", path.display())],
         PortKind::Vhost { path, client: false } | PortKind::VirtioUser { path, server: true } => {
             vec![format!("listen {}", path.display())]
         }
-        PortKind::Vhost { path, .. } | PortKind::VirtioUser { path, .. } => {
-            vec![format!("{kind} {}", path.display())]
+        PortKind::Pcap { output, .. } => {
+            let output = output.iter();
+            output.map(|path| format!("write {}", path.display())).collect()
         }
-        PortKind::Pcap { output, .. } => output
-            .iter()
-            .map(|path| format!("write {}", path.display()))
-            .collect(),
-        PortKind::Kernel { address, port, .. } => port
-            .map(|port| format!("udp {address} {port}"))
-            .into_iter()
-            .collect(),
-        PortKind::Vdev { arguments } => vec![format!(
-            "vdev {}",
-            arguments.split(',').next().unwrap_or_default()
-        )],
+        PortKind::Kernel { address, port, .. } => {
+            let port = port.iter();
+            port.map(|port| format!("udp {address} {port}")).collect()
+        }
+        _ => uri.to_string().split(',').take(1).map(str::to_owned).collect(),
     }
 }

@@ -64,18 +64,13 @@ impl FromStr for MacAddress {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const WANTED: &str = "six bytes in hexadecimal, such as 02:00:00:00:00:01";
-        let parts: Vec<&str> = text.split([':', '-']).collect();
-        let mut bytes = [0; 6];
-        if parts.len() != bytes.len() {
-            return Err(WANTED);
-        }
-        for (byte, part) in bytes.iter_mut().zip(parts) {
-            if part.len() != 2 || !part.bytes().all(|b| b.is_ascii_hexdigit()) {
-                return Err(WANTED);
-            }
-            *byte = u8::from_str_radix(part, 16).map_err(|_| WANTED)?;
-        }
-        Ok(Self(bytes))
+        let byte = |part: &str| match u8::from_str_radix(part, 16) {
+            Ok(byte) if part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit()) => Some(byte),
+            _ => None,
+        };
+        let bytes: Option<Vec<u8>> = text.split([':', '-']).map(byte).collect();
+        let six = bytes.and_then(|bytes| bytes.try_into().ok());
+        six.map(Self).ok_or(WANTED)
     }
 }
 

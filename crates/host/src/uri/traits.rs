@@ -220,7 +220,6 @@ impl PortKind {
             },
             Self::Vdev { .. } => PortTraits {
                 name: "vdev",
-                medium: Medium::Unknown,
                 ..PLAIN
             },
         }
