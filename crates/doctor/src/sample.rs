@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use host::Sys;
 use host::cores::{self, Core};
-use host::facts;
 use host::interrupts::Interrupts;
+use host::{cpu, facts};
 
 /// `MSR_SMI_COUNT` of Intel's processors since Nehalem (Software Developer's Manual, volume 4).
 const SMI_COUNT: u64 = 0x34;
@@ -93,8 +93,7 @@ fn smi(sys: &Sys) -> Smi {
     if facts::is_virtual(sys) {
         return Smi::Virtual;
     }
-    let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
-    if facts::cpu_field(&cpuinfo, "vendor_id").as_deref() != Some("GenuineIntel") {
+    if !cpu::is_intel(sys) {
         return Smi::NotCounted;
     }
     let Some(core) = cores::online(sys).iter().next() else {

@@ -1,6 +1,7 @@
 //! The facts about this machine that explain a result later: the content of `host.json`.
 
 use crate::cores::{self, CoreSet};
+use crate::cpu;
 use crate::drivers::drivers;
 use crate::{Sys, hugepages};
 use procfs_core::{FromRead, Meminfo};
@@ -69,7 +70,7 @@ pub struct CoreFacts {
 /// Reads the facts; `build` is about this program and is kept as it is.
 pub fn facts(sys: &Sys, build: serde_json::Value) -> Facts {
     const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
-    let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
+    let mut cpu = cpu::fields(sys);
     let meminfo = Meminfo::from_file(sys.path("/proc/meminfo")).ok();
     let directories = drivers(sys).directories.iter();
     Facts {
@@ -77,9 +78,9 @@ pub fn facts(sys: &Sys, build: serde_json::Value) -> Facts {
         distribution: distribution(sys),
         kernel: sys.kernel_release(),
         command_line: sys.text("/proc/cmdline"),
-        cpu_model: cpu_field(&cpuinfo, "model name"),
-        cpu_flags: interesting_flags(&cpuinfo),
-        microcode: cpu_field(&cpuinfo, "microcode"),
+        cpu_model: cpu.remove("model name"),
+        cpu_flags: interesting_flags(&cpu.remove("flags").unwrap_or_default()),
+        microcode: cpu.remove("microcode"),
         cores: core_facts(sys),
         numa_nodes: cores::numa_nodes(sys).len().max(1) as u32,
         memory_bytes: meminfo.as_ref().map(|memory| memory.mem_total),
@@ -87,7 +88,7 @@ pub fn facts(sys: &Sys, build: serde_json::Value) -> Facts {
         hugepages: hugepages::pools(sys),
         clocksource: sys.text(format!("{CLOCK}/current_clocksource")),
         clocksources_available: sys.text(format!("{CLOCK}/available_clocksource")),
-        hypervisor: hypervisor(sys, &cpuinfo),
+        hypervisor: hypervisor(sys),
         product: sys.text("/sys/class/dmi/id/product_name"),
         iommu: crate::pci::has_iommu(sys),
         dpdk_drivers: directories.map(|path| path.display().to_string()).collect(),
@@ -113,14 +114,7 @@ fn distribution(sys: &Sys) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// The value of a field of the first CPU.
-pub fn cpu_field(cpuinfo: &str, field: &str) -> Option<String> {
-    let pairs = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-    let mut values = pairs.filter(|(name, _)| name.trim() == field);
-    values.next().map(|(_, value)| value.trim().to_owned())
-}
-
-fn interesting_flags(cpuinfo: &str) -> Vec<String> {
+fn interesting_flags(flags: &str) -> Vec<String> {
     const FLAGS: [&str; 9] = [
         "constant_tsc",
         "nonstop_tsc",
@@ -132,22 +126,17 @@ fn interesting_flags(cpuinfo: &str) -> Vec<String> {
         "pdpe1gb",
         "hypervisor",
     ];
-    let flags = cpu_field(cpuinfo, "flags").unwrap_or_default();
-    FLAGS
-        .iter()
-        .filter(|flag| flags.split_whitespace().any(|f| f == **flag))
-        .map(|f| (*f).to_owned())
-        .collect()
+    let has = |wanted: &&str| flags.split_whitespace().any(|flag| flag == *wanted);
+    FLAGS.into_iter().filter(has).map(str::to_owned).collect()
 }
 
 /// Whether this machine is a virtual one.
 pub fn is_virtual(sys: &Sys) -> bool {
-    let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
-    hypervisor(sys, &cpuinfo).is_some()
+    hypervisor(sys).is_some()
 }
 
 /// The hypervisor by what firmware says of the machine; a CPU that says only that there is one is "unknown".
-fn hypervisor(sys: &Sys, cpuinfo: &str) -> Option<String> {
+fn hypervisor(sys: &Sys) -> Option<String> {
     const VENDORS: [(&str, &str); 10] = [
         ("Microsoft Corporation", "Hyper-V"),
         ("Amazon EC2", "Amazon Nitro"),
@@ -163,8 +152,7 @@ fn hypervisor(sys: &Sys, cpuinfo: &str) -> Option<String> {
     if let Some(kind) = sys.text("/sys/hypervisor/type").filter(|kind| !kind.is_empty()) {
         return Some(kind);
     }
-    let flags = cpu_field(cpuinfo, "flags")?;
-    let is_guest = flags.split_whitespace().any(|flag| flag == "hypervisor");
+    let is_guest = cpu::has_flag(sys, "hypervisor");
     let vendor = sys.text("/sys/class/dmi/id/sys_vendor").unwrap_or_default();
     let known = VENDORS.iter().find(|(prefix, _)| vendor.starts_with(prefix));
     is_guest.then(|| known.map_or("unknown", |(_, name)| name).to_owned())

@@ -1,7 +1,6 @@
 //! Huge pages: how many are free, per size and NUMA node, and the command that reserves more.
 
 use crate::{Fix, Problem, Sys, cores};
-use procfs_core::{FromRead, MountEntry};
 use serde::Serialize;
 
 /// What a NIC port needs at the least, in bytes: EAL's own memory and one small pool.
@@ -65,16 +64,6 @@ pub fn free_bytes(sys: &Sys, node: Option<u32>) -> u64 {
         .sum()
 }
 
-/// The places where huge pages are mounted.
-pub fn mounts(sys: &Sys) -> Vec<String> {
-    let mounts = Vec::<MountEntry>::from_file(sys.path("/proc/mounts")).unwrap_or_default();
-    let mounts = mounts.into_iter();
-    mounts
-        .filter(|mount| mount.fs_vfstype == "hugetlbfs")
-        .map(|mount| mount.fs_file)
-        .collect()
-}
-
 /// Whether `bytes` of huge memory are free (on `node`, where that matters) and mounted; `what` wants them.
 pub fn check(sys: &Sys, what: &str, bytes: u64, node: Option<u32>) -> Result<(), Problem> {
     let pools = pools(sys);
@@ -86,7 +75,7 @@ pub fn check(sys: &Sys, what: &str, bytes: u64, node: Option<u32>) -> Result<(),
         let found = format!("it needs {wanted} MiB of free huge pages{place}, and {free} MiB are free");
         return Err(Problem::new(what, found, reserve(&pools, bytes, node)));
     }
-    if mounts(sys).is_empty() {
+    if sys.mounts("hugetlbfs").is_empty() {
         let mount = "mount -t hugetlbfs hugetlbfs /dev/hugepages";
         let fix = Fix::all(["mkdir -p /dev/hugepages", mount])
             .undone_by(["umount /dev/hugepages"])

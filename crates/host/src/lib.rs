@@ -11,6 +11,7 @@ pub mod bind;
 mod capability;
 mod core_set;
 pub mod cores;
+pub mod cpu;
 mod discover;
 mod drivers;
 pub mod facts;

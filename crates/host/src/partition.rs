@@ -19,13 +19,8 @@ pub const ONLY_ROOT: &str = "only root may move threads into it";
 
 /// The root of cgroup v2, where it has the cpuset controller; else why there can be no partition.
 pub fn root(sys: &Sys) -> Result<String, String> {
-    let mounts = sys.text("/proc/mounts").unwrap_or_default();
-    let mut mounts = mounts.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let place = words.nth(1)?;
-        (words.next()? == "cgroup2").then(|| place.to_owned())
-    });
-    let root = mounts.next().ok_or("cgroup v2 is not mounted")?;
+    let mounts = sys.mounts("cgroup2");
+    let root = mounts.into_iter().next().ok_or("cgroup v2 is not mounted")?;
     let controllers = sys.text(format!("{root}/cgroup.controllers")).unwrap_or_default();
     if controllers.split_whitespace().any(|name| name == "cpuset") {
         Ok(root)

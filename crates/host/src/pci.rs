@@ -1,7 +1,7 @@
 //! PCI network functions as sysfs shows them.
 
 use crate::interface::{Interface, numa_node};
-use crate::{PciAddress, Sys};
+use crate::{PciAddress, Sys, cpu};
 use std::path::{Path, PathBuf};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
@@ -127,8 +127,7 @@ pub fn vfio_without_iommu(sys: &Sys) -> bool {
 
 /// Arguments of the kernel's command line that switch the IOMMU on.
 pub fn iommu_arguments(sys: &Sys) -> &'static [&'static str] {
-    let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
-    if cpuinfo.contains("GenuineIntel") {
+    if cpu::is_intel(sys) {
         &["intel_iommu=on", "iommu=pt"]
     } else {
         &["iommu=pt"]

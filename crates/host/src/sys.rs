@@ -102,6 +102,17 @@ impl Sys {
         names
     }
 
+    /// Where file systems of this kind are mounted.
+    pub fn mounts(&self, kind: &str) -> Vec<String> {
+        let table = self.text("/proc/mounts").unwrap_or_default();
+        let mounts = table.lines().filter_map(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            let place = words.next()?;
+            (words.next()? == kind).then(|| place.to_owned())
+        });
+        mounts.collect()
+    }
+
     /// The last component of where a symbolic link points: sysfs names a driver, a group, a bus that way.
     pub fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;

@@ -1,7 +1,7 @@
 //! The time stamp counter: whether the kernel trusts the clock that packets are stamped with.
 
 use crate::{Finding, Patient, Remedy};
-use host::facts::cpu_field;
+use host::cpu;
 
 const NAME: &str = "tsc";
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -14,16 +14,14 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         return Finding::unreadable(NAME, CURRENT);
     };
     let finding = Finding::of(NAME).read(CURRENT, &current);
-    let cpuinfo = sys.text("/proc/cpuinfo").unwrap_or_default();
-    let Some(flags) = cpu_field(&cpuinfo, "flags") else {
+    if cpu::flags(sys).is_none() {
         return finding.cannot_tell(
             "the processor's flags are unknown: it is not an x86 processor, or /proc/cpuinfo cannot be read",
         );
-    };
+    }
     if current == "tsc" {
-        let has = |wanted: &str| flags.split_whitespace().any(|flag| flag == wanted);
         let mut missing = vec!["constant_tsc", "nonstop_tsc"];
-        missing.retain(|flag| !has(flag));
+        missing.retain(|flag| !cpu::has_flag(sys, flag));
         if missing.is_empty() {
             return finding.good("the kernel itself uses it as its clock source");
         }

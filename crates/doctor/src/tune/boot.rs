@@ -8,7 +8,7 @@ use super::journal::Journal;
 use super::kernel::Kernel;
 use crate::Finding;
 use host::cores::{self, CoreSet};
-use host::{Fix, PortUri, Problem, Sys, facts, pci};
+use host::{Fix, PortUri, Problem, Sys, cpu, facts, pci};
 
 /// Where the arguments are installed.
 pub const DROP_IN: &str = "/etc/default/grub.d/99-dropless.cfg";
@@ -69,7 +69,7 @@ pub fn arguments(
             "processor.max_cstate=1".into(),
             "no deep sleeps, from which a core needs 50 to 200 us to wake",
         );
-        if is_intel(sys) {
+        if cpu::is_intel(sys) {
             add(
                 "intel_idle.max_cstate=0".into(),
                 "Intel's own idle driver ignores the limit above: it is switched off",
@@ -96,11 +96,10 @@ pub fn arguments(
 
 /// Huge pages, and the IOMMU where a device is to be handed over.
 fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
-    let flags = sys.text("/proc/cpuinfo").unwrap_or_default();
     let nodes = cores::numa_nodes(sys).len().max(1);
     let size = "the size that the next argument counts in";
     let reserved = "reserved while memory is not fragmented: 1 GiB on each NUMA node";
-    let mut wanted = if flags.split_whitespace().any(|flag| flag == "pdpe1gb") {
+    let mut wanted = if cpu::has_flag(sys, "pdpe1gb") {
         let fewer_misses = "huge pages of 1 GiB: fewer misses of the TLB";
         vec![
             ("default_hugepagesz=1G".to_owned(), fewer_misses),
@@ -115,7 +114,7 @@ fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
     };
     let handed_over = ports.iter().any(|port| port.kind.traits().takes_pci);
     if handed_over && !pci::has_iommu(sys) && !facts::is_virtual(sys) {
-        if is_intel(sys) {
+        if cpu::is_intel(sys) {
             wanted.push((
                 "intel_iommu=on".into(),
                 "vfio-pci needs the IOMMU (switch VT-d on in the firmware, too)",
@@ -127,12 +126,6 @@ fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
         ));
     }
     wanted
-}
-
-fn is_intel(sys: &Sys) -> bool {
-    sys.text("/proc/cpuinfo")
-        .unwrap_or_default()
-        .contains("GenuineIntel")
 }
 
 fn key(argument: &str) -> &str {

@@ -1,0 +1,32 @@
+//! What `/proc/cpuinfo` says of the processor.
+
+use std::collections::BTreeMap;
+
+use crate::Sys;
+
+/// The fields of the first CPU.
+pub fn fields(sys: &Sys) -> BTreeMap<String, String> {
+    let text = sys.text("/proc/cpuinfo").unwrap_or_default();
+    let first = text.lines().take_while(|line| !line.is_empty());
+    let pairs = first.filter_map(|line| line.split_once(':'));
+    pairs
+        .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
+/// The first CPU's flags; `None` where nobody tells.
+pub fn flags(sys: &Sys) -> Option<String> {
+    fields(sys).remove("flags")
+}
+
+/// Whether the first CPU has this flag.
+pub fn has_flag(sys: &Sys, flag: &str) -> bool {
+    flags(sys).is_some_and(|flags| flags.split_whitespace().any(|word| word == flag))
+}
+
+/// Whether Intel made it.
+pub fn is_intel(sys: &Sys) -> bool {
+    fields(sys)
+        .get("vendor_id")
+        .is_some_and(|vendor| vendor == "GenuineIntel")
+}
