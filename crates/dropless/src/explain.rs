@@ -28,11 +28,8 @@ pub struct Explainer {
 
 /// Who received from a port, and how fast.
 pub struct Received<'h> {
-    /// The port.
     pub port: usize,
-    /// The core.
     pub core: usize,
-    /// Packets/s.
     pub rate_pps: f64,
     /// Sequence numbers that it found missing.
     pub holes: &'h [Hole],
@@ -40,7 +37,6 @@ pub struct Received<'h> {
 
 /// The same, and how long its ring holds.
 pub struct Receiver<'h> {
-    /// Who.
     pub received: Received<'h>,
     /// How long its ring holds at that rate, ns; 0 where the port pushes back.
     pub ring_holds_ns: u64,

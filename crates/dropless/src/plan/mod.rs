@@ -10,8 +10,8 @@ use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
-pub mod kernel;
-pub mod machine;
+pub(crate) mod kernel;
+pub(crate) mod machine;
 mod noise;
 mod reflect;
 mod send;

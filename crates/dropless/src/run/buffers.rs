@@ -57,7 +57,6 @@ impl Kept {
 
 /// The pool once everything that held a buffer is gone.
 struct PoolCount {
-    /// The count.
     summary: PoolSummary,
     /// Where lost buffers were last seen: a leak is a reason to distrust the run.
     leak: Option<String>,

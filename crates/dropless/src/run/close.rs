@@ -17,35 +17,28 @@ use crate::explain::{self, Received, Receiver};
 
 /// What is left when the workers have ended.
 pub struct Closing<'r> {
-    /// The run directory.
     pub dir: &'r RunDir,
     /// The packet buffers, where there is DPDK.
     pub pools: Option<&'r Pools<'r>>,
-    /// The clock.
     pub clock: RunClock,
     /// When the first packet was due.
     pub start: Ticks,
-    /// What the workers left.
     pub left: Left,
-    /// What control saw.
     pub seen: Seen,
     /// Cores and what was done on them.
     pub roles: Roles,
     /// What the workers published.
     pub published: Vec<WorkerCounters>,
-    /// Notes so far.
     pub notes: Vec<Note>,
 }
 
 /// A port at the end.
 pub struct PortEnd {
-    /// Its counters and its link.
     pub summary: PortSummary,
     /// What the other end of an embedded ring missed.
     pub far_missed: u64,
     /// Whether its driver counts as errors what it refused to take.
     pub counts_refusals: bool,
-    /// How often its link went away.
     pub link_losses: u32,
     /// Whether the interface below it was removed.
     pub is_gone: bool,
@@ -53,33 +46,23 @@ pub struct PortEnd {
 
 /// What a job makes its result of, beside its own counters.
 pub struct Ending<'r> {
-    /// The run directory.
     pub dir: &'r RunDir,
-    /// The ports.
     pub ports: Vec<PortEnd>,
-    /// The pools.
     pub pools: PoolCounts,
     /// Ticks to nanoseconds.
     pub clock: Clock,
-    /// How good the clock was.
     pub clock_summary: ClockSummary,
-    /// What was wrong with it.
     pub clock_problem: Option<String>,
-    /// The workers.
     pub workers: Vec<WorkerSummary>,
     /// The longest stall of each receiver whose port loses packets silently meanwhile.
     pub stalls: Vec<Stall>,
     /// Where the packets went that the ports missed; only with `--explain`.
     pub explanation: Option<Explanation>,
-    /// Times without a link.
     pub link_losses: Vec<LinkLoss>,
     /// Files that are shorter than what was written to them, and by how many bytes.
     pub short_files: Vec<(String, u64)>,
-    /// Whether somebody asked the run to end.
     pub is_interrupted: bool,
-    /// A worker that died.
     pub died: Option<String>,
-    /// What the user should know.
     pub notes: Vec<Note>,
 }
 
@@ -191,7 +174,6 @@ impl PortEnd {
 }
 
 impl Ending<'_> {
-    /// The ports' own counters.
     pub fn port_summaries(&self) -> Vec<PortSummary> {
         self.ports.iter().map(|port| port.summary.clone()).collect()
     }

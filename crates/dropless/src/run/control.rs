@@ -30,17 +30,13 @@ pub struct Look<'l, 'e> {
     pub counted: &'l [PortSummary],
     /// When the first packet was due.
     pub start: Ticks,
-    /// The clock.
     pub clock: Clock,
     /// Links that were lost so far.
     pub link_losses: &'l [LinkLoss],
     /// Rounds that each worker has made.
     pub rounds: Vec<u64>,
-    /// Somebody asked the run to end.
     pub is_interrupted: bool,
-    /// A worker ended by itself.
     pub worker_died: bool,
-    /// The run directory.
     pub dir: &'l RunDir,
     /// Nobody wants to be told anything.
     pub is_quiet: bool,
@@ -52,7 +48,6 @@ impl Look<'_, '_> {
         self.since(self.start)
     }
 
-    /// Time since `begun`.
     pub fn since(&self, begun: Ticks) -> Duration {
         Duration::from_nanos(self.clock.ns_from_ticks(now().since(begun)))
     }
@@ -60,15 +55,11 @@ impl Look<'_, '_> {
 
 /// What control saw of a run.
 pub struct Seen {
-    /// Times without a link.
     pub link_losses: Vec<LinkLoss>,
-    /// Whether somebody asked the run to end.
     pub is_interrupted: bool,
-    /// What explains stalls.
     pub explainer: Option<Explainer>,
 }
 
-/// Watches one run.
 pub struct Watch<'w, 'e> {
     ports: &'w mut [OpenPort<'e>],
     waits: Vec<Wait>,

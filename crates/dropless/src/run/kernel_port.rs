@@ -26,7 +26,6 @@ pub struct SocketConfig {
     pub queues: u16,
     /// Packets that may wait in a socket.
     pub descriptors: u16,
-    /// Packets a burst.
     pub burst: usize,
     /// The largest frame, with FCS.
     pub largest_frame: usize,
@@ -42,26 +41,21 @@ pub struct SocketConfig {
     pub peers: Vec<SocketAddr>,
 }
 
-/// The sockets of a port.
 pub struct KernelPort {
     sockets: Vec<Arc<Socket>>,
     counters: Vec<Arc<SocketCounters>>,
     /// The interface that has the address.
     pub interface: Option<String>,
-    /// How packets pass.
     pub io: KernelIo,
-    /// What the user should know.
     pub notes: Vec<Note>,
     descriptors: u16,
     /// UDP packets with wrong checksums in this network namespace, before.
     damaged_before: u64,
 }
 
-/// A queue pair of a port.
 pub type KernelQueues = (KernelReceive, KernelTransmit);
 
 impl KernelPort {
-    /// Opens the sockets of `uri`.
     pub fn open(uri: &PortUri, config: &SocketConfig) -> Result<(Self, Vec<KernelQueues>)> {
         let PortKind::Kernel { address, port, io } = uri.kind else {
             anyhow::bail!("port {uri} has no sockets");

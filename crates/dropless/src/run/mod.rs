@@ -1,30 +1,30 @@
 //! The life of a packet run, told once: what is refused before it starts ([`preflight`]), its start ([`start`]), its
 //! control ([`control`]) and its close ([`close`]). A subcommand gives it a [`Job`].
 
-pub mod buffers;
-pub mod child;
-pub mod clock;
-pub mod close;
-pub mod control;
-pub mod eal;
-pub mod glance;
-pub mod kernel_missed;
-pub mod kernel_port;
-pub mod open;
-pub mod opening;
-pub mod page;
-pub mod parent;
-pub mod peer;
-pub mod placement;
-pub mod pools;
-pub mod preflight;
-pub mod queues;
-pub mod reflector;
-pub mod signals;
-pub mod stage;
-pub mod start;
-pub mod waiting;
-pub mod workers;
+pub(crate) mod buffers;
+pub(crate) mod child;
+pub(crate) mod clock;
+pub(crate) mod close;
+pub(crate) mod control;
+pub(crate) mod eal;
+pub(crate) mod glance;
+pub(crate) mod kernel_missed;
+pub(crate) mod kernel_port;
+pub(crate) mod open;
+pub(crate) mod opening;
+pub(crate) mod page;
+pub(crate) mod parent;
+pub(crate) mod peer;
+pub(crate) mod placement;
+pub(crate) mod pools;
+pub(crate) mod preflight;
+pub(crate) mod queues;
+pub(crate) mod reflector;
+pub(crate) mod signals;
+pub(crate) mod stage;
+pub(crate) mod start;
+pub(crate) mod waiting;
+pub(crate) mod workers;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};

@@ -17,7 +17,6 @@ use crate::run::signals::Interrupt;
 /// What a port needs of DPDK.
 #[derive(Clone, Copy)]
 pub struct Dpdk<'p, 'e> {
-    /// The environment.
     pub eal: &'e Eal,
     /// The pool of the port's NUMA node.
     pub pool: &'p Pool<'e>,
@@ -27,23 +26,16 @@ pub struct Dpdk<'p, 'e> {
 pub enum Carrier<'e> {
     /// Devices of DPDK: one for all queues, or one for each.
     Devices(Vec<Port<'e>>),
-    /// Sockets of the kernel.
     Sockets(KernelPort),
 }
 
-/// A receive queue.
 pub enum Rx<'e> {
-    /// Of a device.
     Device(RxQueue<'e>),
-    /// Of a socket.
     Socket(Box<KernelReceive>),
 }
 
-/// A transmit queue.
 pub enum Tx<'e> {
-    /// Of a device.
     Device(TxQueue<'e>),
-    /// Of a socket.
     Socket(Box<KernelTransmit>),
 }
 
@@ -51,15 +43,11 @@ pub enum Tx<'e> {
 pub struct OpenPort<'e> {
     /// As the user named it.
     pub uri: PortUri,
-    /// What is behind it.
     carrier: Carrier<'e>,
-    /// Its receive queues.
     pub rx: Vec<Rx<'e>>,
-    /// Its transmit queues.
     pub tx: Vec<Tx<'e>>,
     /// The other end of an embedded ring, for the in-process reflector.
     pub far: Option<Box<OpenPort<'e>>>,
-    /// Its address.
     pub mac: [u8; 6],
     /// Buffers that its driver took when it started and never gives back.
     pub kept: u64,
@@ -85,7 +73,6 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// All its devices of DPDK.
     pub fn devices(&self) -> &[Port<'e>] {
         match &self.carrier {
             Carrier::Devices(devices) => devices,
@@ -111,7 +98,6 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// Its driver, and its name there.
     pub fn driver_and_name(&self) -> (String, String) {
         match &self.carrier {
             Carrier::Sockets(port) => (port.driver(), port.name()),
@@ -266,7 +252,6 @@ impl<'e> OpenPort<'e> {
         (f64::from(self.rx_room()) / rate.max(1.0) * 1e9) as u64
     }
 
-    /// Its counters and its link.
     pub fn summary(&self) -> PortSummary {
         let stats = self.stats();
         let (driver, name) = self.driver_and_name();

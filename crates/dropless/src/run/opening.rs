@@ -14,15 +14,10 @@ use super::signals::Interrupt;
 
 /// What the opening of every port of a run has in common.
 pub struct Opening<'o, 'e> {
-    /// The buffers of DPDK's ports.
     pub pools: Option<&'o Pools<'e>>,
-    /// What is asked of devices.
     pub config: &'o PortConfig,
-    /// What is asked of sockets.
     pub sockets: &'o SocketConfig,
-    /// How long a peer is waited for.
     pub patience: Patience,
-    /// Whether somebody wants the run to end.
     pub interrupt: &'o Interrupt,
 }
 

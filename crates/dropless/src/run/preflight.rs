@@ -19,17 +19,13 @@ const EAL_MIB: u64 = 64;
 pub struct Preflight {
     /// Ports, checked; `mac:` has become the device it names.
     pub ports: Vec<PortUri>,
-    /// Descriptors a queue.
     pub descriptors: u16,
-    /// The pools of packet buffers.
     pub pools: PoolsPlan,
     /// Room of one buffer, bytes.
     pub room: usize,
-    /// Pages.
     pub memory: Memory,
     /// NUMA node of the first port that has one.
     pub numa_node: Option<u32>,
-    /// What the user should know.
     pub notes: Vec<Note>,
 }
 

@@ -8,15 +8,11 @@ pub struct QueueCount {
     pub direction: &'static str,
     /// Index of its port.
     pub port: usize,
-    /// Queue of the port.
     pub queue: usize,
-    /// Core of its worker.
     pub core: usize,
-    /// Packets.
     pub packets: u64,
 }
 
-/// The queues with their shares.
 pub fn shares(queues: &[QueueCount]) -> Vec<QueueSummary> {
     let share = |queue: &QueueCount| {
         let same = |other: &&QueueCount| other.direction == queue.direction && other.port == queue.port;

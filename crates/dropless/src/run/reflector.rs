@@ -23,9 +23,7 @@ const DELAYED_MAX: usize = 4096;
 pub struct ReflectSide {
     /// Index of its port.
     pub port: usize,
-    /// Queue of the port.
     pub queue: usize,
-    /// Core of its worker.
     pub core: usize,
     /// What it publishes.
     pub counters: Arc<ReflectCounters>,
@@ -41,13 +39,9 @@ pub struct Reflecting<'f> {
     pub me: Addresses,
     /// Return probes only.
     pub only_ours: bool,
-    /// Packets a burst.
     pub burst: usize,
-    /// Faults to inject.
     pub fault: Option<&'f FaultSpec>,
-    /// Seed of the faults.
     pub seed: u64,
-    /// The clock.
     pub clock: Clock,
     /// What the far sender is told.
     pub own_counters: Option<Arc<OwnCounters>>,

@@ -16,11 +16,9 @@ pub struct Stage<'s, 'p, 'e> {
     pub ports: &'s mut [OpenPort<'e>],
     /// The core of each worker.
     pub cores: &'s [usize],
-    /// The clock.
     pub clock: Clock,
     /// When the first packet is due.
     pub start: Ticks,
-    /// Where its files go.
     pub dir: &'s RunDir,
     pools: Option<&'p Pools<'e>>,
     workers: Vec<Worker<'p>>,
@@ -54,7 +52,6 @@ pub trait OnPair {
 }
 
 impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
-    /// An empty stage.
     pub fn new(
         pools: Option<&'p Pools<'e>>,
         ports: &'s mut [OpenPort<'e>],
@@ -139,7 +136,6 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         self.pools.map(|pools| pools.of_port(port))
     }
 
-    /// The workers with their tasks.
     pub fn into_workers(self) -> Vec<Worker<'p>> {
         self.workers
     }

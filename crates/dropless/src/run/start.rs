@@ -53,7 +53,6 @@ pub fn eal(
     }
 }
 
-/// The packet pools, where there is DPDK.
 pub fn pools<'e>(eal: Option<&'e Eal>, preflight: &Preflight) -> Result<Option<Pools<'e>>> {
     eal.map(|eal| preflight.pools.make(eal, preflight.room))
         .transpose()
@@ -64,7 +63,6 @@ pub fn awake_cores() -> Option<AwakeCores> {
     awake::awake(&Sys::live())
 }
 
-/// Configures and starts the ports.
 pub fn ports<'e>(
     pools: Option<&Pools<'e>>,
     preflight: &Preflight,

@@ -70,7 +70,6 @@ impl HealthCheck {
         self.expected = expected;
     }
 
-    /// The health at `now`.
     pub fn judge(&mut self, now: Instant, state: &State) -> Health {
         self.sent.look(now, state.total.sent);
         self.received.look(now, state.total.received);

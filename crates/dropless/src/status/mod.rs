@@ -131,7 +131,6 @@ impl StatusBoard {
         self.tell(state);
     }
 
-    /// What the user should know.
     pub fn note(&self) -> Option<Note> {
         let trouble = self.trouble.clone();
         trouble.map(|text| Note::new("not_watchable", text))

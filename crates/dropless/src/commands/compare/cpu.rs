@@ -19,7 +19,6 @@ struct Look {
     softirq_ticks: u64,
 }
 
-/// Looks at one trial.
 pub struct CpuWatch {
     near: u32,
     far: Option<u32>,
@@ -47,7 +46,6 @@ impl CpuWatch {
         }
     }
 
-    /// Looks once more.
     pub fn look(&mut self) {
         if self.working_since.is_none() && has_worker(self.near) {
             self.working_since = Some(Instant::now());

@@ -36,7 +36,6 @@ pub struct Way {
     pub near: String,
     /// The reflector's port; `None` where it runs on another machine.
     pub far: Option<String>,
-    /// Further arguments of the sender.
     pub near_arguments: Vec<String>,
     /// Our own address, where the kernel would answer, beside us, that nobody listens.
     pub guarded: Option<SocketAddr>,
@@ -46,7 +45,6 @@ pub struct Way {
     pub missing: Option<String>,
 }
 
-/// The plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparePlan {
     pub version: u32,
@@ -161,12 +159,10 @@ impl ComparePlan {
         2 + self.trials + self.rates_pps.len() as u32 + rules
     }
 
-    /// Trials of all ways, at most.
     pub fn trials_in_all(&self) -> u32 {
         self.possible().map(|way| self.trials_of(way)).sum()
     }
 
-    /// Trials of the ways after `way`.
     pub fn trials_after(&self, way: &Way) -> u32 {
         let later = self
             .possible()
@@ -203,7 +199,6 @@ impl ComparePlan {
         }
     }
 
-    /// Whether both ends have one core between them.
     pub fn shares_a_core(&self) -> bool {
         self.far.is_none() && self.cores[0] == self.cores[1]
     }
@@ -387,7 +382,6 @@ fn no_namespaces() -> Option<String> {
     })
 }
 
-/// Whether a program is installed.
 pub fn has_tool(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from);

@@ -35,9 +35,7 @@ const OVERTIME: Duration = Duration::from_secs(60);
 pub struct Scene<'c> {
     /// What the trials say goes there.
     pub directory: &'c Path,
-    /// Who is told what.
     pub console: Console,
-    /// Whether somebody wants it to end.
     pub interrupt: &'c Interrupt,
 }
 
@@ -201,7 +199,6 @@ impl<'c> Ends<'c> {
         Ok((trial, summary))
     }
 
-    /// Ends the reflector.
     pub fn end(mut self) {
         self.told.prepare("ending a way", ENDING);
         if let Some(mut reflector) = self.reflector.take() {

@@ -18,7 +18,6 @@ const LABEL: usize = 6;
 /// Commands of one remedy that are shown; moving interrupts takes one for each.
 const COMMANDS_MAX: usize = 6;
 
-/// The whole text.
 pub fn report(examination: &Examination, style: &Style) -> String {
     let Examination {
         workers,

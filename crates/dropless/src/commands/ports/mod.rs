@@ -1,7 +1,7 @@
 //! `dropless ports`: everything on this machine that could carry packets, and what stands in its way.
 
 pub mod args;
-pub mod show;
+mod show;
 #[cfg(test)]
 mod tests;
 

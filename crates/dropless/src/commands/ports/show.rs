@@ -21,7 +21,6 @@ const SECTIONS: [(CarrierKind, &str); 4] = [
     (CarrierKind::Virtual, "Software"),
 ];
 
-/// The whole listing.
 pub fn listing(carriers: &[Carrier], warnings: &[Warning], style: &Style) -> String {
     let mut text = String::new();
     for (kind, title) in SECTIONS {

@@ -29,9 +29,7 @@ const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
 
 /// A reflecting run whose tasks are on their queues.
 pub struct ActiveReflect {
-    /// What was asked for.
     pub plan: ReflectPlan,
-    /// Its queues.
     pub sides: Vec<ReflectSide>,
     /// How long anything came.
     pub active: Duration,
@@ -53,9 +51,7 @@ pub struct ActiveReflect {
 /// Sums over all queues.
 #[derive(Clone, Copy, Default)]
 pub struct Total {
-    /// Frames received.
     pub received: u64,
-    /// Frames returned.
     pub returned: u64,
     /// Frames that were not to be returned, or could not.
     pub dropped: u64,
@@ -134,7 +130,6 @@ impl ActiveReflect {
         }
     }
 
-    /// Every queue, and its share.
     pub fn queues(&self) -> Vec<QueueSummary> {
         let count = |side: &ReflectSide, direction, packets| QueueCount {
             direction,

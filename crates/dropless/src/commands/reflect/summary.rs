@@ -10,7 +10,6 @@ use crate::run::close::{Ending, PortEnd};
 use crate::run::reflector::{drops, fault_drops, faults};
 use crate::status::end_workers;
 
-/// Makes and writes the summary.
 pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
     let dir = ending.dir;
     let total = Total::of(&job.sides);

@@ -25,15 +25,10 @@ const RUN_UP_NS: u64 = 10_000_000;
 
 /// A send run whose tasks are on their queues.
 pub struct ActiveSend {
-    /// What was asked for.
     pub plan: SendPlan,
-    /// What each port sends.
     pub loads: Vec<Load>,
-    /// Its queues and their counters.
     pub wiring: Wiring,
-    /// What the far sides told.
     pub told: Told,
-    /// When sending ended.
     pub stopped: Nanos,
     far: FarSides,
     phase: Phase,

@@ -16,9 +16,7 @@ use crate::run::reflector::{drops, faults};
 
 /// The totals of all tasks whose worker lived.
 pub struct Results<'w> {
-    /// Of the transmit queues.
     pub send: Vec<&'w SendResult>,
-    /// Of the receive queues.
     pub receive: Vec<&'w ReceiveResult>,
     /// Frames that the in-process reflector still held.
     pub reflector_held: u64,

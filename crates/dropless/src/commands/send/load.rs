@@ -34,7 +34,6 @@ pub struct Load {
     pub to_mac: Vec<[u8; 6]>,
     /// Whether a neighbour was asked for its MAC address.
     pub asked: bool,
-    /// What the user should know.
     pub notes: Vec<Note>,
 }
 

@@ -52,7 +52,6 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Begins to wait.
     pub fn begin(wiring: &Wiring, look: &Look<'_, '_>) -> Self {
         Self {
             begun: Waiting::begin(),

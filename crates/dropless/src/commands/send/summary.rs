@@ -10,7 +10,6 @@ use super::ledger::{Results, ledger, merged, streams};
 use super::load::total_rate;
 use crate::run::close::Ending;
 
-/// Makes and writes the summary.
 pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let results = Results::of(&job.wiring);
     let ledger = ledger(job, &results, &ending);
@@ -178,7 +177,6 @@ fn gaps(job: &ActiveSend) -> GapSummary {
     }
 }
 
-/// What the user should know.
 fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Ending<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     if ending.is_interrupted {

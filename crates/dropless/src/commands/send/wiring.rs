@@ -30,9 +30,7 @@ const WINDOW_BITS: usize = 1 << 28;
 pub struct SendSide {
     /// Index of its port.
     pub port: usize,
-    /// Queue of the port.
     pub queue: usize,
-    /// Core of its worker.
     pub core: usize,
     /// What it publishes.
     pub counters: Arc<SendCounters>,
@@ -44,9 +42,7 @@ pub struct SendSide {
 pub struct ReceiveSide {
     /// Index of its port.
     pub port: usize,
-    /// Queue of the port.
     pub queue: usize,
-    /// Core of its worker.
     pub core: usize,
     /// What it publishes.
     pub counters: Arc<ReceiveCounters>,
@@ -65,13 +61,10 @@ pub struct Mailbox {
 
 /// The queues of a run as control sees them, and what it shares with their tasks.
 pub struct Wiring {
-    /// When the run goes.
     pub times: Times,
     /// Transmit queues, in the order of their lanes.
     pub send: Vec<SendSide>,
-    /// Receive queues.
     pub receive: Vec<ReceiveSide>,
-    /// In-process reflectors.
     pub reflect: Vec<ReflectSide>,
     /// The rings of every sender and receiver.
     pub rings: Vec<Arc<IntervalRing>>,
@@ -84,7 +77,6 @@ pub struct Wiring {
 /// When and on what clock the run goes.
 #[derive(Clone, Copy)]
 pub struct Times {
-    /// The clock.
     pub clock: Clock,
     /// When sending begins.
     pub start: Ticks,
@@ -390,7 +382,6 @@ impl Wiring {
         self.receive.iter().map(|side| pick(&side.counters)).sum()
     }
 
-    /// Every queue, and its share.
     pub fn queues(&self) -> Vec<QueueSummary> {
         let tx = self.send.iter().map(|side| QueueCount {
             direction: "tx",

@@ -35,7 +35,6 @@ lost           known a drain time after the packets were sent; until then they a
 busy           part of a worker's rounds that moved a packet
 pauses         times that a worker did not poll for longer than --pause";
 
-/// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     let [body, keys] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
     frame.render_widget(footer(screen), keys);

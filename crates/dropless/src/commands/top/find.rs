@@ -13,9 +13,7 @@ const GENERATIONS_MAX: usize = 64;
 pub enum Target {
     /// Nothing: the only run there is.
     Only,
-    /// A process.
     Process(u32),
-    /// A run directory.
     Directory(PathBuf),
 }
 

@@ -8,16 +8,13 @@ use report::published::{Bounds, State};
 use report::style::{Paint, Style};
 use report::table::{Cell, Table};
 
-/// Pauses shown.
 const STALLS_SHOWN: usize = 8;
 /// Below this many columns only the most telling figures are shown.
 const NARROW: usize = 58;
 /// Below this many columns trials are not shown beside the bounds that they have shown.
 const WORDY: usize = 76;
-/// Columns of a bar.
 const BAR: usize = 10;
 
-/// The state, section by section.
 pub fn render(state: &State, style: &Style) -> String {
     let sections = sections(state, style);
     let sections: Vec<String> = sections.iter().map(|table| table.render(style)).collect();
@@ -31,7 +28,6 @@ pub fn sections(state: &State, style: &Style) -> Vec<Table> {
     all
 }
 
-/// Sections about packets.
 pub fn packets(state: &State, style: &Style) -> Vec<Table> {
     let all = [
         found(state, style),
@@ -42,7 +38,6 @@ pub fn packets(state: &State, style: &Style) -> Vec<Table> {
     all.into_iter().flatten().collect()
 }
 
-/// Sections about the machine.
 pub fn machine(state: &State, style: &Style) -> Vec<Table> {
     let all = [queues(state, style), workers(state, style), stalls(state)];
     all.into_iter().flatten().collect()

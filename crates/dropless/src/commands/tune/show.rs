@@ -13,7 +13,6 @@ use report::wrap::{mends, wrapped};
 /// Columns that what belongs to a line is set in by.
 const INDENT: usize = 6;
 
-/// What would be done.
 pub fn plan(plan: &Plan, is_proposed: bool, style: &Style) -> String {
     let mut text = heading(plan, style);
     if is_proposed {
@@ -175,7 +174,6 @@ pub fn undone(changes: &[Change], style: &Style) -> String {
     text
 }
 
-/// Whose plan it is.
 pub fn heading(plan: &Plan, style: &Style) -> String {
     let mut text = String::new();
     let line = format!(
