@@ -17,7 +17,7 @@ use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::open::OpenPort;
-use crate::run::queues::{QueueCount, shares};
+use crate::run::queues::{QueuePlace, shares};
 use crate::run::reflector::{ReflectSide, Reflecting, drops, fault_drops};
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
@@ -106,7 +106,8 @@ impl ActiveReflect {
             let pairs: Vec<_> = open.rx.drain(..).zip(open.tx.drain(..)).collect();
             for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
                 let worker = sides.len() % stage.cores.len();
-                let (side, task) = reflecting.queue(sides.len(), (port, queue, stage.cores[worker]));
+                let core = stage.cores[worker];
+                let (side, task) = reflecting.queue(sides.len(), QueuePlace { port, queue, core });
                 if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
                     sides.push(side);
                 }
@@ -131,20 +132,12 @@ impl ActiveReflect {
     }
 
     pub fn queues(&self) -> Vec<QueueSummary> {
-        let count = |side: &ReflectSide, direction, packets| QueueCount {
-            direction,
-            port: side.port,
-            queue: side.queue,
-            core: side.core,
-            packets,
-        };
-        let both = self.sides.iter().flat_map(|side| {
+        shares(self.sides.iter().flat_map(|side| {
             [
-                count(side, "rx", side.counters.frames.get()),
-                count(side, "tx", side.counters.returned.get()),
+                side.place.moved("rx", side.counters.frames.get()),
+                side.place.moved("tx", side.counters.returned.get()),
             ]
-        });
-        shares(&both.collect::<Vec<_>>())
+        }))
     }
 
     fn write_rows(&mut self, elapsed: Duration, total: Total) {
@@ -167,7 +160,7 @@ impl ActiveReflect {
         if !open.counts_refusals() {
             counters.add("tx_error", port.tx_errors);
         }
-        for side in self.sides.iter().filter(|side| side.port == index) {
+        for side in self.sides.iter().filter(|side| side.place.port == index) {
             let answered = side.counters.answered.get() + side.counters.told.get();
             counters.received += side.counters.frames.get().saturating_sub(answered);
             counters.returned += side.counters.returned.get().saturating_sub(answered);
@@ -261,8 +254,8 @@ impl Active for ActiveReflect {
         let most = self.sides.iter().map(|side| side.counters.frames.get()).max();
         let rate_pps = most.unwrap_or(0) as f64 / self.active.as_secs_f64().max(1e-3);
         let sides = self.sides.iter().map(|side| Received {
-            port: side.port,
-            core: side.core,
+            port: side.place.port,
+            core: side.place.core,
             rate_pps,
             holes: &[],
         });

@@ -175,8 +175,8 @@ impl Active for ActiveSend {
         // What each receiver has to expect if all that was sent comes back.
         let rate_pps = sent as f64 / self.seconds() / self.wiring.receive.len().max(1) as f64;
         let sides = self.wiring.receive.iter().map(|side| Received {
-            port: side.port,
-            core: side.core,
+            port: side.place.port,
+            core: side.place.core,
             rate_pps,
             holes: side.totals.get().map_or(&[], |totals| &totals.holes),
         });

@@ -17,7 +17,7 @@ use wire::Addresses;
 use super::load::{self, Load};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
 use crate::run::clock::now;
-use crate::run::queues::{QueueCount, shares};
+use crate::run::queues::{QueuePlace, QueueSide, shares};
 use crate::run::reflector::{self, ReflectSide, Reflecting};
 use crate::run::stage::{OnReceive, OnTransmit, Stage};
 
@@ -26,29 +26,11 @@ const HOLES_MAX: usize = 1 << 16;
 
 /// Sequence numbers that all windows of a receiving task remember together: 32 MiB of bits, some seconds at any rate.
 const WINDOW_BITS: usize = 1 << 28;
-/// One transmit queue, as the control thread sees it.
-pub struct SendSide {
-    /// Index of its port.
-    pub port: usize,
-    pub queue: usize,
-    pub core: usize,
-    /// What it publishes.
-    pub counters: Arc<SendCounters>,
-    /// What it leaves.
-    pub totals: Slot<SendResult>,
-}
 
+/// One transmit queue, as the control thread sees it.
+pub type SendSide = QueueSide<SendCounters, SendResult>;
 /// One receive queue, as the control thread sees it.
-pub struct ReceiveSide {
-    /// Index of its port.
-    pub port: usize,
-    pub queue: usize,
-    pub core: usize,
-    /// What it publishes.
-    pub counters: Arc<ReceiveCounters>,
-    /// What it leaves.
-    pub totals: Slot<ReceiveResult>,
-}
+pub type ReceiveSide = QueueSide<ReceiveCounters, ReceiveResult>;
 
 /// What passes between control and the tasks of one port.
 #[derive(Default)]
@@ -232,13 +214,9 @@ impl Making<'_> {
             let worker = self.places.receive[wiring.receive.len() % self.places.receive.len()];
             let (totals, leave) = Slot::new();
             if stage.receive((worker, "receive"), (rx, cold), ReceiveQueue(task, leave)) {
-                wiring.receive.push(ReceiveSide {
-                    port,
-                    queue,
-                    core: stage.cores[worker],
-                    counters,
-                    totals,
-                });
+                let core = stage.cores[worker];
+                let place = QueuePlace { port, queue, core };
+                wiring.receive.push(ReceiveSide { place, counters, totals });
             }
         }
         Ok(())
@@ -292,13 +270,9 @@ impl Making<'_> {
             let worker = self.places.send[number % self.places.send.len()];
             let (totals, leave) = Slot::new();
             if stage.transmit((worker, "send"), port, tx, SendQueue(task, leave)) {
-                wiring.send.push(SendSide {
-                    port,
-                    queue,
-                    core: stage.cores[worker],
-                    counters,
-                    totals,
-                });
+                let core = stage.cores[worker];
+                let place = QueuePlace { port, queue, core };
+                wiring.send.push(SendSide { place, counters, totals });
             }
         }
         Ok(())
@@ -341,7 +315,8 @@ impl Making<'_> {
         for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
             let number = wiring.reflect.len();
             let worker = self.places.reflect[number % self.places.reflect.len().max(1)];
-            let (side, task) = reflecting.queue(number, (port, queue, stage.cores[worker]));
+            let core = stage.cores[worker];
+            let (side, task) = reflecting.queue(number, QueuePlace { port, queue, core });
             if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
                 wiring.reflect.push(side);
             }
@@ -383,21 +358,9 @@ impl Wiring {
     }
 
     pub fn queues(&self) -> Vec<QueueSummary> {
-        let tx = self.send.iter().map(|side| QueueCount {
-            direction: "tx",
-            port: side.port,
-            queue: side.queue,
-            core: side.core,
-            packets: side.counters.accepted.get(),
-        });
-        let rx = self.receive.iter().map(|side| QueueCount {
-            direction: "rx",
-            port: side.port,
-            queue: side.queue,
-            core: side.core,
-            packets: side.counters.frames.get(),
-        });
-        shares(&tx.chain(rx).collect::<Vec<_>>())
+        let sent = |side: &SendSide| side.place.moved("tx", side.counters.accepted.get());
+        let received = |side: &ReceiveSide| side.place.moved("rx", side.counters.frames.get());
+        shares(self.send.iter().map(sent).chain(self.receive.iter().map(received)))
     }
 
     /// Whether every sender has sent what it should.
