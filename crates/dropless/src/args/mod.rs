@@ -9,14 +9,21 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use anyhow::Result;
 use clap::{Args, ValueEnum};
+use host::PortUri;
 use report::out::Console;
 
+use crate::plan::machine::{default_descriptors, parse_cores};
+use crate::plan::{MachinePlan, duration_ns_or_zero};
 use crate::run::Settings;
 
 pub mod send_plan;
 pub mod status;
 pub mod stream;
+
+/// Packets a burst, at most.
+const BURST: usize = 64;
 
 /// Where probes go: what every command that sends has.
 #[derive(Args, Clone, Debug)]
@@ -57,7 +64,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "N", default_value = "1", help_heading = "Load")]
     pub flows: String,
     /// Packets a burst, at most
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
+    #[arg(long, value_name = "N", default_value_t = BURST, help_heading = "Load")]
     pub burst: usize,
     /// Due packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
     #[arg(long, value_name = "N", help_heading = "Load")]
@@ -94,15 +101,23 @@ pub struct MachineArgs {
     /// Worker cores, e.g. 2-3,6; with two or more, half send and half receive [default: chosen and printed]
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub cores: Option<String>,
+    /// Let the NIC fill in UDP checksums
+    #[arg(long, help_heading = "Machine")]
+    pub checksum_offload: bool,
+    /// Rings, buffers and devices
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
+/// Rings, buffers and devices: what every command that moves packets has.
+#[derive(Args, Clone, Debug)]
+pub struct DeviceArgs {
     /// Descriptors a queue [default: 1024; 4096 with xdp ports]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     pub descriptors: Option<u16>,
     /// Packet buffers
     #[arg(long, value_name = "N", help_heading = "Machine")]
     pub buffers: Option<u32>,
-    /// Let the NIC fill in UDP checksums
-    #[arg(long, help_heading = "Machine")]
-    pub checksum_offload: bool,
     /// Ordinary pages even where hugepages are free
     #[arg(long, help_heading = "Machine")]
     pub no_huge: bool,
@@ -164,11 +179,7 @@ pub enum VerifyArg {
 }
 
 /// How a run is told and where it writes.
-pub fn settings(
-    output: &OutputArgs,
-    start: &StartArgs,
-    status: &status::StatusArgs,
-) -> anyhow::Result<Settings> {
+pub fn settings(output: &OutputArgs, start: &StartArgs, status: &status::StatusArgs) -> Result<Settings> {
     Ok(Settings {
         console: output.console(),
         runs: output.runs.clone(),
@@ -176,6 +187,25 @@ pub fn settings(
         verbose: start.verbose,
         has_doctor: !start.no_doctor,
     })
+}
+
+impl DeviceArgs {
+    /// The machine's part of a plan; links and peers are waited for as `--wait` says.
+    pub fn plan(&self, ports: Vec<PortUri>, cores: Option<&str>, wait: &str) -> Result<MachinePlan> {
+        Ok(MachinePlan {
+            descriptors: self.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
+            ports,
+            eal: None,
+            cores: parse_cores(cores)?,
+            burst: BURST,
+            buffers: self.buffers,
+            no_huge: self.no_huge,
+            force: self.force,
+            wait_ns: duration_ns_or_zero(wait, "--wait")?,
+            explain: false,
+            pause_ns: MachinePlan::STALL_NS,
+        })
+    }
 }
 
 impl OutputArgs {

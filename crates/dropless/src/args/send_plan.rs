@@ -4,10 +4,10 @@ use anyhow::Result;
 
 use super::stream;
 use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, VerifyArg};
-use crate::plan::machine::{default_descriptors, parse_cores, parse_ports};
+use crate::plan::machine::parse_ports;
 use crate::plan::{
     MachinePlan, SendPlan, StreamPlan, VERSION, VerifyPlan, clock_seed, count, duration_ns_or_zero, kernel,
-    mac, stall_ns,
+    mac, optional, stall_ns,
 };
 
 /// The plan of one second at rate `max` (on ports that cannot be flooded) of `streams`, to be changed and validated.
@@ -31,38 +31,20 @@ pub fn send_plan(
         command: "send".into(),
         streams,
         machine: MachinePlan {
-            descriptors: machine.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
-            ports,
             eal: path.eal.clone(),
-            cores: parse_cores(machine.cores.as_deref())?,
             burst: probe.burst,
-            buffers: machine.buffers,
-            no_huge: machine.no_huge,
-            force: machine.force,
-            wait_ns: duration_ns_or_zero(&path.wait, "--wait")?,
             explain: explain.is_some_and(|explain| explain.explain),
             pause_ns: explain.map_or(Ok(MachinePlan::STALL_NS), |explain| stall_ns(&explain.pause))?,
+            ..machine.device.plan(ports, machine.cores.as_deref(), &path.wait)?
         },
         rate: if is_embedded { "max" } else { "100kpps" }.into(),
-        backlog: probe
-            .backlog
-            .as_deref()
-            .map(|text| count(text, "--backlog"))
-            .transpose()?,
+        backlog: optional(probe.backlog.as_deref(), "--backlog", count)?,
         duration_ns: Some(1_000_000_000),
         count: None,
         drain_ns: duration_ns_or_zero(&probe.drain, "--drain")?,
         seed: probe.seed.unwrap_or_else(clock_seed),
-        to_mac: path
-            .to_mac
-            .as_deref()
-            .map(|text| mac(text, "--to-mac"))
-            .transpose()?,
-        from_mac: path
-            .from_mac
-            .as_deref()
-            .map(|text| mac(text, "--from-mac"))
-            .transpose()?,
+        to_mac: optional(path.to_mac.as_deref(), "--to-mac", mac)?,
+        from_mac: optional(path.from_mac.as_deref(), "--from-mac", mac)?,
         via: path.via,
         tx_queues: machine.tx_queues,
         rx_queues: machine.rx_queues,

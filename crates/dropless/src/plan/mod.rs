@@ -148,8 +148,13 @@ pub fn trial_duration(flag: &str, text: &str) -> Result<Duration> {
     Ok(duration)
 }
 
+/// The value of a flag that may be left out.
+pub fn optional<T>(text: Option<&str>, flag: &str, parse: fn(&str, &str) -> Result<T>) -> Result<Option<T>> {
+    text.map(|text| parse(text, flag)).transpose()
+}
+
 /// A rate of packets: no share of a link's, and no bits.
-pub fn packet_rate(flag: &str, text: &str) -> Result<f64> {
+pub fn packet_rate(text: &str, flag: &str) -> Result<f64> {
     match text.parse::<RateSpec>()? {
         RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
         _ => bail!("{flag} {text} is no rate of packets; write it as 14.88Mpps"),

@@ -26,7 +26,7 @@ pub(crate) mod start;
 pub(crate) mod waiting;
 pub(crate) mod workers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
@@ -178,10 +178,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let needs = job.needs()?;
     let preflight = preflight::check(job.machine(), &needs)?;
     let _awake = start::awake_cores();
-    let dir = RunDir::create(&settings.runs, J::COMMAND, SystemTime::now())?;
-    let _ = dir.write_json(file::PLAN, job.plan());
-    let _ = dir.write_json(file::HOST, &preflight::host_facts());
-    board.run_is_in(dir.path());
+    let dir = directory(&settings.runs, job.plan(), &board)?;
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
     let pools = start::pools(eal.as_ref(), &preflight)?;
     let pools = pools.as_ref();
@@ -207,6 +204,15 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     console.object(&summary)?;
     board.linger(&interrupt);
     Ok(exit)
+}
+
+/// The directory of a run that begins below `runs`, with its plan and what the machine is.
+pub(crate) fn directory(runs: &Path, plan: &impl Serialize, board: &StatusBoard) -> Result<RunDir> {
+    let dir = RunDir::create(runs, &board.told().process.command, SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, plan);
+    let _ = dir.write_json(file::HOST, &preflight::host_facts());
+    board.run_is_in(dir.path());
+    Ok(dir)
 }
 
 /// The environment of one run.

@@ -8,22 +8,19 @@ mod show;
 mod trial;
 mod wire;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use host::Sys;
 use measure::Note;
 use measure::comparison::{self as result, advise, highest_without_loss};
 use measure::search::{self, Limit, Step};
-use report::RunDir;
-use report::out::Console;
 use report::published::{Bounds, Ended};
 use report::rundir::file;
 use report::terminal;
 
-use crate::run::page;
-use crate::run::preflight;
 use crate::run::signals::Interrupt;
+use crate::run::{self, page};
 use crate::status::Trials;
 pub use args::CompareArgs as Args;
 use args::CompareArgs;
@@ -39,10 +36,7 @@ const PREPARING: Duration = STARTING.saturating_add(Duration::from_secs(10));
 pub fn run(args: &CompareArgs) -> Result<u8> {
     let sys = Sys::live();
     let plan = ComparePlan::from_args(args, &sys)?;
-    let console = Console {
-        json: args.output.json,
-        quiet: args.output.quiet,
-    };
+    let console = args.output.console();
     ensure!(
         plan.possible().next().is_some(),
         "nothing can be compared: {}",
@@ -59,10 +53,7 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
     }
     let mut told = Trials::open(&args.status.settings()?, "compare")?;
     let interrupt = Interrupt::install()?;
-    let dir = RunDir::create(&args.output.runs, "compare", SystemTime::now())?;
-    let _ = dir.write_json(file::PLAN, &plan);
-    let _ = dir.write_json(file::HOST, &preflight::host_facts());
-    told.board().run_is_in(dir.path());
+    let dir = run::directory(&args.output.runs, &plan, told.board())?;
     let trials = dir.file(file::TRIALS);
     std::fs::create_dir_all(&trials)?;
     if !console.quiet {

@@ -7,7 +7,7 @@ use report::Style;
 use report::style::Paint;
 
 use super::Examination;
-use report::wrap::{filled, wrapped};
+use report::wrap::{filled, paragraph};
 
 /// Columns of the verdict, of which `cannot tell` is the longest.
 const VERDICT: usize = 13;
@@ -31,13 +31,11 @@ pub fn report(examination: &Examination, style: &Style) -> String {
         format!("everything else on {}", housekeeping.in_words())
     };
     let mut text = String::new();
-    wrapped(
-        &mut text,
+    text.push_str(&paragraph(
         &format!("Planned: workers on {}, {rest}.", workers.in_words()),
         0,
-        Paint::None,
         style,
-    );
+    ));
     text.push('\n');
     let name_width = findings
         .iter()
@@ -63,7 +61,7 @@ pub fn report(examination: &Examination, style: &Style) -> String {
     if of(true).next().is_some() {
         text.push('\n');
     }
-    wrapped(&mut text, &summary(findings), 0, Paint::None, style);
+    text.push_str(&paragraph(&summary(findings), 0, style));
     text
 }
 

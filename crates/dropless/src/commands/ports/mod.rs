@@ -7,7 +7,7 @@ mod tests;
 
 use anyhow::Result;
 use host::{Carrier, Sys, Warning};
-use report::out::{Console, print_stdout};
+use report::out::Console;
 use serde::Serialize;
 
 pub use args::PortsArgs as Args;
@@ -29,18 +29,13 @@ struct Listing {
 pub fn run(args: &PortsArgs) -> Result<u8> {
     let sys = Sys::live();
     let (carriers, warnings) = (host::discover(&sys), doctor::ambient(&sys));
-    let console = Console {
-        json: args.json,
-        quiet: false,
+    let console = Console::json_or_text(args.json);
+    let text = show::listing(&carriers, &warnings, &console.style());
+    let listing = Listing {
+        version: VERSION,
+        carriers,
+        warnings,
     };
-    if args.json {
-        console.object(&Listing {
-            version: VERSION,
-            carriers,
-            warnings,
-        })?;
-    } else {
-        print_stdout(&show::listing(&carriers, &warnings, &console.style()))?;
-    }
+    console.either(&listing, &text)?;
     Ok(0)
 }

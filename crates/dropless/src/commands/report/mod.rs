@@ -39,10 +39,7 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
     } else {
         differing(&runs.iter().collect::<Vec<_>>())
     };
-    let console = Console {
-        json: args.output.is_json(),
-        quiet: false,
-    };
+    let console = Console::json_or_text(args.output.is_json());
     show(args, &runs, &failed, console)?;
     for line in &failed {
         console.error(&format!("dropless: worse: {line}"));

@@ -15,7 +15,7 @@ use crate::args::send_plan::send_plan;
 use crate::args::status::StatusArgs;
 use crate::args::stream;
 use crate::args::{ExplainArgs, MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
-use crate::plan::{SendPlan, count, nonzero_ns};
+use crate::plan::{SendPlan, count, nonzero_ns, optional};
 
 /// How long it sends, where nothing else is said.
 const DURATION_NS: u64 = 10_000_000_000;
@@ -111,11 +111,7 @@ impl SendArgs {
         if let Some(rate) = &self.rate {
             plan.rate.clone_from(rate);
         }
-        plan.count = self
-            .count
-            .as_deref()
-            .map(|text| count(text, "--count"))
-            .transpose()?;
+        plan.count = optional(self.count.as_deref(), "--count", count)?;
         plan.duration_ns = match (&self.duration, plan.count) {
             (Some(text), _) => Some(nonzero_ns(text, "--duration")?),
             (None, Some(_)) => None,

@@ -13,7 +13,7 @@ use doctor::tune::{self, Journal, Outcome, Plan, Step, Undone, boot};
 use doctor::{Load, Patient, Watched, examine};
 use host::cores::CoreSet;
 use host::{PortUri, Sys, cores};
-use report::out::{Console, print_stdout};
+use report::out::Console;
 use serde::Serialize;
 
 use crate::plan::parse_cores;
@@ -74,10 +74,7 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
         !(args.apply || args.prove || args.undo || args.write) || nix::unistd::geteuid().is_root(),
         "only root may change this machine; run it with sudo, or leave --apply, --prove, --undo and --write out to see the plan"
     );
-    let console = Console {
-        json: args.json,
-        quiet: false,
-    };
+    let console = Console::json_or_text(args.json);
     if args.undo {
         return undo(&sys, args, console);
     }
@@ -87,7 +84,8 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
     }
     if args.dry_run || !(args.apply || args.prove) {
         let text = show::plan(&plan, args.cores.is_none(), &console.style());
-        return print(console, &applied(&plan, Vec::new()), &text).map(|()| 0);
+        console.either(&applied(&plan, Vec::new()), &text)?;
+        return Ok(0);
     }
     let mut journal = Journal::open(&sys, &args.journal)?;
     let prover = args
@@ -109,7 +107,7 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
         text = prove::show(&proof, &console.style()) + &text;
         applied.proof = Some(proof);
     }
-    print(console, &applied, &text)?;
+    console.either(&applied, &text)?;
     Ok(code)
 }
 
@@ -186,7 +184,7 @@ fn command_line(sys: &Sys, args: &TuneArgs, plan: &Plan, console: Console) -> Re
         boot: &plan.boot,
         written,
     };
-    print(console, &object, &text)?;
+    console.either(&object, &text)?;
     Ok(code)
 }
 
@@ -204,7 +202,7 @@ fn undo(sys: &Sys, args: &TuneArgs, console: Console) -> Result<u8> {
     };
     let left = |change: &Change| matches!(change.undone, Undone::Refused { .. } | Undone::Foreign { .. });
     let code = u8::from(object.changes.iter().any(left)) * EXIT_REFUSED;
-    print(console, &object, &show::undone(&object.changes, &console.style()))?;
+    console.either(&object, &show::undone(&object.changes, &console.style()))?;
     Ok(code)
 }
 
@@ -215,14 +213,4 @@ fn applied(plan: &Plan, outcomes: Vec<Outcome>) -> Applied<'_> {
         outcomes,
         proof: None,
     }
-}
-
-/// JSON, or text for people.
-fn print(console: Console, object: &impl Serialize, text: &str) -> Result<()> {
-    if console.json {
-        console.object(object)?;
-    } else {
-        print_stdout(text)?;
-    }
-    Ok(())
 }
