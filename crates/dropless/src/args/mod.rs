@@ -1,21 +1,15 @@
 //! Groups of arguments that several subcommands share.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::broken_intra_doc_links,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use host::PortUri;
 use report::out::Console;
 
 use crate::plan::machine::{default_descriptors, parse_cores};
-use crate::plan::{MachinePlan, duration_ns_or_zero};
+use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero};
 use crate::run::Settings;
 
 pub mod send_plan;
@@ -82,8 +76,8 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64), help_heading = "Load")]
     pub dscp: u8,
     /// What is checked in a frame that comes back
-    #[arg(long, value_enum, default_value_t = VerifyArg::Checksum, help_heading = "Measurement")]
-    pub verify: VerifyArg,
+    #[arg(long, value_enum, default_value_t = VerifyPlan::Checksum, help_heading = "Measurement")]
+    pub verify: VerifyPlan,
     /// Inject faults in the in-process reflector: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms,limit=10kpps:200
     #[arg(long, value_name = "FAULTS", help_heading = "Measurement")]
     pub fault: Option<String>,
@@ -165,17 +159,6 @@ pub struct StartArgs {
     /// Do not look at the machine for what may cost packets before the start (`dropless doctor`)
     #[arg(long, help_heading = "Output")]
     pub no_doctor: bool,
-}
-
-/// `--verify`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum VerifyArg {
-    /// Magic, run and length only
-    None,
-    /// IPv4 header and UDP checksum, in full
-    Checksum,
-    /// Checksums, and every byte of the payload pattern
-    Payload,
 }
 
 /// How a run is told and where it writes.

@@ -3,11 +3,11 @@
 use anyhow::Result;
 
 use super::stream;
-use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, VerifyArg};
+use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    MachinePlan, SendPlan, StreamPlan, VERSION, VerifyPlan, clock_seed, count, duration_ns_or_zero, kernel,
-    mac, optional, stall_ns,
+    MachinePlan, SendPlan, StreamPlan, VERSION, clock_seed, count, duration_ns_or_zero, kernel, mac,
+    optional, stall_ns,
 };
 
 /// The plan of one second at rate `max` (on ports that cannot be flooded) of `streams`, to be changed and validated.
@@ -49,11 +49,7 @@ pub fn send_plan(
         tx_queues: machine.tx_queues,
         rx_queues: machine.rx_queues,
         checksum_offload: machine.checksum_offload,
-        verify: match probe.verify {
-            VerifyArg::None => VerifyPlan::None,
-            VerifyArg::Checksum => VerifyPlan::Checksum,
-            VerifyArg::Payload => VerifyPlan::Payload,
-        },
+        verify: probe.verify,
         tx_only: false,
         fault: probe.fault.as_deref().map(str::parse).transpose()?,
         expect: Vec::new(),

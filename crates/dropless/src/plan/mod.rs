@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
+use clap::ValueEnum;
 use host::MacAddress;
 use measure::units::parse_duration;
 use measure::{RateSpec, SizeMix};
@@ -87,14 +88,14 @@ impl StreamPlan {
 }
 
 /// How much of a frame is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum VerifyPlan {
-    /// Magic, run and length.
+    /// Magic, run and length only
     None,
-    /// Checksums.
+    /// IPv4 header and UDP checksum, in full
     Checksum,
-    /// Checksums and payload pattern.
+    /// Checksums, and every byte of the payload pattern
     Payload,
 }
 

@@ -132,7 +132,7 @@ impl<'r> Closing<'r> {
         let mut stalls = Vec::new();
         for receiver in receivers
             .iter()
-            .filter(|receiver| !ports[receiver.received.port].pushes_back())
+            .filter(|receiver| !ports[receiver.received.port].traits().pushes_back)
         {
             let core = receiver.received.core;
             let Some(place) = self.roles.iter().position(|(other, _)| *other == core) else {
@@ -166,7 +166,7 @@ impl PortEnd {
         Self {
             summary: open.summary(),
             far_missed: open.far_missed(),
-            counts_refusals: open.counts_refusals(),
+            counts_refusals: open.traits().counts_refusals,
             link_losses: open.tending.losses,
             is_gone: open.is_gone(),
         }

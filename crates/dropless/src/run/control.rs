@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use dataplane::Phase;
-use dataplane::worker::{Control, WorkerCounters};
+use dataplane::worker::Control;
 use measure::verdict::LinkLoss;
 use measure::{Clock, PortSummary, Ticks};
 use report::live::Live;
@@ -14,7 +14,7 @@ use report::rundir::RunDir;
 use super::clock::now;
 use super::open::OpenPort;
 use super::peer::{Patience, Wait};
-use super::workers::{Roles, Running};
+use super::workers::Running;
 use super::{Active, Next, Run};
 use crate::explain::Explainer;
 use crate::status::{Drivers, Expected, HealthCheck, StallWatch};
@@ -68,7 +68,7 @@ pub struct Watch<'w, 'e> {
     start: Ticks,
     live: Live,
     explainer: Option<Explainer>,
-    stalls: Option<StallWatch<'w>>,
+    stalls: StallWatch<'w>,
     health: HealthCheck,
     drivers: Drivers,
     /// Of each port the loss of its link that has not ended.
@@ -80,11 +80,13 @@ pub struct Watch<'w, 'e> {
 }
 
 impl<'w, 'e> Watch<'w, 'e> {
-    /// Watches `ports`; the first packet is due at `start`.
+    /// Watches `ports`; the first packet is due at `start`. The run is healthy while it does what is `expected`.
     pub(super) fn new(
         run: &'w Run<'w, 'e>,
         ports: &'w mut [OpenPort<'e>],
         explainer: Option<Explainer>,
+        stalls: StallWatch<'w>,
+        expected: Expected,
         (clock, start): (Clock, Ticks),
     ) -> Self {
         let patient = matches!(run.needs.patience, Patience::Forever(_));
@@ -100,28 +102,14 @@ impl<'w, 'e> Watch<'w, 'e> {
             start,
             live: Live::stderr(run.settings.console.quiet),
             explainer,
-            stalls: None,
-            health: HealthCheck::default(),
+            stalls,
+            health: HealthCheck::new(expected),
             drivers: Drivers::default(),
             link_losses: Vec::new(),
             rounds: Vec::new(),
             is_interrupted: false,
             worker_died: false,
         }
-    }
-
-    /// Tells stalls of the workers, too, that are longer than `threshold` ticks.
-    #[must_use]
-    pub fn stalls_of(mut self, roles: &'w Roles, counters: &'w [WorkerCounters], threshold: u64) -> Self {
-        self.stalls = Some(StallWatch::new(roles, counters, self.clock, threshold));
-        self
-    }
-
-    /// Calls the run healthy while it does what is `expected`.
-    #[must_use]
-    pub fn expecting(mut self, expected: Expected) -> Self {
-        self.health = HealthCheck::new(expected);
-        self
     }
 
     /// Takes the run through its phases.
@@ -228,10 +216,8 @@ impl<'w, 'e> Watch<'w, 'e> {
         state.elapsed_s = look.elapsed().as_secs_f64();
         state.add_places(self.drivers.places(self.ports));
         state.ports = self.drivers.ports().to_vec();
-        if let Some(stalls) = &mut self.stalls {
-            state.workers = stalls.look(state.elapsed_s);
-            state.stalls = stalls.recent();
-        }
+        state.workers = self.stalls.look(state.elapsed_s);
+        state.stalls = self.stalls.recent();
         state.pool = self.run.pool_level();
         state.health = self.health.judge(Instant::now(), &state);
         self.run.board.tell(state);

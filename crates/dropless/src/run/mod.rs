@@ -32,6 +32,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use dataplane::worker::{Control, WorkerCounters};
 use dpdk::Pool;
+use host::Sys;
 use measure::{Note, Ticks};
 use report::out::Console;
 use report::published::{Ended, PoolLevel, State};
@@ -40,7 +41,7 @@ use serde::Serialize;
 
 use crate::explain::{Explainer, Received};
 use crate::plan::MachinePlan;
-use crate::status::{Expected, StatusBoard, StatusSettings};
+use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings};
 use clock::RunClock;
 use close::Ending;
 use control::{Look, Watch};
@@ -177,10 +178,12 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let console = settings.console;
     let needs = job.needs()?;
     let preflight = preflight::check(job.machine(), &needs)?;
-    let _awake = start::awake_cores();
+    // No core sleeps deeply while the run lasts, where we may ask for that.
+    let _awake = host::awake::awake(&Sys::live());
     let dir = directory(&settings.runs, job.plan(), &board)?;
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
-    let pools = start::pools(eal.as_ref(), &preflight)?;
+    let make_pools = |eal| preflight.pools.make(eal, preflight.room);
+    let pools = eal.as_ref().map(make_pools).transpose()?;
     let pools = pools.as_ref();
     for pool in pools.map_or(&[][..], Pools::all) {
         job.prefill(pool)?;
@@ -265,9 +268,9 @@ impl<'e> Run<'_, 'e> {
         let control = Control::default();
         placement::leave_to_workers(&cores);
         let threshold = clock.clock.ticks_from_ns(threshold_ns);
-        let mut watch = Watch::new(self, &mut ports, explainer, (clock.clock, start))
-            .stalls_of(&roles, &published, threshold)
-            .expecting(expected);
+        let stalls = StallWatch::new(&roles, &published, clock.clock, threshold);
+        let times = (clock.clock, start);
+        let mut watch = Watch::new(self, &mut ports, explainer, stalls, expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
             let running = Running::start(scope, workers, &control, &published, threshold)?;
             watch.run(&control, &running, &mut job, has_schedule);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Granted, Pool, Port, PortStats, RxQueue, TxQueue};
-use host::{Medium, PortKind, PortUri, Sys};
+use host::{Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::{LinkState, Note, PortSummary};
 
 use crate::run::kernel_missed::KernelMissed;
@@ -131,9 +131,7 @@ impl<'e> OpenPort<'e> {
     pub fn rx_room(&self) -> u32 {
         match &self.carrier {
             Carrier::Sockets(port) => port.holds(),
-            Carrier::Devices(_) => self
-                .granted()
-                .map_or(0, |granted| u32::from(granted.rx_descriptors)),
+            Carrier::Devices(_) => self.granted().map_or(0, |granted| granted.rx_descriptors.into()),
         }
     }
 
@@ -141,9 +139,7 @@ impl<'e> OpenPort<'e> {
     pub fn tx_room(&self) -> u64 {
         match &self.carrier {
             Carrier::Sockets(port) => u64::from(port.descriptors()),
-            Carrier::Devices(_) => self
-                .granted()
-                .map_or(0, |granted| u64::from(granted.tx_descriptors)),
+            Carrier::Devices(_) => self.granted().map_or(0, |granted| granted.tx_descriptors.into()),
         }
     }
 
@@ -175,19 +171,9 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// Whether the port's driver counts as errors what it refused to take, and so left to us.
-    pub fn counts_refusals(&self) -> bool {
-        self.uri.kind.traits().counts_refusals
-    }
-
-    /// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
-    pub fn pushes_back(&self) -> bool {
-        self.uri.kind.traits().pushes_back
-    }
-
-    /// Whether its frames are in no cache of the core that receives them, because a device or another core wrote them.
-    pub fn is_cold(&self) -> bool {
-        self.uri.kind.traits().frames_are_cold
+    /// What ports of its kind differ in.
+    pub fn traits(&self) -> PortTraits {
+        self.uri.kind.traits()
     }
 
     /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
@@ -195,8 +181,7 @@ impl<'e> OpenPort<'e> {
         if let Some(interface) = self.interface() {
             let sys = Sys::at("/");
             let link = host::interface::link_of(&sys, interface);
-            let served =
-                !self.uri.kind.traits().needs_program || host::xdp::program(&sys, interface).is_some();
+            let served = !self.traits().needs_program || host::xdp::program(&sys, interface).is_some();
             return LinkState {
                 up: served && link.is_some_and(|link| link.up),
                 speed_mbps: link.and_then(|link| link.speed_mbps),
@@ -204,7 +189,7 @@ impl<'e> OpenPort<'e> {
         }
         let link = self.device().and_then(|port| port.link().ok());
         // Virtual devices make a speed up.
-        let is_real = self.uri.kind.traits().medium == Medium::Nic;
+        let is_real = self.traits().medium == Medium::Nic;
         LinkState {
             up: link.is_some_and(|link| link.up),
             speed_mbps: link.and_then(|link| link.speed_mbps).filter(|_| is_real),
@@ -213,7 +198,7 @@ impl<'e> OpenPort<'e> {
 
     /// Whether the other end can take frames, where that is more than having a link.
     fn takes_frames(&self) -> bool {
-        !self.uri.kind.traits().peer_posts_late || self.device().is_none_or(Port::guest_is_ready)
+        !self.traits().peer_posts_late || self.device().is_none_or(Port::guest_is_ready)
     }
 
     /// The link, and what it takes to have one again.
@@ -246,7 +231,7 @@ impl<'e> OpenPort<'e> {
 
     /// How long its receive ring holds at `rate` packets/s; 0 where it pushes back instead of losing.
     pub fn ring_holds_ns(&self, rate: f64) -> u64 {
-        if self.pushes_back() {
+        if self.traits().pushes_back {
             return 0;
         }
         (f64::from(self.rx_room()) / rate.max(1.0) * 1e9) as u64
@@ -276,6 +261,17 @@ impl<'e> OpenPort<'e> {
             Carrier::Devices(_) => None,
         })
     }
+}
+
+/// What a port of these counters lost, by place. What its driver refused to take is still ours and is offered again,
+/// also where the driver `counts_refusals` among its errors.
+pub fn losses(port: &PortSummary, counts_refusals: bool) -> [(&'static str, u64); 4] {
+    [
+        ("tx_error", if counts_refusals { 0 } else { port.tx_errors }),
+        ("rx_nombuf", port.rx_nombuf),
+        ("rx_missed", port.rx_missed),
+        ("rx_error", port.rx_errors),
+    ]
 }
 
 /// Waits until every link is up and takes frames; says which one does not.

@@ -1,9 +1,7 @@
-//! The start of a run: DPDK, its buffers, the ports.
+//! The start of a run: DPDK and the ports.
 
 use anyhow::{Result, bail};
 use dpdk::{Eal, PortConfig};
-use host::Sys;
-use host::awake::{self, AwakeCores};
 
 use super::Needs;
 use super::eal::{self, Device, EalPlan};
@@ -51,16 +49,6 @@ pub fn eal(
         }
         (Err(error), _) => Err(error.into()),
     }
-}
-
-pub fn pools<'e>(eal: Option<&'e Eal>, preflight: &Preflight) -> Result<Option<Pools<'e>>> {
-    eal.map(|eal| preflight.pools.make(eal, preflight.room))
-        .transpose()
-}
-
-/// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.
-pub fn awake_cores() -> Option<AwakeCores> {
-    awake::awake(&Sys::live())
 }
 
 pub fn ports<'e>(

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use measure::{Note, WorkerSummary};
-use report::published::{Ended, Health, Phase, Place, Process, Publisher, State, Worker, unix_ms};
+use report::published::{Ended, Phase, Place, Process, Publisher, State, Worker, unix_ms};
 
 use crate::metrics::Service;
 use crate::run::signals::Interrupt;
 pub use drivers::Drivers;
+use health::unhealthy;
 pub use health::{Expected, HealthCheck};
 pub use meter::Meter;
 pub use stalls::StallWatch;
@@ -66,10 +67,7 @@ impl StatusBoard {
             trouble,
         };
         board.tell(State {
-            health: Health {
-                healthy: false,
-                reason: "starting: no packet has been sent or received yet".into(),
-            },
+            health: unhealthy("starting: no packet has been sent or received yet"),
             ..State::default()
         });
         Ok(board)
@@ -123,10 +121,7 @@ impl StatusBoard {
             "the run has ended"
         };
         state.phase = Phase::Ended;
-        state.health = Health {
-            healthy: false,
-            reason: reason.into(),
-        };
+        state.health = unhealthy(reason);
         state.ended = Some(ended);
         self.tell(state);
     }
@@ -148,13 +143,11 @@ impl StatusBoard {
 impl Drop for StatusBoard {
     fn drop(&mut self) {
         if self.last.borrow().ended.is_none() {
-            self.end(
-                Ended {
-                    exit: measure::summary::EXIT_INVALID,
-                    ..Ended::default()
-                },
-                |_| {},
-            );
+            let broken_off = Ended {
+                exit: measure::summary::EXIT_INVALID,
+                ..Ended::default()
+            };
+            self.end(broken_off, |_| {});
         }
     }
 }

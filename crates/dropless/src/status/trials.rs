@@ -7,6 +7,7 @@ use anyhow::Result;
 use measure::Percentiles;
 use report::published::{self, Bounds, Buckets, Ended, Health, Phase, Place, State, Totals, read};
 
+use super::health::unhealthy;
 use super::{Expected, HealthCheck, StatusBoard};
 use crate::run::signals::Interrupt;
 use crate::status::StatusSettings;
@@ -283,12 +284,12 @@ impl Trials {
         let silent = now.duration_since(self.news.1);
         let moves = matches!(state.phase, Phase::Sending | Phase::Draining);
         if health.healthy && moves && silent > SILENT {
-            health = ill(format!("it has told nothing for {:.0} s", silent.as_secs_f64()));
+            health = unhealthy(format!("it has told nothing for {:.0} s", silent.as_secs_f64()));
         } else if health.healthy && state.phase != Phase::Sending {
             health = self.pulse.judge(at, state);
         }
         if health.healthy && !moves {
-            health = self.pause.trouble(now).map_or(health, ill);
+            health = self.pause.trouble(now).map_or(health, unhealthy);
         }
         health.reason = match state.phase {
             Phase::Idle if health.healthy => {
@@ -297,13 +298,6 @@ impl Trials {
             _ => format!("trial {}: {}", self.number.max(1), health.reason),
         };
         health
-    }
-}
-
-fn ill(reason: String) -> Health {
-    Health {
-        healthy: false,
-        reason,
     }
 }
 

@@ -1,10 +1,5 @@
 //! Arguments of `dropless compare`.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::net::IpAddr;
 
 use clap::Args;

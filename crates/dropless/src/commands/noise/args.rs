@@ -1,10 +1,5 @@
 //! Arguments of `dropless noise`.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use clap::Args;
 
 use crate::args::OutputArgs;

@@ -16,7 +16,7 @@ use crate::plan::ReflectPlan;
 use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
-use crate::run::open::OpenPort;
+use crate::run::open::{OpenPort, losses};
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::reflector::{ReflectSide, Reflecting, drops, fault_drops};
 use crate::run::stage::Stage;
@@ -102,7 +102,7 @@ impl ActiveReflect {
                 clock: stage.clock,
                 own_counters: Some(Arc::clone(own)),
             };
-            let cold = open.is_cold();
+            let cold = open.traits().frames_are_cold;
             let pairs: Vec<_> = open.rx.drain(..).zip(open.tx.drain(..)).collect();
             for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
                 let worker = sides.len() % stage.cores.len();
@@ -154,11 +154,8 @@ impl ActiveReflect {
     fn counters(&self, index: usize, open: &OpenPort<'_>) -> ReflectorCounters {
         let port = open.summary();
         let mut counters = ReflectorCounters::default();
-        counters.add("rx_missed", port.rx_missed);
-        counters.add("rx_nombuf", port.rx_nombuf);
-        counters.add("rx_error", port.rx_errors);
-        if !open.counts_refusals() {
-            counters.add("tx_error", port.tx_errors);
+        for (name, count) in losses(&port, open.traits().counts_refusals) {
+            counters.add(name, count);
         }
         for side in self.sides.iter().filter(|side| side.place.port == index) {
             let answered = side.counters.answered.get() + side.counters.told.get();

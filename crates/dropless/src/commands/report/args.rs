@@ -1,10 +1,5 @@
 //! Arguments of `dropless report`.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;

@@ -1,11 +1,5 @@
 //! Arguments of `dropless send`.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::broken_intra_doc_links,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
@@ -21,7 +15,6 @@ use crate::plan::{SendPlan, count, nonzero_ns, optional};
 const DURATION_NS: u64 = 10_000_000_000;
 
 /// Send UDP probes, receive them back, and account for every one
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Args, Debug, Clone)]
 #[command(after_help = "Examples:
   dropless send                                       embedded ring, in-process reflector

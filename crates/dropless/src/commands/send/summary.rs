@@ -30,13 +30,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
         lost: ledger.lost(),
         late: ledger.arrived.late,
         rate_asked_pps: asked_pps,
-        jitter_ns: Jitter::mean(
-            results
-                .receive
-                .iter()
-                .flat_map(|receive| &receive.lanes)
-                .map(|lane| &lane.jitter),
-        ),
+        jitter_ns: Jitter::mean(results.received().map(|lane| &lane.jitter)),
         ports: ending.port_summaries(),
         queues: job.wiring.queues(),
         workers: ending.workers,
@@ -149,12 +143,8 @@ fn stalled_ns(job: &ActiveSend) -> u64 {
 
 /// The gaps between departures of each queue, in ticks.
 fn gap_ticks(job: &ActiveSend) -> Vec<Histogram> {
-    let gaps = job
-        .wiring
-        .send
-        .iter()
-        .map(|side| side.counters.gap_ticks.snapshot());
-    gaps.collect()
+    let sides = job.wiring.send.iter();
+    sides.map(|side| side.counters.gap_ticks.snapshot()).collect()
 }
 
 /// A tick in ns, of very many of them: one alone would be rounded.
@@ -195,11 +185,8 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
             ),
         ));
     }
-    let backwards: u64 = results
-        .receive
-        .iter()
-        .map(|receive| receive.clock_backwards)
-        .sum();
+    let receivers = results.receive.iter();
+    let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
     if backwards > 0 {
         notes.push(Note::new("clock_backwards", format!("{backwards} packets arrived before they were sent: the cores' clocks disagree; their latency counts as 0")));
     }

@@ -170,7 +170,7 @@ impl Making<'_> {
         let (plan, times) = (self.plan, wiring.times);
         let streams = plan.streams.len();
         let open = &mut stage.ports[port];
-        let cold = open.is_cold();
+        let cold = open.traits().frames_are_cold;
         let verify = if open.is_sockets() {
             plan.verify_behind_sockets()
         } else {
@@ -216,7 +216,11 @@ impl Making<'_> {
             if stage.receive((worker, "receive"), (rx, cold), ReceiveQueue(task, leave)) {
                 let core = stage.cores[worker];
                 let place = QueuePlace { port, queue, core };
-                wiring.receive.push(ReceiveSide { place, counters, totals });
+                wiring.receive.push(ReceiveSide {
+                    place,
+                    counters,
+                    totals,
+                });
             }
         }
         Ok(())
@@ -272,7 +276,11 @@ impl Making<'_> {
             if stage.transmit((worker, "send"), port, tx, SendQueue(task, leave)) {
                 let core = stage.cores[worker];
                 let place = QueuePlace { port, queue, core };
-                wiring.send.push(SendSide { place, counters, totals });
+                wiring.send.push(SendSide {
+                    place,
+                    counters,
+                    totals,
+                });
             }
         }
         Ok(())
@@ -310,7 +318,7 @@ impl Making<'_> {
             clock: wiring.times.clock,
             own_counters: None,
         };
-        let cold = far.is_cold();
+        let cold = far.traits().frames_are_cold;
         let pairs: Vec<_> = far.rx.drain(..).zip(far.tx.drain(..)).collect();
         for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
             let number = wiring.reflect.len();
@@ -360,7 +368,12 @@ impl Wiring {
     pub fn queues(&self) -> Vec<QueueSummary> {
         let sent = |side: &SendSide| side.place.moved("tx", side.counters.accepted.get());
         let received = |side: &ReceiveSide| side.place.moved("rx", side.counters.frames.get());
-        shares(self.send.iter().map(sent).chain(self.receive.iter().map(received)))
+        shares(
+            self.send
+                .iter()
+                .map(sent)
+                .chain(self.receive.iter().map(received)),
+        )
     }
 
     /// Whether every sender has sent what it should.

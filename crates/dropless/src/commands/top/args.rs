@@ -1,10 +1,5 @@
 //! Arguments of `dropless top`.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use clap::Args;
 
 /// Watch a run from another terminal

@@ -176,9 +176,10 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
     } else {
         ""
     };
+    let [sent, received] = shown.history.last(columns);
     for (area, name, pps, curve) in [
-        (left, "tx", rate.tx_pps, shown.history.tx(columns)),
-        (right, "rx", rate.rx_pps, shown.history.rx(columns)),
+        (left, "tx", rate.tx_pps, sent),
+        (right, "rx", rate.rx_pps, received),
     ] {
         let [label, curve_area] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
         let label_line = Line::from(vec![

@@ -1,11 +1,5 @@
 //! Arguments of `dropless tune`.
 
-#![allow(
-    clippy::struct_excessive_bools,
-    clippy::doc_markdown,
-    reason = "flags are bools, and these comments are the help page, where backticks would show"
-)]
-
 use std::path::PathBuf;
 
 use clap::Args;
