@@ -263,38 +263,27 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
             "both ends shared one core: everything here is slower than it would be",
         ));
     }
-    let by_us: Vec<&str> = comparison
-        .methods
-        .iter()
-        .filter(|method| method.is_limited_by_us())
-        .map(|method| method.name.as_str())
-        .collect();
+    let names = |pick: fn(&MethodResult) -> bool| {
+        let methods = comparison.methods.iter().filter(|method| pick(method));
+        let names: Vec<&str> = methods.map(|method| method.name.as_str()).collect();
+        names.join(", ")
+    };
+    let by_us = names(MethodResult::is_limited_by_us);
     if !by_us.is_empty() {
         notes.push(Note::new(
             "limited_by_us",
             format!(
-                "our own end was the limit of {}: one core could not do more, and the path may carry more with more cores",
-                by_us.join(", ")
+                "our own end was the limit of {by_us}: one core could not do more, and the path may carry more with more cores"
             ),
         ));
     }
     if comparison.interrupted {
-        let not_begun = comparison
-            .methods
-            .iter()
-            .filter(|method| method.missing.as_deref() == Some("not begun"))
-            .map(|method| method.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ");
-        let not_begun = if not_begun.is_empty() {
-            not_begun
-        } else {
-            format!("; not begun: {not_begun}")
-        };
-        notes.push(Note::new(
-            "interrupted",
-            format!("interrupted: this is what was measured up to then{not_begun}"),
-        ));
+        let mut text = "interrupted: this is what was measured up to then".to_owned();
+        let not_begun = names(|method| method.missing.as_deref() == Some("not begun"));
+        if !not_begun.is_empty() {
+            text += &format!("; not begun: {not_begun}");
+        }
+        notes.push(Note::new("interrupted", text));
     }
     notes
 }

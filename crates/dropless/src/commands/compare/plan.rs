@@ -14,7 +14,7 @@ use sockets::{Options, Receiver, Socket, Way as SocketWay};
 
 use super::args::CompareArgs;
 use super::firewall;
-use crate::plan::{parse_cores, trial_duration};
+use crate::plan::{optional, parse_cores, trial_duration};
 
 /// No rate below this is searched: less is no question of the way.
 const FLOOR_PPS: f64 = 1000.0;
@@ -69,12 +69,9 @@ fn as_ns<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::E
 
 impl ComparePlan {
     pub fn from_args(args: &CompareArgs, sys: &Sys) -> Result<Self> {
-        let wanted_pps = args.rate.as_deref().map(|text| pps("--rate", text)).transpose()?;
-        let mut rates_pps = args
-            .rates
-            .split(',')
-            .map(|text| pps("--rates", text))
-            .collect::<Result<Vec<_>>>()?;
+        let wanted_pps = optional(args.rate.as_deref(), "--rate", pps)?;
+        let rates = args.rates.split(',').map(|text| pps(text, "--rates"));
+        let mut rates_pps = rates.collect::<Result<Vec<_>>>()?;
         rates_pps.extend(wanted_pps);
         rates_pps.sort_by(f64::total_cmp);
         rates_pps.dedup();
@@ -99,14 +96,8 @@ impl ComparePlan {
             "--duration {} is too short to see what a rate costs; 1s is short already",
             args.duration
         );
-        let chosen = args
-            .methods
-            .iter()
-            .map(|name| {
-                name.parse::<Method>()
-                    .map_err(|error| anyhow!("--methods: {error}"))
-            })
-            .collect::<Result<Vec<Method>>>()?;
+        let method = |name: &String| name.parse().map_err(|error| anyhow!("--methods: {error}"));
+        let chosen: Vec<Method> = args.methods.iter().map(method).collect::<Result<_>>()?;
         let network = Network::of(args, sys)?;
         let mut ways: Vec<Way> = Method::ALL
             .into_iter()
@@ -128,7 +119,7 @@ impl ComparePlan {
             command: "compare",
             wanted_pps,
             rates_pps,
-            latency_pps: pps("--latency-rate", &args.latency_rate)?,
+            latency_pps: pps(&args.latency_rate, "--latency-rate")?,
             size: args.size,
             duration,
             trials: args.trials,
@@ -211,11 +202,11 @@ impl ComparePlan {
     /// What is between the two ends.
     pub fn link(&self) -> String {
         let mut ways = self.possible();
-        let ports = ways.find(|way| way.method == Method::Ports).map(|way| {
-            way.far
-                .as_ref()
-                .map_or(way.near.clone(), |far| format!("{} and {far}", way.near))
-        });
+        let both = |way: &Way| match &way.far {
+            Some(far) => format!("{} and {far}", way.near),
+            None => way.near.clone(),
+        };
+        let ports = ways.find(|way| way.method == Method::Ports).map(both);
         let wire = match self.far {
             Some(far) => Some(format!("the network to {far}")),
             None => self
@@ -257,9 +248,8 @@ impl Network {
             near != far,
             "--far {far} is this machine; leave --far out, or name the other one"
         );
-        let interface = sys
-            .addresses
-            .iter()
+        let mut addresses = sys.addresses.iter();
+        let interface = addresses
             .find(|(_, ip)| *ip == near)
             .map(|(name, _)| name.clone());
         Ok(Self::Real { near, interface, far })
@@ -284,10 +274,8 @@ impl Network {
             (Method::Ports, _) => {
                 way.near = args.near_port.clone().unwrap_or_default();
                 way.far.clone_from(&args.far_port);
-                let wrong = [Some(&way.near), way.far.as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .find_map(|uri| uri.parse::<PortUri>().err());
+                let mut ends = std::iter::once(&way.near).chain(&way.far);
+                let wrong = ends.find_map(|uri| uri.parse::<PortUri>().err());
                 if args.near_port.is_none() || (args.far.is_none() && args.far_port.is_none()) {
                     way.missing = Some(
                         "no ports named: --near-port URI and --far-port URI, for instance two NICs joined by a cable"
@@ -310,15 +298,12 @@ impl Network {
             }
             (_, Self::Virtual(missing)) => {
                 way.missing = missing.clone().or(way.missing);
-                (way.near, way.far) = if method.is_sockets() {
-                    (format!("kernel:{NEAR}{io}"), Some(format!("kernel:{FAR}{io}")))
-                } else {
-                    let queues = if method == Method::Xdp { ",queues=2" } else { "" };
-                    (
-                        format!("{method}:near0{queues}"),
-                        Some(format!("{method}:far0{queues}")),
-                    )
+                let end = |address: &str, interface: &str| match method {
+                    _ if method.is_sockets() => format!("kernel:{address}{io}"),
+                    Method::Xdp => format!("xdp:{interface},queues=2"),
+                    _ => format!("{method}:{interface}"),
                 };
+                (way.near, way.far) = (end(NEAR, "near0"), Some(end(FAR, "far0")));
             }
             (_, Self::Real { near, interface, far }) => {
                 way.near_arguments = vec!["--to".into(), far.to_string()];
@@ -402,7 +387,7 @@ fn near_address(far: IpAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-fn pps(flag: &str, text: &str) -> Result<f64> {
+fn pps(text: &str, flag: &str) -> Result<f64> {
     match text.trim().parse::<RateSpec>() {
         Ok(RateSpec::Pps(pps)) if pps >= 1.0 => Ok(pps),
         _ => bail!("{flag}: '{text}' is no rate of packets; write it as 300kpps or 1.5Mpps"),

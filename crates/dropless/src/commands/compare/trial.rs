@@ -138,20 +138,9 @@ impl<'c> Ends<'c> {
         let mut arguments = self.arguments("send", &self.way.near, self.plan.cores[0]);
         let rate = rate_pps.map_or_else(|| "max".into(), |pps| format!("{pps:.0}pps"));
         let duration = format!("{}ms", self.plan.duration.as_millis());
-        let size = self.plan.size.to_string();
-        for word in [
-            "--quiet",
-            "--rate",
-            &rate,
-            "--duration",
-            &duration,
-            "--size",
-            &size,
-            "--drain",
-            DRAIN,
-        ] {
-            arguments.push(word.into());
-        }
+        let size = self.plan.size;
+        let load = format!("--quiet --rate {rate} --duration {duration} --size {size} --drain {DRAIN}");
+        arguments.extend(load.split(' ').map(Into::into));
         arguments.extend(self.way.near_arguments.iter().cloned());
         let name = format!("{}-{:02}", self.way.method, self.tried);
         self.tell_left();
