@@ -1,6 +1,7 @@
 //! Why packets were missed: the stalls of our own workers, what the kernel did meanwhile, and the counters of the ports,
 //! put on one clock for `measure::stalls`.
 
+use dataplane::stall::StallRecord;
 use doctor::noise::attribute::Span;
 use doctor::noise::record::{Record, Recorder};
 use doctor::noise::tally::Labels;
@@ -133,71 +134,58 @@ pub fn explain(
     let traced = explanation
         .as_ref()
         .is_some_and(|explanation| explanation.untraced.is_none());
+    let of_core = |core: usize| {
+        receivers
+            .iter()
+            .filter(move |receiver| receiver.received.core == core)
+    };
     let mut polled = Vec::new();
     if let Some(explanation) = &mut explanation {
         explanation.dropped = stalled.iter().map(|worker| worker.log.dropped).sum();
     }
     for worker in stalled {
-        let of_core = || {
-            receivers
-                .iter()
-                .filter(|receiver| receiver.received.core == worker.core)
+        let (core, stalls) = (worker.core, worker.log.all());
+        let span = |stall: &StallRecord| Span {
+            from: stall.from.0,
+            to: stall.to.0,
         };
-        let stalls: Vec<Span> = worker
-            .log
-            .all()
-            .iter()
-            .map(|pause| Span {
-                from: pause.from.0,
-                to: pause.to.0,
-            })
-            .collect();
-        let mut named = record.name(Core(worker.core as u32), worker.thread, &stalls);
-        for (pause, named) in worker.log.all().iter().zip(&mut named) {
-            named.own_work((f64::from(pause.moved) * worker.packet_ticks) as u64);
+        let spans: Vec<Span> = stalls.iter().map(span).collect();
+        let mut named = record.name(Core(core as u32), worker.thread, &spans);
+        for (stall, named) in stalls.iter().zip(&mut named) {
+            named.own_work((f64::from(stall.moved) * worker.packet_ticks) as u64);
         }
         let labels = Labels::of(&named);
+        let ring_holds_ns = of_core(core).map(|receiver| receiver.ring_holds_ns);
+        let shortest_ns = ring_holds_ns.filter(|holds| *holds > 0).min().unwrap_or(0);
         let first = polled.len();
-        for (pause, named) in worker.log.all().iter().zip(&named) {
+        for (stall, named) in stalls.iter().zip(&named) {
             polled.push(WorkerStall {
-                from: pause.from,
-                to: pause.to,
-                ports: of_core().map(|receiver| receiver.received.port).collect(),
+                from: stall.from,
+                to: stall.to,
+                ports: of_core(core).map(|receiver| receiver.received.port).collect(),
                 stall: Stall {
-                    core: worker.core as u32,
+                    core: core as u32,
                     role: worker.roles.join(" "),
-                    at_ns: clock.ns(pause.to).since(start),
-                    gap_ns: clock.ns_from_ticks(pause.to.since(pause.from)),
-                    ring_holds_ns: of_core()
-                        .map(|receiver| receiver.ring_holds_ns)
-                        .filter(|holds| *holds > 0)
-                        .min()
-                        .unwrap_or(0),
+                    at_ns: clock.ns(stall.to).since(start),
+                    gap_ns: clock.ns_from_ticks(stall.to.since(stall.from)),
+                    ring_holds_ns: shortest_ns,
                     cause: traced.then(|| labels.label(named.cause())),
-                    moved: pause.moved.into(),
-                    next: pause.next.into(),
+                    moved: stall.moved.into(),
+                    next: stall.next.into(),
                     ..Stall::default()
                 },
                 pile: Pile::default(),
             });
         }
-        let arriving_pps: f64 = of_core().map(|receiver| receiver.received.rate_pps).sum();
+        let arriving_pps: f64 = of_core(core).map(|receiver| receiver.received.rate_pps).sum();
         let packet_s = clock.ns_from_ticks(1_000) as f64 * worker.packet_ticks / 1e12;
-        stalls::pile_up(
-            &mut polled[first..],
-            1.0 / (arriving_pps * packet_s).max(1e-9),
-            clock,
-        );
+        let speed = 1.0 / (arriving_pps * packet_s).max(1e-9);
+        stalls::pile_up(&mut polled[first..], speed, clock);
     }
     stalls::charge(&mut polled, &missed);
     for worker in stalled {
-        let of_core = receivers
-            .iter()
-            .filter(|receiver| receiver.received.core == worker.core);
-        let mut holes: Vec<Hole> = of_core
-            .flat_map(|receiver| receiver.received.holes)
-            .copied()
-            .collect();
+        let holes = of_core(worker.core).flat_map(|receiver| receiver.received.holes);
+        let mut holes: Vec<Hole> = holes.copied().collect();
         holes.sort_by_key(|hole| hole.at);
         stalls::name_sequences(&mut polled, worker.core as u32, &holes, clock);
     }

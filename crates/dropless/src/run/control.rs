@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dataplane::Phase;
 use dataplane::worker::Control;
 use measure::verdict::LinkLoss;
-use measure::{Clock, PortSummary, Ticks};
+use measure::{Clock, Ticks};
 use report::live::Live;
 use report::rundir::RunDir;
 
@@ -26,8 +26,6 @@ const TICK_EXPLAIN: Duration = Duration::from_millis(5);
 pub struct Look<'l, 'e> {
     /// The ports, without the queues that the job took.
     pub ports: &'l [OpenPort<'e>],
-    /// The ports' counters, as they were told last.
-    pub counted: &'l [PortSummary],
     /// When the first packet was due.
     pub start: Ticks,
     pub clock: Clock,
@@ -145,7 +143,6 @@ impl<'w, 'e> Watch<'w, 'e> {
     fn look(&self) -> Look<'_, 'e> {
         Look {
             ports: self.ports,
-            counted: self.drivers.ports(),
             start: self.start,
             clock: self.clock,
             link_losses: &self.link_losses,

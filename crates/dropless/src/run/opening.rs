@@ -4,11 +4,12 @@ use anyhow::{Context, Result, ensure};
 use dpdk::{Port, PortConfig};
 use host::{PortUri, Sys};
 
+use super::Needs;
 use super::eal::Device;
 use super::kernel_missed::KernelMissed;
 use super::kernel_port::{KernelPort, SocketConfig};
 use super::open::{Carrier, Dpdk, OpenPort, Rx, Tx};
-use super::peer::{self, Patience};
+use super::peer;
 use super::pools::Pools;
 use super::signals::Interrupt;
 
@@ -16,8 +17,7 @@ use super::signals::Interrupt;
 pub struct Opening<'o, 'e> {
     pub pools: Option<&'o Pools<'e>>,
     pub config: &'o PortConfig,
-    pub sockets: &'o SocketConfig,
-    pub patience: Patience,
+    pub needs: &'o Needs,
     pub interrupt: &'o Interrupt,
 }
 
@@ -25,7 +25,7 @@ impl<'e> Opening<'_, 'e> {
     /// Configures and starts the port behind `device`, the one with this index.
     pub fn open(&self, index: usize, uri: &PortUri, device: &Device) -> Result<OpenPort<'e>> {
         let Some(pools) = self.pools.filter(|_| *device != Device::Sockets) else {
-            return open_sockets(uri, self.sockets);
+            return open_sockets(uri, &self.needs.sockets);
         };
         let (dpdk, config) = (pools.of_port(index), self.config);
         // A port's own number of queues goes before the run's.
@@ -77,7 +77,7 @@ impl<'e> Opening<'_, 'e> {
                 near.far = Some(Box::new(start(&far, &config)?));
                 Ok(near)
             }
-            Device::Sockets => open_sockets(uri, self.sockets),
+            Device::Sockets => open_sockets(uri, &self.needs.sockets),
         }
     }
 
@@ -110,7 +110,7 @@ impl<'e> Opening<'_, 'e> {
             config.max_frame_size <= carries,
             "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
         );
-        peer::start(&mut port, uri, self.patience, self.interrupt).with_context(opening)?;
+        peer::start(&mut port, uri, self.needs.patience, self.interrupt).with_context(opening)?;
         let kept = if port.keeps_buffers() {
             free.saturating_sub(pool.available()) as u64
         } else {

@@ -70,8 +70,7 @@ pub fn ports<'e>(
     let opening = Opening {
         pools,
         config: &config,
-        sockets: &needs.sockets,
-        patience: needs.patience,
+        needs,
         interrupt,
     };
     let each = preflight.ports.iter().zip(devices).enumerate();

@@ -97,13 +97,10 @@ impl Places {
             (_, false) => (cores, Vec::new()),
         };
         let senders = measuring.div_ceil(2);
+        let receivers = if measuring == 1 { 0..1 } else { senders..measuring };
         Self {
             send: (0..senders).collect(),
-            receive: if measuring == 1 {
-                vec![0]
-            } else {
-                (senders..measuring).collect()
-            },
+            receive: receivers.collect(),
             reflect,
         }
     }
@@ -180,12 +177,8 @@ impl Making<'_> {
         let holes_max = if queues.len() == 1 { HOLES_MAX } else { 0 };
         for (queue, rx) in queues.into_iter().enumerate() {
             let counters = ReceiveCounters::new();
-            let intervals = Arc::new(IntervalRing::new(
-                streams,
-                plan.interval_ns,
-                self.slots,
-                self.start,
-            )?);
+            let ring = IntervalRing::new(streams, plan.interval_ns, self.slots, self.start);
+            let intervals = Arc::new(ring?);
             wiring.rings.push(Arc::clone(&intervals));
             let task = ReceivePlan {
                 lanes: plan.lanes(),
@@ -245,12 +238,8 @@ impl Making<'_> {
             let number = wiring.send.len();
             let lane_base = number * streams;
             let counters = Arc::clone(&self.sent[number]);
-            let intervals = Arc::new(IntervalRing::for_sender(
-                streams,
-                plan.interval_ns,
-                self.slots,
-                self.start,
-            )?);
+            let ring = IntervalRing::for_sender(streams, plan.interval_ns, self.slots, self.start);
+            let intervals = Arc::new(ring?);
             wiring.rings.push(Arc::clone(&intervals));
             let task = TaskPlan {
                 templates: load::templates(plan, load, (port, lane_base), times.run, offload)?,

@@ -60,20 +60,13 @@ fn head(state: &State, style: &Style) -> String {
         Cell::left(format!("process {}", process.id)).paint(Paint::Dim),
     ]);
     let mut text = table.render(style);
-    let paint = if state.health.healthy {
-        Paint::Good
-    } else {
-        Paint::Warn
-    };
+    let is_healthy = state.health.healthy;
+    let health = Cell::left(&state.health.reason).paint(if is_healthy { Paint::Good } else { Paint::Warn });
+    let run = Cell::left(process.run.display().to_string());
     let mut lines = Table::indented(0);
-    lines.row([
-        Cell::left("health").paint(Paint::Dim),
-        Cell::left(&state.health.reason).paint(paint),
-    ]);
-    lines.row([
-        Cell::left("run").paint(Paint::Dim),
-        Cell::left(process.run.display().to_string()),
-    ]);
+    for (name, cell) in [("health", health), ("run", run)] {
+        lines.row([Cell::left(name).paint(Paint::Dim), cell]);
+    }
     text += &lines.render(style);
     text + "\n"
 }
