@@ -110,13 +110,13 @@ pub fn note(explanation: Option<&Explanation>) -> Option<Note> {
         .map(|explanation| explanation.dropped)
         .filter(|dropped| *dropped > 0)?;
     let text = format!(
-        "{} found no room, the last ones, and cost what is not explained: give a longer --pause",
+        "the last {} were not recorded for lack of room, and what they cost is not explained: give a longer --pause",
         report::number::counted(dropped, "stall")
     );
     Some(Note::new("stalls_dropped", text))
 }
 
-/// Names the pauses and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.
+/// Names the stalls and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.
 pub fn explain(
     explainer: Option<Explainer>,
     stalled: &[Stalled],

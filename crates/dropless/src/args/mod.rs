@@ -60,10 +60,10 @@ pub struct ProbeArgs {
     /// Packets a burst, at most
     #[arg(long, value_name = "N", default_value_t = BURST, help_heading = "Load")]
     pub burst: usize,
-    /// Due packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
+    /// Scheduled packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub backlog: Option<String>,
-    /// How long a packet may be under way, and how long to wait for the last ones
+    /// How long a packet may be in flight, and how long to wait for the last ones
     #[arg(long, value_name = "TIME", default_value = "2s", help_heading = "Load")]
     pub drain: String,
     /// Seed of everything random [default: from the clock, printed]
@@ -120,13 +120,13 @@ pub struct DeviceArgs {
     pub force: bool,
 }
 
-/// What is asked about the pauses of the workers.
+/// What is asked about the stalls of the workers.
 #[derive(Args, Debug, Clone)]
 pub struct ExplainArgs {
-    /// Ask the kernel why workers paused, and say what each cause cost in packets
+    /// Ask the kernel why workers stalled, and say what each cause cost in packets
     #[arg(long, help_heading = "Measurement")]
     pub explain: bool,
-    /// A worker that does not poll for longer pauses: a row of stalls.csv
+    /// A worker that does not poll for longer than this is stalled: a row of stalls.csv
     #[arg(
         long,
         value_name = "TIME",

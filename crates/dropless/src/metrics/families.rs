@@ -19,13 +19,13 @@ fn help(name: &str) -> &'static str {
         "run_left_seconds" => "How much longer it will take; of a search or a comparison, an estimate.",
         "pool_buffers" => "Packet buffers in all.",
         "pool_free_buffers" => "Packet buffers that are in the pool.",
-        "intended_packets_total" => "Packets that were due.",
+        "intended_packets_total" => "Packets that were scheduled.",
         "sent_packets_total" => "Packets that the driver accepted.",
         "received_packets_total" => "Distinct packets received in time.",
         "lost_packets_total" => {
             "Packets missing from the intervals old enough to be judged; of a reflector, frames not returned."
         }
-        "unsent_packets_total" => "Packets that were due and given up.",
+        "unsent_packets_total" => "Packets that were scheduled and never sent.",
         "duplicate_packets_total" => "Further copies of packets already received.",
         "reordered_packets_total" => "Packets overtaken by a later one.",
         "corrupt_packets_total" => "Damaged packets received.",

@@ -69,7 +69,7 @@ fn parse(text: &str) -> Result<SocketAddr> {
     }
     text.parse().map_err(|_| {
         anyhow!(
-            "--metrics {text} is no address; write it as :9464 (this machine only), 0.0.0.0:9464 (everybody) or [::1]:9464"
+            "--metrics {text} is not an address; write it as :9464 (this machine only), 0.0.0.0:9464 (everybody) or [::1]:9464"
         )
     })
 }
@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<SocketAddr> {
 fn refused(text: &str, error: &std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
-            "--metrics {text}: the address is taken (who has it: ss -tlnp); name another port, or :0 for any"
+            "--metrics {text}: the address is in use (see who has it: ss -tlnp); name another port, or :0 for any"
         ),
         ErrorKind::AddrNotAvailable => {
             anyhow!(
@@ -137,7 +137,7 @@ fn answer(stream: &TcpStream, shown: &Shown) -> Result<()> {
     }
     let Answer(status, kind, body) = match &request {
         Some((method, path)) => respond(method, path, latest.as_ref()),
-        None => Answer("400 Bad Request", TEXT, "this is no HTTP request\n".into()),
+        None => Answer("400 Bad Request", TEXT, "this is not an HTTP request\n".into()),
     };
     let shown = if request.as_ref().is_some_and(|(method, _)| method == "HEAD") {
         ""
@@ -224,7 +224,7 @@ fn health(latest: Option<&(Arc<State>, Instant)>) -> Answer {
         if state.ended.is_none() && healthy && told.elapsed() > NEWS_MAX {
             healthy = false;
             reason = format!(
-                "control has told nothing for {:.0} s",
+                "no status from the control thread for {:.0} s",
                 told.elapsed().as_secs_f64()
             );
         }

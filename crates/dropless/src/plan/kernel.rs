@@ -89,7 +89,7 @@ pub fn check_reflect(plan: &ReflectPlan) -> Result<()> {
     let damages = plan.fault.as_ref().is_some_and(|fault| fault.corrupt > 0.0);
     if let (Some(uri), true) = (first(&plan.machine.ports), damages) {
         bail!(
-            "--fault corrupt on port {uri}: the kernel gives every packet a right checksum, so that nobody would notice; use packet:IF or xdp:IF"
+            "--fault corrupt on port {uri}: the kernel gives every packet a valid checksum, so that the damage would not be detected; use packet:IF or xdp:IF"
         );
     }
     Ok(())

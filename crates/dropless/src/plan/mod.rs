@@ -128,7 +128,7 @@ pub fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
     let value = duration_ns_or_zero(text, flag)?;
     ensure!(
         value > 0,
-        "{flag} {text} is no time at all; write e.g. 10s, 500ms, 2m"
+        "{flag} {text} is zero; give a time such as 10s, 500ms or 2m"
     );
     Ok(value)
 }
@@ -158,7 +158,7 @@ pub fn optional<T>(text: Option<&str>, flag: &str, parse: fn(&str, &str) -> Resu
 pub fn packet_rate(text: &str, flag: &str) -> Result<f64> {
     match text.parse::<RateSpec>()? {
         RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
-        _ => bail!("{flag} {text} is no rate of packets; write it as 14.88Mpps"),
+        _ => bail!("{flag} {text} is not a packet rate; write it as 14.88Mpps"),
     }
 }
 

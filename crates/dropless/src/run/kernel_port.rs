@@ -151,7 +151,7 @@ impl KernelPort {
         let wanted = usize::from(self.descriptors) * PAGE_BYTES;
         if got < wanted / 2 {
             self.notes.push(Note::new("socket_buffer_small", format!(
-                "port {uri}: the kernel lets {} KiB wait in a socket, {} were asked for; more with: sysctl -w net.core.rmem_max={}",
+                "port {uri}: the kernel grants {} KiB of receive buffer a socket, {} were asked for; more with: sysctl -w net.core.rmem_max={}",
                 got >> 10,
                 wanted >> 10,
                 wanted / 2
@@ -181,14 +181,14 @@ impl KernelPort {
         let refusals: u64 = self.sockets.iter().map(|socket| socket.refusals()).sum();
         if refusals > 0 {
             notes.push(Note::new("packets_refused", format!(
-                "{} was told {refusals} times that packets did not get there (ICMP, mostly: nobody listens on that UDP port; kernels answer few packets so); start `dropless reflect --port kernel:ADDR` over there",
+                "{} received {refusals} errors for packets that were not delivered (ICMP; usually nothing listens on that UDP port, and kernels report only a few of them); start `dropless reflect --port kernel:ADDR` there",
                 self.name()
             )));
         }
         let damaged = damaged().saturating_sub(self.damaged_before);
         if damaged > 0 {
             notes.push(Note::new("wrong_checksums", format!(
-                "the kernel threw away {damaged} UDP packets with wrong checksums meanwhile, for whomever they were: on a virtual wire to a program that sees whole frames, make the kernel write real ones with: ethtool -K INTERFACE tx off"
+                "the kernel dropped {damaged} UDP packets with wrong checksums during the run, whoever they were for: on a virtual link to a program that sees whole frames, make the kernel compute them with: ethtool -K INTERFACE tx off"
             )));
         }
         notes

@@ -116,7 +116,7 @@ impl StatusBoard {
         last(&mut state);
         state.rate = meter::mean(&state.total, state.elapsed_s);
         let reason = if ended.verdict.is_empty() {
-            "the run broke off"
+            "the run was aborted"
         } else {
             "the run has ended"
         };

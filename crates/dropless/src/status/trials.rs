@@ -284,7 +284,7 @@ impl Trials {
         let silent = now.duration_since(self.news.1);
         let moves = matches!(state.phase, Phase::Sending | Phase::Draining);
         if health.healthy && moves && silent > SILENT {
-            health = unhealthy(format!("it has told nothing for {:.0} s", silent.as_secs_f64()));
+            health = unhealthy(format!("no status from it for {:.0} s", silent.as_secs_f64()));
         } else if health.healthy && state.phase != Phase::Sending {
             health = self.pulse.judge(at, state);
         }

@@ -255,12 +255,12 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
 fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
     let mut notes = vec![Note::new(
         "polls",
-        "dropless polls by every way, so that its two cores are busy whatever the rate; a program of sockets that sleeps between packets uses less at low rates, and answers later",
+        "dropless polls in every way, so that its two cores are busy at any rate; a socket program that sleeps between packets uses less CPU at low rates, and answers later",
     )];
     if plan.shares_a_core() {
         notes.push(Note::new(
             "shared_core",
-            "both ends shared one core: everything here is slower than it would be",
+            "both ends shared one core: everything here is slower than with two",
         ));
     }
     let names = |pick: fn(&MethodResult) -> bool| {
@@ -273,7 +273,7 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
         notes.push(Note::new(
             "limited_by_us",
             format!(
-                "our own end was the limit of {by_us}: one core could not do more, and the path may carry more with more cores"
+                "our own end was the limit of {by_us}: one core could not do more; with more cores the path may carry more"
             ),
         ));
     }

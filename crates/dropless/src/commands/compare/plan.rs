@@ -278,7 +278,7 @@ impl Network {
                 let wrong = ends.find_map(|uri| uri.parse::<PortUri>().err());
                 if args.near_port.is_none() || (args.far.is_none() && args.far_port.is_none()) {
                     way.missing = Some(
-                        "no ports named: --near-port URI and --far-port URI, for instance two NICs joined by a cable"
+                        "no ports given: --near-port URI and --far-port URI, for instance two NICs joined by a cable"
                             .into(),
                     );
                 } else if let Some(error) = wrong {
@@ -390,7 +390,7 @@ fn near_address(far: IpAddr) -> std::io::Result<IpAddr> {
 fn pps(text: &str, flag: &str) -> Result<f64> {
     match text.trim().parse::<RateSpec>() {
         Ok(RateSpec::Pps(pps)) if pps >= 1.0 => Ok(pps),
-        _ => bail!("{flag}: '{text}' is no rate of packets; write it as 300kpps or 1.5Mpps"),
+        _ => bail!("{flag}: '{text}' is not a packet rate; write it as 300kpps or 1.5Mpps"),
     }
 }
 

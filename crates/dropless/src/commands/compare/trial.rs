@@ -155,7 +155,7 @@ impl<'c> Ends<'c> {
             }
             if begun.elapsed() > self.plan.duration + OVERTIME {
                 sender.end(|| self.told.wait());
-                bail!("the sender did not end; what it said is in {name}.log");
+                bail!("the sender did not end; its log is {name}.log");
             }
             cpu.look();
             self.told.look(sender.id());

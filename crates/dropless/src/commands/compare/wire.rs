@@ -85,13 +85,13 @@ impl Wire {
         }
         text.push_str(" }\n}\n");
         self.nft(&text)
-            .with_context(|| format!("nft does not take {rules} rules"))
+            .with_context(|| format!("nft does not accept {rules} rules"))
     }
 
     /// Takes the rules away.
     pub fn no_firewall(&self) -> Result<()> {
         self.nft("delete table inet dropless\n")
-            .context("nft does not give the rules back")
+            .context("nft does not delete the rules")
     }
 
     /// Has nft do something at both ends.
@@ -105,7 +105,9 @@ impl Wire {
                 .spawn()
                 .context("cannot start nft")?;
             if let Some(mut stdin) = child.stdin.take() {
-                stdin.write_all(text.as_bytes()).context("it does not listen")?;
+                stdin
+                    .write_all(text.as_bytes())
+                    .context("it does not read its input")?;
             }
             let output = child.wait_with_output()?;
             let said = String::from_utf8_lossy(&output.stderr);

@@ -48,7 +48,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8> {
     };
     ensure!(
         load.descriptors != Some(0),
-        "--descriptors 0 is no ring; 1024 is usual"
+        "--descriptors 0 is not a ring; 1024 is usual"
     );
     let plan = plan(&sys, asked, &ports)?;
     ensure!(

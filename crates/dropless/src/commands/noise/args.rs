@@ -22,7 +22,7 @@ pub struct NoiseArgs {
     /// How long
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub duration: String,
-    /// Shorter pauses between two looks at the clock are none
+    /// Shorter gaps between two readings of the clock do not count as stalls
     #[arg(long, value_name = "TIME", default_value = "1us")]
     pub threshold: String,
     /// Say what the stalls would cost at this rate of received packets
@@ -31,7 +31,7 @@ pub struct NoiseArgs {
     /// Receive descriptors for that
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub ring: u32,
-    /// Rate at which the receiver works a full ring off [default: 1.25 times --rate]
+    /// Rate at which the receiver empties a full ring [default: 1.25 times --rate]
     #[arg(long, value_name = "RATE", requires = "rate")]
     pub service: Option<String>,
     /// Only measure the stalls; do not ask the kernel for their causes

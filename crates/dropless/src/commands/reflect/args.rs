@@ -71,7 +71,7 @@ pub struct ReflectArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
     pub interval: String,
 
-    /// What is asked about pauses
+    /// What is asked about stalls
     #[command(flatten)]
     pub explain: ExplainArgs,
     /// What this prints and where it writes

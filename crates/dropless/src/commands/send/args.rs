@@ -64,7 +64,7 @@ pub struct SendArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
     pub interval: String,
 
-    /// What is asked about pauses
+    /// What is asked about stalls
     #[command(flatten)]
     pub explain: ExplainArgs,
     /// What this prints and where it writes

@@ -179,7 +179,7 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         notes.push(Note::new(
             "rows_incomplete",
             format!(
-                "{} packets are in no row of {}: the control thread was late (the totals have them)",
+                "{} packets are missing from {}: the control thread was late (the totals include them)",
                 job.overrun(),
                 file::INTERVALS
             ),
@@ -188,7 +188,7 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     let receivers = results.receive.iter();
     let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
     if backwards > 0 {
-        notes.push(Note::new("clock_backwards", format!("{backwards} packets arrived before they were sent: the cores' clocks disagree; their latency counts as 0")));
+        notes.push(Note::new("clock_backwards", format!("{backwards} packets arrived before they were sent: the clocks of the cores disagree; their latency is counted as 0")));
     }
     if job.plan.fault.is_some() {
         let seed = job.plan.seed;
@@ -198,11 +198,11 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     // The usual reason for corrupt frames on a wire that is not one.
     let mut ports = job.plan.machine.ports.iter();
     if ledger.arrived.corrupt > 0 && ports.any(|port| port.kind.traits().loses_checksums) {
-        notes.push(Note::new("checksums_left_out", "corrupt frames: a kernel at the other end of a virtual wire leaves checksums to hardware that is not there, unless told (over there): ethtool -K INTERFACE tx off"));
+        notes.push(Note::new("checksums_left_out", "corrupt frames: the kernel at the other end of a virtual link leaves checksums to hardware that does not exist; turn that off there: ethtool -K INTERFACE tx off"));
     }
     // Where unexplained packets may be: with a far side that does not tell.
     if job.told.silent > 0 && ledger.unexplained > 0 {
-        notes.push(Note::new("far_side_silent", "the far side told no counters (it is no dropless reflect, or its answers were lost): what it lost is unexplained"));
+        notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, or its answers were lost): what it lost is unexplained"));
     }
     notes
 }

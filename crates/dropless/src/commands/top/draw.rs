@@ -31,9 +31,9 @@ left, esc      back to the list of runs
 ?              these lines
 
 tx, rx         packets that the driver accepted, and that came back; the curves have two columns a second
-lost           known a drain time after the packets were sent; until then they are under way
+lost           known a drain time after the packets were sent; until then they are in flight
 busy           part of a worker's rounds that moved a packet
-pauses         times that a worker did not poll for longer than --pause";
+stalls         times that a worker did not poll for longer than --pause";
 
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     let [body, keys] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
@@ -84,7 +84,7 @@ fn list(screen: &Screen) -> Vec<Line<'static>> {
         });
     }
     if screen.list.is_empty() {
-        lines.push("no run goes on here now; it is shown when one begins".into());
+        lines.push("no run is active now; a run is shown when it begins".into());
     }
     lines
 }
@@ -131,7 +131,7 @@ fn word(shown: &Shown) -> Span<'static> {
             .first()
             .map_or_else(String::new, |reason| format!(": {reason}"));
         let text = match &*ended.verdict {
-            "" => "the run broke off; these are its last values".to_owned(),
+            "" => "the run was aborted; these are its last values".to_owned(),
             verdict => format!("the run has ended, {}, exit code {}{reason}", verdict, ended.exit),
         };
         return if ended.exit == 0 { text.green() } else { text.red() };
@@ -140,12 +140,12 @@ fn word(shown: &Shown) -> Span<'static> {
         return format!("process {} has died; these are its last values", state.process.id).red();
     }
     if let Some(trouble) = &shown.trouble {
-        return format!("what it tells now {trouble}").red();
+        return format!("its current status {trouble}").red();
     }
     let silent = unix_ms().saturating_sub(state.told_unix_ms);
     if silent > SILENT_MS && state.sequence > 2 {
         return format!(
-            "no news for {:.0} s: is it stopped, or its core taken?",
+            "no status for {:.0} s: is the process stopped, or its core busy with something else?",
             silent as f64 / 1e3
         )
         .yellow();

@@ -99,7 +99,7 @@ pub fn one(target: &Target) -> Result<State> {
             _ => "here".to_owned(),
         };
         bail!(
-            "{} runs go on {place} (processes {}); name one: dropless top {}",
+            "{} runs are active {place} (processes {}); name one: dropless top {}",
             list.len(),
             list.join(", "),
             list[0]
@@ -111,7 +111,7 @@ pub fn one(target: &Target) -> Result<State> {
             let died = |state: &State| !found.alive && state.ended.is_none();
             if let Some(state) = found.state.as_ref().ok().filter(|state| died(state)) {
                 bail!(
-                    "process {process} has died without an end; what it left is in {}: dropless report {0}",
+                    "process {process} died before its run ended; what it left is in {}: dropless report {0}",
                     state.process.run.display()
                 );
             }
@@ -126,10 +126,10 @@ pub fn one(target: &Target) -> Result<State> {
 /// Why there is nothing to show, in one line.
 pub fn nothing(target: &Target) -> String {
     match target {
-        Target::Only => "no run goes on here that this user may see; start one: dropless send, or see those of others with sudo".into(),
-        Target::Process(process) => format!("process {process} is no dropless run that this user may see, and has started none; `dropless top` lists those that go on"),
+        Target::Only => "no run is active that this user may see; start one: dropless send, or see those of others with sudo".into(),
+        Target::Process(process) => format!("process {process} is not a dropless run that this user may see, and has not started one; `dropless top` lists the active runs"),
         Target::Directory(path) => format!(
-            "no run goes on in {}; how it ended is in its summary.json",
+            "no run is active in {}; how it ended is in its summary.json",
             path.display()
         ),
     }

@@ -50,7 +50,7 @@ pub struct Shown {
 pub fn run(target: Target) -> Result<u8> {
     ensure!(
         std::io::stdout().is_terminal(),
-        "standard output is no terminal; use --once for text, or --json"
+        "standard output is not a terminal; use --once for text, or --json"
     );
     let mut screen = Screen::new(target)?;
     let interrupt = Interrupt::install()?;

@@ -255,7 +255,7 @@ fn workers(state: &State, style: &Style) -> Option<Table> {
     if state.workers.is_empty() {
         return None;
     }
-    let mut table = Table::section("Workers", &["does", ">busy", "", ">pauses", ">longest"]);
+    let mut table = Table::section("Workers", &["does", ">busy", "", ">stalls", ">longest"]);
     for worker in &state.workers {
         let summary = &worker.summary;
         table.item(
@@ -276,7 +276,7 @@ fn stalls(state: &State) -> Option<Table> {
     if state.stalls.is_empty() {
         return None;
     }
-    let mut table = Table::section("Latest pauses", &[">core", ">length", ">times"]);
+    let mut table = Table::section("Latest stalls", &[">core", ">length", ">times"]);
     for stall in state.stalls.iter().rev().take(STALLS_SHOWN) {
         table.item(
             &format!("at {:.1} s", stall.at_s),
