@@ -36,7 +36,7 @@ pub struct SearchReport {
     /// Whether every search came to its end.
     pub complete: bool,
     /// Why not; empty when complete.
-    pub reasons: Vec<String>,
+    pub reasons: Vec<Note>,
     /// One for each frame size, in the order asked for.
     pub sizes: Vec<SizeResult>,
     /// Trials of all sizes.

@@ -231,7 +231,7 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
         let Step::Trial(ask, why) = search.next() else {
             break;
         };
-        let (trial, summary) = ends.trial(Some(ask.rate_pps), &why)?;
+        let (trial, summary) = ends.trial(Some(ask.rate_pps), &why.to_string())?;
         search.record(&search::Trial::of(ask, &summary));
         measured.search.push(trial);
     }

@@ -238,8 +238,8 @@ fn said_of(summary: &Summary, interface: Option<&str>) -> String {
         .reasons
         .iter()
         .filter(|_| summary.verdict == Validity::Invalid)
-        .map(String::as_str)
-        .chain(notes.map(|note| note.text.as_str()))
+        .chain(notes)
+        .map(|note| note.text.as_str())
         .collect();
     let told = told.join("; ");
     match interface {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use measure::search::{Ceiling, INVALID_IN_A_ROW_MAX, Trial};
+use measure::search::{Again, Ceiling, INVALID_IN_A_ROW_MAX, Trial};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,9 @@ pub struct Line {
     pub ceiling: Option<Ceiling>,
     /// Why it was made.
     pub why: String,
+    /// Set where one was made before: why that was not enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Again>,
     /// Its run directory.
     pub run: String,
     /// Seconds it took, with all that belongs to it.
@@ -135,6 +138,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use measure::Note;
     use measure::search::{Ask, Losses};
 
     fn line(lost: u64) -> Line {
@@ -144,6 +148,7 @@ mod tests {
             size: "64".into(),
             ceiling: None,
             why: "a test".into(),
+            again: None,
             run: "runs/x".into(),
             wall_s: 1.5,
             pause_ns: 0,
@@ -193,7 +198,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let spoiled = || {
             let mut line = line(0);
-            line.trial.invalid.push("the clock jumped".into());
+            line.trial
+                .invalid
+                .push(Note::new("clock_bad", "the clock jumped"));
             line
         };
         let (mut journal, _) = Journal::open(directory.path()).unwrap();
