@@ -13,8 +13,8 @@ use crate::result::{
 };
 use crate::verdict::Validity;
 
-/// Version of the result format; readers accept this one and every earlier one.
-pub const VERSION: u32 = 1;
+/// Version of every result's format; readers accept this one and every earlier one. Since 2 notes and reasons have codes.
+pub const VERSION: u32 = 2;
 
 /// Measured, and clean.
 pub const EXIT_CLEAN: u8 = 0;

@@ -69,7 +69,7 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
         report::out::print_stderr(&show::beginning(&plan))?;
     }
     let mut comparison = Comparison {
-        version: result::VERSION,
+        version: measure::VERSION,
         command: "compare".into(),
         run: dir.path().display().to_string(),
         link: plan.link(),

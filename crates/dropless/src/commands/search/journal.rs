@@ -5,14 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use measure::VERSION;
 use measure::search::{Again, Ceiling, INVALID_IN_A_ROW_MAX, Trial};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the run directory.
 pub const FILE: &str = report::rundir::file::SEARCH_TRIALS;
-/// Version of a line.
-const VERSION: u32 = 1;
 
 /// One trial of a search.
 #[derive(Clone, Debug, Serialize, Deserialize)]
