@@ -17,6 +17,9 @@ pub struct Fix {
     pub undo: Vec<String>,
     /// Shell commands that make the same effect survive a reboot, where `commands` alone do not.
     pub make_persistent: Vec<String>,
+    /// Whether it takes another kernel, and so a reboot.
+    #[serde(skip)]
+    pub reboots: bool,
 }
 
 impl Fix {
@@ -25,6 +28,14 @@ impl Fix {
         Self {
             advice: Some(advice.into()),
             ..Self::default()
+        }
+    }
+
+    /// To boot a kernel that has this.
+    pub fn kernel_with(what: impl Display) -> Self {
+        Self {
+            reboots: true,
+            ..Self::advice(format!("boot a kernel with {what}"))
         }
     }
 
