@@ -17,7 +17,7 @@ pub struct Fix {
     pub undo: Vec<String>,
     /// Shell commands that make the same effect survive a reboot, where `commands` alone do not.
     pub make_persistent: Vec<String>,
-    /// Whether it takes another kernel, and so a reboot.
+    /// Whether its advice is another kernel, and so takes a reboot.
     #[serde(skip)]
     pub reboots: bool,
 }
@@ -32,7 +32,7 @@ impl Fix {
     }
 
     /// To boot a kernel that has this.
-    pub fn kernel_with(what: impl Display) -> Self {
+    pub fn kernel_with(what: impl fmt::Display) -> Self {
         Self {
             reboots: true,
             ..Self::advice(format!("boot a kernel with {what}"))
@@ -92,6 +92,7 @@ impl Fix {
             persists: first.persists && self.persists,
             undo: [self.undo, first.undo].concat(),
             make_persistent: [first.make_persistent, self.make_persistent].concat(),
+            reboots: first.reboots || self.reboots,
         }
     }
 }
