@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
-use report::published::State;
+use report::published::{Health, State};
 use serde_json::json;
 
 use super::clients::Clients;
 use super::exposition;
 use crate::run::placement;
+use crate::status::unhealthy;
 
 /// A connection is over after this long, whatever it has got by then.
 const CONNECTION_MAX: Duration = Duration::from_secs(5);
@@ -214,21 +215,16 @@ fn respond(method: &str, path: &str, latest: Option<&(Arc<State>, Instant)>) -> 
 }
 
 fn health(latest: Option<&(Arc<State>, Instant)>) -> Answer {
-    let (mut healthy, mut reason, mut phase) = (false, "starting".to_owned(), "starting");
+    let (mut health, mut phase) = (unhealthy("starting"), "starting");
     if let Some((state, told)) = latest {
-        (healthy, reason, phase) = (
-            state.health.healthy,
-            state.health.reason.clone(),
-            state.phase.name(),
-        );
-        if state.ended.is_none() && healthy && told.elapsed() > NEWS_MAX {
-            healthy = false;
-            reason = format!(
-                "no status from the control thread for {:.0} s",
-                told.elapsed().as_secs_f64()
-            );
+        (health, phase) = (state.health.clone(), state.phase.name());
+        let silent = told.elapsed();
+        if state.ended.is_none() && health.healthy && silent > NEWS_MAX {
+            let silent_s = silent.as_secs_f64();
+            health = unhealthy(format!("no status from the control thread for {silent_s:.0} s"));
         }
     }
+    let Health { healthy, reason } = health;
     let status = if healthy {
         "200 OK"
     } else {

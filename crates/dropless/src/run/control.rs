@@ -23,19 +23,19 @@ use crate::status::{Drivers, Expected, HealthCheck, StallWatch};
 const TICK_EXPLAIN: Duration = Duration::from_millis(5);
 
 /// What a job sees when it is asked.
-pub struct Look<'l, 'e> {
+pub struct Look<'w, 'e> {
     /// The ports, without the queues that the job took.
-    pub ports: &'l [OpenPort<'e>],
+    pub ports: &'w mut [OpenPort<'e>],
     /// When the first packet was due.
     pub start: Ticks,
     pub clock: Clock,
     /// Links that were lost so far.
-    pub link_losses: &'l [LinkLoss],
+    pub link_losses: Vec<LinkLoss>,
     /// Rounds that each worker has made.
     pub rounds: Vec<u64>,
     pub is_interrupted: bool,
     pub worker_died: bool,
-    pub dir: &'l RunDir,
+    pub dir: &'w RunDir,
     /// Nobody wants to be told anything.
     pub is_quiet: bool,
 }
@@ -59,11 +59,9 @@ pub struct Seen {
 }
 
 pub struct Watch<'w, 'e> {
-    ports: &'w mut [OpenPort<'e>],
+    look: Look<'w, 'e>,
     waits: Vec<Wait>,
     run: &'w Run<'w, 'e>,
-    clock: Clock,
-    start: Ticks,
     live: Live,
     explainer: Option<Explainer>,
     stalls: StallWatch<'w>,
@@ -71,10 +69,6 @@ pub struct Watch<'w, 'e> {
     drivers: Drivers,
     /// Of each port the loss of its link that has not ended.
     down: Vec<Option<usize>>,
-    link_losses: Vec<LinkLoss>,
-    rounds: Vec<u64>,
-    is_interrupted: bool,
-    worker_died: bool,
 }
 
 impl<'w, 'e> Watch<'w, 'e> {
@@ -94,19 +88,23 @@ impl<'w, 'e> Watch<'w, 'e> {
                 .map(|open| Wait::new(&open.uri, run.needs.patience))
                 .collect(),
             down: vec![None; ports.len()],
-            ports,
+            look: Look {
+                ports,
+                start,
+                clock,
+                link_losses: Vec::new(),
+                rounds: Vec::new(),
+                is_interrupted: false,
+                worker_died: false,
+                dir: run.dir,
+                is_quiet: run.settings.console.quiet,
+            },
             run,
-            clock,
-            start,
             live: Live::stderr(run.settings.console.quiet),
             explainer,
             stalls,
             health: HealthCheck::new(expected),
             drivers: Drivers::default(),
-            link_losses: Vec::new(),
-            rounds: Vec::new(),
-            is_interrupted: false,
-            worker_died: false,
         }
     }
 
@@ -123,35 +121,21 @@ impl<'w, 'e> Watch<'w, 'e> {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.notice(running);
-        job.ready(&self.look());
+        job.ready(&self.look);
         control.set(Phase::Run);
         loop {
             self.tick(running, job);
-            match job.step(&self.look()) {
+            match job.step(&self.look) {
                 Next::GoOn => {}
                 Next::Drain => control.set(Phase::Drain),
                 Next::Stop => break,
             }
             // A line each second is of that second: it does not wait for the board.
-            if self.run.board.is_due() || self.live.is_due(self.look().elapsed()) {
+            if self.run.board.is_due() || self.live.is_due(self.look.elapsed()) {
                 self.tell(job);
             }
         }
         control.set(Phase::Stop);
-    }
-
-    fn look(&self) -> Look<'_, 'e> {
-        Look {
-            ports: self.ports,
-            start: self.start,
-            clock: self.clock,
-            link_losses: &self.link_losses,
-            rounds: self.rounds.clone(),
-            is_interrupted: self.is_interrupted,
-            worker_died: self.worker_died,
-            dir: self.run.dir,
-            is_quiet: self.run.settings.console.quiet,
-        }
     }
 
     /// Waits for the next look, and looks after what every run has.
@@ -161,24 +145,28 @@ impl<'w, 'e> Watch<'w, 'e> {
             .as_ref()
             .map_or(self.run.needs.tick, |_| TICK_EXPLAIN);
         let wakes = job.wakes_at().map(|at| at.since(now()));
-        let until = wakes.map(|ticks| Duration::from_nanos(self.clock.ns_from_ticks(ticks)));
+        let until = wakes.map(|ticks| Duration::from_nanos(self.look.clock.ns_from_ticks(ticks)));
         std::thread::sleep(until.map_or(tick, |until| until.min(tick)));
         if let Some(explainer) = &mut self.explainer {
-            explainer.look(self.ports);
+            explainer.look(self.look.ports);
         }
         self.check_links();
         self.notice(running);
     }
 
     fn notice(&mut self, running: &Running<'_>) {
-        self.rounds = running.rounds();
-        self.is_interrupted = self.run.interrupt.is_set();
-        self.worker_died = running.ended_early().is_some();
+        self.look.rounds = running.rounds();
+        self.look.is_interrupted = self.run.interrupt.is_set();
+        self.look.worker_died = running.ended_early().is_some();
     }
 
     fn check_links(&mut self) {
-        let at_ns = self.clock.ns(now()).since(self.clock.ns(self.start));
-        for (index, (open, down)) in self.ports.iter_mut().zip(&mut self.down).enumerate() {
+        let at_ns = self
+            .look
+            .clock
+            .ns(now())
+            .since(self.look.clock.ns(self.look.start));
+        for (index, (open, down)) in self.look.ports.iter_mut().zip(&mut self.down).enumerate() {
             let up = open.tend().up;
             let is_awaited = !up && open.tending.losses == 0;
             if let Some(wait) = self.waits.get_mut(index).filter(|_| is_awaited) {
@@ -188,15 +176,15 @@ impl<'w, 'e> Watch<'w, 'e> {
             }
             match (up, *down) {
                 (false, None) => {
-                    *down = Some(self.link_losses.len());
-                    self.link_losses.push(LinkLoss {
+                    *down = Some(self.look.link_losses.len());
+                    self.look.link_losses.push(LinkLoss {
                         port: open.uri.to_string(),
                         at_ns,
                         down_ns: None,
                     });
                 }
                 (true, Some(loss)) => {
-                    let loss = &mut self.link_losses[loss];
+                    let loss = &mut self.look.link_losses[loss];
                     loss.down_ns = Some(at_ns.saturating_sub(loss.at_ns));
                     *down = None;
                 }
@@ -207,11 +195,10 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// Tells how it stands: on the status board, and from there in the terminal.
     fn tell<J: Active>(&mut self, job: &J) {
-        self.drivers.ask(self.ports);
-        let look = self.look();
-        let mut state = job.status(&look);
-        state.elapsed_s = look.elapsed().as_secs_f64();
-        state.add_places(self.drivers.places(self.ports));
+        self.drivers.ask(self.look.ports);
+        let mut state = job.status(&self.look);
+        state.elapsed_s = self.look.elapsed().as_secs_f64();
+        state.add_places(self.drivers.places(self.look.ports));
         state.ports = self.drivers.ports().to_vec();
         state.workers = self.stalls.look(state.elapsed_s);
         state.stalls = self.stalls.recent();
@@ -227,8 +214,8 @@ impl<'w, 'e> Watch<'w, 'e> {
         self.tell(job);
         self.live.finish();
         Seen {
-            link_losses: self.link_losses,
-            is_interrupted: self.is_interrupted,
+            link_losses: self.look.link_losses,
+            is_interrupted: self.look.is_interrupted,
             explainer: self.explainer,
         }
     }

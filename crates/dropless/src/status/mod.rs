@@ -17,8 +17,7 @@ use report::published::{Ended, Phase, Place, Process, Publisher, State, Worker, 
 use crate::metrics::Service;
 use crate::run::signals::Interrupt;
 pub use drivers::Drivers;
-use health::unhealthy;
-pub use health::{Expected, HealthCheck};
+pub use health::{Expected, HealthCheck, unhealthy};
 pub use meter::Meter;
 pub use stalls::StallWatch;
 pub use trials::Trials;

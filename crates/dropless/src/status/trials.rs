@@ -7,8 +7,7 @@ use anyhow::Result;
 use measure::Percentiles;
 use report::published::{self, Bounds, Buckets, Ended, Health, Phase, Place, State, Totals, read};
 
-use super::health::unhealthy;
-use super::{Expected, HealthCheck, StatusBoard};
+use super::{Expected, HealthCheck, StatusBoard, unhealthy};
 use crate::run::signals::Interrupt;
 use crate::status::StatusSettings;
 

@@ -278,11 +278,11 @@ fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
         ));
     }
     if comparison.interrupted {
-        let mut text = "interrupted: this is what was measured up to then".to_owned();
-        let not_begun = names(|method| method.missing.as_deref() == Some("not begun"));
-        if !not_begun.is_empty() {
-            text += &format!("; not begun: {not_begun}");
-        }
+        let text = "interrupted: this is what was measured up to then";
+        let text = match &*names(|method| method.missing.as_deref() == Some("not begun")) {
+            "" => text.to_owned(),
+            names => format!("{text}; not begun: {names}"),
+        };
         notes.push(Note::new("interrupted", text));
     }
     notes

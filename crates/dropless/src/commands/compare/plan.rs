@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use host::cores::{self, Core};
 use host::{PortUri, Sys};
 use measure::comparison::Method;
 use measure::search::{Ceiling, Goal, Mlr, Range};
@@ -396,14 +397,14 @@ fn pps(text: &str, flag: &str) -> Result<f64> {
 
 fn two_cores(args: &CompareArgs, sys: &Sys) -> Result<[usize; 2]> {
     let wanted = parse_cores(args.cores.as_deref())?;
-    let list: Vec<usize> = if wanted.is_empty() {
-        let count = host::cores::allowed(sys).len().clamp(1, 2);
-        let choice = host::cores::pick(sys, count, None)?;
-        choice.workers.iter().map(|core| core.0 as usize).collect()
+    let cores: Vec<Core> = if wanted.is_empty() {
+        let count = cores::allowed(sys).len().clamp(1, 2);
+        cores::pick(sys, count, None)?.workers
     } else {
-        host::cores::check(sys, &wanted)?;
-        wanted.iter().map(|core| core.0 as usize).collect()
+        cores::check(sys, &wanted)?;
+        wanted.iter().collect()
     };
+    let list: Vec<usize> = cores.iter().map(|core| core.0 as usize).collect();
     match list[..] {
         [one] if args.cores.is_none() || args.far.is_some() => Ok([one, one]),
         [near, far] => Ok([near, far]),
