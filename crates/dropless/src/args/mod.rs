@@ -11,6 +11,7 @@ use report::out::Console;
 use crate::plan::machine::{default_descriptors, parse_cores};
 use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero};
 use crate::run::Settings;
+use status::StatusArgs;
 
 pub mod send_plan;
 pub mod status;
@@ -150,9 +151,15 @@ pub struct OutputArgs {
     pub runs: PathBuf,
 }
 
-/// What is told before a run.
+/// What every run of packets has: what it prints, where it writes, and how it is watched.
 #[derive(Args, Debug, Clone)]
-pub struct StartArgs {
+pub struct RunArgs {
+    /// What this prints and where it writes
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub status: StatusArgs,
     /// Show DPDK's own log
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
@@ -161,15 +168,17 @@ pub struct StartArgs {
     pub no_doctor: bool,
 }
 
-/// How a run is told and where it writes.
-pub fn settings(output: &OutputArgs, start: &StartArgs, status: &status::StatusArgs) -> Result<Settings> {
-    Ok(Settings {
-        console: output.console(),
-        runs: output.runs.clone(),
-        status: status.settings()?,
-        verbose: start.verbose,
-        has_doctor: !start.no_doctor,
-    })
+impl RunArgs {
+    /// The same, checked and without the command line.
+    pub fn settings(&self) -> Result<Settings> {
+        Ok(Settings {
+            console: self.output.console(),
+            runs: self.output.runs.clone(),
+            status: self.status.settings()?,
+            verbose: self.verbose,
+            has_doctor: !self.no_doctor,
+        })
+    }
 }
 
 impl DeviceArgs {

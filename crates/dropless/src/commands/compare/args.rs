@@ -2,13 +2,11 @@
 
 use std::net::IpAddr;
 
-use clap::Args;
-
 use crate::args::OutputArgs;
 use crate::args::status::StatusArgs;
 
 /// Measure kernel sockets, AF_PACKET, AF_XDP and DPDK on this machine, and recommend one
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless compare                      every way that works here, over a virtual wire of its own
   dropless compare --dry-run            what would be tried, what is missing, how long it takes
@@ -18,7 +16,7 @@ use crate::args::status::StatusArgs;
   dropless compare --far 10.0.0.2       over the real wire to where `dropless reflect` runs
 
 Exit codes: 0 measured; 1 measured, and no way carries --rate without loss; 2 could not measure.")]
-pub struct CompareArgs {
+pub struct Args {
     /// The rate that you need: it is measured, and the recommendation is for it
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,

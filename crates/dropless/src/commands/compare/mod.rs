@@ -22,8 +22,7 @@ use report::terminal;
 use crate::run::signals::Interrupt;
 use crate::run::{self, page};
 use crate::status::Trials;
-pub use args::CompareArgs as Args;
-use args::CompareArgs;
+pub use args::Args;
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
 use trial::{Ends, STARTING, Scene};
@@ -33,7 +32,7 @@ use wire::Wire;
 const PREPARING: Duration = STARTING.saturating_add(Duration::from_secs(10));
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &CompareArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
     let plan = ComparePlan::from_args(args, &sys)?;
     let console = args.output.console();

@@ -13,7 +13,7 @@ use measure::units::RateSpec;
 use serde::Serialize;
 use sockets::{Options, Receiver, Socket, Way as SocketWay};
 
-use super::args::CompareArgs;
+use super::Args;
 use super::firewall;
 use crate::plan::{optional, parse_cores, trial_duration};
 
@@ -69,7 +69,7 @@ fn as_ns<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::E
 }
 
 impl ComparePlan {
-    pub fn from_args(args: &CompareArgs, sys: &Sys) -> Result<Self> {
+    pub fn from_args(args: &Args, sys: &Sys) -> Result<Self> {
         let wanted_pps = optional(args.rate.as_deref(), "--rate", pps)?;
         let rates = args.rates.split(',').map(|text| pps(text, "--rates"));
         let mut rates_pps = rates.collect::<Result<Vec<_>>>()?;
@@ -240,7 +240,7 @@ enum Network {
 }
 
 impl Network {
-    fn of(args: &CompareArgs, sys: &Sys) -> Result<Self> {
+    fn of(args: &Args, sys: &Sys) -> Result<Self> {
         let Some(far) = args.far else {
             return Ok(Self::Virtual(no_namespaces()));
         };
@@ -256,7 +256,7 @@ impl Network {
         Ok(Self::Real { near, interface, far })
     }
 
-    fn way(&self, method: Method, args: &CompareArgs, sys: &Sys) -> Way {
+    fn way(&self, method: Method, args: &Args, sys: &Sys) -> Way {
         let mut way = Way {
             method,
             near: String::new(),
@@ -395,7 +395,7 @@ fn pps(text: &str, flag: &str) -> Result<f64> {
     }
 }
 
-fn two_cores(args: &CompareArgs, sys: &Sys) -> Result<[usize; 2]> {
+fn two_cores(args: &Args, sys: &Sys) -> Result<[usize; 2]> {
     let wanted = parse_cores(args.cores.as_deref())?;
     let cores: Vec<Core> = if wanted.is_empty() {
         let count = cores::allowed(sys).len().clamp(1, 2);

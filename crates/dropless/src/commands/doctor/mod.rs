@@ -15,8 +15,7 @@ use report::out::Console;
 use serde::Serialize;
 
 use crate::plan::{machine, optional, packet_rate};
-pub use args::DoctorArgs as Args;
-use args::DoctorArgs;
+pub use args::Args;
 
 /// Version of what `--json` prints.
 const VERSION: u32 = 1;
@@ -37,7 +36,7 @@ struct Examination {
 }
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &DoctorArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
     let ports = machine::parse_ports(&args.ports)?;
     let asked = machine::parse_cores(args.cores.as_deref())?;

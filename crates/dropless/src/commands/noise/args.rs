@@ -1,12 +1,10 @@
 //! Arguments of `dropless noise`.
 
-use clap::Args;
-
 use crate::args::OutputArgs;
 use crate::args::status::StatusArgs;
 
 /// Poll on some cores without packets, and name what takes them away
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless noise --cores 2-3 --duration 30s        who takes cores 2 and 3, how often, for how long
   dropless noise --cores 2 --rate 14.88Mpps --ring 1024
@@ -15,7 +13,7 @@ use crate::args::status::StatusArgs;
                                                    the worst thief, for scripts
 
 Exit codes: 0 measured; 1 measured, and packets would be lost at --rate; 2 could not measure.")]
-pub struct NoiseArgs {
+pub struct Args {
     /// Cores to poll on, e.g. 2-3,6 [default: the one that send would choose, printed]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<String>,

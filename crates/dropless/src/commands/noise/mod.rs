@@ -19,14 +19,13 @@ use crate::run::signals::Interrupt;
 use crate::run::{self, page};
 use crate::status::StatusBoard;
 use crate::watch;
-pub use args::NoiseArgs as Args;
-use args::NoiseArgs;
+pub use args::Args;
 
 /// A receiver works its ring off this much faster than packets come, where the user does not say.
 const SERVICE: f64 = 1.25;
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &NoiseArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
     let plan = plan_of(args, &sys)?;
     let board = StatusBoard::open(&args.status.settings()?, "noise")?;
@@ -56,7 +55,7 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
 }
 
 /// The validated plan.
-fn plan_of(args: &NoiseArgs, sys: &Sys) -> Result<NoisePlan> {
+fn plan_of(args: &Args, sys: &Sys) -> Result<NoisePlan> {
     let mut wanted = parse_cores(args.cores.as_deref())?;
     if wanted.is_empty() {
         wanted = cores::pick(sys, 1, None)?.workers.into_iter().collect();

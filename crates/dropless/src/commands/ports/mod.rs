@@ -10,8 +10,7 @@ use host::{Carrier, Sys, Warning};
 use report::out::Console;
 use serde::Serialize;
 
-pub use args::PortsArgs as Args;
-use args::PortsArgs;
+pub use args::Args;
 
 /// Version of what `--json` prints.
 const VERSION: u32 = 1;
@@ -26,7 +25,7 @@ struct Listing {
 }
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &PortsArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
     let (carriers, warnings) = (host::discover(&sys), doctor::ambient(&sys));
     let console = Console::json_or_text(args.json);

@@ -3,23 +3,21 @@
 use std::net::IpAddr;
 
 use anyhow::Result;
-use clap::Args;
 
-use crate::args::status::StatusArgs;
-use crate::args::{DeviceArgs, ExplainArgs, OutputArgs, StartArgs};
+use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
     FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, clock_seed, kernel, nonzero_ns, optional, stall_ns,
 };
 
 /// Return what arrives: the far end of a measurement
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless reflect --port xdp:eth1 --address 10.0.0.2         an ordinary host can ping it
   dropless reflect --port memif:/run/x.sock,server            the far end of a memif
   dropless reflect --port pci:0000:3b:00.1 --only-ours        probes only
   dropless reflect --port xdp:eth1 --fault drop=0.1%          loses on purpose, and says how many")]
-pub struct ReflectArgs {
+pub struct Args {
     /// Port to reflect on; repeat for several
     #[arg(
         long = "port",
@@ -74,18 +72,12 @@ pub struct ReflectArgs {
     /// What is asked about stalls
     #[command(flatten)]
     pub explain: ExplainArgs,
-    /// What this prints and where it writes
+    /// What this prints, where it writes, and how it is watched
     #[command(flatten)]
-    pub output: OutputArgs,
-    /// How it is watched from outside
-    #[command(flatten)]
-    pub status: StatusArgs,
-    /// What is told before it starts
-    #[command(flatten)]
-    pub start: StartArgs,
+    pub run: RunArgs,
 }
 
-impl ReflectArgs {
+impl Args {
     /// The validated plan.
     pub fn plan(&self) -> Result<ReflectPlan> {
         let addresses = if self.address.is_empty() {

@@ -3,19 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use clap::Args;
 
 use crate::args::send_plan::send_plan;
-use crate::args::status::StatusArgs;
 use crate::args::stream;
-use crate::args::{ExplainArgs, MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
+use crate::args::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, RunArgs};
 use crate::plan::{SendPlan, count, nonzero_ns, optional};
 
 /// How long it sends, where nothing else is said.
 const DURATION_NS: u64 = 10_000_000_000;
 
 /// Send UDP probes, receive them back, and account for every one
-#[derive(Args, Debug, Clone)]
+#[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "Examples:
   dropless send                                       embedded ring, in-process reflector
   dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps
@@ -24,7 +22,7 @@ const DURATION_NS: u64 = 10_000_000_000;
   dropless send --fault drop=0.1% --rate 100kpps      does the ledger find it?
   dropless send --rate 1Mpps --expect 'loss<0.001%' --expect 'latency_p99<100us'
   dropless send --stream 'name=voice,size=128,rate=50kpps' --stream 'name=bulk,size=1518,rate=2Gbps'")]
-pub struct SendArgs {
+pub struct Args {
     /// Where probes go
     #[command(flatten)]
     pub path: PathArgs,
@@ -67,21 +65,15 @@ pub struct SendArgs {
     /// What is asked about stalls
     #[command(flatten)]
     pub explain: ExplainArgs,
-    /// What this prints and where it writes
+    /// What this prints, where it writes, and how it is watched
     #[command(flatten)]
-    pub output: OutputArgs,
-    /// How it is watched from outside
-    #[command(flatten)]
-    pub status: StatusArgs,
-    /// What is told before it starts
-    #[command(flatten)]
-    pub start: StartArgs,
+    pub run: RunArgs,
     /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub plan: Option<PathBuf>,
 }
 
-impl SendArgs {
+impl Args {
     /// The validated plan.
     pub fn plan(&self) -> Result<SendPlan> {
         let mut base = stream::plain(&self.path, &self.probe)?;

@@ -1,9 +1,7 @@
 //! Arguments of `dropless top`.
 
-use clap::Args;
-
 /// Watch a run from another terminal
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless top                                     the active run, or a list to choose from
   dropless top 4711                                the run of this process, or one it started
@@ -13,7 +11,7 @@ use clap::Args;
 
 Keys: q quit, p pause, arrows choose and scroll, ? help.
 Exit codes: 0 shown; 2 no such run.")]
-pub struct TopArgs {
+pub struct Args {
     /// Process id or run directory [default: the only active run, else a list to choose from]
     #[arg(value_name = "RUN|PID")]
     pub run: Option<String>,

@@ -17,8 +17,7 @@ use report::out::Console;
 use serde::Serialize;
 
 use crate::plan::parse_cores;
-pub use args::TuneArgs as Args;
-use args::TuneArgs;
+pub use args::Args;
 use prove::{Proof, Prover};
 
 /// Version of what `--json` prints.
@@ -67,7 +66,7 @@ struct Change {
 }
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &TuneArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let mut sys = Sys::live();
     sys.force = args.force;
     ensure!(
@@ -112,7 +111,7 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
 }
 
 /// The plan for the cores, from what the doctor finds now.
-fn plan(sys: &Sys, args: &TuneArgs) -> Result<Plan> {
+fn plan(sys: &Sys, args: &Args) -> Result<Plan> {
     let ports: Vec<PortUri> = args
         .nics
         .iter()
@@ -143,7 +142,7 @@ fn plan(sys: &Sys, args: &TuneArgs) -> Result<Plan> {
 }
 
 /// Cores for a plan; nothing is changed for cores that nobody named.
-fn propose(sys: &Sys, args: &TuneArgs, ports: &[PortUri]) -> Result<CoreSet> {
+fn propose(sys: &Sys, args: &Args, ports: &[PortUri]) -> Result<CoreSet> {
     let cores = doctor::propose(sys, ports)?.workers;
     ensure!(
         !(args.apply || args.prove || args.write),
@@ -170,7 +169,7 @@ fn exit_code(outcomes: &[Outcome]) -> u8 {
     u8::from(outcomes.iter().any(Outcome::is_refused)) * EXIT_REFUSED
 }
 
-fn command_line(sys: &Sys, args: &TuneArgs, plan: &Plan, console: Console) -> Result<u8> {
+fn command_line(sys: &Sys, args: &Args, plan: &Plan, console: Console) -> Result<u8> {
     let written = if args.write {
         let mut journal = Journal::open(sys, &args.journal)?;
         Some(boot::install(sys, &mut journal, &plan.boot)?)
@@ -188,7 +187,7 @@ fn command_line(sys: &Sys, args: &TuneArgs, plan: &Plan, console: Console) -> Re
     Ok(code)
 }
 
-fn undo(sys: &Sys, args: &TuneArgs, console: Console) -> Result<u8> {
+fn undo(sys: &Sys, args: &Args, console: Console) -> Result<u8> {
     // Where there is no journal none is made.
     let undone = if args.journal.exists() {
         tune::undo(sys, Journal::open(sys, &args.journal)?)?
