@@ -121,10 +121,7 @@ impl<'e> OpenPort<'e> {
 
     /// What is to be told of it at the end of a run.
     pub fn last_notes(&self) -> Vec<Note> {
-        match &self.carrier {
-            Carrier::Sockets(port) => port.last_notes(),
-            Carrier::Devices(_) => Vec::new(),
-        }
+        self.sockets().map(KernelPort::last_notes).unwrap_or_default()
     }
 
     /// Packets that wait to be received in a queue of it, at least, before one is lost.
@@ -143,9 +140,12 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// Whether the kernel takes headers off and puts them on, and verifies and makes checksums.
-    pub fn is_sockets(&self) -> bool {
-        matches!(self.carrier, Carrier::Sockets(_))
+    /// Its sockets, where the kernel takes headers off and puts them on, and verifies and makes checksums.
+    pub fn sockets(&self) -> Option<&KernelPort> {
+        match &self.carrier {
+            Carrier::Sockets(port) => Some(port),
+            Carrier::Devices(_) => None,
+        }
     }
 
     /// The file that it writes, and how long that must be by the driver's count: the pcap header, and a header for each
@@ -256,10 +256,8 @@ impl<'e> OpenPort<'e> {
 
     /// The interface of the kernel that it works through.
     pub fn interface(&self) -> Option<&str> {
-        self.uri.kind.interface().or(match &self.carrier {
-            Carrier::Sockets(port) => port.interface.as_deref(),
-            Carrier::Devices(_) => None,
-        })
+        let own = || self.sockets()?.interface.as_deref();
+        self.uri.kind.interface().or_else(own)
     }
 }
 

@@ -1,11 +1,10 @@
 //! A run of trials, each a process of its own, told as one: what the trial that goes on publishes, on top of what those before it did.
 
-use std::collections::BTreeMap;
+use std::mem::take;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use measure::Percentiles;
-use report::published::{self, Bounds, Buckets, Ended, Health, Phase, Place, State, Totals, read};
+use report::published::{self, Bounds, Ended, Health, Phase, Place, State, read};
 
 use super::{Expected, HealthCheck, StatusBoard, unhealthy};
 use crate::run::signals::Interrupt;
@@ -67,12 +66,8 @@ pub struct Trials {
     news: (u64, Instant),
     /// What is done without packets, where that is by plan.
     pause: Pause,
-    /// What the trials before it did.
-    total: Totals,
-    places: BTreeMap<String, u64>,
-    buckets: Buckets,
-    /// Latencies of the last one of them.
-    latency_ns: Percentiles,
+    /// What the trials before it did together: totals, places and buckets; and the latencies of the last of them.
+    before: State,
     pulse: HealthCheck,
     /// How long anybody was sending, as far as was seen: the time of `pulse`, which stands still between trials.
     sending: Duration,
@@ -94,10 +89,7 @@ impl Trials {
             current: State::default(),
             news: (0, now),
             pause: Pause::new("starting", Duration::ZERO),
-            total: Totals::default(),
-            places: BTreeMap::new(),
-            buckets: Buckets::default(),
-            latency_ns: Percentiles::default(),
+            before: State::default(),
             pulse: HealthCheck::default(),
             sending: Duration::ZERO,
             looked: now,
@@ -168,13 +160,12 @@ impl Trials {
     pub fn finish(&mut self) {
         self.read();
         self.process = None;
-        self.total = self.total + std::mem::take(&mut self.current.total);
-        for (place, count) in std::mem::take(&mut self.current.places) {
-            *self.places.entry(place).or_default() += count;
-        }
-        self.buckets = std::mem::take(&mut self.buckets) + std::mem::take(&mut self.current.latency_buckets);
-        if self.current.latency_ns.max.is_some() {
-            self.latency_ns = self.current.latency_ns;
+        let (before, last) = (&mut self.before, &mut self.current);
+        before.total = before.total + take(&mut last.total);
+        before.add_places(take(&mut last.places));
+        before.latency_buckets = take(&mut before.latency_buckets) + take(&mut last.latency_buckets);
+        if last.latency_ns.max.is_some() {
+            before.latency_ns = last.latency_ns;
         }
         self.current.phase = Phase::Idle;
         self.prepare("looking at the trial", SILENT);
@@ -217,11 +208,8 @@ impl Trials {
 
     fn tell(&mut self) {
         let now = Instant::now();
-        let mut places = self.places.clone();
-        for (place, count) in &self.current.places {
-            *places.entry(place.clone()).or_default() += count;
-        }
-        let total = self.total + self.current.total;
+        let before = &self.before;
+        let total = before.total + self.current.total;
         let phase = match self.current.phase {
             phase @ (Phase::Sending | Phase::Draining) => phase,
             _ if total.sent == 0 => Phase::Starting,
@@ -239,12 +227,12 @@ impl Trials {
             done: None,
             trials: Some(self.trials(now)),
             total,
-            places,
-            latency_ns: self.latency_ns,
-            latency_buckets: self.buckets.clone() + self.current.latency_buckets.clone(),
+            latency_ns: before.latency_ns,
+            latency_buckets: before.latency_buckets.clone() + self.current.latency_buckets.clone(),
             ended: None,
             ..self.current.clone()
         };
+        state.add_places(before.places.clone());
         state.done = state.trials.as_ref().and_then(|trials| {
             let all_s = state.elapsed_s + trials.left_s?;
             Some(state.elapsed_s / all_s)

@@ -131,7 +131,7 @@ pub fn find_neighbours<'e>(
         return Ok(());
     }
     load.asked = true;
-    if open.is_sockets() {
+    if open.sockets().is_some() {
         // The kernel finds them.
         load.to_mac = vec![NOBODY; plan.streams.len()];
         return Ok(());

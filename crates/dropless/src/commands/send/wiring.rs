@@ -168,7 +168,7 @@ impl Making<'_> {
         let streams = plan.streams.len();
         let open = &mut stage.ports[port];
         let cold = open.traits().frames_are_cold;
-        let verify = if open.is_sockets() {
+        let verify = if open.sockets().is_some() {
             plan.verify_behind_sockets()
         } else {
             plan.verify.into()
