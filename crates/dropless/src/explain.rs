@@ -36,11 +36,11 @@ pub struct Received<'h> {
     pub holes: &'h [Hole],
 }
 
-/// The same, and how long its ring holds.
-pub struct Receiver<'h> {
-    pub received: Received<'h>,
+impl Received<'_> {
     /// How long its ring holds at that rate, ns; 0 where the port pushes back.
-    pub ring_holds_ns: u64,
+    pub fn ring_holds_ns(&self, ports: &[OpenPort<'_>]) -> u64 {
+        ports[self.port].ring_holds_ns(self.rate_pps)
+    }
 }
 
 impl Explainer {
@@ -120,7 +120,8 @@ pub fn note(explanation: Option<&Explanation>) -> Option<Note> {
 pub fn explain(
     explainer: Option<Explainer>,
     stalled: &[Stalled],
-    receivers: &[Receiver<'_>],
+    receivers: &[Received<'_>],
+    ports: &[OpenPort<'_>],
     clock: &Clock,
     start: Nanos,
 ) -> (Vec<Stall>, Option<Explanation>) {
@@ -134,11 +135,7 @@ pub fn explain(
     let traced = explanation
         .as_ref()
         .is_some_and(|explanation| explanation.untraced.is_none());
-    let of_core = |core: usize| {
-        receivers
-            .iter()
-            .filter(move |receiver| receiver.received.core == core)
-    };
+    let of_core = |core: usize| receivers.iter().filter(move |receiver| receiver.core == core);
     let mut polled = Vec::new();
     if let Some(explanation) = &mut explanation {
         explanation.dropped = stalled.iter().map(|worker| worker.log.dropped).sum();
@@ -155,14 +152,14 @@ pub fn explain(
             named.own_work((f64::from(stall.moved) * worker.packet_ticks) as u64);
         }
         let labels = Labels::of(&named);
-        let ring_holds_ns = of_core(core).map(|receiver| receiver.ring_holds_ns);
+        let ring_holds_ns = of_core(core).map(|receiver| receiver.ring_holds_ns(ports));
         let shortest_ns = ring_holds_ns.filter(|holds| *holds > 0).min().unwrap_or(0);
         let first = polled.len();
         for (stall, named) in stalls.iter().zip(&named) {
             polled.push(WorkerStall {
                 from: stall.from,
                 to: stall.to,
-                ports: of_core(core).map(|receiver| receiver.received.port).collect(),
+                ports: of_core(core).map(|receiver| receiver.port).collect(),
                 stall: Stall {
                     core: core as u32,
                     role: worker.roles.join(" "),
@@ -177,14 +174,14 @@ pub fn explain(
                 pile: Pile::default(),
             });
         }
-        let arriving_pps: f64 = of_core(core).map(|receiver| receiver.received.rate_pps).sum();
+        let arriving_pps: f64 = of_core(core).map(|receiver| receiver.rate_pps).sum();
         let packet_s = clock.ns_from_ticks(1_000) as f64 * worker.packet_ticks / 1e12;
         let speed = 1.0 / (arriving_pps * packet_s).max(1e-9);
         stalls::pile_up(&mut polled[first..], speed, clock);
     }
     stalls::charge(&mut polled, &missed);
     for worker in stalled {
-        let holes = of_core(worker.core).flat_map(|receiver| receiver.received.holes);
+        let holes = of_core(worker.core).flat_map(|receiver| receiver.holes);
         let mut holes: Vec<Hole> = holes.copied().collect();
         holes.sort_by_key(|hole| hole.at);
         stalls::name_sequences(&mut polled, worker.core as u32, &holes, clock);

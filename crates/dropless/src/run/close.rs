@@ -13,7 +13,7 @@ use super::control::Seen;
 use super::open::OpenPort;
 use super::pools::Pools;
 use super::workers::{self, Left, Roles};
-use crate::explain::{self, Received, Receiver};
+use crate::explain::{self, Received};
 
 /// What is left when the workers have ended.
 pub struct Closing<'r> {
@@ -75,19 +75,13 @@ impl<'r> Closing<'r> {
         threshold_ns: u64,
     ) -> Ending<'r> {
         let ends = ports.iter().map(PortEnd::of).collect();
-        let receivers: Vec<Receiver<'_>> = received
-            .into_iter()
-            .map(|received| Receiver {
-                ring_holds_ns: ports[received.port].ring_holds_ns(received.rate_pps),
-                received,
-            })
-            .collect();
-        let stalls = self.longest_stalls(&receivers, &ports, threshold_ns);
+        let stalls = self.longest_stalls(&received, &ports, threshold_ns);
         let clock = self.clock.clock;
         let (rows, explanation) = explain::explain(
             self.seen.explainer.take(),
             &self.left.stalled,
-            &receivers,
+            &received,
+            &ports,
             &clock,
             clock.ns(self.start),
         );
@@ -125,23 +119,20 @@ impl<'r> Closing<'r> {
     /// after which nothing waited has filled no ring: such as one after everything had come back.
     fn longest_stalls(
         &self,
-        receivers: &[Receiver<'_>],
+        receivers: &[Received<'_>],
         ports: &[OpenPort<'_>],
         threshold_ns: u64,
     ) -> Vec<Stall> {
         let mut stalls = Vec::new();
-        for receiver in receivers
-            .iter()
-            .filter(|receiver| !ports[receiver.received.port].traits().pushes_back)
-        {
-            let core = receiver.received.core;
+        let loses_silently = |receiver: &&Received<'_>| !ports[receiver.port].traits().pushes_back;
+        for receiver in receivers.iter().filter(loses_silently) {
+            let (core, ring_holds_ns) = (receiver.core, receiver.ring_holds_ns(ports));
             let Some(place) = self.roles.iter().position(|(other, _)| *other == core) else {
                 continue;
             };
             let of_core = self.left.stalled.iter().find(|stalled| stalled.core == core);
             // The kept stalls tell only where all that matter were kept.
-            let kept =
-                of_core.filter(|stalled| stalled.log.dropped == 0 && receiver.ring_holds_ns >= threshold_ns);
+            let kept = of_core.filter(|stalled| stalled.log.dropped == 0 && ring_holds_ns >= threshold_ns);
             let longest = kept.map_or_else(
                 || self.published[place].gap_ticks.snapshot().max(),
                 |stalled| {
@@ -153,7 +144,7 @@ impl<'r> Closing<'r> {
                 core: core as u32,
                 role: "receive".into(),
                 gap_ns: self.clock.clock.ns_from_ticks(longest.unwrap_or(0)),
-                ring_holds_ns: receiver.ring_holds_ns,
+                ring_holds_ns,
                 ..Stall::default()
             });
         }
@@ -180,6 +171,7 @@ impl Ending<'_> {
 
     /// What every run's verdict is drawn from; the job adds what it moved.
     pub fn evidence(&self, role: Role) -> Evidence {
+        let dead = self.died.iter().map(|how| ("dropless".into(), how.clone()));
         Evidence {
             role,
             ports: self.ports.len(),
@@ -189,11 +181,7 @@ impl Ending<'_> {
             clock_uncertainty_ppm: self.clock_summary.uncertainty_ppm,
             clock_problems: self.clock_problem.clone().into_iter().collect(),
             pools: self.pools.evidence(),
-            dead_workers: self
-                .died
-                .iter()
-                .map(|how| ("dropless".into(), how.clone()))
-                .collect(),
+            dead_workers: dead.collect(),
             ..Evidence::default()
         }
     }

@@ -14,6 +14,8 @@ use crate::run::pools::{Holds, PoolPlan, PoolsPlan};
 
 /// What EAL needs besides packet buffers, MiB.
 const EAL_MIB: u64 = 64;
+/// Hugepages that EAL needs besides packet buffers, bytes.
+const SPARE: u64 = 16 << 20;
 
 /// What was checked, and what follows for the start.
 pub struct Preflight {
@@ -61,38 +63,35 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             (port.numa_node, holds)
         })
         .collect();
-    let workers = workers(&sys, plan);
+    // Each worker uses every pool.
+    let workers = match plan.cores.len() {
+        0 => cores::allowed(&sys).len(),
+        chosen => chosen,
+    };
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
     let room = largest_frame.next_multiple_of(64).max(2048);
     let bytes = pools.bytes(room, false);
-    let hungry = prepared
-        .iter()
-        .find(|port| port.memory == host::Memory::HugePages);
+    let mut needy = prepared.iter();
+    let hungry = needy.find(|port| port.memory == host::Memory::HugePages);
     let needs_huge = hungry.is_some();
     if let (Some(port), true) = (hungry, plan.no_huge) {
         bail!(
             "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
             port.uri,
-            if port.uri.kind.traits().medium == Medium::Peer {
-                "zero-copy"
-            } else {
-                "use another port"
+            match port.uri.kind.traits().medium {
+                Medium::Peer => "zero-copy",
+                _ => "use another port",
             }
         );
     }
     let free = host::hugepages::free_bytes(&sys, None);
-    let fits = |pool: &PoolPlan| {
-        host::hugepages::free_bytes(&sys, pool.node) >= pool.bytes(room, false) + (16 << 20)
-    };
-    let huge_fits = free >= bytes + (16 << 20) && pools.pools.iter().all(fits);
+    let wanted = |pool: &PoolPlan| pool.bytes(room, false) + SPARE;
+    let fits = |pool: &PoolPlan| host::hugepages::free_bytes(&sys, pool.node) >= wanted(pool);
+    let huge_fits = free >= bytes + SPARE && pools.pools.iter().all(fits);
     if needs_huge && !huge_fits {
         for pool in &pools.pools {
-            host::hugepages::check(
-                &sys,
-                &format!("{} packet buffers", pool.buffers),
-                pool.bytes(room, false) + (16 << 20),
-                pool.node,
-            )?;
+            let what = format!("{} packet buffers", pool.buffers);
+            host::hugepages::check(&sys, &what, wanted(pool), pool.node)?;
         }
     }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
@@ -120,14 +119,6 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         numa_node: prepared.iter().find_map(|port| port.numa_node),
         notes,
     })
-}
-
-/// How many workers may use the pools, at most.
-fn workers(sys: &Sys, plan: &MachinePlan) -> usize {
-    match plan.cores.len() {
-        0 => cores::allowed(sys).len(),
-        chosen => chosen,
-    }
 }
 
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.

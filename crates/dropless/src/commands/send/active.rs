@@ -154,7 +154,7 @@ impl Active for ActiveSend {
 
     fn joined(&mut self, dir: &RunDir) {
         // Every packet is in a row, also one that left after the end.
-        let last = self.wiring.times.clock.ns(phases::last_sent(&self.wiring));
+        let last = self.wiring.times.clock.ns(self.wiring.last_sent());
         // Interrupted before its first packet it has no last one.
         let end = if self.wiring.sent(|counters| counters.accepted.get()) == 0 || last < self.stopped {
             self.stopped

@@ -44,7 +44,9 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
         .map(|expectation| expectation.evaluate(&summary))
         .collect();
     let _ = dir.write_latency(&latency);
-    let _ = dir.write_pacing(&merged(gap_ticks(job).iter()), clock_unit_ns(&ending.clock));
+    // A tick in ns, of very many of them: one alone would be rounded.
+    let tick_ns = ending.clock.ns_from_ticks(1_000_000_000) as f64 / 1e9;
+    let _ = dir.write_pacing(&merged(gap_ticks(job).iter()), tick_ns);
     let incomplete = dir.note();
     summary.notes.extend(incomplete.clone());
     if dir.write_summary(&summary).is_err() {
@@ -140,11 +142,6 @@ fn stalled_ns(job: &ActiveSend) -> u64 {
 fn gap_ticks(job: &ActiveSend) -> Vec<Histogram> {
     let sides = job.wiring.send.iter();
     sides.map(|side| side.counters.gap_ticks.snapshot()).collect()
-}
-
-/// A tick in ns, of very many of them: one alone would be rounded.
-fn clock_unit_ns(clock: &measure::Clock) -> f64 {
-    clock.ns_from_ticks(1_000_000_000) as f64 / 1e9
 }
 
 /// The gaps between departures of all queues, beside the gap that the rate of one queue means.

@@ -370,10 +370,10 @@ impl Wiring {
         self.send.iter().all(|side| side.counters.done.get() == 1)
     }
 
-    /// When the last packet left: a sender that was late by then sends what was due before the end after it.
+    /// When the last packet left, not before the start: a sender that was late by then sends what was due before the end after it.
     pub fn last_sent(&self) -> Ticks {
         let last = self.send.iter().map(|side| side.counters.last_ticks.get());
-        Ticks(last.max().unwrap_or(0))
+        Ticks(last.max().unwrap_or(0)).max(self.times.start)
     }
 }
 

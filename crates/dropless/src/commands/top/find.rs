@@ -20,15 +20,11 @@ pub enum Target {
 impl Target {
     /// A number is a process, unless a directory has that name.
     pub fn parse(text: Option<&str>) -> Self {
-        match text {
-            None => Self::Only,
-            Some(text) => match text.parse() {
-                Ok(process) if !Path::new(text).is_dir() => Self::Process(process),
-                _ => {
-                    let path = Path::new(text);
-                    Self::Directory(std::path::absolute(path).unwrap_or_else(|_| path.into()))
-                }
-            },
+        let Some(text) = text else { return Self::Only };
+        let path = Path::new(text);
+        match text.parse() {
+            Ok(process) if !path.is_dir() => Self::Process(process),
+            _ => Self::Directory(std::path::absolute(path).unwrap_or_else(|_| path.into())),
         }
     }
 
