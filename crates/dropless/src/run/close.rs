@@ -71,16 +71,16 @@ impl<'r> Closing<'r> {
     pub fn close(
         mut self,
         ports: Vec<OpenPort<'_>>,
-        received: Vec<Received<'_>>,
+        received: &[Received<'_>],
         threshold_ns: u64,
     ) -> Ending<'r> {
         let ends = ports.iter().map(PortEnd::of).collect();
-        let stalls = self.longest_stalls(&received, &ports, threshold_ns);
+        let stalls = self.longest_stalls(received, &ports, threshold_ns);
         let clock = self.clock.clock;
         let (rows, explanation) = explain::explain(
             self.seen.explainer.take(),
             &self.left.stalled,
-            &received,
+            received,
             &ports,
             &clock,
             clock.ns(self.start),

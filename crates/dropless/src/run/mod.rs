@@ -290,7 +290,7 @@ impl<'e> Run<'_, 'e> {
             published,
             notes,
         };
-        let ending = closing.close(ports, job.received(), threshold_ns);
+        let ending = closing.close(ports, &job.received(), threshold_ns);
         Ok(job.close(ending))
     }
 }

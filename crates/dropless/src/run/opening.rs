@@ -56,23 +56,13 @@ impl<'e> Opening<'_, 'e> {
                 open.tx.rotate_left(1);
                 Ok(open)
             }
-            Device::Ring {
-                name,
-                size,
-                direct: true,
-            } => {
-                let queues = config.rx_queues.max(config.tx_queues);
-                let name = dpdk.eal.ring_loop_queues(name, *size as usize, queues)?;
-                start(&name, &both_ways(&config, queues))
-            }
-            Device::Ring {
-                name,
-                size,
-                direct: false,
-            } => {
-                let queues = config.rx_queues.max(config.tx_queues);
-                let (near, far) = dpdk.eal.ring_pair_queues(name, *size as usize, queues)?;
+            Device::Ring { name, size, direct } => {
+                let (slots, queues) = (*size as usize, config.rx_queues.max(config.tx_queues));
                 let config = both_ways(&config, queues);
+                if *direct {
+                    return start(&dpdk.eal.ring_loop_queues(name, slots, queues)?, &config);
+                }
+                let (near, far) = dpdk.eal.ring_pair_queues(name, slots, queues)?;
                 let mut near = start(&near, &config)?;
                 near.far = Some(Box::new(start(&far, &config)?));
                 Ok(near)

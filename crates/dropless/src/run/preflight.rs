@@ -71,8 +71,8 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
     let room = largest_frame.next_multiple_of(64).max(2048);
     let bytes = pools.bytes(room, false);
-    let mut needy = prepared.iter();
-    let hungry = needy.find(|port| port.memory == host::Memory::HugePages);
+    let mut each = prepared.iter();
+    let hungry = each.find(|port| port.memory == host::Memory::HugePages);
     let needs_huge = hungry.is_some();
     if let (Some(port), true) = (hungry, plan.no_huge) {
         bail!(
