@@ -16,7 +16,7 @@ const SILENT: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(20);
 
 /// What goes on without packets, by plan.
-struct Pause {
+struct Rest {
     /// In words: `settling`.
     doing: String,
     begun: Instant,
@@ -24,7 +24,7 @@ struct Pause {
     most: Duration,
 }
 
-impl Pause {
+impl Rest {
     fn new(doing: &str, most: Duration) -> Self {
         Self {
             doing: doing.to_owned(),
@@ -65,7 +65,7 @@ pub struct Trials {
     /// The last number that it told, and when that came.
     news: (u64, Instant),
     /// What is done without packets, where that is by plan.
-    pause: Pause,
+    rest: Rest,
     /// What the trials before it did together: totals, places and buckets; and the latencies of the last of them.
     before: State,
     pulse: HealthCheck,
@@ -88,7 +88,7 @@ impl Trials {
             process: None,
             current: State::default(),
             news: (0, now),
-            pause: Pause::new("starting", Duration::ZERO),
+            rest: Rest::new("starting", Duration::ZERO),
             before: State::default(),
             pulse: HealthCheck::default(),
             sending: Duration::ZERO,
@@ -136,7 +136,7 @@ impl Trials {
 
     /// No packets for a while, by plan; `most` is how long that may last.
     pub fn prepare(&mut self, doing: &str, most: Duration) {
-        self.pause = Pause::new(doing, most);
+        self.rest = Rest::new(doing, most);
         self.tell();
     }
 
@@ -199,7 +199,7 @@ impl Trials {
         }
         self.news = (state.sequence, Instant::now());
         if state.phase == Phase::Ended && self.current.phase != Phase::Ended {
-            self.pause = Pause::new("ending a trial", ENDING);
+            self.rest = Rest::new("ending a trial", ENDING);
         }
         if state.phase != Phase::Starting {
             self.current = state;
@@ -276,11 +276,11 @@ impl Trials {
             health = self.pulse.judge(at, state);
         }
         if health.healthy && !moves {
-            health = self.pause.trouble(now).map_or(health, unhealthy);
+            health = self.rest.trouble(now).map_or(health, unhealthy);
         }
         health.reason = match state.phase {
             Phase::Idle if health.healthy => {
-                format!("{}, between two trials: {}", health.reason, self.pause.doing)
+                format!("{}, between two trials: {}", health.reason, self.rest.doing)
             }
             _ => format!("trial {}: {}", self.number.max(1), health.reason),
         };
@@ -293,9 +293,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_by_plan_has_an_end() {
-        let pause = Pause::new("preparing memif", Duration::from_secs(30));
-        let after = |seconds| pause.trouble(pause.begun + Duration::from_secs(seconds));
+    fn a_rest_by_plan_has_an_end() {
+        let rest = Rest::new("preparing memif", Duration::from_secs(30));
+        let after = |seconds| rest.trouble(rest.begun + Duration::from_secs(seconds));
         assert_eq!(after(30), None);
         assert_eq!(
             after(31).as_deref(),

@@ -96,20 +96,9 @@ impl<'c> Ends<'c> {
 
     fn arguments(&self, command: &str, port: &str, core: usize) -> Vec<String> {
         let runs = self.scene.directory.join("runs").display().to_string();
-        let core = core.to_string();
-        [
-            command,
-            "--json",
-            "--no-doctor",
-            "--port",
-            port,
-            "--cores",
-            &core,
-            "--runs",
-            &runs,
-        ]
-        .map(Into::into)
-        .to_vec()
+        let fixed = format!("{command} --json --no-doctor --cores {core}");
+        let paths = ["--port", port, "--runs", &runs];
+        fixed.split(' ').chain(paths).map(Into::into).collect()
     }
 
     /// One trial at `rate_pps`, or as fast as it goes. `why` is told. While somebody else had the core all the time, it

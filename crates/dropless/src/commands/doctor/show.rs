@@ -30,22 +30,13 @@ pub fn report(examination: &Examination, style: &Style) -> String {
     } else {
         format!("everything else on {}", housekeeping.in_words())
     };
-    let mut text = String::new();
-    text.push_str(&paragraph(
-        &format!("Planned: workers on {}, {rest}.", workers.in_words()),
-        0,
-        style,
-    ));
-    text.push('\n');
-    let name_width = findings
-        .iter()
-        .map(|finding| finding.check.len())
-        .max()
-        .unwrap_or(0);
+    let planned = format!("Planned: workers on {}, {rest}.", workers.in_words());
+    let mut text = paragraph(&planned, 0, style) + "\n";
+    let widths = findings.iter().map(|finding| finding.check.len());
+    let name_width = widths.max().unwrap_or(0);
     let of = |good: bool| {
-        findings
-            .iter()
-            .filter(move |finding| (finding.verdict <= Verdict::CannotTell) == good)
+        let is_one = move |finding: &&Finding| (finding.verdict <= Verdict::CannotTell) == good;
+        findings.iter().filter(is_one)
     };
     // Stable: what is equally bad stays in the order of the checks.
     let mut troubles: Vec<&Finding> = of(false).collect();
@@ -159,10 +150,8 @@ fn labelled(text: &mut String, label: &str, lines: &[String], style: &Style) {
 /// The last line: how many of each.
 fn summary(findings: &[Finding]) -> String {
     let count = |verdict| {
-        findings
-            .iter()
-            .filter(|finding| finding.verdict == verdict)
-            .count()
+        let of_it = findings.iter().filter(|finding| finding.verdict == verdict);
+        of_it.count()
     };
     let (bad, warning) = (count(Verdict::Bad), count(Verdict::Warning));
     let end = if bad + warning > 0 {

@@ -21,7 +21,7 @@ use crate::run::queues::{QueuePlace, QueueSide, shares};
 use crate::run::reflector::{self, ReflectSide, Reflecting};
 use crate::run::stage::{OnReceive, OnTransmit, Stage};
 
-/// Holes in the sequences kept of a queue: each is joined to a pause.
+/// Holes in the sequences kept of a queue: each is joined to a stall.
 const HOLES_MAX: usize = 1 << 16;
 
 /// Sequence numbers that all windows of a receiving task remember together: 32 MiB of bits, some seconds at any rate.
