@@ -1,6 +1,7 @@
 //! The plan of a run that sends, from the groups of arguments that every sending command has.
 
 use anyhow::Result;
+use host::{Medium, PortUri};
 
 use super::stream;
 use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs};
@@ -22,9 +23,8 @@ pub fn send_plan(
     if ports.is_empty() {
         ports.push("ring".parse()?);
     }
-    let is_embedded = ports
-        .iter()
-        .all(|port| port.kind.traits().medium == host::Medium::Process);
+    let is_process = |port: &PortUri| port.kind.traits().medium == Medium::Process;
+    let is_embedded = ports.iter().all(is_process);
     kernel::send_from(&ports, &mut streams, path.from.is_some())?;
     Ok(SendPlan {
         version: VERSION,

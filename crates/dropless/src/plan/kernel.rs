@@ -24,9 +24,11 @@ pub fn serve(ports: &mut [PortUri]) {
 }
 
 fn first(ports: &[PortUri]) -> Option<&PortUri> {
-    ports
-        .iter()
-        .find(|port| port.kind.traits().medium == Medium::Sockets)
+    ports.iter().find(|port| is_sockets(port))
+}
+
+fn is_sockets(port: &PortUri) -> bool {
+    port.kind.traits().medium == Medium::Sockets
 }
 
 /// Streams through sockets come from where the socket is bound.
@@ -40,9 +42,7 @@ pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan], given: bool) -> 
         "port {uri} sends from its own address; leave --from out, or write the address and port there: kernel:ADDR:PORT"
     );
     ensure!(
-        ports
-            .iter()
-            .all(|port| port.kind.traits().medium == Medium::Sockets),
+        ports.iter().all(is_sockets),
         "port {uri} does not go with ports of other kinds in one run; give each its own run"
     );
     for stream in streams {

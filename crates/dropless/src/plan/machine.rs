@@ -56,6 +56,11 @@ impl MachinePlan {
     /// A worker that does not poll for longer is stalled, unless the plan says otherwise.
     pub const STALL_NS: u64 = 20_000;
 
+    /// Whether a port is of a kind that is so.
+    pub fn has(&self, is_so: fn(PortTraits) -> bool) -> bool {
+        self.ports.iter().any(|port| is_so(port.kind.traits()))
+    }
+
     pub(super) fn validate(&self) -> Result<()> {
         ensure!(
             !self.ports.is_empty(),

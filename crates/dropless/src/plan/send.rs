@@ -200,10 +200,7 @@ impl SendPlan {
 
     /// Whether a port goes through the in-process reflector.
     pub fn has_reflector(&self) -> bool {
-        self.machine
-            .ports
-            .iter()
-            .any(|port| port.kind.traits().is_reflected)
+        self.machine.has(|traits| traits.is_reflected)
     }
 
     /// The asked rate of one port.

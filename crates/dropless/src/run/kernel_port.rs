@@ -1,6 +1,6 @@
 //! `kernel:` ports: sockets and their queues, opened without DPDK.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -61,15 +61,10 @@ impl KernelPort {
             anyhow::bail!("port {uri} has no sockets");
         };
         let queues = uri.queues.map_or(config.queues, std::num::NonZeroU16::get);
-        let sys = Sys::live();
         let mut own = Self {
             sockets: Vec::new(),
             counters: Vec::new(),
-            interface: sys
-                .addresses
-                .iter()
-                .find(|(_, ip)| *ip == address)
-                .map(|(name, _)| name.clone()),
+            interface: interface_with(&Sys::live(), address),
             io,
             notes: Vec::new(),
             descriptors: config.descriptors,
@@ -216,6 +211,14 @@ impl KernelPort {
     pub fn descriptors(&self) -> u16 {
         self.descriptors
     }
+}
+
+/// The interface that has this address.
+pub fn interface_with(sys: &Sys, address: IpAddr) -> Option<String> {
+    let mut addresses = sys.addresses.iter();
+    addresses
+        .find(|(_, ip)| *ip == address)
+        .map(|(name, _)| name.clone())
 }
 
 /// UDP packets that the kernel threw away for their checksum in this network namespace, ever. No socket counts them.

@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use anyhow::{Result, bail, ensure};
 use host::cores;
-use host::{Medium, PortUri, Prepared, Sys};
+use host::{Medium, PortUri, Prepared, Sys, Warning};
 use measure::Note;
 
 use crate::plan::MachinePlan;
@@ -51,18 +51,14 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     if !plan.cores.is_empty() {
         cores::check(&sys, &plan.cores)?;
     }
-    let mut notes: Vec<Note> = prepared
-        .iter()
-        .flat_map(|port| &port.notes)
-        .map(|warning| Note::new(warning.code, warning.to_string()))
-        .collect();
-    let holds: Vec<_> = prepared
-        .iter()
-        .map(|port| {
-            let holds = Holds::of_port(&port.uri, queues, plan.descriptors, needs.held_per_queue);
-            (port.numa_node, holds)
-        })
-        .collect();
+    let warnings = prepared.iter().flat_map(|port| &port.notes);
+    let note = |warning: &Warning| Note::new(warning.code, warning.to_string());
+    let mut notes: Vec<Note> = warnings.map(note).collect();
+    let held = |port: &Prepared| {
+        let holds = Holds::of_port(&port.uri, queues, plan.descriptors, needs.held_per_queue);
+        (port.numa_node, holds)
+    };
+    let holds: Vec<_> = prepared.iter().map(held).collect();
     // Each worker uses every pool.
     let workers = match plan.cores.len() {
         0 => cores::allowed(&sys).len(),

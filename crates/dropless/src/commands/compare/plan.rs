@@ -16,6 +16,7 @@ use sockets::{Options, Receiver, Socket, Way as SocketWay};
 use super::Args;
 use super::firewall;
 use crate::plan::{optional, parse_cores, trial_duration};
+use crate::run::kernel_port::interface_with;
 
 /// No rate below this is searched: less is no question of the way.
 const FLOOR_PPS: f64 = 1000.0;
@@ -245,10 +246,7 @@ impl Network {
             near != far,
             "--far {far} is this machine; leave --far out, or name the other one"
         );
-        let mut addresses = sys.addresses.iter();
-        let interface = addresses
-            .find(|(_, ip)| *ip == near)
-            .map(|(name, _)| name.clone());
+        let interface = interface_with(sys, near);
         Ok(Self::Real { near, interface, far })
     }
 

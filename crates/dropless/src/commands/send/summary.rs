@@ -116,9 +116,11 @@ fn evidence(
 
 /// The rate asked of all ports together; `None` where there is none to keep: a file has no pace.
 fn asked_pps(job: &ActiveSend) -> Option<f64> {
-    let mut ports = job.plan.machine.ports.iter();
-    let to_files = ports.all(|port| port.kind.traits().medium == host::Medium::Files);
-    total_rate(&job.loads).filter(|_| !to_files)
+    let has_pace = job
+        .plan
+        .machine
+        .has(|traits| traits.medium != host::Medium::Files);
+    total_rate(&job.loads).filter(|_| has_pace)
 }
 
 /// A run by count begins with its first packet and ends with its last: one stall before them makes each late, and is no
@@ -188,8 +190,7 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         notes.push(Note::new("seed", text));
     }
     // The usual reason for corrupt frames on a wire that is not one.
-    let mut ports = job.plan.machine.ports.iter();
-    if ledger.arrived.corrupt > 0 && ports.any(|port| port.kind.traits().loses_checksums) {
+    if ledger.arrived.corrupt > 0 && job.plan.machine.has(|traits| traits.loses_checksums) {
         notes.push(Note::new("checksums_left_out", "corrupt frames: the kernel at the other end of a virtual link leaves checksums to hardware that does not exist; turn that off there: ethtool -K INTERFACE tx off"));
     }
     // Where unexplained packets may be: with a far side that does not tell.
