@@ -102,13 +102,12 @@ impl ActiveReflect {
                 clock: stage.clock,
                 own_counters: Some(Arc::clone(own)),
             };
-            let cold = open.traits().frames_are_cold;
             let pairs: Vec<_> = open.rx.drain(..).zip(open.tx.drain(..)).collect();
             for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
                 let worker = sides.len() % stage.cores.len();
                 let core = stage.cores[worker];
                 let (side, task) = reflecting.queue(sides.len(), QueuePlace { port, queue, core });
-                if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
+                if stage.pair((worker, "reflect"), port, rx, tx, task) {
                     sides.push(side);
                 }
             }

@@ -167,7 +167,6 @@ impl Making<'_> {
         let (plan, times) = (self.plan, wiring.times);
         let streams = plan.streams.len();
         let open = &mut stage.ports[port];
-        let cold = open.traits().frames_are_cold;
         let verify = if open.sockets().is_some() {
             plan.verify_behind_sockets()
         } else {
@@ -206,7 +205,7 @@ impl Making<'_> {
             };
             let worker = self.places.receive[wiring.receive.len() % self.places.receive.len()];
             let (totals, leave) = Slot::new();
-            if stage.receive((worker, "receive"), (rx, cold), ReceiveQueue(task, leave)) {
+            if stage.receive((worker, "receive"), port, rx, ReceiveQueue(task, leave)) {
                 let core = stage.cores[worker];
                 let place = QueuePlace { port, queue, core };
                 wiring.receive.push(ReceiveSide {
@@ -307,14 +306,13 @@ impl Making<'_> {
             clock: wiring.times.clock,
             own_counters: None,
         };
-        let cold = far.traits().frames_are_cold;
         let pairs: Vec<_> = far.rx.drain(..).zip(far.tx.drain(..)).collect();
         for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
             let number = wiring.reflect.len();
             let worker = self.places.reflect[number % self.places.reflect.len().max(1)];
             let core = stage.cores[worker];
             let (side, task) = reflecting.queue(number, QueuePlace { port, queue, core });
-            if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
+            if stage.pair((worker, "reflect"), port, rx, tx, task) {
                 wiring.reflect.push(side);
             }
         }
