@@ -89,7 +89,7 @@ pub fn check(sys: &Sys, what: &str, bytes: u64, node: Option<u32>) -> Result<(),
 /// Reserves so many 2 MiB pages (the smallest size there is) that `bytes` become free.
 fn reserve(pools: &[Pool], bytes: u64, node: Option<u32>) -> Fix {
     let Some(Reservation { file, pages, total }) = reservation(pools, bytes, node) else {
-        return Fix::advice("boot a kernel with CONFIG_HUGETLBFS");
+        return Fix::kernel_with("CONFIG_HUGETLBFS");
     };
     let keep = format!("echo 'vm.nr_hugepages={pages}' > /etc/sysctl.d/80-hugepages.conf");
     Fix::one(format!("echo {pages} > {file}"))

@@ -26,11 +26,11 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     }
     match module(sys, DRIVER) {
         Module::Absent => {
-            let advice = format!("boot a kernel with {DRIVER}, such as linux-image-amd64 of Debian");
+            let fix = Fix::kernel_with(format!("{DRIVER}, such as linux-image-amd64 of Debian"));
             finding
                 .bad(format!("this kernel lacks {DRIVER}, which vmbus: ports need"))
                 .costs("vmbus: ports do not start")
-                .remedy(Remedy::advice(When::Boot, advice))
+                .remedy(Remedy::by_hand(When::Boot, fix))
         }
         Module::Unknown => finding.cannot_tell(format!(
             "whether the kernel has {DRIVER} is unknown: its release cannot be read"

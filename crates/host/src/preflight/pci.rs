@@ -135,7 +135,7 @@ fn unbound(look: &Look<'_>, device: &PciDevice, from: Option<&str>) -> Problem {
     });
     let found = format!("it is bound to {to}{}", named(&interfaces));
     let Some(driver) = driver_for(sys, device) else {
-        let fix = Fix::advice("boot a kernel with CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
+        let fix = Fix::kernel_with("CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
         let found = format!("{found}, and this kernel has neither vfio-pci nor uio_pci_generic");
         return look.problem(found, fix);
     };
@@ -181,8 +181,11 @@ pub fn takeover(look: &Look<'_>, address: PciAddress) -> Result<Option<&'static 
 
 fn boot_with_iommu(sys: &Sys) -> Fix {
     let words = pci::iommu_arguments(sys).join(" ");
-    Fix::advice(format!(
+    let advice = format!(
         "switch the IOMMU on in the firmware and boot with it: sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && update-grub && reboot"
-    ))
-    .persistent()
+    );
+    Fix {
+        reboots: true,
+        ..Fix::advice(advice).persistent()
+    }
 }

@@ -24,8 +24,8 @@ pub fn check(look: &Look<'_>, id: &VmbusId) -> Result<Prepared, Problem> {
     refused_role(look, &interfaces)?;
     if device.driver.as_deref() != Some(DRIVER) {
         if module(sys, DRIVER) == Module::Absent {
-            let advice = format!("boot a kernel with {DRIVER}, such as linux-image-amd64 of Debian");
-            return Err(look.problem(format!("this kernel lacks {DRIVER}"), Fix::advice(advice)));
+            let fix = Fix::kernel_with(format!("{DRIVER}, such as linux-image-amd64 of Debian"));
+            return Err(look.problem(format!("this kernel lacks {DRIVER}"), fix));
         }
         let from = device.driver.as_deref();
         let to = from.map_or("no driver".to_owned(), |driver| format!("the driver {driver}"));

@@ -6,6 +6,7 @@
     reason = "a page is put together of small pieces, and made once a run"
 )]
 
+use measure::Note;
 use measure::search::{Bound, Rfc2544Result, SearchReport, SizeResult};
 
 use super::terminal::caveats;
@@ -136,7 +137,7 @@ fn as_table(of_size: &[&SearchedTrial]) -> String {
                 lost,
                 Cell::Number(count(unsent)),
                 Cell::Text(one.why.clone()),
-                Cell::Text(trial.invalid.join("; ")),
+                Cell::Text(Note::texts(&trial.invalid).join("; ")),
             ]
         })
         .collect();

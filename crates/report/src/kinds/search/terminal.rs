@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use measure::Note;
 use measure::search::rfc2544::BackToBackResult;
 use measure::search::{Bound, GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
 use measure::units::{format_bps, format_count, format_duration, format_rate};
@@ -39,7 +40,7 @@ fn headline(report: &SearchReport, style: &Style) -> String {
     if report.complete {
         return format!("{}: {spent}\n", style.paint(Paint::Good, "FOUND"));
     }
-    let reasons = report.reasons.join("; ");
+    let reasons = Note::texts(&report.reasons).join("; ");
     marked("NOT FINISHED:", Paint::Bad, &reasons, style) + &spent + "\n"
 }
 
@@ -251,7 +252,7 @@ mod tests {
         });
         done.result.goals.push(goal);
         SearchReport {
-            reasons: vec!["interrupted".into()],
+            reasons: vec![Note::new("interrupted", "interrupted")],
             sizes: vec![done, size("imix")],
             ..SearchReport::default()
         }

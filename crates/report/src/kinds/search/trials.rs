@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use measure::VERSION;
 use measure::search::{SearchReport, Trial};
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,9 +12,6 @@ use crate::number::counted;
 use crate::read::ReadError;
 use crate::rundir::file;
 use crate::{input, sane};
-
-/// Version of a line of `trials.jsonl`.
-const VERSION: u64 = 1;
 
 /// A line of `trials.jsonl`.
 #[derive(Clone, Debug, Deserialize)]
@@ -72,7 +70,7 @@ fn parse(line: &str) -> Result<Line, String> {
     let words = |error: serde_json::Error| error.to_string();
     let value = input::json(line).map_err(words)?;
     match value.get("version").and_then(Value::as_u64) {
-        Some(version) if version > VERSION => return Ok(Line::Later(version)),
+        Some(version) if version > u64::from(VERSION) => return Ok(Line::Later(version)),
         Some(1..) => {}
         _ => return Err("it has no format version".to_owned()),
     }
