@@ -133,8 +133,7 @@ impl Watched {
             before,
             after: Sample::take(sys),
             over: begun.elapsed(),
-            stalls: BTreeMap::new(),
-            ticks: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

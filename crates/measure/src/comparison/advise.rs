@@ -105,13 +105,11 @@ pub fn advise(
     advice.sentences.extend(firewall::words(results));
     advice.sentences.extend(ceiling(&ways, &reaching, wanted_pps));
     if own_share < UNDISTURBED {
-        advice.sentences.insert(
-            0,
-            format!(
-                "Measure again before you decide: somebody else was at work on these cores, and dropless had one of them for only {:.0} % of the time (`dropless noise` names who). The rates below are too low, and their order may be chance.",
-                own_share * 100.0
-            ),
+        let percent = own_share * 100.0;
+        let again = format!(
+            "Measure again before you decide: somebody else was at work on these cores, and dropless had one of them for only {percent:.0} % of the time (`dropless noise` names who). The rates below are too low, and their order may be chance."
         );
+        advice.sentences.insert(0, again);
     }
     if is_virtual {
         advice.sentences.push(
@@ -126,24 +124,18 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
     let Some(choice) = roomy.or_else(|| ways.iter().find(|way| way.carries(wanted))) else {
         return none_will_do(ways, wanted);
     };
+    let (words, carried, took) = (choice.method.words(), choice.carried(), choice.took());
+    let (times, need) = (times(choice.lossless_pps / wanted), format_rate(wanted));
     let mut sentences = vec![format!(
-        "Take {}: this carried {} without a loss here, {} the {} that you need{}.",
-        choice.method.words(),
-        choice.carried(),
-        times(choice.lossless_pps / wanted),
-        format_rate(wanted),
-        choice.took()
+        "Take {words}: this carried {carried} without a loss here, {times} the {need} that you need{took}."
     )];
     if roomy.is_none() {
         sentences.push(format!(
-            "That leaves little room: a burst or a busy neighbour will cost packets. It is the least work of what carries {} at all.",
-            format_rate(wanted)
+            "That leaves little room: a burst or a busy neighbour will cost packets. It is the least work of what carries {need} at all."
         ));
     }
-    sentences.push(format!(
-        "What it costs you in operations: {}.",
-        choice.method.cost()
-    ));
+    let cost = choice.method.cost();
+    sentences.push(format!("What it costs you in operations: {cost}."));
     for less in ways.iter().filter(|way| way.method < choice.method) {
         sentences.push(format!(
             "{} would be less work, but carried only {}{}.",
@@ -172,11 +164,10 @@ fn for_rate(ways: &[Way<'_>], wanted: f64) -> Recommendation {
 fn faster(ways: &[Way<'_>], choice: &Way<'_>) -> Option<String> {
     let dearer = ways.iter().filter(|way| way.method > choice.method);
     let best = dearer.max_by(|a, b| a.lossless_pps.total_cmp(&b.lossless_pps))?;
+    let (words, carried, cost) = (best.method.words(), best.carried(), best.method.cost());
     if best.lossless_pps <= choice.lossless_pps {
         return Some(format!(
-            "Nothing dearer was faster here: {} carried {}.",
-            best.method.words(),
-            best.carried()
+            "Nothing dearer was faster here: {words} carried {carried}."
         ));
     }
     let latency = match (best.latency(), choice.latency()) {
@@ -187,26 +178,22 @@ fn faster(ways: &[Way<'_>], choice: &Way<'_>) -> Option<String> {
         ),
         _ => String::new(),
     };
+    let times = times(best.lossless_pps / choice.lossless_pps);
     Some(format!(
-        "More is to be had: {} carried {}, {} as much{latency}; it costs {}.",
-        best.method.words(),
-        best.carried(),
-        times(best.lossless_pps / choice.lossless_pps),
-        best.method.cost()
+        "More is to be had: {words} carried {carried}, {times} as much{latency}; it costs {cost}."
     ))
 }
 
 /// Between what sockets carry and twice that, more queues come before another way.
 fn tuning(ways: &[Way<'_>], choice: &Way<'_>, wanted: f64) -> Option<String> {
     let sockets = best_sockets(ways)?;
+    let (words, carried) = (sockets.method.words(), sockets.carried());
     let ratio = wanted / sockets.lossless_pps;
+    let percent = 100.0 / ratio;
     let is_near = !choice.method.is_sockets() && ratio <= TUNABLE;
     is_near.then(|| {
         format!(
-            "Before you change the program: {} carried {} with one core at each end, {:.0} % of what you need. Spread over more queues and cores (RSS, interrupt affinity, `dropless tune`) the kernel may do; that was not measured here.",
-            sockets.method.words(),
-            sockets.carried(),
-            100.0 / ratio
+            "Before you change the program: {words} carried {carried} with one core at each end, {percent:.0} % of what you need. Spread over more queues and cores (RSS, interrupt affinity, `dropless tune`) the kernel may do; that was not measured here."
         )
     })
 }
@@ -269,23 +256,14 @@ fn bands(ways: &[Way<'_>]) -> Recommendation {
         if safe <= reached {
             continue;
         }
-        let words = way.method.words();
+        let (rate, words, cost) = (format_rate(safe), way.method.words(), way.method.cost());
+        let (carried, took) = (way.carried(), way.took());
         sentences.push(if first.is_none() {
             format!(
-                "Up to {} take {words}: this carried {} without a loss here{}, and costs {}.",
-                format_rate(safe),
-                way.carried(),
-                way.took(),
-                way.method.cost()
+                "Up to {rate} take {words}: this carried {carried} without a loss here{took}, and costs {cost}."
             )
         } else {
-            format!(
-                "Above that, up to {}: {words}, which carried {}{}; it costs {}.",
-                format_rate(safe),
-                way.carried(),
-                way.took(),
-                way.method.cost()
-            )
+            format!("Above that, up to {rate}: {words}, which carried {carried}{took}; it costs {cost}.")
         });
         first.get_or_insert(way.method);
         reached = safe;
