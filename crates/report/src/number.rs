@@ -9,6 +9,11 @@ pub fn time(time_ns: f64) -> String {
     measure::units::format_duration(time_ns.round() as u64)
 }
 
+/// The same of a whole number of ns, where there is one.
+pub fn ns(time_ns: Option<u64>) -> Option<String> {
+    time_ns.map(|ns| time(ns as f64))
+}
+
 /// A part of a whole (0 to 1): `0.0312 %`.
 pub fn ratio(part: f64) -> String {
     match part {

@@ -1,6 +1,5 @@
 //! The sections of a page, from the verdict down.
 
-pub(crate) mod balance;
 mod distributions;
 mod heat;
 mod machine;

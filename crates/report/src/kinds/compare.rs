@@ -1,6 +1,7 @@
 //! `compare`: the ways to send that this machine has, measured in turn, and which one to take.
 
 mod page;
+mod tables;
 mod terminal;
 
 use std::path::Path;
@@ -104,7 +105,7 @@ impl Kind for Comparison {
         if name != "throughput" {
             return Vec::new();
         }
-        terminal::tried(self)
+        tables::tried(self)
             .map(|method| (method.name.clone(), method.lossless_pps.unwrap_or(0.0)))
             .collect()
     }

@@ -9,10 +9,12 @@ use measure::noise::{CauseNoise, CoreNoise, NoiseSummary};
 
 use crate::compare::metrics::{Metric, Unit, higher, lower};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
-use crate::number::{counted, pps, ratio, time};
+use crate::number::{count, counted, pps, ratio, time};
 use crate::read::{Form, ReadError};
 use crate::rundir::file;
-use crate::style::Style;
+use crate::sheet::Sheet;
+use crate::style::{Paint, Style};
+use crate::table::Cell;
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
@@ -215,4 +217,33 @@ fn share(core: &CoreNoise, cause: &CauseNoise) -> f64 {
     } else {
         0.0
     }
+}
+
+/// Narrower terminals have no room for the columns that say least.
+fn causes<'n>(core: &'n CoreNoise, causes: &'n [CauseNoise]) -> Sheet<&'n CauseNoise> {
+    let length = |cause: &CauseNoise, ns: f64| (cause.gaps > 0).then(|| time(ns));
+    Sheet::of(causes)
+        .name("", |cause| format!("  {}", cause.cause))
+        .in_terminal()
+        .name("cause", |cause| cause.cause.clone())
+        .on_page()
+        .number("stalls", |cause| count(cause.gaps))
+        .number("every", |cause| cause.period_ns.map_or_else(String::new, time))
+        .from_width(80)
+        .in_terminal()
+        .optional("every", |cause| cause.period_ns.map(time))
+        .on_page()
+        .number("total", |cause| time(cause.total_ns))
+        .cell("share", |cause| Cell::share(share(core, cause)))
+        .from_width(60)
+        .optional("p99", |cause| length(cause, cause.p99_ns))
+        .from_width(70)
+        .optional("max", |cause| length(cause, cause.max_ns))
+        .cell("packets", |cause| {
+            match cause.lost.unwrap_or(0.0).round() as u64 {
+                0 => Cell::right("0"),
+                lost => Cell::right(count(lost)).paint(Paint::Bad),
+            }
+        })
+        .when(core.lost.is_some())
 }

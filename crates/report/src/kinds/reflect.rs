@@ -8,11 +8,12 @@ use std::path::Path;
 use measure::{PortSummary, ReflectSummary, Validity};
 
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::machine;
 use crate::number::{count, counted, loss, pps, time};
 use crate::read::{Form, ReadError};
 use crate::rundir::file;
 use crate::style::{Paint, Style};
-use crate::terminal::{self, explanation, invalid, join, machine, painted};
+use crate::terminal::{self, explanation, invalid, join, painted};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
@@ -80,10 +81,13 @@ impl Kind for ReflectSummary {
             self.headline(style),
             frames::render(self, style),
             explanation::render(self.explanation.as_ref(), style),
-            machine::ports(&self.ports, style),
-            machine::queues(&self.queues, style),
-            machine::workers(&self.workers, style),
-            machine::pool_and_clock(&self.pool, &self.clock, style),
+            machine::terminal(
+                &self.ports,
+                &self.queues,
+                &self.workers,
+                (&self.pool, &self.clock),
+                style,
+            ),
             terminal::ending(&self.notes, &self.run, style),
         ])
     }

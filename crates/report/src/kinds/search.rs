@@ -3,6 +3,7 @@
 pub mod estimate;
 mod page;
 mod picture;
+mod tables;
 mod terminal;
 mod trials;
 

@@ -12,11 +12,12 @@ use measure::ledger::NOT_AWAITED;
 use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity};
 
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::machine;
 use crate::number::{loss, pps, time};
 use crate::read::{Form, ReadError};
 use crate::rundir::file;
 use crate::style::Style;
-use crate::terminal::{self, explanation, join, machine};
+use crate::terminal::{self, explanation, join};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
@@ -120,10 +121,13 @@ impl Kind for Summary {
             ledger::render(&self.ledger, style),
             explanation::render(self.explanation.as_ref(), style),
             streams::render(&self.streams, style),
-            machine::ports(&self.ports, style),
-            machine::queues(&self.queues, style),
-            machine::workers(&self.workers, style),
-            machine::pool_and_clock(&self.pool, &self.clock, style),
+            machine::terminal(
+                &self.ports,
+                &self.queues,
+                &self.workers,
+                (&self.pool, &self.clock),
+                style,
+            ),
             terminal::ending(&self.notes, &self.run, style),
         ])
     }

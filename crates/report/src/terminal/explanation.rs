@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use measure::{Explanation, PauseCause};
 
 use crate::number;
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
+use crate::table::Cell;
 use crate::wrap::{marked, wrapped};
 
 /// Causes shown; the rest is in `summary.json`.
@@ -40,28 +41,17 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
         );
         wrapped(&mut text, &line, 2, Paint::None, style);
     }
-    if explanation.causes.is_empty() {
-        return text;
-    }
-    let mut table = Table::section("  cause", &["core", ">stalls", ">total", ">max", ">missed"]);
-    for cause in explanation.causes.iter().take(CAUSES_MAX) {
-        let missed = Cell::right(number::count(cause.lost));
-        table.item(
-            &format!("  {}", cause.cause),
-            [
-                Cell::left(cause.core.to_string()),
-                Cell::right(number::count(cause.pauses)),
-                Cell::right(number::time(cause.total_ns as f64)),
-                Cell::right(number::time(cause.max_ns as f64)),
-                if cause.lost > 0 {
-                    missed.paint(Paint::Bad)
-                } else {
-                    missed
-                },
-            ],
-        );
-    }
-    text += &table.render(style);
+    text += &Sheet::of(explanation.causes.iter().take(CAUSES_MAX))
+        .name("", |cause| format!("  {}", cause.cause))
+        .words("core", |cause| cause.core.to_string())
+        .number("stalls", |cause| number::count(cause.pauses))
+        .number("total", |cause| number::time(cause.total_ns as f64))
+        .number("max", |cause| number::time(cause.max_ns as f64))
+        .cell("missed", |cause| {
+            let paint = if cause.lost > 0 { Paint::Bad } else { Paint::None };
+            Cell::right(number::count(cause.lost)).paint(paint)
+        })
+        .terminal("  cause", style);
     if explanation.causes.len() > CAUSES_MAX {
         let _ = writeln!(
             text,

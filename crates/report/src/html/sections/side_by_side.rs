@@ -1,26 +1,28 @@
 //! Several runs side by side: what each came to, what they were not made alike in, every figure and its change.
 
-use super::super::element::{Cell, section, table};
-use crate::compare::metrics::Unit;
-use crate::compare::settings::{Setting, differing};
+use super::super::element::section;
+use crate::compare::settings::differing;
 use crate::compare::{Row, groups, members, percent, rows, tiles};
 use crate::kind::Standing;
 use crate::load::Loaded;
+use crate::sheet::Sheet;
+use crate::style::Paint;
+use crate::table::Cell;
 
 /// Each run in a row, and what it came to.
 pub fn list(runs: &[Loaded]) -> String {
-    let row = |run: &Loaded| {
-        let verdict = run.result.verdict();
-        let kind = run.result.entry().map_or("", |entry| entry.command);
-        let words = match verdict.standing {
-            Standing::Invalid => Cell::Warning(verdict.line()),
-            Standing::Clean | Standing::Loss | Standing::Plain => Cell::Text(verdict.line()),
-        };
-        vec![Cell::Name(run.name.clone()), Cell::Text(kind.to_owned()), words]
-    };
-    let rows: Vec<Vec<Cell>> = runs.iter().map(row).collect();
-    let caption = "What each run came to";
-    section("Runs", &table(caption, &["run", "kind", "verdict"], &rows))
+    let table = Sheet::of(runs)
+        .name("run", |run| run.name.clone())
+        .words("kind", |run| {
+            run.result.entry().map_or("", |entry| entry.command).to_owned()
+        })
+        .cell("verdict", |run| {
+            let verdict = run.result.verdict();
+            let is_bad = verdict.standing == Standing::Invalid;
+            Cell::left(verdict.line()).paint(if is_bad { Paint::Bad } else { Paint::None })
+        })
+        .html("What each run came to");
+    section("Runs", &table)
 }
 
 /// The tables of each kind of result.
@@ -54,68 +56,40 @@ fn first_figures(runs: &[&Loaded]) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let names = names.iter().map(String::as_str);
-    let head: Vec<&str> = std::iter::once("run").chain(names).collect();
-    let row = |(run, values): (&&Loaded, Vec<Option<String>>)| {
-        let values = values
-            .into_iter()
-            .map(|value| Cell::Number(value.unwrap_or_else(|| "-".to_owned())));
-        std::iter::once(Cell::Name(run.name.clone()))
-            .chain(values)
-            .collect()
-    };
-    let rows: Vec<Vec<Cell>> = runs.iter().zip(values).map(row).collect();
-    table("First figures", &head, &rows)
+    let mut sheet = Sheet::of(runs.iter().zip(values)).name("run", |(run, _)| run.name.clone());
+    for (at, name) in names.iter().enumerate() {
+        sheet = sheet.optional(name, |(_, values)| values[at].clone());
+    }
+    sheet.html("First figures")
 }
 
 fn settings(runs: &[&Loaded]) -> String {
-    let settings = differing(runs);
-    if settings.is_empty() {
-        return String::new();
+    let mut sheet = Sheet::of(differing(runs)).name("setting", |setting| setting.name.clone());
+    for (at, run) in runs.iter().enumerate() {
+        sheet = sheet.words(&run.name, |setting| setting.values[at].clone());
     }
-    let names = runs.iter().map(|run| run.name.as_str());
-    let head: Vec<&str> = std::iter::once("setting").chain(names).collect();
-    let row = |Setting { name, values }: Setting| {
-        let values = values.into_iter().map(Cell::Text);
-        std::iter::once(Cell::Name(name)).chain(values).collect()
-    };
-    let rows: Vec<Vec<Cell>> = settings.into_iter().map(row).collect();
-    table("What the runs were not made alike in", &head, &rows)
+    sheet.html("What the runs were not made alike in")
 }
 
 fn figures(runs: &[&Loaded]) -> String {
-    let rows = rows(runs);
-    if rows.is_empty() {
-        return String::new();
+    let shown = |at: usize| move |row: &Row| Some(row.metric.unit.show(row.values[at]?));
+    let mut sheet = Sheet::of(rows(runs))
+        .name("metric", Row::label)
+        .optional(&runs[0].name, shown(0));
+    for (at, run) in runs.iter().enumerate().skip(1) {
+        sheet = sheet
+            .optional(&run.name, shown(at))
+            .optional("difference", |row| {
+                Some(row.metric.unit.show_difference(row.change(at)?.difference))
+            })
+            .optional("percent", |row| Some(percent(&row.change(at)?)))
+            .cell("", |row| {
+                match row.change(at).and_then(|change| change.is_worse) {
+                    Some(true) => Cell::right("worse").paint(Paint::Bad),
+                    Some(false) => Cell::left("better"),
+                    None => Cell::left(""),
+                }
+            });
     }
-    let mut head = vec!["metric", runs[0].name.as_str()];
-    for run in &runs[1..] {
-        head.extend([run.name.as_str(), "difference", "percent", ""]);
-    }
-    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| of_row(row, runs.len())).collect();
-    let caption = "Each run against the first; worse and better from 5 % on";
-    table(caption, &head, &rows)
-}
-
-fn of_row(row: &Row, runs: usize) -> Vec<Cell> {
-    let unit = row.metric.unit;
-    let shown =
-        |unit: Unit, value: Option<f64>| Cell::Number(value.map_or("-".to_owned(), |value| unit.show(value)));
-    let mut cells = vec![Cell::Name(row.label()), shown(unit, row.values[0])];
-    for at in 1..runs {
-        cells.push(shown(unit, row.values[at]));
-        let change = row.change(at);
-        cells.push(Cell::Number(change.map_or("-".to_owned(), |change| {
-            unit.show_difference(change.difference)
-        })));
-        cells.push(Cell::Number(
-            change.map_or("-".to_owned(), |change| percent(&change)),
-        ));
-        cells.push(match change.and_then(|change| change.is_worse) {
-            Some(true) => Cell::Bad("worse".to_owned()),
-            Some(false) => Cell::Text("better".to_owned()),
-            None => Cell::Text(String::new()),
-        });
-    }
-    cells
+    sheet.html("Each run against the first; worse and better from 5 % on")
 }

@@ -5,8 +5,8 @@ use measure::ReflectSummary;
 use super::NOT_PROBES;
 use crate::html::element::section;
 use crate::html::flow::{self, End, Flow, node};
-use crate::html::sections::balance;
-use crate::terminal::machine::missed;
+use crate::machine;
+use crate::machine::missed;
 
 /// Its sections.
 pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> String {
@@ -15,7 +15,7 @@ pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> String {
         &flow::svg(&of_reflect(summary), id),
     ) + &section(
         &format!("Balance{named}"),
-        &balance::tables(&summary.queues, &summary.workers),
+        &machine::balance_html(&summary.queues, &summary.workers),
     )
 }
 

@@ -3,8 +3,10 @@
 use measure::{ClockSummary, LinkState, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
 
 use crate::number::{bps, count, counted, time};
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
+use crate::terminal::join;
 use crate::wrap::wrapped;
 
 /// From this width on there is room for the drivers.
@@ -19,33 +21,52 @@ pub fn missed(ports: &[PortSummary]) -> u64 {
         .fold(0, |sum, port| sum.saturating_add(port.rx_missed))
 }
 
-/// A row per port with its number and its own counters.
-pub fn ports(ports: &[PortSummary], style: &Style) -> String {
-    if ports.is_empty() {
-        return String::new();
-    }
-    let wide = style.width >= WIDE;
-    let mut titles = vec!["link", ">tx", ">rx", ">missed", ">nombuf", ">errors"];
-    if wide {
-        titles.insert(0, "driver");
-    }
-    let mut table = Table::section("Ports", &titles);
-    for (number, port) in ports.iter().enumerate() {
-        let driver = wide.then(|| Cell::left(&port.driver));
-        let counters = [
-            link(port.link),
-            Cell::right(count(port.tx_packets)),
-            Cell::right(count(port.rx_packets)),
-            bad(port.rx_missed),
-            bad(port.rx_nombuf),
-            bad(port.rx_errors.saturating_add(port.tx_errors)),
-        ];
-        table.item(
-            &format!("{number} {}", port.uri),
-            driver.into_iter().chain(counters),
-        );
-    }
-    table.render(style)
+/// All of it in a terminal.
+pub fn terminal(
+    ports: &[PortSummary],
+    queues: &[QueueSummary],
+    workers: &[WorkerSummary],
+    (pool, clock): (&PoolSummary, &ClockSummary),
+    style: &Style,
+) -> String {
+    join(&[
+        self::ports(ports).terminal("Ports", style),
+        self::queues(queues).terminal("Queues", style) + &balance(queues, style),
+        self::workers(workers).terminal("Workers", style),
+        pool_and_clock(pool, clock, style),
+    ])
+}
+
+/// The part of a page about how even the load was: packets by queue, and workers by core.
+pub fn balance_html(queues: &[QueueSummary], workers: &[WorkerSummary]) -> String {
+    self::queues(queues).html("Packets by queue, as a share of its port and direction")
+        + &self::workers(workers)
+            .html("Workers: rounds of their loop that moved packets, and how long they were away")
+}
+
+/// The ports and their own counters.
+pub fn ports(ports: &[PortSummary]) -> Sheet<(usize, &PortSummary)> {
+    Sheet::of(ports.iter().enumerate())
+        .name("", |(number, port)| format!("{number} {}", port.uri))
+        .in_terminal()
+        .name("port", |(_, port)| port.uri.clone())
+        .on_page()
+        .words("driver", |(_, port)| port.driver.clone())
+        .from_width(WIDE)
+        .cell("link", |(_, port)| link(port.link))
+        .in_terminal()
+        .number("tx|sent", |(_, port)| count(port.tx_packets))
+        .number("rx|received", |(_, port)| count(port.rx_packets))
+        .cell("missed", |(_, port)| bad(port.rx_missed))
+        .cell("nombuf|no buffer", |(_, port)| bad(port.rx_nombuf))
+        .cell("errors", |(_, port)| {
+            bad(port.rx_errors.saturating_add(port.tx_errors))
+        })
+        .in_terminal()
+        .cell("rx errors", |(_, port)| bad(port.rx_errors))
+        .on_page()
+        .cell("tx errors", |(_, port)| bad(port.tx_errors))
+        .on_page()
 }
 
 fn link(link: LinkState) -> Cell {
@@ -64,31 +85,16 @@ fn link(link: LinkState) -> Cell {
     }
 }
 
-/// A row per queue, and a word when the load is uneven.
-pub fn queues(queues: &[QueueSummary], style: &Style) -> String {
-    if queues.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::section("Queues", &[">core", ">packets", ">share"]);
-    for queue in queues {
-        let QueueSummary {
-            port,
-            queue: number,
-            direction,
-            core,
-            packets,
-            share,
-        } = queue;
-        table.item(
-            &format!("port {port} {direction} {number}"),
-            [
-                Cell::right(core.to_string()),
-                Cell::right(count(*packets)),
-                Cell::right(format!("{:.1} %", share * 100.0)),
-            ],
-        );
-    }
-    table.render(style) + &balance(queues, style)
+fn queues(queues: &[QueueSummary]) -> Sheet<&QueueSummary> {
+    Sheet::of(queues)
+        .name("queue", |queue| name(queue))
+        .number("core", |queue| queue.core.to_string())
+        .number("packets", |queue| count(queue.packets))
+        .cell("share", |queue| Cell::share(queue.share))
+}
+
+fn name(queue: &QueueSummary) -> String {
+    format!("port {} {} {}", queue.port, queue.direction, queue.queue)
 }
 
 /// Says which queues carry much more than their part of a port's direction; nothing where there is one queue.
@@ -100,7 +106,7 @@ fn balance(queues: &[QueueSummary], style: &Style) -> String {
         let fair = 1.0 / beside as f64;
         if queue.share > UNEVEN * fair {
             let (has, even) = (queue.share * 100.0, fair * 100.0);
-            let name = format!("port {} {} {}", queue.port, queue.direction, queue.queue);
+            let name = name(queue);
             let words = format!("uneven: {name} has {has:.0} % of the packets, {even:.0} % would be even");
             wrapped(&mut text, &words, 2, Paint::Warn, style);
         }
@@ -108,30 +114,19 @@ fn balance(queues: &[QueueSummary], style: &Style) -> String {
     text
 }
 
-/// A row per worker: how busy it was, and for how long it was away.
-pub fn workers(workers: &[WorkerSummary], style: &Style) -> String {
-    if workers.is_empty() {
-        return String::new();
-    }
-    let titles = ["does", ">polls", ">busy", ">stall p99.9", ">stall max"];
-    let mut table = Table::section("Workers", &titles);
-    for worker in workers {
-        table.item(
-            &format!("core {}", worker.core),
-            [
-                Cell::left(worker.roles.join(", ")),
-                Cell::right(count(worker.polls)),
-                Cell::right(format!("{:.1} %", worker.busy_share * 100.0)),
-                Cell::right(time(worker.poll_gap_ns_p999 as f64)),
-                Cell::right(time(worker.poll_gap_ns_max as f64)),
-            ],
-        );
-    }
-    table.render(style)
+/// How busy each worker was, and for how long it was away.
+fn workers(workers: &[WorkerSummary]) -> Sheet<&WorkerSummary> {
+    Sheet::of(workers)
+        .name("core", |worker| format!("core {}", worker.core))
+        .words("does", |worker| worker.roles.join(", "))
+        .number("polls", |worker| count(worker.polls))
+        .cell("busy", |worker| Cell::share(worker.busy_share))
+        .number("stall p99.9", |worker| time(worker.poll_gap_ns_p999 as f64))
+        .number("stall max", |worker| time(worker.poll_gap_ns_max as f64))
 }
 
 /// Whether every buffer is back, and how good the clock was.
-pub fn pool_and_clock(pool: &PoolSummary, clock: &ClockSummary, style: &Style) -> String {
+fn pool_and_clock(pool: &PoolSummary, clock: &ClockSummary, style: &Style) -> String {
     let mut table = Table::indented(0);
     if pool.size > 0 {
         let buffers = counted(pool.size, "buffer");
