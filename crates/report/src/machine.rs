@@ -52,7 +52,7 @@ pub fn ports(ports: &[PortSummary]) -> Sheet<(usize, &PortSummary)> {
         .name("port", |(_, port)| port.uri.clone())
         .on_page()
         .words("driver", |(_, port)| port.driver.clone())
-        .from_width(WIDE)
+        .at_width(WIDE)
         .cell("link", |(_, port)| link(port.link))
         .in_terminal()
         .number("tx|sent", |(_, port)| count(port.tx_packets))

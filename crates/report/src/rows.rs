@@ -51,10 +51,7 @@ impl<R: Row> RowWriter<R> {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let failed = |cause| WriteError::Io {
-            name: name.clone(),
-            cause,
-        };
+        let failed = |cause| WriteError::Io(name.clone(), cause);
         let file = File::create(path).map_err(failed)?;
         Self::onto(Whole::new(file), name.clone(), header, waiting_max).map_err(failed)
     }

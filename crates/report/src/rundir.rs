@@ -74,25 +74,15 @@ fn fix(base: &Path, cause: &io::Error) -> String {
     }
 }
 
-/// Why one file of the run directory is not there, or not whole. The run goes on without it.
+/// Why one file of the run directory, whose name comes first, is not there, or not whole. The run goes on without it.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The file could not be written.
-    #[error("{name}: {cause}")]
-    Io {
-        /// The file's name.
-        name: String,
-        /// What the system said.
-        cause: io::Error,
-    },
+    #[error("{0}: {1}")]
+    Io(String, io::Error),
     /// The value would not become JSON.
-    #[error("{name}: cannot be made into JSON: {cause}")]
-    Json {
-        /// The file's name.
-        name: String,
-        /// What the serializer said.
-        cause: serde_json::Error,
-    },
+    #[error("{0}: cannot be made into JSON: {1}")]
+    Json(String, serde_json::Error),
     /// Some rows of a streamed file are missing.
     #[error("{name}: {lost} of {rows} rows are missing: {cause}")]
     Rows {
@@ -175,10 +165,7 @@ impl RunDir {
     pub fn write_json<T: Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), WriteError> {
         self.keep(match json::pretty(value) {
             Ok(text) => self.whole(name, text.as_bytes()),
-            Err(cause) => Err(WriteError::Json {
-                name: name.to_owned(),
-                cause,
-            }),
+            Err(cause) => Err(WriteError::Json(name.to_owned(), cause)),
         })
     }
 
@@ -229,10 +216,7 @@ impl RunDir {
     }
 
     fn whole(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
-        atomic::write(&self.file(name), content).map_err(|cause| WriteError::Io {
-            name: name.to_owned(),
-            cause,
-        })
+        atomic::write(&self.file(name), content).map_err(|cause| WriteError::Io(name.to_owned(), cause))
     }
 }
 

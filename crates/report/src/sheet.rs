@@ -82,7 +82,7 @@ impl<T> Sheet<T> {
     }
 
     /// The last column is in terminals of this width only (and in pages).
-    pub fn from_width(mut self, width: usize) -> Self {
+    pub fn at_width(mut self, width: usize) -> Self {
         if let Some(column) = self.columns.last_mut() {
             column.from_width = width;
         }
@@ -99,7 +99,7 @@ impl<T> Sheet<T> {
 
     /// The last column is in pages only.
     pub fn on_page(self) -> Self {
-        self.from_width(usize::MAX)
+        self.at_width(usize::MAX)
     }
 
     /// The last column is in terminals only.
@@ -191,7 +191,7 @@ mod tests {
             .name("of", |number| format!("item {number}"))
             .number("dup|duplicate", u64::to_string)
             .words("wide", |_| "more".to_owned())
-            .from_width(100)
+            .at_width(100)
             .number("never", u64::to_string)
             .when(false);
         assert_eq!(

@@ -67,13 +67,8 @@ pub enum ExportError {
     #[error("cannot make the numbers into JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The file could not be written.
-    #[error("cannot write {}: {cause}; fix: name a file in a directory you may write to", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
+    #[error("cannot write {0}: {1}; fix: name a file in a directory you may write to")]
+    Write(PathBuf, io::Error),
     /// The file is something else.
     #[error("--{name} {} would replace a file that is no {what}; name one that ends in .{extension}", path.display())]
     Replaces {
@@ -110,8 +105,5 @@ impl Export {
 
 /// Writes `text` to `path`, whole or not at all.
 pub(crate) fn whole(path: &Path, text: &str) -> Result<(), ExportError> {
-    atomic::write(path, text.as_bytes()).map_err(|cause| ExportError::Write {
-        path: path.to_owned(),
-        cause,
-    })
+    atomic::write(path, text.as_bytes()).map_err(|cause| ExportError::Write(path.to_owned(), cause))
 }

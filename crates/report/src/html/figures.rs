@@ -2,7 +2,7 @@
 
 use super::element::{details, escape};
 use crate::load::series::{Origin, Point};
-use crate::load::thin::Merge as _;
+use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series};
 use crate::number::{count, counted, pps, time};
 use crate::sheet::Sheet;
@@ -119,15 +119,7 @@ pub fn moment(ms: f64) -> String {
 fn condensed(series: &Series) -> Vec<Point> {
     let points = series.points();
     let each = points.len().div_ceil(ROWS_MAX).max(1);
-    points
-        .chunks(each)
-        .filter_map(|chunk| {
-            chunk.iter().cloned().reduce(|mut one, next| {
-                one.merge(next);
-                one
-            })
-        })
-        .collect()
+    points.chunks(each).filter_map(merged).collect()
 }
 
 /// When the largest value of a channel was, and how large.

@@ -10,7 +10,7 @@ use measure::noise::{CauseNoise, CoreNoise, NoiseSummary};
 use crate::compare::metrics::{Metric, Unit, higher, lower};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
 use crate::number::{count, counted, pps, ratio, time};
-use crate::read::{Form, ReadError};
+use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
@@ -20,6 +20,17 @@ use crate::table::Cell;
 pub const KIND: Entry = Entry {
     command: "noise",
     file: file::SUMMARY,
+    required: &[
+        "threshold_ns",
+        "ring",
+        "cores.*.core",
+        "cores.*.watched_s",
+        "cores.*.gaps",
+        "cores.*.taken_share",
+        "cores.*.max_ns",
+        "cores.*.causes",
+        "notes",
+    ],
     read: |run| Ok(Box::new(read(run)?)),
     unfinished: |_| Ok(None),
     metrics: &METRICS,
@@ -32,30 +43,12 @@ const METRICS: [Metric; 3] = [
     higher("stall_lost", Unit::Packets),
 ];
 
-/// Keys that version 1 always wrote.
-const REQUIRED: [&str; 9] = [
-    "threshold_ns",
-    "ring",
-    "cores.*.core",
-    "cores.*.watched_s",
-    "cores.*.gaps",
-    "cores.*.taken_share",
-    "cores.*.max_ns",
-    "cores.*.causes",
-    "notes",
-];
-
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<NoiseSummary, ReadError> {
-    let form = Form {
-        kind: &KIND,
-        required: &REQUIRED,
-        judge: |noise: &NoiseSummary| match noise.cores.as_slice() {
-            [] => Err("it has no core".to_owned()),
-            _ => Ok(()),
-        },
-    };
-    form.read(run)
+    read::result(run, &KIND, |noise: &NoiseSummary| match noise.cores.as_slice() {
+        [] => Err("it has no core".to_owned()),
+        _ => Ok(()),
+    })
 }
 
 impl Kind for NoiseSummary {
@@ -89,30 +82,28 @@ impl Kind for NoiseSummary {
         }
     }
 
-    fn figures(&self, name: &str) -> Vec<(String, f64)> {
-        let value = match name {
+    fn figure(&self, name: &str) -> Option<f64> {
+        match name {
             "pauses" => Some(self.cores.iter().map(|core| core.gaps as f64).sum()),
             "pause_max" => worst(self, |core| Some(core.max_ns)),
             "stall_share" => worst(self, |core| Some(core.taken_share)),
             "stall_lossless" => worst(self, |core| core.lossless_pps.map(|rate| -rate)).map(|rate| -rate),
             "stall_lost" => worst(self, |core| core.lost),
             _ => None,
-        };
-        value.map(|value| (String::new(), value)).into_iter().collect()
+        }
     }
 
     fn tiles(&self) -> Vec<Tile> {
-        let value = |name| self.figures(name).first().map(|(_, value)| *value);
+        let value = |name| self.figure(name);
         let cores: Vec<String> = self.cores.iter().map(|core| core.core.to_string()).collect();
         let watched = worst(self, |core| Some(core.watched_s));
-        let tiles = [
-            Tile::of("cores", Some(cores.join(", "))),
-            Tile::of("taken", value("stall_share").map(ratio)),
-            Tile::of("longest stall", value("pause_max").map(time)),
-            Tile::of("no loss up to", value("stall_lossless").map(pps)),
-            Tile::of("lasted", watched.map(|seconds| time(seconds * 1e9))),
-        ];
-        tiles.into_iter().flatten().collect()
+        Tile::known([
+            ("cores", Some(cores.join(", "))),
+            ("taken", value("stall_share").map(ratio)),
+            ("longest stall", value("pause_max").map(time)),
+            ("no loss up to", value("stall_lossless").map(pps)),
+            ("lasted", watched.map(|seconds| time(seconds * 1e9))),
+        ])
     }
 
     fn terminal(&self, style: &Style) -> String {
@@ -229,15 +220,15 @@ fn causes<'n>(core: &'n CoreNoise, causes: &'n [CauseNoise]) -> Sheet<&'n CauseN
         .on_page()
         .number("stalls", |cause| count(cause.gaps))
         .number("every", |cause| cause.period_ns.map_or_else(String::new, time))
-        .from_width(80)
+        .at_width(80)
         .in_terminal()
         .optional("every", |cause| cause.period_ns.map(time))
         .on_page()
         .number("total", |cause| time(cause.total_ns))
         .cell("share", |cause| Cell::share(share(core, cause)))
-        .from_width(60)
+        .at_width(60)
         .optional("p99", |cause| length(cause, cause.p99_ns))
-        .from_width(70)
+        .at_width(70)
         .optional("max", |cause| length(cause, cause.max_ns))
         .cell("packets", |cause| {
             match cause.lost.unwrap_or(0.0).round() as u64 {

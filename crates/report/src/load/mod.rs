@@ -78,15 +78,12 @@ impl Loaded {
         if !known.is_empty() {
             return known;
         }
-        let of_stalls = self.stalls.as_ref().and_then(|stalls| match name {
-            "pauses" => Some(stalls.all.count as f64),
-            "pause_max" => Some(stalls.all.max_ns as f64),
-            _ => None,
-        });
-        of_stalls
-            .map(|value| (String::new(), value))
-            .into_iter()
-            .collect()
+        let value = match (name, &self.stalls) {
+            ("pauses", Some(stalls)) => stalls.all.count,
+            ("pause_max", Some(stalls)) => stalls.all.max_ns,
+            _ => return Vec::new(),
+        };
+        vec![(String::new(), value as f64)]
     }
 
     /// The figure `name` of a run that has one of it.
@@ -155,10 +152,10 @@ pub fn all(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReadError> {
     let mut unfinished = None;
     for path in paths {
         let mut run = match load(path) {
-            Err(ReadError::Unfinished { path, what }) => {
+            Err(ReadError::Unfinished(path, what)) => {
                 let result = Box::new(Unfinished { why: what.clone() });
                 let run = Loaded::of(name_of(&path), &path, result);
-                unfinished.get_or_insert(ReadError::Unfinished { path, what });
+                unfinished.get_or_insert(ReadError::Unfinished(path, what));
                 run
             }
             other => other?,
@@ -186,10 +183,7 @@ fn name_of(path: &Path) -> String {
 
 /// Loads the run directory or the file of intervals `path`.
 pub fn load(path: &Path) -> Result<Loaded, ReadError> {
-    let kind = fs::metadata(path).map_err(|cause| ReadError::Absent {
-        path: path.to_owned(),
-        cause,
-    })?;
+    let kind = fs::metadata(path).map_err(|cause| ReadError::Absent(path.to_owned(), cause))?;
     let name = name_of(path);
     if kind.is_dir() {
         directory(path, name)
@@ -200,17 +194,12 @@ pub fn load(path: &Path) -> Result<Loaded, ReadError> {
 
 fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
     if path.extension().is_some_and(|extension| extension == "json") {
-        return Err(ReadError::Foreign {
-            path: path.to_owned(),
-            what: "name the run directory it lies in".to_owned(),
-        });
+        let what = "name the run directory it lies in";
+        return Err(ReadError::Foreign(path.to_owned(), what.to_owned()));
     }
     let series = series::read(path)?;
     if series.rows == 0 {
-        return Err(ReadError::Damaged {
-            path: path.to_owned(),
-            what: "it has no rows".to_owned(),
-        });
+        return Err(ReadError::damaged(path, "it has no rows"));
     }
     let missing = contradictions(&series);
     let result = Box::new(Intervals::of(&series));
@@ -288,10 +277,7 @@ fn result(path: &Path) -> Result<Box<dyn Kind>, ReadError> {
     let entry = kinds::ALL.iter().find(|entry| entry.command == found);
     match entry {
         Some(entry) => (entry.read)(path),
-        None => Err(ReadError::Unknown {
-            path: path.join(file::SUMMARY),
-            found,
-        }),
+        None => Err(ReadError::Unknown(path.join(file::SUMMARY), found)),
     }
 }
 

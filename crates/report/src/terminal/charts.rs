@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::load::heat::{Heat, LEVEL_MAX};
 use crate::load::series::{Origin, Point};
-use crate::load::thin::Merge as _;
+use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series, Stalls};
 use crate::number::{counted, pps, time};
 use crate::style::{Paint, Style};
@@ -93,15 +93,7 @@ fn stretches(series: &Series, columns: usize) -> Vec<Point> {
     let points = series.points();
     let edge = |at: usize| at * points.len() / columns;
     (0..columns)
-        .filter_map(|at| {
-            points[edge(at)..edge(at + 1)]
-                .iter()
-                .cloned()
-                .reduce(|mut one, next| {
-                    one.merge(next);
-                    one
-                })
-        })
+        .filter_map(|at| merged(&points[edge(at)..edge(at + 1)]))
         .collect()
 }
 

@@ -58,7 +58,7 @@ pub fn rates<'r>(answers: impl Iterator<Item = Answer<'r>>) -> Sheet<Answer<'r>>
             "layer 2",
             number(|goal| of(goal.lower, |bound| bps(bound.rate_bps_l2))),
         )
-        .from_width(WITH_LAYER_2)
+        .at_width(WITH_LAYER_2)
         .number(
             "trials",
             number(|goal| {
@@ -128,13 +128,13 @@ pub fn back_to_back<'r>(size: &str, burst: &'r BackToBackResult) -> Sheet<&'r Ba
             count(burst.packets_max) + open
         })
         .number("deviation", |burst| format!("{:.1}", burst.packets_deviation))
-        .from_width(WITH_ALL_OF_BURSTS)
+        .at_width(WITH_ALL_OF_BURSTS)
         .number("buffer", |burst| seconds(burst.implied_buffer_s))
         .optional("corrected|corrected (RFC 9004)", |burst| {
             burst.corrected_buffer_s.map(seconds)
         })
         .number("times", |burst| burst.repeats.to_string())
-        .from_width(WITH_ALL_OF_BURSTS)
+        .at_width(WITH_ALL_OF_BURSTS)
         .words("limit", |burst| by(burst.limit))
 }
 

@@ -41,7 +41,7 @@ pub fn read(directory: &Path, report: &SearchReport) -> Result<Vec<SearchedTrial
         };
         match parsed {
             Ok(Line::Trial(trial)) => trials.push(*trial),
-            Ok(Line::Later(found)) => return Err(ReadError::TooNew { path, found }),
+            Ok(Line::Later(found)) => return Err(ReadError::TooNew(path, found)),
             // It was being written when the search was interrupted.
             Err(_) if !lines.is_ended() && !report.complete => break,
             Err(what) => return Err(lines.damaged(&what)),
@@ -49,15 +49,13 @@ pub fn read(directory: &Path, report: &SearchReport) -> Result<Vec<SearchedTrial
     }
     // A search that ended wrote all its trials before its answers.
     if report.complete && trials.len() as u64 != report.trials {
-        return Err(ReadError::Damaged {
-            path,
-            what: format!(
-                "it has {}, and {} counts {}; fix: copy the run directory again, whole",
-                counted(trials.len() as u64, "whole trial"),
-                file::SEARCH,
-                report.trials
-            ),
-        });
+        let what = format!(
+            "it has {}, and {} counts {}; fix: copy the run directory again, whole",
+            counted(trials.len() as u64, "whole trial"),
+            file::SEARCH,
+            report.trials
+        );
+        return Err(ReadError::Damaged(path, what));
     }
     Ok(trials)
 }

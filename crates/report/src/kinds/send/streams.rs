@@ -43,9 +43,9 @@ pub fn render(streams: &[StreamSummary], style: &Style) -> String {
         .optional("p99.9", |stream| ns(stream.latency_ns.p999))
         .optional("max", |stream| ns(stream.latency_ns.max))
         .optional("jitter", |stream| stream.jitter_ns.map(time))
-        .from_width(WIDE)
+        .at_width(WIDE)
         .cell("flows", |stream| flows(stream))
-        .from_width(WIDE);
+        .at_width(WIDE);
     let more = style.paint(Paint::Dim, &more);
     counts.terminal("Streams", style) + &more + "\n" + &times.terminal("Stream latency", style)
 }
