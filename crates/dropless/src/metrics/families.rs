@@ -299,7 +299,7 @@ fn workers(state: &State) -> Vec<MetricFamily> {
         ),
         counters(
             "worker_stalls_total",
-            "Pauses of a worker longer than --pause.",
+            "Stalls of a worker longer than --pause.",
             of(&|worker| worker.stalls as f64, counter),
         ),
         gauges(

@@ -33,7 +33,7 @@ left, esc      back to the list of runs
 tx, rx         packets that the driver accepted, and that came back; the curves have two columns a second
 lost           known a drain time after the packets were sent; until then they are under way
 busy           part of a worker's rounds that moved a packet
-pauses         times that a worker did not poll for longer than --pause";
+stalls         times that a worker did not poll for longer than --pause";
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {

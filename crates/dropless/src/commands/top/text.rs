@@ -8,7 +8,7 @@ use report::published::{Bounds, State};
 use report::style::{Paint, Style};
 use report::table::{Cell, Table};
 
-/// Pauses shown.
+/// Stalls shown.
 const STALLS_SHOWN: usize = 8;
 /// Below this many columns only the most telling figures are shown.
 const NARROW: usize = 58;
@@ -267,7 +267,7 @@ fn workers(state: &State, style: &Style) -> Option<Table> {
     if state.workers.is_empty() {
         return None;
     }
-    let mut table = Table::section("Workers", &["does", ">busy", "", ">pauses", ">longest"]);
+    let mut table = Table::section("Workers", &["does", ">busy", "", ">stalls", ">longest"]);
     for worker in &state.workers {
         let summary = &worker.summary;
         table.item(
@@ -288,7 +288,7 @@ fn stalls(state: &State) -> Option<Table> {
     if state.stalls.is_empty() {
         return None;
     }
-    let mut table = Table::section("Latest pauses", &[">core", ">length", ">times"]);
+    let mut table = Table::section("Latest stalls", &[">core", ">length", ">times"]);
     for stall in state.stalls.iter().rev().take(STALLS_SHOWN) {
         table.item(
             &format!("at {:.1} s", stall.at_s),
