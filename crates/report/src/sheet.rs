@@ -115,22 +115,47 @@ impl<T> Sheet<T> {
         if !self.is_drawn {
             return String::new();
         }
-        let columns = || {
-            self.columns
-                .iter()
-                .filter(|column| style.width >= column.from_width)
-        };
-        let (names, others): (Vec<_>, Vec<_>) = columns().partition(|column| column.is_name);
+        self.part(name, &self.shown(style)).render(style)
+    }
+
+    /// The same; columns that have no room follow in further tables below.
+    pub fn terminal_in_parts(&self, name: &str, style: &Style) -> String {
+        let columns = self.shown(style);
+        let mut text = String::new();
+        let mut from = 0;
+        while from < columns.len() {
+            let fits = |to: &usize| self.part(name, &columns[from..*to]).width() <= style.width;
+            let to = (from + 1..=columns.len()).rev().find(fits).unwrap_or(from + 1);
+            text += &self.part(name, &columns[from..to]).render(style);
+            from = to;
+        }
+        text
+    }
+
+    /// The columns, without the names of the rows, that a terminal has room for.
+    fn shown(&self, style: &Style) -> Vec<&Column> {
+        let columns = self.columns.iter();
+        columns
+            .filter(|column| !column.is_name && style.width >= column.from_width)
+            .collect()
+    }
+
+    /// Some of its columns beside the names of the rows.
+    fn part(&self, name: &str, columns: &[&Column]) -> Table {
+        let names = self
+            .columns
+            .iter()
+            .find(|column| column.is_name && column.from_width == 0);
         let title = |column: &&Column| Cell {
             right: column.is_right,
             ..Cell::left(&column.titles.0)
         };
-        let mut table = Table::headed(name, others.iter().map(title));
+        let mut table = Table::headed(name, columns.iter().map(title));
         for row in 0..self.items.len() {
-            let of_row = names.first().map_or("", |column| &column.cells[row].text);
-            table.item(of_row, others.iter().map(|column| column.cells[row].clone()));
+            let of_row = names.map_or("", |column| &column.cells[row].text);
+            table.item(of_row, columns.iter().map(|column| column.cells[row].clone()));
         }
-        table.render(style)
+        table
     }
 
     /// With a caption.

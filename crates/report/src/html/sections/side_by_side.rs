@@ -1,8 +1,8 @@
 //! Several runs side by side: what each came to, what they were not made alike in, every figure and its change.
 
 use super::super::element::section;
-use crate::compare::settings::differing;
-use crate::compare::{Row, groups, members, percent, rows, tiles};
+use crate::compare::groups;
+use crate::compare::tables::{self, Numbered};
 use crate::kind::Standing;
 use crate::load::Loaded;
 use crate::sheet::Sheet;
@@ -30,17 +30,19 @@ pub fn sections(runs: &[Loaded]) -> String {
     let groups = groups(runs);
     let is_mixed = groups.len() > 1;
     let of_kind = |group: &Vec<usize>| {
-        let runs = members(runs, group);
-        let kind = runs[0].result.compared_with();
+        let of_kind: Vec<Numbered> = group.iter().map(|at| (at + 1, &runs[*at])).collect();
+        let kind = of_kind[0].1.result.compared_with();
         let mut inner = String::new();
-        if is_mixed || runs.len() > super::FRAMES_MAX {
-            inner += &first_figures(&runs);
+        if is_mixed || of_kind.len() > super::FRAMES_MAX {
+            inner += &tables::first_figures(&of_kind)
+                .map_or_else(String::new, |table| table.html("First figures"));
         }
-        if runs.len() > 1 {
-            inner += &settings(&runs);
-            inner += &figures(&runs);
+        if of_kind.len() > 1 {
+            inner += &tables::settings(&of_kind).html("What the runs were not made alike in");
+            inner +=
+                &tables::figures(&of_kind).html("Each run against the first; worse and better from 5 % on");
         }
-        let title = match runs.len() {
+        let title = match of_kind.len() {
             1 => format!("One run of {kind}"),
             _ if is_mixed => format!("Side by side: {kind}"),
             _ => "Side by side".to_owned(),
@@ -48,48 +50,4 @@ pub fn sections(runs: &[Loaded]) -> String {
         section(&title, &inner)
     };
     groups.iter().map(of_kind).collect()
-}
-
-/// What the kind is asked first, a row a run.
-fn first_figures(runs: &[&Loaded]) -> String {
-    let (names, values) = tiles(runs);
-    if names.is_empty() {
-        return String::new();
-    }
-    let mut sheet = Sheet::of(runs.iter().zip(values)).name("run", |(run, _)| run.name.clone());
-    for (at, name) in names.iter().enumerate() {
-        sheet = sheet.optional(name, |(_, values)| values[at].clone());
-    }
-    sheet.html("First figures")
-}
-
-fn settings(runs: &[&Loaded]) -> String {
-    let mut sheet = Sheet::of(differing(runs)).name("setting", |setting| setting.name.clone());
-    for (at, run) in runs.iter().enumerate() {
-        sheet = sheet.words(&run.name, |setting| setting.values[at].clone());
-    }
-    sheet.html("What the runs were not made alike in")
-}
-
-fn figures(runs: &[&Loaded]) -> String {
-    let shown = |at: usize| move |row: &Row| Some(row.metric.unit.show(row.values[at]?));
-    let mut sheet = Sheet::of(rows(runs))
-        .name("metric", Row::label)
-        .optional(&runs[0].name, shown(0));
-    for (at, run) in runs.iter().enumerate().skip(1) {
-        sheet = sheet
-            .optional(&run.name, shown(at))
-            .optional("difference", |row| {
-                Some(row.metric.unit.show_difference(row.change(at)?.difference))
-            })
-            .optional("percent", |row| Some(percent(&row.change(at)?)))
-            .cell("", |row| {
-                match row.change(at).and_then(|change| change.is_worse) {
-                    Some(true) => Cell::right("worse").paint(Paint::Bad),
-                    Some(false) => Cell::left("better"),
-                    None => Cell::left(""),
-                }
-            });
-    }
-    sheet.html("Each run against the first; worse and better from 5 % on")
 }
