@@ -235,8 +235,6 @@ impl Tile {
 pub trait Plain: Debug {
     /// As the type that it is.
     fn as_any(&self) -> &dyn Any;
-    /// As the type that it is, to be changed.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
     /// A copy.
     fn boxed(&self) -> Box<dyn Kind>;
     /// What the file of the result holds.
@@ -245,10 +243,6 @@ pub trait Plain: Debug {
 
 impl<T: Kind + Any + Clone + Serialize> Plain for T {
     fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
         self
     }
 

@@ -2,6 +2,7 @@
 
 use measure::{ClockSummary, LinkState, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
 
+use crate::html::element::section;
 use crate::number::{bps, count, counted, time};
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
@@ -37,11 +38,12 @@ pub fn terminal(
     ])
 }
 
-/// The part of a page about how even the load was: packets by queue, and workers by core.
-pub fn balance_html(queues: &[QueueSummary], workers: &[WorkerSummary]) -> String {
-    self::queues(queues).html("Packets by queue, as a share of its port and direction")
+/// The section of a page about how even the load was: packets by queue, and workers by core.
+pub fn balance_html(queues: &[QueueSummary], workers: &[WorkerSummary], named: &str) -> String {
+    let tables = self::queues(queues).html("Packets by queue, as a share of its port and direction")
         + &self::workers(workers)
-            .html("Workers: rounds of their loop that moved packets, and how long they were away")
+            .html("Workers: rounds of their loop that moved packets, and how long they were away");
+    section(&format!("Balance{named}"), &tables)
 }
 
 /// The ports and their own counters.

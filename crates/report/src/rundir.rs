@@ -103,13 +103,7 @@ pub enum WriteError {
 pub struct RunDir {
     path: PathBuf,
     /// What went wrong first, and how many more times after.
-    trouble: Arc<Mutex<Option<Trouble>>>,
-}
-
-#[derive(Debug)]
-struct Trouble {
-    first: String,
-    more: u64,
+    trouble: Arc<Mutex<Option<(String, u64)>>>,
 }
 
 impl RunDir {
@@ -128,12 +122,7 @@ impl RunDir {
                 again => base.join(format!("{name}-{again}")),
             };
             match fs::create_dir(&path) {
-                Ok(()) => {
-                    return Ok(Self {
-                        path,
-                        trouble: Arc::default(),
-                    });
-                }
+                Ok(()) => return Ok(Self::reopen(&path)),
                 Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
                 Err(cause) => return Err(failed(cause)),
             }
@@ -179,13 +168,8 @@ impl RunDir {
         if let Err(error) = &result {
             let mut trouble = self.trouble();
             match trouble.as_mut() {
-                Some(trouble) => trouble.more += 1,
-                None => {
-                    *trouble = Some(Trouble {
-                        first: error.to_string(),
-                        more: 0,
-                    });
-                }
+                Some((_, more)) => *more += 1,
+                None => *trouble = Some((error.to_string(), 0)),
             }
         }
         result
@@ -194,24 +178,18 @@ impl RunDir {
     /// One line when anything is missing from the directory: the first trouble, and how many more there were.
     pub fn note(&self) -> Option<Note> {
         let trouble = self.trouble();
-        trouble.as_ref().map(|Trouble { first, more }| {
-            let more = if *more == 0 {
-                String::new()
-            } else {
-                format!(" (and {more} more)")
-            };
-            Note::new(
-                "directory_incomplete",
-                format!(
-                    "the run directory {} is incomplete: {first}{more}",
-                    self.path.display()
-                ),
-            )
+        trouble.as_ref().map(|(first, more)| {
+            let path = self.path.display();
+            let mut text = format!("the run directory {path} is incomplete: {first}");
+            if *more > 0 {
+                text += &format!(" (and {more} more)");
+            }
+            Note::new("directory_incomplete", text)
         })
     }
 
     /// A poisoned lock still holds a whole value: nothing under it can stop half way.
-    fn trouble(&self) -> MutexGuard<'_, Option<Trouble>> {
+    fn trouble(&self) -> MutexGuard<'_, Option<(String, u64)>> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

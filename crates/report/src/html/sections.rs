@@ -36,11 +36,8 @@ pub fn body(runs: &[Loaded]) -> String {
         page += &charts(runs);
     }
     for (at, run) in runs.iter().enumerate().take(DRAWN_MAX) {
-        let named = if runs.len() > 1 {
-            format!(" of {}", run.name)
-        } else {
-            String::new()
-        };
+        let named = (runs.len() > 1).then(|| format!(" of {}", run.name));
+        let named = named.unwrap_or_default();
         let whole = run.result.page(&named, &format!("flow-{at}"))
             + &stalls::by_cause(run, &named)
             + &machine::sections(run, &named);

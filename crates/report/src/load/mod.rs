@@ -62,11 +62,6 @@ impl Loaded {
         self.result.as_any().downcast_ref()
     }
 
-    /// The same, to be changed.
-    pub fn result_of_mut<T: Kind + 'static>(&mut self) -> Option<&mut T> {
-        self.result.as_any_mut().downcast_mut()
-    }
-
     /// Whether its verdict is that its numbers must not be believed.
     pub fn is_invalid(&self) -> bool {
         self.result.verdict().standing == Standing::Invalid
@@ -119,6 +114,14 @@ impl Loaded {
 /// What the summary knows comes from it, so that a percentile is the same wherever it stands; the rows of a `.hgrm` are
 /// for the others: the next one above `share` that there is.
 fn within(curve: &[Quantile], known: &Percentiles, share: f64) -> Option<f64> {
+    let known = quantiles(known);
+    let exact = known.iter().find(|row| (row.share - share).abs() < 1e-9);
+    let row = exact.or_else(|| curve.iter().find(|row| row.share >= share));
+    row.map(|row| row.value_ns)
+}
+
+/// The percentiles that are known.
+pub(crate) fn quantiles(known: &Percentiles) -> Vec<Quantile> {
     let shares = [
         (0.0, known.min),
         (0.5, known.p50),
@@ -127,17 +130,12 @@ fn within(curve: &[Quantile], known: &Percentiles, share: f64) -> Option<f64> {
         (0.999, known.p999),
         (1.0, known.max),
     ];
-    let exact = shares
-        .iter()
-        .find(|(at, _)| (at - share).abs() < 1e-9)
-        .and_then(|(_, value)| *value);
-    match exact {
-        Some(ns) => Some(ns as f64),
-        None => curve
-            .iter()
-            .find(|row| row.share >= share)
-            .map(|row| row.value_ns),
-    }
+    let known = shares
+        .into_iter()
+        .filter_map(|(share, value)| Some((share, value? as f64)));
+    known
+        .map(|(share, value_ns)| Quantile { value_ns, share })
+        .collect()
 }
 
 /// Runs that are drawn; of further ones only the figures are kept, so that any number of them can be told apart.

@@ -31,7 +31,11 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     );
     wrapped(&mut text, &about, 2, Paint::None, style);
     if let Some(why) = &explanation.untraced {
-        let line = marked("no causes:", Paint::Warn, why, &style.narrower(2));
+        let narrower = Style {
+            width: style.width.saturating_sub(2),
+            ..*style
+        };
+        let line = marked("no causes:", Paint::Warn, why, &narrower);
         text.extend(line.lines().map(|line| format!("  {line}\n")));
     }
     if explanation.dropped > 0 {

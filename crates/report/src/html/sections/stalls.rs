@@ -28,12 +28,8 @@ pub fn chart_of(runs: &[Loaded]) -> String {
     let mut words: Vec<String> = known
         .iter()
         .map(|(run, stalls)| {
-            let named = if runs.len() > 1 {
-                format!("{}: ", run.name)
-            } else {
-                String::new()
-            };
-            named + &sentence(run, stalls)
+            let named = (runs.len() > 1).then(|| format!("{}: ", run.name));
+            named.unwrap_or_default() + &sentence(run, stalls)
         })
         .collect();
     if known.iter().any(|(_, stalls)| stalls.all.lost > 0) {
@@ -56,22 +52,16 @@ pub fn chart_of(runs: &[Loaded]) -> String {
 
 fn sentence(run: &Loaded, stalls: &Stalls) -> String {
     let all = &stalls.all;
-    let shown = if all.count > stalls.kept.len() as u64 {
-        let kept = count(stalls.kept.len() as u64);
-        format!("; drawn are the {kept} longest and costliest")
-    } else {
-        String::new()
-    };
-    let missed = if has_packets(run) {
-        format!(", {} missed meanwhile", counted(all.lost, "packet"))
-    } else {
-        String::new()
-    };
-    format!(
-        "{}, the longest {}{missed}{shown}.",
-        counted(all.count, "stall"),
-        time(all.max_ns as f64),
-    )
+    let kept = stalls.kept.len() as u64;
+    let (stalls, longest) = (counted(all.count, "stall"), time(all.max_ns as f64));
+    let mut text = format!("{stalls}, the longest {longest}");
+    if has_packets(run) {
+        text += &format!(", {} missed meanwhile", counted(all.lost, "packet"));
+    }
+    if all.count > kept {
+        text += &format!("; drawn are the {} longest and costliest", count(kept));
+    }
+    text + "."
 }
 
 /// Those that cost most, then the longest.

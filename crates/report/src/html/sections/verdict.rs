@@ -12,11 +12,8 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
         reasons,
         ..
     } = run.result.verdict();
-    let name = if is_named {
-        format!("<p class=dim>{}</p>", escape(&run.name))
-    } else {
-        String::new()
-    };
+    let name = is_named.then(|| format!("<p class=dim>{}</p>", escape(&run.name)));
+    let name = name.unwrap_or_default();
     let mut more: String = reasons
         .iter()
         .map(|reason| format!("<li>{}</li>", prose(reason)))

@@ -10,13 +10,9 @@ use crate::machine::missed;
 
 /// Its sections.
 pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> String {
-    section(
-        &format!("Where each frame went{named}"),
-        &flow::svg(&of_reflect(summary), id),
-    ) + &section(
-        &format!("Balance{named}"),
-        &machine::balance_html(&summary.queues, &summary.workers),
-    )
+    let drawn = flow::svg(&of_reflect(summary), id);
+    section(&format!("Where each frame went{named}"), &drawn)
+        + &machine::balance_html(&summary.queues, &summary.workers, named)
 }
 
 fn of_reflect(summary: &ReflectSummary) -> Flow {

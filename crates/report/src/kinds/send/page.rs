@@ -9,12 +9,8 @@ use crate::machine;
 
 /// Its sections.
 pub fn render(summary: &Summary, named: &str, id: &str) -> String {
-    let drawn = flow::svg(&ledger::flow(&summary.ledger), id);
-    section(
-        &format!("Where each packet went{named}"),
-        &(drawn + &ledger::html(&summary.ledger)),
-    ) + &section(
-        &format!("Balance{named}"),
-        &machine::balance_html(&summary.queues, &summary.workers),
-    ) + &section(&format!("Streams{named}"), &streams::html(&summary.streams))
+    let drawn = flow::svg(&ledger::flow(&summary.ledger), id) + &ledger::html(&summary.ledger);
+    section(&format!("Where each packet went{named}"), &drawn)
+        + &machine::balance_html(&summary.queues, &summary.workers, named)
+        + &section(&format!("Streams{named}"), &streams::html(&summary.streams))
 }
