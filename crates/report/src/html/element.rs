@@ -40,6 +40,16 @@ pub fn section(title: &str, inner: &str) -> String {
     format!("<section><h2>{}</h2>\n{inner}</section>\n", escape(title))
 }
 
+/// `inner` under a title and sentences that say what is to be seen.
+pub fn figure(title: &str, sentences: &[String], inner: &str) -> String {
+    let words: String = sentences
+        .iter()
+        .map(|line| format!("<p>{}</p>", escape(line)))
+        .collect();
+    let title = escape(title);
+    format!("<figure><figcaption><h3>{title}</h3>{words}</figcaption>\n{inner}</figure>\n")
+}
+
 /// `inner`, folded away under `title`.
 pub fn details(title: &str, inner: &str) -> String {
     format!(

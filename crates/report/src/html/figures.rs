@@ -1,6 +1,6 @@
 //! The charts' places in the page: a title, a sentence that says what is to be seen, and the numbers as a table.
 
-use super::element::{details, escape};
+use super::element::{details, escape, figure};
 use crate::load::series::{Origin, Point};
 use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series};
@@ -13,17 +13,12 @@ const ROWS_MAX: usize = 24;
 
 /// A figure with a chart that the script draws.
 pub fn chart(kind: &str, title: &str, sentences: &[String], below: &str) -> String {
-    let words = sentences
-        .iter()
-        .map(|line| format!("<p>{}</p>", escape(line)))
-        .collect::<String>();
     let spoken = escape(&format!("{title}. {}", sentences.join(" ")));
-    format!(
-        "<figure><figcaption><h3>{}</h3>{words}</figcaption>\n\
-         <div class=plot data-chart=\"{kind}\" tabindex=0 role=application aria-roledescription=chart \
-         aria-label=\"{spoken}\"></div>\n{below}</figure>\n",
-        escape(title)
-    )
+    let plot = format!(
+        "<div class=plot data-chart=\"{kind}\" tabindex=0 role=application aria-roledescription=chart \
+         aria-label=\"{spoken}\"></div>\n{below}"
+    );
+    figure(title, sentences, &plot)
 }
 
 /// What one column of a table over time shows.

@@ -3,7 +3,7 @@
 use measure::noise::{CoreNoise, InterruptLine, NoiseSummary};
 
 use super::{explained, headline};
-use crate::html::element::{details, escape, section};
+use crate::html::element::{details, escape, figure, section};
 use crate::number::{count, ratio, time};
 use crate::sheet::Sheet;
 use crate::style::Paint;
@@ -80,10 +80,10 @@ fn timeline(core: &CoreNoise) -> String {
         ratio(worst)
     );
     let spoken = escape(&words);
-    format!(
-        "<figure><figcaption><h3>When</h3><p>{spoken}</p></figcaption>\n\
-         <div class=\"scroll drawing\"><svg class=flow role=img aria-label=\"{spoken}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\">{bars}</svg></div></figure>\n"
-    )
+    let drawn = format!(
+        "<div class=\"scroll drawing\"><svg class=flow role=img aria-label=\"{spoken}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\">{bars}</svg></div>"
+    );
+    figure("When", &[words], &drawn)
 }
 
 /// What the kernel counted, and what was recorded.

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use measure::search::{Extent, GoalResult, Limit};
 
 use super::SearchedTrial;
-use crate::html::element::escape;
+use crate::html::element::{escape, figure};
 use crate::number::{counted, pps};
 
 /// Of the drawing, in its own units.
@@ -134,22 +134,8 @@ pub fn chart(all: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> String {
          something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. \
          No loss has a line of its own. Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins \
          at the rate that is not.";
-    let all = figure(
-        "Every trial",
-        &[&words, explained],
-        &svg(trials, goals, &axes, id, &words),
-    );
-    all + &near::chart(trials, goals, &axes, id)
-}
-
-fn figure(title: &str, sentences: &[&str], svg: &str) -> String {
-    let words: String = sentences
-        .iter()
-        .map(|line| format!("<p>{}</p>", escape(line)))
-        .collect();
-    format!(
-        "<figure><figcaption><h3>{title}</h3>{words}</figcaption>\n<div class=scroll>{svg}</div></figure>\n"
-    )
+    let drawn = svg(trials, goals, &axes, id, &words);
+    figure("Every trial", &[words, explained.to_owned()], &drawn) + &near::chart(trials, goals, &axes, id)
 }
 
 /// The picture of `trials` over `axes`, and its text alternative.
@@ -163,8 +149,8 @@ fn svg(trials: &[&SearchedTrial], goals: &[GoalResult], axes: &Axes, id: &str, w
     labels::write(&mut drawing, axes, trials);
     let (height, words) = (axes.top + HEIGHT, escape(words));
     format!(
-        "<svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
-         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg>"
+        "<div class=scroll><svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
+         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg></div>"
     )
 }
 
