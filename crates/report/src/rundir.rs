@@ -180,9 +180,10 @@ impl RunDir {
         let trouble = self.trouble();
         trouble.as_ref().map(|(first, more)| {
             let path = self.path.display();
-            let more = (*more > 0)
-                .then(|| format!(" (and {more} more)"))
-                .unwrap_or_default();
+            let more = match more {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
             let text = format!("the run directory {path} is incomplete: {first}{more}");
             Note::new("directory_incomplete", text)
         })

@@ -175,22 +175,11 @@ impl Table {
 
     fn widths(&self, fit: usize) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widest = |column: usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(Cell::width)
-                .max()
-                .unwrap_or(0)
-        };
+        let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
+        let widest = |column: usize| cells(column).map(Cell::width).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..columns).map(widest).collect();
         let total = self.indent + widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
-        let words = |column: &usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(*column))
-                .all(|cell| !cell.right || cell.width() <= 8)
-        };
+        let words = |column: &usize| cells(*column).all(|cell| !cell.right || cell.width() <= 8);
         if let Some(widest) = (0..columns).filter(words).max_by_key(|&column| widths[column]) {
             widths[widest] = widths[widest]
                 .saturating_sub(total.saturating_sub(fit))

@@ -5,7 +5,7 @@ mod terminal;
 
 use std::path::Path;
 
-use measure::noise::{CauseNoise, CoreNoise, NoiseSummary};
+use measure::noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 
 use crate::compare::metrics::{Metric, Unit, higher, lower};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
@@ -144,6 +144,18 @@ fn headline(core: &CoreNoise) -> String {
     )
 }
 
+fn not_recorded(line: &InterruptLine) -> String {
+    let InterruptLine {
+        line,
+        name,
+        counted,
+        traced_min,
+        traced_max,
+        ..
+    } = line;
+    format!("{line} ({name}): counted {counted}, recorded {traced_min} to {traced_max}")
+}
+
 /// What is to be known besides the table.
 fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
     let mut lines = Vec::new();
@@ -160,20 +172,14 @@ fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
                 .interrupts
                 .iter()
                 .filter(|line| !line.proven)
-                .map(|line| {
-                    format!(
-                        "{} ({}): counted {}, recorded {} to {}",
-                        line.line, line.name, line.counted, line.traced_min, line.traced_max
-                    )
-                })
+                .map(not_recorded)
                 .collect();
+            let open = match open.as_slice() {
+                [] => "events were lost".to_owned(),
+                open => open.join("; "),
+            };
             lines.push(format!(
-                "not every interrupt was recorded, so \"outside\" may be the kernel's, too: {}",
-                if open.is_empty() {
-                    "events were lost".into()
-                } else {
-                    open.join("; ")
-                }
+                "not every interrupt was recorded, so \"outside\" may be the kernel's, too: {open}"
             ));
         }
         None => {}

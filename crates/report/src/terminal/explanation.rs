@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use measure::{Explanation, PauseCause};
+use measure::Explanation;
 
 use crate::number;
 use crate::sheet::Sheet;
@@ -73,34 +73,22 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     }
     let mut parts = Vec::new();
     let first = explanation.causes.first().filter(|cause| cause.lost > 0);
-    if let Some(PauseCause {
-        cause,
-        core,
-        costly,
-        lost,
-        ..
-    }) = first
-    {
+    if let Some(cause) = first {
+        let (lost, stalls) = (number::count(cause.lost), number::counted(cause.costly, "stall"));
         // "by preempted by" would be one too many.
-        let by = if cause.starts_with("preempted by") {
-            ""
-        } else {
-            "by "
-        };
+        let is_said = cause.cause.starts_with("preempted by");
+        let by = if is_said { "" } else { "by " };
         parts.push(format!(
-            "{} in {} {by}{cause} on core {core}",
-            number::count(*lost),
-            number::counted(*costly, "stall"),
+            "{lost} in {stalls} {by}{} on core {},",
+            cause.cause, cause.core
         ));
     }
     let others = explanation.explained - first.map_or(0, |cause| cause.lost);
     if others > 0 {
-        parts.push(format!("{} in other stalls", number::count(others)));
+        parts.push(format!("{} in other stalls,", number::count(others)));
     }
     let rest = explanation.missed.saturating_sub(explanation.explained);
-    let last = format!("{} unexplained", number::count(rest));
-    let mut parts: Vec<String> = parts.into_iter().map(|part| part + ",").collect();
-    parts.push(last);
+    parts.push(format!("{} unexplained", number::count(rest)));
     let missed = number::counted(explanation.missed, "packet");
     (format!("{missed} missed by our ports:"), parts)
 }

@@ -154,16 +154,16 @@ fn svg(trials: &[&SearchedTrial], goals: &[GoalResult], axes: &Axes, id: &str, w
     )
 }
 
+fn text(class: &str, x: f64, y: f64, words: &str) -> String {
+    format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>")
+}
+
 fn grid(drawing: &mut String, axes: &Axes) {
     let mut line = |loss: f64, words: &str| {
         let y = axes.y(loss);
+        let words = text("dim end", LEFT - 8.0, y + 5.0, words);
         // A `String` takes everything.
-        let _ = writeln!(
-            drawing,
-            "<path class=grid d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"dim end\" x=\"{:.1}\" y=\"{:.1}\">{words}</text>",
-            LEFT - 8.0,
-            y + 5.0
-        );
+        let _ = writeln!(drawing, "<path class=grid d=\"M{LEFT} {y:.1}H{RIGHT}\"/>{words}");
     };
     line(0.0, "no loss");
     let mut loss = 1.0;
@@ -180,20 +180,13 @@ fn grid(drawing: &mut String, axes: &Axes) {
             continue;
         }
         free = x + TICK;
-        let _ = writeln!(
-            drawing,
-            "<text class=\"dim middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            bottom + 22.0,
-            ticks::words(rate)
-        );
+        *drawing += &(text("dim middle", x, bottom + 22.0, &ticks::words(rate)) + "\n");
     }
-    let scale = if axes.is_log { ", logarithmic" } else { "" };
+    let scale = if axes.is_log { "rate, logarithmic" } else { "rate" };
+    *drawing += &text("dim middle", f64::midpoint(LEFT, RIGHT), bottom + 44.0, scale);
     let _ = writeln!(
         drawing,
-        "<text class=\"dim middle\" x=\"{:.1}\" y=\"{:.1}\">rate{scale}</text>\
-         <text class=\"dim middle\" transform=\"translate(16 {:.1}) rotate(-90)\">loss, logarithmic</text>",
-        f64::midpoint(LEFT, RIGHT),
-        bottom + 44.0,
+        "<text class=\"dim middle\" transform=\"translate(16 {:.1}) rotate(-90)\">loss, logarithmic</text>",
         f64::midpoint(top, bottom)
     );
 }
@@ -208,13 +201,7 @@ fn bounds(drawing: &mut String, axes: &Axes, goals: &[GoalResult]) {
             name.pop();
             name.push('\u{2026}');
         }
-        let _ = writeln!(
-            drawing,
-            "<text class=\"goal end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            LEFT - 8.0,
-            y + 5.0,
-            escape(&name)
-        );
+        *drawing += &(text("goal end", LEFT - 8.0, y + 5.0, &escape(&name)) + "\n");
         for (bound, class, word, from) in [
             (goal.lower, "carried", "is carried", LEFT),
             (goal.upper, "refused", "is not", RIGHT),
