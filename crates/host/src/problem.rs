@@ -17,6 +17,9 @@ pub struct Fix {
     pub undo: Vec<String>,
     /// Shell commands that make the same effect survive a reboot, where `commands` alone do not.
     pub make_persistent: Vec<String>,
+    /// Whether its advice is another kernel, and so takes a reboot.
+    #[serde(skip)]
+    pub reboots: bool,
 }
 
 impl Fix {
@@ -25,6 +28,14 @@ impl Fix {
         Self {
             advice: Some(advice.into()),
             ..Self::default()
+        }
+    }
+
+    /// To boot a kernel that has this.
+    pub fn kernel_with(what: impl fmt::Display) -> Self {
+        Self {
+            reboots: true,
+            ..Self::advice(format!("boot a kernel with {what}"))
         }
     }
 
@@ -81,6 +92,7 @@ impl Fix {
             persists: first.persists && self.persists,
             undo: [self.undo, first.undo].concat(),
             make_persistent: [first.make_persistent, self.make_persistent].concat(),
+            reboots: first.reboots || self.reboots,
         }
     }
 }

@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
-use crate::summary::{EXIT_CLEAN, EXIT_LOSS};
-
-/// Version of the result format; readers accept this one and every earlier one.
-pub const VERSION: u32 = 1;
+use crate::summary::{EXIT_CLEAN, EXIT_LOSS, VERSION};
 
 /// The result of a `noise` run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -31,6 +31,11 @@ impl Note {
             text: text.into(),
         }
     }
+
+    /// Their sentences.
+    pub fn texts(notes: &[Note]) -> Vec<String> {
+        notes.iter().map(ToString::to_string).collect()
+    }
 }
 
 impl fmt::Display for Note {

@@ -253,7 +253,7 @@ pub struct Stall {
 pub struct Explanation {
     /// Packets that our ports missed while we watched them.
     pub missed: u64,
-    /// Of these, packets missed while a receiver paused.
+    /// Of these, packets missed while a receiver stalled.
     pub explained: u64,
     /// By cause; what cost most comes first.
     pub causes: Vec<PauseCause>,

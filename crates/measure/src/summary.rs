@@ -13,8 +13,8 @@ use crate::result::{
 };
 use crate::verdict::Validity;
 
-/// Version of the result format; readers accept this one and every earlier one.
-pub const VERSION: u32 = 1;
+/// Version of every result's format; readers accept this one and every earlier one. Since 2 notes and reasons have codes.
+pub const VERSION: u32 = 2;
 
 /// Measured, and clean.
 pub const EXIT_CLEAN: u8 = 0;
@@ -35,10 +35,8 @@ pub struct Summary {
     pub run: String,
     /// Whether the numbers may be believed.
     pub verdict: Validity,
-    /// Why not, one sentence each; empty when valid.
-    pub reasons: Vec<String>,
-    /// The kind of each reason: a short fixed name, for scripts.
-    pub reason_names: Vec<String>,
+    /// Why not; empty when valid.
+    pub reasons: Vec<Note>,
     /// Packets the driver accepted.
     pub sent: u64,
     /// Distinct packets that came back in time.
@@ -110,7 +108,6 @@ impl Default for Summary {
             run: String::new(),
             verdict: Validity::Invalid,
             reasons: Vec::new(),
-            reason_names: Vec::new(),
             sent: 0,
             received: 0,
             lost: 0,
@@ -177,8 +174,8 @@ pub struct ReflectSummary {
     pub run: String,
     /// Whether the numbers may be believed.
     pub verdict: Validity,
-    /// Why not, one sentence each; empty when valid.
-    pub reasons: Vec<String>,
+    /// Why not; empty when valid.
+    pub reasons: Vec<Note>,
     /// Frames received.
     pub received: u64,
     /// Frames sent back.

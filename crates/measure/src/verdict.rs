@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::imbalance::Imbalance;
+use crate::note::Note;
 use crate::result::{PoolSummary, Stall};
 use crate::units::{format_count, format_duration, format_rate};
 
@@ -86,7 +87,7 @@ pub struct Evidence {
     pub link_losses: Vec<LinkLoss>,
     /// Ports whose interface was removed.
     pub removed: Vec<String>,
-    /// Pauses of receivers; those shorter than their ring holds are ignored.
+    /// Stalls of receivers; those shorter than their ring holds are ignored.
     pub stalls: Vec<Stall>,
     /// Uncertainty of the clock in parts per million.
     pub clock_uncertainty_ppm: f64,
@@ -129,10 +130,10 @@ pub enum Reason {
     /// The interface below a port was removed.
     #[error("port {0} lost its link: the interface was removed")]
     PortRemoved(String),
-    /// A receiver paused longer than its ring holds while packets went missing.
-    #[error("the receiver on core {} paused for {}, its ring holds {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns), format_count(*missing))]
+    /// A receiver stalled for longer than its ring holds while packets went missing.
+    #[error("the receiver on core {} stalled for {}, its ring holds {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns), format_count(*missing))]
     ReceiverStalled {
-        /// The longest pause on this core.
+        /// The longest stall on this core.
         stall: Stall,
         /// Packets unexplained or missed by the ring.
         missing: u64,
@@ -185,8 +186,8 @@ fn down(loss: &LinkLoss) -> String {
 }
 
 impl Reason {
-    /// A short fixed name of the kind of reason, for scripts and tests.
-    pub fn name(&self) -> &'static str {
+    /// A short fixed name of the kind of reason.
+    pub fn code(&self) -> &'static str {
         match self {
             Reason::Unbalanced(_) => "unbalanced",
             Reason::NothingSent => "nothing_sent",
@@ -247,9 +248,10 @@ impl Verdict {
         Verdict { validity, reasons }
     }
 
-    /// The reasons as sentences.
-    pub fn sentences(&self) -> Vec<String> {
-        self.reasons.iter().map(ToString::to_string).collect()
+    /// The reasons as they stand in results.
+    pub fn notes(&self) -> Vec<Note> {
+        let note = |reason: &Reason| Note::new(reason.code(), reason.to_string());
+        self.reasons.iter().map(note).collect()
     }
 }
 
@@ -285,7 +287,7 @@ fn underoffered(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// The longest pause of each core that outlasted its ring, when packets are missing that it could have cost.
+/// The longest stall of each core that outlasted its ring, when packets are missing that it could have cost.
 fn stalls(evidence: &Evidence) -> Vec<Reason> {
     let missing = evidence.unexplained.saturating_add(evidence.rx_missed);
     // What a reflector's ring missed is in its account: its own numbers are as good.

@@ -133,7 +133,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Of a run that was judged: `words` are what it came to if it may be believed, `standing` how good that is.
-    pub fn judged(validity: Validity, standing: Standing, words: &str, reasons: &[String]) -> Self {
+    pub fn judged(validity: Validity, standing: Standing, words: &str, reasons: &[Note]) -> Self {
         match validity {
             Validity::Valid => Self {
                 standing,
@@ -144,7 +144,7 @@ impl Verdict {
             Validity::Invalid => Self {
                 standing: Standing::Invalid,
                 words: format!("INVALID: these numbers must not be believed. {words}"),
-                reasons: reasons.to_vec(),
+                reasons: Note::texts(reasons),
                 is_by_reason: true,
             },
         }

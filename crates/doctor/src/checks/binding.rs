@@ -46,8 +46,8 @@ fn of_port(sys: &Sys, port: &PortUri) -> Finding {
 
 /// What the checks before a run advise has its effect at once, unless it is another kernel.
 fn mended(fix: Fix) -> Remedy {
-    let boots = fix.advice.as_ref().is_some_and(|advice| advice.contains("boot ")) && fix.commands.is_empty();
-    Remedy::by_hand(if boots { When::Boot } else { When::Now }, fix)
+    let only_reboots = fix.reboots && fix.commands.is_empty();
+    Remedy::by_hand(if only_reboots { When::Boot } else { When::Now }, fix)
 }
 
 #[cfg(test)]

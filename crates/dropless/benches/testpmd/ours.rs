@@ -231,6 +231,6 @@ fn invalid(json: &Value) -> Option<String> {
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(Value::as_str);
+        .filter_map(|reason| reason["text"].as_str().or(reason.as_str()));
     (json["verdict"] != "valid").then(|| reasons.collect::<Vec<_>>().join("; "))
 }

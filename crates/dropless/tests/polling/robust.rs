@@ -297,7 +297,7 @@ fn reflecting_nothing_is_no_measurement() {
     );
 }
 
-/// A receiver on `port` that is paused for longer than its ring holds while packets are on their way back to it.
+/// A receiver on `port` that stalls for longer than its ring holds while packets are on their way back to it.
 fn paused(port: &str) {
     let Some(lab) = require(&[Need::Namespaces]) else {
         return;
@@ -361,7 +361,7 @@ fn paused(port: &str) {
     );
     let reasons = run.json()["reasons"].to_string();
     assert!(
-        reasons.contains("the receiver on core") && reasons.contains("paused for"),
+        reasons.contains("the receiver on core") && reasons.contains("stalled for"),
         "{reasons}"
     );
     assert_eq!(run.number("pool.leaked"), 0, "{run}");

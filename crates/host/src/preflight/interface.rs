@@ -187,7 +187,7 @@ fn protocol(look: &Look<'_>, name: &str, option: &str) -> Result<(), Problem> {
     if module == crate::modules::Module::Loadable {
         return Ok(());
     }
-    let fix = Fix::advice(format!("boot a kernel with {option}"));
+    let fix = Fix::kernel_with(option);
     Err(look.problem(format!("this kernel was built without {option}"), fix))
 }
 

@@ -158,7 +158,7 @@ fn unbound(look: &Look<'_>, device: &PciDevice, from: Option<&str>) -> Problem {
     });
     let found = format!("it is bound to {to}{}", named(&interfaces));
     let Some(driver) = driver_for(sys, device) else {
-        let fix = Fix::advice("boot a kernel with CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
+        let fix = Fix::kernel_with("CONFIG_VFIO_PCI, such as linux-image-amd64 of Debian");
         return look.problem(
             format!("{found}, and this kernel has neither vfio-pci nor uio_pci_generic"),
             fix,

@@ -28,7 +28,7 @@ pub fn check(look: &Look<'_>, name: &str) -> Result<Prepared, Problem> {
             Module::Present => {
                 Fix::all(["mkdir -p /dev/net", "mknod /dev/net/tun c 10 200"]).undone_by(["rm /dev/net/tun"])
             }
-            Module::Absent => Fix::advice("boot a kernel with CONFIG_TUN"),
+            Module::Absent => Fix::kernel_with("CONFIG_TUN"),
             Module::Loadable | Module::Unknown => Fix::one("modprobe tun").undone_by(["modprobe -r tun"]),
         };
         return Err(look.problem("/dev/net/tun does not exist", fix));

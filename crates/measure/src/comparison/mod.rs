@@ -8,4 +8,4 @@ mod result;
 pub use advise::advise;
 pub use firewall::FirewallCost;
 pub use method::{Method, UnknownMethod};
-pub use result::{Comparison, Cpu, MethodResult, Recommendation, Trial, VERSION, highest_without_loss};
+pub use result::{Comparison, Cpu, MethodResult, Recommendation, Trial, highest_without_loss};

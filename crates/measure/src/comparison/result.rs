@@ -7,9 +7,6 @@ use crate::note::Note;
 use crate::result::Percentiles;
 use crate::search::Limit;
 
-/// Version of `compare.json`.
-pub const VERSION: u32 = 1;
-
 /// The whole comparison.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::trial::{Ask, Losses, Trial};
+use crate::note::Note;
 use crate::place::{Owner, Place};
 use crate::result::Percentiles;
 use crate::summary::Summary;
@@ -18,23 +19,24 @@ const OUTCOMES: [&str; 4] = [
 impl Trial {
     /// The trial that `ask` became.
     pub fn of(ask: Ask, summary: &Summary) -> Trial {
-        let has = |name: &str| summary.reason_names.iter().any(|reason| reason == name);
+        let has = |name: &str| summary.reasons.iter().any(|reason| reason.code == name);
         // The schedule's own count misses what a sender that came late never got to.
         let due = if has("underoffered") || has("nothing_sent") {
             summary.ledger.intended.max(ask.packets())
         } else {
             summary.ledger.intended
         };
-        let doubts = summary.reason_names.iter().zip(&summary.reasons);
         Trial {
             ask,
             due,
             offered: summary.sent,
             lost: losses(summary, has("receiver_stalled")),
             latency_ns: summary.latency_ns,
-            invalid: doubts
-                .filter(|(name, _)| !OUTCOMES.contains(&name.as_str()))
-                .map(|(_, sentence)| sentence.clone())
+            invalid: summary
+                .reasons
+                .iter()
+                .filter(|reason| !OUTCOMES.contains(&&*reason.code))
+                .cloned()
                 .collect(),
         }
     }
@@ -47,8 +49,11 @@ impl Trial {
             offered: 0,
             lost: Losses::default(),
             latency_ns: Percentiles::default(),
-            invalid: vec![format!(
-                "the trial's process was ended by {signal}; if nobody did that, look for \"Out of memory\" in the output of dmesg"
+            invalid: vec![Note::new(
+                "killed",
+                format!(
+                    "the trial's process was ended by {signal}; if nobody did that, look for \"Out of memory\" in the output of dmesg"
+                ),
             )],
         }
     }
@@ -96,7 +101,7 @@ mod tests {
         sent: u64,
         lost: &[(&str, u64)],
         unexplained: u64,
-        reasons: &[&str],
+        reasons: &[&'static str],
     ) -> Summary {
         let lost_at = lost.iter().map(|(place, count)| ((*place).to_owned(), *count));
         Summary {
@@ -108,8 +113,10 @@ mod tests {
                 unexplained,
                 ..Ledger::default()
             },
-            reasons: reasons.iter().map(|name| format!("sentence of {name}")).collect(),
-            reason_names: reasons.iter().map(|name| (*name).to_owned()).collect(),
+            reasons: reasons
+                .iter()
+                .map(|code| Note::new(code, format!("sentence of {code}")))
+                .collect(),
             ..Summary::default()
         }
     }
@@ -150,8 +157,9 @@ mod tests {
 
     #[test]
     fn what_came_late_for_a_receiver_that_stood_still_is_not_the_paths() {
-        let late =
-            |reasons: &[&str]| Trial::of(ASK, &summary(1000, 1000, &[("late", 3)], 0, reasons)).limit(0.0);
+        let late = |reasons: &[&'static str]| {
+            Trial::of(ASK, &summary(1000, 1000, &[("late", 3)], 0, reasons)).limit(0.0)
+        };
         assert_eq!(late(&["receiver_stalled"]), Some(Limit::Receiver));
         assert_eq!(late(&[]), Some(Limit::Path));
     }
@@ -166,6 +174,6 @@ mod tests {
     #[test]
     fn an_unbalanced_ledger_is_believed_by_nobody() {
         let trial = Trial::of(ASK, &summary(1000, 1000, &[], 0, &["unbalanced", "underoffered"]));
-        assert_eq!(trial.invalid, ["sentence of unbalanced"]);
+        assert_eq!(trial.invalid, [Note::new("unbalanced", "sentence of unbalanced")]);
     }
 }

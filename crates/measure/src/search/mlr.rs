@@ -5,7 +5,7 @@ use super::goal::Goal;
 use super::grid::{Grid, Load};
 use super::result::{Bound, GoalResult, Limit, SearchResult};
 use super::selector::{Selector, Why};
-use super::{Ask, Ceiling, Doubt, Range, Step, Trial};
+use super::{Ask, Ceiling, Doubt, Purpose, Range, Step, Trial};
 use crate::units::{format_rate, format_share};
 
 /// No search of any use takes as many trials; one that does has an unstable path before it.
@@ -74,7 +74,7 @@ impl Mlr {
     pub fn next(&self) -> Step {
         self.doubt.step(self.pending.as_ref().map(|pending| {
             let ask = Ask::lasting(self.grid.rate_pps(pending.load), pending.duration_ns);
-            (ask, self.why(pending))
+            (ask, self.purpose(pending))
         }))
     }
 
@@ -237,12 +237,14 @@ impl Mlr {
         }
     }
 
-    fn why(&self, pending: &Pending) -> String {
+    fn purpose(&self, pending: &Pending) -> Purpose {
         let (index, why) = match pending.aim {
-            Aim::First => return "the highest rate first".to_owned(),
-            Aim::Second => return "what came back of the highest rate".to_owned(),
-            Aim::Third { second } if pending.load < second => return "what came back of that".to_owned(),
-            Aim::Third { .. } => return "a little above what was carried".to_owned(),
+            Aim::First => return Purpose::new("", "the highest rate first"),
+            Aim::Second => return Purpose::new("", "what came back of the highest rate"),
+            Aim::Third { second } if pending.load < second => {
+                return Purpose::new("", "what came back of that");
+            }
+            Aim::Third { .. } => return Purpose::new("", "a little above what was carried"),
             Aim::Goal { index, why } => (index, why),
         };
         let selector = &self.selectors[index];
@@ -257,11 +259,12 @@ impl Mlr {
             (None, None) => "no bound yet".to_owned(),
         };
         match why {
-            Why::Between => format!("{name}: {known}"),
+            Why::Between => Purpose::new(name, known),
             // These look at what a stage before found; of its own this one may know nothing yet.
-            _ if bounds == Bounds::default() => format!("{name}: {why}"),
-            _ => format!("{name}: {why} ({known})"),
+            _ if bounds == Bounds::default() => Purpose::new(name, why.to_string()),
+            _ => Purpose::new(name, format!("{why} ({known})")),
         }
+        .in_brief(format!("{name}: {}", why.brief()))
     }
 
     /// A rate and the loss that was seen there.

@@ -10,6 +10,7 @@ mod grid;
 mod judge;
 pub mod mlr;
 pub mod model;
+mod purpose;
 pub mod report;
 pub mod result;
 pub mod rfc2544;
@@ -20,6 +21,7 @@ pub use estimate::{Estimate, Pace, estimate, remaining};
 pub use goal::{Goal, GoalError};
 pub use mlr::Mlr;
 pub use model::ModelPath;
+pub use purpose::{Again, Purpose};
 pub use report::{Method, SearchReport, SizeResult};
 pub use result::{Bound, GoalResult, Limit, Rfc2544Result, SearchResult};
 pub use rfc2544::{Rfc2544, Rfc2544Settings, Test};
@@ -27,18 +29,20 @@ pub use trial::{Ask, Extent, Losses, Trial};
 
 use serde::{Deserialize, Serialize};
 
+use crate::note::Note;
+
 /// Trials that may be invalid in a row before a search is given up.
 pub const INVALID_IN_A_ROW_MAX: u32 = 3;
 
 /// What a search wants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// This trial, for this reason.
-    Trial(Ask, String),
+    /// This trial, for this.
+    Trial(Ask, Purpose),
     /// Nothing more.
     Done,
     /// It cannot go on: the last trials could not be believed, for these reasons.
-    Failed(Vec<String>),
+    Failed(Vec<Note>),
 }
 
 /// Where the highest rate that a search tries comes from.
@@ -105,7 +109,7 @@ impl Search {
 #[derive(Debug, Clone, Default)]
 struct Doubt {
     in_a_row: u32,
-    reasons: Vec<String>,
+    reasons: Vec<Note>,
 }
 
 impl Doubt {
@@ -120,14 +124,12 @@ impl Doubt {
         false
     }
 
-    fn step(&self, wanted: Option<(Ask, String)>) -> Step {
+    fn step(&self, wanted: Option<(Ask, Purpose)>) -> Step {
         match wanted {
             None => Step::Done,
             Some(_) if self.in_a_row >= INVALID_IN_A_ROW_MAX => Step::Failed(self.reasons.clone()),
-            Some((ask, why)) if self.in_a_row > 0 => {
-                Step::Trial(ask, format!("again, the last one was invalid: {why}"))
-            }
-            Some((ask, why)) => Step::Trial(ask, why),
+            Some((ask, purpose)) if self.in_a_row > 0 => Step::Trial(ask, purpose.again(Again::Invalid)),
+            Some((ask, purpose)) => Step::Trial(ask, purpose),
         }
     }
 }

@@ -5,10 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::result::{Limit, SearchResult};
 use super::{Range, Rfc2544Settings};
 use crate::note::Note;
-use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS};
-
-/// Version of the result format; readers accept this one and every earlier one.
-pub const VERSION: u32 = 1;
+use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
 
 /// How the rate is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -36,7 +33,7 @@ pub struct SearchReport {
     /// Whether every search came to its end.
     pub complete: bool,
     /// Why not; empty when complete.
-    pub reasons: Vec<String>,
+    pub reasons: Vec<Note>,
     /// One for each frame size, in the order asked for.
     pub sizes: Vec<SizeResult>,
     /// Trials of all sizes.

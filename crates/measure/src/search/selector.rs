@@ -22,6 +22,20 @@ pub(super) enum Why {
     Between,
 }
 
+impl Why {
+    /// In the words that fit a line.
+    pub fn brief(self) -> &'static str {
+        match self {
+            Why::Halve => "halfway between the bounds",
+            Why::ConfirmLower => "does the lower bound hold?",
+            Why::ConfirmUpper => "does the upper bound hold?",
+            Why::Down => "further down",
+            Why::Up => "further up",
+            Why::Between => "between the bounds",
+        }
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::result::Limit;
+use crate::note::Note;
 use crate::result::Percentiles;
 
 /// Offered may stay below asked by one part in this many: the verdict's own tolerance.
@@ -94,7 +95,7 @@ pub struct Trial {
     pub latency_ns: Percentiles,
     /// Why it may not be believed; empty when it may.
     #[serde(default)]
-    pub invalid: Vec<String>,
+    pub invalid: Vec<Note>,
 }
 
 impl Trial {

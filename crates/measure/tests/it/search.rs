@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use measure::Note;
 use measure::search::{
     Ask, Ceiling, Extent, Goal, GoalResult, Limit, Losses, Mlr, ModelPath, Pace, Range, Rfc2544,
     Rfc2544Settings, Search, SearchReport, SearchResult, SizeResult, Step, Test, Trial, estimate,
@@ -47,9 +48,11 @@ fn range(min_pps: f64, max_pps: f64) -> Range {
 /// Searches to the end; the trials it took.
 fn run(search: &mut Search, path: &ModelPath, dice: &mut Dice) -> Vec<Trial> {
     let mut trials = Vec::new();
-    while let Step::Trial(ask, why) = search.next() {
+    while let Step::Trial(ask, purpose) = search.next() {
+        // Beside the trial's number, its rate and the time left, so much fits a line of 80 columns.
+        let fits = (1..=36).contains(&purpose.brief().chars().count()) || purpose.again.is_some();
         assert!(
-            !why.is_empty() && ask.rate_pps > 0.0 && ask.seconds() > 0.0,
+            fits && !purpose.to_string().is_empty() && ask.rate_pps > 0.0 && ask.seconds() > 0.0,
             "{ask:?}"
         );
         let trial = path.run(ask, &mut || dice.roll());
@@ -284,6 +287,10 @@ fn a_search_cut_anywhere_goes_on_the_same() {
     });
 }
 
+fn imbalance() -> Note {
+    Note::new("unbalanced", "the ledger does not balance")
+}
+
 fn invalid(ask: Ask) -> Trial {
     Trial {
         ask,
@@ -291,7 +298,7 @@ fn invalid(ask: Ask) -> Trial {
         offered: ask.packets(),
         lost: Losses::default(),
         latency_ns: measure::Percentiles::default(),
-        invalid: vec!["the ledger does not balance".into()],
+        invalid: vec![imbalance()],
     }
 }
 
@@ -313,10 +320,7 @@ fn what_cannot_be_believed_is_repeated_and_then_given_up() {
             assert_eq!(ask, first);
             search.record(&invalid(ask));
         }
-        assert_eq!(
-            search.next(),
-            Step::Failed(vec!["the ledger does not balance".into()])
-        );
+        assert_eq!(search.next(), Step::Failed(vec![imbalance()]));
         let result = search.result();
         assert_eq!(
             (result.complete, result.trials, result.invalid_trials),

@@ -31,14 +31,14 @@ fn good() -> Evidence {
 fn only_reason(evidence: &Evidence, name: &str) -> String {
     let verdict = Verdict::of(evidence);
     assert_eq!(verdict.validity, Validity::Invalid);
-    let names: Vec<&str> = verdict.reasons.iter().map(measure::Reason::name).collect();
+    let names: Vec<&str> = verdict.reasons.iter().map(measure::Reason::code).collect();
     assert_eq!(names, [name]);
-    verdict.sentences().remove(0)
+    verdict.notes().remove(0).text
 }
 
 fn valid(evidence: &Evidence) {
     let verdict = Verdict::of(evidence);
-    assert_eq!(verdict.sentences(), Vec::<String>::new());
+    assert_eq!(verdict.notes(), []);
     assert_eq!(verdict.validity, Validity::Valid);
 }
 
@@ -79,7 +79,7 @@ fn nothing_sent() {
         received: 0,
         ..good()
     });
-    let names: Vec<&str> = verdict.reasons.iter().map(measure::Reason::name).collect();
+    let names: Vec<&str> = verdict.reasons.iter().map(measure::Reason::code).collect();
     assert_eq!(names, ["nothing_sent", "nothing_received"]);
 }
 
@@ -234,7 +234,7 @@ fn receiver_stalled() {
     );
     assert_eq!(
         text,
-        "the receiver on core 2 paused for 3.000 ms, its ring holds 1.000 ms: 7 missing packets may be its own"
+        "the receiver on core 2 stalled for 3.000 ms, its ring holds 1.000 ms: 7 missing packets may be its own"
     );
     only_reason(
         &Evidence {

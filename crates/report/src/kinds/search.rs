@@ -9,6 +9,7 @@ mod trials;
 
 use std::path::Path;
 
+use measure::Note;
 use measure::search::SearchReport;
 use serde::{Serialize, Serializer};
 
@@ -100,7 +101,7 @@ impl Kind for Searched {
             return Verdict {
                 standing: Standing::Invalid,
                 words: format!("NOT FINISHED: {spent}"),
-                reasons: report.reasons.clone(),
+                reasons: Note::texts(&report.reasons),
                 is_by_reason: false,
             };
         }
@@ -140,7 +141,7 @@ impl Kind for Searched {
         page::render(self, named, id)
     }
 
-    fn notes(&self) -> &[measure::Note] {
+    fn notes(&self) -> &[Note] {
         &self.report.notes
     }
 }

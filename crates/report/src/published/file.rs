@@ -11,7 +11,7 @@ use super::State;
 use crate::input;
 
 /// Version of the format; a reader refuses later ones.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The first word of the file.
 const MAGIC: &str = "dropless-live";
 /// No state is nearly as long, bytes.

@@ -6,7 +6,7 @@ mod place;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use measure::{Percentiles, PortSummary, QueueSummary, WorkerSummary};
+use measure::{Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
@@ -334,6 +334,6 @@ pub struct Ended {
     pub verdict: String,
     /// The exit code.
     pub exit: u8,
-    /// What is wrong with it, one sentence each.
-    pub reasons: Vec<String>,
+    /// What is wrong with it.
+    pub reasons: Vec<Note>,
 }

@@ -70,14 +70,14 @@ pub(crate) fn painted(words: &str, paint: Paint, style: &Style) -> String {
 }
 
 /// The verdict on numbers that must not be believed.
-pub(crate) fn invalid(reasons: &[String], style: &Style) -> String {
+pub(crate) fn invalid(reasons: &[Note], style: &Style) -> String {
     match reasons {
         [] => painted("INVALID: these numbers must not be believed", Paint::Bad, style),
         [only] => painted(&format!("INVALID: {only}"), Paint::Bad, style),
         several => {
             let head = style.paint(Paint::Bad, &format!("INVALID for {} reasons:", several.len()));
             several.iter().fold(head + "\n", |text, reason| {
-                text + &marked("  -", Paint::None, reason, style)
+                text + &marked("  -", Paint::None, &reason.text, style)
             })
         }
     }

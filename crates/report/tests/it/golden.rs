@@ -13,10 +13,16 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use measure::result::Stall;
+use measure::{ReflectSummary, Summary};
 use report::load::{self, Channel, Series};
 use report::{IntervalWriter, RunDir, read};
 
 fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2")
+}
+
+/// What was written before notes and reasons had codes.
+fn before() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1")
 }
 
@@ -29,7 +35,7 @@ fn run() -> (tempfile::TempDir, RunDir) {
 fn assert_golden(run: &RunDir, name: &str, as_name: &str) {
     let written = fs::read_to_string(run.file(name)).unwrap();
     let path = golden().join(as_name);
-    // Only a file that is not there yet is written: version 1 never changes.
+    // Only a file that is not there yet is written: a version never changes.
     if !path.exists() && std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &written).unwrap();
@@ -37,7 +43,7 @@ fn assert_golden(run: &RunDir, name: &str, as_name: &str) {
     let golden = fs::read_to_string(&path).unwrap();
     assert!(
         written == golden,
-        "{as_name} is not what version 1 is; it is now:\n{written}"
+        "{as_name} is not what this version is; it is now:\n{written}"
     );
 }
 
@@ -49,6 +55,8 @@ fn summary_and_ledger() {
     assert_golden(&run, "ledger.json", "ledger.json");
     assert_eq!(read::summary(run.path()).unwrap(), common::lossy());
     assert_eq!(read::summary(&golden()).unwrap(), common::lossy());
+    let old = read::summary(&before()).unwrap();
+    assert_eq!((old.version, Summary { version: 2, ..old }), (1, common::lossy()));
 }
 
 #[test]
@@ -60,6 +68,9 @@ fn reflect_summary() {
         read::reflect_summary(&golden().join("reflect")).unwrap(),
         common::reflected()
     );
+    let old = read::reflect_summary(&before().join("reflect")).unwrap();
+    let newer = ReflectSummary { version: 2, ..old };
+    assert_eq!(newer, common::reflected());
 }
 
 fn intervals(path: &Path) -> Series {

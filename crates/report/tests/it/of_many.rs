@@ -147,8 +147,8 @@ fn half(text: &str) -> String {
 }
 
 fn later(text: &str) -> String {
-    text.replacen("\"version\": 1", "\"version\": 2", 1)
-        .replacen("\"version\":1", "\"version\":2", 1)
+    text.replacen("\"version\": 1", "\"version\": 9", 1)
+        .replacen("\"version\":1", "\"version\":9", 1)
 }
 
 #[test]

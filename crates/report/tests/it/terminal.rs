@@ -11,7 +11,7 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
-use measure::Validity;
+use measure::{Note, Validity};
 use report::Style;
 use report::terminal::render;
 use unicode_width::UnicodeWidthStr;
@@ -97,9 +97,11 @@ fn the_verdict_comes_first_in_plain_words() {
         "VALID: 35,000,000 packets sent, 1,234 lost (0.0035 %, 4 of them late)"
     );
     summary.verdict = Validity::Invalid;
-    summary.reasons = vec!["nothing was received".to_owned()];
+    summary.reasons = vec![Note::new("nothing_received", "nothing was received")];
     assert_eq!(first(&summary), "INVALID: nothing was received");
-    summary.reasons.push("port ring lost its link".to_owned());
+    summary
+        .reasons
+        .push(Note::new("link_lost", "port ring lost its link"));
     let text = render(&summary, &at(80));
     assert!(
         text.starts_with("INVALID for 2 reasons:\n  - nothing was received\n  - port ring lost its link\n"),

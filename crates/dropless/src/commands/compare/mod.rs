@@ -69,7 +69,7 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
         report::out::print_stderr(&show::beginning(&plan))?;
     }
     let mut comparison = Comparison {
-        version: result::VERSION,
+        version: measure::VERSION,
         command: "compare".into(),
         run: dir.path().display().to_string(),
         link: plan.link(),
@@ -231,7 +231,7 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
         let Step::Trial(ask, why) = search.next() else {
             break;
         };
-        let (trial, summary) = ends.trial(Some(ask.rate_pps), &why)?;
+        let (trial, summary) = ends.trial(Some(ask.rate_pps), &why.to_string())?;
         search.record(&search::Trial::of(ask, &summary));
         measured.search.push(trial);
     }

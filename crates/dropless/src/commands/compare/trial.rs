@@ -226,7 +226,7 @@ impl<'c> Ends<'c> {
     }
 }
 
-/// What the sender said of it. The interface's name makes its advice a command.
+/// What the sender said of it, whose advice leaves the name of the interface to whoever knows it.
 fn said_of(summary: &Summary, interface: Option<&str>) -> String {
     // With no answer that the kernel lets through, nothing is known of the far side.
     let is_damaged = summary.notes.iter().any(|note| note.code == "wrong_checksums");
@@ -238,12 +238,12 @@ fn said_of(summary: &Summary, interface: Option<&str>) -> String {
         .reasons
         .iter()
         .filter(|_| summary.verdict == Validity::Invalid)
-        .map(String::as_str)
-        .chain(notes.map(|note| note.text.as_str()))
+        .chain(notes)
+        .map(|note| note.text.as_str())
         .collect();
     let told = told.join("; ");
-    match interface {
-        Some(name) => told.replace("INTERFACE", name),
+    match interface.filter(|_| is_damaged) {
+        Some(name) => format!("{told} (INTERFACE is {name})"),
         None => told,
     }
 }

@@ -29,7 +29,7 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
     let mut summary = ReflectSummary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
-        reasons: verdict.sentences(),
+        reasons: verdict.notes(),
         received: total.received,
         returned: total.returned,
         answered: counters().map(|counters| counters.answered.get()).sum(),

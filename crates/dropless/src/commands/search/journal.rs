@@ -5,14 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use measure::search::{Ceiling, INVALID_IN_A_ROW_MAX, Trial};
+use measure::VERSION;
+use measure::search::{Again, Ceiling, INVALID_IN_A_ROW_MAX, Trial};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the run directory.
 pub const FILE: &str = report::rundir::file::SEARCH_TRIALS;
-/// Version of a line.
-const VERSION: u32 = 1;
 
 /// One trial of a search.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +27,9 @@ pub struct Line {
     pub ceiling: Option<Ceiling>,
     /// Why it was made.
     pub why: String,
+    /// Set where one was made before: why that was not enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Again>,
     /// Its run directory.
     pub run: String,
     /// Seconds it took, with all that belongs to it.
@@ -135,6 +137,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use measure::Note;
     use measure::search::{Ask, Losses};
 
     fn line(lost: u64) -> Line {
@@ -144,6 +147,7 @@ mod tests {
             size: "64".into(),
             ceiling: None,
             why: "a test".into(),
+            again: None,
             run: "runs/x".into(),
             wall_s: 1.5,
             pause_ns: 0,
@@ -193,7 +197,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let spoiled = || {
             let mut line = line(0);
-            line.trial.invalid.push("the clock jumped".into());
+            line.trial
+                .invalid
+                .push(Note::new("clock_bad", "the clock jumped"));
             line
         };
         let (mut journal, _) = Journal::open(directory.path()).unwrap();

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Result, bail, ensure};
 use host::{Medium, PortUri};
 use measure::search::{
-    Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Range, Search, SearchReport, SearchResult,
-    SizeResult, Step, Trial, remaining,
+    Again, Ask, Ceiling, Extent, INVALID_IN_A_ROW_MAX, Method, Pace, Purpose, Range, Search, SearchReport,
+    SearchResult, SizeResult, Step, Trial, remaining,
 };
 use measure::{Note, Summary};
 use report::kinds::search::estimate;
@@ -147,7 +147,7 @@ enum Ended {
     /// With an answer.
     Done,
     /// Without: these are the reasons.
-    Not(Vec<String>),
+    Not(Vec<Note>),
 }
 
 impl Run<'_> {
@@ -214,7 +214,7 @@ impl Run<'_> {
                 Ok(Some(highest)) => highest,
                 Ok(None) => return Ok((result, self.interrupted())),
                 Err(error) if self.journal.lines == 0 || !self.recorded.is_empty() => return Err(error),
-                Err(error) => return Ok((result, self.stopped(&format!("{error:#}; stopped")))),
+                Err(error) => return Ok((result, self.stopped("failed", &format!("{error:#}; stopped")))),
             },
         };
         let range = Range {
@@ -226,27 +226,29 @@ impl Run<'_> {
         let mut asked: Vec<Ask> = Vec::new();
         let mut tried: Vec<Trial> = Vec::new();
         let ended = loop {
-            let (ask, why) = match search.next() {
-                Step::Trial(ask, why) => (ask, why),
+            let (ask, purpose) = match search.next() {
+                Step::Trial(ask, purpose) => (ask, purpose),
                 Step::Done if search.result().complete => break Ended::Done,
                 Step::Done => {
                     let trials = search.result().trials;
-                    break Ended::Not(vec![format!(
+                    let text = format!(
                         "given up after {trials} trials: the path is not steady enough for these goals"
-                    )]);
+                    );
+                    break Ended::Not(vec![Note::new("unsteady", text)]);
                 }
                 Step::Failed(mut reasons) => {
                     let shown = self.dir.path().display();
-                    reasons.push(format!(
+                    let text = format!(
                         "given up after {INVALID_IN_A_ROW_MAX} such trials in a row; mend it, then go on with: dropless search --resume {shown}"
-                    ));
+                    );
+                    reasons.push(Note::new("given_up", text));
                     break Ended::Not(reasons);
                 }
             };
             // The tests of RFC 2544 count their repetitions themselves.
-            let why = match self.plan.method {
-                Method::Mlr if asked.contains(&ask) && !why.starts_with("again, ") => again(&why),
-                _ => why,
+            let purpose = match self.plan.method {
+                Method::Mlr if asked.contains(&ask) => purpose.again(Again::Unsure),
+                _ => purpose,
             };
             asked.push(ask);
             let left_s = self.left_s(index, Some(&search), self.wall_s - begun_s)?;
@@ -254,12 +256,12 @@ impl Run<'_> {
             if replayed && self.interrupt.is_set() {
                 break self.interrupted();
             }
-            let line = match self.trial(size, Some(ask), &why, left_s) {
+            let line = match self.trial(size, Some(ask), &purpose, left_s) {
                 Ok(Some(line)) => line,
                 Ok(None) => break self.interrupted(),
                 // The first one says what is wrong with the plan; later, what was found stays, and can be gone on with.
                 Err(error) if replayed || self.journal.lines == 0 => return Err(error),
-                Err(error) => break self.stopped(&format!("{error:#}; stopped")),
+                Err(error) => break self.stopped("failed", &format!("{error:#}; stopped")),
             };
             search.record(&line.trial);
             tried.push(line.trial);
@@ -295,9 +297,9 @@ impl Run<'_> {
 
     /// Measures the highest rate where nobody gave one: what our sender offers as fast as it can.
     fn highest(&mut self, index: usize, size: &str) -> Result<Option<(f64, Ceiling)>> {
-        let why = "how fast our sender is";
+        let purpose = Purpose::new("", "how fast our sender is");
         let left_s = self.left_s(index, None, 0.0)?;
-        let Some(line) = self.trial(size, None, why, left_s)? else {
+        let Some(line) = self.trial(size, None, &purpose, left_s)? else {
             return Ok(None);
         };
         ensure!(
@@ -306,22 +308,21 @@ impl Run<'_> {
             line.trial
                 .invalid
                 .first()
-                .map_or("no reason is known", |reason| reason.as_str())
+                .map_or("no reason is known", |reason| &reason.text)
         );
         Ok(Some((line.trial.ask.rate_pps, line.ceiling.unwrap_or_default())))
     }
 
     fn interrupted(&self) -> Ended {
-        self.stopped("interrupted")
+        self.stopped("interrupted", "interrupted")
     }
 
     /// Not at its end, for this reason.
-    fn stopped(&self, why: &str) -> Ended {
+    fn stopped(&self, code: &'static str, why: &str) -> Ended {
         let shown = self.dir.path().display();
-        Ended::Not(vec![format!(
-            "{why} after {}; go on with: dropless search --resume {shown}",
-            counted(self.journal.lines, "trial")
-        )])
+        let made = counted(self.journal.lines, "trial");
+        let text = format!("{why} after {made}; go on with: dropless search --resume {shown}");
+        Ended::Not(vec![Note::new(code, text)])
     }
 
     /// Seconds until all is over: of the size that is searched, so far for `spent_s`, and of those after it.
@@ -358,19 +359,25 @@ impl Run<'_> {
 
     /// One trial: replayed if it was made before, else made and recorded. Without an `ask` it measures the highest
     /// rate. `None` when it was interrupted.
-    fn trial(&mut self, size: &str, ask: Option<Ask>, why: &str, left_s: f64) -> Result<Option<Line>> {
+    fn trial(
+        &mut self,
+        size: &str,
+        ask: Option<Ask>,
+        purpose: &Purpose,
+        left_s: f64,
+    ) -> Result<Option<Line>> {
         let begun = Instant::now();
         let line = if let Some(line) = self.recorded.pop_front() {
             self.check_replayed(&line, size, ask)?;
             line
         } else {
             let number = self.journal.lines + 1;
-            self.progress.trial(number, size, ask, why, left_s);
+            self.progress.trial(number, size, ask, purpose, left_s);
             self.trials.left((left_s > 0.0).then_some(left_s));
             if !self.rest(number) {
                 return Ok(None);
             }
-            let Some(mut line) = self.make(size, ask, why, number)? else {
+            let Some(mut line) = self.make(size, ask, purpose, number)? else {
                 return Ok(None);
             };
             line.wall_s = begun.elapsed().as_secs_f64();
@@ -398,7 +405,7 @@ impl Run<'_> {
         !self.interrupt.is_set()
     }
 
-    fn make(&mut self, size: &str, ask: Option<Ask>, why: &str, number: u64) -> Result<Option<Line>> {
+    fn make(&mut self, size: &str, ask: Option<Ask>, purpose: &Purpose, number: u64) -> Result<Option<Line>> {
         let extent = ask.map_or(Extent::DurationNs(self.plan.first_ns()), |ask| ask.extent);
         let send = self
             .plan
@@ -432,7 +439,8 @@ impl Run<'_> {
             number: 0,
             size: size.to_owned(),
             ceiling,
-            why: why.to_owned(),
+            why: purpose.to_string(),
+            again: purpose.again,
             run: self.relative(&run),
             wall_s: 0.0,
             pause_ns: stall_ns,
@@ -511,14 +519,6 @@ fn longest_stall_ns(summary: &Summary) -> u64 {
 fn has_bounds(result: &SearchResult) -> bool {
     let mut goals = result.goals.iter();
     goals.all(|goal| goal.lower.is_some() && goal.upper.is_some())
-}
-
-/// The reason of a trial that was made before: for the same goal, and only to be sure.
-fn again(why: &str) -> String {
-    let goal = why
-        .split_once(": ")
-        .map_or(String::new(), |(goal, _)| format!("{goal}: "));
-    format!("{goal}again, one trial does not decide")
 }
 
 /// What a run as fast as possible, or at a share of the line, says about the highest rate.

@@ -1,6 +1,6 @@
 //! What the search does now and why: one line on standard error, rewritten on a terminal, added elsewhere.
 
-use measure::search::{Ask, Extent, Trial};
+use measure::search::{Ask, Extent, Purpose, Trial};
 use measure::units::{format_count, format_duration, format_rate, format_share};
 use report::number::span;
 use report::out::Console;
@@ -32,7 +32,7 @@ impl Progress {
     }
 
     /// A trial begins.
-    pub fn trial(&mut self, number: u64, size: &str, ask: Option<Ask>, why: &str, left_s: f64) {
+    pub fn trial(&mut self, number: u64, size: &str, ask: Option<Ask>, why: &Purpose, left_s: f64) {
         self.line = self.long(number, size, ask, why, left_s);
         if self.quiet || !self.on_terminal {
             return;
@@ -47,7 +47,7 @@ impl Progress {
     }
 
     /// Everything, for a wide terminal and for files.
-    fn long(&self, number: u64, size: &str, ask: Option<Ask>, why: &str, left_s: f64) -> String {
+    fn long(&self, number: u64, size: &str, ask: Option<Ask>, why: &Purpose, left_s: f64) -> String {
         let size = if self.names_size {
             format!("size {size}, ")
         } else {
@@ -77,7 +77,7 @@ impl Progress {
     }
 
     /// What fits 80 columns: the time left before the reason, which may be cut.
-    fn short(&self, number: u64, size: &str, ask: Option<Ask>, why: &str, left_s: f64) -> String {
+    fn short(&self, number: u64, size: &str, ask: Option<Ask>, why: &Purpose, left_s: f64) -> String {
         let size = if self.names_size {
             format!("{size} ")
         } else {
@@ -89,7 +89,7 @@ impl Progress {
         } else {
             String::new()
         };
-        format!("{size}trial {number}, {rate}{left}: {}", brief(why))
+        format!("{size}trial {number}, {rate}{left}: {}", why.brief())
     }
 
     /// It is over.
@@ -135,29 +135,6 @@ impl Progress {
     }
 }
 
-/// A reason in a few words: without the trials that led to it.
-fn brief(why: &str) -> String {
-    if let Some((again, _)) = why.split_once(" spoiled the last one: ") {
-        return format!("{again} was in it");
-    }
-    if why.starts_with("throughput: between ") {
-        return "throughput: halving".to_owned();
-    }
-    let short = why.split_once(" (").map_or(why, |(short, _)| short);
-    short
-        .replace("the last one was invalid: ", "")
-        .replace(
-            "halfway between the bounds of shorter trials",
-            "halfway between the bounds",
-        )
-        .replace(" of shorter trials hold?", " hold?")
-        .replace("again, one trial does not decide", "again, to be sure")
-        .replace(", nothing was carried yet", "")
-        .replace(", all was carried so far", "")
-        .replace("back-to-back: ", "")
-        .replace(", repetition ", ", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,23 +149,14 @@ mod tests {
             names_size: true,
             line: String::new(),
         };
-        for why in [
-            "ndr: halfway between the bounds of shorter trials (between 10.02 kpps (no loss) and 10.11 kpps)",
-            "pdr: does the upper bound of shorter trials hold? (above 10.02 kpps (no loss))",
-            "pdr: further down, nothing was carried yet",
-            "ndr: again, one trial does not decide",
-            "throughput: the highest rate first",
-            "throughput: between 10.02 kpps and 10.11 kpps",
-            "again, the reflector spoiled the last one: throughput: between 10.02 kpps and 10.11 kpps",
-            "back-to-back: a burst of 12,345, repetition 12 of 50",
-        ] {
-            let ask = Ask::lasting(123_456.0, 1_000_000_000);
-            let line = progress.short(123, "1518", Some(ask), why, 4000.0);
-            assert!(line.chars().count() < 80, "{line}");
-            assert!(
-                line.contains("1 h 7 min left") && line.contains("trial 123, 123.5 kpps"),
-                "{line}"
-            );
-        }
+        // What the searches promise of their purposes, in brief.
+        let purpose = Purpose::new("", "p".repeat(36));
+        let ask = Ask::lasting(123_456.0, 1_000_000_000);
+        let line = progress.short(123, "1518", Some(ask), &purpose, 4000.0);
+        assert!(line.chars().count() <= 80 && line.ends_with('p'), "{line}");
+        assert!(
+            line.contains("1 h 7 min left") && line.contains("trial 123, 123.5 kpps"),
+            "{line}"
+        );
     }
 }

@@ -22,12 +22,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let mut summary = Summary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
-        reasons: verdict.sentences(),
-        reason_names: verdict
-            .reasons
-            .iter()
-            .map(|reason| reason.name().into())
-            .collect(),
+        reasons: verdict.notes(),
         lost: ledger.lost(),
         late: ledger.arrived.late,
         rate_asked_pps: asked_pps,

@@ -176,11 +176,11 @@ pub fn assert_refused(run: &Finished, words: &[&str]) {
 /// The verdict is valid, unless somebody had the cores: that makes a pace none, and no book wrong.
 pub fn assert_valid_but_for_time(run: &Finished) {
     let json = run.json();
-    let reasons = json["reason_names"].as_array().expect("the reasons");
+    let reasons = json["reasons"].as_array().expect("the reasons");
     assert!(
         reasons
             .iter()
-            .all(|reason| reason == "underoffered" || reason == "receiver_stalled"),
+            .all(|reason| reason["code"] == "underoffered" || reason["code"] == "receiver_stalled"),
         "{run}"
     );
     assert_eq!(json["verdict"] == "valid", reasons.is_empty(), "{run}");
@@ -201,7 +201,7 @@ pub fn assert_invalid(run: &Finished, reason: &str) {
     let reasons = json["reasons"].as_array().expect("a list of reasons");
     let said = reasons
         .iter()
-        .filter_map(Value::as_str)
+        .filter_map(|found| found["text"].as_str())
         .any(|text| text.contains(reason));
     assert!(said, "no reason with {reason:?}: {run}");
 }

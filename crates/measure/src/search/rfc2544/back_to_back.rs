@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::result::Limit;
-use super::super::{Ask, Extent, Trial};
+use super::super::{Ask, Extent, Purpose, Trial};
+use super::Test;
 use crate::units::format_count;
 
 /// A burst is known to this part of the longest one, or to one packet.
@@ -65,7 +66,7 @@ impl BackToBack {
         ((self.longest as f64 * RESOLUTION) as u64).max(1)
     }
 
-    pub fn next(&self) -> Option<(Ask, String)> {
+    pub fn next(&self) -> Option<(Ask, Purpose)> {
         if self.found.len() >= self.repeats as usize {
             return None;
         }
@@ -77,13 +78,13 @@ impl BackToBack {
             rate_pps: self.rate_pps,
             extent: Extent::Packets(packets),
         };
-        let why = format!(
-            "a burst of {}, repetition {} of {}",
-            format_count(packets),
-            self.found.len() + 1,
-            self.repeats
-        );
-        Some((ask, why))
+        let (burst, number, repeats) = (format_count(packets), self.found.len() + 1, self.repeats);
+        let words = format!("a burst of {burst}, repetition {number} of {repeats}");
+        let brief = format!("a burst of {burst}, {number} of {repeats}");
+        Some((
+            ask,
+            Purpose::new(Test::BackToBack.to_string(), words).in_brief(brief),
+        ))
     }
 
     pub fn record(&mut self, trial: &Trial) {

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::result::Limit;
-use super::super::{Ask, Range, Trial};
+use super::super::{Ask, Purpose, Range, Trial};
+use super::Test;
 
 /// The largest step that the RFC allows, as a part of the highest rate.
 const STEPS: u32 = 10;
@@ -40,7 +41,7 @@ impl FrameLoss {
         }
     }
 
-    pub fn next(&self) -> Option<(Ask, String)> {
+    pub fn next(&self) -> Option<(Ask, Purpose)> {
         let done = self.trials.len() as u32;
         let last_two = self.trials.iter().rev().take(2);
         let clean = last_two.filter(|trial| trial.is_good(0.0)).count();
@@ -49,8 +50,10 @@ impl FrameLoss {
         }
         let percent = (STEPS - done) * 100 / STEPS;
         let rate_pps = self.range.max_pps * f64::from(percent) / 100.0;
-        let why = format!("{percent} % of the highest rate");
-        Some((Ask::lasting(rate_pps, self.trial_ns), why))
+        let words = format!("{percent} % of the highest rate");
+        let brief = format!("frame loss: at {percent} %");
+        let purpose = Purpose::new(Test::FrameLoss.to_string(), words).in_brief(brief);
+        Some((Ask::lasting(rate_pps, self.trial_ns), purpose))
     }
 
     pub fn record(&mut self, trial: &Trial) {

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Ask, Trial};
+use super::super::{Ask, Purpose, Trial};
+use super::Test;
 
 /// Latency at the throughput, in ns: means over the trials, and the extremes of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -46,11 +47,13 @@ impl Latency {
     }
 
     /// Nothing to do where there is no throughput.
-    pub fn next(&self, rate_pps: Option<f64>) -> Option<(Ask, String)> {
+    pub fn next(&self, rate_pps: Option<f64>) -> Option<(Ask, Purpose)> {
         let done = self.trials.len();
         let rate_pps = rate_pps.filter(|_| done < self.wanted as usize)?;
-        let why = format!("trial {} of {} at the throughput", done + 1, self.wanted);
-        Some((Ask::lasting(rate_pps, self.trial_ns), why))
+        let words = format!("trial {} of {} at the throughput", done + 1, self.wanted);
+        let brief = format!("latency: trial {} of {}", done + 1, self.wanted);
+        let purpose = Purpose::new(Test::Latency.to_string(), words).in_brief(brief);
+        Some((Ask::lasting(rate_pps, self.trial_ns), purpose))
     }
 
     pub fn record(&mut self, trial: &Trial) {

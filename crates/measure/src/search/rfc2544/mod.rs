@@ -15,7 +15,7 @@ pub use frame_loss::FrameLossRow;
 pub use latency::LatencyResult;
 
 use super::result::{Limit, Rfc2544Result, SearchResult};
-use super::{Ask, Doubt, Range, Step, Trial};
+use super::{Again, Ask, Doubt, Purpose, Range, Step, Trial};
 use back_to_back::BackToBack;
 use frame_loss::FrameLoss;
 use latency::Latency;
@@ -137,14 +137,14 @@ impl Rfc2544 {
     /// The trial that is wanted now.
     pub fn next(&self) -> Step {
         self.doubt
-            .step(self.wanted().map(|(_, ask, why)| match self.spoiled {
-                Some((limit, _)) => (ask, format!("again, {limit} spoiled the last one: {why}")),
-                None => (ask, why),
+            .step(self.wanted().map(|(_, ask, purpose)| match self.spoiled {
+                Some((limit, _)) => (ask, purpose.again(Again::Spoiled(limit))),
+                None => (ask, purpose),
             }))
     }
 
-    fn wanted(&self) -> Option<(Test, Ask, String)> {
-        let of = |test: Test, (ask, why): (Ask, String)| (test, ask, format!("{test}: {why}"));
+    fn wanted(&self) -> Option<(Test, Ask, Purpose)> {
+        let of = |test: Test, (ask, purpose)| (test, ask, purpose);
         if let Some(wanted) = self.throughput.next() {
             return Some(of(Test::Throughput, wanted));
         }

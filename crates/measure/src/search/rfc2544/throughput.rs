@@ -1,7 +1,8 @@
 //! Throughput (RFC 2544, section 26.1): the highest rate at which nothing is lost, halved for with long trials.
 
 use super::super::result::{Bound, GoalResult, Limit};
-use super::super::{Ask, Ceiling, Range, Trial};
+use super::super::{Ask, Ceiling, Purpose, Range, Trial};
+use super::Test;
 use crate::units::format_rate;
 
 /// The search for the throughput.
@@ -30,10 +31,11 @@ impl Throughput {
         self.lower.as_ref().map(|trial| trial.ask.rate_pps)
     }
 
-    pub fn next(&self) -> Option<(Ask, String)> {
+    pub fn next(&self) -> Option<(Ask, Purpose)> {
         let (min, max) = (self.range.min_pps, self.range.max_pps);
-        let (rate, why) = match (self.rate_pps(), &self.upper) {
-            (None, None) => (max, "the highest rate first".to_owned()),
+        let of = |words: &str| Purpose::new(Test::Throughput.to_string(), words);
+        let (rate, purpose) = match (self.rate_pps(), &self.upper) {
+            (None, None) => (max, of("the highest rate first")),
             (Some(_), None) => return None,
             (lower, Some(upper)) => {
                 let upper = upper.ask.rate_pps;
@@ -42,15 +44,16 @@ impl Throughput {
                     return None;
                 }
                 if (upper - from) <= upper * self.width {
-                    (min, "nothing was carried: the lowest rate".to_owned())
+                    let lowest = of("nothing was carried: the lowest rate");
+                    (min, lowest.in_brief("throughput: the lowest rate"))
                 } else {
                     let shown = (format_rate(from), format_rate(upper));
-                    let why = format!("between {} and {}", shown.0, shown.1);
-                    (middle(from, upper), why)
+                    let between = of(&format!("between {} and {}", shown.0, shown.1));
+                    (middle(from, upper), between.in_brief("throughput: halving"))
                 }
             }
         };
-        Some((Ask::lasting(rate, self.trial_ns), why))
+        Some((Ask::lasting(rate, self.trial_ns), purpose))
     }
 
     pub fn record(&mut self, trial: &Trial) {

@@ -42,7 +42,7 @@ pub fn json(sizes: &[(String, Estimate)]) -> serde_json::Value {
         })
     };
     let mut all = one(&total(sizes));
-    all["version"] = measure::search::report::VERSION.into();
+    all["version"] = measure::VERSION.into();
     all["command"] = "search".into();
     all["dry_run"] = true.into();
     all["sizes"] = sizes

@@ -6,6 +6,7 @@
     reason = "a page is put together of small pieces, and made once a run"
 )]
 
+use measure::Note;
 use measure::search::{Rfc2544Result, SearchReport, SizeResult};
 
 use super::terminal::caveats;
@@ -95,7 +96,9 @@ fn as_table(of_size: &[&SearchedTrial]) -> String {
             count(one.trial.due.saturating_sub(one.trial.offered))
         })
         .words("why it was made", |one| one.why.clone())
-        .words("not believed, because", |one| one.trial.invalid.join("; "))
+        .words("not believed, because", |one| {
+            Note::texts(&one.trial.invalid).join("; ")
+        })
         .html("Trials in the order in which they were made")
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use measure::Note;
 use measure::search::{GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
 
 use super::tables;
@@ -37,7 +38,7 @@ fn headline(report: &SearchReport, style: &Style) -> String {
     if report.complete {
         return format!("{}: {spent}\n", style.paint(Paint::Good, "FOUND"));
     }
-    let reasons = report.reasons.join("; ");
+    let reasons = Note::texts(&report.reasons).join("; ");
     marked("NOT FINISHED:", Paint::Bad, &reasons, style) + &spent + "\n"
 }
 
@@ -94,4 +95,69 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String 
         text += &tables::back_to_back(&size.size, burst).terminal("Back-to-back", style);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::search::{Bound, SearchResult};
+
+    fn report() -> SearchReport {
+        let bound = |rate_pps: f64| Bound {
+            rate_pps,
+            rate_bps_l1: 6.727e6,
+            rate_bps_l2: 5.125e6,
+            ..Bound::default()
+        };
+        let goal = GoalResult {
+            name: "throughput".into(),
+            loss_ratio: 0.0,
+            complete: true,
+            limit: Limit::Reflector,
+            throughput_pps: Some(123_456.0),
+            conditional_throughput_pps: Some(123_456.0),
+            lower: Some(bound(123_456.0)),
+            upper: Some(bound(234_567.0)),
+        };
+        let size = |size: &str| SizeResult {
+            size: size.into(),
+            mean_frame_bytes: 64.0,
+            range: None,
+            result: SearchResult::default(),
+        };
+        let mut done = size("1518");
+        done.range = Some(measure::search::Range {
+            min_pps: 1.0,
+            max_pps: 1e6,
+            ceiling: measure::search::Ceiling::Asked,
+        });
+        done.result.goals.push(goal);
+        SearchReport {
+            reasons: vec![Note::new("interrupted", "interrupted")],
+            sizes: vec![done, size("imix")],
+            ..SearchReport::default()
+        }
+    }
+
+    #[test]
+    fn the_table_fits_the_terminal() {
+        for (width, has_layer_2) in [(80, false), (100, true)] {
+            let style = Style {
+                width,
+                ..Style::plain()
+            };
+            let table = tables::rates(tables::answers(&report())).terminal("Rate", &style);
+            let longest = table.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(width), "{table}");
+            assert_eq!(table.contains("layer 2"), has_layer_2, "{table}");
+        }
+    }
+
+    #[test]
+    fn a_size_that_was_not_reached_is_named() {
+        let style = Style::plain();
+        let text = render(&report(), &style);
+        let row = text.lines().find(|line| line.contains("imix"));
+        assert!(row.is_some_and(|row| row.ends_with("not begun")), "{text}");
+    }
 }

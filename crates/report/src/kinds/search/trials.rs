@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use measure::VERSION;
 use measure::search::{SearchReport, Trial};
 use serde::Deserialize;
 
@@ -10,9 +11,6 @@ use crate::number::counted;
 use crate::read::ReadError;
 use crate::rundir::file;
 use crate::{input, sane};
-
-/// Version of a line of `trials.jsonl`.
-const VERSION: u64 = 1;
 
 /// A line of `trials.jsonl`.
 #[derive(Clone, Debug, Deserialize)]
@@ -70,7 +68,7 @@ fn parse(line: &str) -> Result<SearchedTrial, Unread> {
     let damaged = |error: serde_json::Error| Unread::Damaged(error.to_string());
     let value = input::json(line).map_err(damaged)?;
     match value["version"].as_u64() {
-        Some(version) if version > VERSION => return Err(Unread::Later(version)),
+        Some(version) if version > u64::from(VERSION) => return Err(Unread::Later(version)),
         Some(1..) => {}
         _ => return Err(Unread::Damaged("it has no format version".to_owned())),
     }

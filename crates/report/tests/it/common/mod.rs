@@ -121,7 +121,7 @@ fn clock() -> ClockSummary {
 pub fn lossy() -> Summary {
     let received = SENT - LOST;
     Summary {
-        version: 1,
+        version: 2,
         command: "send".to_owned(),
         run: "runs/2025-11-20T23-30-45Z-send".to_owned(),
         verdict: Validity::Valid,
@@ -248,7 +248,7 @@ pub fn clean() -> Summary {
 /// A reflector that answered a ping and dropped what it must not return.
 pub fn reflected() -> ReflectSummary {
     ReflectSummary {
-        version: 1,
+        version: 2,
         command: "reflect".to_owned(),
         run: "runs/2025-11-20T23-30-45Z-reflect".to_owned(),
         verdict: Validity::Valid,
