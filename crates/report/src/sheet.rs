@@ -15,8 +15,9 @@ pub(crate) struct Sheet<T> {
 }
 
 struct Column {
-    /// In a terminal, and in a page, which has more room.
-    titles: (String, String),
+    title: String,
+    /// The same in a terminal, which has less room.
+    short: String,
     cells: Vec<Cell>,
     is_name: bool,
     is_right: bool,
@@ -42,12 +43,12 @@ impl<T> Sheet<T> {
         self
     }
 
-    /// Adds a column. A title such as `dup|duplicate` is short in a terminal, and the other one in a page.
+    /// Adds a column.
     pub fn cell(mut self, title: &str, cell: impl Fn(&T) -> Cell) -> Self {
-        let (short, long) = title.split_once('|').unwrap_or((title, title));
         let cells: Vec<Cell> = self.items.iter().map(cell).collect();
         self.columns.push(Column {
-            titles: (short.to_owned(), long.to_owned()),
+            title: title.to_owned(),
+            short: title.to_owned(),
             is_right: cells.first().is_none_or(|cell| cell.right),
             cells,
             is_name: false,
@@ -79,6 +80,14 @@ impl<T> Sheet<T> {
             column.is_name = true;
         }
         sheet
+    }
+
+    /// In a terminal the last column has this title.
+    pub fn short(mut self, title: &str) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            title.clone_into(&mut column.short);
+        }
+        self
     }
 
     /// The last column is in terminals of this width only (and in pages).
@@ -148,7 +157,7 @@ impl<T> Sheet<T> {
             .find(|column| column.is_name && column.from_width == 0);
         let title = |column: &&Column| Cell {
             right: column.is_right,
-            ..Cell::left(&column.titles.0)
+            ..Cell::left(&column.short)
         };
         let mut table = Table::headed(name, columns.iter().map(title));
         for row in 0..self.items.len() {
@@ -182,7 +191,7 @@ impl Column {
     fn head(&self) -> String {
         let is_number = self.cells.first().is_some_and(Cell::is_number);
         let class = if is_number { " class=n" } else { "" };
-        format!("<th scope=col{class}>{}</th>", escape(&self.titles.1))
+        format!("<th scope=col{class}>{}</th>", escape(&self.title))
     }
 
     fn html(&self, row: usize) -> String {
@@ -214,7 +223,8 @@ mod tests {
     fn what_has_no_room_in_a_terminal_is_in_the_page() {
         let sheet = Sheet::of([7])
             .name("of", |number| format!("item {number}"))
-            .number("dup|duplicate", u64::to_string)
+            .number("duplicate", u64::to_string)
+            .short("dup")
             .words("wide", |_| "more".to_owned())
             .at_width(100)
             .number("never", u64::to_string)

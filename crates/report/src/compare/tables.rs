@@ -13,10 +13,6 @@ const VALUE_MAX: usize = 32;
 /// A run, and the number that it is listed under.
 pub type Numbered<'r> = (usize, &'r Loaded);
 
-fn title((number, run): &Numbered<'_>) -> String {
-    format!("[{number}]|{}", run.name)
-}
-
 /// What the kind is asked first, a row a run; nothing where it is asked nothing.
 pub fn first_figures<'r>(runs: &[Numbered<'r>]) -> Option<Sheet<(Numbered<'r>, Vec<Option<String>>)>> {
     let (names, values) = tiles(runs.iter().map(|(_, run)| *run));
@@ -35,11 +31,11 @@ pub fn first_figures<'r>(runs: &[Numbered<'r>]) -> Option<Sheet<(Numbered<'r>, V
 pub fn settings(runs: &[Numbered<'_>]) -> Sheet<Setting> {
     let all: Vec<&Loaded> = runs.iter().map(|(_, run)| *run).collect();
     let mut sheet = Sheet::of(differing(&all)).name("setting", |setting| setting.name.clone());
-    for (at, run) in runs.iter().enumerate() {
+    for (at, (number, run)) in runs.iter().enumerate() {
         sheet = sheet
-            .number(&title(run), |setting| clipped(&setting.values[at]))
+            .number(&format!("[{number}]"), |setting| clipped(&setting.values[at]))
             .in_terminal()
-            .words(&title(run), |setting| setting.values[at].clone())
+            .words(&run.name, |setting| setting.values[at].clone())
             .on_page();
     }
     sheet
@@ -57,8 +53,10 @@ pub fn clipped(value: &str) -> String {
 pub fn figures(runs: &[Numbered<'_>]) -> Sheet<Row> {
     let all: Vec<&Loaded> = runs.iter().map(|(_, run)| *run).collect();
     let mut sheet = Sheet::of(rows(&all)).name("metric", Row::label);
-    for (at, run) in runs.iter().enumerate() {
-        sheet = sheet.optional(&title(run), |row| Some(row.metric.unit.show(row.values[at]?)));
+    for (at, (number, run)) in runs.iter().enumerate() {
+        sheet = sheet
+            .optional(&run.name, |row| Some(row.metric.unit.show(row.values[at]?)))
+            .short(&format!("[{number}]"));
         if at > 0 {
             sheet = with_change(sheet, at);
         }

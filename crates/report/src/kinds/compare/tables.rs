@@ -153,9 +153,10 @@ pub fn firewall(comparison: &Comparison) -> Option<(u32, Sheet<(&MethodResult, &
         .name("way", |(method, _)| method.name.clone())
         .words("", |(method, _)| method.words.clone())
         .on_page()
-        .cell("flooded with|with", |(_, cost)| {
+        .cell("with", |(_, cost)| {
             Cell::bar(cost.with_pps / most, pps(cost.with_pps))
         })
+        .short("flooded with")
         .cell("without", |(_, cost)| {
             Cell::bar(cost.without_pps / most, pps(cost.without_pps))
         })

@@ -27,9 +27,6 @@ pub fn answers(report: &SearchReport) -> impl Iterator<Item = Answer<'_>> {
 
 /// Between which rates each answer lies.
 pub fn rates<'r>(answers: impl Iterator<Item = Answer<'r>>) -> Sheet<Answer<'r>> {
-    let known =
-        |(_, goal): &Answer<'_>, shown: fn(&GoalResult) -> String| goal.map_or_else(String::new, shown);
-    let number = |shown: fn(&GoalResult) -> String| move |answer: &Answer<'_>| known(answer, shown);
     Sheet::of(answers)
         .always()
         .name("size", |(size, _)| size.size.clone())
@@ -39,29 +36,17 @@ pub fn rates<'r>(answers: impl Iterator<Item = Answer<'r>>) -> Sheet<Answer<'r>>
         })
         .words(
             "loss allowed",
-            number(|goal| format!("{} %", goal.loss_ratio * 100.0)),
+            of(|goal| format!("{} %", goal.loss_ratio * 100.0)),
         )
         .on_page()
-        .number(
-            "carried",
-            number(|goal| of(goal.lower, |bound| pps(bound.rate_pps))),
-        )
-        .number(
-            "not carried",
-            number(|goal| of(goal.upper, |bound| pps(bound.rate_pps))),
-        )
-        .number(
-            "layer 1",
-            number(|goal| of(goal.lower, |bound| bps(bound.rate_bps_l1))),
-        )
-        .number(
-            "layer 2",
-            number(|goal| of(goal.lower, |bound| bps(bound.rate_bps_l2))),
-        )
+        .number("carried", of(|goal| rate(goal.lower)))
+        .number("not carried", of(|goal| rate(goal.upper)))
+        .number("layer 1", of(|goal| bits(goal.lower, |bound| bound.rate_bps_l1)))
+        .number("layer 2", of(|goal| bits(goal.lower, |bound| bound.rate_bps_l2)))
         .at_width(WITH_LAYER_2)
         .number(
             "trials",
-            number(|goal| {
+            of(|goal| {
                 let trials = |bound: Option<Bound>| bound.map_or(0, |bound| bound.trials);
                 format!("{}+{}", trials(goal.lower), trials(goal.upper))
             }),
@@ -72,12 +57,21 @@ pub fn rates<'r>(answers: impl Iterator<Item = Answer<'r>>) -> Sheet<Answer<'r>>
             Cell::left(limit).paint(if is_path { Paint::None } else { Paint::Warn })
         })
         .in_terminal()
-        .words("limit", number(|goal| goal.limit.to_string()))
+        .words("limit", of(|goal| goal.limit.to_string()))
         .on_page()
 }
 
-fn of(bound: Option<Bound>, shown: fn(Bound) -> String) -> String {
-    bound.map_or_else(|| "-".to_owned(), shown)
+/// What is shown of a goal, where there is one.
+fn of(shown: fn(&GoalResult) -> String) -> impl Fn(&Answer<'_>) -> String {
+    move |(_, goal)| goal.map_or_else(String::new, shown)
+}
+
+fn rate(bound: Option<Bound>) -> String {
+    bound.map_or_else(|| "-".to_owned(), |bound| pps(bound.rate_pps))
+}
+
+fn bits(bound: Option<Bound>, pick: fn(Bound) -> f64) -> String {
+    bound.map_or_else(|| "-".to_owned(), |bound| bps(pick(bound)))
 }
 
 /// Latency at the throughput of frames of `size`.
@@ -130,9 +124,10 @@ pub fn back_to_back<'r>(size: &str, burst: &'r BackToBackResult) -> Sheet<&'r Ba
         .number("deviation", |burst| format!("{:.1}", burst.packets_deviation))
         .at_width(WITH_ALL_OF_BURSTS)
         .number("buffer", |burst| seconds(burst.implied_buffer_s))
-        .optional("corrected|corrected (RFC 9004)", |burst| {
+        .optional("corrected (RFC 9004)", |burst| {
             burst.corrected_buffer_s.map(seconds)
         })
+        .short("corrected")
         .number("times", |burst| burst.repeats.to_string())
         .at_width(WITH_ALL_OF_BURSTS)
         .words("limit", |burst| by(burst.limit))
