@@ -3,7 +3,7 @@
 use measure::{ClockSummary, LinkState, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
 
 use crate::html::element::section;
-use crate::number::{bps, count, counted, time};
+use crate::number::{bps, count, counted, round, time};
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
@@ -78,15 +78,7 @@ fn link(link: LinkState) -> Cell {
     match (link.up, link.speed_mbps) {
         (false, _) => Cell::left("down").paint(Paint::Bad),
         (true, None) => Cell::left("up"),
-        (true, Some(mbps)) => {
-            let speed = bps(f64::from(mbps) * 1e6);
-            let (digits, unit) = speed.split_once(' ').unwrap_or((&speed, ""));
-            let whole = digits.trim_end_matches('0').trim_end_matches('.');
-            Cell::left(format!(
-                "{} {unit}",
-                if digits.contains('.') { whole } else { digits }
-            ))
-        }
+        (true, Some(mbps)) => Cell::left(round(&bps(f64::from(mbps) * 1e6))),
     }
 }
 

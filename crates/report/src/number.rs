@@ -32,6 +32,17 @@ pub fn loss(part: f64) -> String {
     }
 }
 
+/// A number with its unit, without the zeros behind its point: `2.50 Gbit/s` is `2.5 Gbit/s`.
+pub fn round(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            format!("{number} {unit}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// `number` of a thing: `1 packet`, `35,000,000 packets`.
 pub fn counted(number: u64, thing: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };

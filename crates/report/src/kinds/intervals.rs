@@ -8,8 +8,8 @@ use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
 use crate::load::series::{Origin, Point};
 use crate::load::{Channel, Series};
 use crate::number::{count, counted, loss, pps, share, time};
+use crate::sheet::Sheet;
 use crate::style::Style;
-use crate::table::{Cell, Table};
 
 /// What all intervals of a file come to.
 #[derive(Clone, Debug)]
@@ -92,13 +92,12 @@ impl Kind for Intervals {
     }
 
     fn terminal(&self, style: &Style) -> String {
-        let mut table = Table::section("Intervals", &[]);
-        for metric in metrics::all() {
-            if let Some(value) = self.figure(metric.name) {
-                table.item(metric.label, [Cell::right(metric.unit.show(value))]);
-            }
-        }
-        table.render(style)
+        let known = metrics::all().filter_map(|metric| Some((metric, self.figure(metric.name)?)));
+        Sheet::of(known)
+            .always()
+            .name("", |(metric, _)| metric.label.to_owned())
+            .number("", |(metric, value)| metric.unit.show(*value))
+            .terminal("Intervals", style)
     }
 
     fn headline(&self, _style: &Style) -> String {

@@ -7,7 +7,7 @@
 )]
 
 use measure::Note;
-use measure::search::{Rfc2544Result, SearchReport, SizeResult};
+use measure::search::{Bound, GoalResult, Rfc2544Result, SearchReport, SizeResult};
 
 use super::terminal::caveats;
 use super::{Searched, SearchedTrial, picture, tables};
@@ -19,23 +19,17 @@ use crate::table::Cell;
 
 /// What was found, and what must be said of it, a line each.
 pub fn answers(report: &SearchReport) -> Vec<String> {
-    let mut lines: Vec<String> = report
-        .sizes
-        .iter()
-        .flat_map(|size| size.result.goals.iter().map(move |goal| (size, goal)))
-        .map(|(size, goal)| {
-            let carried = goal
-                .lower
-                .map_or_else(|| "nothing".to_owned(), |bound| pps(bound.rate_pps));
-            let not = goal
-                .upper
-                .map_or_else(String::new, |bound| format!(", not {}", pps(bound.rate_pps)));
-            format!(
-                "{}, frames of {}: {carried} carried{not}; the limit is {}",
-                goal.name, size.size, goal.limit
-            )
-        })
-        .collect();
+    let goals = |size: &SizeResult| -> Vec<String> {
+        let line = |goal: &GoalResult| {
+            let rate = |bound: Option<Bound>| bound.map(|bound| pps(bound.rate_pps));
+            let carried = rate(goal.lower).unwrap_or_else(|| "nothing".to_owned());
+            let not = rate(goal.upper).map_or_else(String::new, |rate| format!(", not {rate}"));
+            let (name, size, limit) = (&goal.name, &size.size, goal.limit);
+            format!("{name}, frames of {size}: {carried} carried{not}; the limit is {limit}")
+        };
+        size.result.goals.iter().map(line).collect()
+    };
+    let mut lines: Vec<String> = report.sizes.iter().flat_map(goals).collect();
     lines.extend(
         caveats(report)
             .into_iter()
