@@ -11,7 +11,6 @@ use crate::run::workers;
 /// Stalls told at a time.
 const TOLD_MAX: usize = 64;
 
-/// Watches the workers.
 pub struct StallWatch<'w> {
     roles: &'w [(usize, Vec<&'static str>)],
     counters: &'w [WorkerCounters],
@@ -23,7 +22,6 @@ pub struct StallWatch<'w> {
 }
 
 impl<'w> StallWatch<'w> {
-    /// Watches for stalls longer than `threshold_ticks`.
     pub fn new(
         roles: &'w [(usize, Vec<&'static str>)],
         counters: &'w [WorkerCounters],
