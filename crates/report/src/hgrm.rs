@@ -43,18 +43,13 @@ fn write_into(text: &mut String, latency: &Histogram, unit_ns: f64) -> fmt::Resu
         text.push('\n');
     }
     let doublings = (u64::BITS - (max / u64::from(SUB_BUCKETS)).leading_zeros()) + 1;
+    let (mean, deviation) = (mean * unit_ns, hdr.stdev() * unit_ns);
+    let (max, count) = (max as f64 * unit_ns, latency.count());
     writeln!(
         text,
-        "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]",
-        mean * unit_ns,
-        hdr.stdev() * unit_ns
+        "#[Mean    = {mean:12.3}, StdDeviation   = {deviation:12.3}]"
     )?;
-    writeln!(
-        text,
-        "#[Max     = {:12.3}, Total count    = {:12}]",
-        max as f64 * unit_ns,
-        latency.count()
-    )?;
+    writeln!(text, "#[Max     = {max:12.3}, Total count    = {count:12}]")?;
     writeln!(
         text,
         "#[Buckets = {doublings:12}, SubBuckets     = {SUB_BUCKETS:12}]"

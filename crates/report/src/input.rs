@@ -15,15 +15,11 @@ const TEXT_MAX: u64 = 256 << 20;
 /// Opens a file, or what a pipe of the shell's own leads to (`/dev/stdin`, `<(...)`). Of a named pipe nobody knows
 /// whether it is ever written to.
 pub fn open(path: &Path) -> Result<File, ReadError> {
-    let failed = |cause| ReadError::Io {
-        path: path.to_owned(),
-        cause,
-    };
-    let kind = fs::metadata(path).map_err(failed)?.file_type();
+    let kind = fs::metadata(path).map_err(ReadError::io(path))?.file_type();
     // What has a name somewhere was not made for us alone.
     let is_own_pipe = || kind.is_fifo() && path.canonicalize().is_err();
     if kind.is_file() || is_own_pipe() {
-        return File::open(path).map_err(failed);
+        return File::open(path).map_err(ReadError::io(path));
     }
     let kind = match kind {
         kind if kind.is_fifo() => "a named pipe",
@@ -31,32 +27,20 @@ pub fn open(path: &Path) -> Result<File, ReadError> {
         kind if kind.is_socket() => "a socket",
         _ => "a device",
     };
-    Err(ReadError::NoFile {
-        path: path.to_owned(),
-        kind,
-    })
+    Err(ReadError::NoFile(path.to_owned(), kind))
 }
 
 /// Whether a file is there; that nobody may look is not the same as that it is not.
 pub fn is_there(path: &Path) -> Result<bool, ReadError> {
-    path.try_exists().map_err(|cause| ReadError::Io {
-        path: path.to_owned(),
-        cause,
-    })
+    path.try_exists().map_err(ReadError::io(path))
 }
 
 /// The JSON in the file `path`.
 pub fn json_file(path: &Path) -> Result<Value, ReadError> {
-    let damaged = |what: &str| ReadError::Damaged {
-        path: path.to_owned(),
-        what: what.to_owned(),
-    };
+    let damaged = |what: &str| ReadError::damaged(path, what);
     let mut bytes = Vec::new();
     let read = open(path)?.take(TEXT_MAX + 1).read_to_end(&mut bytes);
-    read.map_err(|cause| ReadError::Io {
-        path: path.to_owned(),
-        cause,
-    })?;
+    read.map_err(ReadError::io(path))?;
     if bytes.len() as u64 > TEXT_MAX {
         return Err(damaged("it is too long for what it should be"));
     }

@@ -83,44 +83,35 @@ pub fn line(row: &IntervalRow) -> String {
 
 fn write_line(text: &mut String, row: &IntervalRow) -> fmt::Result {
     let total = row.total();
-    let rate = |packets: u64| (row.seconds() > 0.0).then(|| format!("{:.3}", packets as f64 / row.seconds()));
-    let latency = row.percentiles();
+    let (end, length) = (row.end_ns, row.end_ns.saturating_sub(row.start_ns));
+    let (end, length) = (milliseconds(end), milliseconds(length));
+    write_totals(text, &end, &total)?;
     write!(
         text,
-        "{},{},{},",
-        milliseconds(row.end_ns),
-        total.sent,
-        total.received
+        "{length},{},{},{},",
+        total.lost(),
+        total.duplicate,
+        total.reordered
     )?;
-    write!(text, "{},{},", drop_rate(&total), mean_ms(&total))?;
-    write!(
-        text,
-        "{},{},",
-        milliseconds(row.end_ns.saturating_sub(row.start_ns)),
-        total.lost()
-    )?;
-    write!(
-        text,
-        "{},{},{},{},",
-        total.duplicate, total.reordered, row.corrupt, row.unsent
-    )?;
-    write!(
-        text,
-        "{},{},",
-        optional(rate(total.sent)),
-        optional(rate(total.received))
-    )?;
-    let (p50, p90, p99) = (
-        optional(latency.p50),
-        optional(latency.p90),
-        optional(latency.p99),
-    );
-    let (min, p999, max) = (
-        optional(latency.min),
-        optional(latency.p999),
-        optional(latency.max),
-    );
+    let rate = |packets: u64| {
+        let rate = (row.seconds() > 0.0).then(|| format!("{:.3}", packets as f64 / row.seconds()));
+        optional(rate)
+    };
+    let (tx, rx) = (rate(total.sent), rate(total.received));
+    write!(text, "{},{},{tx},{rx},", row.corrupt, row.unsent)?;
+    let of = row.percentiles();
+    let [min, p50, p90, p99, p999, max] = [of.min, of.p50, of.p90, of.p99, of.p999, of.max].map(optional);
     writeln!(text, "{min},{p50},{p90},{p99},{p999},{max}")
+}
+
+/// The fields that both files begin with, behind what names the row.
+fn write_totals(text: &mut String, named: &str, total: &IntervalTotals) -> fmt::Result {
+    let (drop_rate, mean) = (drop_rate(total), mean_ms(total));
+    write!(
+        text,
+        "{named},{},{},{drop_rate},{mean},",
+        total.sent, total.received
+    )
 }
 
 /// The streams of one interval, made into text by the thread that writes.
@@ -133,21 +124,12 @@ struct StreamRows {
 
 impl Row for StreamRows {
     fn write(&self, text: &mut String) -> fmt::Result {
-        for (name, total) in self
-            .names
-            .iter()
-            .zip(&self.totals)
-            .filter(|(_, total)| **total != IntervalTotals::default())
-        {
-            write!(text, "{},{name},{},{},", self.time, total.sent, total.received)?;
-            write!(text, "{},{},", drop_rate(total), mean_ms(total))?;
-            write!(text, "{},{},{},", total.lost(), total.duplicate, total.reordered)?;
-            writeln!(
-                text,
-                "{},{}",
-                optional(total.latency_min_ns),
-                optional(total.latency_max_ns)
-            )?;
+        let all = self.names.iter().zip(&self.totals);
+        for (name, total) in all.filter(|(_, total)| **total != IntervalTotals::default()) {
+            write_totals(text, &format!("{},{name}", self.time), total)?;
+            let (min, max) = (optional(total.latency_min_ns), optional(total.latency_max_ns));
+            let (duplicate, reordered) = (total.duplicate, total.reordered);
+            writeln!(text, "{},{duplicate},{reordered},{min},{max}", total.lost())?;
         }
         Ok(())
     }

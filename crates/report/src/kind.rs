@@ -21,6 +21,9 @@ pub struct Entry {
     pub command: &'static str,
     /// The file of the run directory that holds the result. More than one kind may use `summary.json`.
     pub file: &'static str,
+    /// The keys that version 1 of the file always had; one that came later must not be added here. A `*` stands for each
+    /// item of a list.
+    pub required: &'static [&'static str],
     /// Reads the result in a run directory: bounded, checked, whole or not at all.
     pub read: fn(&Path) -> Result<Box<dyn Kind>, ReadError>,
     /// Of a run directory without the file: why it is a run of this kind that did not end, where it is one.
@@ -35,8 +38,15 @@ pub trait Kind: Plain {
     fn entry(&self) -> Option<&'static Entry>;
     /// What it came to, in words.
     fn verdict(&self) -> Verdict;
+    /// Its value of the figure `name`, if it knows that.
+    fn figure(&self, _name: &str) -> Option<f64> {
+        None
+    }
     /// Its values of the figure `name`, each with what it is of (a frame size, a method); usually one, of nothing.
-    fn figures(&self, name: &str) -> Vec<(String, f64)>;
+    fn figures(&self, name: &str) -> Vec<(String, f64)> {
+        let value = self.figure(name);
+        value.map(|value| (String::new(), value)).into_iter().collect()
+    }
     /// What everybody asks first: the tiles of a page, and the columns of a list of runs.
     fn tiles(&self) -> Vec<Tile>;
     /// All of it for a terminal.
@@ -203,10 +213,12 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// Of a value that is known.
-    pub fn of(name: impl Into<String>, value: Option<String>) -> Option<Self> {
-        let name = name.into();
-        value.map(|value| Self { name, value })
+    /// Those of values that are known.
+    pub fn known<N: Into<String>>(tiles: impl IntoIterator<Item = (N, Option<String>)>) -> Vec<Self> {
+        let known = tiles
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into(), value?)));
+        known.map(|(name, value)| Self { name, value }).collect()
     }
 
     /// As a page shows it.
@@ -223,8 +235,6 @@ impl Tile {
 pub trait Plain: Debug {
     /// As the type that it is.
     fn as_any(&self) -> &dyn Any;
-    /// As the type that it is, to be changed.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
     /// A copy.
     fn boxed(&self) -> Box<dyn Kind>;
     /// What the file of the result holds.
@@ -233,10 +243,6 @@ pub trait Plain: Debug {
 
 impl<T: Kind + Any + Clone + Serialize> Plain for T {
     fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
         self
     }
 

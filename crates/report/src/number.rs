@@ -9,6 +9,11 @@ pub fn time(time_ns: f64) -> String {
     measure::units::format_duration(time_ns.round() as u64)
 }
 
+/// The same of a whole number of ns, where there is one.
+pub fn ns(time_ns: Option<u64>) -> Option<String> {
+    time_ns.map(|ns| time(ns as f64))
+}
+
 /// A part of a whole (0 to 1): `0.0312 %`.
 pub fn ratio(part: f64) -> String {
     match part {
@@ -24,6 +29,17 @@ pub fn loss(part: f64) -> String {
         "<0.0001 %".to_owned()
     } else {
         ratio(part)
+    }
+}
+
+/// A number with its unit, without the zeros behind its point: `2.50 Gbit/s` is `2.5 Gbit/s`.
+pub fn round(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            format!("{number} {unit}")
+        }
+        _ => text.to_owned(),
     }
 }
 

@@ -11,13 +11,8 @@ use crate::style::{Stream, Style};
 #[derive(Debug, thiserror::Error)]
 pub enum PrintError {
     /// Standard output or error took no more (for instance a full disk behind `>`).
-    #[error("cannot write to {to}: {cause}; a run's result is in its run directory, too")]
-    Write {
-        /// `standard output` or `standard error`.
-        to: &'static str,
-        /// What the system said.
-        cause: io::Error,
-    },
+    #[error("cannot write to {0}: {1}; a run's result is in its run directory, too")]
+    Write(&'static str, io::Error),
     /// The result would not become JSON.
     #[error("cannot make the result into JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -94,7 +89,7 @@ pub fn print_stderr(text: &str) -> Result<(), PrintError> {
 
 fn print_to(sink: &mut dyn Write, text: &str, to: &'static str) -> Result<(), PrintError> {
     match sink.write_all(text.as_bytes()).and_then(|()| sink.flush()) {
-        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => Err(PrintError::Write { to, cause }),
+        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => Err(PrintError::Write(to, cause)),
         _ => Ok(()),
     }
 }

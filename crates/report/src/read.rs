@@ -8,92 +8,57 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::csv::split;
 use crate::kind::Entry;
-use crate::load::lines::Lines;
 use crate::rundir::file;
 use crate::{input, kinds, sane};
 
 /// Characters of what is wrong with a file; what is longer is not read.
 const SENTENCE_MAX: usize = 300;
 
-/// Why a run directory cannot be read. One line.
+/// Why a run directory cannot be read: the file, and what is wrong with it. One line.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// No such file, or not readable.
-    #[error("cannot read {}: {cause}; {}", path.display(), advice(path, cause))]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
+    #[error("cannot read {0}: {1}; {advice}", advice = advice(.0, .1))]
+    Io(PathBuf, io::Error),
     /// Nothing is there.
-    #[error("cannot read {}: {cause}; name a run directory (ls runs) or a file of intervals", path.display())]
-    Absent {
-        /// What was named.
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// A pipe, a device.
-    #[error("{} is {kind}, and that is not waited for; name a run directory or a file of intervals (a stream: COMMAND | dropless report /dev/stdin)", path.display())]
-    NoFile {
-        /// What was named.
-        path: PathBuf,
-        /// What it is.
-        kind: &'static str,
-    },
-    /// Something else altogether.
-    #[error("{} is neither a run directory nor a file of intervals: {what}", path.display())]
-    Foreign {
-        /// What was named.
-        path: PathBuf,
-        /// What tells.
-        what: String,
-    },
-    /// A run that ended without its result: it was killed, or is still at work.
-    #[error("{} {what}", path.display())]
-    Unfinished {
-        /// Its run directory.
-        path: PathBuf,
-        /// What it is, what is missing, and what can be done.
-        what: String,
-    },
+    #[error("cannot read {0}: {1}; name a run directory (ls runs) or a file of intervals")]
+    Absent(PathBuf, io::Error),
+    /// A pipe, a device: what it is.
+    #[error(
+        "{0} is {1}, and that is not waited for; name a run directory or a file of intervals (a stream: COMMAND | dropless report /dev/stdin)"
+    )]
+    NoFile(PathBuf, &'static str),
+    /// Something else altogether, and what tells.
+    #[error("{0} is neither a run directory nor a file of intervals: {1}")]
+    Foreign(PathBuf, String),
+    /// A run that ended without its result (it was killed, or is still at work): what is missing, and what can be done.
+    #[error("{0} {1}")]
+    Unfinished(PathBuf, String),
     /// Not what the file should hold.
-    #[error("{} is damaged: {}", path.display(), short(what))]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// Written by a later dropless.
-    #[error("{} has format version {found}, and this dropless reads up to {VERSION}; fix: use a newer dropless", path.display())]
-    TooNew {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u64,
-    },
+    #[error("{0} is damaged: {what}", what = short(.1))]
+    Damaged(PathBuf, String),
+    /// Written by a later dropless: its version.
+    #[error("{0} has format version {1}, and this dropless reads up to {VERSION}; fix: use a newer dropless")]
+    TooNew(PathBuf, u64),
     /// Of a command that is not known here.
-    #[error("{} is the result of `{found}`, which this dropless cannot show; fix: use a newer dropless", path.display())]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-        /// The command that wrote it.
-        found: String,
-    },
-    /// Of another command.
-    #[error("{} is the result of `{found}`, not of `{wanted}`", path.display())]
-    OtherCommand {
-        /// The file.
-        path: PathBuf,
-        /// The command that wrote it.
-        found: String,
-        /// The command wanted.
-        wanted: &'static str,
-    },
+    #[error("{0} is the result of `{1}`, which this dropless cannot show; fix: use a newer dropless")]
+    Unknown(PathBuf, String),
+    /// Of another command than the one wanted, which comes last.
+    #[error("{0} is the result of `{1}`, not of `{2}`")]
+    OtherCommand(PathBuf, String, &'static str),
+}
+
+impl ReadError {
+    /// What the system said of `path`.
+    pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
+        |cause| Self::Io(path.to_owned(), cause)
+    }
+
+    /// What is wrong with what `path` holds.
+    pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged(path.to_owned(), what.into())
+    }
 }
 
 /// What is quoted of a broken file may be of any length.
@@ -119,37 +84,25 @@ pub use crate::kinds::reflect::read as reflect_summary;
 pub use crate::kinds::search::read as search_report;
 pub use crate::kinds::send::read as summary;
 
-/// What the file of a kind of result must hold.
-pub(crate) struct Form<T> {
-    /// Which kind.
-    pub kind: &'static Entry,
-    /// The keys that it must have.
-    pub required: &'static [&'static str],
-    /// Says what in it cannot be.
-    pub judge: fn(&T) -> Result<(), String>,
-}
-
-impl<T: DeserializeOwned + Serialize> Form<T> {
-    /// Reads the result in the run directory `run`.
-    pub fn read(&self, run: &Path) -> Result<T, ReadError> {
-        let (path, value, command) = checked(run, self.kind.file)?;
-        if command != self.kind.command {
-            return Err(ReadError::OtherCommand {
-                path,
-                found: command,
-                wanted: self.kind.command,
-            });
-        }
-        // By way of the type first: of a value of the wrong kind more can be said than that it is absent.
-        let read = T::deserialize(&value).map_err(|error| error.to_string());
-        let whole = read.and_then(|read| {
-            sane::has_all(&value, self.required)?;
-            sane::numbers(&read)?;
-            (self.judge)(&read)?;
-            Ok(read)
-        });
-        whole.map_err(|what| ReadError::Damaged { path, what })
+/// The result of `kind` in the run directory `run`; `judge` says what in it cannot be.
+pub(crate) fn result<T: DeserializeOwned + Serialize>(
+    run: &Path,
+    kind: &Entry,
+    judge: impl Fn(&T) -> Result<(), String>,
+) -> Result<T, ReadError> {
+    let (path, value, command) = checked(run, kind.file)?;
+    if command != kind.command {
+        return Err(ReadError::OtherCommand(path, command, kind.command));
     }
+    // By way of the type first: of a value of the wrong kind more can be said than that it is absent.
+    let read = T::deserialize(&value).map_err(|error| error.to_string());
+    let whole = read.and_then(|read| {
+        sane::has_all(&value, kind.required)?;
+        sane::numbers(&read)?;
+        judge(&read)?;
+        Ok(read)
+    });
+    whole.map_err(|what| ReadError::Damaged(path, what))
 }
 
 /// The file `name` of the run directory `run`, if there is one.
@@ -168,21 +121,14 @@ pub(crate) fn without_result(run: &Path) -> Result<ReadError, ReadError> {
     let path = run.to_owned();
     let absent = format!("has no {}", file::SUMMARY);
     Ok(match (part(run, file::INTERVALS)?, part(run, file::PLAN)?) {
-        (Some(rows), _) => ReadError::Unfinished {
-            path,
-            what: format!(
-                "{absent}, so the run did not end; its intervals alone: dropless report {}",
-                rows.display()
-            ),
-        },
-        (None, Some(_)) => ReadError::Unfinished {
-            path,
-            what: format!("{absent}, so the run did not end"),
-        },
-        (None, None) => ReadError::Foreign {
-            path,
-            what: format!("it {absent}"),
-        },
+        (Some(rows), _) => {
+            let rows = rows.display();
+            let what =
+                format!("{absent}, so the run did not end; its intervals alone: dropless report {rows}");
+            ReadError::Unfinished(path, what)
+        }
+        (None, Some(_)) => ReadError::Unfinished(path, format!("{absent}, so the run did not end")),
+        (None, None) => ReadError::Foreign(path, format!("it {absent}")),
     })
 }
 
@@ -195,109 +141,17 @@ pub(crate) fn command(run: &Path, name: &str) -> Result<String, ReadError> {
 fn checked(run: &Path, name: &str) -> Result<(PathBuf, Value, String), ReadError> {
     let path = run.join(name);
     let value = input::json_file(&path)?;
-    let damaged = |what: &str| ReadError::Damaged {
-        path: path.clone(),
-        what: what.to_owned(),
-    };
     // The version first: what a later one means by the other keys is not ours to judge.
-    match value.get("version").and_then(Value::as_u64) {
-        Some(version) if version > u64::from(VERSION) => {
-            return Err(ReadError::TooNew { path, found: version });
-        }
+    match value["version"].as_u64() {
+        Some(version) if version > u64::from(VERSION) => return Err(ReadError::TooNew(path, version)),
         Some(1..) => {}
-        _ => return Err(damaged("it has no format version")),
+        _ => return Err(ReadError::damaged(&path, "it has no format version")),
     }
-    match value.get("command").and_then(Value::as_str) {
-        Some(command) => {
-            let command = command.to_owned();
-            Ok((path, value, command))
-        }
-        None => Err(damaged("it does not say which command wrote it")),
-    }
-}
-
-/// One row of `intervals.csv`. Files of the older dpdk-project have the first five figures only.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Interval {
-    /// End of the interval in ms since the start of the run.
-    pub time_ms: f64,
-    /// Packets sent.
-    pub tx_packets: u64,
-    /// Packets of these that came back.
-    pub rx_packets: u64,
-    /// Loss in percent; `None` when nothing was sent.
-    pub drop_rate: Option<f64>,
-    /// Mean latency in ms; `None` when nothing came back.
-    pub avg_latency_ms: Option<f64>,
-    /// Every further column by its name, where it is not empty.
-    pub more: Vec<(String, f64)>,
-}
-
-impl Interval {
-    /// A column beyond the first five.
-    pub fn get(&self, column: &str) -> Option<f64> {
-        self.more
-            .iter()
-            .find(|(name, _)| name == column)
-            .map(|(_, value)| *value)
-    }
-}
-
-/// The rows of `intervals.csv` in the directory `run`.
-pub fn intervals(run: &Path) -> Result<Vec<Interval>, ReadError> {
-    let mut lines = Lines::open(&run.join(file::INTERVALS))?;
-    let columns = split(lines.next_line()?.unwrap_or_default());
-    let mut rows = Vec::new();
-    loop {
-        let row = match lines.next_line()? {
-            None => return Ok(rows),
-            Some(line) => interval(&columns, &split(line)),
-        };
-        rows.push(row.map_err(|what| lines.damaged(&what))?);
-    }
-}
-
-fn interval(columns: &[String], fields: &[String]) -> Result<Interval, String> {
-    if columns.len() != fields.len() {
-        return Err(format!("{} fields under {} columns", fields.len(), columns.len()));
-    }
-    let mut row = Interval::default();
-    let mut seen = 0;
-    for (column, field) in columns.iter().zip(fields) {
-        let number = || {
-            field
-                .parse::<f64>()
-                .map_err(|_| format!("{column} is `{field}`, not a number"))
-        };
-        let count = || {
-            field
-                .parse::<u64>()
-                .map_err(|_| format!("{column} is `{field}`, not a count"))
-        };
-        let optional = || {
-            if field.is_empty() {
-                Ok(None)
-            } else {
-                number().map(Some)
-            }
-        };
-        seen += 1;
-        match column.as_str() {
-            "time" => row.time_ms = number()?,
-            "tx_packets" => row.tx_packets = count()?,
-            "rx_packets" => row.rx_packets = count()?,
-            "drop_rate" => row.drop_rate = optional()?,
-            "avg_latency" => row.avg_latency_ms = optional()?,
-            other => {
-                seen -= 1;
-                row.more
-                    .extend(optional()?.map(|value| (other.to_owned(), value)));
-            }
-        }
-    }
-    if seen == 5 {
-        Ok(row)
-    } else {
-        Err("not the columns of an intervals.csv".to_owned())
+    match value["command"].as_str().map(str::to_owned) {
+        Some(command) => Ok((path, value, command)),
+        None => Err(ReadError::damaged(
+            &path,
+            "it does not say which command wrote it",
+        )),
     }
 }

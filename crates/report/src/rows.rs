@@ -51,10 +51,7 @@ impl<R: Row> RowWriter<R> {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let failed = |cause| WriteError::Io {
-            name: name.clone(),
-            cause,
-        };
+        let failed = |cause| WriteError::Io(name.clone(), cause);
         let file = File::create(path).map_err(failed)?;
         Self::onto(Whole::new(file), name.clone(), header, waiting_max).map_err(failed)
     }
@@ -163,49 +160,68 @@ impl RowSink for Whole {
     }
 }
 
-/// Writes rows as they come, many at once when many wait: whenever nothing waits, the file is complete so far.
-fn write_until_closed<S: RowSink, R: Row>(mut sink: S, header: String, rows: &Receiver<R>) -> Written {
-    let mut written = Written::default();
-    let mut header = Some(header);
-    let (mut gathered, mut count) = (String::with_capacity(GATHERED_MAX), 0);
+/// Rows on their way to the file, many in one write when many wait.
+struct Gathering<S> {
+    sink: S,
+    /// Until it is in the file.
+    header: Option<String>,
+    text: String,
+    rows: u64,
+    written: Written,
+}
+
+/// Writes rows as they come: whenever nothing waits, the file is complete so far.
+fn write_until_closed<S: RowSink, R: Row>(sink: S, header: String, rows: &Receiver<R>) -> Written {
+    let mut gathering = Gathering::new(sink, header);
     loop {
-        put_gathered(&mut sink, &mut header, &mut gathered, &mut count, &mut written);
-        let Ok(row) = rows.recv() else { return written };
-        gather(&row, &mut gathered, &mut count);
-        while gathered.len() < GATHERED_MAX {
+        gathering.put();
+        let Ok(row) = rows.recv() else {
+            return gathering.written;
+        };
+        gathering.add(&row);
+        while gathering.text.len() < GATHERED_MAX {
             match rows.try_recv() {
-                Ok(row) => gather(&row, &mut gathered, &mut count),
+                Ok(row) => gathering.add(&row),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
     }
 }
 
-fn gather<R: Row>(row: &R, gathered: &mut String, count: &mut u64) {
-    // A `String` takes everything.
-    let _ = row.write(gathered);
-    *count += 1;
-}
-
-/// Puts the header, if it is still to be put, and then the rows; without a header no row is of use.
-fn put_gathered<S: RowSink>(
-    sink: &mut S,
-    header: &mut Option<String>,
-    gathered: &mut String,
-    count: &mut u64,
-    written: &mut Written,
-) {
-    let title = match header.take() {
-        None => Ok(()),
-        Some(line) => sink.put(line.as_bytes()).inspect_err(|_| *header = Some(line)),
-    };
-    if let Err(error) = title.and_then(|()| sink.put(gathered.as_bytes())) {
-        written.lost += *count;
-        written.first.get_or_insert(error);
+impl<S: RowSink> Gathering<S> {
+    fn new(sink: S, header: String) -> Self {
+        Self {
+            sink,
+            header: Some(header),
+            text: String::with_capacity(GATHERED_MAX),
+            rows: 0,
+            written: Written::default(),
+        }
     }
-    written.headless = header.is_some();
-    gathered.clear();
-    *count = 0;
+
+    fn add<R: Row>(&mut self, row: &R) {
+        // A `String` takes everything.
+        let _ = row.write(&mut self.text);
+        self.rows += 1;
+    }
+
+    /// Puts the header, if it is still to be put, and then the rows; without a header no row is of use.
+    fn put(&mut self) {
+        let title = match self.header.take() {
+            None => Ok(()),
+            Some(line) => self
+                .sink
+                .put(line.as_bytes())
+                .inspect_err(|_| self.header = Some(line)),
+        };
+        if let Err(error) = title.and_then(|()| self.sink.put(self.text.as_bytes())) {
+            self.written.lost += self.rows;
+            self.written.first.get_or_insert(error);
+        }
+        self.written.headless = self.header.is_some();
+        self.text.clear();
+        self.rows = 0;
+    }
 }
 
 #[cfg(test)]
@@ -286,21 +302,16 @@ mod tests {
     fn a_disk_that_has_room_again_gets_the_header_first() {
         let sink = Fickle::default();
         sink.0.lock().unwrap().0 = true;
-        let (mut header, mut written) = (Some("h\n".to_owned()), Written::default());
+        let mut gathering = Gathering::new(sink.clone(), "h\n".to_owned());
         let mut put = |text: &str| {
-            put_gathered(
-                &mut sink.clone(),
-                &mut header,
-                &mut text.to_owned(),
-                &mut 1,
-                &mut written,
-            );
+            gathering.add(&text.to_owned());
+            gathering.put();
         };
         put("1\n");
         sink.0.lock().unwrap().0 = false;
         put("2\n");
         put("3\n");
         assert_eq!(sink.0.lock().unwrap().1, b"h\n2\n3\n");
-        assert_eq!(written.lost, 1);
+        assert_eq!(gathering.written.lost, 1);
     }
 }

@@ -74,25 +74,15 @@ fn fix(base: &Path, cause: &io::Error) -> String {
     }
 }
 
-/// Why one file of the run directory is not there, or not whole. The run goes on without it.
+/// Why one file of the run directory, whose name comes first, is not there, or not whole. The run goes on without it.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The file could not be written.
-    #[error("{name}: {cause}")]
-    Io {
-        /// The file's name.
-        name: String,
-        /// What the system said.
-        cause: io::Error,
-    },
+    #[error("{0}: {1}")]
+    Io(String, io::Error),
     /// The value would not become JSON.
-    #[error("{name}: cannot be made into JSON: {cause}")]
-    Json {
-        /// The file's name.
-        name: String,
-        /// What the serializer said.
-        cause: serde_json::Error,
-    },
+    #[error("{0}: cannot be made into JSON: {1}")]
+    Json(String, serde_json::Error),
     /// Some rows of a streamed file are missing.
     #[error("{name}: {lost} of {rows} rows are missing: {cause}")]
     Rows {
@@ -113,13 +103,7 @@ pub enum WriteError {
 pub struct RunDir {
     path: PathBuf,
     /// What went wrong first, and how many more times after.
-    trouble: Arc<Mutex<Option<Trouble>>>,
-}
-
-#[derive(Debug)]
-struct Trouble {
-    first: String,
-    more: u64,
+    trouble: Arc<Mutex<Option<(String, u64)>>>,
 }
 
 impl RunDir {
@@ -138,12 +122,7 @@ impl RunDir {
                 again => base.join(format!("{name}-{again}")),
             };
             match fs::create_dir(&path) {
-                Ok(()) => {
-                    return Ok(Self {
-                        path,
-                        trouble: Arc::default(),
-                    });
-                }
+                Ok(()) => return Ok(Self::reopen(&path)),
                 Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
                 Err(cause) => return Err(failed(cause)),
             }
@@ -175,10 +154,7 @@ impl RunDir {
     pub fn write_json<T: Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), WriteError> {
         self.keep(match json::pretty(value) {
             Ok(text) => self.whole(name, text.as_bytes()),
-            Err(cause) => Err(WriteError::Json {
-                name: name.to_owned(),
-                cause,
-            }),
+            Err(cause) => Err(WriteError::Json(name.to_owned(), cause)),
         })
     }
 
@@ -192,13 +168,8 @@ impl RunDir {
         if let Err(error) = &result {
             let mut trouble = self.trouble();
             match trouble.as_mut() {
-                Some(trouble) => trouble.more += 1,
-                None => {
-                    *trouble = Some(Trouble {
-                        first: error.to_string(),
-                        more: 0,
-                    });
-                }
+                Some((_, more)) => *more += 1,
+                None => *trouble = Some((error.to_string(), 0)),
             }
         }
         result
@@ -207,32 +178,24 @@ impl RunDir {
     /// One line when anything is missing from the directory: the first trouble, and how many more there were.
     pub fn note(&self) -> Option<Note> {
         let trouble = self.trouble();
-        trouble.as_ref().map(|Trouble { first, more }| {
-            let more = if *more == 0 {
-                String::new()
-            } else {
-                format!(" (and {more} more)")
+        trouble.as_ref().map(|(first, more)| {
+            let path = self.path.display();
+            let more = match more {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
             };
-            Note::new(
-                "directory_incomplete",
-                format!(
-                    "the run directory {} is incomplete: {first}{more}",
-                    self.path.display()
-                ),
-            )
+            let text = format!("the run directory {path} is incomplete: {first}{more}");
+            Note::new("directory_incomplete", text)
         })
     }
 
     /// A poisoned lock still holds a whole value: nothing under it can stop half way.
-    fn trouble(&self) -> MutexGuard<'_, Option<Trouble>> {
+    fn trouble(&self) -> MutexGuard<'_, Option<(String, u64)>> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn whole(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
-        atomic::write(&self.file(name), content).map_err(|cause| WriteError::Io {
-            name: name.to_owned(),
-            cause,
-        })
+        atomic::write(&self.file(name), content).map_err(|cause| WriteError::Io(name.to_owned(), cause))
     }
 }
 

@@ -82,15 +82,6 @@ impl Style {
         }
     }
 
-    /// The same with so many columns less.
-    #[must_use]
-    pub fn narrower(&self, columns: usize) -> Self {
-        Self {
-            width: self.width.saturating_sub(columns),
-            ..*self
-        }
-    }
-
     /// `text` in `paint`, or as it is when colours are off.
     pub fn paint(&self, paint: Paint, text: &str) -> String {
         if self.color && paint != Paint::None && !text.is_empty() {

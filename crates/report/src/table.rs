@@ -1,7 +1,8 @@
-//! Lays cells out in columns: numbers to the right, words to the left, no lines but white space.
+//! Lays cells out in columns of a terminal: numbers to the right, words to the left, no lines but white space.
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::html::element::escape;
 use crate::input::clean;
 use crate::number::count;
 use crate::style::{Paint, Style};
@@ -12,9 +13,11 @@ const GAP: usize = 2;
 /// Text in one column of one row.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    text: String,
-    paint: Paint,
-    right: bool,
+    pub(crate) text: String,
+    pub(crate) right: bool,
+    pub(crate) paint: Paint,
+    /// A part of a whole (0 to 1) that a page shows as a bar.
+    pub(crate) bar: Option<f64>,
 }
 
 impl Cell {
@@ -35,6 +38,19 @@ impl Cell {
         }
     }
 
+    /// A part of a whole (0 to 1) in words; a page shows it as a bar, too.
+    pub fn bar(part: f64, text: impl Into<String>) -> Self {
+        Self {
+            bar: Some(part),
+            ..Self::right(text)
+        }
+    }
+
+    /// Such a part in percent.
+    pub(crate) fn share(part: f64) -> Self {
+        Self::bar(part, format!("{:.1} %", part * 100.0))
+    }
+
     /// The same cell in `paint`.
     #[must_use]
     pub fn paint(mut self, paint: Paint) -> Self {
@@ -44,6 +60,29 @@ impl Cell {
 
     fn width(&self) -> usize {
         self.text.width()
+    }
+
+    /// Whether a page sets it to the right.
+    pub(crate) fn is_number(&self) -> bool {
+        self.right && self.bar.is_none()
+    }
+
+    /// As a page shows it; what wants a look stands out.
+    pub(crate) fn html(&self) -> String {
+        let text = escape(&self.text);
+        if let Some(part) = self.bar {
+            let percent = 100.0 * part.clamp(0.0, 1.0);
+            return format!(
+                "<td class=bars><span class=bar><span style=\"width:{percent:.2}%\"></span></span><span class=label>{text}</span></td>"
+            );
+        }
+        let class = match (self.right, matches!(self.paint, Paint::Warn | Paint::Bad)) {
+            (true, true) => " class=\"n bad\"",
+            (true, false) => " class=n",
+            (false, true) => " class=bad",
+            (false, false) => "",
+        };
+        format!("<td{class}>{text}</td>")
     }
 }
 
@@ -71,10 +110,18 @@ impl Table {
     /// A table whose first row is its name, and the dim titles of its further columns; those that begin with `>`
     /// are set to the right.
     pub fn section(name: &str, titles: &[&str]) -> Self {
-        let titles = titles.iter().map(|title| match title.strip_prefix('>') {
-            Some(title) => Cell::right(title).paint(Paint::Dim),
-            None => Cell::left(*title).paint(Paint::Dim),
-        });
+        Self::headed(
+            name,
+            titles.iter().map(|title| match title.strip_prefix('>') {
+                Some(title) => Cell::right(title),
+                None => Cell::left(*title),
+            }),
+        )
+    }
+
+    /// The same of titles that are cells.
+    pub(crate) fn headed(name: &str, titles: impl Iterator<Item = Cell>) -> Self {
+        let titles = titles.map(|title| title.paint(Paint::Dim));
         let mut table = Self::default();
         table.row(std::iter::once(Cell::left(name).paint(Paint::Head)).chain(titles));
         table
@@ -133,22 +180,11 @@ impl Table {
 
     fn widths(&self, fit: usize) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widest = |column: usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(Cell::width)
-                .max()
-                .unwrap_or(0)
-        };
+        let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
+        let widest = |column: usize| cells(column).map(Cell::width).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..columns).map(widest).collect();
         let total = self.indent + widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
-        let words = |column: &usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(*column))
-                .all(|cell| !cell.right || cell.width() <= 8)
-        };
+        let words = |column: &usize| cells(*column).all(|cell| !cell.right || cell.width() <= 8);
         if let Some(widest) = (0..columns).filter(words).max_by_key(|&column| widths[column]) {
             widths[widest] = widths[widest]
                 .saturating_sub(total.saturating_sub(fit))

@@ -7,32 +7,18 @@ use measure::units::{RateSpec, parse_count, parse_duration};
 use super::metrics::{self, Metric, Unit, Worse};
 use crate::load::Loaded;
 
-/// Why a rule cannot be read. One line.
+/// Why a rule, which comes first, cannot be read. One line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// Not the form.
     #[error("rule {0:?} is not `METRIC worse AMOUNT`, such as 'loss worse 10%' or 'latency_p99 worse 5us'")]
     Form(String),
     /// No such figure.
-    #[error("rule {text:?}: there is no metric {name:?}; there are {}", known())]
-    Metric {
-        /// The rule.
-        text: String,
-        /// The name in it.
-        name: String,
-    },
-    /// An amount of another kind.
-    #[error("rule {text:?}: {amount:?} is no amount of {metric}: write percent, such as 10%, or {allowed}")]
-    Amount {
-        /// The rule.
-        text: String,
-        /// The amount in it.
-        amount: String,
-        /// The figure.
-        metric: &'static str,
-        /// What else it could be.
-        allowed: &'static str,
-    },
+    #[error("rule {0:?}: there is no metric {1:?}; there are {known}", known = known())]
+    Metric(String, String),
+    /// An amount of another kind than those of the figure, and what else it could be.
+    #[error("rule {0:?}: {1:?} is no amount of {2}: write percent, such as 10%, or {3}")]
+    Amount(String, String, &'static str, &'static str),
 }
 
 fn known() -> String {
@@ -83,21 +69,14 @@ impl FromStr for Rule {
         }
         // `latency p99.9` is how people write `latency_p999`.
         let plain = name.replace('.', "");
-        let metric = *metrics::find(&plain).ok_or_else(|| RuleError::Metric {
-            text: text.to_owned(),
-            name,
-        })?;
-        let room = room(metric.unit, &amount).ok_or_else(|| RuleError::Amount {
-            text: text.to_owned(),
-            amount,
-            metric: metric.name,
-            allowed: allowed(metric.unit),
-        })?;
-        Ok(Self {
-            text: text.to_owned(),
-            metric,
-            room,
-        })
+        let text = text.to_owned();
+        let Some(&metric) = metrics::find(&plain) else {
+            return Err(RuleError::Metric(text, name));
+        };
+        match room(metric.unit, &amount) {
+            Some(room) => Ok(Self { text, metric, room }),
+            None => Err(RuleError::Amount(text, amount, metric.name, allowed(metric.unit))),
+        }
     }
 }
 
@@ -192,14 +171,10 @@ impl Rule {
             0.0 => " (no change)".to_owned(),
             before => format!(" ({})", super::grown((after - before) / before)),
         };
+        let colon = if of.is_empty() { "" } else { ": " };
         let line = format!(
-            "{}: {}{} in {}, {} in {}{percent}",
+            "{}: {of}{colon}{} in {}, {} in {}{percent}",
             self.text,
-            if of.is_empty() {
-                String::new()
-            } else {
-                format!("{of}: ")
-            },
             unit.show(after),
             now.path.display(),
             unit.show(before),

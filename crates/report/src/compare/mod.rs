@@ -3,6 +3,7 @@
 pub mod fail_if;
 pub mod metrics;
 pub mod settings;
+pub(crate) mod tables;
 
 use crate::kind::Tile;
 use crate::load::Loaded;
@@ -85,8 +86,8 @@ pub fn members<'r>(runs: &'r [Loaded], group: &[usize]) -> Vec<&'r Loaded> {
 }
 
 /// The tiles of runs of one kind: their names, and the values of each run.
-pub fn tiles(runs: &[&Loaded]) -> (Vec<String>, Vec<Vec<Option<String>>>) {
-    let all: Vec<Vec<Tile>> = runs.iter().map(|run| run.result.tiles()).collect();
+pub fn tiles<'r>(runs: impl Iterator<Item = &'r Loaded>) -> (Vec<String>, Vec<Vec<Option<String>>>) {
+    let all: Vec<Vec<Tile>> = runs.map(|run| run.result.tiles()).collect();
     let mut names: Vec<String> = Vec::new();
     for tile in all.iter().flatten() {
         if !names.contains(&tile.name) {

@@ -1,6 +1,6 @@
 //! What runs were not made alike in: the settings of their plans, and the facts of their machines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -32,6 +32,7 @@ pub fn differing(runs: &[&Loaded]) -> Vec<Setting> {
 }
 
 fn of(runs: &[&Loaded], kind: &str, pick: fn(&Loaded) -> Option<&Value>) -> Vec<Setting> {
+    // A run that did not keep its settings is none that differs.
     let all: Vec<Option<BTreeMap<String, String>>> = runs
         .iter()
         .map(|run| {
@@ -41,22 +42,16 @@ fn of(runs: &[&Loaded], kind: &str, pick: fn(&Loaded) -> Option<&Value>) -> Vec<
         })
         .collect();
     let kept: Vec<&BTreeMap<String, String>> = all.iter().flatten().collect();
-    let mut names: Vec<&String> = kept.iter().flat_map(|leaves| leaves.keys()).collect();
-    names.sort();
-    names.dedup();
-    names.retain(|name| {
-        !OWN.iter().any(|own| name.starts_with(own))
-            && kept.iter().any(|leaves| leaves.get(*name) != kept[0].get(*name))
-    });
+    let names: BTreeSet<&String> = kept.iter().flat_map(|leaves| leaves.keys()).collect();
+    let is_own = |name: &str| OWN.iter().any(|own| name.starts_with(own));
+    let differs = |name: &String| kept.iter().any(|leaves| leaves.get(name) != kept[0].get(name));
     let value = |leaves: &Option<BTreeMap<String, String>>, name| {
-        leaves
-            .as_ref()
-            .and_then(|leaves| leaves.get(name))
-            .map_or("-", String::as_str)
-            .to_owned()
+        let value = leaves.as_ref().and_then(|leaves| leaves.get(name));
+        value.map_or("-", String::as_str).to_owned()
     };
     names
         .into_iter()
+        .filter(|name| !is_own(name) && differs(name))
         .map(|name| Setting {
             name: name.clone(),
             values: distinct(all.iter().map(|leaves| value(leaves, name)).collect()),

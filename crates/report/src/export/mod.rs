@@ -67,25 +67,11 @@ pub enum ExportError {
     #[error("cannot make the numbers into JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The file could not be written.
-    #[error("cannot write {}: {cause}; fix: name a file in a directory you may write to", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// The file is something else.
-    #[error("--{name} {} would replace a file that is no {what}; name one that ends in .{extension}", path.display())]
-    Replaces {
-        /// The flag.
-        name: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What it is not.
-        what: &'static str,
-        /// How such a file ends.
-        extension: &'static str,
-    },
+    #[error("cannot write {0}: {1}; fix: name a file in a directory you may write to")]
+    Write(PathBuf, io::Error),
+    /// The file that a flag names is something else than what such a flag writes, which ends in the last.
+    #[error("--{0} {1} would replace a file that is no {2}; name one that ends in .{3}")]
+    Replaces(&'static str, PathBuf, &'static str, &'static str),
 }
 
 impl Export {
@@ -96,12 +82,8 @@ impl Export {
                 .extension()
                 .is_some_and(|word| extensions.iter().any(|known| word == *known));
             if !is_ours && path.is_file() {
-                return Err(ExportError::Replaces {
-                    name: self.name,
-                    path: path.to_owned(),
-                    what,
-                    extension: extensions.first().copied().unwrap_or_default(),
-                });
+                let extension = extensions.first().copied().unwrap_or_default();
+                return Err(ExportError::Replaces(self.name, path.to_owned(), what, extension));
             }
         }
         whole(path, &(self.render)(shown)?)
@@ -110,8 +92,5 @@ impl Export {
 
 /// Writes `text` to `path`, whole or not at all.
 pub(crate) fn whole(path: &Path, text: &str) -> Result<(), ExportError> {
-    atomic::write(path, text.as_bytes()).map_err(|cause| ExportError::Write {
-        path: path.to_owned(),
-        cause,
-    })
+    atomic::write(path, text.as_bytes()).map_err(|cause| ExportError::Write(path.to_owned(), cause))
 }

@@ -6,13 +6,7 @@ use serde::Serialize;
 
 use crate::load::heat::{BANDS_A_DOUBLING, Heat};
 use crate::load::series::{CHANNELS, Origin, Point, Series, Span};
-use crate::load::{Loaded, Quantile};
-
-/// Everything that is drawn.
-#[derive(Serialize)]
-struct Data<'d> {
-    runs: Vec<Run<'d>>,
-}
+use crate::load::{Loaded, Quantile, quantiles};
 
 #[derive(Serialize)]
 struct Run<'d> {
@@ -75,9 +69,7 @@ struct Stall<'d>(f64, u64, u32, &'d str, u64);
 
 /// The JSON, fit to stand in a script element.
 pub fn json(runs: &[Loaded]) -> serde_json::Result<String> {
-    let data = Data {
-        runs: runs.iter().map(run).collect(),
-    };
+    let data = BTreeMap::from([("runs", runs.iter().map(run).collect::<Vec<_>>())]);
     // Only strings of JSON can hold a `<`, and there it may be written like this.
     Ok(serde_json::to_string(&data)?.replace('<', "\\u003c"))
 }
@@ -85,25 +77,11 @@ pub fn json(runs: &[Loaded]) -> serde_json::Result<String> {
 fn run(loaded: &Loaded) -> Run<'_> {
     let stalls = loaded.stalls.iter().flat_map(|all| &all.kept);
     let gaps = loaded.result.departures();
-    let shares = [
-        (0.5, gaps.p50),
-        (0.9, gaps.p90),
-        (0.99, gaps.p99),
-        (0.999, gaps.p999),
-        (1.0, gaps.max),
-    ];
-    let few: Vec<Quantile> = shares
-        .iter()
-        .filter_map(|&(share, value)| {
-            value.map(|value| Quantile {
-                value_ns: value as f64,
-                share,
-            })
-        })
-        .collect();
+    let few = quantiles(&gaps.into());
+    let series = loaded.series.as_ref();
     Run {
         name: &loaded.name,
-        series: loaded.series.as_ref().filter(|series| series.rows > 0).map(lines),
+        series: series.filter(|series| series.rows > 0).map(lines),
         latency: curve(&loaded.latency),
         // Runs before the file was kept have their percentiles in the summary.
         pacing: curve(if loaded.pacing.is_empty() {
@@ -112,20 +90,11 @@ fn run(loaded: &Loaded) -> Run<'_> {
             &loaded.pacing
         }),
         gap_asked_ns: gaps.asked,
-        heat: loaded
-            .series
-            .as_ref()
-            .and_then(|series| series.heat.as_ref())
-            .map(picture),
+        heat: series.and_then(|series| series.heat.as_ref()).map(picture),
         stalls: stalls
             .map(|stall| {
-                Stall(
-                    rounded(stall.end_ms / 1000.0),
-                    stall.length_ns,
-                    stall.core,
-                    &stall.cause,
-                    stall.lost,
-                )
+                let end_s = rounded(stall.end_ms / 1000.0);
+                Stall(end_s, stall.length_ns, stall.core, &stall.cause, stall.lost)
             })
             .collect(),
     }
@@ -136,26 +105,20 @@ fn lines(series: &Series) -> Lines {
     let is_thinned = series.rows_a_point() > 1;
     let used = CHANNELS.iter().filter(|(channel, _)| series.has(*channel));
     let channels = used.map(|&(channel, name)| {
-        let pick = |value: fn(&Span) -> f64| -> Vec<Option<f64>> {
+        let pick = |value: fn(&Span) -> Option<f64>| -> Vec<Option<f64>> {
             let of = |point: &Point| {
                 let span = point.span(channel);
-                span.mean().map(|_| rounded(value(span)))
+                span.mean().and_then(|_| value(span)).map(rounded)
             };
             points.iter().map(of).collect()
         };
         let edge = |value| if is_thinned { pick(value) } else { Vec::new() };
-        let mean = points
-            .iter()
-            .map(|point| point.span(channel).mean().map(rounded))
-            .collect();
-        (
-            name,
-            Values {
-                mean,
-                min: edge(|span| span.min),
-                max: edge(|span| span.max),
-            },
-        )
+        let values = Values {
+            mean: pick(Span::mean),
+            min: edge(|span| Some(span.min)),
+            max: edge(|span| Some(span.max)),
+        };
+        (name, values)
     });
     Lines {
         rows: series.rows,

@@ -1,27 +1,24 @@
 //! The charts' places in the page: a title, a sentence that says what is to be seen, and the numbers as a table.
 
-use super::element::{Cell, details, escape, table};
+use super::element::{details, escape, figure};
 use crate::load::series::{Origin, Point};
-use crate::load::thin::Merge as _;
+use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series};
 use crate::number::{count, counted, pps, time};
+use crate::sheet::Sheet;
+use crate::table::{Cell, bad};
 
 /// Rows of a table behind a chart: it is read out, not skimmed.
 const ROWS_MAX: usize = 24;
 
 /// A figure with a chart that the script draws.
 pub fn chart(kind: &str, title: &str, sentences: &[String], below: &str) -> String {
-    let words = sentences
-        .iter()
-        .map(|line| format!("<p>{}</p>", escape(line)))
-        .collect::<String>();
     let spoken = escape(&format!("{title}. {}", sentences.join(" ")));
-    format!(
-        "<figure><figcaption><h3>{}</h3>{words}</figcaption>\n\
-         <div class=plot data-chart=\"{kind}\" tabindex=0 role=application aria-roledescription=chart \
-         aria-label=\"{spoken}\"></div>\n{below}</figure>\n",
-        escape(title)
-    )
+    let plot = format!(
+        "<div class=plot data-chart=\"{kind}\" tabindex=0 role=application aria-roledescription=chart \
+         aria-label=\"{spoken}\"></div>\n{below}"
+    );
+    figure(title, sentences, &plot)
 }
 
 /// What one column of a table over time shows.
@@ -58,15 +55,12 @@ impl Column {
     }
 
     fn cell(self, point: &Point) -> Cell {
-        let shown = |channel, value: Option<f64>| {
-            Cell::Number(value.map_or_else(|| "-".to_owned(), |value| show(channel, value)))
+        let (channel, value) = match self {
+            Self::Mean(channel) => (channel, point.span(channel).mean()),
+            Self::Largest(channel) => (channel, largest(point, channel)),
+            Self::Lost => return bad(point.counts.lost.max(0.0) as u64),
         };
-        match self {
-            Self::Mean(channel) => shown(channel, point.span(channel).mean()),
-            Self::Largest(channel) => shown(channel, largest(point, channel)),
-            Self::Lost if point.counts.lost > 0.0 => Cell::Bad(count(point.counts.lost as u64)),
-            Self::Lost => Cell::Number("0".to_owned()),
-        }
+        Cell::right(value.map_or_else(|| "-".to_owned(), |value| show(channel, value)))
     }
 }
 
@@ -92,42 +86,35 @@ pub fn over_time(runs: &[Loaded], columns: &[Column]) -> String {
         .iter()
         .filter_map(|run| Some((run, run.series.as_ref()?)))
         .map(|(run, series)| {
-            let mut head = vec!["from", "to"];
-            head.extend(columns.iter().map(|column| column.title(series.origin)));
-            let rows: Vec<Vec<Cell>> = condensed(series)
-                .iter()
-                .map(|point| {
-                    let ends = [point.end_ms - point.length_ms, point.end_ms]
-                        .map(|ms| Cell::Number(time(ms.max(0.0) * 1e6)));
-                    ends.into_iter()
-                        .chain(columns.iter().map(|column| column.cell(point)))
-                        .collect()
-                })
-                .collect();
+            let points = condensed(series);
             let of = format!(
                 "{}: {} in {}",
                 run.name,
                 counted(series.rows, "interval"),
-                counted(rows.len() as u64, "row")
+                counted(points.len() as u64, "row")
             );
-            table(&of, &head, &rows)
+            let mut sheet = Sheet::of(&points)
+                .always()
+                .number("from", |point| moment(point.end_ms - point.length_ms))
+                .number("to", |point| moment(point.end_ms));
+            for column in columns {
+                sheet = sheet.cell(column.title(series.origin), |point| column.cell(point));
+            }
+            sheet.html(&of)
         })
         .collect();
     details("The same as a table", &tables)
 }
 
+/// When something was, since the start.
+pub fn moment(ms: f64) -> String {
+    time(ms.max(0.0) * 1e6)
+}
+
 fn condensed(series: &Series) -> Vec<Point> {
     let points = series.points();
     let each = points.len().div_ceil(ROWS_MAX).max(1);
-    points
-        .chunks(each)
-        .filter_map(|chunk| {
-            chunk.iter().cloned().reduce(|mut one, next| {
-                one.merge(next);
-                one
-            })
-        })
-        .collect()
+    points.chunks(each).filter_map(merged).collect()
 }
 
 /// When the largest value of a channel was, and how large.

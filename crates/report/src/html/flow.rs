@@ -73,67 +73,39 @@ pub struct Flow {
 }
 
 /// Ribbons lie below all bars and words, whichever is made first.
-#[derive(Default)]
 struct Drawing {
+    /// All packets.
+    whole: u64,
     ribbons: String,
     nodes: String,
 }
 
+/// A place of the drawing, from the left and from the top.
+type Place = (f64, f64);
+
 /// The picture, and its text alternative.
 pub fn svg(flow: &Flow, id: &str) -> String {
-    let whole = flow.source.packets.max(1) as f64;
-    let high = |packets: u64| {
-        if packets == 0 {
-            0.0
-        } else {
-            (packets as f64 / whole * WHOLE).max(THINNEST)
-        }
+    let mut drawing = Drawing {
+        whole: flow.source.packets.max(1),
+        ribbons: String::new(),
+        nodes: String::new(),
     };
-    let columns = if flow.further.is_empty() {
-        [0.0, 430.0, 430.0]
-    } else {
-        [0.0, 250.0, 560.0]
-    };
-    let mut drawing = Drawing::default();
-    let mut bottom = TOP + high(flow.source.packets).max(THINNEST);
-    above(&mut drawing, &flow.source, columns[0], bottom - TOP, whole);
-    let from = (columns[0], TOP);
+    let mut bottom = TOP + drawing.high(&flow.source).max(THINNEST);
+    drawing.above(&flow.source, 0.0);
     if flow.further.is_empty() {
-        let end = split(&mut drawing, from, &flow.ends, (columns[1], TOP), &high, whole);
-        bottom = bottom.max(end);
+        bottom = bottom.max(drawing.split((0.0, TOP), &flow.ends, (430.0, TOP)));
     } else if let Some((first, rest)) = flow.ends.split_first() {
         // What the first end splits into is drawn at its height, and the other ends below all of that: no ribbon runs
         // through their words.
-        let height = high(first.packets);
+        let (middle, right) = (250.0, 560.0);
+        let height = drawing.high(first);
         if first.packets > 0 {
-            ribbon(
-                &mut drawing,
-                (from.0 + BAR, TOP),
-                (columns[1], TOP),
-                height,
-                first.kind,
-            );
-            above(&mut drawing, first, columns[1], height, whole);
+            drawing.ribbon((BAR, TOP), (middle, TOP), first);
+            drawing.above(first, middle);
         }
-        let from_first = (columns[1], TOP);
-        let end = split(
-            &mut drawing,
-            from_first,
-            &flow.further,
-            (columns[2], TOP),
-            &high,
-            whole,
-        );
+        let end = drawing.split((middle, TOP), &flow.further, (right, TOP));
         let below = end.max(TOP + height + APART);
-        let end = split(
-            &mut drawing,
-            (from.0, TOP + height),
-            rest,
-            (columns[1], below),
-            &high,
-            whole,
-        );
-        bottom = bottom.max(end);
+        bottom = bottom.max(drawing.split((0.0, TOP + height), rest, (middle, below)));
     }
     let height = bottom + 24.0;
     let words = escape(&sentence(flow));
@@ -144,66 +116,56 @@ pub fn svg(flow: &Flow, id: &str) -> String {
     )
 }
 
-/// Draws `ends` in one column from `to` down, and the ribbons that lead there from `from` down; gives where all end.
-fn split(
-    drawing: &mut Drawing,
-    from: (f64, f64),
-    ends: &[Node],
-    to: (f64, f64),
-    high: &dyn Fn(u64) -> f64,
-    whole: f64,
-) -> f64 {
-    let (mut leave, mut arrive) = (from.1, to.1);
-    for end in ends.iter().filter(|end| end.packets > 0) {
-        let height = high(end.packets);
-        ribbon(drawing, (from.0 + BAR, leave), (to.0, arrive), height, end.kind);
-        bar(
-            drawing,
-            end,
-            (to.0, arrive),
-            height,
-            (to.0 + BAR + 8.0, arrive + 11.0),
-            whole,
-        );
-        leave += height;
-        arrive += height.max(14.0) + APART;
+impl Drawing {
+    fn high(&self, node: &Node) -> f64 {
+        match node.packets {
+            0 => 0.0,
+            packets => (packets as f64 / self.whole as f64 * WHOLE).max(THINNEST),
+        }
     }
-    arrive
-}
 
-/// A node at the top that ribbons leave to the right: its words stand above it.
-fn above(drawing: &mut Drawing, end: &Node, x: f64, height: f64, whole: f64) {
-    bar(drawing, end, (x, TOP), height, (x, TOP - 9.0), whole);
-}
+    /// Draws `ends` in one column from `to` down, and the ribbons that lead there from `from` down; gives where all end.
+    fn split(&mut self, from: Place, ends: &[Node], to: Place) -> f64 {
+        let (mut leave, mut arrive) = (from.1, to.1);
+        for end in ends.iter().filter(|end| end.packets > 0) {
+            let height = self.high(end);
+            self.ribbon((from.0 + BAR, leave), (to.0, arrive), end);
+            self.bar(end, (to.0, arrive), (to.0 + BAR + 8.0, arrive + 11.0));
+            leave += height;
+            arrive += height.max(14.0) + APART;
+        }
+        arrive
+    }
 
-fn ribbon(drawing: &mut Drawing, from: (f64, f64), to: (f64, f64), height: f64, kind: End) {
-    let middle = f64::midpoint(from.0, to.0);
-    let ((x1, y1), (x2, y2)) = (from, to);
-    // A `String` takes everything.
-    let _ = writeln!(
-        drawing.ribbons,
-        "<path class=\"ribbon {}\" d=\"M{x1:.1} {y1:.1}C{middle:.1} {y1:.1} {middle:.1} {y2:.1} {x2:.1} {y2:.1}v{height:.2}\
-         C{middle:.1} {:.1} {middle:.1} {:.1} {x1:.1} {:.1}z\"/>",
-        kind.class(),
-        y2 + height,
-        y1 + height,
-        y1 + height,
-    );
-}
+    /// A node at the top that ribbons leave to the right: its words stand above it.
+    fn above(&mut self, node: &Node, x: f64) {
+        self.bar(node, (x, TOP), (x, TOP - 9.0));
+    }
 
-/// The bar of a node at `place`, and its words at `label`.
-fn bar(drawing: &mut Drawing, node: &Node, place: (f64, f64), height: f64, label: (f64, f64), whole: f64) {
-    let (name, words) = (escape(&node.name), escape(&node.words));
-    let packets = count(node.packets);
-    let part = share(node.packets, whole as u64);
-    let ((x, top), (left, line)) = (place, label);
-    let class = node.kind.class();
-    let _ = writeln!(
-        drawing.nodes,
-        "<g><title>{name}: {packets} ({part}) {words}</title>\
-         <rect class=\"node {class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{BAR}\" height=\"{height:.2}\"/>\
-         <text x=\"{left:.1}\" y=\"{line:.1}\"><tspan class=name>{name}</tspan> {packets} <tspan class=dim>{part}</tspan></text></g>",
-    );
+    fn ribbon(&mut self, (x1, y1): Place, (x2, y2): Place, to: &Node) {
+        let (middle, height) = (f64::midpoint(x1, x2), self.high(to));
+        let (end1, end2, class) = (y1 + height, y2 + height, to.kind.class());
+        // A `String` takes everything.
+        let _ = writeln!(
+            self.ribbons,
+            "<path class=\"ribbon {class}\" d=\"M{x1:.1} {y1:.1}C{middle:.1} {y1:.1} {middle:.1} {y2:.1} {x2:.1} {y2:.1}v{height:.2}\
+             C{middle:.1} {end2:.1} {middle:.1} {end1:.1} {x1:.1} {end1:.1}z\"/>",
+        );
+    }
+
+    /// The bar of a node, and its words at `label`.
+    fn bar(&mut self, node: &Node, (x, top): Place, label: Place) {
+        let (name, words) = (escape(&node.name), escape(&node.words));
+        let (packets, part) = (count(node.packets), share(node.packets, self.whole));
+        let (class, height) = (node.kind.class(), self.high(node).max(THINNEST));
+        let (left, line) = label;
+        let _ = writeln!(
+            self.nodes,
+            "<g><title>{name}: {packets} ({part}) {words}</title>\
+             <rect class=\"node {class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{BAR}\" height=\"{height:.2}\"/>\
+             <text x=\"{left:.1}\" y=\"{line:.1}\"><tspan class=name>{name}</tspan> {packets} <tspan class=dim>{part}</tspan></text></g>",
+        );
+    }
 }
 
 /// The same in words.

@@ -1,6 +1,5 @@
 //! The sections of a page, from the verdict down.
 
-pub(crate) mod balance;
 mod distributions;
 mod heat;
 mod machine;
@@ -8,7 +7,7 @@ mod side_by_side;
 mod stalls;
 mod verdict;
 
-use super::element::{details, prose};
+use super::element::{details, prose, section};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
 use crate::load::series::Origin;
 use crate::load::{Channel, DRAWN_MAX, Loaded, Series};
@@ -37,11 +36,8 @@ pub fn body(runs: &[Loaded]) -> String {
         page += &charts(runs);
     }
     for (at, run) in runs.iter().enumerate().take(DRAWN_MAX) {
-        let named = if runs.len() > 1 {
-            format!(" of {}", run.name)
-        } else {
-            String::new()
-        };
+        let named = (runs.len() > 1).then(|| format!(" of {}", run.name));
+        let named = named.unwrap_or_default();
         let whole = run.result.page(&named, &format!("flow-{at}"))
             + &stalls::by_cause(run, &named)
             + &machine::sections(run, &named);
@@ -71,18 +67,15 @@ fn charts(runs: &[Loaded]) -> String {
         page += "<p class=note>There is no intervals.csv with rows, so nothing is drawn over time.</p>\n";
     }
     if !series.is_empty() || !stalls.is_empty() {
-        page += "<section><h2>Over time</h2>\n";
-        page += "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
+        let mut inner = "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
                  <kbd>Tab</kbd> to a chart, <kbd>←</kbd> <kbd>→</kbd> to move, <kbd>+</kbd> <kbd>-</kbd> to zoom, \
-                 <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n";
+                 <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n"
+            .to_owned();
         if !series.is_empty() {
-            page += &rates(runs, &series);
-            page += &loss(runs, &series);
+            inner += &(rates(runs, &series) + &loss(runs, &series));
         }
-        page += &stalls;
-        page += &latency(runs, &series);
-        page += &heat::charts(runs);
-        page += "</section>\n";
+        inner += &(stalls + &latency(runs, &series) + &heat::charts(runs));
+        page += &section("Over time", &inner);
     }
     page + &distributions::curves(runs)
 }
@@ -94,8 +87,9 @@ fn each(series: &[(&Loaded, &Series)], words: impl Fn(&Loaded, &Series) -> Optio
         .filter_map(|(run, series)| Some((run.name.as_str(), words(run, series)?)))
         .collect();
     let is_the_same = said.len() == series.len() && said.windows(2).all(|two| two[0].1 == two[1].1);
-    let one = |(name, words): (&str, String)| {
-        if series.len() > 1 && !is_the_same {
+    let is_named = series.len() > 1 && !is_the_same;
+    let one = |(name, words)| {
+        if is_named {
             format!("{name}: {words}")
         } else {
             words

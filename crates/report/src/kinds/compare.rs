@@ -1,6 +1,7 @@
 //! `compare`: the ways to send that this machine has, measured in turn, and which one to take.
 
 mod page;
+mod tables;
 mod terminal;
 
 use std::path::Path;
@@ -10,7 +11,7 @@ use measure::comparison::Comparison;
 use crate::input::json_file;
 use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
 use crate::number::pps;
-use crate::read::{Form, ReadError, part};
+use crate::read::{self, ReadError, part};
 use crate::rundir::file;
 use crate::style::Style;
 
@@ -20,30 +21,23 @@ pub use terminal::render;
 pub const KIND: Entry = Entry {
     command: "compare",
     file: file::COMPARE,
+    required: &[
+        "link",
+        "size",
+        "duration_s",
+        "methods.*.name",
+        "recommendation.sentences",
+        "interrupted",
+        "notes",
+    ],
     read: |run| Ok(Box::new(read(run)?)),
     unfinished,
     metrics: &[],
 };
 
-/// Keys that version 1 always wrote.
-const REQUIRED: [&str; 7] = [
-    "link",
-    "size",
-    "duration_s",
-    "methods.*.name",
-    "recommendation.sentences",
-    "interrupted",
-    "notes",
-];
-
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<Comparison, ReadError> {
-    let form = Form {
-        kind: &KIND,
-        required: &REQUIRED,
-        judge,
-    };
-    form.read(run)
+    read::result(run, &KIND, judge)
 }
 
 /// A trial does not lose more than it sent.
@@ -66,14 +60,12 @@ fn judge(comparison: &Comparison) -> Result<(), String> {
 fn unfinished(run: &Path) -> Result<Option<ReadError>, ReadError> {
     let plan = part(run, file::PLAN)?.map(|plan| json_file(&plan)).transpose()?;
     let is_one = plan.is_some_and(|plan| plan["command"] == KIND.command);
-    Ok(is_one.then(|| ReadError::Unfinished {
-        path: run.to_owned(),
-        what: format!(
-            "is a comparison that did not end, so it has no {}; what its trials said is in {}",
-            file::COMPARE,
-            run.join(file::TRIALS).display()
-        ),
-    }))
+    let what = format!(
+        "is a comparison that did not end, so it has no {}; what its trials said is in {}",
+        file::COMPARE,
+        run.join(file::TRIALS).display()
+    );
+    Ok(is_one.then(|| ReadError::Unfinished(run.to_owned(), what)))
 }
 
 impl Kind for Comparison {
@@ -104,16 +96,14 @@ impl Kind for Comparison {
         if name != "throughput" {
             return Vec::new();
         }
-        terminal::tried(self)
+        tables::tried(self)
             .map(|method| (method.name.clone(), method.lossless_pps.unwrap_or(0.0)))
             .collect()
     }
 
     fn tiles(&self) -> Vec<Tile> {
         let found = self.figures("throughput").into_iter();
-        found
-            .filter_map(|(of, value)| Tile::of(of, Some(pps(value))))
-            .collect()
+        Tile::known(found.map(|(of, value)| (of, Some(pps(value)))))
     }
 
     fn terminal(&self, style: &Style) -> String {

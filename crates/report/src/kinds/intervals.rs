@@ -8,8 +8,8 @@ use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
 use crate::load::series::{Origin, Point};
 use crate::load::{Channel, Series};
 use crate::number::{count, counted, loss, pps, share, time};
+use crate::sheet::Sheet;
 use crate::style::Style;
-use crate::table::{Cell, Table};
 
 /// What all intervals of a file come to.
 #[derive(Clone, Debug)]
@@ -30,21 +30,6 @@ impl Intervals {
             sent: series.totals.sent,
             received: series.totals.received,
             lost: series.totals.lost,
-        }
-    }
-
-    fn figure(&self, name: &str) -> Option<f64> {
-        let span = |channel| self.whole.span(channel);
-        match name {
-            "rate_tx" => span(Channel::Sent).mean(),
-            "rate_rx" => span(Channel::Received).mean(),
-            "sent" => Some(self.sent),
-            "received" => Some(self.received),
-            "loss" => (self.sent > 0.0).then(|| self.lost / self.sent),
-            "lost" => Some(self.lost),
-            "latency_mean" => span(Channel::Mean).mean(),
-            "latency_max" => span(Channel::Max).mean().map(|_| span(Channel::Max).max),
-            _ => None,
         }
     }
 }
@@ -79,32 +64,40 @@ impl Kind for Intervals {
         }
     }
 
-    fn figures(&self, name: &str) -> Vec<(String, f64)> {
-        let value = self.figure(name);
-        value.map(|value| (String::new(), value)).into_iter().collect()
+    fn figure(&self, name: &str) -> Option<f64> {
+        let span = |channel| self.whole.span(channel);
+        match name {
+            "rate_tx" => span(Channel::Sent).mean(),
+            "rate_rx" => span(Channel::Received).mean(),
+            "sent" => Some(self.sent),
+            "received" => Some(self.received),
+            "loss" => (self.sent > 0.0).then(|| self.lost / self.sent),
+            "lost" => Some(self.lost),
+            "latency_mean" => span(Channel::Mean).mean(),
+            "latency_max" => span(Channel::Max).mean().map(|_| span(Channel::Max).max),
+            _ => None,
+        }
     }
 
     fn tiles(&self) -> Vec<Tile> {
         let value = |name| self.figure(name);
-        let tiles = [
-            Tile::of("sent", value("rate_tx").map(pps)),
-            Tile::of("received", value("rate_rx").map(pps)),
-            Tile::of("lost", value("loss").map(loss)),
-            Tile::of("slowest", value("latency_max").map(time)),
-            Tile::of("mean latency", value("latency_mean").map(time)),
-            Tile::of("lasted", Some(time(self.whole.length_ms * 1e6))),
-        ];
-        tiles.into_iter().flatten().collect()
+        Tile::known([
+            ("sent", value("rate_tx").map(pps)),
+            ("received", value("rate_rx").map(pps)),
+            ("lost", value("loss").map(loss)),
+            ("slowest", value("latency_max").map(time)),
+            ("mean latency", value("latency_mean").map(time)),
+            ("lasted", Some(time(self.whole.length_ms * 1e6))),
+        ])
     }
 
     fn terminal(&self, style: &Style) -> String {
-        let mut table = Table::section("Intervals", &[]);
-        for metric in metrics::all() {
-            if let Some(value) = self.figure(metric.name) {
-                table.item(metric.label, [Cell::right(metric.unit.show(value))]);
-            }
-        }
-        table.render(style)
+        let known = metrics::all().filter_map(|metric| Some((metric, self.figure(metric.name)?)));
+        Sheet::of(known)
+            .always()
+            .name("", |(metric, _)| metric.label.to_owned())
+            .number("", |(metric, value)| metric.unit.show(*value))
+            .terminal("Intervals", style)
     }
 
     fn headline(&self, _style: &Style) -> String {

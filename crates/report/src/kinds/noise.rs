@@ -5,19 +5,32 @@ mod terminal;
 
 use std::path::Path;
 
-use measure::noise::{CauseNoise, CoreNoise, NoiseSummary};
+use measure::noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 
 use crate::compare::metrics::{Metric, Unit, higher, lower};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
-use crate::number::{counted, pps, ratio, time};
-use crate::read::{Form, ReadError};
+use crate::number::{count, counted, pps, ratio, time};
+use crate::read::{self, ReadError};
 use crate::rundir::file;
-use crate::style::Style;
+use crate::sheet::Sheet;
+use crate::style::{Paint, Style};
+use crate::table::Cell;
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
     command: "noise",
     file: file::SUMMARY,
+    required: &[
+        "threshold_ns",
+        "ring",
+        "cores.*.core",
+        "cores.*.watched_s",
+        "cores.*.gaps",
+        "cores.*.taken_share",
+        "cores.*.max_ns",
+        "cores.*.causes",
+        "notes",
+    ],
     read: |run| Ok(Box::new(read(run)?)),
     unfinished: |_| Ok(None),
     metrics: &METRICS,
@@ -30,30 +43,12 @@ const METRICS: [Metric; 3] = [
     higher("stall_lost", Unit::Packets),
 ];
 
-/// Keys that version 1 always wrote.
-const REQUIRED: [&str; 9] = [
-    "threshold_ns",
-    "ring",
-    "cores.*.core",
-    "cores.*.watched_s",
-    "cores.*.gaps",
-    "cores.*.taken_share",
-    "cores.*.max_ns",
-    "cores.*.causes",
-    "notes",
-];
-
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<NoiseSummary, ReadError> {
-    let form = Form {
-        kind: &KIND,
-        required: &REQUIRED,
-        judge: |noise: &NoiseSummary| match noise.cores.as_slice() {
-            [] => Err("it has no core".to_owned()),
-            _ => Ok(()),
-        },
-    };
-    form.read(run)
+    read::result(run, &KIND, |noise: &NoiseSummary| match noise.cores.as_slice() {
+        [] => Err("it has no core".to_owned()),
+        _ => Ok(()),
+    })
 }
 
 impl Kind for NoiseSummary {
@@ -87,30 +82,28 @@ impl Kind for NoiseSummary {
         }
     }
 
-    fn figures(&self, name: &str) -> Vec<(String, f64)> {
-        let value = match name {
+    fn figure(&self, name: &str) -> Option<f64> {
+        match name {
             "pauses" => Some(self.cores.iter().map(|core| core.gaps as f64).sum()),
             "pause_max" => worst(self, |core| Some(core.max_ns)),
             "stall_share" => worst(self, |core| Some(core.taken_share)),
             "stall_lossless" => worst(self, |core| core.lossless_pps.map(|rate| -rate)).map(|rate| -rate),
             "stall_lost" => worst(self, |core| core.lost),
             _ => None,
-        };
-        value.map(|value| (String::new(), value)).into_iter().collect()
+        }
     }
 
     fn tiles(&self) -> Vec<Tile> {
-        let value = |name| self.figures(name).first().map(|(_, value)| *value);
+        let value = |name| self.figure(name);
         let cores: Vec<String> = self.cores.iter().map(|core| core.core.to_string()).collect();
         let watched = worst(self, |core| Some(core.watched_s));
-        let tiles = [
-            Tile::of("cores", Some(cores.join(", "))),
-            Tile::of("taken", value("stall_share").map(ratio)),
-            Tile::of("longest stall", value("pause_max").map(time)),
-            Tile::of("no loss up to", value("stall_lossless").map(pps)),
-            Tile::of("lasted", watched.map(|seconds| time(seconds * 1e9))),
-        ];
-        tiles.into_iter().flatten().collect()
+        Tile::known([
+            ("cores", Some(cores.join(", "))),
+            ("taken", value("stall_share").map(ratio)),
+            ("longest stall", value("pause_max").map(time)),
+            ("no loss up to", value("stall_lossless").map(pps)),
+            ("lasted", watched.map(|seconds| time(seconds * 1e9))),
+        ])
     }
 
     fn terminal(&self, style: &Style) -> String {
@@ -151,6 +144,18 @@ fn headline(core: &CoreNoise) -> String {
     )
 }
 
+fn not_recorded(line: &InterruptLine) -> String {
+    let InterruptLine {
+        line,
+        name,
+        counted,
+        traced_min,
+        traced_max,
+        ..
+    } = line;
+    format!("{line} ({name}): counted {counted}, recorded {traced_min} to {traced_max}")
+}
+
 /// What is to be known besides the table.
 fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
     let mut lines = Vec::new();
@@ -167,20 +172,14 @@ fn explained(noise: &NoiseSummary, core: &CoreNoise) -> Vec<String> {
                 .interrupts
                 .iter()
                 .filter(|line| !line.proven)
-                .map(|line| {
-                    format!(
-                        "{} ({}): counted {}, recorded {} to {}",
-                        line.line, line.name, line.counted, line.traced_min, line.traced_max
-                    )
-                })
+                .map(not_recorded)
                 .collect();
+            let open = match open.as_slice() {
+                [] => "events were lost".to_owned(),
+                open => open.join("; "),
+            };
             lines.push(format!(
-                "not every interrupt was recorded, so \"outside\" may be the kernel's, too: {}",
-                if open.is_empty() {
-                    "events were lost".into()
-                } else {
-                    open.join("; ")
-                }
+                "not every interrupt was recorded, so \"outside\" may be the kernel's, too: {open}"
             ));
         }
         None => {}
@@ -215,4 +214,33 @@ fn share(core: &CoreNoise, cause: &CauseNoise) -> f64 {
     } else {
         0.0
     }
+}
+
+/// Narrower terminals have no room for the columns that say least.
+fn causes<'n>(core: &'n CoreNoise, causes: &'n [CauseNoise]) -> Sheet<&'n CauseNoise> {
+    let length = |cause: &CauseNoise, ns: f64| (cause.gaps > 0).then(|| time(ns));
+    Sheet::of(causes)
+        .name("", |cause| format!("  {}", cause.cause))
+        .in_terminal()
+        .name("cause", |cause| cause.cause.clone())
+        .on_page()
+        .number("stalls", |cause| count(cause.gaps))
+        .number("every", |cause| cause.period_ns.map_or_else(String::new, time))
+        .at_width(80)
+        .in_terminal()
+        .optional("every", |cause| cause.period_ns.map(time))
+        .on_page()
+        .number("total", |cause| time(cause.total_ns))
+        .cell("share", |cause| Cell::share(share(core, cause)))
+        .at_width(60)
+        .optional("p99", |cause| length(cause, cause.p99_ns))
+        .at_width(70)
+        .optional("max", |cause| length(cause, cause.max_ns))
+        .cell("packets", |cause| {
+            match cause.lost.unwrap_or(0.0).round() as u64 {
+                0 => Cell::right("0"),
+                lost => Cell::right(count(lost)).paint(Paint::Bad),
+            }
+        })
+        .when(core.lost.is_some())
 }

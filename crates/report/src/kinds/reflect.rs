@@ -8,45 +8,39 @@ use std::path::Path;
 use measure::{PortSummary, ReflectSummary, Validity};
 
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::machine;
 use crate::number::{count, counted, loss, pps, time};
-use crate::read::{Form, ReadError};
+use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::style::{Paint, Style};
-use crate::terminal::{self, explanation, invalid, join, machine, painted};
+use crate::terminal::{self, explanation, invalid, join, painted};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
     command: "reflect",
     file: file::SUMMARY,
+    required: &[
+        "verdict",
+        "reasons",
+        "received",
+        "returned",
+        "dropped",
+        "duration_s",
+        "ports.*.uri",
+        "workers.*.core",
+        "notes",
+    ],
     read: |run| Ok(Box::new(read(run)?)),
     unfinished: |_| Ok(None),
     metrics: &[],
 };
-
-/// Keys that version 1 always wrote.
-const REQUIRED: [&str; 9] = [
-    "verdict",
-    "reasons",
-    "received",
-    "returned",
-    "dropped",
-    "duration_s",
-    "ports.*.uri",
-    "workers.*.core",
-    "notes",
-];
 
 /// Frames that are dropped for these reasons never were probes: neighbour discovery, ARP for others.
 const NOT_PROBES: [&str; 3] = ["not_ip", "not_udp", "not_ours"];
 
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<ReflectSummary, ReadError> {
-    let form = Form {
-        kind: &KIND,
-        required: &REQUIRED,
-        judge: |_| Ok(()),
-    };
-    form.read(run)
+    read::result(run, &KIND, |_| Ok(()))
 }
 
 impl Kind for ReflectSummary {
@@ -59,20 +53,28 @@ impl Kind for ReflectSummary {
         Verdict::judged(self.verdict, standing, &outcome(self), &self.reasons)
     }
 
-    fn figures(&self, name: &str) -> Vec<(String, f64)> {
-        let value = figure(self, name);
-        value.map(|value| (String::new(), value)).into_iter().collect()
+    fn figure(&self, name: &str) -> Option<f64> {
+        let (probes, dropped) = probes(self);
+        match name {
+            "rate_tx" => Some(self.rate_tx_pps),
+            "rate_rx" => Some(self.rate_rx_pps),
+            "sent" => Some(self.returned as f64),
+            "received" => Some(self.received as f64),
+            "loss" => (probes > 0).then(|| dropped as f64 / probes as f64),
+            "lost" => Some(dropped as f64),
+            "rx_missed" => Some(machine::missed(&self.ports) as f64),
+            _ => None,
+        }
     }
 
     fn tiles(&self) -> Vec<Tile> {
-        let value = |name| figure(self, name);
-        let tiles = [
-            Tile::of("returned", value("rate_tx").map(pps)),
-            Tile::of("received", value("rate_rx").map(pps)),
-            Tile::of("probes dropped", value("loss").map(loss)),
-            Tile::of("lasted", Some(time(self.duration_s * 1e9))),
-        ];
-        tiles.into_iter().flatten().collect()
+        let value = |name| self.figure(name);
+        Tile::known([
+            ("returned", value("rate_tx").map(pps)),
+            ("received", value("rate_rx").map(pps)),
+            ("probes dropped", value("loss").map(loss)),
+            ("lasted", Some(time(self.duration_s * 1e9))),
+        ])
     }
 
     fn terminal(&self, style: &Style) -> String {
@@ -80,10 +82,13 @@ impl Kind for ReflectSummary {
             self.headline(style),
             frames::render(self, style),
             explanation::render(self.explanation.as_ref(), style),
-            machine::ports(&self.ports, style),
-            machine::queues(&self.queues, style),
-            machine::workers(&self.workers, style),
-            machine::pool_and_clock(&self.pool, &self.clock, style),
+            machine::terminal(
+                &self.ports,
+                &self.queues,
+                &self.workers,
+                (&self.pool, &self.clock),
+                style,
+            ),
             terminal::ending(&self.notes, &self.run, style),
         ])
     }
@@ -163,18 +168,4 @@ fn probes(summary: &ReflectSummary) -> (u64, u64) {
         *sum = sum.saturating_add(*number);
     }
     (summary.received.saturating_sub(others), dropped)
-}
-
-fn figure(summary: &ReflectSummary, name: &str) -> Option<f64> {
-    let (probes, dropped) = probes(summary);
-    match name {
-        "rate_tx" => Some(summary.rate_tx_pps),
-        "rate_rx" => Some(summary.rate_rx_pps),
-        "sent" => Some(summary.returned as f64),
-        "received" => Some(summary.received as f64),
-        "loss" => (probes > 0).then(|| dropped as f64 / probes as f64),
-        "lost" => Some(dropped as f64),
-        "rx_missed" => Some(machine::missed(&summary.ports) as f64),
-        _ => None,
-    }
 }

@@ -3,6 +3,7 @@
 pub mod estimate;
 mod page;
 mod picture;
+mod tables;
 mod terminal;
 mod trials;
 
@@ -14,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
 use crate::number::{counted, pps, span};
-use crate::read::{Form, ReadError, part};
+use crate::read::{self, ReadError, part};
 use crate::rundir::file;
 use crate::style::Style;
 
@@ -25,20 +26,18 @@ pub use trials::SearchedTrial;
 pub const KIND: Entry = Entry {
     command: "search",
     file: file::SEARCH,
+    required: &[
+        "method",
+        "complete",
+        "reasons",
+        "sizes.*.goals",
+        "trials",
+        "seconds",
+    ],
     read: |run| Ok(Box::new(Searched::read(run)?)),
     unfinished,
     metrics: &[],
 };
-
-/// Keys that version 1 always wrote.
-const REQUIRED: [&str; 6] = [
-    "method",
-    "complete",
-    "reasons",
-    "sizes.*.goals",
-    "trials",
-    "seconds",
-];
 
 /// What a search came to.
 #[derive(Clone, Debug)]
@@ -58,15 +57,12 @@ impl Serialize for Searched {
 
 /// The answers in the run directory `run`.
 pub fn read(run: &Path) -> Result<SearchReport, ReadError> {
-    let form = Form {
-        kind: &KIND,
-        required: &REQUIRED,
-        judge: |report: &SearchReport| match (report.complete, report.sizes.is_empty()) {
+    read::result(run, &KIND, |report: &SearchReport| {
+        match (report.complete, report.sizes.is_empty()) {
             (true, true) => Err("it says complete, and has no frame size".to_owned()),
             _ => Ok(()),
-        },
-    };
-    form.read(run)
+        }
+    })
 }
 
 impl Searched {
@@ -81,14 +77,12 @@ impl Searched {
 /// A search can go on where it stopped.
 fn unfinished(run: &Path) -> Result<Option<ReadError>, ReadError> {
     let is_one = part(run, file::SEARCH_TRIALS)?.is_some();
-    Ok(is_one.then(|| ReadError::Unfinished {
-        path: run.to_owned(),
-        what: format!(
-            "is a search that did not end: it has no {}; go on with: dropless search --resume {}",
-            file::SEARCH,
-            run.display()
-        ),
-    }))
+    let what = format!(
+        "is a search that did not end: it has no {}; go on with: dropless search --resume {}",
+        file::SEARCH,
+        run.display()
+    );
+    Ok(is_one.then(|| ReadError::Unfinished(run.to_owned(), what)))
 }
 
 impl Kind for Searched {
@@ -136,9 +130,7 @@ impl Kind for Searched {
 
     fn tiles(&self) -> Vec<Tile> {
         let found = self.figures("throughput").into_iter();
-        found
-            .filter_map(|(of, value)| Tile::of(of, Some(pps(value))))
-            .collect()
+        Tile::known(found.map(|(of, value)| (of, Some(pps(value)))))
     }
 
     fn terminal(&self, style: &Style) -> String {

@@ -12,50 +12,44 @@ use measure::ledger::NOT_AWAITED;
 use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity};
 
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::machine;
 use crate::number::{loss, pps, time};
-use crate::read::{Form, ReadError};
+use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::style::Style;
-use crate::terminal::{self, explanation, join, machine};
+use crate::terminal::{self, explanation, join};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
     command: "send",
     file: file::SUMMARY,
+    required: &[
+        "verdict",
+        "reasons",
+        "sent",
+        "received",
+        "lost",
+        "rate_tx_pps",
+        "rate_rx_pps",
+        "duration_s",
+        "latency_ns",
+        "ledger.accepted",
+        "ledger.received",
+        "ledger.lost_at",
+        "streams.*.name",
+        "ports.*.uri",
+        "queues.*.packets",
+        "workers.*.core",
+        "notes",
+    ],
     read: |run| Ok(Box::new(read(run)?)),
     unfinished: |_| Ok(None),
     metrics: &[],
 };
 
-/// Keys that version 1 always wrote. A key that came later must not be added here. A `*` stands for each item of a list.
-const REQUIRED: [&str; 17] = [
-    "verdict",
-    "reasons",
-    "sent",
-    "received",
-    "lost",
-    "rate_tx_pps",
-    "rate_rx_pps",
-    "duration_s",
-    "latency_ns",
-    "ledger.accepted",
-    "ledger.received",
-    "ledger.lost_at",
-    "streams.*.name",
-    "ports.*.uri",
-    "queues.*.packets",
-    "workers.*.core",
-    "notes",
-];
-
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<Summary, ReadError> {
-    let form = Form {
-        kind: &KIND,
-        required: &REQUIRED,
-        judge,
-    };
-    form.read(run)
+    read::result(run, &KIND, judge)
 }
 
 /// Its sums.
@@ -92,23 +86,53 @@ impl Kind for Summary {
         Verdict::judged(self.verdict, standing, &headline::outcome(self), &self.reasons)
     }
 
-    fn figures(&self, name: &str) -> Vec<(String, f64)> {
-        let value = figure(self, name);
-        value.map(|value| (String::new(), value)).into_iter().collect()
+    fn figure(&self, name: &str) -> Option<f64> {
+        let packets = |number: u64| Some(number as f64);
+        let latency = &self.latency_ns;
+        let time = |value: Option<u64>| value.map(|ns| ns as f64);
+        // Of a run that only sends, what comes back is no figure.
+        let is_one_way = self.ledger.lost_at.contains_key(NOT_AWAITED);
+        if is_one_way && ["rate_rx", "received", "loss", "lost", "unexplained"].contains(&name) {
+            return None;
+        }
+        match name {
+            "rate_tx" => Some(self.rate_tx_pps),
+            "rate_rx" => Some(self.rate_rx_pps),
+            "sent" => packets(self.sent),
+            "received" => packets(self.received),
+            "loss" => self.loss(),
+            "lost" => packets(self.lost),
+            "unsent" => packets(self.ledger.unsent),
+            "unexplained" => packets(self.unexplained),
+            "rx_missed" => packets(machine::missed(&self.ports)),
+            "duplicate" => packets(self.duplicate),
+            "reordered" => packets(self.reordered),
+            "corrupt" => packets(self.corrupt),
+            "late" => packets(self.late),
+            "latency_min" => time(latency.min),
+            "latency_mean" => latency.mean,
+            "latency_p50" => time(latency.p50),
+            "latency_p90" => time(latency.p90),
+            "latency_p99" => time(latency.p99),
+            "latency_p999" => time(latency.p999),
+            "latency_max" => time(latency.max),
+            "jitter" => self.jitter_ns,
+            "pdv" => time(self.pdv_ns),
+            _ => None,
+        }
     }
 
     fn tiles(&self) -> Vec<Tile> {
-        let value = |name| figure(self, name);
-        let tiles = [
-            Tile::of("sent", value("rate_tx").map(pps)),
-            Tile::of("received", value("rate_rx").map(pps)),
-            Tile::of("lost", value("loss").map(loss)),
-            Tile::of("median latency", value("latency_p50").map(time)),
-            Tile::of("99.9 % within", value("latency_p999").map(time)),
-            Tile::of("slowest", value("latency_max").map(time)),
-            Tile::of("lasted", Some(time(self.duration_s * 1e9))),
-        ];
-        tiles.into_iter().flatten().collect()
+        let value = |name| self.figure(name);
+        Tile::known([
+            ("sent", value("rate_tx").map(pps)),
+            ("received", value("rate_rx").map(pps)),
+            ("lost", value("loss").map(loss)),
+            ("median latency", value("latency_p50").map(time)),
+            ("99.9 % within", value("latency_p999").map(time)),
+            ("slowest", value("latency_max").map(time)),
+            ("lasted", Some(time(self.duration_s * 1e9))),
+        ])
     }
 
     fn terminal(&self, style: &Style) -> String {
@@ -120,10 +144,13 @@ impl Kind for Summary {
             ledger::render(&self.ledger, style),
             explanation::render(self.explanation.as_ref(), style),
             streams::render(&self.streams, style),
-            machine::ports(&self.ports, style),
-            machine::queues(&self.queues, style),
-            machine::workers(&self.workers, style),
-            machine::pool_and_clock(&self.pool, &self.clock, style),
+            machine::terminal(
+                &self.ports,
+                &self.queues,
+                &self.workers,
+                (&self.pool, &self.clock),
+                style,
+            ),
             terminal::ending(&self.notes, &self.run, style),
         ])
     }
@@ -172,41 +199,5 @@ impl Kind for Summary {
 
     fn expectations(&self) -> &[ExpectationResult] {
         &self.expectations
-    }
-}
-
-fn figure(summary: &Summary, name: &str) -> Option<f64> {
-    let packets = |number: u64| Some(number as f64);
-    let latency = &summary.latency_ns;
-    let time = |value: Option<u64>| value.map(|ns| ns as f64);
-    // Of a run that only sends, what comes back is no figure.
-    let is_one_way = summary.ledger.lost_at.contains_key(NOT_AWAITED);
-    if is_one_way && ["rate_rx", "received", "loss", "lost", "unexplained"].contains(&name) {
-        return None;
-    }
-    match name {
-        "rate_tx" => Some(summary.rate_tx_pps),
-        "rate_rx" => Some(summary.rate_rx_pps),
-        "sent" => packets(summary.sent),
-        "received" => packets(summary.received),
-        "loss" => summary.loss(),
-        "lost" => packets(summary.lost),
-        "unsent" => packets(summary.ledger.unsent),
-        "unexplained" => packets(summary.unexplained),
-        "rx_missed" => packets(machine::missed(&summary.ports)),
-        "duplicate" => packets(summary.duplicate),
-        "reordered" => packets(summary.reordered),
-        "corrupt" => packets(summary.corrupt),
-        "late" => packets(summary.late),
-        "latency_min" => time(latency.min),
-        "latency_mean" => latency.mean,
-        "latency_p50" => time(latency.p50),
-        "latency_p90" => time(latency.p90),
-        "latency_p99" => time(latency.p99),
-        "latency_p999" => time(latency.p999),
-        "latency_max" => time(latency.max),
-        "jitter" => summary.jitter_ns,
-        "pdv" => time(summary.pdv_ns),
-        _ => None,
     }
 }

@@ -34,10 +34,6 @@ impl Kind for Unfinished {
         }
     }
 
-    fn figures(&self, _name: &str) -> Vec<(String, f64)> {
-        Vec::new()
-    }
-
     fn tiles(&self) -> Vec<Tile> {
         Vec::new()
     }

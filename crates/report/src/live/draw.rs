@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::number;
+use crate::number::{count, ns, pps};
 use crate::published::{Phase, State};
 use crate::style::{Paint, Style};
 
@@ -13,7 +13,7 @@ const BAR_MAX: usize = 40;
 pub fn line(state: &State) -> String {
     let fields: Vec<String> = fields(state)
         .into_iter()
-        .map(|field| format!("{} {}", field.name, field.value))
+        .map(|(name, value, _)| format!("{name} {value}"))
         .collect();
     format!(
         "{:7.1} s  {}: {}\n",
@@ -29,8 +29,8 @@ pub fn drawing(state: &State, style: &Style) -> (String, usize) {
     let room = style.width.saturating_sub(1);
     let mut lines = vec![progress(state, room, style)];
     let (mut text, mut width) = (String::new(), 0);
-    for field in fields(state) {
-        let wide = field.name.width() + 1 + field.value.width();
+    for (name, value, paint) in fields(state) {
+        let wide = name.width() + 1 + value.width();
         if width > 0 && width + 3 + wide > room {
             lines.push(std::mem::take(&mut text));
             width = 0;
@@ -39,14 +39,13 @@ pub fn drawing(state: &State, style: &Style) -> (String, usize) {
             text.push_str("   ");
             width += 3;
         }
-        text.push_str(&style.paint(Paint::Dim, field.name));
+        text.push_str(&style.paint(Paint::Dim, name));
         text.push(' ');
-        text.push_str(&style.paint(field.paint, &field.value));
+        text.push_str(&style.paint(paint, &value));
         width += wide;
     }
     lines.push(text);
-    let count = lines.len();
-    (lines.join("\n") + "\n", count)
+    (lines.join("\n") + "\n", lines.len())
 }
 
 fn progress(state: &State, room: usize, style: &Style) -> String {
@@ -73,51 +72,43 @@ fn bar(done: f64, width: usize, style: &Style) -> String {
     style.paint(Paint::Good, &done) + &style.paint(Paint::Dim, &to_do)
 }
 
-struct Field {
-    name: &'static str,
-    value: String,
-    paint: Paint,
-}
+/// A name, its value, and how that looks.
+type Field = (&'static str, String, Paint);
 
 /// The figures of a run, by what it does.
 fn fields(state: &State) -> Vec<Field> {
-    let plain = |name, value| Field {
-        name,
-        value,
-        paint: Paint::None,
+    let plain = |name, value| (name, value, Paint::None);
+    let packets = |name, packets| plain(name, count(packets));
+    let bad = |name, packets| {
+        let paint = if packets == 0 { Paint::None } else { Paint::Bad };
+        (name, count(packets), paint)
     };
-    let bad = |name, number| Field {
-        name,
-        value: number::count(number),
-        paint: if number == 0 { Paint::None } else { Paint::Bad },
-    };
-    let (rate, total) = (&state.rate, &state.total);
-    let tx = plain("tx", number::pps(rate.tx_pps));
-    let rx = plain("rx", number::pps(rate.rx_pps));
+    let latency = |name, value| plain(name, ns(value).unwrap_or_else(|| "-".to_owned()));
+    let (total, recent) = (&state.total, &state.latency_recent_ns);
+    let (tx, rx) = (
+        plain("tx", pps(state.rate.tx_pps)),
+        plain("rx", pps(state.rate.rx_pps)),
+    );
     match state.phase {
-        Phase::Watching => vec![plain(
-            "events",
-            state.events.map_or_else(|| "-".to_owned(), number::count),
-        )],
+        Phase::Watching => {
+            let events = state.events.map_or_else(|| "-".to_owned(), count);
+            vec![plain("events", events)]
+        }
         Phase::Reflecting => vec![
             rx,
             tx,
-            plain("received", number::count(total.received)),
-            plain("returned", number::count(total.sent)),
+            packets("received", total.received),
+            packets("returned", total.sent),
             bad("dropped", total.lost),
         ],
-        _ => {
-            let latency =
-                |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |ns| number::time(ns as f64));
-            vec![
-                tx,
-                rx,
-                plain("sent", number::count(total.sent)),
-                bad("lost", total.lost),
-                bad("unsent", total.unsent),
-                plain("p50", latency(state.latency_recent_ns.p50)),
-                plain("p99", latency(state.latency_recent_ns.p99)),
-            ]
-        }
+        _ => vec![
+            tx,
+            rx,
+            packets("sent", total.sent),
+            bad("lost", total.lost),
+            bad("unsent", total.unsent),
+            latency("p50", recent.p50),
+            latency("p99", recent.p99),
+        ],
     }
 }

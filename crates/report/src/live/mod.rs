@@ -7,11 +7,6 @@ use crate::published::State;
 use crate::style::{Stream, Style};
 
 mod draw;
-/// The number of the period that `elapsed` is in. A caller that comes once per period comes a little early or late: a
-/// twentieth is forgiven.
-fn period(elapsed: Duration, every: Duration) -> u128 {
-    (elapsed + every / 20).as_nanos() / every.as_nanos()
-}
 
 #[cfg(test)]
 mod tests;
@@ -56,17 +51,16 @@ impl Live {
             },
             (false, false) => Look::Lines,
         };
-        Self {
-            sink: Box::new(io::stderr()),
-            look,
-            drawn: 0,
-            period: None,
-        }
+        Self::new(Box::new(io::stderr()), look)
     }
 
     /// On anything that takes bytes: in place with a style, else one line per second.
     pub fn onto(sink: Box<dyn Write + Send>, in_place: Option<Style>) -> Self {
         let look = in_place.map_or(Look::Lines, |style| Look::InPlace { style, ask: None });
+        Self::new(sink, look)
+    }
+
+    fn new(sink: Box<dyn Write + Send>, look: Look) -> Self {
         Self {
             sink,
             look,
@@ -77,19 +71,11 @@ impl Live {
 
     /// Draws `state`, unless the last drawing was too short ago. Cheap to call often.
     pub fn update(&mut self, state: &State) {
-        let every = match self.look {
-            Look::Off => return,
-            Look::Lines => LINE_EVERY,
-            Look::InPlace { .. } => REDRAW_EVERY,
-        };
-        let period = period(
-            Duration::try_from_secs_f64(state.elapsed_s).unwrap_or_default(),
-            every,
-        );
-        if !self.is_new(period) {
+        let elapsed = Duration::try_from_secs_f64(state.elapsed_s).unwrap_or_default();
+        if !self.is_due(elapsed) {
             return;
         }
-        self.period = Some(period);
+        self.period = self.period_at(elapsed);
         let (text, lines) = match &self.look {
             Look::Off => return,
             Look::Lines => (draw::line(state), 0),
@@ -107,15 +93,20 @@ impl Live {
 
     /// Whether an update after `elapsed` would be drawn.
     pub fn is_due(&self, elapsed: Duration) -> bool {
-        match self.look {
-            Look::Off => false,
-            Look::Lines => self.is_new(period(elapsed, LINE_EVERY)),
-            Look::InPlace { .. } => self.is_new(period(elapsed, REDRAW_EVERY)),
-        }
+        // Nothing is drawn in the first period.
+        self.period_at(elapsed)
+            .is_some_and(|period| period != self.period.unwrap_or(0))
     }
 
-    fn is_new(&self, period: u128) -> bool {
-        self.period.map_or(period != 0, |last| last != period)
+    /// The number of the period that `elapsed` is in, where anything is drawn. A caller that comes once per period comes
+    /// a little early or late: a twentieth is forgiven.
+    fn period_at(&self, elapsed: Duration) -> Option<u128> {
+        let every = match self.look {
+            Look::Off => return None,
+            Look::Lines => LINE_EVERY,
+            Look::InPlace { .. } => REDRAW_EVERY,
+        };
+        Some((elapsed + every / 20).as_nanos() / every.as_nanos())
     }
 
     /// Removes the display, so that the report follows in its place.
@@ -141,12 +132,8 @@ impl Live {
     }
 
     fn put(&mut self, text: &str) {
-        if self
-            .sink
-            .write_all(text.as_bytes())
-            .and_then(|()| self.sink.flush())
-            .is_err()
-        {
+        let written = self.sink.write_all(text.as_bytes());
+        if written.and_then(|()| self.sink.flush()).is_err() {
             self.look = Look::Off;
         }
     }

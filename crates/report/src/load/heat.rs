@@ -1,6 +1,6 @@
 //! How latency was spread over time: for each slice of time, which share of its packets took how long.
 
-use super::thin::Merge;
+use super::thin::{Merge, merged};
 
 /// Slices of time at most.
 pub const SLICES_MAX: usize = 400;
@@ -98,18 +98,12 @@ const STRETCHES_MAX: usize = 24;
 
 fn stretches(slices: &[Slice]) -> Vec<Stretch> {
     let each = slices.len().div_ceil(STRETCHES_MAX).max(1);
-    let merged = slices.chunks(each).filter_map(|chunk| {
-        chunk.iter().cloned().reduce(|mut one, next| {
-            one.merge(next);
-            one
-        })
-    });
     let stretch = |slice: Slice| Stretch {
         ends_ms: (slice.start_ms, slice.end_ms),
         packets: slice.received,
         within_ns: (|| Some([slice.within(0.5)?, slice.within(0.99)?, slice.within(1.0)?]))(),
     };
-    merged.map(stretch).collect()
+    slices.chunks(each).filter_map(merged).map(stretch).collect()
 }
 
 /// The finished picture: levels 0 to 63, those above 0 on a logarithmic scale from one in 100,000 up to all.

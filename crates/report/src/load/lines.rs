@@ -38,12 +38,9 @@ pub struct Lines {
 impl Lines {
     /// Opens `path`; whether it is packed is told by its first bytes, not by its name.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let failed = |cause| ReadError::Io {
-            path: path.to_owned(),
-            cause,
-        };
+        let failed = ReadError::io(path);
         let mut file = BufReader::with_capacity(AHEAD, input::open(path)?);
-        let first = file.fill_buf().map_err(failed)?.first_chunk();
+        let first = file.fill_buf().map_err(&failed)?.first_chunk();
         let magic = first.map(|bytes| u32::from_le_bytes(*bytes));
         let is_packed = magic.is_some_and(|magic| magic == ZSTD_MAGIC || ZSTD_SKIPPED.contains(&magic));
         let reader: Box<dyn BufRead> = if is_packed {
@@ -100,10 +97,7 @@ impl Lines {
 
     /// What is wrong with the line read last.
     pub fn damaged(&self, what: &str) -> ReadError {
-        ReadError::Damaged {
-            path: self.path.clone(),
-            what: format!("line {}: {what}", self.number),
-        }
+        ReadError::damaged(&self.path, format!("line {}: {what}", self.number))
     }
 }
 

@@ -62,11 +62,6 @@ impl Loaded {
         self.result.as_any().downcast_ref()
     }
 
-    /// The same, to be changed.
-    pub fn result_of_mut<T: Kind + 'static>(&mut self) -> Option<&mut T> {
-        self.result.as_any_mut().downcast_mut()
-    }
-
     /// Whether its verdict is that its numbers must not be believed.
     pub fn is_invalid(&self) -> bool {
         self.result.verdict().standing == Standing::Invalid
@@ -78,15 +73,12 @@ impl Loaded {
         if !known.is_empty() {
             return known;
         }
-        let of_stalls = self.stalls.as_ref().and_then(|stalls| match name {
-            "pauses" => Some(stalls.all.count as f64),
-            "pause_max" => Some(stalls.all.max_ns as f64),
-            _ => None,
-        });
-        of_stalls
-            .map(|value| (String::new(), value))
-            .into_iter()
-            .collect()
+        let value = match (name, &self.stalls) {
+            ("pauses", Some(stalls)) => stalls.all.count,
+            ("pause_max", Some(stalls)) => stalls.all.max_ns,
+            _ => return Vec::new(),
+        };
+        vec![(String::new(), value as f64)]
     }
 
     /// The figure `name` of a run that has one of it.
@@ -122,6 +114,14 @@ impl Loaded {
 /// What the summary knows comes from it, so that a percentile is the same wherever it stands; the rows of a `.hgrm` are
 /// for the others: the next one above `share` that there is.
 fn within(curve: &[Quantile], known: &Percentiles, share: f64) -> Option<f64> {
+    let known = quantiles(known);
+    let exact = known.iter().find(|row| (row.share - share).abs() < 1e-9);
+    let row = exact.or_else(|| curve.iter().find(|row| row.share >= share));
+    row.map(|row| row.value_ns)
+}
+
+/// The percentiles that are known.
+pub(crate) fn quantiles(known: &Percentiles) -> Vec<Quantile> {
     let shares = [
         (0.0, known.min),
         (0.5, known.p50),
@@ -130,17 +130,12 @@ fn within(curve: &[Quantile], known: &Percentiles, share: f64) -> Option<f64> {
         (0.999, known.p999),
         (1.0, known.max),
     ];
-    let exact = shares
-        .iter()
-        .find(|(at, _)| (at - share).abs() < 1e-9)
-        .and_then(|(_, value)| *value);
-    match exact {
-        Some(ns) => Some(ns as f64),
-        None => curve
-            .iter()
-            .find(|row| row.share >= share)
-            .map(|row| row.value_ns),
-    }
+    let known = shares
+        .into_iter()
+        .filter_map(|(share, value)| Some((share, value? as f64)));
+    known
+        .map(|(share, value_ns)| Quantile { value_ns, share })
+        .collect()
 }
 
 /// Runs that are drawn; of further ones only the figures are kept, so that any number of them can be told apart.
@@ -155,10 +150,10 @@ pub fn all(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReadError> {
     let mut unfinished = None;
     for path in paths {
         let mut run = match load(path) {
-            Err(ReadError::Unfinished { path, what }) => {
+            Err(ReadError::Unfinished(path, what)) => {
                 let result = Box::new(Unfinished { why: what.clone() });
                 let run = Loaded::of(name_of(&path), &path, result);
-                unfinished.get_or_insert(ReadError::Unfinished { path, what });
+                unfinished.get_or_insert(ReadError::Unfinished(path, what));
                 run
             }
             other => other?,
@@ -186,10 +181,7 @@ fn name_of(path: &Path) -> String {
 
 /// Loads the run directory or the file of intervals `path`.
 pub fn load(path: &Path) -> Result<Loaded, ReadError> {
-    let kind = fs::metadata(path).map_err(|cause| ReadError::Absent {
-        path: path.to_owned(),
-        cause,
-    })?;
+    let kind = fs::metadata(path).map_err(|cause| ReadError::Absent(path.to_owned(), cause))?;
     let name = name_of(path);
     if kind.is_dir() {
         directory(path, name)
@@ -200,17 +192,12 @@ pub fn load(path: &Path) -> Result<Loaded, ReadError> {
 
 fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
     if path.extension().is_some_and(|extension| extension == "json") {
-        return Err(ReadError::Foreign {
-            path: path.to_owned(),
-            what: "name the run directory it lies in".to_owned(),
-        });
+        let what = "name the run directory it lies in";
+        return Err(ReadError::Foreign(path.to_owned(), what.to_owned()));
     }
     let series = series::read(path)?;
     if series.rows == 0 {
-        return Err(ReadError::Damaged {
-            path: path.to_owned(),
-            what: "it has no rows".to_owned(),
-        });
+        return Err(ReadError::damaged(path, "it has no rows"));
     }
     let missing = contradictions(&series);
     let result = Box::new(Intervals::of(&series));
@@ -288,10 +275,7 @@ fn result(path: &Path) -> Result<Box<dyn Kind>, ReadError> {
     let entry = kinds::ALL.iter().find(|entry| entry.command == found);
     match entry {
         Some(entry) => (entry.read)(path),
-        None => Err(ReadError::Unknown {
-            path: path.join(file::SUMMARY),
-            found,
-        }),
+        None => Err(ReadError::Unknown(path.join(file::SUMMARY), found)),
     }
 }
 

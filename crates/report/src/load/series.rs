@@ -77,10 +77,7 @@ pub fn read(path: &Path) -> Result<Series, ReadError> {
         .unwrap_or_default()
         .trim_start_matches('\u{feff}')
         .to_owned();
-    let columns = Columns::of(&header).map_err(|what| ReadError::Foreign {
-        path: path.to_owned(),
-        what,
-    })?;
+    let columns = Columns::of(&header).map_err(|what| ReadError::Foreign(path.to_owned(), what))?;
     let mut reading = Reading::new(&columns);
     let mut empty_lines = 0;
     while let Some(line) = lines.next_line()? {

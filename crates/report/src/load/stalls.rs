@@ -66,35 +66,21 @@ pub struct Stalls {
     pub kept: Vec<Stall>,
 }
 
-/// The columns of a table of stalls, and what makes a stall of a row.
-struct Form {
-    file: &'static str,
-    columns: &'static str,
-    stall: fn(&[String]) -> Result<Stall, String>,
-}
+/// What makes a stall of the fields of a row.
+type OfRow = fn(&[String]) -> Result<Stall, String>;
 
 /// The stalls in the file `path`, which is named `name` in a run directory.
 pub fn read(path: &Path, name: &str) -> Result<Stalls, ReadError> {
-    let forms = [
-        Form {
-            file: file::STALLS,
-            columns: STALL_COLUMNS,
-            stall: of_worker,
-        },
-        Form {
-            file: file::GAPS,
-            columns: GAP_COLUMNS,
-            stall: of_noise,
-        },
-    ];
-    let [workers, noise] = &forms;
-    let form = if name == noise.file { noise } else { workers };
+    let (name, titles, of_row): (_, _, OfRow) = match name {
+        file::GAPS => (file::GAPS, GAP_COLUMNS, of_noise),
+        _ => (file::STALLS, STALL_COLUMNS, of_worker),
+    };
     let mut lines = Lines::open(path)?;
     // A later version may add columns behind these.
-    if !lines.next_line()?.unwrap_or_default().starts_with(form.columns) {
-        return Err(lines.damaged(&format!("not the columns of a {}", form.file)));
+    if !lines.next_line()?.unwrap_or_default().starts_with(titles) {
+        return Err(lines.damaged(&format!("not the columns of a {name}")));
     }
-    let columns = form.columns.split(',').count();
+    let columns = titles.split(',').count();
     let mut stalls = Stalls::default();
     while let Some(line) = lines.next_line()? {
         let fields = split(line);
@@ -104,7 +90,7 @@ pub fn read(path: &Path, name: &str) -> Result<Stalls, ReadError> {
                 fields.len()
             )));
         }
-        let stall = (form.stall)(&fields).map_err(|what| lines.damaged(&what))?;
+        let stall = of_row(&fields).map_err(|what| lines.damaged(&what))?;
         stalls.add(stall);
     }
     stalls.shorten();

@@ -6,6 +6,14 @@ pub trait Merge {
     fn merge(&mut self, later: Self);
 }
 
+/// All of `points` as one; nothing where there is none.
+pub fn merged<T: Merge + Clone>(points: &[T]) -> Option<T> {
+    points.iter().cloned().reduce(|mut one, next| {
+        one.merge(next);
+        one
+    })
+}
+
 /// Points made of equally many rows each. When there are too many, each two neighbours become one.
 #[derive(Clone, Debug)]
 pub struct Thinned<T> {

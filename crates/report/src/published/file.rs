@@ -31,14 +31,9 @@ pub enum Refusal {
     /// A later dropless wrote it.
     #[error("has version {0}, and this dropless knows up to {VERSION}; use the dropless that runs there")]
     Newer(u32),
-    /// It is shorter or longer than it says.
-    #[error("holds {found} bytes after its first line, and says {said}")]
-    Length {
-        /// What it says.
-        said: usize,
-        /// What there is.
-        found: usize,
-    },
+    /// It is shorter or longer than it says: the bytes that there are, and those that it says.
+    #[error("holds {0} bytes after its first line, and says {1}")]
+    Length(usize, usize),
     /// It is no state.
     #[error("is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
@@ -73,10 +68,7 @@ pub fn decode(bytes: &[u8]) -> Result<State, Refusal> {
     let said = number().ok_or(Refusal::Foreign)? as usize;
     let body = &bytes[end + 1..];
     if body.len() != said {
-        return Err(Refusal::Length {
-            said,
-            found: body.len(),
-        });
+        return Err(Refusal::Length(body.len(), said));
     }
     let mut state = serde_json::from_slice(body)?;
     input::scrub(&mut state);

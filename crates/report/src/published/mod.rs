@@ -24,7 +24,7 @@ pub struct State {
     pub told_unix_ms: u64,
     /// What the run is doing.
     pub phase: Phase,
-    /// Since the first packet was due, s.
+    /// Since the first packet was scheduled, s.
     pub elapsed_s: f64,
     /// How long it will last, s, where that is known; of a search or a comparison it is not.
     pub planned_s: Option<f64>,
@@ -52,7 +52,7 @@ pub struct State {
     pub queues: Vec<QueueSummary>,
     /// The workers.
     pub workers: Vec<Worker>,
-    /// The latest pauses of the workers, the newest last.
+    /// The latest stalls of the workers, the newest last.
     pub stalls: Vec<RecentStall>,
     /// The packet buffers.
     pub pool: PoolLevel,
@@ -183,7 +183,7 @@ pub struct Rates {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
-    /// Packets that were due.
+    /// Packets that were scheduled.
     pub intended: u64,
     /// Packets that the driver accepted; of a reflector: returned.
     pub sent: u64,
@@ -191,7 +191,7 @@ pub struct Totals {
     pub received: u64,
     /// Packets missing from the intervals that are old enough to be judged; of a reflector: not returned.
     pub lost: u64,
-    /// Packets that were due and given up.
+    /// Packets that were scheduled and never sent.
     pub unsent: u64,
     /// Further copies.
     pub duplicate: u64,
@@ -287,15 +287,16 @@ pub struct Worker {
     pub summary: WorkerSummary,
     /// Rounds that moved a packet.
     pub busy: u64,
-    /// Pauses longer than `--pause`.
+    /// Stalls longer than `--pause`.
     pub stalls: u64,
 }
 
-/// A pause of a worker, as control saw it pass: its time is that of the look, its length that of its bucket (3 %).
+/// Stalls of a worker of one length, as control saw them pass: their time is that of the look, their length that of
+/// its bucket in the histogram (3 %).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecentStall {
-    /// Seen at, s since the start.
+    /// When control saw it, s since the start.
     pub at_s: f64,
     /// The core.
     pub core: u32,
@@ -319,7 +320,7 @@ pub struct PoolLevel {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Health {
-    /// They do, or by plan they do not.
+    /// Packets move, or are not scheduled to.
     pub healthy: bool,
     /// Why.
     pub reason: String,

@@ -66,22 +66,14 @@ impl Place {
             let entries = fs::read_dir(SHARED).into_iter().flatten().flatten();
             let theirs = entries.filter(|entry| {
                 let name = entry.file_name().into_string().unwrap_or_default();
-                let owner = name
-                    .strip_prefix("dropless-")
-                    .and_then(|user| user.parse::<u32>().ok());
+                let user = name.strip_prefix("dropless-").and_then(|user| user.parse().ok());
+                let data = fs::symlink_metadata(entry.path()).ok();
+                let owner = data.filter(fs::Metadata::is_dir).map(|data| data.uid());
                 // A directory speaks for the user that it is named after, and for nobody else.
-                owner.is_some()
-                    && owner
-                        == fs::symlink_metadata(entry.path())
-                            .ok()
-                            .filter(fs::Metadata::is_dir)
-                            .map(|data| data.uid())
+                user.is_some() && user == owner
             });
-            all.extend(
-                theirs
-                    .map(|entry| Self(entry.path()))
-                    .filter(|place| place.0 != own.0),
-            );
+            let theirs = theirs.map(|entry| Self(entry.path()));
+            all.extend(theirs.filter(|place| place.0 != own.0));
         }
         all
     }

@@ -2,9 +2,9 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::load::heat::{Heat, LEVEL_MAX};
+use crate::load::heat::{BANDS_A_DOUBLING, Heat, LEVEL_MAX};
 use crate::load::series::{Origin, Point};
-use crate::load::thin::Merge as _;
+use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series, Stalls};
 use crate::number::{counted, pps, time};
 use crate::style::{Paint, Style};
@@ -93,15 +93,7 @@ fn stretches(series: &Series, columns: usize) -> Vec<Point> {
     let points = series.points();
     let edge = |at: usize| at * points.len() / columns;
     (0..columns)
-        .filter_map(|at| {
-            points[edge(at)..edge(at + 1)]
-                .iter()
-                .cloned()
-                .reduce(|mut one, next| {
-                    one.merge(next);
-                    one
-                })
-        })
+        .filter_map(|at| merged(&points[edge(at)..edge(at + 1)]))
         .collect()
 }
 
@@ -136,13 +128,8 @@ fn longest_stalls(stalls: &Stalls, series: &Series, columns: usize, style: &Styl
     }
     let most = stalls.all.max_ns as f64;
     let words = format!("{} up to {}", counted(stalls.all.count, "stall"), time(most));
-    line(
-        "stalls",
-        &spark(&longest, most, style),
-        &words,
-        Paint::Warn,
-        style,
-    )
+    let drawn = spark(&longest, most, style);
+    line("stalls", &drawn, &words, Paint::Warn, style)
 }
 
 /// Bands of latency from the slowest down; in each place the strongest level of its stretch.
@@ -169,15 +156,10 @@ fn heat_map(heat: &Heat, style: &Style) -> String {
                 }
             })
             .collect();
-        let from =
-            heat.lowest_ns * (bands.start as f64 / f64::from(crate::load::heat::BANDS_A_DOUBLING)).exp2();
-        text += &line(
-            &format!("from {}", time(from)),
-            drawn.trim_end(),
-            "",
-            Paint::None,
-            style,
-        );
+        let doublings = bands.start as f64 / f64::from(BANDS_A_DOUBLING);
+        let from = heat.lowest_ns * doublings.exp2();
+        let from = format!("from {}", time(from));
+        text += &line(&from, drawn.trim_end(), "", Paint::None, style);
     }
     text
 }
@@ -208,13 +190,8 @@ fn percentiles(run: &Loaded, style: &Style) -> String {
         };
         let part = (log(value_ns) - log(low) + 1.0) / (log(high) - log(low) + 1.0);
         let bar = full.repeat(((part * room) as usize).clamp(1, room as usize));
-        text += &line(
-            &format!("{name} within"),
-            &bar,
-            &time(value_ns),
-            Paint::None,
-            style,
-        );
+        let name = format!("{name} within");
+        text += &line(&name, &bar, &time(value_ns), Paint::None, style);
     }
     text
 }

@@ -1,17 +1,14 @@
 //! Several runs side by side: what each came to, what they were not made alike in, every figure and its change.
 
-use std::ops::Range;
-
 use super::join;
-use crate::compare::settings::{Setting, differing};
-use crate::compare::{Row, groups, members, percent, rows, tiles};
+use crate::compare::groups;
+use crate::compare::settings::differing;
+use crate::compare::tables::{self, Numbered};
 use crate::load::Loaded;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
 use crate::wrap::wrapped;
 
-/// Characters of a setting.
-const VALUE_MAX: usize = 32;
 /// Runs that lie side by side, in columns; more are a row each.
 pub const BESIDE_MAX: usize = 4;
 
@@ -21,16 +18,17 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
     let is_long = runs.len() > BESIDE_MAX || groups.len() > 1;
     let mut parts = vec![list(runs, style)];
     for group in &groups {
-        let of_kind = members(runs, group);
-        let numbers: Vec<usize> = group.iter().map(|at| at + 1).collect();
+        let of_kind: Vec<Numbered> = group.iter().map(|at| (at + 1, &runs[*at])).collect();
         if is_long {
-            parts.push(in_rows(&of_kind, &numbers, style));
+            let kind = of_kind[0].1.result.compared_with();
+            let figures = tables::first_figures(&of_kind);
+            parts.extend(figures.map(|table| table.terminal_in_parts(kind, style)));
         }
-        if of_kind.len() > 1 {
-            parts.push(made_with(&of_kind, &numbers, style));
-        }
-        if (2..=BESIDE_MAX).contains(&of_kind.len()) {
-            parts.push(side_by_side(&of_kind, &numbers, style));
+        if of_kind.len() > BESIDE_MAX {
+            parts.push(made_otherwise(&of_kind, style));
+        } else if of_kind.len() > 1 {
+            parts.push(tables::settings(&of_kind).terminal("Made with", style));
+            parts.push(tables::figures(&of_kind).terminal("Side by side", style));
         }
     }
     if runs.len() > BESIDE_MAX {
@@ -59,120 +57,25 @@ fn list(runs: &[Loaded], style: &Style) -> String {
     table.render(style)
 }
 
-/// A row for each run, with the figures that its kind is asked first; what has no room beside them follows below.
-fn in_rows(runs: &[&Loaded], numbers: &[usize], style: &Style) -> String {
-    let (names, rows) = tiles(runs);
-    let kind = runs[0].result.compared_with();
-    let table = |columns: Range<usize>| {
-        let titles: Vec<String> = names[columns.clone()]
-            .iter()
-            .map(|name| format!(">{name}"))
-            .collect();
-        let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
-        let mut table = Table::section(kind, &titles);
-        for (number, row) in numbers.iter().zip(&rows) {
-            let cell = |value: &Option<String>| Cell::right(value.as_deref().unwrap_or("-"));
-            table.item(&format!("[{number}]"), row[columns.clone()].iter().map(cell));
-        }
-        table
-    };
-    let mut text = String::new();
-    let mut from = 0;
-    while from < names.len() {
-        let fits = |to: &usize| table(from..*to).width() <= style.width;
-        let to = (from + 1..=names.len()).rev().find(fits).unwrap_or(from + 1);
-        text += &table(from..to).render(style);
-        from = to;
-    }
-    text
-}
-
-/// What runs of one kind were not made alike in: in columns, or of many runs for each what is not as in the first.
-fn made_with(runs: &[&Loaded], numbers: &[usize], style: &Style) -> String {
-    let settings = differing(runs);
+/// What each run was not made with as the first one was.
+fn made_otherwise(runs: &[Numbered<'_>], style: &Style) -> String {
+    let all: Vec<&Loaded> = runs.iter().map(|(_, run)| *run).collect();
+    let settings = differing(&all);
     if settings.is_empty() {
         return String::new();
     }
-    if runs.len() <= BESIDE_MAX {
-        let names = titles(numbers);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut table = Table::section("Made with", &names);
-        for Setting { name, values } in settings {
-            table.item(&name, values.into_iter().map(|value| Cell::right(clipped(value))));
-        }
-        return table.render(style);
-    }
-    let head = format!("Made with, where it is not as [{}] was", numbers[0]);
+    let head = format!("Made with, where it is not as [{}] was", runs[0].0);
     let mut text = style.paint(Paint::Head, &head) + "\n";
-    for (place, number) in numbers.iter().enumerate().skip(1) {
+    for (place, (number, _)) in runs.iter().enumerate().skip(1) {
         let own: Vec<String> = settings
             .iter()
             .filter(|setting| setting.values[place] != setting.values[0])
-            .map(|setting| format!("{} {}", setting.name, clipped(setting.values[place].clone())))
+            .map(|setting| format!("{} {}", setting.name, tables::clipped(&setting.values[place])))
             .collect();
         if !own.is_empty() {
-            wrapped(
-                &mut text,
-                &format!("[{number}] {}", own.join(", ")),
-                2,
-                Paint::None,
-                style,
-            );
+            let line = format!("[{number}] {}", own.join(", "));
+            wrapped(&mut text, &line, 2, Paint::None, style);
         }
     }
     text
-}
-
-fn titles(numbers: &[usize]) -> Vec<String> {
-    numbers.iter().map(|number| format!(">[{number}]")).collect()
-}
-
-/// Every figure; each further run has its value and its change in percent.
-fn side_by_side(runs: &[&Loaded], numbers: &[usize], style: &Style) -> String {
-    let rows = rows(runs);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let names = titles(numbers);
-    let mut columns = vec![names[0].as_str()];
-    for name in &names[1..] {
-        columns.extend([name.as_str(), ">change", ""]);
-    }
-    let mut table = Table::section("Side by side", &columns);
-    for row in rows {
-        table.item(&row.label(), cells(&row));
-    }
-    table.render(style)
-}
-
-/// The page and `--json` have all of it.
-fn clipped(value: String) -> String {
-    if value.chars().count() <= VALUE_MAX {
-        return value;
-    }
-    let kept: String = value.chars().take(VALUE_MAX - 3).collect();
-    kept + "..."
-}
-
-fn cells(row: &Row) -> Vec<Cell> {
-    let shown = |at: usize| {
-        let value = row.values.get(at).copied().flatten();
-        Cell::right(value.map_or_else(|| "-".to_owned(), |value| row.metric.unit.show(value)))
-    };
-    let mut cells = vec![shown(0)];
-    for at in 1..row.values.len() {
-        let change = row.change(at);
-        let (word, paint) = match change.and_then(|change| change.is_worse) {
-            Some(true) => ("worse", Paint::Bad),
-            Some(false) => ("better", Paint::Good),
-            None => ("", Paint::None),
-        };
-        let part = change.map_or_else(|| "-".to_owned(), |change| percent(&change));
-        cells.extend([
-            shown(at),
-            Cell::right(part).paint(paint),
-            Cell::left(word).paint(paint),
-        ]);
-    }
-    cells
 }

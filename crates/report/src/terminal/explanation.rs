@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use measure::{Explanation, PauseCause};
+use measure::Explanation;
 
 use crate::number;
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
+use crate::table::Cell;
 use crate::wrap::{marked, wrapped};
 
 /// Causes shown; the rest is in `summary.json`.
@@ -30,7 +31,11 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     );
     wrapped(&mut text, &about, 2, Paint::None, style);
     if let Some(why) = &explanation.untraced {
-        let line = marked("no causes:", Paint::Warn, why, &style.narrower(2));
+        let narrower = Style {
+            width: style.width.saturating_sub(2),
+            ..*style
+        };
+        let line = marked("no causes:", Paint::Warn, why, &narrower);
         text.extend(line.lines().map(|line| format!("  {line}\n")));
     }
     if explanation.dropped > 0 {
@@ -40,28 +45,17 @@ pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
         );
         wrapped(&mut text, &line, 2, Paint::None, style);
     }
-    if explanation.causes.is_empty() {
-        return text;
-    }
-    let mut table = Table::section("  cause", &["core", ">stalls", ">total", ">max", ">missed"]);
-    for cause in explanation.causes.iter().take(CAUSES_MAX) {
-        let missed = Cell::right(number::count(cause.lost));
-        table.item(
-            &format!("  {}", cause.cause),
-            [
-                Cell::left(cause.core.to_string()),
-                Cell::right(number::count(cause.pauses)),
-                Cell::right(number::time(cause.total_ns as f64)),
-                Cell::right(number::time(cause.max_ns as f64)),
-                if cause.lost > 0 {
-                    missed.paint(Paint::Bad)
-                } else {
-                    missed
-                },
-            ],
-        );
-    }
-    text += &table.render(style);
+    text += &Sheet::of(explanation.causes.iter().take(CAUSES_MAX))
+        .name("", |cause| format!("  {}", cause.cause))
+        .words("core", |cause| cause.core.to_string())
+        .number("stalls", |cause| number::count(cause.pauses))
+        .number("total", |cause| number::time(cause.total_ns as f64))
+        .number("max", |cause| number::time(cause.max_ns as f64))
+        .cell("missed", |cause| {
+            let paint = if cause.lost > 0 { Paint::Bad } else { Paint::None };
+            Cell::right(number::count(cause.lost)).paint(paint)
+        })
+        .terminal("  cause", style);
     if explanation.causes.len() > CAUSES_MAX {
         let _ = writeln!(
             text,
@@ -79,34 +73,22 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     }
     let mut parts = Vec::new();
     let first = explanation.causes.first().filter(|cause| cause.lost > 0);
-    if let Some(PauseCause {
-        cause,
-        core,
-        costly,
-        lost,
-        ..
-    }) = first
-    {
+    if let Some(cause) = first {
+        let (lost, stalls) = (number::count(cause.lost), number::counted(cause.costly, "stall"));
         // "by preempted by" would be one too many.
-        let by = if cause.starts_with("preempted by") {
-            ""
-        } else {
-            "by "
-        };
+        let is_said = cause.cause.starts_with("preempted by");
+        let by = if is_said { "" } else { "by " };
         parts.push(format!(
-            "{} in {} {by}{cause} on core {core}",
-            number::count(*lost),
-            number::counted(*costly, "stall"),
+            "{lost} in {stalls} {by}{} on core {},",
+            cause.cause, cause.core
         ));
     }
     let others = explanation.explained - first.map_or(0, |cause| cause.lost);
     if others > 0 {
-        parts.push(format!("{} in other stalls", number::count(others)));
+        parts.push(format!("{} in other stalls,", number::count(others)));
     }
     let rest = explanation.missed.saturating_sub(explanation.explained);
-    let last = format!("{} unexplained", number::count(rest));
-    let mut parts: Vec<String> = parts.into_iter().map(|part| part + ",").collect();
-    parts.push(last);
+    parts.push(format!("{} unexplained", number::count(rest)));
     let missed = number::counted(explanation.missed, "packet");
     (format!("{missed} missed by our ports:"), parts)
 }

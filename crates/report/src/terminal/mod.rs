@@ -9,7 +9,6 @@ use measure::Note;
 mod charts;
 mod compare;
 pub(crate) mod explanation;
-pub(crate) mod machine;
 
 pub use crate::kinds::compare::render as comparison;
 pub use crate::kinds::search::render as search;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use report::{IntervalWriter, RunDir, read};
+use report::{IntervalWriter, RunDir, load, read};
 
 const TINY: &str = "DROPLESS_TEST_TINY";
 
@@ -72,8 +72,8 @@ fn full_while_streaming(base: &Path) {
 
     let text = fs::read_to_string(run.file("intervals.csv")).unwrap();
     assert!(text.ends_with('\n'));
-    let rows = read::intervals(run.path()).unwrap();
-    let lost: usize = note
+    let series = load::load(&run.file("intervals.csv")).unwrap().series.unwrap();
+    let lost: u64 = note
         .split("intervals.csv: ")
         .nth(1)
         .unwrap()
@@ -82,7 +82,7 @@ fn full_while_streaming(base: &Path) {
         .unwrap()
         .parse()
         .unwrap();
-    assert_eq!(rows.len() + lost, 3000);
+    assert_eq!(series.rows + lost, 3000);
     fs::remove_dir_all(run.path()).unwrap();
 }
 

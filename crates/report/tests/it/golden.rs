@@ -14,6 +14,7 @@ use std::time::SystemTime;
 
 use measure::result::Stall;
 use measure::{ReflectSummary, Summary};
+use report::load::{self, Channel, Series};
 use report::{IntervalWriter, RunDir, read};
 
 fn golden() -> PathBuf {
@@ -72,6 +73,10 @@ fn reflect_summary() {
     assert_eq!(newer, common::reflected());
 }
 
+fn intervals(path: &Path) -> Series {
+    load::load(path).unwrap().series.unwrap()
+}
+
 #[test]
 fn intervals_and_streams() {
     let (_base, run) = run();
@@ -84,20 +89,24 @@ fn intervals_and_streams() {
     assert_golden(&run, "intervals.csv", "intervals.csv");
     assert_golden(&run, "streams.csv", "streams.csv");
 
-    let rows = read::intervals(&golden()).unwrap();
-    let figures: Vec<_> = rows
+    let series = intervals(&golden().join("intervals.csv"));
+    let figures: Vec<_> = series
+        .points()
         .iter()
-        .map(|row| (row.time_ms, row.drop_rate, row.avg_latency_ms))
+        .map(|point| {
+            let mean = |channel| point.span(channel).mean();
+            (point.end_ms, mean(Channel::Loss), mean(Channel::Mean))
+        })
         .collect();
     let expected = [
-        (1000.0, Some(0.0), Some(0.001_234)),
-        (2000.0, Some(100.0 / 3_500_000.0), Some(0.0013)),
+        (1000.0, Some(0.0), Some(1234.0)),
+        (2000.0, Some(100.0 / 3_500_000.0), Some(1300.0)),
         (3000.0, Some(100.0), None),
         (4000.0, None, None),
     ];
     assert_eq!(figures, expected);
-    assert_eq!(rows[1].get("lost"), Some(1.0));
-    assert_eq!(rows[2].get("latency_p99_ns"), None);
+    assert_eq!(Some(series.points()[1].counts.lost), Some(1.0));
+    assert_eq!(series.points()[2].span(Channel::P99).mean(), None);
 }
 
 #[test]
@@ -136,13 +145,17 @@ fn intervals_of_the_older_project_read_too() {
         "time,tx_packets,rx_packets,drop_rate,avg_latency\n1000,200,150,25.0,0.75\n2000,200,0,100.0,\n",
     )
     .unwrap();
-    let rows = read::intervals(run.path()).unwrap();
-    assert_eq!(rows.len(), 2);
+    let series = intervals(&run.file("intervals.csv"));
+    let mean = |at: usize, channel| series.points()[at].span(channel).mean();
+    assert_eq!(series.rows, 2);
     assert_eq!(
-        (rows[0].drop_rate, rows[0].avg_latency_ms),
-        (Some(25.0), Some(0.75))
+        (mean(0, Channel::Loss), mean(0, Channel::Mean)),
+        (Some(25.0), Some(750_000.0))
     );
-    assert_eq!((rows[1].drop_rate, rows[1].avg_latency_ms), (Some(100.0), None));
+    assert_eq!(
+        (mean(1, Channel::Loss), mean(1, Channel::Mean)),
+        (Some(100.0), None)
+    );
 }
 
 #[test]
@@ -172,7 +185,7 @@ fn what_cannot_be_read_is_one_clear_line() {
         "time,tx_packets,rx_packets,drop_rate,avg_latency\n1,2\n",
     )
     .unwrap();
-    let error = read::intervals(run.path()).unwrap_err().to_string();
+    let error = load::load(&run.file("intervals.csv")).unwrap_err().to_string();
     assert!(
         error.ends_with("is damaged: line 2: 2 fields under 5 columns"),
         "{error}"

@@ -355,8 +355,11 @@ fn a_rule_about_what_is_no_number_cannot_be_judged() {
     let sound = load::load(&golden).unwrap();
     for wrong in [f64::NAN, f64::INFINITY] {
         let mut other = sound.clone();
-        let summary = other.result_of_mut::<measure::Summary>().expect("of send");
-        summary.rate_rx_pps = wrong;
+        let summary = other.result_of::<measure::Summary>().expect("of send").clone();
+        other.result = Box::new(measure::Summary {
+            rate_rx_pps: wrong,
+            ..summary
+        });
         let rule: Rule = "rate_rx worse 1%".parse().unwrap();
         for (baseline, now) in [(&sound, &other), (&other, &sound), (&other, &other)] {
             let judged = rule.judge(baseline, now);

@@ -85,7 +85,9 @@ fn its_figures_are_those_of_the_worst_core() {
 fn a_noisier_run_fails_the_rule() {
     let quiet = run();
     let mut noisy = quiet.clone();
-    noisy.result_of_mut::<NoiseSummary>().expect("of noise").cores[0].taken_share = 0.99;
+    let mut result = noisy.result_of::<NoiseSummary>().expect("of noise").clone();
+    result.cores[0].taken_share = 0.99;
+    noisy.result = Box::new(result);
     let rule: Rule = "stall_share worse 10%".parse().unwrap();
     assert!(matches!(rule.judge(&quiet, &noisy), Judgement::Failed(_)));
     assert!(matches!(rule.judge(&noisy, &quiet), Judgement::Holds(_)));

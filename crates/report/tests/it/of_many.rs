@@ -255,9 +255,10 @@ fn what_trials_of_latency_lost_is_said() {
     let mut run = read("rfc2544");
     let shown = |run: &Loaded| terminal::runs(std::slice::from_ref(run), &Style::plain());
     assert!(!shown(&run).contains("have no latency"));
-    let searched = run.result_of_mut::<Searched>().expect("a search");
+    let mut searched = run.result_of::<Searched>().expect("a search").clone();
     let further = searched.report.sizes[0].result.rfc2544.as_mut().unwrap();
     further.latency.as_mut().unwrap().lost = Some(1234);
+    run.result = Box::new(searched);
     let words = "1,234 packets of these trials never came, and have no latency";
     assert!(shown(&run).contains(words), "{}", shown(&run));
 }

@@ -1,9 +1,10 @@
 //! The distributions of a run: latency percentiles, and the gaps between departures.
 
-use super::super::element::{Cell, details, table};
+use super::super::element::{details, section};
 use super::super::figures::chart;
 use crate::load::Loaded;
 use crate::number::time;
+use crate::sheet::Sheet;
 
 /// Latency, and the gaps between departures: how many were not above a value.
 pub fn curves(runs: &[Loaded]) -> String {
@@ -37,11 +38,7 @@ pub fn curves(runs: &[Loaded]) -> String {
             &quantiles(runs, Loaded::gap_within),
         );
     }
-    if page.is_empty() {
-        page
-    } else {
-        format!("<section><h2>Distributions</h2>\n{page}</section>\n")
-    }
+    section("Distributions", &page)
 }
 
 /// What a logarithmic axis cannot show.
@@ -60,17 +57,10 @@ fn quantiles(runs: &[Loaded], within: fn(&Loaded, f64) -> Option<f64>) -> String
     if with.is_empty() {
         return String::new();
     }
-    let mut head = vec!["share of packets"];
-    head.extend(with.iter().map(|run| run.name.as_str()));
-    let rows: Vec<Vec<Cell>> = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0]
-        .iter()
-        .map(|&share| {
-            let value = |run: &&Loaded| within(run, share).map_or("-".to_owned(), time);
-            let name = format!("{} %", share * 100.0);
-            std::iter::once(Cell::Name(name))
-                .chain(with.iter().map(|run| Cell::Number(value(run))))
-                .collect()
-        })
-        .collect();
-    details("The same as a table", &table("Not slower than", &head, &rows))
+    let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0];
+    let mut sheet = Sheet::of(shares).name("share of packets", |share| format!("{} %", share * 100.0));
+    for run in with {
+        sheet = sheet.optional(&run.name, |share| within(run, *share).map(time));
+    }
+    details("The same as a table", &sheet.html("Not slower than"))
 }

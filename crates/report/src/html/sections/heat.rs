@@ -1,10 +1,11 @@
 //! The heat maps of latency, and what they show as tables.
 
-use super::super::element::{Cell, details, table};
-use super::super::figures::chart;
+use super::super::element::details;
+use super::super::figures::{chart, moment};
 use crate::load::Loaded;
-use crate::load::heat::Heat;
+use crate::load::heat::{Heat, Stretch};
 use crate::number::{count, time};
+use crate::sheet::Sheet;
 
 /// A picture for each run that has one.
 pub fn charts(runs: &[Loaded]) -> String {
@@ -27,23 +28,14 @@ pub fn charts(runs: &[Loaded]) -> String {
 }
 
 fn as_table(heat: &Heat) -> String {
-    let rows: Vec<Vec<Cell>> = heat
-        .stretches
-        .iter()
-        .map(|stretch| {
-            let (from, to) = stretch.ends_ms;
-            let ends = [from, to].map(|ms| Cell::Number(time(ms.max(0.0) * 1e6)));
-            let within = [0, 1, 2].map(|place| {
-                let edge = stretch.within_ns.map(|within| within[place]);
-                Cell::Number(edge.map_or_else(|| "-".to_owned(), time))
-            });
-            ends.into_iter()
-                .chain([Cell::Number(count(stretch.packets as u64))])
-                .chain(within)
-                .collect()
-        })
-        .collect();
-    let caption = "How long packets took at most, by the upper edges of the picture's cells, each 19 % above its lower one";
-    let titles = ["from", "to", "packets", "half", "99 %", "all"];
-    details("The same as a table", &table(caption, &titles, &rows))
+    let within = |place: usize| move |stretch: &&Stretch| stretch.within_ns.map(|within| time(within[place]));
+    let table = Sheet::of(&heat.stretches)
+        .number("from", |stretch| moment(stretch.ends_ms.0))
+        .number("to", |stretch| moment(stretch.ends_ms.1))
+        .number("packets", |stretch| count(stretch.packets as u64))
+        .optional("half", within(0))
+        .optional("99 %", within(1))
+        .optional("all", within(2))
+        .html("How long packets took at most, by the upper edges of the picture's cells, each 19 % above its lower one");
+    details("The same as a table", &table)
 }

@@ -1,11 +1,13 @@
 //! The stalls of the workers: over time, the worst of them, and by cause.
 
-use super::super::element::{Cell, bad, details, section, table};
-use super::super::figures::chart;
+use super::super::element::{details, section};
+use super::super::figures::{chart, moment};
 use crate::load::Loaded;
 use crate::load::stalls::{Cause, Stall, Stalls};
 use crate::number::{count, counted, time};
 use crate::rundir::file;
+use crate::sheet::Sheet;
+use crate::table::bad;
 
 /// Rows of the table of one run.
 const ROWS_MAX: usize = 20;
@@ -26,12 +28,8 @@ pub fn chart_of(runs: &[Loaded]) -> String {
     let mut words: Vec<String> = known
         .iter()
         .map(|(run, stalls)| {
-            let named = if runs.len() > 1 {
-                format!("{}: ", run.name)
-            } else {
-                String::new()
-            };
-            named + &sentence(run, stalls)
+            let named = (runs.len() > 1).then(|| format!("{}: ", run.name));
+            named.unwrap_or_default() + &sentence(run, stalls)
         })
         .collect();
     if known.iter().any(|(_, stalls)| stalls.all.lost > 0) {
@@ -54,26 +52,17 @@ pub fn chart_of(runs: &[Loaded]) -> String {
 
 fn sentence(run: &Loaded, stalls: &Stalls) -> String {
     let all = &stalls.all;
-    let shown = if all.count > stalls.kept.len() as u64 {
-        let kept = count(stalls.kept.len() as u64);
-        format!("; drawn are the {kept} longest and costliest")
-    } else {
-        String::new()
-    };
-    let missed = if has_packets(run) {
-        format!(", {} missed meanwhile", counted(all.lost, "packet"))
-    } else {
-        String::new()
-    };
-    format!(
-        "{}, the longest {}{missed}{shown}.",
-        counted(all.count, "stall"),
-        time(all.max_ns as f64),
-    )
+    let kept = stalls.kept.len() as u64;
+    let (stalls, longest) = (counted(all.count, "stall"), time(all.max_ns as f64));
+    let mut text = format!("{stalls}, the longest {longest}");
+    if has_packets(run) {
+        text += &format!(", {} missed meanwhile", counted(all.lost, "packet"));
+    }
+    if all.count > kept {
+        text += &format!("; drawn are the {} longest and costliest", count(kept));
+    }
+    text + "."
 }
-
-/// A column: its title, whether it is shown, and what stands in it.
-type Column = (&'static str, bool, fn(&Stall) -> Cell);
 
 /// Those that cost most, then the longest.
 fn as_table(run: &Loaded, stalls: &Stalls) -> String {
@@ -83,27 +72,23 @@ fn as_table(run: &Loaded, stalls: &Stalls) -> String {
     let is_of_noise = !has_packets(run);
     // Without --explain nobody asked for causes.
     let has_causes = worst.iter().any(|stall| !stall.cause.is_empty());
-    let all: [Column; 6] = [
-        ("ended at", true, |stall| {
-            Cell::Number(time(stall.end_ms.max(0.0) * 1e6))
-        }),
-        ("stall", true, |stall| Cell::Number(time(stall.length_ns as f64))),
-        ("missed", !is_of_noise, |stall| bad(stall.lost)),
-        ("core", true, |stall| Cell::Number(stall.core.to_string())),
-        ("it does", !is_of_noise, |stall| Cell::Text(stall.role.clone())),
-        ("cause", has_causes, |stall| Cell::Text(stall.cause.clone())),
-    ];
-    let shown = || all.iter().filter(|(_, is_shown, _)| *is_shown);
-    let head: Vec<&str> = shown().map(|(title, ..)| *title).collect();
-    let row = |stall: &&Stall| shown().map(|(.., cell)| cell(stall)).collect();
-    let rows: Vec<Vec<Cell>> = worst.iter().map(row).collect();
     let file = if is_of_noise { file::GAPS } else { file::STALLS };
-    let rest = match stalls.all.count.saturating_sub(rows.len() as u64) {
+    let rest = match stalls.all.count.saturating_sub(worst.len() as u64) {
         0 => String::new(),
         more => format!("; {} more are in {file}", count(more)),
     };
     let caption = format!("{}: what cost most first, then the longest{rest}", run.name);
-    table(&caption, &head, &rows)
+    Sheet::of(worst)
+        .number("ended at", |stall| moment(stall.end_ms))
+        .number("stall", |stall| time(stall.length_ns as f64))
+        .cell("missed", |stall| bad(stall.lost))
+        .when(!is_of_noise)
+        .number("core", |stall| stall.core.to_string())
+        .words("it does", |stall| stall.role.clone())
+        .when(!is_of_noise)
+        .words("cause", |stall| stall.cause.clone())
+        .when(has_causes)
+        .html(&caption)
 }
 
 /// `noise` has none to miss, and tells causes in sections of its own.
@@ -117,34 +102,25 @@ pub fn by_cause(run: &Loaded, named: &str) -> String {
     let Some(stalls) = known.filter(|stalls| stalls.all.count > 0) else {
         return String::new();
     };
-    let row = |name: &str, cause: &Cause| {
-        vec![
-            Cell::Name(name.to_owned()),
-            Cell::Number(count(cause.count)),
-            Cell::Number(time(cause.total_ns as f64)),
-            Cell::Number(time(cause.max_ns as f64)),
-            bad(cause.lost),
-        ]
-    };
-    let causes = stalls.ranked();
-    let name = |name: &str| {
-        if name.is_empty() {
-            "not asked for (--explain names causes)".to_owned()
-        } else {
-            name.to_owned()
-        }
-    };
-    let mut rows: Vec<Vec<Cell>> = causes
-        .iter()
-        .take(CAUSES_MAX)
-        .map(|(cause, sums)| row(&name(cause), sums))
-        .collect();
-    let rest = rows.split_off(rows.len().min(CAUSES_SHOWN));
-    rows.push(row("all", &stalls.all));
-    let head = ["cause", "stalls", "total", "longest", "missed"];
-    let mut inner = table("Stalls by cause, what cost most first", &head, &rows);
+    let mut causes = stalls.ranked();
+    causes.truncate(CAUSES_MAX);
+    let rest = causes.split_off(causes.len().min(CAUSES_SHOWN));
+    causes.push(("all", &stalls.all));
+    let mut inner = table(causes).html("Stalls by cause, what cost most first");
     if !rest.is_empty() {
-        inner += &details("Further causes", &table("What cost less", &head, &rest));
+        inner += &details("Further causes", &table(rest).html("What cost less"));
     }
     section(&format!("Who took the cores{named}"), &inner)
+}
+
+fn table<'s>(causes: Vec<(&'s str, &'s Cause)>) -> Sheet<(&'s str, &'s Cause)> {
+    Sheet::of(causes)
+        .name("cause", |(name, _)| match *name {
+            "" => "not asked for (--explain names causes)".to_owned(),
+            name => name.to_owned(),
+        })
+        .number("stalls", |(_, cause)| count(cause.count))
+        .number("total", |(_, cause)| time(cause.total_ns as f64))
+        .number("longest", |(_, cause)| time(cause.max_ns as f64))
+        .cell("missed", |(_, cause)| bad(cause.lost))
 }

@@ -12,26 +12,17 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
         reasons,
         ..
     } = run.result.verdict();
-    let name = if is_named {
-        format!("<p class=dim>{}</p>", escape(&run.name))
-    } else {
-        String::new()
-    };
-    let mut more: String = reasons
-        .iter()
-        .map(|reason| format!("<li>{}</li>", prose(reason)))
-        .collect();
-    for missing in &run.missing {
-        more += &format!("<li>{}</li>", escape(missing));
-    }
-    for expectation in run.result.expectations() {
+    let name = is_named.then(|| format!("<p class=dim>{}</p>", escape(&run.name)));
+    let name = name.unwrap_or_default();
+    let mut more: Vec<String> = reasons.iter().map(|reason| prose(reason)).collect();
+    more.extend(run.missing.iter().map(|missing| escape(missing)));
+    more.extend(run.result.expectations().iter().map(|expectation| {
         let word = if expectation.met { "met" } else { "FAILED" };
-        more += &format!("<li>expectation {} {word}</li>", escape(&expectation.text));
-    }
-    let more = if more.is_empty() {
-        more
-    } else {
-        format!("<ul>{more}</ul>")
+        format!("expectation {} {word}", escape(&expectation.text))
+    }));
+    let more = match more.as_slice() {
+        [] => String::new(),
+        lines => format!("<ul><li>{}</li></ul>", lines.join("</li><li>")),
     };
     format!(
         "<section class=\"verdict {}\" aria-label=verdict>{name}<p class=words>{}</p>{more}</section>\n",

@@ -1,10 +1,13 @@
 //! A `noise` run in a page: for each core what took it, when, and whether that is all.
 
-use measure::noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
+use measure::noise::{CoreNoise, InterruptLine, NoiseSummary};
 
-use super::{explained, headline, share};
-use crate::html::element::{Cell, details, escape, section, table};
+use super::{explained, headline};
+use crate::html::element::{details, escape, figure, section};
 use crate::number::{count, ratio, time};
+use crate::sheet::Sheet;
+use crate::style::Paint;
+use crate::table::Cell;
 
 /// Causes that are not folded away.
 const CAUSES_SHOWN: usize = 12;
@@ -35,39 +38,13 @@ fn of_core(noise: &NoiseSummary, core: &CoreNoise, named: &str) -> String {
 }
 
 fn causes(core: &CoreNoise) -> String {
-    let length =
-        |cause: &CauseNoise, ns: f64| Cell::Number(if cause.gaps == 0 { "-".to_owned() } else { time(ns) });
-    let row = |cause: &CauseNoise| {
-        let part = share(core, cause);
-        let mut cells = vec![
-            Cell::Name(cause.cause.clone()),
-            Cell::Number(count(cause.gaps)),
-            Cell::Number(cause.period_ns.map_or_else(|| "-".to_owned(), time)),
-            Cell::Number(time(cause.total_ns)),
-            Cell::Bar(part, format!("{:.1} %", part * 100.0)),
-            length(cause, cause.p99_ns),
-            length(cause, cause.max_ns),
-        ];
-        cells.extend(cause.lost.map(|lost| match lost.round() as u64 {
-            0 => Cell::Number("0".to_owned()),
-            some => Cell::Bad(count(some)),
-        }));
-        cells
-    };
-    let mut rows: Vec<Vec<Cell>> = core.causes.iter().map(row).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    let rest = rows.split_off(rows.len().min(CAUSES_SHOWN));
-    let all = [
-        "cause", "stalls", "every", "total", "share", "p99", "max", "packets",
-    ];
-    let head = &all[..all.len() - usize::from(core.lost.is_none())];
-    let shown = table("What took the core, the most of its time first", head, &rows);
+    let (most, rest) = core.causes.split_at(core.causes.len().min(CAUSES_SHOWN));
+    let shown = super::causes(core, most).html("What took the core, the most of its time first");
     if rest.is_empty() {
         return shown;
     }
-    shown + &details("Further causes", &table("What took less", head, &rest))
+    let rest = super::causes(core, rest).html("What took less");
+    shown + &details("Further causes", &rest)
 }
 
 /// The share of each part of the run that stalls took; the worst part is as high as the drawing.
@@ -103,35 +80,29 @@ fn timeline(core: &CoreNoise) -> String {
         ratio(worst)
     );
     let spoken = escape(&words);
-    format!(
-        "<figure><figcaption><h3>When</h3><p>{spoken}</p></figcaption>\n\
-         <div class=\"scroll drawing\"><svg class=flow role=img aria-label=\"{spoken}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\">{bars}</svg></div></figure>\n"
-    )
+    let drawn = format!(
+        "<div class=\"scroll drawing\"><svg class=flow role=img aria-label=\"{spoken}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\">{bars}</svg></div>"
+    );
+    figure("When", &[words], &drawn)
 }
 
 /// What the kernel counted, and what was recorded.
 fn interrupts(lines: &[InterruptLine]) -> String {
-    let row = |line: &InterruptLine| {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let recorded = |line: &&InterruptLine| {
         let recorded = match (line.traced_min, line.traced_max) {
             (least, most) if least == most => count(least),
             (least, most) => format!("{} to {}", count(least), count(most)),
         };
-        vec![
-            Cell::Name(line.line.clone()),
-            Cell::Text(line.name.clone()),
-            Cell::Number(count(line.counted)),
-            if line.proven {
-                Cell::Number(recorded)
-            } else {
-                Cell::Bad(recorded)
-            },
-        ]
+        Cell::right(recorded).paint(if line.proven { Paint::None } else { Paint::Bad })
     };
-    if lines.is_empty() {
-        return String::new();
-    }
-    let rows: Vec<Vec<Cell>> = lines.iter().map(row).collect();
-    let head = ["line", "what it is", "counted", "recorded"];
-    let caption = "Interrupts that the kernel counted on this core, and how many of them were recorded";
-    details("Was every interrupt recorded?", &table(caption, &head, &rows))
+    let table = Sheet::of(lines)
+        .name("line", |line| line.line.clone())
+        .words("what it is", |line| line.name.clone())
+        .number("counted", |line| count(line.counted))
+        .cell("recorded", recorded)
+        .html("Interrupts that the kernel counted on this core, and how many of them were recorded");
+    details("Was every interrupt recorded?", &table)
 }

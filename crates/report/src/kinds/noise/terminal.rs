@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use measure::noise::{CauseNoise, CoreNoise, NoiseSummary};
+use measure::noise::{CoreNoise, NoiseSummary};
 
-use super::{explained, headline, share};
+use super::{explained, headline};
 use crate::number;
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
 use crate::wrap::wrapped;
 
 /// Causes shown of a core; the rest is in the run directory.
@@ -45,48 +44,9 @@ fn of_core(noise: &NoiseSummary, core: &CoreNoise, style: &Style) -> String {
     text
 }
 
-/// A column of the table of causes: its title, the width of terminal that it takes to be there, and what stands in it.
-type Column = (&'static str, usize, fn(&CoreNoise, &CauseNoise) -> Cell);
-
-const COLUMNS: [Column; 6] = [
-    (">stalls", 0, |_, cause| Cell::right(number::count(cause.gaps))),
-    (">every", 80, |_, cause| {
-        Cell::right(cause.period_ns.map_or_else(String::new, number::time))
-    }),
-    (">total", 0, |_, cause| Cell::right(number::time(cause.total_ns))),
-    (">share", 60, |core, cause| {
-        Cell::right(format!("{:.1} %", share(core, cause) * 100.0))
-    }),
-    (">p99", 70, |_, cause| length(cause, cause.p99_ns)),
-    (">max", 0, |_, cause| length(cause, cause.max_ns)),
-];
-
-fn length(cause: &CauseNoise, ns: f64) -> Cell {
-    Cell::right(if cause.gaps == 0 {
-        "-".to_owned()
-    } else {
-        number::time(ns)
-    })
-}
-
 fn causes(core: &CoreNoise, style: &Style) -> String {
-    let costs = core.lost.is_some();
-    let columns = COLUMNS.iter().filter(|(_, from, _)| style.width >= *from);
-    let mut titles: Vec<&str> = columns.clone().map(|(title, ..)| *title).collect();
-    if costs {
-        titles.push(">packets");
-    }
-    let mut table = Table::section("  cause", &titles);
-    for cause in core.causes.iter().take(CAUSES_MAX) {
-        let mut cells: Vec<Cell> = columns.clone().map(|(.., cell)| cell(core, cause)).collect();
-        if costs {
-            let lost = cause.lost.unwrap_or(0.0);
-            let paint = if lost >= 1.0 { Paint::Bad } else { Paint::None };
-            cells.push(Cell::right(number::count(lost.round() as u64)).paint(paint));
-        }
-        table.item(&format!("  {}", cause.cause), cells);
-    }
-    let mut text = table.render(style);
+    let shown = &core.causes[..core.causes.len().min(CAUSES_MAX)];
+    let mut text = super::causes(core, shown).always().terminal("  cause", style);
     if core.causes.len() > CAUSES_MAX {
         let more = core.causes.len() - CAUSES_MAX;
         let _ = writeln!(text, "    and {more} more, in summary.json");
@@ -131,6 +91,7 @@ fn timeline(core: &CoreNoise, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use measure::noise::CauseNoise;
 
     fn core() -> CoreNoise {
         let cause = |cause: &str| CauseNoise {

@@ -10,41 +10,28 @@ use crate::table::{Cell, Table, bad};
 pub fn render(summary: &ReflectSummary, style: &Style) -> String {
     let mut table = Table::section("Frames", &[]);
     let lasting = Cell::left(format!("for {}", time(summary.duration_s * 1e9))).paint(Paint::Dim);
+    let number = |packets: u64| Cell::right(count(packets));
     let rate = |rate_pps| Cell::right(pps(rate_pps));
     table.item(
         "received",
-        [
-            Cell::right(count(summary.received)),
-            rate(summary.rate_rx_pps),
-            lasting,
-        ],
+        [number(summary.received), rate(summary.rate_rx_pps), lasting],
     );
-    table.item(
-        "returned",
-        [Cell::right(count(summary.returned)), rate(summary.rate_tx_pps)],
-    );
-    table.item("answered", [Cell::right(count(summary.answered))]);
+    table.item("returned", [number(summary.returned), rate(summary.rate_tx_pps)]);
+    table.item("answered", [number(summary.answered)]);
     if summary.told > 0 {
-        table.item(
-            "told senders",
-            [
-                Cell::right(count(summary.told)),
-                Cell::left("what was counted here"),
-            ],
-        );
+        let words = Cell::left("what was counted here");
+        table.item("told senders", [number(summary.told), words]);
     }
+    let dropped = summary.dropped.values();
     table.item(
         "dropped",
-        [bad(summary
-            .dropped
-            .values()
-            .fold(0, |sum, number| sum.saturating_add(*number)))],
+        [bad(dropped.fold(0, |sum, more| sum.saturating_add(*more)))],
     );
-    for (reason, &number) in summary.dropped.iter().filter(|(_, number)| **number > 0) {
-        table.item(&format!("  {reason}"), [bad(number)]);
+    for (reason, &packets) in summary.dropped.iter().filter(|(_, packets)| **packets > 0) {
+        table.item(&format!("  {reason}"), [bad(packets)]);
     }
-    for (fault, &number) in &summary.faults {
-        table.item(&format!("on purpose: {fault}"), [Cell::right(count(number))]);
+    for (fault, &packets) in &summary.faults {
+        table.item(&format!("on purpose: {fault}"), [number(packets)]);
     }
     table.render(style)
 }

@@ -5,18 +5,14 @@ use measure::ReflectSummary;
 use super::NOT_PROBES;
 use crate::html::element::section;
 use crate::html::flow::{self, End, Flow, node};
-use crate::html::sections::balance;
-use crate::terminal::machine::missed;
+use crate::machine;
+use crate::machine::missed;
 
 /// Its sections.
 pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> String {
-    section(
-        &format!("Where each frame went{named}"),
-        &flow::svg(&of_reflect(summary), id),
-    ) + &section(
-        &format!("Balance{named}"),
-        &balance::tables(&summary.queues, &summary.workers),
-    )
+    let drawn = flow::svg(&of_reflect(summary), id);
+    section(&format!("Where each frame went{named}"), &drawn)
+        + &machine::balance_html(&summary.queues, &summary.workers, named)
 }
 
 fn of_reflect(summary: &ReflectSummary) -> Flow {

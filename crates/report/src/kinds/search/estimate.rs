@@ -1,34 +1,24 @@
 //! How long a search would take, for people and for scripts.
 
 use measure::search::Estimate;
-use measure::units::format_count;
 
-use crate::number::span as time;
+use crate::number::{count, span as time};
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
 use crate::wrap::wrapped;
 
 /// How long it would take: each size, and all of them.
 pub fn render(sizes: &[(String, Estimate)], style: &Style) -> String {
-    let mut table = Table::section("Size", &[">trials", ">time", ">at most", ">time"]);
-    let row = |table: &mut Table, name: &str, estimate: &Estimate| {
-        table.item(
-            name,
-            [
-                Cell::right(format_count(estimate.trials)),
-                Cell::right(time(estimate.seconds)),
-                Cell::right(format_count(estimate.trials_max)),
-                Cell::right(time(estimate.seconds_max)),
-            ],
-        );
-    };
-    for (size, estimate) in sizes {
-        row(&mut table, size, estimate);
-    }
-    if sizes.len() > 1 {
-        row(&mut table, "all", &total(sizes));
-    }
-    let mut text = table.render(style);
+    let all = ("all".to_owned(), total(sizes));
+    let rows = sizes.iter().chain((sizes.len() > 1).then_some(&all));
+    let mut text = Sheet::of(rows)
+        .always()
+        .name("", |(size, _)| size.clone())
+        .number("trials", |(_, estimate)| count(estimate.trials))
+        .number("time", |(_, estimate)| time(estimate.seconds))
+        .number("at most", |(_, estimate)| count(estimate.trials_max))
+        .number("time", |(_, estimate)| time(estimate.seconds_max))
+        .terminal("Size", style);
     let about =
         "on a path whose loss is the same in every trial; one that wavers takes longer. Nothing was sent.";
     wrapped(&mut text, about, 0, Paint::None, style);

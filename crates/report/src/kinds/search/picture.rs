@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use measure::search::{Extent, GoalResult, Limit};
 
 use super::SearchedTrial;
-use crate::html::element::escape;
+use crate::html::element::{escape, figure};
 use crate::number::{counted, pps};
 
 /// Of the drawing, in its own units.
@@ -134,22 +134,8 @@ pub fn chart(all: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> String {
          something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. \
          No loss has a line of its own. Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins \
          at the rate that is not.";
-    let all = figure(
-        "Every trial",
-        &[&words, explained],
-        &svg(trials, goals, &axes, id, &words),
-    );
-    all + &near::chart(trials, goals, &axes, id)
-}
-
-fn figure(title: &str, sentences: &[&str], svg: &str) -> String {
-    let words: String = sentences
-        .iter()
-        .map(|line| format!("<p>{}</p>", escape(line)))
-        .collect();
-    format!(
-        "<figure><figcaption><h3>{title}</h3>{words}</figcaption>\n<div class=scroll>{svg}</div></figure>\n"
-    )
+    let drawn = svg(trials, goals, &axes, id, &words);
+    figure("Every trial", &[words, explained.to_owned()], &drawn) + &near::chart(trials, goals, &axes, id)
 }
 
 /// The picture of `trials` over `axes`, and its text alternative.
@@ -163,21 +149,21 @@ fn svg(trials: &[&SearchedTrial], goals: &[GoalResult], axes: &Axes, id: &str, w
     labels::write(&mut drawing, axes, trials);
     let (height, words) = (axes.top + HEIGHT, escape(words));
     format!(
-        "<svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
-         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg>"
+        "<div class=scroll><svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
+         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg></div>"
     )
+}
+
+fn text(class: &str, x: f64, y: f64, words: &str) -> String {
+    format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>")
 }
 
 fn grid(drawing: &mut String, axes: &Axes) {
     let mut line = |loss: f64, words: &str| {
         let y = axes.y(loss);
+        let words = text("dim end", LEFT - 8.0, y + 5.0, words);
         // A `String` takes everything.
-        let _ = writeln!(
-            drawing,
-            "<path class=grid d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"dim end\" x=\"{:.1}\" y=\"{:.1}\">{words}</text>",
-            LEFT - 8.0,
-            y + 5.0
-        );
+        let _ = writeln!(drawing, "<path class=grid d=\"M{LEFT} {y:.1}H{RIGHT}\"/>{words}");
     };
     line(0.0, "no loss");
     let mut loss = 1.0;
@@ -194,20 +180,13 @@ fn grid(drawing: &mut String, axes: &Axes) {
             continue;
         }
         free = x + TICK;
-        let _ = writeln!(
-            drawing,
-            "<text class=\"dim middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            bottom + 22.0,
-            ticks::words(rate)
-        );
+        *drawing += &(text("dim middle", x, bottom + 22.0, &ticks::words(rate)) + "\n");
     }
-    let scale = if axes.is_log { ", logarithmic" } else { "" };
+    let scale = if axes.is_log { "rate, logarithmic" } else { "rate" };
+    *drawing += &text("dim middle", f64::midpoint(LEFT, RIGHT), bottom + 44.0, scale);
     let _ = writeln!(
         drawing,
-        "<text class=\"dim middle\" x=\"{:.1}\" y=\"{:.1}\">rate{scale}</text>\
-         <text class=\"dim middle\" transform=\"translate(16 {:.1}) rotate(-90)\">loss, logarithmic</text>",
-        f64::midpoint(LEFT, RIGHT),
-        bottom + 44.0,
+        "<text class=\"dim middle\" transform=\"translate(16 {:.1}) rotate(-90)\">loss, logarithmic</text>",
         f64::midpoint(top, bottom)
     );
 }
@@ -222,13 +201,7 @@ fn bounds(drawing: &mut String, axes: &Axes, goals: &[GoalResult]) {
             name.pop();
             name.push('\u{2026}');
         }
-        let _ = writeln!(
-            drawing,
-            "<text class=\"goal end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            LEFT - 8.0,
-            y + 5.0,
-            escape(&name)
-        );
+        *drawing += &(text("goal end", LEFT - 8.0, y + 5.0, &escape(&name)) + "\n");
         for (bound, class, word, from) in [
             (goal.lower, "carried", "is carried", LEFT),
             (goal.upper, "refused", "is not", RIGHT),

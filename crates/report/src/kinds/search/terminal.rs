@@ -3,13 +3,11 @@
 use std::fmt::Write as _;
 
 use measure::Note;
-use measure::search::rfc2544::BackToBackResult;
-use measure::search::{Bound, GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
-use measure::units::{format_bps, format_count, format_duration, format_rate};
+use measure::search::{GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult};
 
+use super::tables;
 use crate::number::{counted, span};
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
 use crate::terminal::ending;
 use crate::wrap::{marked, wrapped};
 
@@ -17,7 +15,7 @@ use crate::wrap::{marked, wrapped};
 pub fn render(report: &SearchReport, style: &Style) -> String {
     let mut text = headline(report, style);
     text.push('\n');
-    text.push_str(&goals(report, style).render(style));
+    text += &tables::rates(tables::answers(report)).terminal("Rate", style);
     for (says, answers) in caveats(report) {
         let line = format!("{}: {says}", answers.join(", "));
         wrapped(&mut text, &line, 0, Paint::Warn, style);
@@ -42,55 +40,6 @@ fn headline(report: &SearchReport, style: &Style) -> String {
     }
     let reasons = Note::texts(&report.reasons).join("; ");
     marked("NOT FINISHED:", Paint::Bad, &reasons, style) + &spent + "\n"
-}
-
-/// Narrower than this, the table has no room for the rates of layer 2, which follow from the others.
-const COLUMNS_WITH_LAYER_2: usize = 100;
-
-fn goals(report: &SearchReport, style: &Style) -> Table {
-    let has_layer_2 = style.width >= COLUMNS_WITH_LAYER_2;
-    let mut titles = vec!["goal", ">carried", ">not carried", ">layer 1"];
-    if has_layer_2 {
-        titles.push(">layer 2");
-    }
-    titles.extend([">trials", "limit"]);
-    let mut table = Table::section("Rate", &titles);
-    for size in &report.sizes {
-        for goal in &size.result.goals {
-            let rate =
-                |bound: &Option<Bound>| bound.map_or("-".to_owned(), |bound| format_rate(bound.rate_pps));
-            let bits = |pick: fn(&Bound) -> f64| {
-                goal.lower
-                    .map_or("-".to_owned(), |bound| format_bps(pick(&bound)))
-            };
-            let trials = |bound: &Option<Bound>| bound.map_or(0, |bound| bound.trials);
-            let paint = if goal.limit.is_path() {
-                Paint::None
-            } else {
-                Paint::Warn
-            };
-            let mut cells = vec![
-                Cell::left(goal.name.clone()),
-                Cell::right(rate(&goal.lower)),
-                Cell::right(rate(&goal.upper)),
-                Cell::right(bits(|bound| bound.rate_bps_l1)),
-            ];
-            if has_layer_2 {
-                cells.push(Cell::right(bits(|bound| bound.rate_bps_l2)));
-            }
-            cells.push(Cell::right(format!(
-                "{}+{}",
-                trials(&goal.lower),
-                trials(&goal.upper)
-            )));
-            cells.push(Cell::left(goal.limit.to_string()).paint(paint));
-            table.item(&size.size, cells);
-        }
-        if size.range.is_none() {
-            table.item(&size.size, [Cell::left("not begun").paint(Paint::Warn)]);
-        }
-    }
-    table
 }
 
 /// What must be said, and of which answers.
@@ -128,26 +77,9 @@ fn caveat(goal: &GoalResult) -> Option<&'static str> {
 
 fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String {
     let mut text = String::new();
-    let ns = |value: Option<f64>| value.map_or("-".to_owned(), |ns| format_duration(ns.round() as u64));
     if let Some(latency) = &further.latency {
-        let mut table = Table::section(
-            "Latency",
-            &[">rate", ">min", ">mean", ">p50", ">p99", ">max", ">trials"],
-        );
-        table.item(
-            &size.size,
-            [
-                Cell::right(format_rate(latency.rate_pps)),
-                Cell::right(ns(latency.min_ns.map(|ns| ns as f64))),
-                Cell::right(ns(latency.mean_ns)),
-                Cell::right(ns(latency.p50_ns)),
-                Cell::right(ns(latency.p99_ns)),
-                Cell::right(ns(latency.max_ns.map(|ns| ns as f64))),
-                Cell::right(latency.trials.to_string()),
-            ],
-        );
         text.push('\n');
-        text.push_str(&table.render(style));
+        text += &tables::latency(&size.size, latency).terminal("Latency", style);
         if let Some(lost) = latency.lost.filter(|lost| *lost > 0) {
             let lost = counted(lost, "packet");
             // A `String` takes everything.
@@ -155,71 +87,20 @@ fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String 
         }
     }
     if !further.frame_loss.is_empty() {
-        let mut table = Table::section(
-            "Frame loss",
-            &[">of highest", ">asked", ">offered", ">lost", "by"],
-        );
-        for row in &further.frame_loss {
-            let cells = [
-                Cell::right(format!("{} %", row.percent)),
-                Cell::right(format_rate(row.asked_pps)),
-                Cell::right(format_rate(row.offered_pps)),
-                Cell::right(format!("{:.4} %", row.loss_ratio * 100.0)),
-                Cell::left(row.limit.map_or(String::new(), |limit| limit.to_string())),
-            ];
-            table.item(&size.size, cells);
-        }
         text.push('\n');
-        text.push_str(&table.render(style));
+        text += &tables::frame_loss(&size.size, &further.frame_loss).terminal("Frame loss", style);
     }
     if let Some(burst) = &further.back_to_back {
         text.push('\n');
-        text.push_str(&back_to_back(&size.size, burst, style).render(style));
+        text += &tables::back_to_back(&size.size, burst).terminal("Back-to-back", style);
     }
     text
-}
-
-/// Narrower than this, the table has no room for what says least.
-const COLUMNS_OF_BURSTS: usize = 92;
-const SAYS_LEAST: [&str; 2] = [">deviation", ">times"];
-
-fn back_to_back(size: &str, burst: &BackToBackResult, style: &Style) -> Table {
-    let seconds = |value: f64| format_duration((value * 1e9).round() as u64);
-    let most = if burst.is_open { "or more" } else { "" };
-    let mut columns = vec![
-        (">rate", Cell::right(format_rate(burst.rate_pps))),
-        (">packets", Cell::right(format!("{:.0}", burst.packets_mean))),
-        (">least", Cell::right(format_count(burst.packets_min))),
-        (
-            ">most",
-            Cell::right(format!("{} {most}", format_count(burst.packets_max)).trim()),
-        ),
-        (
-            ">deviation",
-            Cell::right(format!("{:.1}", burst.packets_deviation)),
-        ),
-        (">buffer", Cell::right(seconds(burst.implied_buffer_s))),
-        (
-            ">corrected",
-            Cell::right(burst.corrected_buffer_s.map_or("-".to_owned(), seconds)),
-        ),
-        (">times", Cell::right(burst.repeats.to_string())),
-        (
-            "limit",
-            Cell::left(burst.limit.map_or(String::new(), |limit| limit.to_string())),
-        ),
-    ];
-    columns.retain(|(title, _)| !SAYS_LEAST.contains(title) || style.width >= COLUMNS_OF_BURSTS);
-    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
-    let mut table = Table::section("Back-to-back", &titles);
-    table.item(size, columns.into_iter().map(|(_, cell)| cell));
-    table
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measure::search::SearchResult;
+    use measure::search::{Bound, SearchResult};
 
     fn report() -> SearchReport {
         let bound = |rate_pps: f64| Bound {
@@ -265,7 +146,7 @@ mod tests {
                 width,
                 ..Style::plain()
             };
-            let table = goals(&report(), &style).render(&style);
+            let table = tables::rates(tables::answers(&report())).terminal("Rate", &style);
             let longest = table.lines().map(|line| line.chars().count()).max();
             assert!(longest <= Some(width), "{table}");
             assert_eq!(table.contains("layer 2"), has_layer_2, "{table}");

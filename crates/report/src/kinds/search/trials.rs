@@ -5,7 +5,6 @@ use std::path::Path;
 use measure::VERSION;
 use measure::search::{SearchReport, Trial};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::load::lines::Lines;
 use crate::number::counted;
@@ -38,43 +37,42 @@ pub fn read(directory: &Path, report: &SearchReport) -> Result<Vec<SearchedTrial
             Some(line) => parse(line),
         };
         match parsed {
-            Ok(Line::Trial(trial)) => trials.push(*trial),
-            Ok(Line::Later(found)) => return Err(ReadError::TooNew { path, found }),
+            Ok(trial) => trials.push(trial),
+            Err(Unread::Later(found)) => return Err(ReadError::TooNew(path, found)),
             // It was being written when the search was interrupted.
-            Err(_) if !lines.is_ended() && !report.complete => break,
-            Err(what) => return Err(lines.damaged(&what)),
+            Err(Unread::Damaged(_)) if !lines.is_ended() && !report.complete => break,
+            Err(Unread::Damaged(what)) => return Err(lines.damaged(&what)),
         }
     }
     // A search that ended wrote all its trials before its answers.
     if report.complete && trials.len() as u64 != report.trials {
-        return Err(ReadError::Damaged {
-            path,
-            what: format!(
-                "it has {}, and {} counts {}; fix: copy the run directory again, whole",
-                counted(trials.len() as u64, "whole trial"),
-                file::SEARCH,
-                report.trials
-            ),
-        });
+        let what = format!(
+            "it has {}, and {} counts {}; fix: copy the run directory again, whole",
+            counted(trials.len() as u64, "whole trial"),
+            file::SEARCH,
+            report.trials
+        );
+        return Err(ReadError::Damaged(path, what));
     }
     Ok(trials)
 }
 
-enum Line {
-    Trial(Box<SearchedTrial>),
+/// Why a line is no trial.
+enum Unread {
     Later(u64),
+    Damaged(String),
 }
 
 /// The version first: what a later one means by the other keys is not ours to judge.
-fn parse(line: &str) -> Result<Line, String> {
-    let words = |error: serde_json::Error| error.to_string();
-    let value = input::json(line).map_err(words)?;
-    match value.get("version").and_then(Value::as_u64) {
-        Some(version) if version > u64::from(VERSION) => return Ok(Line::Later(version)),
+fn parse(line: &str) -> Result<SearchedTrial, Unread> {
+    let damaged = |error: serde_json::Error| Unread::Damaged(error.to_string());
+    let value = input::json(line).map_err(damaged)?;
+    match value["version"].as_u64() {
+        Some(version) if version > u64::from(VERSION) => return Err(Unread::Later(version)),
         Some(1..) => {}
-        _ => return Err("it has no format version".to_owned()),
+        _ => return Err(Unread::Damaged("it has no format version".to_owned())),
     }
-    let trial: SearchedTrial = serde_json::from_value(value).map_err(words)?;
-    sane::numbers(&trial.trial)?;
-    Ok(Line::Trial(Box::new(trial)))
+    let trial: SearchedTrial = serde_json::from_value(value).map_err(damaged)?;
+    sane::numbers(&trial.trial).map_err(Unread::Damaged)?;
+    Ok(trial)
 }

@@ -3,59 +3,96 @@
 use measure::place::{NOT_AWAITED, PLACES, Place};
 use measure::{Arrived, Ledger};
 
-use crate::number::count;
+use crate::html::flow::{End, Flow, Node, node};
+use crate::number::{count, share};
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
 use crate::wrap::wrapped;
 
+/// What was intended, and where it ended.
+pub fn flow(ledger: &Ledger) -> Flow {
+    let places = places(ledger).into_iter().map(|(place, packets, words)| {
+        let is_by_plan = place == NOT_AWAITED;
+        node(
+            place,
+            packets,
+            if is_by_plan { End::Plain } else { End::Lost },
+            words,
+        )
+    });
+    let mut further = vec![node(
+        "received",
+        ledger.received,
+        End::Good,
+        "unique, intact and on time",
+    )];
+    further.extend(places);
+    further.push(node(
+        "unexplained",
+        ledger.unexplained,
+        End::Unknown,
+        "lost, but no counter accounts for them",
+    ));
+    Flow {
+        source: node("intended", ledger.intended, End::Plain, "scheduled"),
+        ends: vec![
+            node("accepted", ledger.accepted, End::Good, "accepted by the driver"),
+            node("unsent", ledger.unsent, End::Lost, "scheduled but never sent"),
+        ],
+        further,
+    }
+}
+
+/// The lines of the ledger, each with how far it is set in.
+fn lines(flow: &Flow) -> impl Iterator<Item = (usize, &Node)> {
+    // What was not sent stands right below what was intended.
+    let ends = flow.ends.iter().rev().map(|node| (1, node));
+    let further = flow.further.iter().map(|node| (2, node));
+    std::iter::once((0, &flow.source)).chain(ends).chain(further)
+}
+
 /// Both sides of the ledger, and whether it balances.
 pub fn render(ledger: &Ledger, style: &Style) -> String {
     let mut table = Table::section("Ledger", &[]);
-    let warn = |number: u64| if number == 0 { Paint::None } else { Paint::Warn };
-    table.row(line(0, "intended", ledger.intended, Paint::None, "scheduled"));
-    table.row(line(
-        1,
-        "unsent",
-        ledger.unsent,
-        warn(ledger.unsent),
-        "scheduled but never sent",
-    ));
-    table.row(line(
-        1,
-        "accepted",
-        ledger.accepted,
-        Paint::None,
-        "accepted by the driver",
-    ));
-    table.row(line(
-        2,
-        "received",
-        ledger.received,
-        Paint::None,
-        "unique, intact and on time",
-    ));
-    for (place, number, words) in places(ledger) {
-        let paint = if place == NOT_AWAITED {
-            Paint::None
-        } else {
-            warn(number)
+    for (depth, node) in lines(&flow(ledger)) {
+        let paint = match node.kind {
+            End::Lost if node.packets > 0 => Paint::Warn,
+            End::Unknown if node.packets > 0 => Paint::Bad,
+            _ => Paint::None,
         };
-        table.row(line(2, place, number, paint, words));
+        table.row(line(depth, &node.name, node.packets, paint, &node.words));
     }
-    let paint = if ledger.unexplained == 0 {
-        Paint::None
-    } else {
-        Paint::Bad
-    };
-    table.row(line(
-        2,
-        "unexplained",
-        ledger.unexplained,
-        paint,
-        "lost, but no counter accounts for them",
-    ));
     arrivals(&ledger.arrived, &mut table);
     table.render(style) + &balance(ledger, style) + &raw(ledger, style)
+}
+
+/// The same in a page.
+pub fn html(ledger: &Ledger) -> String {
+    let flow = flow(ledger);
+    let (copies, foreign) = (ledger.arrived.duplicate, ledger.arrived.foreign_total());
+    let arrived = [
+        node(
+            "duplicate",
+            copies,
+            End::Lost,
+            "arrived: copies of packets received",
+        ),
+        node("foreign", foreign, End::Plain, "arrived: not our probes"),
+    ];
+    let caption = match ledger.check(&[]).first() {
+        None => "The ledger balances: every packet is accounted for".to_owned(),
+        Some(broken) => format!("The ledger DOES NOT BALANCE: {broken}"),
+    };
+    Sheet::of(lines(&flow).map(|(_, node)| node).chain(&arrived))
+        .name("", |node| node.name.clone())
+        .cell("packets", |node| {
+            let is_bad = node.packets > 0 && matches!(node.kind, End::Lost | End::Unknown);
+            Cell::right(count(node.packets)).paint(if is_bad { Paint::Bad } else { Paint::None })
+        })
+        .number("of intended", |node| share(node.packets, ledger.intended))
+        .words("", |node| node.words.clone())
+        .html(&caption)
 }
 
 fn line(depth: usize, name: &str, number: u64, paint: Paint, words: &str) -> [Cell; 3] {
@@ -67,7 +104,7 @@ fn line(depth: usize, name: &str, number: u64, paint: Paint, words: &str) -> [Ce
 }
 
 /// The places every run has, also with 0, and whatever else lost a packet.
-pub fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
+fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
     let lost = |place: &str| ledger.lost_at.get(place).copied().unwrap_or(0);
     let known = PLACES
         .iter()

@@ -2,12 +2,14 @@
 
 use measure::StreamSummary;
 
-use crate::number::{count, pps, time};
+use crate::number::{count, ns, pps, share, time};
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table, bad};
+use crate::table::{Cell, bad};
 
-/// Streams shown; `summary.json` has them all.
+/// Streams shown in a terminal, and in a page; `summary.json` has them all.
 const SHOWN_MAX: usize = 16;
+const PAGE_MAX: usize = 64;
 /// From this width on there is room for the columns that matter less.
 const WIDE: usize = 100;
 
@@ -17,70 +19,66 @@ pub fn render(streams: &[StreamSummary], style: &Style) -> String {
         return String::new();
     }
     let mut shown: Vec<&StreamSummary> = streams.iter().collect();
-    if shown.len() > SHOWN_MAX {
-        shown.sort_by_key(|stream| std::cmp::Reverse(stream.lost)); // stable: equals stay in order
-        shown.truncate(SHOWN_MAX);
+    let mut more = String::new();
+    if streams.len() > SHOWN_MAX {
+        shown = most_loss(streams, SHOWN_MAX);
+        let all = streams.len();
+        more = format!("  the {SHOWN_MAX} with the most loss of {all}; all are in summary.json\n");
     }
-    let more = match streams.len() {
-        all if all > SHOWN_MAX => {
-            format!("  the {SHOWN_MAX} with the most loss of {all}; all are in summary.json\n")
-        }
-        _ => String::new(),
-    };
+    let counts = Sheet::of(shown.iter().copied())
+        .name("", |stream| stream.name.clone())
+        .number("sent", |stream| count(stream.sent))
+        .number("received", |stream| count(stream.received))
+        .cell("lost", |stream| bad(stream.lost))
+        .cell("dup", |stream| bad(stream.duplicate))
+        .cell("reord", |stream| bad(stream.reordered))
+        .number("extent", |stream| count(stream.reorder_extent_max))
+        .cell("late", |stream| bad(stream.late));
+    let times = Sheet::of(shown.iter().copied())
+        .name("", |stream| stream.name.clone())
+        .number("rate", |stream| pps(stream.rate_tx_pps))
+        .optional("p50", |stream| ns(stream.latency_ns.p50))
+        .optional("p90", |stream| ns(stream.latency_ns.p90))
+        .optional("p99", |stream| ns(stream.latency_ns.p99))
+        .optional("p99.9", |stream| ns(stream.latency_ns.p999))
+        .optional("max", |stream| ns(stream.latency_ns.max))
+        .optional("jitter", |stream| stream.jitter_ns.map(time))
+        .at_width(WIDE)
+        .cell("flows", |stream| flows(stream))
+        .at_width(WIDE);
     let more = style.paint(Paint::Dim, &more);
-    counts(&shown, style) + &more + "\n" + &times(&shown, style)
+    counts.terminal("Streams", style) + &more + "\n" + &times.terminal("Stream latency", style)
 }
 
-fn counts(streams: &[&StreamSummary], style: &Style) -> String {
-    let titles = [
-        ">sent",
-        ">received",
-        ">lost",
-        ">dup",
-        ">reord",
-        ">extent",
-        ">late",
-    ];
-    let mut table = Table::section("Streams", &titles);
-    for stream in streams {
-        table.item(
-            &stream.name,
-            [
-                Cell::right(count(stream.sent)),
-                Cell::right(count(stream.received)),
-                bad(stream.lost),
-                bad(stream.duplicate),
-                bad(stream.reordered),
-                Cell::right(count(stream.reorder_extent_max)),
-                bad(stream.late),
-            ],
-        );
+/// The same in a page, those with the most loss first.
+pub fn html(streams: &[StreamSummary]) -> String {
+    if streams.len() < 2 {
+        return String::new();
     }
-    table.render(style)
+    let caption = match streams.len() {
+        all if all > PAGE_MAX => format!("The {PAGE_MAX} streams with the most loss of {all}"),
+        _ => "Streams, those with the most loss first".to_owned(),
+    };
+    Sheet::of(most_loss(streams, PAGE_MAX))
+        .name("stream", |stream| stream.name.clone())
+        .number("sent", |stream| count(stream.sent))
+        .cell("lost", |stream| bad(stream.lost))
+        .number("loss", |stream| share(stream.lost, stream.sent))
+        .cell("duplicate", |stream| bad(stream.duplicate))
+        .cell("reordered", |stream| bad(stream.reordered))
+        .number("rate", |stream| pps(stream.rate_tx_pps))
+        .optional("p50", |stream| ns(stream.latency_ns.p50))
+        .optional("p99", |stream| ns(stream.latency_ns.p99))
+        .optional("max", |stream| ns(stream.latency_ns.max))
+        .html(&caption)
 }
 
-fn times(streams: &[&StreamSummary], style: &Style) -> String {
-    let wide = style.width >= WIDE;
-    let mut titles = vec![">rate", ">p50", ">p90", ">p99", ">p99.9", ">max"];
-    if wide {
-        titles.extend([">jitter", ">flows"]);
-    }
-    let mut table = Table::section("Stream latency", &titles);
-    for stream in streams {
-        let values = &stream.latency_ns;
-        let values = [values.p50, values.p90, values.p99, values.p999, values.max];
-        let mut cells = vec![Cell::right(pps(stream.rate_tx_pps))];
-        cells.extend(values.map(|value| optional_time(value.map(|ns| ns as f64))));
-        if wide {
-            cells.extend([optional_time(stream.jitter_ns), flows(stream)]);
-        }
-        table.item(&stream.name, cells);
-    }
-    table.render(style)
-}
-
-fn optional_time(value: Option<f64>) -> Cell {
-    Cell::right(value.map_or_else(|| "-".to_owned(), time))
+/// The `most` streams that lost most; those that lost as much stay in order.
+fn most_loss(streams: &[StreamSummary], most: usize) -> Vec<&StreamSummary> {
+    let mut shown: Vec<&StreamSummary> = streams.iter().collect();
+    shown.sort_by_key(|stream| std::cmp::Reverse(stream.lost));
+    shown.truncate(most);
+    shown
 }
 
 /// Every flow asked for is really sent; where that is not so, it shows.

@@ -2,7 +2,8 @@
 
 use measure::{Percentiles, Summary};
 
-use crate::number::{bps, count, pps, share, time};
+use crate::number::{bps, count, ns, pps, share, time};
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
 
@@ -29,65 +30,39 @@ pub fn loss(summary: &Summary, style: &Style) -> String {
     if summary.received == 0 && summary.lost == 0 {
         return String::new();
     }
-    let titles = [
-        ">packets",
-        ">share",
-        ">duplicate",
-        ">reordered",
-        ">extent",
-        ">corrupt",
-        ">late",
-    ];
-    let mut table = Table::section("Loss", &titles);
-    table.row([
-        Cell::left(""),
-        bad(summary.lost),
-        Cell::right(share(summary.lost, summary.sent)),
-        bad(summary.duplicate),
-        bad(summary.reordered),
-        Cell::right(count(summary.reorder_extent_max)),
-        bad(summary.corrupt),
-        bad(summary.late),
-    ]);
-    table.render(style)
+    Sheet::of([summary])
+        .name("", |_| String::new())
+        .cell("packets", |summary| bad(summary.lost))
+        .number("share", |summary| share(summary.lost, summary.sent))
+        .cell("duplicate", |summary| bad(summary.duplicate))
+        .cell("reordered", |summary| bad(summary.reordered))
+        .number("extent", |summary| count(summary.reorder_extent_max))
+        .cell("corrupt", |summary| bad(summary.corrupt))
+        .cell("late", |summary| bad(summary.late))
+        .terminal("Loss", style)
 }
 
 /// Latency, jitter, and the gaps at which packets left.
 pub fn latency(summary: &Summary, style: &Style) -> String {
-    let (sent, scheduled, gaps) = (summary.latency_ns, summary.latency_scheduled_ns, summary.gap_ns);
-    let gaps = Percentiles::from(gaps);
     let rows = [
-        ("from send", sent),
-        ("from schedule", scheduled),
-        ("departure gap", gaps),
+        ("from send", summary.latency_ns),
+        ("from schedule", summary.latency_scheduled_ns),
+        ("departure gap", Percentiles::from(summary.gap_ns)),
     ];
-    let rows: Vec<_> = rows
-        .into_iter()
-        .filter(|(_, values)| values.max.is_some())
-        .collect();
-    if rows.is_empty() {
-        return String::new();
+    let shown = |value: Option<u64>| ns(value).unwrap_or_default();
+    let table = Sheet::of(rows.iter().filter(|(_, values)| values.max.is_some()))
+        .name("", |(name, _)| (*name).to_owned())
+        .number("min", |(_, values)| shown(values.min))
+        .number("p50", |(_, values)| shown(values.p50))
+        .number("p90", |(_, values)| shown(values.p90))
+        .number("p99", |(_, values)| shown(values.p99))
+        .number("p99.9", |(_, values)| shown(values.p999))
+        .number("max", |(_, values)| shown(values.max))
+        .terminal("Latency", style);
+    if table.is_empty() {
+        return table;
     }
-    let mut table = Table::section("Latency", &[">min", ">p50", ">p90", ">p99", ">p99.9", ">max"]);
-    for (name, values) in rows {
-        let Percentiles {
-            min,
-            p50,
-            p90,
-            p99,
-            p999,
-            max,
-            mean: _,
-        } = values;
-        table.item(
-            name,
-            [min, p50, p90, p99, p999, max].map(|value| match value {
-                Some(ns) => Cell::right(time(ns as f64)),
-                None => Cell::left(""),
-            }),
-        );
-    }
-    table.render(style) + &remarks(summary, style)
+    table + &remarks(summary, style)
 }
 
 /// The single figures that go with the table.

@@ -1,9 +1,7 @@
 //! The numbers of the trials beside their points: only where there is room.
 
-use std::fmt::Write as _;
-
 use super::super::SearchedTrial;
-use super::{Axes, LEFT, RIGHT};
+use super::{Axes, LEFT, RIGHT, text};
 
 /// More trials in one place are told by the first and the last.
 const NUMBERS_MAX: usize = 4;
@@ -59,13 +57,7 @@ pub fn write(drawing: &mut String, axes: &Axes, trials: &[&SearchedTrial]) {
         });
         let Some(space) = room else { continue };
         taken.push(space);
-        // A `String` takes everything.
-        let _ = writeln!(
-            drawing,
-            "<text class=\"number start\" x=\"{:.1}\" y=\"{:.1}\">{words}</text>",
-            space.0,
-            space.3 - 2.0
-        );
+        *drawing += &(text("number start", space.0, space.3 - 2.0, &words) + "\n");
     }
 }
 

@@ -3,7 +3,8 @@
 use measure::search::GoalResult;
 
 use super::super::SearchedTrial;
-use super::{Axes, LEFT, RIGHT, figure, svg};
+use super::{Axes, LEFT, RIGHT, svg};
+use crate::html::element::figure;
 use crate::number::{count, counted, pps};
 
 /// Bounds that have less than this part of the picture are drawn again.
@@ -36,7 +37,7 @@ pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], all: &Axes, id: &s
         count(higher as u64)
     );
     let drawn = svg(&inside, goals, &axes, &format!("{id}-near"), &words);
-    figure("Around the bounds", &[&words], &drawn)
+    figure("Around the bounds", &[words], &drawn)
 }
 
 /// From where to where the second picture reaches.

@@ -1,6 +1,6 @@
 //! Round rates for the axis of a search's chart.
 
-use crate::number::pps;
+use crate::number::{pps, round};
 
 /// Steps of a linear axis at most.
 const STEPS_MAX: f64 = 7.0;
@@ -25,16 +25,9 @@ pub fn ticks(low: f64, high: f64, is_log: bool) -> Vec<f64> {
     times.map(|times| times as f64 * step).collect()
 }
 
-/// A round rate without the zeros behind its point.
+/// A round rate in words.
 pub fn words(rate: f64) -> String {
-    let text = pps(rate);
-    match text.split_once(' ') {
-        Some((number, unit)) if number.contains('.') => {
-            let number = number.trim_end_matches('0').trim_end_matches('.');
-            format!("{number} {unit}")
-        }
-        _ => text,
-    }
+    round(&pps(rate))
 }
 
 #[cfg(test)]

@@ -1,0 +1,92 @@
+//! Runs of one kind side by side, as tables of a terminal, where a run is a number, and of a page, where it has its name.
+
+use super::settings::{Setting, differing};
+use super::{Row, percent, rows, tiles};
+use crate::load::Loaded;
+use crate::sheet::Sheet;
+use crate::style::Paint;
+use crate::table::Cell;
+
+/// Characters of a setting in a terminal; the page and `--json` have all of it.
+const VALUE_MAX: usize = 32;
+
+/// A run, and the number that it is listed under.
+pub type Numbered<'r> = (usize, &'r Loaded);
+
+/// What the kind is asked first, a row a run; nothing where it is asked nothing.
+pub fn first_figures<'r>(runs: &[Numbered<'r>]) -> Option<Sheet<(Numbered<'r>, Vec<Option<String>>)>> {
+    let (names, values) = tiles(runs.iter().map(|(_, run)| *run));
+    let mut sheet = Sheet::of(runs.iter().copied().zip(values))
+        .name("", |((number, _), _)| format!("[{number}]"))
+        .in_terminal()
+        .name("run", |((_, run), _)| run.name.clone())
+        .on_page();
+    for (at, name) in names.iter().enumerate() {
+        sheet = sheet.optional(name, |(_, values)| values[at].clone());
+    }
+    (!names.is_empty()).then_some(sheet)
+}
+
+/// What the runs were not made alike in.
+pub fn settings(runs: &[Numbered<'_>]) -> Sheet<Setting> {
+    let all: Vec<&Loaded> = runs.iter().map(|(_, run)| *run).collect();
+    let mut sheet = Sheet::of(differing(&all)).name("setting", |setting| setting.name.clone());
+    for (at, (number, run)) in runs.iter().enumerate() {
+        sheet = sheet
+            .number(&format!("[{number}]"), |setting| clipped(&setting.values[at]))
+            .in_terminal()
+            .words(&run.name, |setting| setting.values[at].clone())
+            .on_page();
+    }
+    sheet
+}
+
+/// As much of a setting as a terminal has room for.
+pub fn clipped(value: &str) -> String {
+    if value.chars().count() <= VALUE_MAX {
+        return value.to_owned();
+    }
+    value.chars().take(VALUE_MAX - 3).chain("...".chars()).collect()
+}
+
+/// Every figure; each further run has its value and its change.
+pub fn figures(runs: &[Numbered<'_>]) -> Sheet<Row> {
+    let all: Vec<&Loaded> = runs.iter().map(|(_, run)| *run).collect();
+    let mut sheet = Sheet::of(rows(&all)).name("metric", Row::label);
+    for (at, (number, run)) in runs.iter().enumerate() {
+        sheet = sheet
+            .optional(&run.name, |row| Some(row.metric.unit.show(row.values[at]?)))
+            .short(&format!("[{number}]"));
+        if at > 0 {
+            sheet = with_change(sheet, at);
+        }
+    }
+    sheet
+}
+
+fn with_change(sheet: Sheet<Row>, at: usize) -> Sheet<Row> {
+    let word = |row: &Row| match row.change(at).and_then(|change| change.is_worse) {
+        Some(true) => ("worse", Paint::Bad),
+        Some(false) => ("better", Paint::Good),
+        None => ("", Paint::None),
+    };
+    let part = |row: &Row| row.change(at).map(|change| percent(&change));
+    sheet
+        .cell("change", |row| {
+            Cell::right(part(row).unwrap_or_else(|| "-".to_owned())).paint(word(row).1)
+        })
+        .in_terminal()
+        .optional("difference", |row| {
+            Some(row.metric.unit.show_difference(row.change(at)?.difference))
+        })
+        .on_page()
+        .optional("percent", part)
+        .on_page()
+        .cell("", |row| Cell::left(word(row).0).paint(word(row).1))
+        .in_terminal()
+        .cell("", |row| match word(row) {
+            ("worse", paint) => Cell::right("worse").paint(paint),
+            (word, _) => Cell::left(word),
+        })
+        .on_page()
+}
