@@ -9,7 +9,7 @@ use crate::io::{Allocate, Frames, FreshFrames, Receive, Transmit};
 
 /// Whom to ask for.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct NeighbourQuery {
     /// The asking side: its MAC and its address of the same family come first.
     pub me: Addresses,
     /// Tags that the request carries.
@@ -28,7 +28,7 @@ pub struct Question {
 pub fn resolve<R, T, A>(
     rx: &mut [R],
     (tx, buffers): (&mut T, &mut A),
-    question: &Question,
+    question: &NeighbourQuery,
     tsc: fn() -> Ticks,
     stop: &dyn Fn() -> bool,
 ) -> Option<[u8; 6]>
@@ -71,8 +71,8 @@ where
 }
 
 /// The ARP request or neighbour solicitation; `None` if we have no address of the target's family.
-fn request(question: &Question) -> Option<Vec<u8>> {
-    let Question {
+fn request(question: &NeighbourQuery) -> Option<Vec<u8>> {
+    let NeighbourQuery {
         me, vlans, target, ..
     } = question;
     match *target {

@@ -8,11 +8,11 @@ use host::{PortUri, Sys};
 
 use crate::checks::{ALL, Check, service, tick};
 use crate::stall;
-use crate::{Finding, Load, Patient, Proposal, Verdict, Watched, beside};
+use crate::{Finding, Load, Proposal, Subject, Verdict, Watched, beside};
 
 /// Runs all checks.
-pub fn examine(patient: &Patient<'_>) -> Vec<Finding> {
-    ALL.iter().flat_map(|check| (check.run)(patient)).collect()
+pub fn examine(subject: &Subject<'_>) -> Vec<Finding> {
+    ALL.iter().flat_map(|check| (check.run)(subject)).collect()
 }
 
 /// What can be found without waiting, warnings and worse only, the worst first.
@@ -21,7 +21,7 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
         workers,
         housekeeping,
     } = beside(sys, workers);
-    let patient = Patient {
+    let subject = Subject {
         sys,
         workers,
         housekeeping,
@@ -31,7 +31,7 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
     };
     let mut quick: Vec<&Check> = ALL.iter().filter(|check| check.glance.is_some()).collect();
     quick.sort_by_key(|check| check.glance);
-    let mut findings: Vec<Finding> = quick.iter().flat_map(|check| (check.run)(&patient)).collect();
+    let mut findings: Vec<Finding> = quick.iter().flat_map(|check| (check.run)(&subject)).collect();
     // What nothing mends follows from something else that is told.
     findings.retain(|finding| finding.verdict >= Verdict::Warning && !finding.remedies.is_empty());
     // Stable: of those that are equally bad, the order of the checks is kept.
@@ -40,19 +40,19 @@ pub fn glance(sys: &Sys, workers: CoreSet, ports: &[PortUri]) -> Vec<Finding> {
 }
 
 /// Polls on those workers' cores for `time` that nobody else is pinned to, and notes the longest stall of each, and its ticks.
-pub fn measure_stalls(patient: &mut Patient<'_>, time: Duration) {
-    let taken = service::pinned(patient, &patient.workers);
+pub fn measure_stalls(subject: &mut Subject<'_>, time: Duration) {
+    let taken = service::pinned(subject, &subject.workers);
     let taken = taken
         .iter()
         .fold(CoreSet::default(), |all, task| all.with(&task.allowed));
-    let polled = patient.workers.without(&taken);
-    let (before, begun) = (Interrupts::read(patient.sys), Instant::now());
-    patient.watched.stalls = stall::longest(&polled, time);
-    let (after, seconds) = (Interrupts::read(patient.sys), begun.elapsed().as_secs_f64());
+    let polled = subject.workers.without(&taken);
+    let (before, begun) = (Interrupts::read(subject.sys), Instant::now());
+    subject.watched.stalls = stall::longest(&polled, time);
+    let (after, seconds) = (Interrupts::read(subject.sys), begun.elapsed().as_secs_f64());
     if !after.is_empty() {
         let rate = |core| tick::count(&before, &after, core) as f64 / seconds;
-        let cores = patient.watched.stalls.keys();
-        patient.watched.ticks = cores.map(|core| (*core, rate(*core))).collect();
+        let cores = subject.watched.stalls.keys();
+        subject.watched.ticks = cores.map(|core| (*core, rate(*core))).collect();
     }
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::{Finding, Load, Patient, Sample, Verdict, Watched};
+use crate::{Finding, Load, Sample, Subject, Verdict, Watched};
 use host::PortUri;
 use host::Sys;
 use host::cores::CoreSet;
 
-type Check<F> = fn(&Patient<'_>) -> F;
+type Check<F> = fn(&Subject<'_>) -> F;
 
 /// The machine and what is planned on it.
 pub struct Machine {
@@ -82,7 +82,7 @@ impl Machine {
 
     pub fn run<F: Into<Vec<Finding>>>(&self, check: Check<F>) -> Vec<Finding> {
         let all: CoreSet = "0-3".parse().unwrap();
-        check(&Patient {
+        check(&Subject {
             sys: &self.sys,
             housekeeping: all.without(&self.workers),
             workers: self.workers.clone(),

@@ -12,15 +12,15 @@ mod finding;
 mod fixture;
 mod look;
 pub mod noise;
-mod patient;
 mod propose;
 mod sample;
 mod stall;
+mod subject;
 pub mod tune;
 
 pub use ambient::ambient;
 pub use examine::{examine, glance, measure_stalls};
 pub use finding::{Change, Finding, Reading, Remedy, Verdict, When};
-pub use patient::{Load, Patient};
 pub use propose::{Proposal, beside, propose};
 pub use sample::{Sample, Smi, Watched};
+pub use subject::{Load, Subject};

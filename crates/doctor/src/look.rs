@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use itertools::Itertools as _;
 
-use super::Patient;
+use super::Subject;
 use host::cores::{self, Core, CoreSet};
 use host::interface::{Interface, interfaces};
 use host::pci::{self, PciDevice};
@@ -115,15 +115,15 @@ pub struct Behind {
 }
 
 /// What is behind each port.
-pub fn behind(patient: &Patient<'_>) -> Vec<Behind> {
-    if patient.ports.is_empty() {
+pub fn behind(subject: &Subject<'_>) -> Vec<Behind> {
+    if subject.ports.is_empty() {
         return Vec::new();
     }
-    let all = interfaces(patient.sys);
-    patient
+    let all = interfaces(subject.sys);
+    subject
         .ports
         .iter()
-        .map(|port| behind_port(patient.sys, port, &all))
+        .map(|port| behind_port(subject.sys, port, &all))
         .collect()
 }
 
@@ -157,20 +157,20 @@ pub(super) fn behind_port(sys: &Sys, port: &PortUri, all: &[Interface]) -> Behin
 }
 
 /// The PCI functions behind the ports; where no port is planned, every network function there is.
-pub fn functions(patient: &Patient<'_>) -> Vec<PciDevice> {
-    functions_of(patient, |_| true)
+pub fn functions(subject: &Subject<'_>) -> Vec<PciDevice> {
+    functions_of(subject, |_| true)
 }
 
 /// The same without those that the kernel goes on driving (`xdp:`, `packet:`).
-pub fn taken_functions(patient: &Patient<'_>) -> Vec<PciDevice> {
-    functions_of(patient, |port| port.kind.traits().takes_pci)
+pub fn taken_functions(subject: &Subject<'_>) -> Vec<PciDevice> {
+    functions_of(subject, |port| port.kind.traits().takes_pci)
 }
 
-fn functions_of(patient: &Patient<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciDevice> {
-    if patient.ports.is_empty() {
-        return pci::network_functions(patient.sys);
+fn functions_of(subject: &Subject<'_>, wanted: fn(&PortUri) -> bool) -> Vec<PciDevice> {
+    if subject.ports.is_empty() {
+        return pci::network_functions(subject.sys);
     }
-    let ports = behind(patient).into_iter().filter(|behind| wanted(&behind.port));
+    let ports = behind(subject).into_iter().filter(|behind| wanted(&behind.port));
     let functions = ports.filter_map(|behind| behind.pci);
     functions.unique_by(|device| device.address).collect()
 }

@@ -7,7 +7,7 @@ use doctor::noise::record::{Record, Recorder};
 use doctor::noise::tally::Labels;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
-use measure::stalls::{self, Missed, Pile, WorkerStall};
+use measure::stalls::{self, MissedPackets, StallBurst, WorkerStall};
 use measure::{Clock, Explanation, Hole, Nanos, Note, Stall, Ticks};
 
 use crate::plan::MachinePlan;
@@ -21,7 +21,7 @@ pub struct Explainer {
     untraced: Option<String>,
     /// Of each port what it has missed so far, and when that was read.
     last: Vec<(Ticks, u64)>,
-    missed: Vec<Missed>,
+    missed: Vec<MissedPackets>,
     threshold_ns: u64,
     looks: u64,
     began: Ticks,
@@ -75,7 +75,7 @@ impl Explainer {
             let before = now();
             let total = open.rx_missed();
             if total > last.1 {
-                self.missed.push(Missed {
+                self.missed.push(MissedPackets {
                     port,
                     from: last.0,
                     to: now(),
@@ -90,7 +90,7 @@ impl Explainer {
         self.looks += 1;
     }
 
-    fn finish(self, clock: &Clock) -> (Record, Explanation, Vec<Missed>) {
+    fn finish(self, clock: &Clock) -> (Record, Explanation, Vec<MissedPackets>) {
         let took = clock.ns_from_ticks(now().since(self.began));
         let record = self.recorder.map(|recorder| recorder.finish(&Sys::live()));
         let explanation = Explanation {
@@ -171,7 +171,7 @@ pub fn explain(
                     next: stall.next.into(),
                     ..Stall::default()
                 },
-                pile: Pile::default(),
+                pile: StallBurst::default(),
             });
         }
         let arriving_pps: f64 = of_core(core).map(|receiver| receiver.rate_pps).sum();

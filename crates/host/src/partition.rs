@@ -62,17 +62,17 @@ pub fn closed(cores: &CoreSet, why: &str) -> Problem {
 
 /// This thread's stay in the partition: those it starts meanwhile are born there, and remain.
 #[derive(Debug)]
-pub struct Stay {
+pub struct PartitionStay {
     way_out: PathBuf,
 }
 
 /// Moves this thread into the partition if one of `cores` is in it; until the result is dropped.
-pub fn enter(sys: &Sys, cores: &CoreSet) -> Result<Option<Stay>, Problem> {
+pub fn enter(sys: &Sys, cores: &CoreSet) -> Result<Option<PartitionStay>, Problem> {
     if self::cores(sys).common(cores).is_empty() {
         return Ok(None);
     }
     let Ok(root) = root(sys) else { return Ok(None) };
-    let stay = Stay {
+    let stay = PartitionStay {
         way_out: sys.path(format!("{root}/cgroup.threads")),
     };
     let moved = write(&sys.path(format!("{root}/cgroup.procs")))
@@ -86,7 +86,7 @@ pub fn enter(sys: &Sys, cores: &CoreSet) -> Result<Option<Stay>, Problem> {
     }
 }
 
-impl Drop for Stay {
+impl Drop for PartitionStay {
     fn drop(&mut self) {
         // Where it fails the thread stays on the workers' cores: slower, and not wrong.
         let _ = write(&self.way_out);

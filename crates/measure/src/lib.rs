@@ -47,11 +47,11 @@ pub use jitter::Jitter;
 pub use ledger::{Arrived, Lane, Ledger, LedgerInput};
 pub use noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 pub use note::Note;
-pub use pacer::{Pacer, Rate, Take};
+pub use pacer::{Allowance, Pacer, Rate};
 pub use place::{Balance, Charge, Place};
 pub use result::{
-    ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, PauseCause, Percentiles,
-    PoolSummary, PortSummary, QueueSummary, Stall, StreamSummary, WorkerSummary,
+    ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, Percentiles, PoolSummary,
+    PortSummary, QueueSummary, Stall, StallCause, StreamSummary, WorkerSummary,
 };
 pub use schedule::{Entry, Schedule, ScheduleError, StreamWeights};
 pub use sequence::{Hole, Outcome, SequenceWindow};

@@ -13,7 +13,7 @@ pub enum Rate {
 
 /// What may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Take {
+pub struct Allowance {
     /// Packets to send now.
     pub count: usize,
     /// How much later than its due instant the first of them is, in ticks.
@@ -151,16 +151,16 @@ impl Pacer {
 
     /// Takes up to `room` due packets; of a backlog above `backlog_bound` the oldest are abandoned.
     #[inline]
-    pub fn take(&mut self, now: Ticks, room: usize, backlog_bound: u64) -> Take {
+    pub fn take(&mut self, now: Ticks, room: usize, backlog_bound: u64) -> Allowance {
         if now < self.next_due || self.is_done() {
-            return Take::default();
+            return Allowance::default();
         }
         if self.is_paced() {
             return self.take_due(now, room, backlog_bound);
         }
         let count = (room as u64).min(self.limit - self.taken);
         self.taken += count;
-        Take {
+        Allowance {
             count: count as usize,
             lag_ticks: 0,
             abandoned: 0,
@@ -169,7 +169,7 @@ impl Pacer {
 
     /// The paced part of [`Pacer::take`], when at least one packet is due.
     #[inline]
-    fn take_due(&mut self, now: Ticks, room: usize, backlog_bound: u64) -> Take {
+    fn take_due(&mut self, now: Ticks, room: usize, backlog_bound: u64) -> Allowance {
         let backlog = self.due(now) - self.taken;
         let abandoned = backlog.saturating_sub(backlog_bound);
         let count = (room as u64).min(backlog - abandoned);
@@ -186,7 +186,7 @@ impl Pacer {
             self.taken += abandoned + count;
             self.next_due = self.instant(self.taken);
         }
-        Take {
+        Allowance {
             count: count as usize,
             lag_ticks,
             abandoned,

@@ -256,7 +256,7 @@ pub struct Explanation {
     /// Of these, packets missed while a receiver stalled.
     pub explained: u64,
     /// By cause; what cost most comes first.
-    pub causes: Vec<PauseCause>,
+    pub causes: Vec<StallCause>,
     /// What is not longer is no pause, ns.
     pub threshold_ns: u64,
     /// The ports' counters were read this often, ns: pauses closer together cannot be told apart by packets.
@@ -270,7 +270,7 @@ pub struct Explanation {
 /// All pauses of one core with one cause.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PauseCause {
+pub struct StallCause {
     /// The cause in words.
     pub cause: String,
     /// The core.

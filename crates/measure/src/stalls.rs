@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bucket::{Bucket, Ring};
-use crate::result::{PauseCause, Stall};
+use crate::result::{Stall, StallCause};
 use crate::sequence::Hole;
 use crate::time::{Clock, Ticks};
 
@@ -12,7 +12,7 @@ const PART_OF_RING: u64 = 8;
 
 /// Packets that a port missed between two looks at its counter.
 #[derive(Debug, Clone, Copy)]
-pub struct Missed {
+pub struct MissedPackets {
     /// The port.
     pub port: usize,
     /// The look before.
@@ -34,13 +34,13 @@ pub struct WorkerStall {
     pub ports: Vec<usize>,
     /// Its row.
     pub stall: Stall,
-    /// See [`Pile`].
-    pub pile: Pile,
+    /// See [`StallBurst`].
+    pub pile: StallBurst,
 }
 
 /// Stalls that followed each other before the ring was empty again, of which this is one: they fill it together.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pile {
+pub struct StallBurst {
     /// How long all of them took, ns.
     pub gaps_ns: f64,
     /// Of that what the ring could not hold, ns.
@@ -60,14 +60,14 @@ pub fn pile_up(stalls: &mut [WorkerStall], speed: f64, clock: &Clock) {
         free: ring_holds_ns as f64 / 1e9,
     });
     let mut begin = 0;
-    let mut pile = Pile::default();
+    let mut pile = StallBurst::default();
     for index in 0..=stalls.len() {
         let next = stalls.get(index).map(|one| (one.from, one.to));
         if next.is_none_or(|(from, _)| bucket.waiting(seconds(from)) <= 0.0) {
             for one in &mut stalls[begin..index] {
                 one.pile = pile;
             }
-            (begin, pile) = (index, Pile::default());
+            (begin, pile) = (index, StallBurst::default());
         }
         if let Some((from, to)) = next {
             pile.beyond_ns += bucket.stall(seconds(from), seconds(to)) * 1e9;
@@ -78,7 +78,7 @@ pub fn pile_up(stalls: &mut [WorkerStall], speed: f64, clock: &Clock) {
 
 /// Charges every miss to the stalls of its port at that time, by how long each of them, or the pile that it is part of,
 /// lasted beyond what the ring holds; if none did, by how long they lasted. What no stall can have cost stays uncharged.
-pub fn charge(stalls: &mut [WorkerStall], missed: &[Missed]) {
+pub fn charge(stalls: &mut [WorkerStall], missed: &[MissedPackets]) {
     for miss in missed {
         let guilty: Vec<usize> = (0..stalls.len())
             .filter(|&index| {
@@ -152,14 +152,14 @@ pub fn name_sequences(stalls: &mut [WorkerStall], core: u32, holes: &[Hole], clo
 }
 
 /// Sums by core and cause; what cost most comes first, then what took most time.
-pub fn by_cause(stalls: &[WorkerStall]) -> Vec<PauseCause> {
-    let mut sums: BTreeMap<(u32, &str), PauseCause> = BTreeMap::new();
+pub fn by_cause(stalls: &[WorkerStall]) -> Vec<StallCause> {
+    let mut sums: BTreeMap<(u32, &str), StallCause> = BTreeMap::new();
     for WorkerStall { stall, .. } in stalls {
         let cause = stall.cause.as_deref().unwrap_or("unknown");
-        let sum = sums.entry((stall.core, cause)).or_insert_with(|| PauseCause {
+        let sum = sums.entry((stall.core, cause)).or_insert_with(|| StallCause {
             cause: cause.to_owned(),
             core: stall.core,
-            ..PauseCause::default()
+            ..StallCause::default()
         });
         sum.pauses += 1;
         sum.costly += u64::from(stall.lost > 0);
@@ -167,7 +167,7 @@ pub fn by_cause(stalls: &[WorkerStall]) -> Vec<PauseCause> {
         sum.max_ns = sum.max_ns.max(stall.gap_ns);
         sum.lost += stall.lost;
     }
-    let mut all: Vec<PauseCause> = sums.into_values().collect();
+    let mut all: Vec<StallCause> = sums.into_values().collect();
     all.sort_by_key(|one| std::cmp::Reverse((one.lost, one.total_ns)));
     all
 }
@@ -190,7 +190,7 @@ mod tests {
                 cause: Some(cause.into()),
                 ..Stall::default()
             },
-            pile: Pile::default(),
+            pile: StallBurst::default(),
         }
     }
 
@@ -203,8 +203,8 @@ mod tests {
         all
     }
 
-    fn missed(port: usize, from: u64, to: u64, count: u64) -> Missed {
-        Missed {
+    fn missed(port: usize, from: u64, to: u64, count: u64) -> MissedPackets {
+        MissedPackets {
             port,
             from: Ticks(from),
             to: Ticks(to),

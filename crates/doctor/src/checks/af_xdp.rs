@@ -1,6 +1,6 @@
 //! `AF_XDP` and BPF: what the kernel must have been built with for `xdp:` ports.
 
-use crate::{Finding, Patient, Remedy, Verdict, When};
+use crate::{Finding, Remedy, Subject, Verdict, When};
 use host::Capability;
 
 const NAME: &str = "af-xdp";
@@ -8,8 +8,8 @@ const PROTOCOLS: &str = "/proc/net/protocols";
 const JIT: &str = "/proc/sys/net/core/bpf_jit_enable";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let sys = patient.sys;
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let sys = subject.sys;
     let Some(protocols) = sys.text(PROTOCOLS) else {
         return Finding::unreadable(NAME, PROTOCOLS);
     };
@@ -25,7 +25,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         .read(PROTOCOLS, if is_listed { "XDP is listed" } else { "no XDP" })
         .read_all(jit.clone().map(|value| (JIT, value)));
     if !is_listed || !may {
-        let is_planned = patient.ports.iter().any(|port| port.kind.traits().needs_program);
+        let is_planned = subject.ports.iter().any(|port| port.kind.traits().needs_program);
         let (sentence, when, advice) = if is_listed {
             (
                 "the kernel has it, but this process lacks CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF",

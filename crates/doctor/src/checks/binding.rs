@@ -1,17 +1,17 @@
 //! The ports themselves: whether each planned port could be opened now; its driver, its rights, its memory.
 
-use crate::{Finding, Patient, Remedy, When};
+use crate::{Finding, Remedy, Subject, When};
 use host::{Fix, Medium, PortUri, Sys};
 
 const NAME: &str = "port";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
     // That this machine is reached by it is another check's.
-    let mut sys = Sys::at(&patient.sys.root);
-    sys.addresses.clone_from(&patient.sys.addresses);
+    let mut sys = Sys::at(&subject.sys.root);
+    sys.addresses.clone_from(&subject.sys.addresses);
     sys.force = true;
-    patient.ports.iter().map(|port| of_port(&sys, port)).collect()
+    subject.ports.iter().map(|port| of_port(&sys, port)).collect()
 }
 
 fn of_port(sys: &Sys, port: &PortUri) -> Finding {

@@ -1,17 +1,17 @@
 //! The frequency governor: whether the cores that shall poll run at one speed.
 
 use crate::look::cpu;
-use crate::{Change, Finding, Patient, Remedy};
+use crate::{Change, Finding, Remedy, Subject};
 use host::facts;
 
 const NAME: &str = "frequency";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
+pub fn check(subject: &Subject<'_>) -> Finding {
     let finding = Finding::of(NAME);
-    let governors = patient.of_workers(|core| format!("{}/cpufreq/scaling_governor", cpu(core)));
+    let governors = subject.of_workers(|core| format!("{}/cpufreq/scaling_governor", cpu(core)));
     let Some((file, governor)) = governors.first() else {
-        return finding.cannot_tell(if facts::is_virtual(patient.sys) {
+        return finding.cannot_tell(if facts::is_virtual(subject.sys) {
             "the hypervisor decides how fast its cores run (no cpufreq here)"
         } else {
             "no cpufreq: the firmware decides how fast the cores run"
@@ -20,7 +20,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     let is_slow = |(_, governor): &&(String, String)| governor != "performance";
     let slow: Vec<_> = governors.iter().filter(is_slow).collect();
     let Some((file, governor)) = slow.first() else {
-        let sentence = format!("{}: full speed", patient.workers.in_words());
+        let sentence = format!("{}: full speed", subject.workers.in_words());
         return finding.good(sentence).read(file, governor);
     };
     let changes = slow

@@ -1,6 +1,6 @@
 //! Hyper-V and Azure: the `VMBus` driver that DPDK needs, and driverctl, which keeps the binding over a reboot.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::modules::{Module, module};
 use host::{Fix, bind, vmbus};
 
@@ -9,8 +9,8 @@ const DEVICES: &str = "/sys/bus/vmbus/devices";
 const DRIVER: &str = "uio_hv_generic";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (sys, finding) = (patient.sys, Finding::of(NAME));
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (sys, finding) = (subject.sys, Finding::of(NAME));
     if !vmbus::exists(sys) {
         let sentence = "this machine does not run on Hyper-V";
         return finding.good(sentence).read(DEVICES, "absent");

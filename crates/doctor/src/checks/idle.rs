@@ -1,7 +1,7 @@
 //! Idle states: a core that sleeps deeply takes its time to wake.
 
 use crate::look::cpu;
-use crate::{Change, Finding, Patient, Remedy, When};
+use crate::{Change, Finding, Remedy, Subject, When};
 use host::{Fix, facts};
 
 const NAME: &str = "c-states";
@@ -9,11 +9,11 @@ const NAME: &str = "c-states";
 const DEEP_US: u32 = 20;
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (sys, watched, finding) = (patient.sys, &patient.watched, Finding::of(NAME));
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (sys, watched, finding) = (subject.sys, &subject.watched, Finding::of(NAME));
     let mut deep = Vec::new();
     let mut states = 0;
-    for core in patient.workers.iter() {
+    for core in subject.workers.iter() {
         for state in sys.names(format!("{}/cpuidle", cpu(core))) {
             let folder = format!("{}/cpuidle/{state}", cpu(core));
             let Some(latency) = sys.number::<u32>(format!("{folder}/latency")) else {
@@ -42,7 +42,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         .iter()
         .max_by_key(|(_, _, _, latency, entered, _)| (*entered > 0, *latency));
     let Some((core, folder, name, latency, entered, _)) = worst else {
-        let on = patient.workers.in_words();
+        let on = subject.workers.in_words();
         return finding
             .good(format!(
                 "{on}: no idle state that is open takes {DEEP_US} us to wake from"

@@ -1,6 +1,6 @@
 //! Interrupts: which devices interrupt the cores that shall poll.
 
-use crate::{Change, Finding, Patient, Remedy, look};
+use crate::{Change, Finding, Remedy, Subject, look};
 use host::Sys;
 use host::cores::{self, CoreSet};
 use host::interrupts::Delta;
@@ -32,15 +32,15 @@ impl Line {
 }
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (sys, watched, finding) = (patient.sys, &patient.watched, Finding::of(NAME));
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (sys, watched, finding) = (subject.sys, &subject.watched, Finding::of(NAME));
     if sys.names("/proc/irq").is_empty() && watched.after.interrupts.is_empty() {
         return finding.cannot_tell("neither /proc/irq nor /proc/interrupts can be read");
     }
-    let on = patient.workers.in_words();
-    let lines = on_workers(patient);
-    let cores = patient.workers.iter();
-    let counted: Vec<Delta> = cores.flat_map(|core| devices(patient, core)).collect();
+    let on = subject.workers.in_words();
+    let lines = on_workers(subject);
+    let cores = subject.workers.iter();
+    let counted: Vec<Delta> = cores.flat_map(|core| devices(subject, core)).collect();
     let default = sys.text(DEFAULT);
     if counted.is_empty() && lines.is_empty() {
         let default = default.unwrap_or_else(|| "unreadable".to_owned());
@@ -67,7 +67,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         .read_all(counts)
         .read_all(lines.iter().map(|line| (line.effective_file(), line.goes.to_string())))
         .costs("2 to 50 us each, with the softirq that follows it; elsewhere moving them brought the loss from 1 in 2,275 packets to 1 in 16 million");
-    let away = &patient.housekeeping;
+    let away = &subject.housekeeping;
     if away.is_empty() {
         return finding;
     }
@@ -81,7 +81,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         .collect();
     let reaches_workers = |mask: &String| {
         let cores = CoreSet::from_mask(mask).unwrap_or_default();
-        !cores.common(&patient.workers).is_empty()
+        !cores.common(&subject.workers).is_empty()
     };
     changes.extend(
         default
@@ -94,8 +94,8 @@ pub fn check(patient: &Patient<'_>) -> Finding {
 }
 
 /// Interrupts of devices that came to `core` while we watched.
-fn devices(patient: &Patient<'_>, core: cores::Core) -> Vec<Delta> {
-    let watched = &patient.watched;
+fn devices(subject: &Subject<'_>, core: cores::Core) -> Vec<Delta> {
+    let watched = &subject.watched;
     if !watched.is_there() {
         return Vec::new();
     }
@@ -106,8 +106,8 @@ fn devices(patient: &Patient<'_>, core: cores::Core) -> Vec<Delta> {
 }
 
 /// The interrupts in use that go to a worker.
-pub(super) fn on_workers(patient: &Patient<'_>) -> Vec<Line> {
-    let sys = patient.sys;
+pub(super) fn on_workers(subject: &Subject<'_>) -> Vec<Line> {
+    let sys = subject.sys;
     let numbers = sys.names("/proc/irq").into_iter();
     let mut lines: Vec<Line> = numbers
         .filter_map(|number| {
@@ -120,10 +120,10 @@ pub(super) fn on_workers(patient: &Patient<'_>) -> Vec<Line> {
                 .or_else(|| asked.parse().ok())?;
             Some(Line { number, asked, goes })
         })
-        .filter(|line| !line.goes.common(&patient.workers).is_empty())
+        .filter(|line| !line.goes.common(&subject.workers).is_empty())
         .filter(|line| {
             // One that never came since boot will not begin now.
-            let interrupts = &patient.watched.after.interrupts;
+            let interrupts = &subject.watched.after.interrupts;
             interrupts.is_empty() || interrupts.is_used(&line.number)
         })
         .collect();

@@ -1,6 +1,6 @@
 //! The IOMMU: VFIO hands a device over only behind one, or when told to do without.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::bifurcated::Bifurcated;
 use host::{Fix, bind, facts, pci};
 
@@ -8,21 +8,21 @@ const NAME: &str = "iommu";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let sys = patient.sys;
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let sys = subject.sys;
     if pci::has_iommu(sys) {
         let groups = format!("{} groups", sys.names(GROUPS).len());
         let is_on = Finding::of(NAME).good(format!("it is on, with {groups}"));
         let mut findings = vec![is_on.read(GROUPS, groups)];
-        findings.extend(shared(patient));
+        findings.extend(shared(subject));
         return findings;
     }
-    absent(patient).into()
+    absent(subject).into()
 }
 
-fn absent(patient: &Patient<'_>) -> Finding {
-    let (sys, finding) = (patient.sys, Finding::of(NAME).read(GROUPS, "no groups"));
-    let functions = look::taken_functions(patient);
+fn absent(subject: &Subject<'_>) -> Finding {
+    let (sys, finding) = (subject.sys, Finding::of(NAME).read(GROUPS, "no groups"));
+    let functions = look::taken_functions(subject);
     let needs: Vec<String> = functions
         .iter()
         .filter(|device| Bifurcated::of(sys, device).is_none())
@@ -32,7 +32,7 @@ fn absent(patient: &Patient<'_>) -> Finding {
         return finding.good("it is off or absent, and no planned port needs one");
     }
     let needs = look::few(&needs);
-    if patient.ports.is_empty() {
+    if subject.ports.is_empty() {
         return finding.cannot_tell(format!(
             "it is off or absent; whether that matters depends on the port (--port): {needs} would need it"
         ));
@@ -62,11 +62,11 @@ fn absent(patient: &Patient<'_>) -> Finding {
 }
 
 /// A group goes to VFIO as a whole.
-fn shared(patient: &Patient<'_>) -> Vec<Finding> {
-    let ports = look::behind(patient).into_iter().filter_map(|behind| behind.pci);
+fn shared(subject: &Subject<'_>) -> Vec<Finding> {
+    let ports = look::behind(subject).into_iter().filter_map(|behind| behind.pci);
     let with_others = ports.filter_map(|device| {
         let (group, address) = (device.iommu_group?, device.address);
-        let others = pci::blocking_group(patient.sys, group, address).into_iter();
+        let others = pci::blocking_group(subject.sys, group, address).into_iter();
         let names: Vec<String> = others
             .map(|(address, driver)| format!("{address} ({driver})"))
             .collect();

@@ -1,6 +1,6 @@
 //! irqbalance: a service that moves interrupts back to where we took them from.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::cores::{self, CoreSet};
 use host::{Fix, Sys};
 
@@ -12,8 +12,8 @@ pub(crate) const BANNED: &str = "IRQBALANCE_BANNED_CPULIST";
 const FILES: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (sys, workers, finding) = (patient.sys, &patient.workers, Finding::of(NAME));
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (sys, workers, finding) = (subject.sys, &subject.workers, Finding::of(NAME));
     let process = process(sys);
     if let Some(why) = look::why_unseen(sys, process.is_some()) {
         return finding.cannot_tell(why);

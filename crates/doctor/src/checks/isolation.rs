@@ -1,6 +1,6 @@
 //! Scheduler isolation: whether the scheduler may put other tasks on the cores that shall poll.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::partition;
 use host::{Fix, cores};
 
@@ -8,13 +8,13 @@ const NAME: &str = "isolation";
 const FILE: &str = "/sys/devices/system/cpu/isolated";
 
 /// The argument of the kernel's command line that isolates the workers, from managed interrupts, too.
-pub(super) fn argument(patient: &Patient<'_>) -> String {
-    format!("isolcpus=managed_irq,domain,{}", patient.workers)
+pub(super) fn argument(subject: &Subject<'_>) -> String {
+    format!("isolcpus=managed_irq,domain,{}", subject.workers)
 }
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (sys, workers, watched) = (patient.sys, &patient.workers, patient.watched.is_there());
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (sys, workers, watched) = (subject.sys, &subject.workers, subject.watched.is_there());
     let Some(isolated) = cores::list(sys, FILE) else {
         return Finding::unreadable(NAME, FILE);
     };
@@ -47,7 +47,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         .costs("a time slice of 1 to 10 ms whenever another task wakes there")
         .read_all(threads.map(|threads| ("/proc/*/task/*/status", threads)));
     // Isolating every core isolates none.
-    if patient.housekeeping.is_empty() {
+    if subject.housekeeping.is_empty() {
         return finding;
     }
     let partition = partition::root(sys).ok().map(|_| {
@@ -56,7 +56,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     });
     finding
         .remedy(partition)
-        .remedy(Remedy::boot([argument(patient)]))
+        .remedy(Remedy::boot([argument(subject)]))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the kernel does on every core by the clock: watchdogs, statistics of memory, timers of others.
 
-use crate::{Change, Finding, Patient, Remedy};
+use crate::{Change, Finding, Remedy, Subject};
 use host::cores::{self, CoreSet};
 
 const NMI: &str = "/proc/sys/kernel/nmi_watchdog";
@@ -10,20 +10,20 @@ const STATISTICS: &str = "/proc/sys/vm/stat_interval";
 const MIGRATION: &str = "/proc/sys/kernel/timer_migration";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    vec![watchdog(patient), statistics(patient), migration(patient)]
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    vec![watchdog(subject), statistics(subject), migration(subject)]
 }
 
 /// The NMI watchdog takes a performance counter and an NMI, the soft one a timer and a thread.
-fn watchdog(patient: &Patient<'_>) -> Finding {
-    let (sys, finding) = (patient.sys, Finding::of("watchdog"));
+fn watchdog(subject: &Subject<'_>) -> Finding {
+    let (sys, finding) = (subject.sys, Finding::of("watchdog"));
     let (nmi, soft) = (sys.text(NMI), sys.text(WATCHDOG));
     if nmi.is_none() && soft.is_none() {
         return finding.cannot_tell(format!("neither {NMI} nor {WATCHDOG} can be read"));
     }
     let cores = sys.text(WATCHDOG_CORES);
     let set: Option<CoreSet> = cores.as_deref().and_then(|text| text.parse().ok());
-    let open = set.unwrap_or_default().common(&patient.workers);
+    let open = set.unwrap_or_default().common(&subject.workers);
     let mut changes = Vec::new();
     let mut parts = Vec::new();
     if nmi.as_deref() == Some("1") {
@@ -32,14 +32,14 @@ fn watchdog(patient: &Patient<'_>) -> Finding {
     }
     if soft.as_deref() == Some("1") && !open.is_empty() {
         parts.push(format!("a watchdog's timer runs on {}", open.in_words()));
-        if let (Some(old), false) = (cores.clone(), patient.housekeeping.is_empty()) {
-            changes.push((Change::new(WATCHDOG_CORES, patient.housekeeping.to_string()), old));
+        if let (Some(old), false) = (cores.clone(), subject.housekeeping.is_empty()) {
+            changes.push((Change::new(WATCHDOG_CORES, subject.housekeeping.to_string()), old));
         }
     }
     let read = [(NMI, nmi), (WATCHDOG, soft), (WATCHDOG_CORES, cores)];
     let finding = finding.read_all(read.into_iter().filter_map(|(file, value)| Some((file, value?))));
     if parts.is_empty() {
-        return finding.good(format!("no watchdog runs on {}", patient.workers.in_words()));
+        return finding.good(format!("no watchdog runs on {}", subject.workers.in_words()));
     }
     finding
         .warning(parts.join(", and "))
@@ -48,10 +48,10 @@ fn watchdog(patient: &Patient<'_>) -> Finding {
 }
 
 /// vmstat folds the counters of each core every so many seconds, from a work item on that core.
-fn statistics(patient: &Patient<'_>) -> Finding {
+fn statistics(subject: &Subject<'_>) -> Finding {
     const NAME: &str = "vmstat";
     const WANTED: u32 = 10;
-    let Some(seconds) = patient.sys.number::<u32>(STATISTICS) else {
+    let Some(seconds) = subject.sys.number::<u32>(STATISTICS) else {
         return Finding::unreadable(NAME, STATISTICS);
     };
     let finding = Finding::of(NAME).read(STATISTICS, seconds.to_string());
@@ -68,16 +68,16 @@ fn statistics(patient: &Patient<'_>) -> Finding {
 
 /// Timers of idle cores move to busy ones, and none is as busy as one that polls; tickless cores are spared
 /// (kernel/time/timer.c, `get_nohz_timer_target`).
-fn migration(patient: &Patient<'_>) -> Finding {
+fn migration(subject: &Subject<'_>) -> Finding {
     const NAME: &str = "timer-migration";
-    let Some(value) = patient.sys.text(MIGRATION) else {
+    let Some(value) = subject.sys.text(MIGRATION) else {
         return Finding::unreadable(NAME, MIGRATION);
     };
     let finding = Finding::of(NAME).read(MIGRATION, &value);
     if value == "0" {
         return finding.good("timers stay on the cores that set them");
     }
-    if patient.workers.without(&cores::tickless(patient.sys)).is_empty() {
+    if subject.workers.without(&cores::tickless(subject.sys)).is_empty() {
         return finding
             .good("timers of idle cores move to busy ones, but not to tickless ones such as these");
     }

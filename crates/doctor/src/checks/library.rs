@@ -1,15 +1,15 @@
 //! The libraries of NICs that stay on their kernel driver (mlx4, mlx5, MANA): without them DPDK does not see the NIC.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::bifurcated::Bifurcated;
 use host::{Fix, PciDevice};
 
 const NAME: &str = "driver-library";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let devices = look::taken_functions(patient).into_iter();
-    let findings: Vec<Finding> = devices.filter_map(|device| of_device(patient, &device)).collect();
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let devices = look::taken_functions(subject).into_iter();
+    let findings: Vec<Finding> = devices.filter_map(|device| of_device(subject, &device)).collect();
     if findings.is_empty() {
         let none = Finding::of(NAME).good("no NIC here needs libibverbs (mlx4, mlx5, MANA)");
         return none.read("/sys/bus/pci/devices", "none of these NICs").into();
@@ -18,9 +18,9 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
 }
 
 /// Nothing of a NIC that is not one of these.
-fn of_device(patient: &Patient<'_>, device: &PciDevice) -> Option<Finding> {
+fn of_device(subject: &Subject<'_>, device: &PciDevice) -> Option<Finding> {
     let address = device.address;
-    let packages = Bifurcated::of(patient.sys, device)?.missing_packages(patient.sys);
+    let packages = Bifurcated::of(subject.sys, device)?.missing_packages(subject.sys);
     let finding = Finding::of(NAME).read(format!("/sys/bus/pci/devices/{address}"), device.identifiers());
     if packages.is_empty() {
         return Some(finding.good(format!("{address} finds the libraries it needs")));

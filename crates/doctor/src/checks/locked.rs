@@ -1,6 +1,6 @@
 //! Locked memory: packet buffers must not be paged out, and a limit on locking keeps `AF_XDP` and DPDK from starting.
 
-use crate::{Finding, Patient, Remedy, When};
+use crate::{Finding, Remedy, Subject, When};
 use host::Capability;
 use host::Fix;
 
@@ -10,8 +10,8 @@ const FILE: &str = "/proc/self/limits";
 const WANTED_BYTES: u64 = 64 << 20;
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let sys = patient.sys;
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let sys = subject.sys;
     if !sys.exists(FILE) {
         return Finding::unreadable(NAME, FILE);
     }

@@ -1,14 +1,14 @@
 //! Corrected machine checks: a timer on each core polls the memory controllers for them.
 
-use crate::{Change, Finding, Patient, Remedy};
+use crate::{Change, Finding, Remedy, Subject};
 
 const NAME: &str = "machine-checks";
 const FOLDER: &str = "/sys/devices/system/machinecheck";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
+pub fn check(subject: &Subject<'_>) -> Finding {
     let finding = Finding::of(NAME);
-    let values = patient.of_workers(|core| format!("{FOLDER}/machinecheck{core}/ignore_ce"));
+    let values = subject.of_workers(|core| format!("{FOLDER}/machinecheck{core}/ignore_ce"));
     let Some((file, value)) = values.first() else {
         return finding.cannot_tell(format!("this kernel shows no machine checks ({FOLDER})"));
     };

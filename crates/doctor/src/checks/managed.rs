@@ -2,20 +2,20 @@
 
 use super::interrupts::{self, DEBUG, Line, is_managed};
 use super::isolation;
-use crate::{Finding, Patient, Remedy, look};
+use crate::{Finding, Remedy, Subject, look};
 
 const NAME: &str = "managed-irq";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (sys, on) = (patient.sys, patient.workers.in_words());
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (sys, on) = (subject.sys, subject.workers.in_words());
     if sys.names("/proc/irq").is_empty() {
         return Finding::unreadable(NAME, "/proc/irq");
     }
-    let lines = interrupts::on_workers(patient);
+    let lines = interrupts::on_workers(subject);
     let is_told = !sys.names(DEBUG).is_empty();
     let managed = lines.iter().filter_map(|Line { number, .. }| {
-        let name = patient.watched.after.interrupts.name(number).unwrap_or_default();
+        let name = subject.watched.after.interrupts.name(number).unwrap_or_default();
         let name = name.split_whitespace().next_back().unwrap_or("?");
         let from = if is_managed(sys, number) {
             format!("{DEBUG}/{number}")
@@ -39,11 +39,11 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     let arguments = look::boot_arguments(sys, "isolcpus").unwrap_or_default();
     let mut words = arguments.iter().flat_map(|value| value.split(','));
     let isolated = look::boot_cores(sys, "isolcpus");
-    if words.any(|word| word == "managed_irq") && patient.workers.without(&isolated).is_empty() {
+    if words.any(|word| word == "managed_irq") && subject.workers.without(&isolated).is_empty() {
         let why = "isolcpus=managed_irq keeps them off these cores as long as housekeeping cores do the I/O";
         return finding.good(format!("{few}: {why}"));
     }
-    let spared = !patient.housekeeping.is_empty();
+    let spared = !subject.housekeeping.is_empty();
     finding
         .warning(if is_told {
             format!("the kernel refuses to move {few} off {on}")
@@ -52,7 +52,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
             format!("judged by their names, the kernel may refuse to move {few} off {on}")
         })
         .costs("each I/O that a worker's core starts is answered by an interrupt on that core")
-        .remedy(spared.then(|| Remedy::boot([isolation::argument(patient)])))
+        .remedy(spared.then(|| Remedy::boot([isolation::argument(subject)])))
 }
 
 /// The queues of `NVMe`, virtio block and RAID drivers: they ask for managed vectors (`PCI_IRQ_AFFINITY`). Only a guess.

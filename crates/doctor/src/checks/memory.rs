@@ -1,6 +1,6 @@
 //! Memory management in the background: each of these remaps pages, and tells every core of the process by an interrupt.
 
-use crate::{Finding, Patient, Remedy};
+use crate::{Finding, Remedy, Subject};
 
 /// A setting and what it should be.
 struct Setting {
@@ -49,14 +49,14 @@ const SETTINGS: [Setting; 4] = [
 ];
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let of_setting = |setting| of_setting(patient, setting);
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let of_setting = |setting| of_setting(subject, setting);
     SETTINGS.iter().map(of_setting).collect()
 }
 
-fn of_setting(patient: &Patient<'_>, setting: &Setting) -> Finding {
+fn of_setting(subject: &Subject<'_>, setting: &Setting) -> Finding {
     let (file, finding) = (setting.file, Finding::of(setting.name));
-    let Some(text) = patient.sys.text(file) else {
+    let Some(text) = subject.sys.text(file) else {
         return finding.cannot_tell(format!(
             "{file} cannot be read: the kernel was built without it, or does not show it"
         ));

@@ -2,13 +2,13 @@
 //!
 //! A further one is a file and a line here.
 
-use crate::{Finding, Patient};
+use crate::{Finding, Subject};
 
 /// A check.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
     /// Looks, and says what it found.
-    pub run: fn(&Patient<'_>) -> Vec<Finding>,
+    pub run: fn(&Subject<'_>) -> Vec<Finding>,
     /// Where it stands in a glance, the worst trouble first: only for those that read a few files and tell something
     /// without having watched.
     pub glance: Option<u8>,
@@ -21,7 +21,7 @@ macro_rules! checks {
         $(pub(crate) mod $name;)*
 
         /// All checks, in the order in which they are shown: what takes the cores away, then what they need.
-        pub const ALL: &[Check] = &[$(Check { run: |patient| $name::check(patient).into(), glance: checks!(@rank $($rank)?) }),*];
+        pub const ALL: &[Check] = &[$(Check { run: |subject| $name::check(subject).into(), glance: checks!(@rank $($rank)?) }),*];
     };
 }
 

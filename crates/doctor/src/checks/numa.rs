@@ -1,25 +1,25 @@
 //! NUMA: whether the cores are beside the NIC.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::cores;
 
 const NAME: &str = "numa";
 const NODES: &str = "/sys/devices/system/node";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let (sys, finding) = (patient.sys, Finding::of(NAME));
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let (sys, finding) = (subject.sys, Finding::of(NAME));
     let nodes = cores::numa_nodes(sys).len();
     if nodes < 2 {
         let one = finding.good("this machine has one NUMA node");
         return one.read(NODES, format!("{nodes} node(s)")).into();
     }
-    let known = look::behind(patient).into_iter().filter_map(|behind| {
+    let known = look::behind(subject).into_iter().filter_map(|behind| {
         let (port, node) = (behind.port, behind.numa_node?);
         let file = format!("{NODES}/node{node}/cpulist");
         let near = cores::list(sys, &file)?;
         let finding = Finding::of(NAME).read(file, near.to_string());
-        let away = patient.workers.without(&near);
+        let away = subject.workers.without(&near);
         if away.is_empty() {
             return Some(finding.good(format!("{port} and its cores are on node {node}")));
         }

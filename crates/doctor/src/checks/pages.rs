@@ -2,33 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Finding, Patient, Remedy, Verdict, look};
+use crate::{Finding, Remedy, Subject, Verdict, look};
 use host::Medium;
 use host::hugepages::{self, MINIMUM_BYTES, Pool};
 
 const NAME: &str = "hugepages";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let pools = hugepages::pools(patient.sys);
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let pools = hugepages::pools(subject.sys);
     if pools.is_empty() {
         let sentence =
             "no huge pages in /sys: the kernel was built without CONFIG_HUGETLBFS, or sysfs is not mounted";
         return Finding::of(NAME).cannot_tell(sentence).into();
     }
-    let behind = look::behind(patient).into_iter();
+    let behind = look::behind(subject).into_iter();
     let nodes: BTreeSet<u32> = behind
         .filter_map(|behind| behind.numa_node)
         .filter(|node| pools.iter().any(|pool| pool.node == *node))
         .collect();
     if nodes.is_empty() {
-        return on(patient, &pools, None).into();
+        return on(subject, &pools, None).into();
     }
-    let on_node = |node| on(patient, &pools, Some(node));
+    let on_node = |node| on(subject, &pools, Some(node));
     nodes.into_iter().map(on_node).collect()
 }
 
-fn on(patient: &Patient<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
+fn on(subject: &Subject<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
     let place = node.map_or_else(String::new, |node| format!(" on NUMA node {node}"));
     let there = pools
         .iter()
@@ -46,7 +46,7 @@ fn on(patient: &Patient<'_>, pools: &[Pool], node: Option<u32>) -> Finding {
         return finding.good(is_free);
     }
     // What a NIC's driver needs, software ports are only faster with.
-    let needed = patient
+    let needed = subject
         .ports
         .iter()
         .any(|port| port.kind.traits().medium == Medium::Nic);

@@ -1,24 +1,24 @@
 //! PCI Express: whether the NIC's link runs as fast and as wide as it can.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use itertools::Itertools as _;
 
 const NAME: &str = "pcie";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let functions = look::functions(patient);
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let functions = look::functions(subject);
     if functions.is_empty() {
         let none = Finding::of(NAME).good("no NIC on PCI is planned or present");
         return none.read("/sys/bus/pci/devices", "none").into();
     }
-    let of_device = |device: &host::PciDevice| of_device(patient, &device.address.to_string());
+    let of_device = |device: &host::PciDevice| of_device(subject, &device.address.to_string());
     functions.iter().map(of_device).collect()
 }
 
-fn of_device(patient: &Patient<'_>, address: &str) -> Finding {
+fn of_device(subject: &Subject<'_>, address: &str) -> Finding {
     let folder = format!("/sys/bus/pci/devices/{address}");
-    let value = |name: &str| patient.sys.text(format!("{folder}/{name}"));
+    let value = |name: &str| subject.sys.text(format!("{folder}/{name}"));
     let pairs = ["speed", "width"].map(|what| {
         let current = value(&format!("current_link_{what}"))?;
         let most = value(&format!("max_link_{what}"))?;

@@ -1,21 +1,21 @@
 //! The CPU quota of this process's cgroup: who has used it up is stopped.
 
 use crate::ambient::cpu_limit;
-use crate::{Finding, Patient, Remedy};
+use crate::{Finding, Remedy, Subject};
 
 const NAME: &str = "cpu-quota";
 const CGROUP: &str = "/proc/self/cgroup";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let sys = patient.sys;
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let sys = subject.sys;
     let Some(membership) = sys.text(CGROUP) else {
         return Finding::unreadable(NAME, CGROUP);
     };
     let finding = Finding::of(NAME);
     let (file, limit, none) = if let Some((file, limit)) = cpu_limit(sys) {
         (file.display().to_string(), limit, "max")
-    } else if let Some((file, limit)) = version_1(patient, &membership) {
+    } else if let Some((file, limit)) = version_1(subject, &membership) {
         (file, limit, "-1")
     } else {
         let sentence = "nothing limits the CPU time of this session";
@@ -41,7 +41,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
 }
 
 /// `cpu.cfs_quota_us` of version 1, if it limits.
-fn version_1(patient: &Patient<'_>, membership: &str) -> Option<(String, String)> {
+fn version_1(subject: &Subject<'_>, membership: &str) -> Option<(String, String)> {
     let path = membership.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let mut controllers = controllers.split(',');
@@ -50,7 +50,7 @@ fn version_1(patient: &Patient<'_>, membership: &str) -> Option<(String, String)
     let path = path.trim_end_matches('/');
     ["cpu", "cpu,cpuacct"].iter().find_map(|folder| {
         let file = format!("/sys/fs/cgroup/{folder}{path}/cpu.cfs_quota_us");
-        let quota = patient.sys.text(&file).filter(|quota| !quota.starts_with('-'))?;
+        let quota = subject.sys.text(&file).filter(|quota| !quota.starts_with('-'))?;
         Some((file, quota))
     })
 }

@@ -1,14 +1,14 @@
 //! RCU: callbacks of the kernel's that run on the core that queued them, unless they are handed to threads elsewhere.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::{Fix, cores};
 
 const NAME: &str = "rcu";
 const COMMAND_LINE: &str = "/proc/cmdline";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (sys, watched, workers) = (patient.sys, &patient.watched, &patient.workers);
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (sys, watched, workers) = (subject.sys, &subject.watched, &subject.workers);
     let Some(arguments) = look::boot_arguments(sys, "rcu_nocbs") else {
         return Finding::unreadable(NAME, COMMAND_LINE);
     };
@@ -33,7 +33,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     // A tickless core is offloaded without being asked (kernel/rcu/tree_nocb.h, rcu_init_nohz).
     let offloaded = look::boot_cores(sys, "rcu_nocbs").with(&cores::tickless(sys));
     let open = workers.without(&offloaded);
-    let has_housekeeping = !patient.housekeeping.is_empty();
+    let has_housekeeping = !subject.housekeeping.is_empty();
     if !open.is_empty() {
         let finding = if counted && count > 0 {
             finding.bad(format!("RCU works on {on} {rate:.0} times a second"))
@@ -54,7 +54,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         return finding.good(format!("callbacks of {on} run elsewhere"));
     }
     let pin = |cores: &cores::CoreSet, id| format!("taskset -pc {cores} {id}");
-    let fix = Fix::all(near.iter().map(|task| pin(&patient.housekeeping, task.thread)))
+    let fix = Fix::all(near.iter().map(|task| pin(&subject.housekeeping, task.thread)))
         .undone_by(near.iter().map(|task| pin(&task.allowed, task.thread)));
     finding
         .warning(format!("{} RCU threads may run on {on}", near.len()))

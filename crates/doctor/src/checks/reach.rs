@@ -1,6 +1,6 @@
 //! The interface that this machine is reached by: who takes it away from the kernel cuts the machine off.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::Medium;
 use host::interface::interfaces;
 use host::roles::{in_words, roles};
@@ -9,15 +9,15 @@ const NAME: &str = "reached-by";
 const ROUTES: &str = "/proc/net/route";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let sys = patient.sys;
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let sys = subject.sys;
     let roles = roles(sys, &interfaces(sys));
     if roles.is_empty() {
         let sentence =
             "no default route and no SSH session is seen from here (/proc/net/route, /proc/net/tcp)";
         return Finding::of(NAME).cannot_tell(sentence).into();
     }
-    let taken = look::behind(patient).into_iter().filter_map(|behind| {
+    let taken = look::behind(subject).into_iter().filter_map(|behind| {
         let (name, port) = (behind.interface?.name, behind.port);
         let carried = format!(
             "{name}, which carries {} of this machine",

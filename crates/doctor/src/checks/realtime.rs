@@ -1,6 +1,6 @@
 //! The limit of real-time tasks: a poller of `SCHED_FIFO` is stopped for 50 ms of each second by default.
 
-use crate::{Change, Finding, Patient, Remedy, look};
+use crate::{Change, Finding, Remedy, Subject, look};
 
 const NAME: &str = "rt-limit";
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
@@ -8,10 +8,10 @@ const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const FAIR_SERVER: (u32, u32) = (6, 12);
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let sys = patient.sys;
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let sys = subject.sys;
     let on_workers = |task: &look::Task| {
-        task.is_real_time && !task.is_kernel && !task.allowed.common(&patient.workers).is_empty()
+        task.is_real_time && !task.is_kernel && !task.allowed.common(&subject.workers).is_empty()
     };
     let tasks = look::tasks(sys).into_iter().filter(on_workers);
     let pollers: Vec<String> = tasks.map(|task| task.name).collect();
@@ -19,7 +19,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
     let has_server = release.is_some_and(|release| release >= FAIR_SERVER);
     let (files, off) = if has_server {
         let file = |core| format!("/sys/kernel/debug/sched/fair_server/cpu{core}/runtime");
-        (patient.workers.iter().map(file).collect(), "0")
+        (subject.workers.iter().map(file).collect(), "0")
     } else {
         (vec![RUNTIME.to_owned()], "-1")
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::look::{self, Behind};
-use crate::{Finding, Patient, Remedy, When};
+use crate::{Finding, Remedy, Subject, When};
 
 const NAME: &str = "ring";
 /// A frame of 64 bytes takes 84 on the wire: preamble and gap.
@@ -14,9 +14,9 @@ const USUAL_PPS: f64 = 1e6;
 const DESCRIPTORS_MAX: u32 = 32768;
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let ports = look::behind(patient);
-    let Some((core, stall)) = patient.watched.stalls.iter().max_by_key(|(_, stall)| **stall) else {
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let ports = look::behind(subject);
+    let Some((core, stall)) = subject.watched.stalls.iter().max_by_key(|(_, stall)| **stall) else {
         let sentence = "stalls were not measured: --watch was 0, or other tasks are pinned to these cores";
         return Finding::of(NAME).cannot_tell(sentence).into();
     };
@@ -26,7 +26,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         let mpps = rate_pps / 1e6;
         let held = format!("{of} of {descriptors} descriptors fills in {fills} at {mpps:.1} Mpps ({why})");
         let finding = Finding::of(NAME).read(
-            format!("a loop on core {core}, {} long", shown(patient.watched.over)),
+            format!("a loop on core {core}, {} long", shown(subject.watched.over)),
             format!("longest stall {worst}"),
         );
         if fill_time > *stall {
@@ -47,7 +47,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
             ))
             .remedy(Remedy::advice(When::Restart, advice))
     };
-    let asked = patient.load;
+    let asked = subject.load;
     let rate_or =
         |rate: f64, why: &'static str| asked.rate_pps.map_or((rate, why), |rate| (rate, "as asked"));
     if ports.is_empty() {
@@ -66,7 +66,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
         let descriptors = asked.descriptors.unwrap_or(usual);
         judged(&format!("a ring of {port}"), descriptors, rate / queues, why)
     };
-    let missed = ports.iter().filter_map(|behind| missed(patient, behind));
+    let missed = ports.iter().filter_map(|behind| missed(subject, behind));
     ports.iter().map(of_port).chain(missed).collect()
 }
 
@@ -83,10 +83,10 @@ fn shown(time: Duration) -> String {
 }
 
 /// What the NIC has counted since it was set up: rings that were full.
-fn missed(patient: &Patient<'_>, behind: &Behind) -> Option<Finding> {
+fn missed(subject: &Subject<'_>, behind: &Behind) -> Option<Finding> {
     let name = &behind.interface.as_ref()?.name;
     let file = format!("/sys/class/net/{name}/statistics/rx_missed_errors");
-    let count = patient.sys.number::<u64>(&file).filter(|count| *count > 0)?;
+    let count = subject.sys.number::<u64>(&file).filter(|count| *count > 0)?;
     let finding = Finding::of(NAME)
         .read(file, count.to_string())
         .costs("those frames");

@@ -1,15 +1,15 @@
 //! Services on these cores: threads that somebody has pinned where we are to poll.
 
-use crate::{Finding, Patient, Remedy, When, look};
+use crate::{Finding, Remedy, Subject, When, look};
 use host::cores::{self, CoreSet};
 
 const NAME: &str = "service";
 const FROM: &str = "/proc/*/task/*/status, Cpus_allowed_list";
 
 /// Threads that may run on these cores and not on most others.
-pub(crate) fn pinned(patient: &Patient<'_>, to: &CoreSet) -> Vec<look::Task> {
-    let online = cores::online(patient.sys);
-    let tasks = look::tasks(patient.sys).into_iter();
+pub(crate) fn pinned(subject: &Subject<'_>, to: &CoreSet) -> Vec<look::Task> {
+    let online = cores::online(subject.sys);
+    let tasks = look::tasks(subject.sys).into_iter();
     tasks
         .filter(|task| !task.is_kernel && !task.allowed.common(to).is_empty())
         // Whoever may run on all cores, or on all but a few, was not put here.
@@ -18,10 +18,10 @@ pub(crate) fn pinned(patient: &Patient<'_>, to: &CoreSet) -> Vec<look::Task> {
 }
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (on, finding) = (patient.workers.in_words(), Finding::of(NAME));
-    let pinned = pinned(patient, &patient.workers);
-    if let Some(why) = look::why_unseen(patient.sys, !pinned.is_empty()) {
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (on, finding) = (subject.workers.in_words(), Finding::of(NAME));
+    let pinned = pinned(subject, &subject.workers);
+    if let Some(why) = look::why_unseen(subject.sys, !pinned.is_empty()) {
         return finding.cannot_tell(why);
     }
     if pinned.is_empty() {
@@ -38,7 +38,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
         )
     };
     let (names, count) = (look::few(pinned.iter().map(described)), pinned.len());
-    let free = patient.housekeeping.iter().next_back();
+    let free = subject.housekeeping.iter().next_back();
     let example = free.map_or_else(String::new, |core| format!(", for example {core}"));
     let advice = format!("choose other --cores{example}, or end that service first");
     finding

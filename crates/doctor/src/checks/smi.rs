@@ -1,14 +1,14 @@
 //! System management interrupts: the firmware takes all cores at once, and no kernel sees it.
 
 use crate::sample::Smi;
-use crate::{Finding, Patient, Remedy, When};
+use crate::{Finding, Remedy, Subject, When};
 
 const NAME: &str = "smi";
 const FROM: &str = "/dev/cpu/*/msr, register 0x34";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (watched, finding) = (&patient.watched, Finding::of(NAME));
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (watched, finding) = (&subject.watched, Finding::of(NAME));
     match (watched.before.smi, watched.after.smi) {
         (Smi::Count(before), Smi::Count(after)) if after > before => {
             let count = after - before;

@@ -1,7 +1,7 @@
 //! SMT: a hardware thread beside a worker shares its core's units and caches.
 
 use crate::look::cpu;
-use crate::{Change, Finding, Patient, Remedy, When};
+use crate::{Change, Finding, Remedy, Subject, When};
 use host::cores::{self, CoreSet};
 
 const NAME: &str = "smt";
@@ -11,8 +11,8 @@ const USER_HZ: f64 = 100.0;
 const BUSY: f64 = 0.02;
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (sys, watched, workers) = (patient.sys, &patient.watched, &patient.workers);
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (sys, watched, workers) = (subject.sys, &subject.watched, &subject.workers);
     let file = |core| format!("{}/topology/thread_siblings_list", cpu(core));
     if !workers.iter().all(|core| sys.exists(file(core))) {
         return Finding::unreadable(NAME, "thread_siblings_list of the cores");
@@ -63,7 +63,7 @@ pub fn check(patient: &Patient<'_>) -> Finding {
             all.in_words()
         )),
     };
-    let remedy = if patient.housekeeping.without(&all).is_empty() {
+    let remedy = if subject.housekeeping.without(&all).is_empty() {
         let advice = "choose fewer cores: every core that is left is a thread beside a worker's";
         Remedy::advice(When::Restart, advice)
     } else {

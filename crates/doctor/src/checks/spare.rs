@@ -1,24 +1,24 @@
 //! Housekeeping: whether a core is left for everything that does not poll.
 
-use crate::{Finding, Patient, Remedy, When};
+use crate::{Finding, Remedy, Subject, When};
 use host::cores::{self, CoreSet};
 
 const NAME: &str = "housekeeping";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let online = cores::online(patient.sys);
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let online = cores::online(subject.sys);
     if online.is_empty() {
         return Finding::unreadable(NAME, ONLINE);
     }
     let finding = Finding::of(NAME).read(ONLINE, online.to_string());
-    let rest = &patient.housekeeping;
+    let rest = &subject.housekeeping;
     if !rest.is_empty() {
         return finding.good(format!("{} for everything else", rest.in_words()));
     }
     let remedy = if online.len() > 1 {
-        let kept: CoreSet = patient.workers.iter().skip(1).collect();
+        let kept: CoreSet = subject.workers.iter().skip(1).collect();
         let advice = format!("leave a core out, for example: --cores {kept}");
         Remedy::advice(When::Restart, advice)
     } else {

@@ -1,21 +1,21 @@
 //! Steal: time that the hypervisor gave to somebody else.
 
-use crate::{Finding, Patient, Remedy, When};
+use crate::{Finding, Remedy, Subject, When};
 use host::facts;
 
 const NAME: &str = "steal";
 const FILE: &str = "/proc/stat";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let (watched, finding) = (&patient.watched, Finding::of(NAME));
-    if !facts::is_virtual(patient.sys) {
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let (watched, finding) = (&subject.watched, Finding::of(NAME));
+    if !facts::is_virtual(subject.sys) {
         let sentence = "this is not a virtual machine";
         return finding
             .good(sentence)
             .read("/proc/cpuinfo", "the hypervisor flag is not set");
     }
-    let known = patient.workers.iter().filter_map(|core| {
+    let known = subject.workers.iter().filter_map(|core| {
         let (after, before) = (watched.after.steal.get(&core)?, watched.before.steal.get(&core)?);
         Some((core, after.saturating_sub(*before)))
     });

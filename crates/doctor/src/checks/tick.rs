@@ -1,6 +1,6 @@
 //! The timer tick: how often it interrupts the cores that shall poll.
 
-use crate::{Finding, Patient, Remedy, Verdict, When};
+use crate::{Finding, Remedy, Subject, Verdict, When};
 use host::cores;
 use host::cores::Core;
 use host::interrupts::Interrupts;
@@ -11,11 +11,11 @@ const FILE: &str = "/sys/devices/system/cpu/nohz_full";
 const PER_SECOND_MAX: f64 = 2.0;
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
-    let watched = &patient.watched;
-    let tickless = cores::tickless(patient.sys);
-    let is_tickless = patient.workers.without(&tickless).is_empty();
-    let rates = patient.workers.iter().map(|core| {
+pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let watched = &subject.watched;
+    let tickless = cores::tickless(subject.sys);
+    let is_tickless = subject.workers.without(&tickless).is_empty();
+    let rates = subject.workers.iter().map(|core| {
         let idle = || watched.per_second(count(&watched.before.interrupts, &watched.after.interrupts, core));
         (core, watched.ticks.get(&core).copied().unwrap_or_else(idle))
     });
@@ -26,7 +26,7 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let polled = watched.ticks.contains_key(&core);
     let busy = if polled { " while it polls" } else { "" };
     let ticks = format!("LOC on core {core}{busy}: {worst:.1} /s");
-    let knows = patient.sys.exists(FILE);
+    let knows = subject.sys.exists(FILE);
     let shown = if knows {
         tickless.to_string()
     } else {
@@ -51,10 +51,10 @@ pub fn check(patient: &Patient<'_>) -> Vec<Finding> {
     }
     let finding = finding.costs("1 to 5 us a tick, and each one moves cache lines out");
     // Something keeps the tick on a tickless core: a second task, a timer, a perf event. One core must keep its tick.
-    if is_tickless || patient.housekeeping.is_empty() {
+    if is_tickless || subject.housekeeping.is_empty() {
         return finding.into();
     }
-    let arguments = ["nohz_full", "rcu_nocbs"].map(|name| format!("{name}={}", patient.workers));
+    let arguments = ["nohz_full", "rcu_nocbs"].map(|name| format!("{name}={}", subject.workers));
     // drivers/base/cpu.c has the file only with this option.
     let remedy = if knows {
         Remedy::boot(arguments)

@@ -1,6 +1,6 @@
 //! The time stamp counter: whether the kernel trusts the clock that packets are stamped with.
 
-use crate::{Finding, Patient, Remedy};
+use crate::{Finding, Remedy, Subject};
 use host::cpu;
 
 const NAME: &str = "tsc";
@@ -8,8 +8,8 @@ const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_cloc
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let sys = patient.sys;
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let sys = subject.sys;
     let Some(current) = sys.text(CURRENT) else {
         return Finding::unreadable(NAME, CURRENT);
     };

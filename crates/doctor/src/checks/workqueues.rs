@@ -1,26 +1,26 @@
 //! Work queues: kernel work that belongs to no core, and may run on those that shall poll.
 
-use crate::{Finding, Patient, Remedy};
+use crate::{Finding, Remedy, Subject};
 use host::cores::CoreSet;
 
 const NAME: &str = "workqueues";
 const FILE: &str = "/sys/devices/virtual/workqueue/cpumask";
 
 /// See the module.
-pub fn check(patient: &Patient<'_>) -> Finding {
-    let mask = patient.sys.text(FILE);
+pub fn check(subject: &Subject<'_>) -> Finding {
+    let mask = subject.sys.text(FILE);
     let Some((mask, cores)) = mask.and_then(|mask| Some((mask.clone(), CoreSet::from_mask(&mask)?))) else {
         return Finding::unreadable(NAME, FILE);
     };
     let finding = Finding::of(NAME).read(FILE, &mask);
-    let open = cores.common(&patient.workers);
+    let open = cores.common(&subject.workers);
     if open.is_empty() {
         return finding.good(format!(
             "unbound kernel work stays off {}",
-            patient.workers.in_words()
+            subject.workers.in_words()
         ));
     }
-    let (away, spared) = (patient.housekeeping.mask(), !patient.housekeeping.is_empty());
+    let (away, spared) = (subject.housekeeping.mask(), !subject.housekeeping.is_empty());
     finding
         .warning(format!("unbound kernel work may run on {}", open.in_words()))
         .costs("10 us to some milliseconds, when the kernel writes back, frees or resets something")

@@ -40,14 +40,14 @@ impl Span {
 
 /// A stall with its causes. Their times add up to the stall.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct AttributedStall {
     /// The stall.
     pub stall: Span,
     /// What had the core, and for how long, ticks; the largest first.
     pub parts: Vec<(Cause, u64)>,
 }
 
-impl Named {
+impl AttributedStall {
     /// The cause with the largest share.
     pub fn cause(&self) -> &Cause {
         self.parts.first().map_or(&Cause::Outside, |(cause, _)| cause)
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Names `stall`. `events` are those since the stall before, in order, the first ones possibly before this stall.
-    pub fn name(&mut self, stall: Span, events: &[Stamped]) -> Named {
+    pub fn name(&mut self, stall: Span, events: &[Stamped]) -> AttributedStall {
         let inside = events.partition_point(|event| event.at < stall.from);
         for event in &events[..inside] {
             self.step(event);
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
         }
         let mut parts: Vec<_> = times.into_iter().filter(|(_, ticks)| *ticks > 0).collect();
         parts.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
-        Named { stall, parts }
+        AttributedStall { stall, parts }
     }
 
     /// What has the core now, or had it last in this stall; `None` if nothing was seen yet.
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn own_work_is_taken_from_what_nothing_explains() {
         let parts_after = |work| {
-            let mut named = Named {
+            let mut named = AttributedStall {
                 stall: Span { from: 0, to: 100 },
                 parts: vec![(Cause::Outside, 60), (irq(), 40)],
             };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::attribute::{Around, Named, Sent, Span, Stamped, Walk};
+use super::attribute::{Around, AttributedStall, Sent, Span, Stamped, Walk};
 use super::complete::{self, Bracket};
 use super::event::{CALL_NAMES, Event, Sender};
 use super::page;
@@ -124,7 +124,7 @@ impl Recorder {
 
 impl Record {
     /// Names the stalls, in order, that the thread `own` saw on `core`.
-    pub fn name(&self, core: Core, own: u32, stalls: &[Span]) -> Vec<Named> {
+    pub fn name(&self, core: Core, own: u32, stalls: &[Span]) -> Vec<AttributedStall> {
         let function = |address| self.symbols.name(address);
         let mut walk = Walk::new(Around {
             own,

@@ -4,7 +4,7 @@ use host::cores::Core;
 use measure::bucket::Ring;
 use measure::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary, Note};
 
-use super::attribute::Named;
+use super::attribute::AttributedStall;
 use super::spin::Stalls;
 use super::tally::tally;
 
@@ -47,7 +47,7 @@ pub struct SeenOn {
     /// Its loop.
     pub stalls: Stalls,
     /// The stalls with their causes.
-    pub named: Vec<Named>,
+    pub named: Vec<AttributedStall>,
     /// The kernel's counters against the trace.
     pub lines: Vec<InterruptLine>,
     /// Ticks of `USER_HZ` that the hypervisor says it took.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use measure::bucket::{Bucket, Ring};
 
-use super::attribute::{Named, Span};
+use super::attribute::{AttributedStall, Span};
 use super::event::Cause;
 
 /// All stalls with one cause.
@@ -29,7 +29,7 @@ pub struct Tally {
 }
 
 /// Sums up the stalls of one core; the cause that took most comes first. `hz` is what makes ticks seconds.
-pub fn tally(named: &[Named], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
+pub fn tally(named: &[AttributedStall], ring: Option<Ring>, hz: f64) -> Vec<Tally> {
     #[derive(Default)]
     struct Sum {
         stalls: Vec<Span>,
@@ -84,7 +84,7 @@ pub struct Labels<'n>(BTreeMap<&'n str, BTreeSet<u32>>);
 
 impl<'n> Labels<'n> {
     /// For the causes of these stalls.
-    pub fn of(named: &'n [Named]) -> Self {
+    pub fn of(named: &'n [AttributedStall]) -> Self {
         let mut tasks: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
         for (cause, _) in named.iter().flat_map(|one| &one.parts) {
             if let Cause::Task { name, pid } = cause {
@@ -134,20 +134,20 @@ fn period(stalls: &[Span]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn outside(from: u64, ticks: u64) -> Named {
+    fn outside(from: u64, ticks: u64) -> AttributedStall {
         let stall = Span {
             from,
             to: from + ticks,
         };
-        Named {
+        AttributedStall {
             stall,
             parts: vec![(Cause::Outside, ticks)],
         }
     }
 
-    fn tick(from: u64) -> Named {
+    fn tick(from: u64) -> AttributedStall {
         let stall = Span { from, to: from + 30 };
-        Named {
+        AttributedStall {
             stall,
             parts: vec![(Cause::Vector("local_timer"), 20), (Cause::Outside, 10)],
         }

@@ -1,8 +1,8 @@
 //! Makes the changes of a plan, one after the other. One that is refused does not stop the others.
 
-use super::hand::{Hand, Outcome};
 use super::journal::Journal;
 use super::kernel::Kernel;
+use super::operator::{Operator, Outcome};
 use super::plan::Plan;
 use super::step::{Action, Step};
 use host::Problem;
@@ -14,29 +14,29 @@ pub fn apply(
     journal: &mut Journal,
     told: &mut dyn FnMut(&Step, &Outcome),
 ) -> Result<Vec<Outcome>, Problem> {
-    let mut hand = Hand { kernel, journal };
+    let mut operator = Operator { kernel, journal };
     let mut outcomes = Vec::new();
     for step in &plan.steps {
-        let outcome = take(&mut hand, &step.action)?;
+        let outcome = take(&mut operator, &step.action)?;
         told(step, &outcome);
         outcomes.push(outcome);
     }
     Ok(outcomes)
 }
 
-fn take(hand: &mut Hand<'_>, action: &Action) -> Result<Outcome, Problem> {
+fn take(operator: &mut Operator<'_>, action: &Action) -> Result<Outcome, Problem> {
     match action {
-        Action::Write(change) => hand.value(&change.path, &change.value, change.effective.as_deref()),
+        Action::Write(change) => operator.value(&change.path, &change.value, change.effective.as_deref()),
         Action::Text { path, text, service } => {
             if let Some((directory, _)) = path.rsplit_once('/') {
-                if let Err(error) = hand.directory(directory)? {
+                if let Err(error) = operator.directory(directory)? {
                     return Ok(Outcome::refused(error.to_string()));
                 }
             }
-            hand.file(path, text, service.as_deref())
+            operator.file(path, text, service.as_deref())
         }
-        Action::Partition { cores } => hand.partition(cores),
-        Action::Bind { address, driver } => hand.bind(*address, driver),
-        Action::Load { module } => hand.module(module),
+        Action::Partition { cores } => operator.partition(cores),
+        Action::Bind { address, driver } => operator.bind(*address, driver),
+        Action::Load { module } => operator.module(module),
     }
 }

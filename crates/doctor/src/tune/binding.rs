@@ -1,8 +1,8 @@
 //! Hands a PCI function to the driver that DPDK needs, and back to the one it had.
 
-use super::hand::{Hand, Outcome};
 use super::journal::Kind;
 use super::kernel::Kernel;
+use super::operator::{Operator, Outcome};
 use super::step::{Action, Step};
 use super::undone::Undone;
 use crate::Change;
@@ -43,7 +43,7 @@ pub fn steps(sys: &Sys, uri: &PortUri) -> Result<Vec<Step>, Problem> {
     Ok(steps)
 }
 
-impl Hand<'_> {
+impl Operator<'_> {
     pub(super) fn bind(&mut self, address: PciAddress, driver: &str) -> Result<Outcome, Problem> {
         let device = format!("{PCI}/devices/{address}");
         let link = format!("{device}/driver");

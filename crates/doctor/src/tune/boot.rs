@@ -3,9 +3,9 @@
 use itertools::Itertools as _;
 use serde::Serialize;
 
-use super::hand::{Hand, Outcome};
 use super::journal::Journal;
 use super::kernel::Kernel;
+use super::operator::{Operator, Outcome};
 use crate::Finding;
 use host::cores::{self, CoreSet};
 use host::{Fix, PortUri, Problem, Sys, cpu, facts, pci};
@@ -169,9 +169,9 @@ pub fn install(
             fix,
         ));
     }
-    let mut hand = Hand { kernel, journal };
-    if let Err(error) = hand.directory(directory)? {
+    let mut operator = Operator { kernel, journal };
+    if let Err(error) = operator.directory(directory)? {
         return Ok(Outcome::refused(error.to_string()));
     }
-    hand.file(DROP_IN, &drop_in(arguments), None)
+    operator.file(DROP_IN, &drop_in(arguments), None)
 }

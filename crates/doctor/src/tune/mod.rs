@@ -4,22 +4,22 @@
 pub mod apply;
 mod binding;
 pub mod boot;
-mod hand;
+mod history;
 mod irqbalance;
 pub mod journal;
 pub mod kernel;
+mod operator;
 mod partition;
 pub mod plan;
 mod step;
-mod trail;
 pub mod undo;
 mod undone;
 mod value;
 
 pub use apply::apply;
-pub use hand::Outcome;
 pub use journal::Journal;
 pub use kernel::Kernel;
+pub use operator::Outcome;
 pub use plan::{ByHand, Plan, plan};
 pub use step::{Action, Step};
 pub use undo::undo;

@@ -6,10 +6,10 @@ use host::Problem;
 use host::cores::CoreSet;
 use host::partition::{NAME, root};
 
-use super::hand::{Hand, Outcome};
 use super::journal::Kind;
+use super::operator::{Operator, Outcome};
 
-impl Hand<'_> {
+impl Operator<'_> {
     /// `cores` shall be a partition of their own.
     pub(super) fn partition(&mut self, cores: &CoreSet) -> Result<Outcome, Problem> {
         let root = match root(self.kernel.sys()) {

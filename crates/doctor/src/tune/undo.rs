@@ -1,9 +1,9 @@
 //! Takes back what the journal says was done: only what still is as we left it, and only what this boot still has.
 
 use super::binding;
+use super::history::{History, fold};
 use super::journal::{Journal, Kind, Record, boot_id};
 use super::kernel::Kernel;
-use super::trail::{Trail, fold};
 use super::undone::Undone;
 use super::value::{same, writable};
 use host::Problem;
@@ -14,23 +14,27 @@ pub fn undo(kernel: &dyn Kernel, journal: Journal) -> Result<Vec<(String, Undone
     let boot = boot_id(kernel.sys());
     let mut report = Vec::new();
     let mut trails = fold(journal.records());
-    for trail in trails.iter_mut().rev() {
-        let undone = if trail.boot != boot && trail.is_volatile() {
+    for history in trails.iter_mut().rev() {
+        let undone = if history.boot != boot && history.is_volatile() {
             Undone::Rebooted
         } else {
-            trail.take_back(kernel)
+            history.take_back(kernel)
         };
-        trail.left = matches!(undone, Undone::Refused { .. });
-        report.push((trail.path.to_owned(), undone));
+        history.left = matches!(undone, Undone::Refused { .. });
+        report.push((history.path.to_owned(), undone));
     }
     // In the order in which they were made, so that another undo goes backwards through them again.
-    let left = trails.iter().filter(|trail| trail.left);
-    let left: Vec<Record> = left.flat_map(|trail| &trail.records).copied().cloned().collect();
+    let left = trails.iter().filter(|history| history.left);
+    let left: Vec<Record> = left
+        .flat_map(|history| &history.records)
+        .copied()
+        .cloned()
+        .collect();
     journal.end(&left)?;
     Ok(report)
 }
 
-impl Trail<'_> {
+impl History<'_> {
     fn take_back(&self, kernel: &dyn Kernel) -> Undone {
         match self.kind {
             Kind::Value => self.value(kernel),

@@ -81,8 +81,8 @@ impl<'w, 'e> Watch<'w, 'e> {
         expected: Expected,
         (clock, start): (Clock, Ticks),
     ) -> Self {
-        let patient = matches!(run.needs.patience, Patience::Forever(_));
-        let waits = ports.iter().filter(|_| patient);
+        let subject = matches!(run.needs.patience, Patience::Forever(_));
+        let waits = ports.iter().filter(|_| subject);
         Self {
             waits: waits
                 .map(|open| Wait::new(&open.uri, run.needs.patience))

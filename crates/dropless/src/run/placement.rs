@@ -3,7 +3,7 @@
 use anyhow::Result;
 use host::Sys;
 use host::cores::{self, CoreSet};
-use host::partition::{self, Stay};
+use host::partition::{self, PartitionStay};
 use measure::Note;
 
 use crate::plan::MachinePlan;
@@ -33,7 +33,7 @@ pub fn worker_cores(
 
 /// Moves this thread into the partition of `dropless tune`, where one of these cores is in it: what it starts there
 /// stays. It comes back when the result is dropped, with its affinity forgotten.
-pub fn visit(workers: &[usize]) -> Result<Option<Stay>> {
+pub fn visit(workers: &[usize]) -> Result<Option<PartitionStay>> {
     let cores: CoreSet = workers.iter().map(|core| cores::Core(*core as u32)).collect();
     Ok(partition::enter(&Sys::live(), &cores)?)
 }

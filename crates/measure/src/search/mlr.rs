@@ -121,7 +121,7 @@ impl Mlr {
         }
     }
 
-    /// A trial as long as the first target of the most patient goal.
+    /// A trial as long as the first target of the most subject goal.
     fn first_look(&self, load: Load, aim: Aim) -> Option<Pending> {
         let duration_ns = self.first_targets().map(|target| target.duration_ns).max()?;
         Some(Pending {

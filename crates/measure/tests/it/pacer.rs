@@ -1,6 +1,6 @@
 //! The pacer against exact rational arithmetic, and its promises about backlog, limit and end.
 
-use measure::{Pacer, Rate, Take, Ticks};
+use measure::{Allowance, Pacer, Rate, Ticks};
 use proptest::prelude::*;
 
 /// Packets due after `elapsed` ticks at `rate` whole packets per second, exactly.
@@ -95,10 +95,10 @@ fn a_trillion_packets_end_on_the_tick() {
 fn nothing_is_due_before_the_start() {
     let mut pacer = Pacer::new(Rate::Pps(1e6), Ticks(1_000), 1e9);
     assert_eq!(pacer.due(Ticks(999)), 0);
-    assert_eq!(pacer.take(Ticks(999), 64, 64), Take::default());
+    assert_eq!(pacer.take(Ticks(999), 64, 64), Allowance::default());
     assert_eq!(
         pacer.take(Ticks(1_000), 64, 64),
-        Take {
+        Allowance {
             count: 1,
             lag_ticks: 0,
             abandoned: 0
@@ -114,7 +114,7 @@ fn a_late_worker_catches_up_to_its_bound() {
     let take = pacer.take(Ticks(100_000), 32, 40);
     assert_eq!(
         take,
-        Take {
+        Allowance {
             count: 32,
             lag_ticks: 100_000 - 61_000,
             abandoned: 61
@@ -122,7 +122,7 @@ fn a_late_worker_catches_up_to_its_bound() {
     );
     assert_eq!(
         pacer.take(Ticks(100_000), 32, 40),
-        Take {
+        Allowance {
             count: 8,
             lag_ticks: 7_000,
             abandoned: 0
@@ -138,7 +138,7 @@ fn max_gives_what_there_is_room_for() {
     assert_eq!(pacer.take(Ticks(49), 64, 1).count, 0);
     assert_eq!(
         pacer.take(Ticks(50), 64, 1),
-        Take {
+        Allowance {
             count: 64,
             lag_ticks: 0,
             abandoned: 0
@@ -164,7 +164,7 @@ fn the_count_is_exact() {
 fn impossible_rates_send_nothing() {
     for pps in [0.0, -5.0, f64::NAN, f64::INFINITY] {
         let mut pacer = Pacer::new(Rate::Pps(pps), Ticks(0), 1e9);
-        assert_eq!(pacer.take(Ticks(u64::MAX), 64, 64), Take::default());
+        assert_eq!(pacer.take(Ticks(u64::MAX), 64, 64), Allowance::default());
         assert!(pacer.is_done());
     }
     // More than one packet per tick is still counted right.

@@ -8,7 +8,7 @@ mod tests;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use doctor::{Finding, Load, Patient, Verdict, Watched};
+use doctor::{Finding, Load, Subject, Verdict, Watched};
 use host::cores::{self, CoreSet};
 use host::{PortUri, Sys};
 use report::out::Console;
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<u8> {
         !plan.workers.is_empty(),
         "no core to examine: /sys/devices/system/cpu/online names none; fix: mount -t sysfs sysfs /sys"
     );
-    let mut patient = Patient {
+    let mut subject = Subject {
         sys: &sys,
         workers: plan.workers,
         housekeeping: plan.housekeeping,
@@ -63,17 +63,17 @@ pub fn run(args: &Args) -> Result<u8> {
         load,
     };
     if !watch.is_zero() {
-        patient.watched = Watched::for_a(watch, &sys);
+        subject.watched = Watched::for_a(watch, &sys);
         // Only then: what a loop of ours does to the counters is not what is asked for.
-        doctor::measure_stalls(&mut patient, watch);
+        doctor::measure_stalls(&mut subject, watch);
     }
-    let findings = doctor::examine(&patient);
+    let findings = doctor::examine(&subject);
     let is_good = findings.iter().all(|finding| finding.verdict < Verdict::Warning);
     let examination = Examination {
         version: VERSION,
-        workers: patient.workers,
-        housekeeping: patient.housekeeping,
-        watched_ns: patient.watched.over.as_nanos() as u64,
+        workers: subject.workers,
+        housekeeping: subject.housekeeping,
+        watched_ns: subject.watched.over.as_nanos() as u64,
         findings,
     };
     let console = Console::json_or_text(args.json);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Result, bail, ensure};
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
-use dataplane::resolve::{Question, resolve};
+use dataplane::resolve::{NeighbourQuery, resolve};
 use host::Medium;
 use measure::{Entry, Note, Rate, Schedule, StreamWeights};
 use wire::{Addresses, Template, TemplateSpec};
@@ -171,7 +171,7 @@ fn ask<'e>(
         Rx::Socket(_) => None,
     });
     let mut rx: Vec<_> = rx.collect();
-    let question = Question {
+    let question = NeighbourQuery {
         me: load.me.clone(),
         vlans: stream.vlan_tags(),
         target,

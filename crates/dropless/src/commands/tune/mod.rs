@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use doctor::tune::{self, Journal, Outcome, Plan, Step, Undone, boot};
-use doctor::{Load, Patient, Watched, examine};
+use doctor::{Load, Subject, Watched, examine};
 use host::cores::CoreSet;
 use host::{PortUri, Sys, cores};
 use report::out::Console;
@@ -129,7 +129,7 @@ fn plan(sys: &Sys, args: &Args) -> Result<Plan> {
         cores::online(sys)
     );
     let housekeeping = tune::plan::housekeeping(sys, &workers)?;
-    let patient = Patient {
+    let subject = Subject {
         sys,
         workers,
         housekeeping,
@@ -137,8 +137,8 @@ fn plan(sys: &Sys, args: &Args) -> Result<Plan> {
         watched: Watched::for_a(WATCH, sys),
         load: Load::default(),
     };
-    let findings = examine(&patient);
-    Ok(tune::plan(sys, &patient.workers, &patient.ports, &findings)?)
+    let findings = examine(&subject);
+    Ok(tune::plan(sys, &subject.workers, &subject.ports, &findings)?)
 }
 
 /// Cores for a plan; nothing is changed for cores that nobody named.

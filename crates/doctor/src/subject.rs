@@ -7,7 +7,7 @@ use crate::sample::Watched;
 
 /// What is examined: the machine, and what is planned on it.
 #[derive(Debug)]
-pub struct Patient<'s> {
+pub struct Subject<'s> {
     /// The machine.
     pub sys: &'s Sys,
     /// The cores that will poll.
@@ -22,7 +22,7 @@ pub struct Patient<'s> {
     pub load: Load,
 }
 
-impl Patient<'_> {
+impl Subject<'_> {
     /// A file of each core that will poll, and what it holds; without those that are not there.
     pub fn of_workers(&self, file: impl Fn(Core) -> String) -> Vec<(String, String)> {
         let held = |core| Some((file(core), self.sys.text(file(core))?));

@@ -1,4 +1,4 @@
-//! The hand that changes: each change is written down first, made, and read back.
+//! What changes the machine: each change is written down first, made, and read back.
 
 use std::io;
 
@@ -58,12 +58,12 @@ impl Outcome {
 }
 
 /// A machine and the journal of what is done to it.
-pub struct Hand<'k> {
+pub struct Operator<'k> {
     pub kernel: &'k dyn Kernel,
     pub journal: &'k mut Journal,
 }
 
-impl Hand<'_> {
+impl Operator<'_> {
     /// A file of the kernel's shall hold `wanted`; what took effect stands in `effective`, if not in itself.
     pub fn value(&mut self, path: &str, wanted: &str, effective: Option<&str>) -> Result<Outcome, Problem> {
         let old = match self.kernel.read(path) {

@@ -4,7 +4,7 @@ use super::journal::{Kind, Record};
 use super::value::same;
 
 /// A thing that was changed, once or several times.
-pub struct Trail<'j> {
+pub struct History<'j> {
     pub kind: Kind,
     pub path: &'j str,
     pub old: Option<&'j str>,
@@ -19,26 +19,26 @@ pub struct Trail<'j> {
     pub left: bool,
 }
 
-/// What was changed several times is one trail, from what it was at first: undo may be killed and begin again.
-pub fn fold(records: &[Record]) -> Vec<Trail<'_>> {
-    let mut trails: Vec<Trail<'_>> = Vec::new();
+/// What was changed several times is one history, from what it was at first: undo may be killed and begin again.
+pub fn fold(records: &[Record]) -> Vec<History<'_>> {
+    let mut trails: Vec<History<'_>> = Vec::new();
     for record in records {
-        let of_it = |trail: &&mut Trail<'_>| {
-            let kind = record.kind == Kind::Took || record.kind == trail.kind;
-            kind && trail.path == record.path && (trail.boot == record.boot || !trail.is_volatile())
+        let of_it = |history: &&mut History<'_>| {
+            let kind = record.kind == Kind::Took || record.kind == history.kind;
+            kind && history.path == record.path && (history.boot == record.boot || !history.is_volatile())
         };
-        let trail = trails.iter_mut().rfind(of_it);
-        match (trail, record.kind) {
-            (Some(trail), kind) => {
-                if kind != Kind::Took && trail.is_foreign(record.old.as_deref()) {
-                    trail.old = record.old.as_deref();
+        let history = trails.iter_mut().rfind(of_it);
+        match (history, record.kind) {
+            (Some(history), kind) => {
+                if kind != Kind::Took && history.is_foreign(record.old.as_deref()) {
+                    history.old = record.old.as_deref();
                 }
-                trail.ours.push(record.new.as_deref());
-                trail.torn = kind != Kind::Took;
-                trail.records.push(record);
+                history.ours.push(record.new.as_deref());
+                history.torn = kind != Kind::Took;
+                history.records.push(record);
             }
             (None, Kind::Took) => {}
-            (None, kind) => trails.push(Trail {
+            (None, kind) => trails.push(History {
                 kind,
                 path: &record.path,
                 old: record.old.as_deref(),
@@ -54,7 +54,7 @@ pub fn fold(records: &[Record]) -> Vec<Trail<'_>> {
     trails
 }
 
-impl Trail<'_> {
+impl History<'_> {
     /// Whether it held what neither we nor the first owner gave it when we came again: somebody else's is restored then.
     fn is_foreign(&self, held: Option<&str>) -> bool {
         let equal = |one: Option<&str>| same(one.unwrap_or_default(), held.unwrap_or_default());
