@@ -9,7 +9,8 @@ pub use result::{LaneResult, ReceiveResult};
 use std::sync::Arc;
 
 use measure::{
-    Clock, Hole, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks,
+    Clock, Hole, IntervalRing, IntervalWriter, Jitter, LaneUnion, Nanos, SequenceWindow, SharedHistogram,
+    Ticks,
 };
 use wire::{Addresses, Class, Classifier, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag};
 
@@ -37,6 +38,8 @@ pub struct ReceivePlan {
     pub streams: usize,
     /// Sequence numbers that each lane's window remembers; a power of two.
     pub window: usize,
+    /// Of each lane what all receive queues saw together; empty where there is one queue.
+    pub unions: Arc<[Arc<LaneUnion>]>,
     /// Relative resolution of the whole-run latency histograms: 2^-bits.
     pub latency_bits: u32,
     /// The run id in the probe.
@@ -138,8 +141,8 @@ pub struct ReceiveTask<R: Receive> {
 impl<R: Receive> ReceiveTask<R> {
     /// A task that receives on `io` as planned, and leaves its totals in `totals`.
     pub fn new(io: R, plan: ReceivePlan, totals: Fill<ReceiveResult>) -> Self {
-        let lane = |_| Lane {
-            window: SequenceWindow::new(plan.window),
+        let lane = |lane: usize| Lane {
+            window: SequenceWindow::new(plan.window).shared(plan.unions.get(lane).cloned()),
             jitter: Jitter::default(),
             received: 0,
             duplicate: 0,
@@ -389,7 +392,10 @@ impl<R: Receive> Task for ReceiveTask<R> {
         count
     }
 
-    fn finish(self: Box<Self>) {
+    fn finish(mut self: Box<Self>) {
+        for lane in &mut self.books.lanes {
+            lane.window.end();
+        }
         let lane = |lane: &Lane| LaneResult {
             received: lane.received,
             duplicate: lane.duplicate,

@@ -2,9 +2,11 @@
 
 use std::hint::black_box;
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use crate::stagger;
 use crate::time::{Nanos, sign_extend_48};
+use crate::union::LaneUnion;
 
 /// Sequence numbers have 48 bits on the wire and wrap.
 pub const SEQUENCE_MASK: u64 = (1 << 48) - 1;
@@ -66,6 +68,8 @@ pub struct SequenceWindow {
     /// Next expected number, unwrapped; numbers start at [`ORIGIN`].
     next: u64,
     displacement: [u64; DISPLACEMENT_CLASSES],
+    /// Where numbers go that leave the window, if other queues see the lane, too.
+    union: Option<Arc<LaneUnion>>,
 }
 
 /// Where unwrapped numbers start: on the wire this is 0, and there is room for numbers before it.
@@ -89,7 +93,53 @@ impl SequenceWindow {
             shift: stagger::next_lines() as u64 * 8,
             next: ORIGIN,
             displacement: [0; DISPLACEMENT_CLASSES],
+            union: None,
         }
+    }
+
+    /// The same where other queues see the lane, too: what leaves this window goes to `union`, whole words at a time.
+    #[must_use]
+    pub fn shared(mut self, union: Option<Arc<LaneUnion>>) -> SequenceWindow {
+        self.union = union;
+        self
+    }
+
+    /// Hands over what is still in the window; nothing comes any more.
+    pub fn end(&mut self) {
+        // So far beyond the last number that all of the window's words were entered since.
+        let last = self.next.wrapping_sub(1) / 64;
+        self.hand_over(last + 1, last + self.words.len() as u64);
+    }
+
+    /// Hands over the words that the numbers of the words `first` to `last` (numbers / 64) take the place of.
+    #[cold]
+    fn hand_over(&mut self, first: u64, last: u64) {
+        let words = self.words.len() as u64;
+        for word in first..=last.min(first + words - 1) {
+            // The first of the numbers that were there; before the origin there are none.
+            let number = word.saturating_sub(words) * 64;
+            let seen = self.word(number).map_or(0, std::mem::take);
+            if let (Some(union), true) = (&self.union, seen != 0) {
+                union.add(number, seen);
+            }
+        }
+    }
+
+    /// Before the numbers up to `next + n` are written: where they begin new words, the old ones are handed over.
+    #[inline]
+    fn enter(&mut self, n: u64) {
+        let (before, last) = ((self.next - 1) / 64, (self.next + n - 1) / 64);
+        if before != last && self.union.is_some() {
+            self.hand_over(before + 1, last);
+        }
+    }
+
+    /// Numbers before the next expected one that the window still knows.
+    #[inline]
+    fn known(&self) -> u64 {
+        // A shared one hands over whole words.
+        let handed_over = if self.union.is_some() { 64 } else { 0 };
+        (self.bits() - handed_over).min(self.next - ORIGIN)
     }
 
     /// How many numbers the window holds.
@@ -119,6 +169,7 @@ impl SequenceWindow {
     pub fn record(&mut self, sequence: u64, n: u64) -> Outcome {
         let ahead = sign_extend_48(sequence.wrapping_sub(self.next));
         if ahead == 0 && n != 0 {
+            self.enter(n);
             self.fill(self.next, n);
             self.next += n;
             return Outcome {
@@ -136,6 +187,7 @@ impl SequenceWindow {
         }
         if ahead > 0 {
             let gap = ahead.unsigned_abs();
+            self.enter(gap + n);
             self.clear(self.next, gap);
             self.next += gap;
             self.fill(self.next, n);
@@ -149,6 +201,7 @@ impl SequenceWindow {
         let mut outcome = self.record_behind(behind, n.min(behind));
         if n > behind {
             let rest = n - behind;
+            self.enter(rest);
             self.fill(self.next, rest);
             self.next += rest;
             outcome.fresh += rest;
@@ -160,8 +213,7 @@ impl SequenceWindow {
     fn record_behind(&mut self, behind: u64, n: u64) -> Outcome {
         let mut outcome = Outcome::default();
         // Numbers before the first were never sent, and their bits are not theirs.
-        let known = self.bits().min(self.next - ORIGIN);
-        outcome.too_old = behind.saturating_sub(known).min(n);
+        outcome.too_old = behind.saturating_sub(self.known()).min(n);
         let mut number = self.next - behind + outcome.too_old;
         let end = self.next - behind + n;
         while number < end {

@@ -47,6 +47,7 @@ fn receive(wire: MemoryLink) -> (ReceiveResult, Arc<ReceiveCounters>) {
         lanes: 1,
         streams: 1,
         window: 1 << 10,
+        unions: Arc::default(),
         latency_bits: 7,
         run: 9,
         start: Nanos(START),

@@ -1,11 +1,12 @@
 //! The ledger of a send run: what each lane, stream and place counted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dataplane::receive::ReceiveResult;
 use dataplane::send::SendResult;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
-use measure::{Histogram, Jitter, Percentiles, StreamSummary};
+use measure::{Histogram, Jitter, LaneUnion, Percentiles, StreamSummary};
 use wire::Foreign;
 
 use super::active::ActiveSend;
@@ -22,6 +23,7 @@ pub struct Results<'w> {
     pub receive: Vec<&'w ReceiveResult>,
     /// Frames that the in-process reflector still held.
     pub reflector_held: u64,
+    unions: &'w [Arc<LaneUnion>],
 }
 
 impl<'w> Results<'w> {
@@ -40,7 +42,22 @@ impl<'w> Results<'w> {
                 .filter_map(|side| side.totals.get())
                 .map(|totals| totals.held)
                 .sum(),
+            unions: &wiring.unions,
         }
+    }
+
+    /// Packets of the lanes of a stream (or of all, one after the other) that one queue took for first ones, and another
+    /// one, too.
+    pub fn copies(&self, lanes: impl Iterator<Item = usize>) -> u64 {
+        lanes
+            .filter_map(|lane| self.unions.get(lane))
+            .map(|union| union.copies())
+            .sum()
+    }
+
+    /// Packets of which nobody can tell whether they are such copies.
+    pub fn unsure(&self) -> u64 {
+        self.unions.iter().map(|union| union.unsure()).sum()
     }
 
     /// Sent and received of every lane.
@@ -54,7 +71,8 @@ impl<'w> Results<'w> {
                     .iter()
                     .filter_map(|rx| rx.lanes.get(usize::from(lane)))
                     .map(|rx| rx.received)
-                    .sum();
+                    .sum::<u64>()
+                    .saturating_sub(self.copies(std::iter::once(usize::from(lane))));
                 let seen = self
                     .receive
                     .iter()
@@ -153,9 +171,12 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
 
 fn arrived(sides: &[ReceiveSide], results: &Results<'_>) -> Arrived {
     let lanes = || results.receive.iter().flat_map(|receive| &receive.lanes);
+    let received: u64 = lanes().map(|lane| lane.received).sum();
+    // One of them may have come late and been a copy of one in time: then it is taken from those in time all the same.
+    let copies = results.copies(0..results.unions.len()).min(received);
     let mut arrived = Arrived {
-        received: lanes().map(|lane| lane.received).sum(),
-        duplicate: lanes().map(|lane| lane.duplicate).sum(),
+        received: received - copies,
+        duplicate: lanes().map(|lane| lane.duplicate).sum::<u64>() + copies,
         late: lanes().map(|lane| lane.late).sum(),
         too_old: lanes().map(|lane| lane.too_old).sum(),
         ..Arrived::default()
@@ -193,6 +214,8 @@ pub fn streams(plan: &SendPlan, results: &Results<'_>, seconds: f64) -> Vec<Stre
         };
         let sent: u64 = results.send.iter().map(|send| send.accepted[index]).sum();
         let received: u64 = lanes().map(|lane| lane.received).sum();
+        let copies = results.copies((index..plan.lanes()).step_by(count)).min(received);
+        let received = received - copies;
         let latency = merged(results.receive.iter().map(|receive| &receive.latency[index]));
         let flows: u64 = results.send.iter().map(|send| send.flows[index]).sum();
         summaries.push(StreamSummary {
@@ -204,7 +227,7 @@ pub fn streams(plan: &SendPlan, results: &Results<'_>, seconds: f64) -> Vec<Stre
             } else {
                 sent.saturating_sub(received)
             },
-            duplicate: lanes().map(|lane| lane.duplicate).sum(),
+            duplicate: lanes().map(|lane| lane.duplicate).sum::<u64>() + copies,
             reordered: lanes().map(|lane| lane.reordered).sum(),
             reorder_extent_max: lanes().map(|lane| lane.extent_max).max().unwrap_or(0),
             corrupt: None,

@@ -114,6 +114,7 @@ fn evidence(
         asked_pps,
         sending_ns: ((job.seconds() * 1e9) as u64).saturating_sub(stalled_ns(job)),
         senders: job.wiring.send.len(),
+        perhaps_copies: results.unsure(),
         link_losses: ending.link_losses.clone(),
         ..ending.evidence(role)
     }
@@ -188,6 +189,16 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
             format!(
                 "{} packets are in no row of {}: the control thread was late (the totals have them)",
                 job.overrun(),
+                file::INTERVALS
+            ),
+        ));
+    }
+    let copies = results.copies(0..job.plan.lanes());
+    if copies > 0 {
+        notes.push(Note::new(
+            "copies_between_queues",
+            format!(
+                "{copies} packets came to two receive queues: each counts once, and its copies as duplicates; in the rows of {} and in latencies both are in",
                 file::INTERVALS
             ),
         ));

@@ -11,7 +11,7 @@ use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
 use dataplane::slot::{Fill, Slot};
-use measure::{Clock, IntervalRing, Nanos, Pacer, QueueSummary, Rate, Ticks};
+use measure::{Clock, IntervalRing, LaneUnion, Nanos, Pacer, QueueSummary, Rate, Ticks};
 use wire::Addresses;
 
 use super::load::{self, Load};
@@ -79,6 +79,8 @@ pub struct Wiring {
     pub mailboxes: Vec<Mailbox>,
     /// When control ended the run before its time, ticks.
     pub cut: Arc<AtomicU64>,
+    /// Of each lane what all receive queues saw together; empty where there is one queue.
+    pub unions: Arc<[Arc<LaneUnion>]>,
 }
 
 /// When and on what clock the run goes.
@@ -143,6 +145,9 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         .ports
         .iter()
         .map(|open| open.tx.len().min(usize::from(plan.tx_queues)));
+    let receivers: usize = stage.ports.iter().map(|open| open.rx.len()).sum();
+    let lanes = if receivers > 1 { plan.lanes() } else { 0 };
+    let window = window(plan.lanes(), receivers);
     let mut wiring = Wiring {
         times,
         send: Vec::new(),
@@ -151,10 +156,12 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         rings: Vec::new(),
         mailboxes: stage.ports.iter().map(|_| Mailbox::default()).collect(),
         cut: Arc::new(AtomicU64::new(u64::MAX)),
+        unions: (0..lanes).map(|_| Arc::new(LaneUnion::new(window))).collect(),
     };
     let making = Making {
         plan,
         loads,
+        window,
         places: Places::new(stage.cores.len(), plan.has_reflector()),
         slots: measure::interval::slots_for(streams, plan.interval_ns, plan.drain_ns)?,
         start: times.clock.ns(times.start),
@@ -178,6 +185,8 @@ struct Making<'m> {
     plan: &'m SendPlan,
     loads: &'m [Load],
     places: Places,
+    /// Sequence numbers that a window remembers.
+    window: usize,
     /// Interval slots of each ring.
     slots: usize,
     start: Nanos,
@@ -216,7 +225,8 @@ impl Making<'_> {
             let task = ReceivePlan {
                 lanes: plan.lanes(),
                 streams,
-                window: window(plan.lanes()),
+                window: self.window,
+                unions: Arc::clone(&wiring.unions),
                 latency_bits: match streams {
                     0..=64 => 10,
                     65..=4096 => 7,
@@ -432,7 +442,13 @@ pub fn buffers_held(plan: &SendPlan) -> usize {
     }
 }
 
-fn window(lanes: usize) -> usize {
-    let each = (WINDOW_BITS / lanes.max(1)).clamp(1 << 12, 1 << 26);
+/// Sequence numbers that each window remembers: fewer where what leaves one is compared with what others saw.
+fn window(lanes: usize, receivers: usize) -> usize {
+    let bits = if receivers > 1 {
+        WINDOW_BITS / 4
+    } else {
+        WINDOW_BITS
+    };
+    let each = (bits / lanes.max(1)).clamp(1 << 12, bits / 4);
     1 << each.ilog2()
 }

@@ -1,0 +1,94 @@
+//! An adversary's suite: each test is an experiment that once made a wrong result look like a valid one.
+
+use crate::support::wire::{assert_conserved, interrupted};
+use crate::support::{Finished, Lab, Namespace, Need, Running, require};
+
+const HUB: [Need; 2] = [Need::Namespaces, Need::Tool("nft")];
+
+/// Two ports of a sender and a reflector on a bridge that learns nothing: what the reflector returns goes to both ports.
+struct Hub {
+    near: Namespace,
+    far: Namespace,
+    _middle: Namespace,
+}
+
+impl Hub {
+    /// What goes over the bridge is filtered by these rules of nftables, of a chain that sees every packet once.
+    fn new(lab: &Lab, rules: &str) -> Self {
+        let (near, middle, far) = (
+            lab.namespace("near"),
+            lab.namespace("middle"),
+            lab.namespace("far"),
+        );
+        near.veth("near0", &middle, "middle0");
+        near.veth("near1", &middle, "middle1");
+        far.veth("far0", &middle, "middle2");
+        middle.ip(&["link", "add", "bridge0", "type", "bridge", "ageing_time", "0"]);
+        for interface in ["middle0", "middle1", "middle2"] {
+            middle.ip(&["link", "set", interface, "master", "bridge0"]);
+        }
+        for (namespace, interfaces) in [
+            (&near, &["near0", "near1"][..]),
+            (&far, &["far0"]),
+            (&middle, &["middle0", "middle1", "middle2", "bridge0"]),
+        ] {
+            for interface in interfaces {
+                namespace.without_ipv6(interface);
+                namespace.ip(&["link", "set", interface, "up"]);
+            }
+        }
+        // What one port sends reaches the reflector only.
+        let between = "iifname != middle2 oifname != middle2 drop";
+        let table = format!(
+            "table bridge fooled {{\nchain forward {{ type filter hook forward priority 0; {between}; }}\n\
+             chain once {{ type filter hook prerouting priority 0;\n{rules}\n}}\n}}"
+        );
+        middle.run("nft", &[&table]);
+        near.wait_for_link("near0");
+        near.wait_for_link("near1");
+        Self {
+            near,
+            far,
+            _middle: middle,
+        }
+    }
+
+    fn reflect(&self, lab: &Lab) -> Running {
+        let mut running = lab
+            .dropless(&["reflect", "--json", "--port", "packet:far0"])
+            .within(&self.far)
+            .spawn();
+        running.wait_for("reflecting on", std::time::Duration::from_secs(30));
+        running
+    }
+
+    fn send(&self, lab: &Lab, arguments: &[&str]) -> Finished {
+        let ports = [
+            "send",
+            "--json",
+            "--port",
+            "packet:near0",
+            "--port",
+            "packet:near1",
+        ];
+        lab.dropless(&[&ports[..], arguments].concat())
+            .within(&self.near)
+            .run()
+    }
+}
+
+/// Of the replies to either port every second one is lost, and all others come to both: as many arrive as were sent.
+#[test]
+fn copies_on_another_port_do_not_hide_losses() {
+    let Some(lab) = require(&HUB) else { return };
+    let lose =
+        |address: &str| format!("iifname middle2 ip daddr {address} udp sport 7 numgen inc mod 2 == 0 drop");
+    let hub = Hub::new(&lab, &[lose("198.18.0.1"), lose("198.18.0.3")].join("\n"));
+    let reflector = hub.reflect(&lab);
+    let run = hub.send(&lab, &["--rate", "5kpps", "--count", "4000"]);
+    let _ = interrupted(reflector);
+    assert_conserved(&run);
+    let seen = ["sent", "received", "lost", "duplicate"].map(|name| run.number(name));
+    assert_eq!(seen, [4000, 2000, 2000, 2000], "{run}");
+    assert_eq!(run.code, Some(1), "{run}");
+}
