@@ -12,7 +12,9 @@ use measure::{
     Clock, Hole, IntervalRing, IntervalWriter, Jitter, LaneUnion, Nanos, SequenceWindow, SharedHistogram,
     Ticks,
 };
-use wire::{Addresses, Class, Classifier, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag};
+use wire::{
+    Addresses, Class, Classifier, Ends, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag, whose_damage,
+};
 
 use crate::io::{Frames, Receive};
 use crate::reflector_counters::Answers;
@@ -50,6 +52,8 @@ pub struct ReceivePlan {
     pub drain_ns: u64,
     /// How much of a frame is checked.
     pub verify: Verify,
+    /// The ends of all streams: what is damaged and shows none of them is a stranger's.
+    pub ends: Arc<[Ends]>,
     /// Packets a burst.
     pub burst: usize,
     /// Converts ticks into time.
@@ -344,10 +348,13 @@ impl Books {
     fn account_other(&mut self, frame: &[u8], class: &Class, at: Nanos) {
         let counters = &*self.plan.counters;
         match class {
-            Class::Corrupt => {
-                counters.corrupt.add(1);
-                self.intervals.corrupt(at, 1);
-            }
+            Class::Corrupt => match whose_damage(frame, self.plan.run, &self.plan.ends) {
+                None => {
+                    counters.corrupt.add(1);
+                    self.intervals.corrupt(at, 1);
+                }
+                Some(kind) => counters.foreign[kind.index()].add(1),
+            },
             Class::Foreign(kind) => {
                 counters.foreign[kind.index()].add(1);
                 if matches!(kind, Foreign::Arp | Foreign::Ndp | Foreign::IcmpEcho)

@@ -30,6 +30,10 @@ pub enum Foreign {
     Fragment,
     /// Ends before its headers do.
     Truncated,
+    /// A stranger's UDP without a checksum, as IPv4 allows and VXLAN does (RFC 7348).
+    NoChecksum,
+    /// A stranger's, with a wrong checksum, wrong lengths or a broken IP header.
+    Damaged,
 }
 
 impl Foreign {
@@ -37,7 +41,7 @@ impl Foreign {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every kind, in the order of [`Foreign::index`].
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::NotIp,
         Self::Arp,
         Self::Ndp,
@@ -51,6 +55,8 @@ impl Foreign {
         Self::OtherRun,
         Self::Fragment,
         Self::Truncated,
+        Self::NoChecksum,
+        Self::Damaged,
     ];
 
     /// Position in [`Foreign::ALL`], for tables of counters.
@@ -77,6 +83,8 @@ impl Foreign {
             Self::OtherRun => "other_run",
             Self::Fragment => "fragment",
             Self::Truncated => "truncated",
+            Self::NoChecksum => "no_checksum",
+            Self::Damaged => "damaged",
         }
     }
 }

@@ -13,6 +13,7 @@ mod classifier;
 #[cfg(test)]
 mod differential;
 mod drop_reason;
+mod ends;
 pub mod envelope;
 mod fault;
 mod foreign;
@@ -37,6 +38,7 @@ mod vlan;
 pub use answer::{Addresses, answer};
 pub use classifier::Classifier;
 pub use drop_reason::DropReason;
+pub use ends::{Ends, whose_damage};
 pub use fault::corrupt_one_bit;
 pub use foreign::Foreign;
 pub use headers::{Ip, Parsed, parse};

@@ -21,7 +21,7 @@ use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
 use measure::{Clock, Entry, IntervalRing, Nanos, Pacer, Rate, Ticks};
 use proptest::prelude::*;
-use wire::{Addresses, Foreign, Template, TemplateSpec, Verify};
+use wire::{Addresses, Ends, Foreign, Template, TemplateSpec, Verify};
 
 thread_local!(static NOW: Cell<u64> = const { Cell::new(0) });
 
@@ -60,6 +60,10 @@ struct Outcome {
 }
 
 fn template(case: &Case, stream: u16) -> Template {
+    Template::new(&spec(case, stream)).unwrap()
+}
+
+fn spec(case: &Case, stream: u16) -> TemplateSpec {
     let ip = |last: u8| -> IpAddr {
         if case.v6 {
             format!("2001:2::{last}").parse().unwrap()
@@ -72,7 +76,7 @@ fn template(case: &Case, stream: u16) -> Template {
         id: 7,
         pcp: 0,
     };
-    Template::new(&TemplateSpec {
+    TemplateSpec {
         src_mac: [2, 0, 0, 0, 0, 1],
         dst_mac: [2, 0, 0, 0, 0, 2],
         vlans: (0..case.vlans)
@@ -87,8 +91,7 @@ fn template(case: &Case, stream: u16) -> Template {
         lane: stream,
         flows: case.flows,
         dst_ports: 7..=7,
-    })
-    .unwrap()
+    }
 }
 
 fn run(case: &Case) -> Outcome {
@@ -167,6 +170,9 @@ fn run(case: &Case) -> Outcome {
             streams: usize::from(case.streams),
             window: 1 << 16,
             unions: Arc::default(),
+            ends: (0..case.streams)
+                .map(|stream| Ends::of(&spec(case, stream)))
+                .collect(),
             latency_bits: 7,
             run: 9,
             start: Nanos(START),
@@ -403,6 +409,7 @@ fn probes_of_an_earlier_run_are_stale() {
             streams: 1,
             window: 1 << 10,
             unions: Arc::default(),
+            ends: Arc::default(),
             latency_bits: 7,
             run: 9,
             start: Nanos(START),

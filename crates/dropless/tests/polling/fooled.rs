@@ -1,6 +1,6 @@
 //! An adversary's suite: each test is an experiment that once made a wrong result look like a valid one.
 
-use crate::support::wire::{assert_conserved, interrupted};
+use crate::support::wire::{Wire, assert_conserved, interrupted};
 use crate::support::{Finished, Lab, Namespace, Need, Running, require};
 
 const HUB: [Need; 2] = [Need::Namespaces, Need::Tool("nft")];
@@ -91,4 +91,47 @@ fn copies_on_another_port_do_not_hide_losses() {
     let seen = ["sent", "received", "lost", "duplicate"].map(|name| run.number(name));
     assert_eq!(seen, [4000, 2000, 2000, 2000], "{run}");
     assert_eq!(run.code, Some(1), "{run}");
+}
+
+/// UDP without a checksum is legal, and VXLAN sends it so (RFC 7348): no damage, least of all of ours.
+#[test]
+fn strangers_without_checksums_are_not_our_damage() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("socat")]) else {
+        return;
+    };
+    let wire = Wire::to_kernel(&lab);
+    let echo = wire.echo_server(false);
+    let address = wire.near.run("cat", &["/sys/class/net/near0/address"]);
+    let neighbour = [
+        "neigh",
+        "add",
+        "198.18.0.1",
+        "dev",
+        "far0",
+        "lladdr",
+        address.trim(),
+    ];
+    wire.far.ip(&neighbour);
+    let mut sender = wire
+        .send(
+            &lab,
+            "packet",
+            &["--rate", "1kpps", "--count", "2000", "--drain", "500ms"],
+        )
+        .spawn();
+    sender.wait_for("sending: tx", std::time::Duration::from_secs(30));
+    let strangers =
+        "head -c 50000 /dev/zero | socat -u -b 50 - UDP4-SENDTO:198.18.0.1:4789,setsockopt-int=1:11:1";
+    wire.far.run("sh", &["-c", strangers]);
+    let run = sender.wait(std::time::Duration::from_secs(30));
+    drop(echo);
+    assert_conserved(&run);
+    let seen = [
+        "received",
+        "corrupt",
+        "lost",
+        "ledger.arrived.foreign.no_checksum",
+    ]
+    .map(|name| run.number(name));
+    assert_eq!((run.code, seen), (Some(0), [2000, 0, 0, 1000]), "{run}");
 }

@@ -12,7 +12,7 @@ use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
 use dataplane::slot::{Fill, Slot};
 use measure::{Clock, IntervalRing, LaneUnion, Nanos, Pacer, QueueSummary, Rate, Ticks};
-use wire::Addresses;
+use wire::{Addresses, Ends};
 
 use super::load::{self, Load};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
@@ -162,6 +162,7 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         plan,
         loads,
         window,
+        ends: ends(plan, loads, times.run),
         places: Places::new(stage.cores.len(), plan.has_reflector()),
         slots: measure::interval::slots_for(streams, plan.interval_ns, plan.drain_ns)?,
         start: times.clock.ns(times.start),
@@ -187,6 +188,8 @@ struct Making<'m> {
     places: Places,
     /// Sequence numbers that a window remembers.
     window: usize,
+    /// The ends of all streams, of all ports.
+    ends: Arc<[Ends]>,
     /// Interval slots of each ring.
     slots: usize,
     start: Nanos,
@@ -236,6 +239,7 @@ impl Making<'_> {
                 start: self.start,
                 drain_ns: plan.drain_ns,
                 verify,
+                ends: Arc::clone(&self.ends),
                 burst: plan.machine.burst,
                 clock: times.clock,
                 tsc: now,
@@ -440,6 +444,14 @@ pub fn buffers_held(plan: &SendPlan) -> usize {
     } else {
         own
     }
+}
+
+fn ends(plan: &SendPlan, loads: &[Load], run: u8) -> Arc<[Ends]> {
+    let ports = loads.iter().enumerate();
+    let specs = ports.flat_map(|(port, load)| {
+        (0..plan.streams.len()).map(move |stream| load::spec(plan, load, port, stream, run))
+    });
+    specs.map(|spec| Ends::of(&spec)).collect()
 }
 
 /// Sequence numbers that each window remembers: fewer where what leaves one is compared with what others saw.
