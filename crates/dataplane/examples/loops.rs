@@ -92,6 +92,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
         DpdkReceive::new(eal, far_rx, false),
         DpdkTransmit::new(eal, far_tx),
         ReflectPlan {
+            from_own_mac: false,
             only_ours: false,
             me: me(2),
             burst: BURST,

@@ -132,6 +132,7 @@ fn a_reflector_refuses_a_chain_by_name_and_counts_all_its_bytes() {
     }
     let counters = ReflectCounters::new();
     let plan = ReflectPlan {
+        from_own_mac: false,
         only_ours: false,
         me: Addresses {
             mac: [2, 0, 0, 0, 0, 2],

@@ -150,6 +150,7 @@ fn run(case: &Case) -> Outcome {
         there.clone(),
         back.clone(),
         ReflectPlan {
+            from_own_mac: false,
             only_ours: false,
             me: Addresses {
                 mac: [2, 0, 0, 0, 0, 2],

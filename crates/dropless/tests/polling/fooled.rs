@@ -135,3 +135,33 @@ fn strangers_without_checksums_are_not_our_damage() {
     .map(|name| run.number(name));
     assert_eq!((run.code, seen), (Some(0), [2000, 0, 0, 1000]), "{run}");
 }
+
+/// What this machine itself sends on the interface is no packet of the wire: returned, it would come from its peer's
+/// addresses, and switches would learn where the peer is not.
+#[test]
+fn what_the_host_sends_is_not_received() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("socat")]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    wire.near.up("near0", &["198.18.0.1/24"]);
+    let peer = [
+        "neigh",
+        "add",
+        "198.18.0.2",
+        "dev",
+        "near0",
+        "lladdr",
+        "02:00:00:00:00:09",
+    ];
+    let reflector = wire.reflect_near(&lab, "packet", &[]);
+    wire.near.ip(&peer);
+    let host = "head -c 5000 /dev/zero | socat -u -b 50 - UDP4-SENDTO:198.18.0.2:7";
+    wire.near.run("sh", &["-c", host]);
+    let sent = wire
+        .near
+        .run("cat", &["/sys/class/net/near0/statistics/tx_packets"]);
+    let run = interrupted(reflector);
+    assert!(sent.trim().parse::<u64>().expect("a count") >= 100, "{sent}");
+    assert_eq!((run.number("received"), run.number("returned")), (0, 0), "{run}");
+}

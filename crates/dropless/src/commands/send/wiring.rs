@@ -351,6 +351,7 @@ impl Making<'_> {
                 mac: far.mac,
                 ips: vec![FAR_V4.into(), FAR_V6.into()],
             },
+            from_own_mac: false,
             only_ours: false,
             burst: self.plan.machine.burst,
             fault: self.plan.fault.as_ref(),
