@@ -411,7 +411,6 @@ impl<R: Receive> Task for ReceiveTask<R> {
             late: lane.late,
             too_old: lane.too_old,
             jitter: lane.jitter,
-            displacement: lane.window.displacement().to_vec(),
             beyond: lane.window.next_expected(),
         };
         self.totals.fill(ReceiveResult {

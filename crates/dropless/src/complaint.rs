@@ -22,10 +22,7 @@ pub struct Failure {
 /// to tell. The arguments themselves may be what is wrong, so they are not asked by way of their types.
 pub fn tell(text: &str) {
     let line = one_line(text);
-    let console = Console {
-        json: std::env::args_os().any(|argument| argument == "--json"),
-        quiet: false,
-    };
+    let console = Console::json_or_text(std::env::args_os().any(|argument| argument == "--json"));
     let failure = Failure {
         version: VERSION,
         error: line.clone(),

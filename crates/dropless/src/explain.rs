@@ -1,6 +1,7 @@
 //! Why packets were missed: the stalls of our own workers, what the kernel did meanwhile, and the counters of the ports,
 //! put on one clock for `measure::stalls`.
 
+use dataplane::stall::StallRecord;
 use doctor::noise::attribute::Span;
 use doctor::noise::record::{Record, Recorder};
 use doctor::noise::tally::Labels;
@@ -28,22 +29,18 @@ pub struct Explainer {
 
 /// Who received from a port, and how fast.
 pub struct Received<'h> {
-    /// The port.
     pub port: usize,
-    /// The core.
     pub core: usize,
-    /// Packets/s.
     pub rate_pps: f64,
     /// Sequence numbers that it found missing.
     pub holes: &'h [Hole],
 }
 
-/// The same, and how long its ring holds.
-pub struct Receiver<'h> {
-    /// Who.
-    pub received: Received<'h>,
+impl Received<'_> {
     /// How long its ring holds at that rate, ns; 0 where the port pushes back.
-    pub ring_holds_ns: u64,
+    pub fn ring_holds_ns(&self, ports: &[OpenPort<'_>]) -> u64 {
+        ports[self.port].ring_holds_ns(self.rate_pps)
+    }
 }
 
 impl Explainer {
@@ -113,17 +110,18 @@ pub fn note(explanation: Option<&Explanation>) -> Option<Note> {
         .map(|explanation| explanation.dropped)
         .filter(|dropped| *dropped > 0)?;
     let text = format!(
-        "{} found no room, the last ones, and cost what is not explained: give a longer --pause",
+        "the last {} were not recorded for lack of room, and what they cost is not explained: give a longer --pause",
         report::number::counted(dropped, "stall")
     );
     Some(Note::new("stalls_dropped", text))
 }
 
-/// Names the pauses and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.
+/// Names the stalls and charges them with what was missed: the rows of `stalls.csv`, and the sum where it was asked for.
 pub fn explain(
     explainer: Option<Explainer>,
     stalled: &[Stalled],
-    receivers: &[Receiver<'_>],
+    receivers: &[Received<'_>],
+    ports: &[OpenPort<'_>],
     clock: &Clock,
     start: Nanos,
 ) -> (Vec<Stall>, Option<Explanation>) {
@@ -137,71 +135,54 @@ pub fn explain(
     let traced = explanation
         .as_ref()
         .is_some_and(|explanation| explanation.untraced.is_none());
+    let of_core = |core: usize| receivers.iter().filter(move |receiver| receiver.core == core);
     let mut polled = Vec::new();
     if let Some(explanation) = &mut explanation {
         explanation.dropped = stalled.iter().map(|worker| worker.log.dropped).sum();
     }
     for worker in stalled {
-        let of_core = || {
-            receivers
-                .iter()
-                .filter(|receiver| receiver.received.core == worker.core)
+        let (core, stalls) = (worker.core, worker.log.all());
+        let span = |stall: &StallRecord| Span {
+            from: stall.from.0,
+            to: stall.to.0,
         };
-        let stalls: Vec<Span> = worker
-            .log
-            .all()
-            .iter()
-            .map(|pause| Span {
-                from: pause.from.0,
-                to: pause.to.0,
-            })
-            .collect();
-        let mut named = record.name(Core(worker.core as u32), worker.thread, &stalls);
-        for (pause, named) in worker.log.all().iter().zip(&mut named) {
-            named.own_work((f64::from(pause.moved) * worker.packet_ticks) as u64);
+        let spans: Vec<Span> = stalls.iter().map(span).collect();
+        let mut named = record.name(Core(core as u32), worker.thread, &spans);
+        for (stall, named) in stalls.iter().zip(&mut named) {
+            named.own_work((f64::from(stall.moved) * worker.packet_ticks) as u64);
         }
         let labels = Labels::of(&named);
+        let ring_holds_ns = of_core(core).map(|receiver| receiver.ring_holds_ns(ports));
+        let shortest_ns = ring_holds_ns.filter(|holds| *holds > 0).min().unwrap_or(0);
         let first = polled.len();
-        for (pause, named) in worker.log.all().iter().zip(&named) {
+        for (stall, named) in stalls.iter().zip(&named) {
             polled.push(WorkerStall {
-                from: pause.from,
-                to: pause.to,
-                ports: of_core().map(|receiver| receiver.received.port).collect(),
+                from: stall.from,
+                to: stall.to,
+                ports: of_core(core).map(|receiver| receiver.port).collect(),
                 stall: Stall {
-                    core: worker.core as u32,
+                    core: core as u32,
                     role: worker.roles.join(" "),
-                    at_ns: clock.ns(pause.to).since(start),
-                    gap_ns: clock.ns_from_ticks(pause.to.since(pause.from)),
-                    ring_holds_ns: of_core()
-                        .map(|receiver| receiver.ring_holds_ns)
-                        .filter(|holds| *holds > 0)
-                        .min()
-                        .unwrap_or(0),
+                    at_ns: clock.ns(stall.to).since(start),
+                    gap_ns: clock.ns_from_ticks(stall.to.since(stall.from)),
+                    ring_holds_ns: shortest_ns,
                     cause: traced.then(|| labels.label(named.cause())),
-                    moved: pause.moved.into(),
-                    next: pause.next.into(),
+                    moved: stall.moved.into(),
+                    next: stall.next.into(),
                     ..Stall::default()
                 },
                 pile: Pile::default(),
             });
         }
-        let arriving_pps: f64 = of_core().map(|receiver| receiver.received.rate_pps).sum();
+        let arriving_pps: f64 = of_core(core).map(|receiver| receiver.rate_pps).sum();
         let packet_s = clock.ns_from_ticks(1_000) as f64 * worker.packet_ticks / 1e12;
-        stalls::pile_up(
-            &mut polled[first..],
-            1.0 / (arriving_pps * packet_s).max(1e-9),
-            clock,
-        );
+        let speed = 1.0 / (arriving_pps * packet_s).max(1e-9);
+        stalls::pile_up(&mut polled[first..], speed, clock);
     }
     stalls::charge(&mut polled, &missed);
     for worker in stalled {
-        let of_core = receivers
-            .iter()
-            .filter(|receiver| receiver.received.core == worker.core);
-        let mut holes: Vec<Hole> = of_core
-            .flat_map(|receiver| receiver.received.holes)
-            .copied()
-            .collect();
+        let holes = of_core(worker.core).flat_map(|receiver| receiver.holes);
+        let mut holes: Vec<Hole> = holes.copied().collect();
         holes.sort_by_key(|hole| hole.at);
         stalls::name_sequences(&mut polled, worker.core as u32, &holes, clock);
     }

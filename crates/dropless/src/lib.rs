@@ -2,6 +2,12 @@
 //!
 //! [`commands`] has a folder for each; a run of packets takes the one way through [`run`], whatever its job is.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::doc_markdown,
+    clippy::struct_excessive_bools,
+    rustdoc::broken_intra_doc_links,
+    reason = "comments on arguments are the help page, where backticks would show, and each flag is a bool"
+)]
 
 pub mod args;
 pub mod cli;

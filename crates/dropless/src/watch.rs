@@ -27,7 +27,6 @@ const STALLS_MAX: usize = 1 << 20;
 /// How often the kernel's events are fetched, and the display is brought up to date.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Measures.
 pub fn watch(
     plan: &NoisePlan,
     sys: &Sys,

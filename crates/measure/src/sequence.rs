@@ -11,9 +11,6 @@ use crate::union::LaneUnion;
 /// Sequence numbers have 48 bits on the wire and wrap.
 pub const SEQUENCE_MASK: u64 = (1 << 48) - 1;
 
-/// Displacements are kept by powers of two: class k counts extents from 2^k to 2^(k+1) - 1.
-pub const DISPLACEMENT_CLASSES: usize = 32;
-
 /// What a run of packets turned out to be; `fresh + duplicate + too_old` is the length of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
@@ -67,7 +64,6 @@ pub struct SequenceWindow {
     shift: u64,
     /// Next expected number, unwrapped; numbers start at [`ORIGIN`].
     next: u64,
-    displacement: [u64; DISPLACEMENT_CLASSES],
     /// Where numbers go that leave the window, if other queues see the lane, too.
     union: Option<Arc<LaneUnion>>,
 }
@@ -92,7 +88,6 @@ impl SequenceWindow {
             words,
             shift: stagger::next_lines() as u64 * 8,
             next: ORIGIN,
-            displacement: [0; DISPLACEMENT_CLASSES],
             union: None,
         }
     }
@@ -159,11 +154,6 @@ impl SequenceWindow {
         sign_extend_48(sequence.wrapping_sub(self.next)) > 0
     }
 
-    /// Reordered packets by extent: class k holds extents from 2^k to 2^(k+1) - 1 (after RFC 5236's displacement).
-    pub fn displacement(&self) -> &[u64; DISPLACEMENT_CLASSES] {
-        &self.displacement
-    }
-
     /// Records `n` packets with consecutive numbers from `sequence` (48 bits, wrapping) on.
     #[inline]
     pub fn record(&mut self, sequence: u64, n: u64) -> Outcome {
@@ -223,7 +213,7 @@ impl SequenceWindow {
             let fresh = !*word & mask(bit, count);
             *word |= fresh;
             if fresh != 0 {
-                self.displace(number - bit, fresh, &mut outcome);
+                self.reorder(number - bit, fresh, &mut outcome);
             }
             outcome.duplicate += count - u64::from(fresh.count_ones());
             number += count;
@@ -232,18 +222,11 @@ impl SequenceWindow {
     }
 
     /// Counts the packets of one word that came late but new.
-    fn displace(&mut self, word_start: u64, fresh: u64, outcome: &mut Outcome) {
+    fn reorder(&self, word_start: u64, fresh: u64, outcome: &mut Outcome) {
         outcome.fresh += u64::from(fresh.count_ones());
         outcome.reordered += u64::from(fresh.count_ones());
         let lowest = word_start + u64::from(fresh.trailing_zeros());
         outcome.extent_max = outcome.extent_max.max(self.next - lowest);
-        let mut left = fresh;
-        while left != 0 {
-            let extent = self.next - (word_start + u64::from(left.trailing_zeros()));
-            let class = (extent.ilog2() as usize).min(DISPLACEMENT_CLASSES - 1);
-            self.displacement[class] += 1;
-            left &= left - 1;
-        }
     }
 
     /// The word of a number.

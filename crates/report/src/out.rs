@@ -33,6 +33,11 @@ pub struct Console {
 }
 
 impl Console {
+    /// JSON where that is asked for, else text; never quiet.
+    pub fn json_or_text(json: bool) -> Self {
+        Self { json, quiet: false }
+    }
+
     /// Where text for people goes.
     pub fn stream(&self) -> Stream {
         if self.json { Stream::Stderr } else { Stream::Stdout }
@@ -58,6 +63,15 @@ impl Console {
             print_stdout(&crate::json::pretty(value)?)
         } else {
             Ok(())
+        }
+    }
+
+    /// Prints `value` as JSON if that was asked for, else `text`; both on standard output.
+    pub fn either<T: Serialize>(&self, value: &T, text: &str) -> Result<(), PrintError> {
+        if self.json {
+            self.object(value)
+        } else {
+            print_stdout(text)
         }
     }
 

@@ -85,6 +85,11 @@ impl Table {
         self.row(std::iter::once(Cell::left(format!("  {name}"))).chain(cells));
     }
 
+    /// Whether a section has more than its name and titles.
+    pub fn has_items(&self) -> bool {
+        self.rows.len() > 1
+    }
+
     /// The lines, each ended. What does not fit the style's width is shortened in the widest left-set column
     /// (numbers are never shortened), and never below eight columns; but a name, in the first one, gets a line of its own.
     pub fn render(&self, style: &Style) -> String {

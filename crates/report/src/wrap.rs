@@ -13,6 +13,13 @@ pub fn wrapped(text: &mut String, words: &str, indent: usize, paint: Paint, styl
     }
 }
 
+/// `words` in plain lines that fit, each `indent` columns from the left.
+pub fn paragraph(words: &str, indent: usize, style: &Style) -> String {
+    let mut text = String::new();
+    wrapped(&mut text, words, indent, Paint::None, style);
+    text
+}
+
 /// `words` after a `mark` such as `note:`, which alone is painted; further lines begin below the first word.
 pub fn marked(mark: &str, paint: Paint, words: &str, style: &Style) -> String {
     let indent = mark.width() + 1;

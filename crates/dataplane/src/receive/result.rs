@@ -19,8 +19,6 @@ pub struct LaneResult {
     pub too_old: u64,
     /// RFC 3550 jitter of what this queue saw.
     pub jitter: Jitter,
-    /// n-reordering: how far behind reordered packets were, in powers of two (RFC 5236).
-    pub displacement: Vec<u64>,
     /// One more than the highest sequence number seen, modulo 2^48.
     pub beyond: u64,
 }

@@ -1,22 +1,24 @@
 //! Groups of arguments that several subcommands share.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::broken_intra_doc_links,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use anyhow::Result;
+use clap::Args;
+use host::PortUri;
 use report::out::Console;
 
+use crate::plan::machine::{default_descriptors, parse_cores};
+use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero};
 use crate::run::Settings;
+use status::StatusArgs;
 
 pub mod send_plan;
 pub mod status;
 pub mod stream;
+
+/// Packets a burst, at most.
+const BURST: usize = 64;
 
 /// Where probes go: what every command that sends has.
 #[derive(Args, Clone, Debug)]
@@ -57,12 +59,12 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "N", default_value = "1", help_heading = "Load")]
     pub flows: String,
     /// Packets a burst, at most
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
+    #[arg(long, value_name = "N", default_value_t = BURST, help_heading = "Load")]
     pub burst: usize,
-    /// Due packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
+    /// Scheduled packets that a late sender may still catch up on; the rest is unsent [default: the transmit ring]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub backlog: Option<String>,
-    /// How long a packet may be under way, and how long to wait for the last ones
+    /// How long a packet may be in flight, and how long to wait for the last ones
     #[arg(long, value_name = "TIME", default_value = "2s", help_heading = "Load")]
     pub drain: String,
     /// Seed of everything random [default: from the clock, printed]
@@ -75,8 +77,8 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64), help_heading = "Load")]
     pub dscp: u8,
     /// What is checked in a frame that comes back
-    #[arg(long, value_enum, default_value_t = VerifyArg::Checksum, help_heading = "Measurement")]
-    pub verify: VerifyArg,
+    #[arg(long, value_enum, default_value_t = VerifyPlan::Checksum, help_heading = "Measurement")]
+    pub verify: VerifyPlan,
     /// Inject faults in the in-process reflector: drop=0.1%,duplicate=..,reorder=..,corrupt=..,delay=1%:5ms,limit=10kpps:200
     #[arg(long, value_name = "FAULTS", help_heading = "Measurement")]
     pub fault: Option<String>,
@@ -94,15 +96,23 @@ pub struct MachineArgs {
     /// Worker cores, e.g. 2-3,6; with two or more, half send and half receive [default: chosen and printed]
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub cores: Option<String>,
+    /// Let the NIC fill in UDP checksums
+    #[arg(long, help_heading = "Machine")]
+    pub checksum_offload: bool,
+    /// Rings, buffers and devices
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
+/// Rings, buffers and devices: what every command that moves packets has.
+#[derive(Args, Clone, Debug)]
+pub struct DeviceArgs {
     /// Descriptors a queue [default: 1024; 4096 with xdp ports]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     pub descriptors: Option<u16>,
     /// Packet buffers
     #[arg(long, value_name = "N", help_heading = "Machine")]
     pub buffers: Option<u32>,
-    /// Let the NIC fill in UDP checksums
-    #[arg(long, help_heading = "Machine")]
-    pub checksum_offload: bool,
     /// Ordinary pages even where hugepages are free
     #[arg(long, help_heading = "Machine")]
     pub no_huge: bool,
@@ -111,13 +121,13 @@ pub struct MachineArgs {
     pub force: bool,
 }
 
-/// What is asked about the pauses of the workers.
+/// What is asked about the stalls of the workers.
 #[derive(Args, Debug, Clone)]
 pub struct ExplainArgs {
-    /// Ask the kernel why workers paused, and say what each cause cost in packets
+    /// Ask the kernel why workers stalled, and say what each cause cost in packets
     #[arg(long, help_heading = "Measurement")]
     pub explain: bool,
-    /// A worker that does not poll for longer pauses: a row of stalls.csv
+    /// A worker that does not poll for longer than this is stalled: a row of stalls.csv
     #[arg(
         long,
         value_name = "TIME",
@@ -141,9 +151,15 @@ pub struct OutputArgs {
     pub runs: PathBuf,
 }
 
-/// What is told before a run.
+/// What every run of packets has: what it prints, where it writes, and how it is watched.
 #[derive(Args, Debug, Clone)]
-pub struct StartArgs {
+pub struct RunArgs {
+    /// What this prints and where it writes
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub status: StatusArgs,
     /// Show DPDK's own log
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
@@ -152,30 +168,36 @@ pub struct StartArgs {
     pub no_doctor: bool,
 }
 
-/// `--verify`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum VerifyArg {
-    /// Magic, run and length only
-    None,
-    /// IPv4 header and UDP checksum, in full
-    Checksum,
-    /// Checksums, and every byte of the payload pattern
-    Payload,
+impl RunArgs {
+    /// The same, checked and without the command line.
+    pub fn settings(&self) -> Result<Settings> {
+        Ok(Settings {
+            console: self.output.console(),
+            runs: self.output.runs.clone(),
+            status: self.status.settings()?,
+            verbose: self.verbose,
+            has_doctor: !self.no_doctor,
+        })
+    }
 }
 
-/// How a run is told and where it writes.
-pub fn settings(
-    output: &OutputArgs,
-    start: &StartArgs,
-    status: &status::StatusArgs,
-) -> anyhow::Result<Settings> {
-    Ok(Settings {
-        console: output.console(),
-        runs: output.runs.clone(),
-        status: status.settings()?,
-        verbose: start.verbose,
-        has_doctor: !start.no_doctor,
-    })
+impl DeviceArgs {
+    /// The machine's part of a plan; links and peers are waited for as `--wait` says.
+    pub fn plan(&self, ports: Vec<PortUri>, cores: Option<&str>, wait: &str) -> Result<MachinePlan> {
+        Ok(MachinePlan {
+            descriptors: self.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
+            ports,
+            eal: None,
+            cores: parse_cores(cores)?,
+            burst: BURST,
+            buffers: self.buffers,
+            no_huge: self.no_huge,
+            force: self.force,
+            wait_ns: duration_ns_or_zero(wait, "--wait")?,
+            explain: false,
+            pause_ns: MachinePlan::STALL_NS,
+        })
+    }
 }
 
 impl OutputArgs {

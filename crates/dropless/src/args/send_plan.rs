@@ -1,13 +1,14 @@
 //! The plan of a run that sends, from the groups of arguments that every sending command has.
 
 use anyhow::Result;
+use host::{Medium, PortUri};
 
 use super::stream;
-use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, VerifyArg};
-use crate::plan::machine::{default_descriptors, parse_cores, parse_ports};
+use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs};
+use crate::plan::machine::parse_ports;
 use crate::plan::{
-    MachinePlan, SendPlan, StreamPlan, VERSION, VerifyPlan, clock_seed, count, duration_ns_or_zero, kernel,
-    mac, stall_ns,
+    MachinePlan, SendPlan, StreamPlan, VERSION, clock_seed, count, duration_ns_or_zero, kernel, mac,
+    optional, stall_ns,
 };
 
 /// The plan of one second at rate `max` (on ports that cannot be flooded) of `streams`, to be changed and validated.
@@ -22,56 +23,33 @@ pub fn send_plan(
     if ports.is_empty() {
         ports.push("ring".parse()?);
     }
-    let is_embedded = ports
-        .iter()
-        .all(|port| port.kind.traits().medium == host::Medium::Process);
+    let is_process = |port: &PortUri| port.kind.traits().medium == Medium::Process;
+    let is_embedded = ports.iter().all(is_process);
     kernel::send_from(&ports, &mut streams, path.from.is_some())?;
     Ok(SendPlan {
         version: VERSION,
         command: "send".into(),
         streams,
         machine: MachinePlan {
-            descriptors: machine.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
-            ports,
             eal: path.eal.clone(),
-            cores: parse_cores(machine.cores.as_deref())?,
             burst: probe.burst,
-            buffers: machine.buffers,
-            no_huge: machine.no_huge,
-            force: machine.force,
-            wait_ns: duration_ns_or_zero(&path.wait, "--wait")?,
             explain: explain.is_some_and(|explain| explain.explain),
             pause_ns: explain.map_or(Ok(MachinePlan::STALL_NS), |explain| stall_ns(&explain.pause))?,
+            ..machine.device.plan(ports, machine.cores.as_deref(), &path.wait)?
         },
         rate: if is_embedded { "max" } else { "100kpps" }.into(),
-        backlog: probe
-            .backlog
-            .as_deref()
-            .map(|text| count(text, "--backlog"))
-            .transpose()?,
+        backlog: optional(probe.backlog.as_deref(), "--backlog", count)?,
         duration_ns: Some(1_000_000_000),
         count: None,
         drain_ns: duration_ns_or_zero(&probe.drain, "--drain")?,
         seed: probe.seed.unwrap_or_else(clock_seed),
-        to_mac: path
-            .to_mac
-            .as_deref()
-            .map(|text| mac(text, "--to-mac"))
-            .transpose()?,
-        from_mac: path
-            .from_mac
-            .as_deref()
-            .map(|text| mac(text, "--from-mac"))
-            .transpose()?,
+        to_mac: optional(path.to_mac.as_deref(), "--to-mac", mac)?,
+        from_mac: optional(path.from_mac.as_deref(), "--from-mac", mac)?,
         via: path.via,
         tx_queues: machine.tx_queues,
         rx_queues: machine.rx_queues,
         checksum_offload: machine.checksum_offload,
-        verify: match probe.verify {
-            VerifyArg::None => VerifyPlan::None,
-            VerifyArg::Checksum => VerifyPlan::Checksum,
-            VerifyArg::Payload => VerifyPlan::Payload,
-        },
+        verify: probe.verify,
         tx_only: false,
         fault: probe.fault.as_deref().map(str::parse).transpose()?,
         expect: Vec::new(),

@@ -1,10 +1,5 @@
 //! Arguments of every command that runs for long: how it is watched from outside.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::time::Duration;
 
 use anyhow::{Result, ensure};

@@ -80,7 +80,6 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
             _ => items.push(item.into()),
         }
     }
-    let mut keep_from = None;
     for item in &items {
         let (field, value) = item
             .split_once('=')
@@ -94,7 +93,7 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
             }
             "flows" => stream.flows = flows(value)?,
             "to" => (stream.to, stream.to_ports) = destination(value)?,
-            "from" => keep_from = Some(value.to_owned()),
+            "from" => from = Some(value),
             "dscp" => {
                 stream.dscp = value
                     .parse()
@@ -118,9 +117,6 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
                 "unknown field `{field}`; fields are name, size, rate, flows, to, from, dscp, ttl, vlan"
             ),
         }
-    }
-    if let Some(value) = &keep_from {
-        from = Some(value);
     }
     stream.from = source(from, stream.to)?;
     Ok(with_size(stream))

@@ -12,12 +12,10 @@ const CLIENTS_MAX: usize = 64;
 /// Threads there are at most, with those of connections that were just ended.
 const THREADS_MAX: usize = 2 * CLIENTS_MAX;
 
-/// A connection.
 #[derive(Clone)]
 pub struct Client {
     /// No other one has it.
     pub number: u64,
-    /// Where it is.
     pub stream: Arc<TcpStream>,
 }
 

@@ -1,17 +1,63 @@
 //! A state as Prometheus metrics: base units, `_total` for what only rises, labels for port, queue, worker and place.
 
+use measure::PortSummary;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder as _, TextEncoder};
-use report::published::State;
+use report::published::{State, Worker};
 
 const NS_PER_S: f64 = 1e9;
 
+/// What a metric is, by its name without `dropless_`.
+fn help(name: &str) -> &'static str {
+    match name {
+        "build_info" => "The dropless that runs; always 1.",
+        "run_info" => "The command and its run directory; always 1.",
+        "healthy" => "1 while packets move, or by plan do not; else 0 (the reason is at /healthz).",
+        "run_phase" => "What the run is doing; 1 for the phase that it is in.",
+        "run_elapsed_seconds" => "Time since the first packet was due.",
+        "run_trials_total" => "Trials of a search or a comparison that were begun.",
+        "run_left_seconds" => "How much longer it will take; of a search or a comparison, an estimate.",
+        "pool_buffers" => "Packet buffers in all.",
+        "pool_free_buffers" => "Packet buffers that are in the pool.",
+        "intended_packets_total" => "Packets that were scheduled.",
+        "sent_packets_total" => "Packets that the driver accepted.",
+        "received_packets_total" => "Distinct packets received in time.",
+        "lost_packets_total" => {
+            "Packets missing from the intervals old enough to be judged; of a reflector, frames not returned."
+        }
+        "unsent_packets_total" => "Packets that were scheduled and never sent.",
+        "duplicate_packets_total" => "Further copies of packets already received.",
+        "reordered_packets_total" => "Packets overtaken by a later one.",
+        "corrupt_packets_total" => "Damaged packets received.",
+        "late_packets_total" => "Packets that came later than the drain time.",
+        "sent_bytes_total" => "Bytes sent, without FCS.",
+        "received_bytes_total" => "Bytes received, without FCS.",
+        "place_packets_total" => {
+            "Packets by the place that says it dropped them; after the run, as the ledger charged them."
+        }
+        "port_up" => "1 while the port has a link.",
+        "port_sent_packets_total" => "Packets that the port says it sent.",
+        "port_received_packets_total" => "Packets that the port says it received.",
+        "port_missed_packets_total" => "Packets that found no room in the port's receive ring.",
+        "port_no_buffer_packets_total" => "Packets that found no buffer in the pool.",
+        "port_receive_errors_total" => "Packets received in error.",
+        "port_transmit_errors_total" => "Packets that the port failed to send.",
+        "queue_packets_total" => "Packets through a queue.",
+        "worker_polls_total" => "Rounds of a worker over its queues; the worker is named by its core.",
+        "worker_busy_polls_total" => "Rounds that moved a packet.",
+        "worker_stalls_total" => "Stalls of a worker longer than --pause.",
+        "worker_poll_gap_max_seconds" => "The longest time between two rounds of a worker.",
+        "latency_seconds" => {
+            "Time from the departure of a packet to its return, of the intervals old enough to be judged."
+        }
+        _ => "",
+    }
+}
+
 /// The state in the text format, version 0.0.4.
 pub fn exposition(state: &State) -> String {
-    let mut families = vec![build_info(state), run_info(state)];
-    families.extend(run(state));
+    let mut families = run(state);
     families.extend(packets(state));
-    families.push(places(state));
     families.extend(ports(state));
     families.push(queues(state));
     families.extend(workers(state));
@@ -49,264 +95,138 @@ fn counter(labels: Labels<'_>, value: f64) -> Metric {
     metric
 }
 
-fn family(kind: MetricType, name: &str, help: &str, metrics: Vec<Metric>) -> MetricFamily {
+fn family(kind: MetricType, name: &str, metrics: Vec<Metric>) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(format!("dropless_{name}"));
-    family.set_help(help.to_owned());
+    family.set_help(help(name).to_owned());
     family.set_field_type(kind);
     family.set_metric(metrics);
     family
 }
 
-fn gauges(name: &str, help: &str, metrics: Vec<Metric>) -> MetricFamily {
-    family(MetricType::GAUGE, name, help, metrics)
+/// A family of one value without labels, or of none.
+fn one(name: &str, value: impl Into<Option<f64>>) -> MetricFamily {
+    let metrics = value.into().map(|value| gauge(&[], value));
+    family(MetricType::GAUGE, name, metrics.into_iter().collect())
 }
 
-fn counters(name: &str, help: &str, metrics: Vec<Metric>) -> MetricFamily {
-    family(MetricType::COUNTER, name, help, metrics)
+fn gauges(name: &str, metrics: Vec<Metric>) -> MetricFamily {
+    family(MetricType::GAUGE, name, metrics)
 }
 
-fn build_info(state: &State) -> MetricFamily {
-    let labels = [("version", &*state.process.version)];
-    gauges(
-        "build_info",
-        "The dropless that runs; always 1.",
-        vec![gauge(&labels, 1.0)],
-    )
-}
-
-fn run_info(state: &State) -> MetricFamily {
-    let run = state.process.run.display().to_string();
-    let labels = [("command", &*state.process.command), ("run", &run)];
-    gauges(
-        "run_info",
-        "The command and its run directory; always 1.",
-        vec![gauge(&labels, 1.0)],
-    )
+fn counters(name: &str, metrics: Vec<Metric>) -> MetricFamily {
+    family(MetricType::COUNTER, name, metrics)
 }
 
 fn run(state: &State) -> Vec<MetricFamily> {
-    let one = |value: f64| vec![gauge(&[], value)];
-    let phase = vec![gauge(&[("phase", state.phase.name())], 1.0)];
-    let mut families = vec![
+    let (process, pool) = (&state.process, &state.pool);
+    let run = process.run.display().to_string();
+    let trials = state
+        .trials
+        .iter()
+        .map(|trials| counter(&[], trials.number as f64));
+    let has_pool = pool.size > 0;
+    vec![
+        gauges("build_info", vec![gauge(&[("version", &process.version)], 1.0)]),
         gauges(
-            "healthy",
-            "1 while packets move, or by plan do not; else 0 (the reason is at /healthz).",
-            one(f64::from(u8::from(state.health.healthy))),
+            "run_info",
+            vec![gauge(&[("command", &process.command), ("run", &run)], 1.0)],
         ),
-        gauges(
-            "run_phase",
-            "What the run is doing; 1 for the phase that it is in.",
-            phase,
-        ),
-        gauges(
-            "run_elapsed_seconds",
-            "Time since the first packet was due.",
-            one(state.elapsed_s),
-        ),
-    ];
-    if let Some(trials) = &state.trials {
-        families.push(counters(
-            "run_trials_total",
-            "Trials of a search or a comparison that were begun.",
-            vec![counter(&[], trials.number as f64)],
-        ));
-    }
-    if let Some(left_s) = left_s(state) {
-        families.push(gauges(
-            "run_left_seconds",
-            "How much longer it will take; of a search or a comparison, an estimate.",
-            one(left_s),
-        ));
-    }
-    if state.pool.size > 0 {
-        families.push(gauges(
-            "pool_buffers",
-            "Packet buffers in all.",
-            one(state.pool.size as f64),
-        ));
-        families.push(gauges(
-            "pool_free_buffers",
-            "Packet buffers that are in the pool.",
-            one(state.pool.free as f64),
-        ));
-    }
-    families
+        one("healthy", f64::from(u8::from(state.health.healthy))),
+        gauges("run_phase", vec![gauge(&[("phase", state.phase.name())], 1.0)]),
+        one("run_elapsed_seconds", state.elapsed_s),
+        counters("run_trials_total", trials.collect()),
+        one("run_left_seconds", left_s(state)),
+        one("pool_buffers", has_pool.then_some(pool.size as f64)),
+        one("pool_free_buffers", has_pool.then_some(pool.free as f64)),
+    ]
 }
 
 /// How much longer it will take, where that is known.
 fn left_s(state: &State) -> Option<f64> {
-    let planned = || {
-        state
-            .planned_s
-            .map(|planned_s| (planned_s - state.elapsed_s).max(0.0))
-    };
     match &state.trials {
         _ if state.ended.is_some() => Some(0.0),
         Some(trials) => trials.left_s,
-        None => planned(),
+        None => Some((state.planned_s? - state.elapsed_s).max(0.0)),
     }
 }
 
 fn packets(state: &State) -> Vec<MetricFamily> {
     let total = &state.total;
-    let rows = [
-        ("intended_packets", "Packets that were due.", total.intended),
-        ("sent_packets", "Packets that the driver accepted.", total.sent),
-        (
-            "received_packets",
-            "Distinct packets received in time.",
-            total.received,
-        ),
-        (
-            "lost_packets",
-            "Packets missing from the intervals old enough to be judged; of a reflector, frames not returned.",
-            total.lost,
-        ),
-        (
-            "unsent_packets",
-            "Packets that were due and given up.",
-            total.unsent,
-        ),
-        (
-            "duplicate_packets",
-            "Further copies of packets already received.",
-            total.duplicate,
-        ),
-        (
-            "reordered_packets",
-            "Packets overtaken by a later one.",
-            total.reordered,
-        ),
-        ("corrupt_packets", "Damaged packets received.", total.corrupt),
-        (
-            "late_packets",
-            "Packets that came later than the drain time.",
-            total.late,
-        ),
-        ("sent_bytes", "Bytes sent, without FCS.", total.sent_bytes),
-        (
-            "received_bytes",
-            "Bytes received, without FCS.",
-            total.received_bytes,
-        ),
+    let totals = [
+        ("intended_packets_total", total.intended),
+        ("sent_packets_total", total.sent),
+        ("received_packets_total", total.received),
+        ("lost_packets_total", total.lost),
+        ("unsent_packets_total", total.unsent),
+        ("duplicate_packets_total", total.duplicate),
+        ("reordered_packets_total", total.reordered),
+        ("corrupt_packets_total", total.corrupt),
+        ("late_packets_total", total.late),
+        ("sent_bytes_total", total.sent_bytes),
+        ("received_bytes_total", total.received_bytes),
     ];
-    rows.iter()
-        .map(|(name, help, count)| {
-            counters(&format!("{name}_total"), help, vec![counter(&[], *count as f64)])
-        })
-        .collect()
-}
-
-fn places(state: &State) -> MetricFamily {
-    let metrics = state
-        .places
-        .iter()
-        .map(|(place, count)| counter(&[("place", place)], *count as f64));
-    let help = "Packets by the place that says it dropped them; after the run, as the ledger charged them.";
-    counters("place_packets_total", help, metrics.collect())
+    let totals = totals.map(|(name, count)| counters(name, vec![counter(&[], count as f64)]));
+    let places = state.places.iter();
+    let places = places.map(|(place, count)| counter(&[("place", place)], *count as f64));
+    let places = counters("place_packets_total", places.collect());
+    totals.into_iter().chain([places]).collect()
 }
 
 fn ports(state: &State) -> Vec<MetricFamily> {
-    let of = |pick: &dyn Fn(&measure::PortSummary) -> u64, make: fn(Labels<'_>, f64) -> Metric| {
+    let of = |pick: fn(&PortSummary) -> u64, make: fn(Labels<'_>, f64) -> Metric| {
         let ports = state.ports.iter();
         ports
             .map(|port| make(&[("port", &port.uri)], pick(port) as f64))
-            .collect::<Vec<_>>()
+            .collect()
     };
+    let count = |name, pick| counters(name, of(pick, counter));
     vec![
-        gauges(
-            "port_up",
-            "1 while the port has a link.",
-            of(&|port| u64::from(port.link.up), gauge),
-        ),
-        counters(
-            "port_sent_packets_total",
-            "Packets that the port says it sent.",
-            of(&|port| port.tx_packets, counter),
-        ),
-        counters(
-            "port_received_packets_total",
-            "Packets that the port says it received.",
-            of(&|port| port.rx_packets, counter),
-        ),
-        counters(
-            "port_missed_packets_total",
-            "Packets that found no room in the port's receive ring.",
-            of(&|port| port.rx_missed, counter),
-        ),
-        counters(
-            "port_no_buffer_packets_total",
-            "Packets that found no buffer in the pool.",
-            of(&|port| port.rx_nombuf, counter),
-        ),
-        counters(
-            "port_receive_errors_total",
-            "Packets received in error.",
-            of(&|port| port.rx_errors, counter),
-        ),
-        counters(
-            "port_transmit_errors_total",
-            "Packets that the port failed to send.",
-            of(&|port| port.tx_errors, counter),
-        ),
+        gauges("port_up", of(|port| u64::from(port.link.up), gauge)),
+        count("port_sent_packets_total", |port| port.tx_packets),
+        count("port_received_packets_total", |port| port.rx_packets),
+        count("port_missed_packets_total", |port| port.rx_missed),
+        count("port_no_buffer_packets_total", |port| port.rx_nombuf),
+        count("port_receive_errors_total", |port| port.rx_errors),
+        count("port_transmit_errors_total", |port| port.tx_errors),
     ]
 }
 
 fn queues(state: &State) -> MetricFamily {
     let metrics = state.queues.iter().map(|queue| {
-        let number = queue.queue.to_string();
-        let core = queue.core.to_string();
-        let port = state
-            .ports
-            .get(usize::from(queue.port))
-            .map_or("", |port| &port.uri);
+        let (number, core) = (queue.queue.to_string(), queue.core.to_string());
+        let port = state.ports.get(usize::from(queue.port));
         let labels = [
-            ("port", port),
+            ("port", port.map_or("", |port| &port.uri)),
             ("queue", &number),
             ("direction", &queue.direction),
             ("core", &core),
         ];
         counter(&labels, queue.packets as f64)
     });
-    counters(
-        "queue_packets_total",
-        "Packets through a queue.",
-        metrics.collect(),
-    )
+    counters("queue_packets_total", metrics.collect())
 }
 
 fn workers(state: &State) -> Vec<MetricFamily> {
-    let of = |pick: &dyn Fn(&report::published::Worker) -> f64, make: fn(Labels<'_>, f64) -> Metric| {
-        let workers = state.workers.iter();
-        workers
-            .map(|worker| {
-                let (core, roles) = (worker.summary.core.to_string(), worker.summary.roles.join("+"));
-                make(&[("worker", &core), ("roles", &roles)], pick(worker))
-            })
-            .collect::<Vec<_>>()
+    let of = |pick: fn(&Worker) -> f64, make: fn(Labels<'_>, f64) -> Metric| {
+        let metric = |worker: &Worker| {
+            let (core, roles) = (worker.summary.core.to_string(), worker.summary.roles.join("+"));
+            make(&[("worker", &core), ("roles", &roles)], pick(worker))
+        };
+        state.workers.iter().map(metric).collect()
     };
+    let gap_max = |worker: &Worker| worker.summary.poll_gap_ns_max as f64 / NS_PER_S;
     vec![
         counters(
             "worker_polls_total",
-            "Rounds of a worker over its queues; the worker is named by its core.",
-            of(&|worker| worker.summary.polls as f64, counter),
+            of(|worker| worker.summary.polls as f64, counter),
         ),
         counters(
             "worker_busy_polls_total",
-            "Rounds that moved a packet.",
-            of(&|worker| worker.busy as f64, counter),
+            of(|worker| worker.busy as f64, counter),
         ),
-        counters(
-            "worker_stalls_total",
-            "Pauses of a worker longer than --pause.",
-            of(&|worker| worker.stalls as f64, counter),
-        ),
-        gauges(
-            "worker_poll_gap_max_seconds",
-            "The longest time between two rounds of a worker.",
-            of(&|worker| worker.summary.poll_gap_ns_max as f64 / NS_PER_S, gauge),
-        ),
+        counters("worker_stalls_total", of(|worker| worker.stalls as f64, counter)),
+        gauges("worker_poll_gap_max_seconds", of(gap_max, gauge)),
     ]
 }
 
@@ -327,7 +247,6 @@ fn latency(state: &State) -> MetricFamily {
     family(
         MetricType::HISTOGRAM,
         "latency_seconds",
-        "Time from the departure of a packet to its return, of the intervals old enough to be judged.",
         measured.then_some(one).into_iter().collect(),
     )
 }

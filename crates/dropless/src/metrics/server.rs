@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
-use report::published::State;
+use report::published::{Health, State};
 use serde_json::json;
 
 use super::clients::Clients;
 use super::exposition;
 use crate::run::placement;
+use crate::status::unhealthy;
 
 /// A connection is over after this long, whatever it has got by then.
 const CONNECTION_MAX: Duration = Duration::from_secs(5);
@@ -69,7 +70,7 @@ fn parse(text: &str) -> Result<SocketAddr> {
     }
     text.parse().map_err(|_| {
         anyhow!(
-            "--metrics {text} is no address; write it as :9464 (this machine only), 0.0.0.0:9464 (everybody) or [::1]:9464"
+            "--metrics {text} is not an address; write it as :9464 (this machine only), 0.0.0.0:9464 (everybody) or [::1]:9464"
         )
     })
 }
@@ -77,7 +78,7 @@ fn parse(text: &str) -> Result<SocketAddr> {
 fn refused(text: &str, error: &std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
-            "--metrics {text}: the address is taken (who has it: ss -tlnp); name another port, or :0 for any"
+            "--metrics {text}: the address is in use (see who has it: ss -tlnp); name another port, or :0 for any"
         ),
         ErrorKind::AddrNotAvailable => {
             anyhow!(
@@ -137,7 +138,7 @@ fn answer(stream: &TcpStream, shown: &Shown) -> Result<()> {
     }
     let Answer(status, kind, body) = match &request {
         Some((method, path)) => respond(method, path, latest.as_ref()),
-        None => Answer("400 Bad Request", TEXT, "this is no HTTP request\n".into()),
+        None => Answer("400 Bad Request", TEXT, "this is not an HTTP request\n".into()),
     };
     let shown = if request.as_ref().is_some_and(|(method, _)| method == "HEAD") {
         ""
@@ -214,21 +215,16 @@ fn respond(method: &str, path: &str, latest: Option<&(Arc<State>, Instant)>) -> 
 }
 
 fn health(latest: Option<&(Arc<State>, Instant)>) -> Answer {
-    let (mut healthy, mut reason, mut phase) = (false, "starting".to_owned(), "starting");
+    let (mut health, mut phase) = (unhealthy("starting"), "starting");
     if let Some((state, told)) = latest {
-        (healthy, reason, phase) = (
-            state.health.healthy,
-            state.health.reason.clone(),
-            state.phase.name(),
-        );
-        if state.ended.is_none() && healthy && told.elapsed() > NEWS_MAX {
-            healthy = false;
-            reason = format!(
-                "control has told nothing for {:.0} s",
-                told.elapsed().as_secs_f64()
-            );
+        (health, phase) = (state.health.clone(), state.phase.name());
+        let silent = told.elapsed();
+        if state.ended.is_none() && health.healthy && silent > NEWS_MAX {
+            let silent_s = silent.as_secs_f64();
+            health = unhealthy(format!("no status from the control thread for {silent_s:.0} s"));
         }
     }
+    let Health { healthy, reason } = health;
     let status = if healthy {
         "200 OK"
     } else {

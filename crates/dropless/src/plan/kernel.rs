@@ -24,9 +24,11 @@ pub fn serve(ports: &mut [PortUri]) {
 }
 
 fn first(ports: &[PortUri]) -> Option<&PortUri> {
-    ports
-        .iter()
-        .find(|port| port.kind.traits().medium == Medium::Sockets)
+    ports.iter().find(|port| is_sockets(port))
+}
+
+fn is_sockets(port: &PortUri) -> bool {
+    port.kind.traits().medium == Medium::Sockets
 }
 
 /// Streams through sockets come from where the socket is bound.
@@ -40,9 +42,7 @@ pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan], given: bool) -> 
         "port {uri} sends from its own address; leave --from out, or write the address and port there: kernel:ADDR:PORT"
     );
     ensure!(
-        ports
-            .iter()
-            .all(|port| port.kind.traits().medium == Medium::Sockets),
+        ports.iter().all(is_sockets),
         "port {uri} does not go with ports of other kinds in one run; give each its own run"
     );
     for stream in streams {
@@ -89,7 +89,7 @@ pub fn check_reflect(plan: &ReflectPlan) -> Result<()> {
     let damages = plan.fault.as_ref().is_some_and(|fault| fault.corrupt > 0.0);
     if let (Some(uri), true) = (first(&plan.machine.ports), damages) {
         bail!(
-            "--fault corrupt on port {uri}: the kernel gives every packet a right checksum, so that nobody would notice; use packet:IF or xdp:IF"
+            "--fault corrupt on port {uri}: the kernel gives every packet a valid checksum, so that the damage would not be detected; use packet:IF or xdp:IF"
         );
     }
     Ok(())

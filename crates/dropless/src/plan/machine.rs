@@ -31,10 +31,10 @@ pub struct MachinePlan {
     pub force: bool,
     /// How long to wait for a link, ns.
     pub wait_ns: u64,
-    /// Ask the kernel why workers paused.
+    /// Ask the kernel why workers stalled.
     #[serde(default)]
     pub explain: bool,
-    /// A worker that does not poll for longer than this pauses, ns.
+    /// A worker that does not poll for longer than this is stalled, ns.
     #[serde(default = "default_pause_ns")]
     pub pause_ns: u64,
 }
@@ -55,6 +55,11 @@ fn default_pause_ns() -> u64 {
 impl MachinePlan {
     /// A worker that does not poll for longer is stalled, unless the plan says otherwise.
     pub const STALL_NS: u64 = 20_000;
+
+    /// Whether a port is of a kind that is so.
+    pub fn has(&self, is_so: fn(PortTraits) -> bool) -> bool {
+        self.ports.iter().any(|port| is_so(port.kind.traits()))
+    }
 
     pub(super) fn validate(&self) -> Result<()> {
         ensure!(
@@ -135,7 +140,7 @@ pub fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
     for part in text.split(',') {
         let part: CoreSet = part.parse().map_err(|error| anyhow!("--cores: {error}"))?;
         if let Some(core) = part.common(&seen).iter().next() {
-            bail!("--cores {text} has core {core} twice; give each core once");
+            bail!("--cores {text} lists core {core} twice; give each core once");
         }
         seen = seen.with(&part);
     }

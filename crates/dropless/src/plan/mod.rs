@@ -4,14 +4,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
+use clap::ValueEnum;
 use host::MacAddress;
 use measure::units::parse_duration;
 use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
-pub mod kernel;
-pub mod machine;
+pub(crate) mod kernel;
+pub(crate) mod machine;
 mod noise;
 mod reflect;
 mod send;
@@ -87,14 +88,14 @@ impl StreamPlan {
 }
 
 /// How much of a frame is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum VerifyPlan {
-    /// Magic, run and length.
+    /// Magic, run and length only
     None,
-    /// Checksums.
+    /// IPv4 header and UDP checksum, in full
     Checksum,
-    /// Checksums and payload pattern.
+    /// Checksums, and every byte of the payload pattern
     Payload,
 }
 
@@ -127,7 +128,7 @@ pub fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
     let value = duration_ns_or_zero(text, flag)?;
     ensure!(
         value > 0,
-        "{flag} {text} is no time at all; write e.g. 10s, 500ms, 2m"
+        "{flag} {text} is zero; give a time such as 10s, 500ms or 2m"
     );
     Ok(value)
 }
@@ -148,11 +149,16 @@ pub fn trial_duration(flag: &str, text: &str) -> Result<Duration> {
     Ok(duration)
 }
 
+/// The value of a flag that may be left out.
+pub fn optional<T>(text: Option<&str>, flag: &str, parse: fn(&str, &str) -> Result<T>) -> Result<Option<T>> {
+    text.map(|text| parse(text, flag)).transpose()
+}
+
 /// A rate of packets: no share of a link's, and no bits.
-pub fn packet_rate(flag: &str, text: &str) -> Result<f64> {
+pub fn packet_rate(text: &str, flag: &str) -> Result<f64> {
     match text.parse::<RateSpec>()? {
         RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
-        _ => bail!("{flag} {text} is no rate of packets; write it as 14.88Mpps"),
+        _ => bail!("{flag} {text} is not a packet rate; write it as 14.88Mpps"),
     }
 }
 

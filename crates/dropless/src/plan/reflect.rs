@@ -45,11 +45,7 @@ impl ReflectPlan {
         check_queues("--queues", self.queues)?;
         check_interval(self.interval_ns)?;
         ensure!(
-            !self
-                .machine
-                .ports
-                .iter()
-                .any(|port| port.kind.traits().is_reflected),
+            !self.machine.has(|traits| traits.is_reflected),
             "port ring has its reflector built in, nobody could send to this one; use `dropless send`, or a port that another program can reach"
         );
         kernel::check_reflect(self)

@@ -102,7 +102,7 @@ impl SendPlan {
         check_interval(self.interval_ns)?;
         ensure!(
             self.drain_ns >= 1_000_000,
-            "a --drain below 1 ms would call every packet late; use --drain 1ms or more"
+            "with a --drain below 1 ms every packet would count as late; use --drain 1ms or more"
         );
         ensure!(
             self.count != Some(0),
@@ -148,17 +148,23 @@ impl SendPlan {
             );
         }
         if let Some(mac) = self.from_mac.filter(|mac| mac.0[0] & 1 == 1) {
-            bail!("--from-mac {mac} is a group address, which no sender has; use one like 02:00:00:00:00:01");
+            bail!(
+                "--from-mac {mac} is a multicast address, which cannot be a source; use one like 02:00:00:00:00:01"
+            );
         }
         let first = |wanted: fn(PortTraits) -> bool| {
             let mut ports = self.machine.ports.iter();
             ports.find(|port| wanted(port.kind.traits()))
         };
         if let Some(port) = first(|traits| traits.swallows).filter(|_| !self.tx_only) {
-            bail!("port {port} swallows what is sent, and nothing comes back; use --tx-only, or --port ring");
+            bail!(
+                "port {port} discards what is sent, so that nothing comes back; use --tx-only, or --port ring"
+            );
         }
         if let Some(port) = first(|traits| traits.holds_sent).filter(|_| self.tx_only) {
-            bail!("nobody empties port {port} with --tx-only: it would be full at once; use --port null");
+            bail!(
+                "with --tx-only nothing receives from port {port}: it would be full at once; use --port null"
+            );
         }
         for (index, stream) in self.streams.iter().enumerate() {
             ensure!(
@@ -172,7 +178,7 @@ impl SendPlan {
         let given = self.streams.iter().filter(|stream| stream.rate.is_some()).count();
         ensure!(
             given == 0 || given == self.streams.len(),
-            "{given} of {} streams have a rate; give every --stream a rate=, or none and one --rate",
+            "{given} of {} streams have a rate; give every --stream a rate=, or none of them and one --rate",
             self.streams.len()
         );
         kernel::check_send(self)?;
@@ -194,10 +200,7 @@ impl SendPlan {
 
     /// Whether a port goes through the in-process reflector.
     pub fn has_reflector(&self) -> bool {
-        self.machine
-            .ports
-            .iter()
-            .any(|port| port.kind.traits().is_reflected)
+        self.machine.has(|traits| traits.is_reflected)
     }
 
     /// The asked rate of one port.
@@ -220,7 +223,7 @@ fn read_file(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is no file"));
+        return Err(std::io::Error::other("it is not a regular file"));
     }
     file.take(PLAN_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)

@@ -57,7 +57,6 @@ impl Kept {
 
 /// The pool once everything that held a buffer is gone.
 struct PoolCount {
-    /// The count.
     summary: PoolSummary,
     /// Where lost buffers were last seen: a leak is a reason to distrust the run.
     leak: Option<String>,
@@ -75,32 +74,26 @@ impl PoolCounts {
     /// Counts the pools, where there are any. The ports are closed.
     pub fn count(pools: Option<&Pools<'_>>, kept: Vec<Kept>) -> Self {
         let pools = pools.map_or(&[][..], Pools::all);
-        Self(
-            pools
-                .iter()
-                .zip(kept)
-                .map(|(pool, kept)| count(pool, kept))
-                .collect(),
-        )
+        let counts = pools.iter().zip(kept).map(|(pool, kept)| count(pool, kept));
+        Self(counts.collect())
     }
 
     /// Each pool, and where its lost buffers were last seen.
     pub fn evidence(&self) -> Vec<(PoolSummary, Option<String>)> {
-        self.0
-            .iter()
+        let pools = self.0.iter();
+        pools
             .map(|pool| (pool.summary.clone(), pool.leak.clone()))
             .collect()
     }
 
     /// All of them in one.
     pub fn summary(&self) -> PoolSummary {
-        let mut all = PoolSummary::default();
+        let names: Vec<&str> = self.0.iter().map(|pool| &*pool.summary.name).collect();
+        let mut all = PoolSummary {
+            name: names.join(", "),
+            ..PoolSummary::default()
+        };
         for PoolCount { summary, .. } in &self.0 {
-            all.name = if all.name.is_empty() {
-                summary.name.clone()
-            } else {
-                format!("{}, {}", all.name, summary.name)
-            };
             all.size += summary.size;
             all.in_use_at_start += summary.in_use_at_start;
             all.in_use_at_end += summary.in_use_at_end;

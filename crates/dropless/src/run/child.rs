@@ -29,9 +29,7 @@ pub struct Start<'s> {
     pub arguments: Vec<String>,
     /// The network namespace to run in; `None` is this one.
     pub namespace: Option<&'s str>,
-    /// Where its words go.
     pub directory: &'s Path,
-    /// What the files are called.
     pub name: &'s str,
     /// Whether people see what it logs, instead of the file.
     pub shows_log: bool,
@@ -55,7 +53,6 @@ pub enum Ended<T> {
 }
 
 impl Child {
-    /// Starts it.
     pub fn start(start: &Start<'_>) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program to start it again")?;
         let mut command = match start.namespace {
@@ -88,7 +85,6 @@ impl Child {
         Ok(Self { process, log, result })
     }
 
-    /// Its process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }

@@ -7,7 +7,6 @@ use measure::{Clock, ClockSummary, Ticks};
 
 use crate::run::placement;
 
-/// The run's clock.
 pub struct RunClock {
     /// Ticks to nanoseconds.
     pub clock: Clock,

@@ -13,39 +13,32 @@ use super::control::Seen;
 use super::open::OpenPort;
 use super::pools::Pools;
 use super::workers::{self, Left, Roles};
-use crate::explain::{self, Received, Receiver};
+use crate::explain::{self, Received};
 
 /// What is left when the workers have ended.
 pub struct Closing<'r> {
-    /// The run directory.
     pub dir: &'r RunDir,
     /// The packet buffers, where there is DPDK.
     pub pools: Option<&'r Pools<'r>>,
-    /// The clock.
     pub clock: RunClock,
     /// When the first packet was due.
     pub start: Ticks,
-    /// What the workers left.
     pub left: Left,
-    /// What control saw.
     pub seen: Seen,
     /// Cores and what was done on them.
     pub roles: Roles,
     /// What the workers published.
     pub published: Vec<WorkerCounters>,
-    /// Notes so far.
     pub notes: Vec<Note>,
 }
 
 /// A port at the end.
 pub struct PortEnd {
-    /// Its counters and its link.
     pub summary: PortSummary,
     /// What the other end of an embedded ring missed.
     pub far_missed: u64,
     /// Whether its driver counts as errors what it refused to take.
     pub counts_refusals: bool,
-    /// How often its link went away.
     pub link_losses: u32,
     /// Whether the interface below it was removed.
     pub is_gone: bool,
@@ -53,33 +46,23 @@ pub struct PortEnd {
 
 /// What a job makes its result of, beside its own counters.
 pub struct Ending<'r> {
-    /// The run directory.
     pub dir: &'r RunDir,
-    /// The ports.
     pub ports: Vec<PortEnd>,
-    /// The pools.
     pub pools: PoolCounts,
     /// Ticks to nanoseconds.
     pub clock: Clock,
-    /// How good the clock was.
     pub clock_summary: ClockSummary,
-    /// What was wrong with it.
     pub clock_problem: Option<String>,
-    /// The workers.
     pub workers: Vec<WorkerSummary>,
     /// The longest stall of each receiver whose port loses packets silently meanwhile.
     pub stalls: Vec<Stall>,
     /// Where the packets went that the ports missed; only with `--explain`.
     pub explanation: Option<Explanation>,
-    /// Times without a link.
     pub link_losses: Vec<LinkLoss>,
     /// Files that are shorter than what was written to them, and by how many bytes.
     pub short_files: Vec<(String, u64)>,
-    /// Whether somebody asked the run to end.
     pub is_interrupted: bool,
-    /// A worker that died.
     pub died: Option<String>,
-    /// What the user should know.
     pub notes: Vec<Note>,
 }
 
@@ -88,23 +71,17 @@ impl<'r> Closing<'r> {
     pub fn close(
         mut self,
         ports: Vec<OpenPort<'_>>,
-        received: Vec<Received<'_>>,
+        received: &[Received<'_>],
         threshold_ns: u64,
     ) -> Ending<'r> {
         let ends = ports.iter().map(PortEnd::of).collect();
-        let receivers: Vec<Receiver<'_>> = received
-            .into_iter()
-            .map(|received| Receiver {
-                ring_holds_ns: ports[received.port].ring_holds_ns(received.rate_pps),
-                received,
-            })
-            .collect();
-        let stalls = self.longest_stalls(&receivers, &ports, threshold_ns);
+        let stalls = self.longest_stalls(received, &ports, threshold_ns);
         let clock = self.clock.clock;
         let (rows, explanation) = explain::explain(
             self.seen.explainer.take(),
             &self.left.stalled,
-            &receivers,
+            received,
+            &ports,
             &clock,
             clock.ns(self.start),
         );
@@ -142,23 +119,20 @@ impl<'r> Closing<'r> {
     /// after which nothing waited has filled no ring: such as one after everything had come back.
     fn longest_stalls(
         &self,
-        receivers: &[Receiver<'_>],
+        receivers: &[Received<'_>],
         ports: &[OpenPort<'_>],
         threshold_ns: u64,
     ) -> Vec<Stall> {
         let mut stalls = Vec::new();
-        for receiver in receivers
-            .iter()
-            .filter(|receiver| !ports[receiver.received.port].pushes_back())
-        {
-            let core = receiver.received.core;
+        let loses_silently = |receiver: &&Received<'_>| !ports[receiver.port].traits().pushes_back;
+        for receiver in receivers.iter().filter(loses_silently) {
+            let (core, ring_holds_ns) = (receiver.core, receiver.ring_holds_ns(ports));
             let Some(place) = self.roles.iter().position(|(other, _)| *other == core) else {
                 continue;
             };
             let of_core = self.left.stalled.iter().find(|stalled| stalled.core == core);
             // The kept stalls tell only where all that matter were kept.
-            let kept =
-                of_core.filter(|stalled| stalled.log.dropped == 0 && receiver.ring_holds_ns >= threshold_ns);
+            let kept = of_core.filter(|stalled| stalled.log.dropped == 0 && ring_holds_ns >= threshold_ns);
             let longest = kept.map_or_else(
                 || self.published[place].gap_ticks.snapshot().max(),
                 |stalled| {
@@ -170,7 +144,7 @@ impl<'r> Closing<'r> {
                 core: core as u32,
                 role: "receive".into(),
                 gap_ns: self.clock.clock.ns_from_ticks(longest.unwrap_or(0)),
-                ring_holds_ns: receiver.ring_holds_ns,
+                ring_holds_ns,
                 ..Stall::default()
             });
         }
@@ -183,7 +157,7 @@ impl PortEnd {
         Self {
             summary: open.summary(),
             far_missed: open.far_missed(),
-            counts_refusals: open.counts_refusals(),
+            counts_refusals: open.traits().counts_refusals,
             link_losses: open.tending.losses,
             is_gone: open.is_gone(),
         }
@@ -191,13 +165,13 @@ impl PortEnd {
 }
 
 impl Ending<'_> {
-    /// The ports' own counters.
     pub fn port_summaries(&self) -> Vec<PortSummary> {
         self.ports.iter().map(|port| port.summary.clone()).collect()
     }
 
     /// What every run's verdict is drawn from; the job adds what it moved.
     pub fn evidence(&self, role: Role) -> Evidence {
+        let dead = self.died.iter().map(|how| ("dropless".into(), how.clone()));
         Evidence {
             role,
             ports: self.ports.len(),
@@ -207,11 +181,7 @@ impl Ending<'_> {
             clock_uncertainty_ppm: self.clock_summary.uncertainty_ppm,
             clock_problems: self.clock_problem.clone().into_iter().collect(),
             pools: self.pools.evidence(),
-            dead_workers: self
-                .died
-                .iter()
-                .map(|how| ("dropless".into(), how.clone()))
-                .collect(),
+            dead_workers: dead.collect(),
             ..Evidence::default()
         }
     }

@@ -5,16 +5,16 @@
 use std::time::{Duration, Instant};
 
 use dataplane::Phase;
-use dataplane::worker::{Control, WorkerCounters};
+use dataplane::worker::Control;
 use measure::verdict::LinkLoss;
-use measure::{Clock, PortSummary, Ticks};
+use measure::{Clock, Ticks};
 use report::live::Live;
 use report::rundir::RunDir;
 
 use super::clock::now;
 use super::open::OpenPort;
 use super::peer::{Patience, Wait};
-use super::workers::{Roles, Running};
+use super::workers::Running;
 use super::{Active, Next, Run};
 use crate::explain::Explainer;
 use crate::status::{Drivers, Expected, HealthCheck, StallWatch};
@@ -23,25 +23,19 @@ use crate::status::{Drivers, Expected, HealthCheck, StallWatch};
 const TICK_EXPLAIN: Duration = Duration::from_millis(5);
 
 /// What a job sees when it is asked.
-pub struct Look<'l, 'e> {
+pub struct Look<'w, 'e> {
     /// The ports, without the queues that the job took.
-    pub ports: &'l [OpenPort<'e>],
-    /// The ports' counters, as they were told last.
-    pub counted: &'l [PortSummary],
+    pub ports: &'w mut [OpenPort<'e>],
     /// When the first packet was due.
     pub start: Ticks,
-    /// The clock.
     pub clock: Clock,
     /// Links that were lost so far.
-    pub link_losses: &'l [LinkLoss],
+    pub link_losses: Vec<LinkLoss>,
     /// Rounds that each worker has made.
     pub rounds: Vec<u64>,
-    /// Somebody asked the run to end.
     pub is_interrupted: bool,
-    /// A worker ended by itself.
     pub worker_died: bool,
-    /// The run directory.
-    pub dir: &'l RunDir,
+    pub dir: &'w RunDir,
     /// Nobody wants to be told anything.
     pub is_quiet: bool,
 }
@@ -52,7 +46,6 @@ impl Look<'_, '_> {
         self.since(self.start)
     }
 
-    /// Time since `begun`.
     pub fn since(&self, begun: Ticks) -> Duration {
         Duration::from_nanos(self.clock.ns_from_ticks(now().since(begun)))
     }
@@ -60,40 +53,32 @@ impl Look<'_, '_> {
 
 /// What control saw of a run.
 pub struct Seen {
-    /// Times without a link.
     pub link_losses: Vec<LinkLoss>,
-    /// Whether somebody asked the run to end.
     pub is_interrupted: bool,
-    /// What explains stalls.
     pub explainer: Option<Explainer>,
 }
 
-/// Watches one run.
 pub struct Watch<'w, 'e> {
-    ports: &'w mut [OpenPort<'e>],
+    look: Look<'w, 'e>,
     waits: Vec<Wait>,
     run: &'w Run<'w, 'e>,
-    clock: Clock,
-    start: Ticks,
     live: Live,
     explainer: Option<Explainer>,
-    stalls: Option<StallWatch<'w>>,
+    stalls: StallWatch<'w>,
     health: HealthCheck,
     drivers: Drivers,
     /// Of each port the loss of its link that has not ended.
     down: Vec<Option<usize>>,
-    link_losses: Vec<LinkLoss>,
-    rounds: Vec<u64>,
-    is_interrupted: bool,
-    worker_died: bool,
 }
 
 impl<'w, 'e> Watch<'w, 'e> {
-    /// Watches `ports`; the first packet is due at `start`.
+    /// Watches `ports`; the first packet is due at `start`. The run is healthy while it does what is `expected`.
     pub(super) fn new(
         run: &'w Run<'w, 'e>,
         ports: &'w mut [OpenPort<'e>],
         explainer: Option<Explainer>,
+        stalls: StallWatch<'w>,
+        expected: Expected,
         (clock, start): (Clock, Ticks),
     ) -> Self {
         let patient = matches!(run.needs.patience, Patience::Forever(_));
@@ -103,34 +88,24 @@ impl<'w, 'e> Watch<'w, 'e> {
                 .map(|open| Wait::new(&open.uri, run.needs.patience))
                 .collect(),
             down: vec![None; ports.len()],
-            ports,
+            look: Look {
+                ports,
+                start,
+                clock,
+                link_losses: Vec::new(),
+                rounds: Vec::new(),
+                is_interrupted: false,
+                worker_died: false,
+                dir: run.dir,
+                is_quiet: run.settings.console.quiet,
+            },
             run,
-            clock,
-            start,
             live: Live::stderr(run.settings.console.quiet),
             explainer,
-            stalls: None,
-            health: HealthCheck::default(),
+            stalls,
+            health: HealthCheck::new(expected),
             drivers: Drivers::default(),
-            link_losses: Vec::new(),
-            rounds: Vec::new(),
-            is_interrupted: false,
-            worker_died: false,
         }
-    }
-
-    /// Tells stalls of the workers, too, that are longer than `threshold` ticks.
-    #[must_use]
-    pub fn stalls_of(mut self, roles: &'w Roles, counters: &'w [WorkerCounters], threshold: u64) -> Self {
-        self.stalls = Some(StallWatch::new(roles, counters, self.clock, threshold));
-        self
-    }
-
-    /// Calls the run healthy while it does what is `expected`.
-    #[must_use]
-    pub fn expecting(mut self, expected: Expected) -> Self {
-        self.health = HealthCheck::new(expected);
-        self
     }
 
     /// Takes the run through its phases.
@@ -146,36 +121,21 @@ impl<'w, 'e> Watch<'w, 'e> {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.notice(running);
-        job.ready(&self.look());
+        job.ready(&self.look);
         control.set(Phase::Run);
         loop {
             self.tick(running, job);
-            match job.step(&self.look()) {
+            match job.step(&self.look) {
                 Next::GoOn => {}
                 Next::Drain => control.set(Phase::Drain),
                 Next::Stop => break,
             }
             // A line each second is of that second: it does not wait for the board.
-            if self.run.board.is_due() || self.live.is_due(self.look().elapsed()) {
+            if self.run.board.is_due() || self.live.is_due(self.look.elapsed()) {
                 self.tell(job);
             }
         }
         control.set(Phase::Stop);
-    }
-
-    fn look(&self) -> Look<'_, 'e> {
-        Look {
-            ports: self.ports,
-            counted: self.drivers.ports(),
-            start: self.start,
-            clock: self.clock,
-            link_losses: &self.link_losses,
-            rounds: self.rounds.clone(),
-            is_interrupted: self.is_interrupted,
-            worker_died: self.worker_died,
-            dir: self.run.dir,
-            is_quiet: self.run.settings.console.quiet,
-        }
     }
 
     /// Waits for the next look, and looks after what every run has.
@@ -185,24 +145,28 @@ impl<'w, 'e> Watch<'w, 'e> {
             .as_ref()
             .map_or(self.run.needs.tick, |_| TICK_EXPLAIN);
         let wakes = job.wakes_at().map(|at| at.since(now()));
-        let until = wakes.map(|ticks| Duration::from_nanos(self.clock.ns_from_ticks(ticks)));
+        let until = wakes.map(|ticks| Duration::from_nanos(self.look.clock.ns_from_ticks(ticks)));
         std::thread::sleep(until.map_or(tick, |until| until.min(tick)));
         if let Some(explainer) = &mut self.explainer {
-            explainer.look(self.ports);
+            explainer.look(self.look.ports);
         }
         self.check_links();
         self.notice(running);
     }
 
     fn notice(&mut self, running: &Running<'_>) {
-        self.rounds = running.rounds();
-        self.is_interrupted = self.run.interrupt.is_set();
-        self.worker_died = running.ended_early().is_some();
+        self.look.rounds = running.rounds();
+        self.look.is_interrupted = self.run.interrupt.is_set();
+        self.look.worker_died = running.ended_early().is_some();
     }
 
     fn check_links(&mut self) {
-        let at_ns = self.clock.ns(now()).since(self.clock.ns(self.start));
-        for (index, (open, down)) in self.ports.iter_mut().zip(&mut self.down).enumerate() {
+        let at_ns = self
+            .look
+            .clock
+            .ns(now())
+            .since(self.look.clock.ns(self.look.start));
+        for (index, (open, down)) in self.look.ports.iter_mut().zip(&mut self.down).enumerate() {
             let up = open.tend().up;
             let is_awaited = !up && open.tending.losses == 0;
             if let Some(wait) = self.waits.get_mut(index).filter(|_| is_awaited) {
@@ -212,15 +176,15 @@ impl<'w, 'e> Watch<'w, 'e> {
             }
             match (up, *down) {
                 (false, None) => {
-                    *down = Some(self.link_losses.len());
-                    self.link_losses.push(LinkLoss {
+                    *down = Some(self.look.link_losses.len());
+                    self.look.link_losses.push(LinkLoss {
                         port: open.uri.to_string(),
                         at_ns,
                         down_ns: None,
                     });
                 }
                 (true, Some(loss)) => {
-                    let loss = &mut self.link_losses[loss];
+                    let loss = &mut self.look.link_losses[loss];
                     loss.down_ns = Some(at_ns.saturating_sub(loss.at_ns));
                     *down = None;
                 }
@@ -231,16 +195,13 @@ impl<'w, 'e> Watch<'w, 'e> {
 
     /// Tells how it stands: on the status board, and from there in the terminal.
     fn tell<J: Active>(&mut self, job: &J) {
-        self.drivers.ask(self.ports);
-        let look = self.look();
-        let mut state = job.status(&look);
-        state.elapsed_s = look.elapsed().as_secs_f64();
-        state.add_places(self.drivers.places(self.ports));
+        self.drivers.ask(self.look.ports);
+        let mut state = job.status(&self.look);
+        state.elapsed_s = self.look.elapsed().as_secs_f64();
+        state.add_places(self.drivers.places(self.look.ports));
         state.ports = self.drivers.ports().to_vec();
-        if let Some(stalls) = &mut self.stalls {
-            state.workers = stalls.look(state.elapsed_s);
-            state.stalls = stalls.recent();
-        }
+        state.workers = self.stalls.look(state.elapsed_s);
+        state.stalls = self.stalls.recent();
         state.pool = self.run.pool_level();
         state.health = self.health.judge(Instant::now(), &state);
         self.run.board.tell(state);
@@ -253,8 +214,8 @@ impl<'w, 'e> Watch<'w, 'e> {
         self.tell(job);
         self.live.finish();
         Seen {
-            link_losses: self.link_losses,
-            is_interrupted: self.is_interrupted,
+            link_losses: self.look.link_losses,
+            is_interrupted: self.look.is_interrupted,
             explainer: self.explainer,
         }
     }

@@ -130,13 +130,11 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
             // One device with all the queues would be refused where the kernel does not call them combined (veth).
             let name = |queue: u16| format!("net_af_xdp{index}_{queue}");
             let queues = start..start.saturating_add(queues);
-            let made_by = queues
-                .clone()
-                .map(|queue| {
-                    let name = name(queue);
-                    format!("--vdev={name},iface={interface},start_queue={queue},queue_count=1{mode}")
-                })
-                .collect();
+            let argument = |queue| {
+                let name = name(queue);
+                format!("--vdev={name},iface={interface},start_queue={queue},queue_count=1{mode}")
+            };
+            let made_by = queues.clone().map(argument).collect();
             (Device::Queues(queues.map(name).collect()), made_by)
         }
         PortKind::Packet {
@@ -146,10 +144,8 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
             let bypass = u8::from(*qdisc_bypass);
             // Its rings are made here and not by descriptors. They lie in blocks of two frames.
             let frames = descriptors.next_multiple_of(2);
-            vdev(
-                "af_packet",
-                format!(",iface={interface},qpairs={queues},framecnt={frames},qdisc_bypass={bypass}"),
-            )
+            let rest = format!(",iface={interface},qpairs={queues},framecnt={frames},qdisc_bypass={bypass}");
+            vdev("af_packet", rest)
         }
         PortKind::Tap { name, mac } => {
             let mac = mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
@@ -170,27 +166,17 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
             let role = if *server { "server" } else { "client" };
             let size = size_log2.map(|size| format!(",rsize={size}")).unwrap_or_default();
             let zero_copy = if *zero_copy { ",zero-copy=yes" } else { "" };
-            vdev(
-                "memif",
-                format!(",socket={path},socket-abstract={space},role={role},id={id}{size}{zero_copy}"),
-            )
+            let rest = format!(",socket={path},socket-abstract={space},role={role},id={id}{size}{zero_copy}");
+            vdev("memif", rest)
         }
         PortKind::Vhost { path, client } => {
-            let client = u8::from(*client);
-            vdev(
-                "vhost",
-                format!(",iface={},queues={queues},client={client}", path.display()),
-            )
+            let (path, client) = (path.display(), u8::from(*client));
+            vdev("vhost", format!(",iface={path},queues={queues},client={client}"))
         }
         PortKind::VirtioUser { path, server } => {
-            let server = u8::from(*server);
-            vdev(
-                "virtio_user",
-                format!(
-                    ",path={},queues={queues},server={server},queue_size=1024",
-                    path.display()
-                ),
-            )
+            let (path, server) = (path.display(), u8::from(*server));
+            let rest = format!(",path={path},queues={queues},server={server},queue_size=1024");
+            vdev("virtio_user", rest)
         }
         PortKind::Pcap { input, output } => {
             let rx = input

@@ -1,6 +1,6 @@
 //! `kernel:` ports: sockets and their queues, opened without DPDK.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -26,7 +26,6 @@ pub struct SocketConfig {
     pub queues: u16,
     /// Packets that may wait in a socket.
     pub descriptors: u16,
-    /// Packets a burst.
     pub burst: usize,
     /// The largest frame, with FCS.
     pub largest_frame: usize,
@@ -42,40 +41,30 @@ pub struct SocketConfig {
     pub peers: Vec<SocketAddr>,
 }
 
-/// The sockets of a port.
 pub struct KernelPort {
     sockets: Vec<Arc<Socket>>,
     counters: Vec<Arc<SocketCounters>>,
     /// The interface that has the address.
     pub interface: Option<String>,
-    /// How packets pass.
     pub io: KernelIo,
-    /// What the user should know.
     pub notes: Vec<Note>,
     descriptors: u16,
     /// UDP packets with wrong checksums in this network namespace, before.
     damaged_before: u64,
 }
 
-/// A queue pair of a port.
 pub type KernelQueues = (KernelReceive, KernelTransmit);
 
 impl KernelPort {
-    /// Opens the sockets of `uri`.
     pub fn open(uri: &PortUri, config: &SocketConfig) -> Result<(Self, Vec<KernelQueues>)> {
         let PortKind::Kernel { address, port, io } = uri.kind else {
             anyhow::bail!("port {uri} has no sockets");
         };
         let queues = uri.queues.map_or(config.queues, std::num::NonZeroU16::get);
-        let sys = Sys::live();
         let mut own = Self {
             sockets: Vec::new(),
             counters: Vec::new(),
-            interface: sys
-                .addresses
-                .iter()
-                .find(|(_, ip)| *ip == address)
-                .map(|(name, _)| name.clone()),
+            interface: interface_with(&Sys::live(), address),
             io,
             notes: Vec::new(),
             descriptors: config.descriptors,
@@ -157,7 +146,7 @@ impl KernelPort {
         let wanted = usize::from(self.descriptors) * PAGE_BYTES;
         if got < wanted / 2 {
             self.notes.push(Note::new("socket_buffer_small", format!(
-                "port {uri}: the kernel lets {} KiB wait in a socket, {} were asked for; more with: sysctl -w net.core.rmem_max={}",
+                "port {uri}: the kernel grants {} KiB of receive buffer a socket, {} were asked for; more with: sysctl -w net.core.rmem_max={}",
                 got >> 10,
                 wanted >> 10,
                 wanted / 2
@@ -187,14 +176,14 @@ impl KernelPort {
         let refusals: u64 = self.sockets.iter().map(|socket| socket.refusals()).sum();
         if refusals > 0 {
             notes.push(Note::new("packets_refused", format!(
-                "{} was told {refusals} times that packets did not get there (ICMP, mostly: nobody listens on that UDP port; kernels answer few packets so); start `dropless reflect --port kernel:ADDR` over there",
+                "{} received {refusals} errors for packets that were not delivered (ICMP; usually nothing listens on that UDP port, and kernels report only a few of them); start `dropless reflect --port kernel:ADDR` there",
                 self.name()
             )));
         }
         let damaged = damaged().saturating_sub(self.damaged_before);
         if damaged > 0 {
             notes.push(Note::new("wrong_checksums", format!(
-                "the kernel threw away {damaged} UDP packets with wrong checksums meanwhile, for whomever they were: on a virtual wire to a program that sees whole frames, make the kernel write real ones with: ethtool -K INTERFACE tx off"
+                "the kernel dropped {damaged} UDP packets with wrong checksums during the run, whoever they were for: on a virtual link to a program that sees whole frames, make the kernel compute them with: ethtool -K INTERFACE tx off"
             )));
         }
         notes
@@ -222,6 +211,14 @@ impl KernelPort {
     pub fn descriptors(&self) -> u16 {
         self.descriptors
     }
+}
+
+/// The interface that has this address.
+pub fn interface_with(sys: &Sys, address: IpAddr) -> Option<String> {
+    let mut addresses = sys.addresses.iter();
+    addresses
+        .find(|(_, ip)| *ip == address)
+        .map(|(name, _)| name.clone())
 }
 
 /// UDP packets that the kernel threw away for their checksum in this network namespace, ever. No socket counts them.

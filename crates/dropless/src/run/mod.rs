@@ -1,37 +1,38 @@
 //! The life of a packet run, told once: what is refused before it starts ([`preflight`]), its start ([`start`]), its
 //! control ([`control`]) and its close ([`close`]). A subcommand gives it a [`Job`].
 
-pub mod buffers;
-pub mod child;
-pub mod clock;
-pub mod close;
-pub mod control;
-pub mod eal;
-pub mod glance;
-pub mod kernel_missed;
-pub mod kernel_port;
-pub mod open;
-pub mod opening;
-pub mod page;
-pub mod parent;
-pub mod peer;
-pub mod placement;
-pub mod pools;
-pub mod preflight;
-pub mod queues;
-pub mod reflector;
-pub mod signals;
-pub mod stage;
-pub mod start;
-pub mod waiting;
-pub mod workers;
+pub(crate) mod buffers;
+pub(crate) mod child;
+pub(crate) mod clock;
+pub(crate) mod close;
+pub(crate) mod control;
+pub(crate) mod eal;
+pub(crate) mod glance;
+pub(crate) mod kernel_missed;
+pub(crate) mod kernel_port;
+pub(crate) mod open;
+pub(crate) mod opening;
+pub(crate) mod page;
+pub(crate) mod parent;
+pub(crate) mod peer;
+pub(crate) mod placement;
+pub(crate) mod pools;
+pub(crate) mod preflight;
+pub(crate) mod queues;
+pub(crate) mod reflector;
+pub(crate) mod signals;
+pub(crate) mod stage;
+pub(crate) mod start;
+pub(crate) mod waiting;
+pub(crate) mod workers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use dataplane::worker::{Control, WorkerCounters};
 use dpdk::Pool;
+use host::Sys;
 use measure::{Note, Ticks};
 use report::out::Console;
 use report::published::{Ended, PoolLevel, State};
@@ -40,7 +41,7 @@ use serde::Serialize;
 
 use crate::explain::{Explainer, Received};
 use crate::plan::MachinePlan;
-use crate::status::{Expected, StatusBoard, StatusSettings};
+use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings};
 use clock::RunClock;
 use close::Ending;
 use control::{Look, Watch};
@@ -177,13 +178,12 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let console = settings.console;
     let needs = job.needs()?;
     let preflight = preflight::check(job.machine(), &needs)?;
-    let _awake = start::awake_cores();
-    let dir = RunDir::create(&settings.runs, J::COMMAND, SystemTime::now())?;
-    let _ = dir.write_json(file::PLAN, job.plan());
-    let _ = dir.write_json(file::HOST, &preflight::host_facts());
-    board.run_is_in(dir.path());
+    // No core sleeps deeply while the run lasts, where we may ask for that.
+    let _awake = host::awake::awake(&Sys::live());
+    let dir = directory(&settings.runs, job.plan(), &board)?;
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
-    let pools = start::pools(eal.as_ref(), &preflight)?;
+    let make_pools = |eal| preflight.pools.make(eal, preflight.room);
+    let pools = eal.as_ref().map(make_pools).transpose()?;
     let pools = pools.as_ref();
     for pool in pools.map_or(&[][..], Pools::all) {
         job.prefill(pool)?;
@@ -207,6 +207,15 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     console.object(&summary)?;
     board.linger(&interrupt);
     Ok(exit)
+}
+
+/// The directory of a run that begins below `runs`, with its plan and what the machine is.
+pub(crate) fn directory(runs: &Path, plan: &impl Serialize, board: &StatusBoard) -> Result<RunDir> {
+    let dir = RunDir::create(runs, &board.told().process.command, SystemTime::now())?;
+    let _ = dir.write_json(file::PLAN, plan);
+    let _ = dir.write_json(file::HOST, &preflight::host_facts());
+    board.run_is_in(dir.path());
+    Ok(dir)
 }
 
 /// The environment of one run.
@@ -259,9 +268,9 @@ impl<'e> Run<'_, 'e> {
         let control = Control::default();
         placement::leave_to_workers(&cores);
         let threshold = clock.clock.ticks_from_ns(threshold_ns);
-        let mut watch = Watch::new(self, &mut ports, explainer, (clock.clock, start))
-            .stalls_of(&roles, &published, threshold)
-            .expecting(expected);
+        let stalls = StallWatch::new(&roles, &published, clock.clock, threshold);
+        let times = (clock.clock, start);
+        let mut watch = Watch::new(self, &mut ports, explainer, stalls, expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
             let running = Running::start(scope, workers, &control, &published, threshold)?;
             watch.run(&control, &running, &mut job, has_schedule);
@@ -281,7 +290,7 @@ impl<'e> Run<'_, 'e> {
             published,
             notes,
         };
-        let ending = closing.close(ports, job.received(), threshold_ns);
+        let ending = closing.close(ports, &job.received(), threshold_ns);
         Ok(job.close(ending))
     }
 }

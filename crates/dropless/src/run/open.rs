@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Granted, Pool, Port, PortStats, RxQueue, TxQueue};
-use host::{Medium, PortKind, PortUri, Sys};
+use host::{Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::{LinkState, Note, PortSummary};
 
 use crate::run::kernel_missed::KernelMissed;
@@ -17,7 +17,6 @@ use crate::run::signals::Interrupt;
 /// What a port needs of DPDK.
 #[derive(Clone, Copy)]
 pub struct Dpdk<'p, 'e> {
-    /// The environment.
     pub eal: &'e Eal,
     /// The pool of the port's NUMA node.
     pub pool: &'p Pool<'e>,
@@ -27,23 +26,16 @@ pub struct Dpdk<'p, 'e> {
 pub enum Carrier<'e> {
     /// Devices of DPDK: one for all queues, or one for each.
     Devices(Vec<Port<'e>>),
-    /// Sockets of the kernel.
     Sockets(KernelPort),
 }
 
-/// A receive queue.
 pub enum Rx<'e> {
-    /// Of a device.
     Device(RxQueue<'e>),
-    /// Of a socket.
     Socket(Box<KernelReceive>),
 }
 
-/// A transmit queue.
 pub enum Tx<'e> {
-    /// Of a device.
     Device(TxQueue<'e>),
-    /// Of a socket.
     Socket(Box<KernelTransmit>),
 }
 
@@ -51,15 +43,11 @@ pub enum Tx<'e> {
 pub struct OpenPort<'e> {
     /// As the user named it.
     pub uri: PortUri,
-    /// What is behind it.
     carrier: Carrier<'e>,
-    /// Its receive queues.
     pub rx: Vec<Rx<'e>>,
-    /// Its transmit queues.
     pub tx: Vec<Tx<'e>>,
     /// The other end of an embedded ring, for the in-process reflector.
     pub far: Option<Box<OpenPort<'e>>>,
-    /// Its address.
     pub mac: [u8; 6],
     /// Buffers that its driver took when it started and never gives back.
     pub kept: u64,
@@ -85,7 +73,6 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// All its devices of DPDK.
     pub fn devices(&self) -> &[Port<'e>] {
         match &self.carrier {
             Carrier::Devices(devices) => devices,
@@ -111,7 +98,6 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// Its driver, and its name there.
     pub fn driver_and_name(&self) -> (String, String) {
         match &self.carrier {
             Carrier::Sockets(port) => (port.driver(), port.name()),
@@ -135,19 +121,14 @@ impl<'e> OpenPort<'e> {
 
     /// What is to be told of it at the end of a run.
     pub fn last_notes(&self) -> Vec<Note> {
-        match &self.carrier {
-            Carrier::Sockets(port) => port.last_notes(),
-            Carrier::Devices(_) => Vec::new(),
-        }
+        self.sockets().map(KernelPort::last_notes).unwrap_or_default()
     }
 
     /// Packets that wait to be received in a queue of it, at least, before one is lost.
     pub fn rx_room(&self) -> u32 {
         match &self.carrier {
             Carrier::Sockets(port) => port.holds(),
-            Carrier::Devices(_) => self
-                .granted()
-                .map_or(0, |granted| u32::from(granted.rx_descriptors)),
+            Carrier::Devices(_) => self.granted().map_or(0, |granted| granted.rx_descriptors.into()),
         }
     }
 
@@ -155,15 +136,16 @@ impl<'e> OpenPort<'e> {
     pub fn tx_room(&self) -> u64 {
         match &self.carrier {
             Carrier::Sockets(port) => u64::from(port.descriptors()),
-            Carrier::Devices(_) => self
-                .granted()
-                .map_or(0, |granted| u64::from(granted.tx_descriptors)),
+            Carrier::Devices(_) => self.granted().map_or(0, |granted| granted.tx_descriptors.into()),
         }
     }
 
-    /// Whether the kernel takes headers off and puts them on, and verifies and makes checksums.
-    pub fn is_sockets(&self) -> bool {
-        matches!(self.carrier, Carrier::Sockets(_))
+    /// Its sockets, where the kernel takes headers off and puts them on, and verifies and makes checksums.
+    pub fn sockets(&self) -> Option<&KernelPort> {
+        match &self.carrier {
+            Carrier::Sockets(port) => Some(port),
+            Carrier::Devices(_) => None,
+        }
     }
 
     /// The file that it writes, and how long that must be by the driver's count: the pcap header, and a header for each
@@ -189,19 +171,9 @@ impl<'e> OpenPort<'e> {
         }
     }
 
-    /// Whether the port's driver counts as errors what it refused to take, and so left to us.
-    pub fn counts_refusals(&self) -> bool {
-        self.uri.kind.traits().counts_refusals
-    }
-
-    /// Whether a receiver that pauses on this port makes others wait, instead of making the port lose packets silently.
-    pub fn pushes_back(&self) -> bool {
-        self.uri.kind.traits().pushes_back
-    }
-
-    /// Whether its frames are in no cache of the core that receives them, because a device or another core wrote them.
-    pub fn is_cold(&self) -> bool {
-        self.uri.kind.traits().frames_are_cold
+    /// What ports of its kind differ in.
+    pub fn traits(&self) -> PortTraits {
+        self.uri.kind.traits()
     }
 
     /// The link. On an interface of the kernel it is the kernel's word: the drivers there always say yes.
@@ -209,8 +181,7 @@ impl<'e> OpenPort<'e> {
         if let Some(interface) = self.interface() {
             let sys = Sys::at("/");
             let link = host::interface::link_of(&sys, interface);
-            let served =
-                !self.uri.kind.traits().needs_program || host::xdp::program(&sys, interface).is_some();
+            let served = !self.traits().needs_program || host::xdp::program(&sys, interface).is_some();
             return LinkState {
                 up: served && link.is_some_and(|link| link.up),
                 speed_mbps: link.and_then(|link| link.speed_mbps),
@@ -218,7 +189,7 @@ impl<'e> OpenPort<'e> {
         }
         let link = self.device().and_then(|port| port.link().ok());
         // Virtual devices make a speed up.
-        let is_real = self.uri.kind.traits().medium == Medium::Nic;
+        let is_real = self.traits().medium == Medium::Nic;
         LinkState {
             up: link.is_some_and(|link| link.up),
             speed_mbps: link.and_then(|link| link.speed_mbps).filter(|_| is_real),
@@ -227,7 +198,7 @@ impl<'e> OpenPort<'e> {
 
     /// Whether the other end can take frames, where that is more than having a link.
     fn takes_frames(&self) -> bool {
-        !self.uri.kind.traits().peer_posts_late || self.device().is_none_or(Port::guest_is_ready)
+        !self.traits().peer_posts_late || self.device().is_none_or(Port::guest_is_ready)
     }
 
     /// The link, and what it takes to have one again.
@@ -260,13 +231,12 @@ impl<'e> OpenPort<'e> {
 
     /// How long its receive ring holds at `rate` packets/s; 0 where it pushes back instead of losing.
     pub fn ring_holds_ns(&self, rate: f64) -> u64 {
-        if self.pushes_back() {
+        if self.traits().pushes_back {
             return 0;
         }
         (f64::from(self.rx_room()) / rate.max(1.0) * 1e9) as u64
     }
 
-    /// Its counters and its link.
     pub fn summary(&self) -> PortSummary {
         let stats = self.stats();
         let (driver, name) = self.driver_and_name();
@@ -286,11 +256,20 @@ impl<'e> OpenPort<'e> {
 
     /// The interface of the kernel that it works through.
     pub fn interface(&self) -> Option<&str> {
-        self.uri.kind.interface().or(match &self.carrier {
-            Carrier::Sockets(port) => port.interface.as_deref(),
-            Carrier::Devices(_) => None,
-        })
+        let own = || self.sockets()?.interface.as_deref();
+        self.uri.kind.interface().or_else(own)
     }
+}
+
+/// What a port of these counters lost, by place. What its driver refused to take is still ours and is offered again,
+/// also where the driver `counts_refusals` among its errors.
+pub fn losses(port: &PortSummary, counts_refusals: bool) -> [(&'static str, u64); 4] {
+    [
+        ("tx_error", if counts_refusals { 0 } else { port.tx_errors }),
+        ("rx_nombuf", port.rx_nombuf),
+        ("rx_missed", port.rx_missed),
+        ("rx_error", port.rx_errors),
+    ]
 }
 
 /// Waits until every link is up and takes frames; says which one does not.

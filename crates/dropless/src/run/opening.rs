@@ -4,25 +4,20 @@ use anyhow::{Context, Result, ensure};
 use dpdk::{Port, PortConfig};
 use host::{PortUri, Sys};
 
+use super::Needs;
 use super::eal::Device;
 use super::kernel_missed::KernelMissed;
 use super::kernel_port::{KernelPort, SocketConfig};
 use super::open::{Carrier, Dpdk, OpenPort, Rx, Tx};
-use super::peer::{self, Patience};
+use super::peer;
 use super::pools::Pools;
 use super::signals::Interrupt;
 
 /// What the opening of every port of a run has in common.
 pub struct Opening<'o, 'e> {
-    /// The buffers of DPDK's ports.
     pub pools: Option<&'o Pools<'e>>,
-    /// What is asked of devices.
     pub config: &'o PortConfig,
-    /// What is asked of sockets.
-    pub sockets: &'o SocketConfig,
-    /// How long a peer is waited for.
-    pub patience: Patience,
-    /// Whether somebody wants the run to end.
+    pub needs: &'o Needs,
     pub interrupt: &'o Interrupt,
 }
 
@@ -30,7 +25,7 @@ impl<'e> Opening<'_, 'e> {
     /// Configures and starts the port behind `device`, the one with this index.
     pub fn open(&self, index: usize, uri: &PortUri, device: &Device) -> Result<OpenPort<'e>> {
         let Some(pools) = self.pools.filter(|_| *device != Device::Sockets) else {
-            return open_sockets(uri, self.sockets);
+            return open_sockets(uri, &self.needs.sockets);
         };
         let (dpdk, config) = (pools.of_port(index), self.config);
         // A port's own number of queues goes before the run's.
@@ -61,28 +56,18 @@ impl<'e> Opening<'_, 'e> {
                 open.tx.rotate_left(1);
                 Ok(open)
             }
-            Device::Ring {
-                name,
-                size,
-                direct: true,
-            } => {
-                let queues = config.rx_queues.max(config.tx_queues);
-                let name = dpdk.eal.ring_loop_queues(name, *size as usize, queues)?;
-                start(&name, &both_ways(&config, queues))
-            }
-            Device::Ring {
-                name,
-                size,
-                direct: false,
-            } => {
-                let queues = config.rx_queues.max(config.tx_queues);
-                let (near, far) = dpdk.eal.ring_pair_queues(name, *size as usize, queues)?;
+            Device::Ring { name, size, direct } => {
+                let (slots, queues) = (*size as usize, config.rx_queues.max(config.tx_queues));
                 let config = both_ways(&config, queues);
+                if *direct {
+                    return start(&dpdk.eal.ring_loop_queues(name, slots, queues)?, &config);
+                }
+                let (near, far) = dpdk.eal.ring_pair_queues(name, slots, queues)?;
                 let mut near = start(&near, &config)?;
                 near.far = Some(Box::new(start(&far, &config)?));
                 Ok(near)
             }
-            Device::Sockets => open_sockets(uri, self.sockets),
+            Device::Sockets => open_sockets(uri, &self.needs.sockets),
         }
     }
 
@@ -115,7 +100,7 @@ impl<'e> Opening<'_, 'e> {
             config.max_frame_size <= carries,
             "port {uri} carries frames of up to {carries} bytes; use --size {carries} or less"
         );
-        peer::start(&mut port, uri, self.patience, self.interrupt).with_context(opening)?;
+        peer::start(&mut port, uri, self.needs.patience, self.interrupt).with_context(opening)?;
         let kept = if port.keeps_buffers() {
             free.saturating_sub(pool.available()) as u64
         } else {

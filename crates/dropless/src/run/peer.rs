@@ -97,7 +97,7 @@ fn nobody(uri: &PortUri, interrupt: &Interrupt) -> String {
         return format!("interrupted while waiting for the other side of port {uri}");
     }
     let advice = advice(uri, "reflect");
-    format!("nobody came to the other side of port {uri} in time; {advice}; or give --wait more time")
+    format!("the other side of port {uri} did not connect in time; {advice}; or give --wait more time")
 }
 
 /// What to do about an other side that is not there; `command` is the subcommand that it would run.

@@ -55,7 +55,6 @@ impl Add for Holds {
 }
 
 impl Holds {
-    /// All of them.
     pub fn total(&self) -> u64 {
         self.rings + self.drivers + self.tasks + self.caches
     }
@@ -90,7 +89,6 @@ pub struct PoolPlan {
     pub node: Option<u32>,
     /// What may be held back of it.
     pub holds: Holds,
-    /// Its buffers.
     pub buffers: u32,
 }
 
@@ -110,7 +108,6 @@ impl PoolPlan {
 /// The pools of a run, one a NUMA node, and the pool of each port by the port's index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolsPlan {
-    /// The pools.
     pub pools: Vec<PoolPlan>,
     /// Indices into `pools`.
     pub of_port: Vec<usize>,
@@ -158,17 +155,14 @@ impl PoolsPlan {
         Self::new(&anywhere, workers, asked)
     }
 
-    /// Bytes of all pools.
     pub fn bytes(&self, room: usize, on_pages: bool) -> u64 {
         self.pools.iter().map(|pool| pool.bytes(room, on_pages)).sum()
     }
 
-    /// Buffers of all pools.
     pub fn buffers(&self) -> u32 {
         self.pools.iter().map(|pool| pool.buffers).sum()
     }
 
-    /// Makes the pools.
     pub fn make<'e>(&self, eal: &'e Eal, room: usize) -> Result<Pools<'e>> {
         let make = |plan: &PoolPlan| {
             let name = match plan.node {
@@ -217,7 +211,6 @@ impl<'e> Pools<'e> {
         }
     }
 
-    /// The environment.
     pub fn eal(&self) -> &'e Eal {
         self.eal
     }
@@ -227,7 +220,6 @@ impl<'e> Pools<'e> {
         self.of_port.get(port).copied().unwrap_or(0)
     }
 
-    /// All of them.
     pub fn all(&self) -> &[Pool<'e>] {
         &self.all
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use anyhow::{Result, bail, ensure};
 use host::cores;
-use host::{Medium, PortUri, Prepared, Sys};
+use host::{Medium, PortUri, Prepared, Sys, Warning};
 use measure::Note;
 
 use crate::plan::MachinePlan;
@@ -14,22 +14,20 @@ use crate::run::pools::{Holds, PoolPlan, PoolsPlan};
 
 /// What EAL needs besides packet buffers, MiB.
 const EAL_MIB: u64 = 64;
+/// Hugepages that EAL needs besides packet buffers, bytes.
+const SPARE: u64 = 16 << 20;
 
 /// What was checked, and what follows for the start.
 pub struct Preflight {
     /// Ports, checked; `mac:` has become the device it names.
     pub ports: Vec<PortUri>,
-    /// Descriptors a queue.
     pub descriptors: u16,
-    /// The pools of packet buffers.
     pub pools: PoolsPlan,
     /// Room of one buffer, bytes.
     pub room: usize,
-    /// Pages.
     pub memory: Memory,
     /// NUMA node of the first port that has one.
     pub numa_node: Option<u32>,
-    /// What the user should know.
     pub notes: Vec<Note>,
 }
 
@@ -53,50 +51,43 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     if !plan.cores.is_empty() {
         cores::check(&sys, &plan.cores)?;
     }
-    let mut notes: Vec<Note> = prepared
-        .iter()
-        .flat_map(|port| &port.notes)
-        .map(|warning| Note::new(warning.code, warning.to_string()))
-        .collect();
-    let holds: Vec<_> = prepared
-        .iter()
-        .map(|port| {
-            let holds = Holds::of_port(&port.uri, queues, plan.descriptors, needs.held_per_queue);
-            (port.numa_node, holds)
-        })
-        .collect();
-    let workers = workers(&sys, plan);
+    let warnings = prepared.iter().flat_map(|port| &port.notes);
+    let note = |warning: &Warning| Note::new(warning.code, warning.to_string());
+    let mut notes: Vec<Note> = warnings.map(note).collect();
+    let held = |port: &Prepared| {
+        let holds = Holds::of_port(&port.uri, queues, plan.descriptors, needs.held_per_queue);
+        (port.numa_node, holds)
+    };
+    let holds: Vec<_> = prepared.iter().map(held).collect();
+    // Each worker uses every pool.
+    let workers = match plan.cores.len() {
+        0 => cores::allowed(&sys).len(),
+        chosen => chosen,
+    };
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
     let room = largest_frame.next_multiple_of(64).max(2048);
     let bytes = pools.bytes(room, false);
-    let hungry = prepared
-        .iter()
-        .find(|port| port.memory == host::Memory::HugePages);
+    let mut each = prepared.iter();
+    let hungry = each.find(|port| port.memory == host::Memory::HugePages);
     let needs_huge = hungry.is_some();
     if let (Some(port), true) = (hungry, plan.no_huge) {
         bail!(
             "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
             port.uri,
-            if port.uri.kind.traits().medium == Medium::Peer {
-                "zero-copy"
-            } else {
-                "use another port"
+            match port.uri.kind.traits().medium {
+                Medium::Peer => "zero-copy",
+                _ => "use another port",
             }
         );
     }
     let free = host::hugepages::free_bytes(&sys, None);
-    let fits = |pool: &PoolPlan| {
-        host::hugepages::free_bytes(&sys, pool.node) >= pool.bytes(room, false) + (16 << 20)
-    };
-    let huge_fits = free >= bytes + (16 << 20) && pools.pools.iter().all(fits);
+    let wanted = |pool: &PoolPlan| pool.bytes(room, false) + SPARE;
+    let fits = |pool: &PoolPlan| host::hugepages::free_bytes(&sys, pool.node) >= wanted(pool);
+    let huge_fits = free >= bytes + SPARE && pools.pools.iter().all(fits);
     if needs_huge && !huge_fits {
         for pool in &pools.pools {
-            host::hugepages::check(
-                &sys,
-                &format!("{} packet buffers", pool.buffers),
-                pool.bytes(room, false) + (16 << 20),
-                pool.node,
-            )?;
+            let what = format!("{} packet buffers", pool.buffers);
+            host::hugepages::check(&sys, &what, wanted(pool), pool.node)?;
         }
     }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
@@ -124,14 +115,6 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         numa_node: prepared.iter().find_map(|port| port.numa_node),
         notes,
     })
-}
-
-/// How many workers may use the pools, at most.
-fn workers(sys: &Sys, plan: &MachinePlan) -> usize {
-    match plan.cores.len() {
-        0 => cores::allowed(sys).len(),
-        chosen => chosen,
-    }
 }
 
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.

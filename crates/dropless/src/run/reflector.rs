@@ -12,6 +12,7 @@ use dataplane::slot::{Fill, Slot};
 use measure::Clock;
 use wire::{Addresses, DropReason};
 
+use super::queues::QueuePlace;
 use super::stage::OnPair;
 
 /// How long a full transmit queue is waited for.
@@ -21,17 +22,12 @@ const DELAYED_MAX: usize = 4096;
 
 /// One reflected queue pair, as the control thread sees it.
 pub struct ReflectSide {
-    /// Index of its port.
-    pub port: usize,
-    /// Queue of the port.
-    pub queue: usize,
-    /// Core of its worker.
-    pub core: usize,
-    /// What it publishes.
+    pub place: QueuePlace,
+    /// What its task publishes while it runs.
     pub counters: Arc<ReflectCounters>,
     /// What its injector publishes.
     pub faults: Arc<FaultCounters>,
-    /// What it leaves.
+    /// What its task leaves when it has ended.
     pub totals: Slot<ReflectResult>,
 }
 
@@ -43,13 +39,9 @@ pub struct Reflecting<'f> {
     pub from_own_mac: bool,
     /// Return probes only.
     pub only_ours: bool,
-    /// Packets a burst.
     pub burst: usize,
-    /// Faults to inject.
     pub fault: Option<&'f FaultSpec>,
-    /// Seed of the faults.
     pub seed: u64,
-    /// The clock.
     pub clock: Clock,
     /// What the far sender is told.
     pub own_counters: Option<Arc<OwnCounters>>,
@@ -73,17 +65,11 @@ pub struct ReflectQueue<'f> {
 }
 
 impl<'f> Reflecting<'f> {
-    /// The queue pair number `number` of the run, on this port, queue and core; and its task.
-    pub fn queue(
-        &self,
-        number: usize,
-        (port, queue, core): (usize, usize, usize),
-    ) -> (ReflectSide, ReflectQueue<'f>) {
+    /// The queue pair number `number` of the run, and its task.
+    pub fn queue(&self, number: usize, place: QueuePlace) -> (ReflectSide, ReflectQueue<'f>) {
         let (totals, leave) = Slot::new();
         let side = ReflectSide {
-            port,
-            queue,
-            core,
+            place,
             counters: ReflectCounters::new(),
             faults: Arc::default(),
             totals,

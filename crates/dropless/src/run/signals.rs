@@ -16,7 +16,6 @@ const SAME_WISH: Duration = Duration::from_millis(500);
 /// A terminal signals first, and shows the `^C` a moment later.
 const ECHO: Duration = Duration::from_millis(20);
 
-/// Whether somebody asked the run to end.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<AtomicBool>);
 
@@ -47,7 +46,6 @@ impl Interrupt {
         Ok(Self(flag))
     }
 
-    /// Whether the run should end.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

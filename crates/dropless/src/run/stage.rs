@@ -16,11 +16,9 @@ pub struct Stage<'s, 'p, 'e> {
     pub ports: &'s mut [OpenPort<'e>],
     /// The core of each worker.
     pub cores: &'s [usize],
-    /// The clock.
     pub clock: Clock,
     /// When the first packet is due.
     pub start: Ticks,
-    /// Where its files go.
     pub dir: &'s RunDir,
     pools: Option<&'p Pools<'e>>,
     workers: Vec<Worker<'p>>,
@@ -54,7 +52,6 @@ pub trait OnPair {
 }
 
 impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
-    /// An empty stage.
     pub fn new(
         pools: Option<&'p Pools<'e>>,
         ports: &'s mut [OpenPort<'e>],
@@ -73,17 +70,17 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         }
     }
 
-    /// Has `worker` poll `rx`, whose frames are in no cache of its core where it `is_cold`. False where there is no such
-    /// queue: a device without DPDK.
+    /// Has `worker` poll `rx`, a queue of `port`. False where there is no such queue: a device without DPDK.
     pub fn receive(
         &mut self,
         (worker, role): (usize, &'static str),
-        (rx, is_cold): (Rx<'e>, bool),
+        port: usize,
+        rx: Rx<'e>,
         task: impl OnReceive,
     ) -> bool {
-        let task = match (rx, self.pools) {
+        let task = match (rx, self.dpdk(port)) {
             (Rx::Socket(rx), _) => task.on(*rx),
-            (Rx::Device(rx), Some(pools)) => task.on(DpdkReceive::new(pools.eal(), rx, is_cold)),
+            (Rx::Device(rx), Some(dpdk)) => task.on(DpdkReceive::new(dpdk.eal, rx, self.is_cold(port))),
             (Rx::Device(_), None) => return false,
         };
         self.workers[worker].add(role, task);
@@ -115,7 +112,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         &mut self,
         (worker, role): (usize, &'static str),
         port: usize,
-        (rx, is_cold): (Rx<'e>, bool),
+        rx: Rx<'e>,
         tx: Tx<'e>,
         task: impl OnPair,
     ) -> bool {
@@ -125,7 +122,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
                 task.on(*rx, *tx, buffers)
             }
             (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => task.on(
-                DpdkReceive::new(dpdk.eal, rx, is_cold),
+                DpdkReceive::new(dpdk.eal, rx, self.is_cold(port)),
                 DpdkTransmit::new(dpdk.eal, tx),
                 dpdk.buffers(),
             ),
@@ -135,11 +132,14 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         true
     }
 
+    fn is_cold(&self, port: usize) -> bool {
+        self.ports[port].traits().frames_are_cold
+    }
+
     fn dpdk(&self, port: usize) -> Option<Dpdk<'p, 'e>> {
         self.pools.map(|pools| pools.of_port(port))
     }
 
-    /// The workers with their tasks.
     pub fn into_workers(self) -> Vec<Worker<'p>> {
         self.workers
     }

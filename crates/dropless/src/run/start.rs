@@ -1,9 +1,7 @@
-//! The start of a run: DPDK, its buffers, the ports.
+//! The start of a run: DPDK and the ports.
 
 use anyhow::{Result, bail};
 use dpdk::{Eal, PortConfig};
-use host::Sys;
-use host::awake::{self, AwakeCores};
 
 use super::Needs;
 use super::eal::{self, Device, EalPlan};
@@ -53,18 +51,6 @@ pub fn eal(
     }
 }
 
-/// The packet pools, where there is DPDK.
-pub fn pools<'e>(eal: Option<&'e Eal>, preflight: &Preflight) -> Result<Option<Pools<'e>>> {
-    eal.map(|eal| preflight.pools.make(eal, preflight.room))
-        .transpose()
-}
-
-/// Keeps the cores out of deep sleeps while the run lasts, where we may ask for it.
-pub fn awake_cores() -> Option<AwakeCores> {
-    awake::awake(&Sys::live())
-}
-
-/// Configures and starts the ports.
 pub fn ports<'e>(
     pools: Option<&Pools<'e>>,
     preflight: &Preflight,
@@ -84,8 +70,7 @@ pub fn ports<'e>(
     let opening = Opening {
         pools,
         config: &config,
-        sockets: &needs.sockets,
-        patience: needs.patience,
+        needs,
         interrupt,
     };
     let each = preflight.ports.iter().zip(devices).enumerate();

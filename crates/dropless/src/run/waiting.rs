@@ -12,7 +12,6 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Begins to wait.
     pub fn begin() -> Self {
         Self {
             looked: Instant::now(),

@@ -13,7 +13,6 @@ use crate::run::placement;
 
 /// One worker to be: a core and what it polls.
 pub struct Worker<'a> {
-    /// The core it is pinned to.
     pub core: usize,
     /// What its tasks do, for the report.
     pub roles: Vec<&'static str>,
@@ -22,7 +21,6 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// A worker without work.
     pub fn new(core: usize) -> Self {
         Self {
             core,
@@ -31,7 +29,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives it one more task.
     pub fn add(&mut self, role: &'static str, task: Box<dyn Task + 'a>) {
         if !self.roles.contains(&role) {
             self.roles.push(role);
@@ -48,13 +45,9 @@ const STALLS_MAX: usize = 1 << 16;
 
 /// The stalls of one worker.
 pub struct Stalled {
-    /// Its core.
     pub core: usize,
-    /// What it does.
     pub roles: Vec<&'static str>,
-    /// Its thread.
     pub thread: u32,
-    /// The stalls.
     pub log: StallLog,
     /// What a packet costs it, ticks.
     pub packet_ticks: f64,
@@ -63,9 +56,7 @@ pub struct Stalled {
 /// What workers leave.
 #[derive(Default)]
 pub struct Left {
-    /// Of every worker.
     pub stalled: Vec<Stalled>,
-    /// A worker that died.
     pub died: Option<anyhow::Error>,
 }
 
@@ -129,7 +120,6 @@ impl<'s> Running<'s> {
         })
     }
 
-    /// How many rounds each has made.
     pub fn rounds(&self) -> Vec<u64> {
         self.counters
             .iter()
@@ -137,7 +127,6 @@ impl<'s> Running<'s> {
             .collect()
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.handles.len()
     }

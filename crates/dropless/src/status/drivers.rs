@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use measure::PortSummary;
 
-use crate::run::open::OpenPort;
+use crate::run::open::{OpenPort, losses};
 
 /// Each time may cost a call into the kernel, or reads over PCI.
 const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -30,19 +30,10 @@ impl Drivers {
     }
 
     /// What each place of theirs has lost by then.
-    pub fn places(&self, ports: &[OpenPort<'_>]) -> [(&'static str, u64); 5] {
-        let sum = |pick: fn(&PortSummary) -> u64| self.ports.iter().map(pick).sum();
-        // What a driver refused is still ours and is offered again, whatever the driver calls it.
-        let gives_up = |(port, open): (&PortSummary, &OpenPort<'_>)| {
-            if open.counts_refusals() { 0 } else { port.tx_errors }
-        };
-        [
-            ("tx_error", self.ports.iter().zip(ports).map(gives_up).sum()),
-            ("rx_nombuf", sum(|port| port.rx_nombuf)),
-            ("rx_missed", sum(|port| port.rx_missed)),
-            ("rx_error", sum(|port| port.rx_errors)),
-            ("reflector_rx_missed", self.far_missed),
-        ]
+    pub fn places(&self, ports: &[OpenPort<'_>]) -> impl Iterator<Item = (&'static str, u64)> {
+        let each = self.ports.iter().zip(ports);
+        let lost = each.flat_map(|(port, open)| losses(port, open.traits().counts_refusals));
+        lost.chain([("reflector_rx_missed", self.far_missed)])
     }
 
     /// The ports as they were then.

@@ -70,7 +70,6 @@ impl HealthCheck {
         self.expected = expected;
     }
 
-    /// The health at `now`.
     pub fn judge(&mut self, now: Instant, state: &State) -> Health {
         self.sent.look(now, state.total.sent);
         self.received.look(now, state.total.received);
@@ -94,13 +93,7 @@ impl HealthCheck {
             Phase::Starting => Some("starting: no packet has been sent or received yet".into()),
             Phase::Ended | Phase::Other => Some("the run has ended".into()),
         };
-        trouble.map_or_else(
-            || well("packets move"),
-            |reason| Health {
-                healthy: false,
-                reason,
-            },
-        )
+        trouble.map_or_else(|| well("packets move"), unhealthy)
     }
 
     fn trouble(&self, now: Instant, state: &State) -> Option<String> {
@@ -131,6 +124,14 @@ impl HealthCheck {
 fn lost_link(state: &State) -> Option<String> {
     let port = state.ports.iter().find(|port| !port.link.up)?;
     Some(format!("port {} has no link", port.uri))
+}
+
+/// What is not as it should be, and why.
+pub fn unhealthy(reason: impl Into<String>) -> Health {
+    Health {
+        healthy: false,
+        reason: reason.into(),
+    }
 }
 
 fn well(reason: &str) -> Health {

@@ -15,7 +15,6 @@ const FURTHER_BYTES: f64 = 24.0;
 pub struct Meter(VecDeque<(Instant, Totals)>);
 
 impl Meter {
-    /// The rates up to now.
     pub fn rates(&mut self, now: Instant, total: &Totals) -> Rates {
         let moved = |total: &Totals| total.sent + total.received > 0;
         // The time before a run's first packet is no part of it, and the next trial of a search begins at nothing.

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use measure::{Note, WorkerSummary};
-use report::published::{Ended, Health, Phase, Place, Process, Publisher, State, Worker, unix_ms};
+use report::published::{Ended, Phase, Place, Process, Publisher, State, Worker, unix_ms};
 
 use crate::metrics::Service;
 use crate::run::signals::Interrupt;
 pub use drivers::Drivers;
-pub use health::{Expected, HealthCheck};
+pub use health::{Expected, HealthCheck, unhealthy};
 pub use meter::Meter;
 pub use stalls::StallWatch;
 pub use trials::Trials;
@@ -66,10 +66,7 @@ impl StatusBoard {
             trouble,
         };
         board.tell(State {
-            health: Health {
-                healthy: false,
-                reason: "starting: no packet has been sent or received yet".into(),
-            },
+            health: unhealthy("starting: no packet has been sent or received yet"),
             ..State::default()
         });
         Ok(board)
@@ -118,20 +115,16 @@ impl StatusBoard {
         last(&mut state);
         state.rate = meter::mean(&state.total, state.elapsed_s);
         let reason = if ended.verdict.is_empty() {
-            "the run broke off"
+            "the run was aborted"
         } else {
             "the run has ended"
         };
         state.phase = Phase::Ended;
-        state.health = Health {
-            healthy: false,
-            reason: reason.into(),
-        };
+        state.health = unhealthy(reason);
         state.ended = Some(ended);
         self.tell(state);
     }
 
-    /// What the user should know.
     pub fn note(&self) -> Option<Note> {
         let trouble = self.trouble.clone();
         trouble.map(|text| Note::new("not_watchable", text))
@@ -149,13 +142,11 @@ impl StatusBoard {
 impl Drop for StatusBoard {
     fn drop(&mut self) {
         if self.last.borrow().ended.is_none() {
-            self.end(
-                Ended {
-                    exit: measure::summary::EXIT_INVALID,
-                    ..Ended::default()
-                },
-                |_| {},
-            );
+            let broken_off = Ended {
+                exit: measure::summary::EXIT_INVALID,
+                ..Ended::default()
+            };
+            self.end(broken_off, |_| {});
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Workers' pauses as they pass: what the histograms of their poll gaps have gained since the last look.
+//! Workers' stalls as they pass: what the histograms of their poll gaps have gained since the last look.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,10 +8,9 @@ use report::published::{RecentStall, Worker};
 
 use crate::run::workers;
 
-/// Pauses told at a time.
+/// Stalls told at a time.
 const TOLD_MAX: usize = 64;
 
-/// Watches the workers.
 pub struct StallWatch<'w> {
     roles: &'w [(usize, Vec<&'static str>)],
     counters: &'w [WorkerCounters],
@@ -23,7 +22,6 @@ pub struct StallWatch<'w> {
 }
 
 impl<'w> StallWatch<'w> {
-    /// Watches for pauses longer than `threshold_ticks`.
     pub fn new(
         roles: &'w [(usize, Vec<&'static str>)],
         counters: &'w [WorkerCounters],
@@ -40,13 +38,13 @@ impl<'w> StallWatch<'w> {
         }
     }
 
-    /// The workers at `at_s` seconds into the run, with the pauses they have made.
+    /// The workers at `at_s` seconds into the run, with the stalls they have had.
     pub fn look(&mut self, at_s: f64) -> Vec<Worker> {
         let mut workers = Vec::with_capacity(self.counters.len());
         for (((core, roles), counters), seen) in self.roles.iter().zip(self.counters).zip(&mut self.seen) {
             let mut stalls = 0;
             let gaps = counters.gap_ticks.snapshot();
-            // The end of a bucket may lie above the longest pause, which is known exactly.
+            // The end of a bucket may lie above the longest stall, which is known exactly.
             let longest = gaps.max().unwrap_or(0);
             for (ticks, count) in gaps.buckets() {
                 if ticks <= self.threshold_ticks {
@@ -75,7 +73,7 @@ impl<'w> StallWatch<'w> {
         workers
     }
 
-    /// The latest pauses, the newest last.
+    /// The latest stalls, the newest last.
     pub fn recent(&self) -> Vec<RecentStall> {
         self.recent.iter().copied().collect()
     }

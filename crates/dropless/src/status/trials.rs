@@ -1,13 +1,12 @@
 //! A run of trials, each a process of its own, told as one: what the trial that goes on publishes, on top of what those before it did.
 
-use std::collections::BTreeMap;
+use std::mem::take;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use measure::Percentiles;
-use report::published::{self, Bounds, Buckets, Ended, Health, Phase, Place, State, Totals, read};
+use report::published::{self, Bounds, Ended, Health, Phase, Place, State, read};
 
-use super::{Expected, HealthCheck, StatusBoard};
+use super::{Expected, HealthCheck, StatusBoard, unhealthy};
 use crate::run::signals::Interrupt;
 use crate::status::StatusSettings;
 
@@ -17,7 +16,7 @@ const SILENT: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(20);
 
 /// What goes on without packets, by plan.
-struct Pause {
+struct Rest {
     /// In words: `settling`.
     doing: String,
     begun: Instant,
@@ -25,7 +24,7 @@ struct Pause {
     most: Duration,
 }
 
-impl Pause {
+impl Rest {
     fn new(doing: &str, most: Duration) -> Self {
         Self {
             doing: doing.to_owned(),
@@ -66,13 +65,9 @@ pub struct Trials {
     /// The last number that it told, and when that came.
     news: (u64, Instant),
     /// What is done without packets, where that is by plan.
-    pause: Pause,
-    /// What the trials before it did.
-    total: Totals,
-    places: BTreeMap<String, u64>,
-    buckets: Buckets,
-    /// Latencies of the last one of them.
-    latency_ns: Percentiles,
+    rest: Rest,
+    /// What the trials before it did together: totals, places and buckets; and the latencies of the last of them.
+    before: State,
     pulse: HealthCheck,
     /// How long anybody was sending, as far as was seen: the time of `pulse`, which stands still between trials.
     sending: Duration,
@@ -93,11 +88,8 @@ impl Trials {
             process: None,
             current: State::default(),
             news: (0, now),
-            pause: Pause::new("starting", Duration::ZERO),
-            total: Totals::default(),
-            places: BTreeMap::new(),
-            buckets: Buckets::default(),
-            latency_ns: Percentiles::default(),
+            rest: Rest::new("starting", Duration::ZERO),
+            before: State::default(),
             pulse: HealthCheck::default(),
             sending: Duration::ZERO,
             looked: now,
@@ -144,7 +136,7 @@ impl Trials {
 
     /// No packets for a while, by plan; `most` is how long that may last.
     pub fn prepare(&mut self, doing: &str, most: Duration) {
-        self.pause = Pause::new(doing, most);
+        self.rest = Rest::new(doing, most);
         self.tell();
     }
 
@@ -168,13 +160,12 @@ impl Trials {
     pub fn finish(&mut self) {
         self.read();
         self.process = None;
-        self.total = self.total + std::mem::take(&mut self.current.total);
-        for (place, count) in std::mem::take(&mut self.current.places) {
-            *self.places.entry(place).or_default() += count;
-        }
-        self.buckets = std::mem::take(&mut self.buckets) + std::mem::take(&mut self.current.latency_buckets);
-        if self.current.latency_ns.max.is_some() {
-            self.latency_ns = self.current.latency_ns;
+        let (before, last) = (&mut self.before, &mut self.current);
+        before.total = before.total + take(&mut last.total);
+        before.add_places(take(&mut last.places));
+        before.latency_buckets = take(&mut before.latency_buckets) + take(&mut last.latency_buckets);
+        if last.latency_ns.max.is_some() {
+            before.latency_ns = last.latency_ns;
         }
         self.current.phase = Phase::Idle;
         self.prepare("looking at the trial", SILENT);
@@ -208,7 +199,7 @@ impl Trials {
         }
         self.news = (state.sequence, Instant::now());
         if state.phase == Phase::Ended && self.current.phase != Phase::Ended {
-            self.pause = Pause::new("ending a trial", ENDING);
+            self.rest = Rest::new("ending a trial", ENDING);
         }
         if state.phase != Phase::Starting {
             self.current = state;
@@ -217,11 +208,8 @@ impl Trials {
 
     fn tell(&mut self) {
         let now = Instant::now();
-        let mut places = self.places.clone();
-        for (place, count) in &self.current.places {
-            *places.entry(place.clone()).or_default() += count;
-        }
-        let total = self.total + self.current.total;
+        let before = &self.before;
+        let total = before.total + self.current.total;
         let phase = match self.current.phase {
             phase @ (Phase::Sending | Phase::Draining) => phase,
             _ if total.sent == 0 => Phase::Starting,
@@ -239,12 +227,12 @@ impl Trials {
             done: None,
             trials: Some(self.trials(now)),
             total,
-            places,
-            latency_ns: self.latency_ns,
-            latency_buckets: self.buckets.clone() + self.current.latency_buckets.clone(),
+            latency_ns: before.latency_ns,
+            latency_buckets: before.latency_buckets.clone() + self.current.latency_buckets.clone(),
             ended: None,
             ..self.current.clone()
         };
+        state.add_places(before.places.clone());
         state.done = state.trials.as_ref().and_then(|trials| {
             let all_s = state.elapsed_s + trials.left_s?;
             Some(state.elapsed_s / all_s)
@@ -283,27 +271,20 @@ impl Trials {
         let silent = now.duration_since(self.news.1);
         let moves = matches!(state.phase, Phase::Sending | Phase::Draining);
         if health.healthy && moves && silent > SILENT {
-            health = ill(format!("it has told nothing for {:.0} s", silent.as_secs_f64()));
+            health = unhealthy(format!("no status from it for {:.0} s", silent.as_secs_f64()));
         } else if health.healthy && state.phase != Phase::Sending {
             health = self.pulse.judge(at, state);
         }
         if health.healthy && !moves {
-            health = self.pause.trouble(now).map_or(health, ill);
+            health = self.rest.trouble(now).map_or(health, unhealthy);
         }
         health.reason = match state.phase {
             Phase::Idle if health.healthy => {
-                format!("{}, between two trials: {}", health.reason, self.pause.doing)
+                format!("{}, between two trials: {}", health.reason, self.rest.doing)
             }
             _ => format!("trial {}: {}", self.number.max(1), health.reason),
         };
         health
-    }
-}
-
-fn ill(reason: String) -> Health {
-    Health {
-        healthy: false,
-        reason,
     }
 }
 
@@ -312,9 +293,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_by_plan_has_an_end() {
-        let pause = Pause::new("preparing memif", Duration::from_secs(30));
-        let after = |seconds| pause.trouble(pause.begun + Duration::from_secs(seconds));
+    fn a_rest_by_plan_has_an_end() {
+        let rest = Rest::new("preparing memif", Duration::from_secs(30));
+        let after = |seconds| rest.trouble(rest.begun + Duration::from_secs(seconds));
         assert_eq!(after(30), None);
         assert_eq!(
             after(31).as_deref(),

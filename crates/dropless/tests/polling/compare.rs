@@ -236,7 +236,7 @@ fn a_dry_run_says_what_is_missing_and_does_nothing() {
         "kernel:198.18.0.1",
         "packet:near0",
         "would be tried",
-        "no ports named",
+        "no ports given",
     ] {
         assert!(run.stdout.contains(words), "{words:?} is missing: {run}");
     }

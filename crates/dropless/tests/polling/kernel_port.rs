@@ -158,7 +158,7 @@ fn a_port_that_nobody_listens_on_is_named() {
         )
         .run();
     assert_invalid(&run, "nothing was received");
-    assert!(run.stdout.contains("nobody listens on that UDP port"), "{run}");
+    assert!(run.stdout.contains("nothing listens on that UDP port"), "{run}");
 }
 
 #[test]

@@ -137,8 +137,8 @@ fn an_address_that_cannot_be_is_one_line_before_anything_starts() {
         .map(|address| (taken, address.to_string()))
         .expect("its address");
     for (address, word) in [
-        (&*taken.1, "is taken"),
-        ("nowhere", "no address"),
+        (&*taken.1, "is in use"),
+        ("nowhere", "not an address"),
         ("192.0.2.1:9464", "does not have"),
     ] {
         for command in [

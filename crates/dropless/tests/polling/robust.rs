@@ -61,7 +61,7 @@ fn ends_in_order(signal: Signal) {
         .as_array()
         .expect("notes")
         .iter()
-        .filter_map(|note| note["text"].as_str()?.split_once(" packets are in no row"))
+        .filter_map(|note| note["text"].as_str()?.split_once(" packets are missing from"))
         .filter_map(|(count, _)| count.replace(',', "").parse::<u64>().ok())
         .sum();
     let lacking = run.number("sent").checked_sub(sent);

@@ -162,7 +162,7 @@ fn of_several_runs_one_is_chosen() {
         .env(VARIABLE, lab.path("live").to_str().expect("a path"))
         .run();
     assert_eq!(once.code, Some(2), "{once}");
-    assert!(once.stderr.contains("2 runs go on here"), "{once}");
+    assert!(once.stderr.contains("2 runs are active here"), "{once}");
 
     let mut terminal = Terminal::top(&lab, "", 24, 80);
     terminal.wait_for("Runs");
@@ -286,7 +286,7 @@ fn the_process_of_a_wrapper_will_do() {
     assert!(
         until(LIMIT, || {
             look = top(wrapper.id());
-            look.stderr.contains("2 runs go on below process")
+            look.stderr.contains("2 runs are active below process")
         }),
         "{look}"
     );
@@ -295,7 +295,7 @@ fn the_process_of_a_wrapper_will_do() {
     let nothing = lab.shell("sleep 60");
     let look = top(nothing.id());
     assert_eq!((look.code, look.stderr.lines().count()), (Some(2), 1), "{look}");
-    assert!(look.stderr.contains("has started none"), "{look}");
+    assert!(look.stderr.contains("has not started one"), "{look}");
 }
 
 fn no_pause_is_longer_than_the_longest(state: &serde_json::Value) {

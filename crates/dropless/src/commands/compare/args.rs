@@ -1,29 +1,22 @@
 //! Arguments of `dropless compare`.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::net::IpAddr;
-
-use clap::Args;
 
 use crate::args::OutputArgs;
 use crate::args::status::StatusArgs;
 
-/// Measure kernel sockets, AF_PACKET, AF_XDP and DPDK here, and say which one to take
-#[derive(Args, Debug)]
+/// Measure kernel sockets, AF_PACKET, AF_XDP and DPDK on this machine, and recommend one
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  dropless compare                      every way there is, over a virtual wire of its own
+  dropless compare                      every way that works here, over a virtual wire of its own
   dropless compare --dry-run            what would be tried, what is missing, how long it takes
-  dropless compare --rate 300kpps       which way to take for that rate
+  dropless compare --rate 300kpps       which way to use for that rate
   dropless compare --methods kernel,kernel-mmsg --firewall-rules 50
                                         what 50 firewall rules cost the kernel's sockets
   dropless compare --far 10.0.0.2       over the real wire to where `dropless reflect` runs
 
 Exit codes: 0 measured; 1 measured, and no way carries --rate without loss; 2 could not measure.")]
-pub struct CompareArgs {
+pub struct Args {
     /// The rate that you need: it is measured, and the recommendation is for it
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,

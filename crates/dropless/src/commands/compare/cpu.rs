@@ -19,10 +19,10 @@ struct Look {
     softirq_ticks: u64,
 }
 
-/// Looks at one trial.
 pub struct CpuWatch {
     near: u32,
     far: Option<u32>,
+    /// Their schedstat files.
     ksoftirqd: Vec<String>,
     working_since: Option<Instant>,
     looks: Vec<Look>,
@@ -41,13 +41,15 @@ impl CpuWatch {
         Self {
             near,
             far,
-            ksoftirqd: numbers.filter(is_ksoftirqd).collect(),
+            ksoftirqd: numbers
+                .filter(is_ksoftirqd)
+                .map(|id| format!("/proc/{id}/schedstat"))
+                .collect(),
             working_since: None,
             looks: Vec::new(),
         }
     }
 
-    /// Looks once more.
     pub fn look(&mut self) {
         if self.working_since.is_none() && has_worker(self.near) {
             self.working_since = Some(Instant::now());
@@ -59,11 +61,7 @@ impl CpuWatch {
             at: Instant::now(),
             near_ns: of_process(self.near),
             far_ns: self.far.map_or(0, of_process),
-            ksoftirqd_ns: self
-                .ksoftirqd
-                .iter()
-                .map(|id| ran_ns(&format!("/proc/{id}/schedstat")))
-                .sum(),
+            ksoftirqd_ns: self.ksoftirqd.iter().map(|file| ran_ns(file)).sum(),
             softirq_ticks: softirq_ticks(),
         };
         // A process that is gone has used nothing.
@@ -75,11 +73,8 @@ impl CpuWatch {
     /// What was used from the first packet on, for as long as was sent; `None` where that was too short to be measured.
     pub fn finish(&self, sending: Duration) -> Option<Cpu> {
         let first = self.looks.first()?;
-        let last = self
-            .looks
-            .iter()
-            .rev()
-            .find(|look| look.at - first.at <= sending)?;
+        let mut backwards = self.looks.iter().rev();
+        let last = backwards.find(|look| look.at - first.at <= sending)?;
         let seconds = (last.at - first.at).as_secs_f64();
         if seconds < 0.05 {
             return None;
@@ -116,21 +111,19 @@ fn of_process(process: u32) -> u64 {
         .sum()
 }
 
-/// The first number of a schedstat file: time on a processor, ns.
+/// Time on a processor, ns: the first number of a schedstat file.
 fn ran_ns(path: &str) -> u64 {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace()
-        .next()
-        .and_then(|number| number.parse().ok())
-        .unwrap_or(0)
+    number(path, 0)
 }
 
-/// All processors' time in soft interrupts: the seventh number of the first line of /proc/stat.
+/// All processors' time in soft interrupts: the seventh number after the first word of /proc/stat.
 fn softirq_ticks() -> u64 {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    text.lines()
-        .next()
-        .and_then(|line| line.split_whitespace().nth(7))
-        .and_then(|number| number.parse().ok())
-        .unwrap_or(0)
+    number("/proc/stat", 7)
+}
+
+/// The word at `index` of a file, as a number; 0 where there is none.
+fn number(path: &str, index: usize) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let word = text.split_whitespace().nth(index);
+    word.and_then(|number| number.parse().ok()).unwrap_or(0)
 }

@@ -8,25 +8,21 @@ mod show;
 mod trial;
 mod wire;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use host::Sys;
 use measure::Note;
 use measure::comparison::{self as result, advise, highest_without_loss};
 use measure::search::{self, Limit, Step};
-use report::RunDir;
-use report::out::Console;
 use report::published::{Bounds, Ended};
 use report::rundir::file;
 use report::terminal;
 
-use crate::run::page;
-use crate::run::preflight;
 use crate::run::signals::Interrupt;
+use crate::run::{self, page};
 use crate::status::Trials;
-pub use args::CompareArgs as Args;
-use args::CompareArgs;
+pub use args::Args;
 use plan::{ComparePlan, Way};
 use result::{Comparison, MethodResult, Trial};
 use trial::{Ends, STARTING, Scene};
@@ -36,13 +32,10 @@ use wire::Wire;
 const PREPARING: Duration = STARTING.saturating_add(Duration::from_secs(10));
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &CompareArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
     let plan = ComparePlan::from_args(args, &sys)?;
-    let console = Console {
-        json: args.output.json,
-        quiet: args.output.quiet,
-    };
+    let console = args.output.console();
     ensure!(
         plan.possible().next().is_some(),
         "nothing can be compared: {}",
@@ -59,10 +52,7 @@ pub fn run(args: &CompareArgs) -> Result<u8> {
     }
     let mut told = Trials::open(&args.status.settings()?, "compare")?;
     let interrupt = Interrupt::install()?;
-    let dir = RunDir::create(&args.output.runs, "compare", SystemTime::now())?;
-    let _ = dir.write_json(file::PLAN, &plan);
-    let _ = dir.write_json(file::HOST, &preflight::host_facts());
-    told.board().run_is_in(dir.path());
+    let dir = run::directory(&args.output.runs, &plan, told.board())?;
     let trials = dir.file(file::TRIALS);
     std::fs::create_dir_all(&trials)?;
     if !console.quiet {
@@ -264,46 +254,35 @@ fn try_rates(plan: &ComparePlan, ends: &mut Ends<'_>, measured: &mut MethodResul
 fn notes(plan: &ComparePlan, comparison: &Comparison) -> Vec<Note> {
     let mut notes = vec![Note::new(
         "polls",
-        "dropless polls by every way, so that its two cores are busy whatever the rate; a program of sockets that sleeps between packets uses less at low rates, and answers later",
+        "dropless polls in every way, so that its two cores are busy at any rate; a socket program that sleeps between packets uses less CPU at low rates, and answers later",
     )];
     if plan.shares_a_core() {
         notes.push(Note::new(
             "shared_core",
-            "both ends shared one core: everything here is slower than it would be",
+            "both ends shared one core: everything here is slower than with two",
         ));
     }
-    let by_us: Vec<&str> = comparison
-        .methods
-        .iter()
-        .filter(|method| method.is_limited_by_us())
-        .map(|method| method.name.as_str())
-        .collect();
+    let names = |pick: fn(&MethodResult) -> bool| {
+        let methods = comparison.methods.iter().filter(|method| pick(method));
+        let names: Vec<&str> = methods.map(|method| method.name.as_str()).collect();
+        names.join(", ")
+    };
+    let by_us = names(MethodResult::is_limited_by_us);
     if !by_us.is_empty() {
         notes.push(Note::new(
             "limited_by_us",
             format!(
-                "our own end was the limit of {}: one core could not do more, and the path may carry more with more cores",
-                by_us.join(", ")
+                "our own end was the limit of {by_us}: one core could not do more; with more cores the path may carry more"
             ),
         ));
     }
     if comparison.interrupted {
-        let not_begun = comparison
-            .methods
-            .iter()
-            .filter(|method| method.missing.as_deref() == Some("not begun"))
-            .map(|method| method.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ");
-        let not_begun = if not_begun.is_empty() {
-            not_begun
-        } else {
-            format!("; not begun: {not_begun}")
+        let text = "interrupted: this is what was measured up to then";
+        let text = match &*names(|method| method.missing.as_deref() == Some("not begun")) {
+            "" => text.to_owned(),
+            names => format!("{text}; not begun: {names}"),
         };
-        notes.push(Note::new(
-            "interrupted",
-            format!("interrupted: this is what was measured up to then{not_begun}"),
-        ));
+        notes.push(Note::new("interrupted", text));
     }
     notes
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use host::cores::{self, Core};
 use host::{PortUri, Sys};
 use measure::comparison::Method;
 use measure::search::{Ceiling, Goal, Mlr, Range};
@@ -12,9 +13,10 @@ use measure::units::RateSpec;
 use serde::Serialize;
 use sockets::{Options, Receiver, Socket, Way as SocketWay};
 
-use super::args::CompareArgs;
+use super::Args;
 use super::firewall;
-use crate::plan::{parse_cores, trial_duration};
+use crate::plan::{optional, parse_cores, trial_duration};
+use crate::run::kernel_port::interface_with;
 
 /// No rate below this is searched: less is no question of the way.
 const FLOOR_PPS: f64 = 1000.0;
@@ -36,7 +38,6 @@ pub struct Way {
     pub near: String,
     /// The reflector's port; `None` where it runs on another machine.
     pub far: Option<String>,
-    /// Further arguments of the sender.
     pub near_arguments: Vec<String>,
     /// Our own address, where the kernel would answer, beside us, that nobody listens.
     pub guarded: Option<SocketAddr>,
@@ -46,7 +47,6 @@ pub struct Way {
     pub missing: Option<String>,
 }
 
-/// The plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparePlan {
     pub version: u32,
@@ -70,13 +70,10 @@ fn as_ns<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::E
 }
 
 impl ComparePlan {
-    pub fn from_args(args: &CompareArgs, sys: &Sys) -> Result<Self> {
-        let wanted_pps = args.rate.as_deref().map(|text| pps("--rate", text)).transpose()?;
-        let mut rates_pps = args
-            .rates
-            .split(',')
-            .map(|text| pps("--rates", text))
-            .collect::<Result<Vec<_>>>()?;
+    pub fn from_args(args: &Args, sys: &Sys) -> Result<Self> {
+        let wanted_pps = optional(args.rate.as_deref(), "--rate", pps)?;
+        let rates = args.rates.split(',').map(|text| pps(text, "--rates"));
+        let mut rates_pps = rates.collect::<Result<Vec<_>>>()?;
         rates_pps.extend(wanted_pps);
         rates_pps.sort_by(f64::total_cmp);
         rates_pps.dedup();
@@ -101,14 +98,8 @@ impl ComparePlan {
             "--duration {} is too short to see what a rate costs; 1s is short already",
             args.duration
         );
-        let chosen = args
-            .methods
-            .iter()
-            .map(|name| {
-                name.parse::<Method>()
-                    .map_err(|error| anyhow!("--methods: {error}"))
-            })
-            .collect::<Result<Vec<Method>>>()?;
+        let method = |name: &String| name.parse().map_err(|error| anyhow!("--methods: {error}"));
+        let chosen: Vec<Method> = args.methods.iter().map(method).collect::<Result<_>>()?;
         let network = Network::of(args, sys)?;
         let mut ways: Vec<Way> = Method::ALL
             .into_iter()
@@ -130,7 +121,7 @@ impl ComparePlan {
             command: "compare",
             wanted_pps,
             rates_pps,
-            latency_pps: pps("--latency-rate", &args.latency_rate)?,
+            latency_pps: pps(&args.latency_rate, "--latency-rate")?,
             size: args.size,
             duration,
             trials: args.trials,
@@ -153,20 +144,14 @@ impl ComparePlan {
 
     /// Trials of one way, at most: without a rate, the search, each rate, latency, and what firewall rules cost.
     pub fn trials_of(&self, way: &Way) -> u32 {
-        let rules = if self.has_rules(way.method) {
-            firewall::TRIALS
-        } else {
-            0
-        };
+        let rules = u32::from(self.has_rules(way.method)) * firewall::TRIALS;
         2 + self.trials + self.rates_pps.len() as u32 + rules
     }
 
-    /// Trials of all ways, at most.
     pub fn trials_in_all(&self) -> u32 {
         self.possible().map(|way| self.trials_of(way)).sum()
     }
 
-    /// Trials of the ways after `way`.
     pub fn trials_after(&self, way: &Way) -> u32 {
         let later = self
             .possible()
@@ -203,7 +188,6 @@ impl ComparePlan {
         }
     }
 
-    /// Whether both ends have one core between them.
     pub fn shares_a_core(&self) -> bool {
         self.far.is_none() && self.cores[0] == self.cores[1]
     }
@@ -216,11 +200,11 @@ impl ComparePlan {
     /// What is between the two ends.
     pub fn link(&self) -> String {
         let mut ways = self.possible();
-        let ports = ways.find(|way| way.method == Method::Ports).map(|way| {
-            way.far
-                .as_ref()
-                .map_or(way.near.clone(), |far| format!("{} and {far}", way.near))
-        });
+        let both = |way: &Way| match &way.far {
+            Some(far) => format!("{} and {far}", way.near),
+            None => way.near.clone(),
+        };
+        let ports = ways.find(|way| way.method == Method::Ports).map(both);
         let wire = match self.far {
             Some(far) => Some(format!("the network to {far}")),
             None => self
@@ -253,7 +237,7 @@ enum Network {
 }
 
 impl Network {
-    fn of(args: &CompareArgs, sys: &Sys) -> Result<Self> {
+    fn of(args: &Args, sys: &Sys) -> Result<Self> {
         let Some(far) = args.far else {
             return Ok(Self::Virtual(no_namespaces()));
         };
@@ -262,15 +246,11 @@ impl Network {
             near != far,
             "--far {far} is this machine; leave --far out, or name the other one"
         );
-        let interface = sys
-            .addresses
-            .iter()
-            .find(|(_, ip)| *ip == near)
-            .map(|(name, _)| name.clone());
+        let interface = interface_with(sys, near);
         Ok(Self::Real { near, interface, far })
     }
 
-    fn way(&self, method: Method, args: &CompareArgs, sys: &Sys) -> Way {
+    fn way(&self, method: Method, args: &Args, sys: &Sys) -> Way {
         let mut way = Way {
             method,
             near: String::new(),
@@ -289,13 +269,11 @@ impl Network {
             (Method::Ports, _) => {
                 way.near = args.near_port.clone().unwrap_or_default();
                 way.far.clone_from(&args.far_port);
-                let wrong = [Some(&way.near), way.far.as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .find_map(|uri| uri.parse::<PortUri>().err());
+                let mut ends = std::iter::once(&way.near).chain(&way.far);
+                let wrong = ends.find_map(|uri| uri.parse::<PortUri>().err());
                 if args.near_port.is_none() || (args.far.is_none() && args.far_port.is_none()) {
                     way.missing = Some(
-                        "no ports named: --near-port URI and --far-port URI, for instance two NICs joined by a cable"
+                        "no ports given: --near-port URI and --far-port URI, for instance two NICs joined by a cable"
                             .into(),
                     );
                 } else if let Some(error) = wrong {
@@ -315,15 +293,12 @@ impl Network {
             }
             (_, Self::Virtual(missing)) => {
                 way.missing = missing.clone().or(way.missing);
-                (way.near, way.far) = if method.is_sockets() {
-                    (format!("kernel:{NEAR}{io}"), Some(format!("kernel:{FAR}{io}")))
-                } else {
-                    let queues = if method == Method::Xdp { ",queues=2" } else { "" };
-                    (
-                        format!("{method}:near0{queues}"),
-                        Some(format!("{method}:far0{queues}")),
-                    )
+                let end = |address: &str, interface: &str| match method {
+                    _ if method.is_sockets() => format!("kernel:{address}{io}"),
+                    Method::Xdp => format!("xdp:{interface},queues=2"),
+                    _ => format!("{method}:{interface}"),
                 };
+                (way.near, way.far) = (end(NEAR, "near0"), Some(end(FAR, "far0")));
             }
             (_, Self::Real { near, interface, far }) => {
                 way.near_arguments = vec!["--to".into(), far.to_string()];
@@ -387,7 +362,6 @@ fn no_namespaces() -> Option<String> {
     })
 }
 
-/// Whether a program is installed.
 pub fn has_tool(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from);
@@ -408,23 +382,23 @@ fn near_address(far: IpAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-fn pps(flag: &str, text: &str) -> Result<f64> {
+fn pps(text: &str, flag: &str) -> Result<f64> {
     match text.trim().parse::<RateSpec>() {
         Ok(RateSpec::Pps(pps)) if pps >= 1.0 => Ok(pps),
-        _ => bail!("{flag}: '{text}' is no rate of packets; write it as 300kpps or 1.5Mpps"),
+        _ => bail!("{flag}: '{text}' is not a packet rate; write it as 300kpps or 1.5Mpps"),
     }
 }
 
-fn two_cores(args: &CompareArgs, sys: &Sys) -> Result<[usize; 2]> {
+fn two_cores(args: &Args, sys: &Sys) -> Result<[usize; 2]> {
     let wanted = parse_cores(args.cores.as_deref())?;
-    let list: Vec<usize> = if wanted.is_empty() {
-        let count = host::cores::allowed(sys).len().clamp(1, 2);
-        let choice = host::cores::pick(sys, count, None)?;
-        choice.workers.iter().map(|core| core.0 as usize).collect()
+    let cores: Vec<Core> = if wanted.is_empty() {
+        let count = cores::allowed(sys).len().clamp(1, 2);
+        cores::pick(sys, count, None)?.workers
     } else {
-        host::cores::check(sys, &wanted)?;
-        wanted.iter().map(|core| core.0 as usize).collect()
+        cores::check(sys, &wanted)?;
+        wanted.iter().collect()
     };
+    let list: Vec<usize> = cores.iter().map(|core| core.0 as usize).collect();
     match list[..] {
         [one] if args.cores.is_none() || args.far.is_some() => Ok([one, one]),
         [near, far] => Ok([near, far]),

@@ -7,7 +7,6 @@ use report::table::{Cell, Table};
 
 use super::plan::ComparePlan;
 
-/// What would be done.
 pub fn dry_run(plan: &ComparePlan, style: &Style) -> String {
     let mut table = Table::section("Way", &["sender", "reflector", ""]);
     for way in &plan.ways {

@@ -35,9 +35,7 @@ const OVERTIME: Duration = Duration::from_secs(60);
 pub struct Scene<'c> {
     /// What the trials say goes there.
     pub directory: &'c Path,
-    /// Who is told what.
     pub console: Console,
-    /// Whether somebody wants it to end.
     pub interrupt: &'c Interrupt,
 }
 
@@ -98,20 +96,9 @@ impl<'c> Ends<'c> {
 
     fn arguments(&self, command: &str, port: &str, core: usize) -> Vec<String> {
         let runs = self.scene.directory.join("runs").display().to_string();
-        let core = core.to_string();
-        [
-            command,
-            "--json",
-            "--no-doctor",
-            "--port",
-            port,
-            "--cores",
-            &core,
-            "--runs",
-            &runs,
-        ]
-        .map(Into::into)
-        .to_vec()
+        let fixed = format!("{command} --json --no-doctor --cores {core}");
+        let paths = ["--port", port, "--runs", &runs];
+        fixed.split(' ').chain(paths).map(Into::into).collect()
     }
 
     /// One trial at `rate_pps`, or as fast as it goes. `why` is told. While somebody else had the core all the time, it
@@ -140,20 +127,9 @@ impl<'c> Ends<'c> {
         let mut arguments = self.arguments("send", &self.way.near, self.plan.cores[0]);
         let rate = rate_pps.map_or_else(|| "max".into(), |pps| format!("{pps:.0}pps"));
         let duration = format!("{}ms", self.plan.duration.as_millis());
-        let size = self.plan.size.to_string();
-        for word in [
-            "--quiet",
-            "--rate",
-            &rate,
-            "--duration",
-            &duration,
-            "--size",
-            &size,
-            "--drain",
-            DRAIN,
-        ] {
-            arguments.push(word.into());
-        }
+        let size = self.plan.size;
+        let load = format!("--quiet --rate {rate} --duration {duration} --size {size} --drain {DRAIN}");
+        arguments.extend(load.split(' ').map(Into::into));
         arguments.extend(self.way.near_arguments.iter().cloned());
         let name = format!("{}-{:02}", self.way.method, self.tried);
         self.tell_left();
@@ -168,7 +144,7 @@ impl<'c> Ends<'c> {
             }
             if begun.elapsed() > self.plan.duration + OVERTIME {
                 sender.end(|| self.told.wait());
-                bail!("the sender did not end; what it said is in {name}.log");
+                bail!("the sender did not end; its log is {name}.log");
             }
             cpu.look();
             self.told.look(sender.id());
@@ -201,7 +177,6 @@ impl<'c> Ends<'c> {
         Ok((trial, summary))
     }
 
-    /// Ends the reflector.
     pub fn end(mut self) {
         self.told.prepare("ending a way", ENDING);
         if let Some(mut reflector) = self.reflector.take() {

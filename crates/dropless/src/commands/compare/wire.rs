@@ -28,26 +28,20 @@ impl Wire {
             far: format!("{PREFIX}{id}-far"),
         };
         for namespace in [&wire.near, &wire.far] {
-            ip(&["netns", "add", namespace])?;
+            ip(&format!("netns add {namespace}"))?;
             // The kernel says nothing of its own on the wire.
-            ip(&[
-                "netns",
-                "exec",
-                namespace,
-                "sysctl",
-                "-qw",
-                "net.ipv6.conf.default.disable_ipv6=1",
-            ])
-            .ok();
-            ip(&["-n", namespace, "link", "set", "lo", "up"])?;
+            let silent = "sysctl -qw net.ipv6.conf.default.disable_ipv6=1";
+            let _ = ip(&format!("netns exec {namespace} {silent}"));
+            ip(&format!("-n {namespace} link set lo up"))?;
         }
         // A second queue lets each AF_XDP socket work in one direction (decision 0011); to the others it is all one.
-        let queues = ["numtxqueues", "2", "numrxqueues", "2"];
-        let near = ["link", "add", "near0", "netns", &wire.near];
-        let far = ["type", "veth", "peer", "name", "far0", "netns", &wire.far];
-        ip(&[&near[..], &queues, &far, &queues].concat())?;
+        let queues = "numtxqueues 2 numrxqueues 2";
+        let Self { near, far } = &wire;
+        ip(&format!(
+            "link add near0 netns {near} {queues} type veth peer name far0 netns {far} {queues}"
+        ))?;
         for (namespace, interface) in wire.ends() {
-            ip(&["-n", namespace, "link", "set", interface, "up"])?;
+            ip(&format!("-n {namespace} link set {interface} up"))?;
         }
         Ok(wire)
     }
@@ -69,10 +63,11 @@ impl Wire {
     /// Gives the kernels their addresses, or takes them: a kernel with the address of a reflector answers beside it.
     pub fn address(&self, kernels: bool) -> Result<()> {
         for ((namespace, interface), address) in self.ends().into_iter().zip([NEAR, FAR]) {
-            ip(&["-n", namespace, "address", "flush", "dev", interface])?;
+            ip(&format!("-n {namespace} address flush dev {interface}"))?;
             if kernels {
-                let address = format!("{address}/24");
-                ip(&["-n", namespace, "address", "add", &address, "dev", interface])?;
+                ip(&format!(
+                    "-n {namespace} address add {address}/24 dev {interface}"
+                ))?;
             }
         }
         Ok(())
@@ -90,13 +85,13 @@ impl Wire {
         }
         text.push_str(" }\n}\n");
         self.nft(&text)
-            .with_context(|| format!("nft does not take {rules} rules"))
+            .with_context(|| format!("nft does not accept {rules} rules"))
     }
 
     /// Takes the rules away.
     pub fn no_firewall(&self) -> Result<()> {
         self.nft("delete table inet dropless\n")
-            .context("nft does not give the rules back")
+            .context("nft does not delete the rules")
     }
 
     /// Has nft do something at both ends.
@@ -110,7 +105,9 @@ impl Wire {
                 .spawn()
                 .context("cannot start nft")?;
             if let Some(mut stdin) = child.stdin.take() {
-                stdin.write_all(text.as_bytes()).context("it does not listen")?;
+                stdin
+                    .write_all(text.as_bytes())
+                    .context("it does not read its input")?;
             }
             let output = child.wait_with_output()?;
             let said = String::from_utf8_lossy(&output.stderr);
@@ -123,7 +120,7 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         for namespace in [&self.near, &self.far] {
-            let _ = ip(&["netns", "delete", namespace]);
+            let _ = ip(&format!("netns delete {namespace}"));
         }
     }
 }
@@ -142,21 +139,21 @@ fn sweep() {
             words.split(|byte| *byte == 0).any(|word| word == b"compare")
         };
         if ours.is_some_and(|id| !is_alive(id)) {
-            let _ = ip(&["netns", "delete", &name]);
+            let _ = ip(&format!("netns delete {name}"));
         }
     }
 }
 
-fn ip(arguments: &[&str]) -> Result<()> {
+/// Runs ip(8) with these words.
+fn ip(arguments: &str) -> Result<()> {
     let output = Command::new("ip")
-        .args(arguments)
+        .args(arguments.split(' '))
         .stdin(Stdio::null())
         .output()
         .context("cannot start ip(8)")?;
     ensure!(
         output.status.success(),
-        "ip {}: {}",
-        arguments.join(" "),
+        "ip {arguments}: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
     Ok(())

@@ -1,9 +1,7 @@
 //! Arguments of `dropless doctor`.
 
-use clap::Args;
-
 /// Examine this machine for what takes packets from a program that polls
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless doctor                                   what would disturb a run here, and what mends it
   dropless doctor --cores 2-3 --port xdp:eth1       for these cores and this port
@@ -11,7 +9,7 @@ use clap::Args;
   dropless doctor --watch 10s --json                watch the counters for longer; for scripts
 
 It changes nothing. Exit codes: 0 all is good; 1 something is not; 2 could not examine.")]
-pub struct DoctorArgs {
+pub struct Args {
     /// Cores that shall poll, e.g. 2-3,6 [default: proposed and printed]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<String>,

@@ -11,12 +11,11 @@ use anyhow::{Result, ensure};
 use doctor::{Finding, Load, Patient, Verdict, Watched};
 use host::cores::{self, CoreSet};
 use host::{PortUri, Sys};
-use report::out::{Console, print_stdout};
+use report::out::Console;
 use serde::Serialize;
 
-use crate::plan::{machine, packet_rate};
-pub use args::DoctorArgs as Args;
-use args::DoctorArgs;
+use crate::plan::{machine, optional, packet_rate};
+pub use args::Args;
 
 /// Version of what `--json` prints.
 const VERSION: u32 = 1;
@@ -37,22 +36,18 @@ struct Examination {
 }
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &DoctorArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
     let ports = machine::parse_ports(&args.ports)?;
     let asked = machine::parse_cores(args.cores.as_deref())?;
     let watch = watch_time(&args.watch)?;
     let load = Load {
-        rate_pps: args
-            .rate
-            .as_deref()
-            .map(|rate| packet_rate("--rate", rate))
-            .transpose()?,
+        rate_pps: optional(args.rate.as_deref(), "--rate", packet_rate)?,
         descriptors: args.descriptors,
     };
     ensure!(
         load.descriptors != Some(0),
-        "--descriptors 0 is no ring; 1024 is usual"
+        "--descriptors 0 is not a ring; 1024 is usual"
     );
     let plan = plan(&sys, asked, &ports)?;
     ensure!(
@@ -74,10 +69,6 @@ pub fn run(args: &DoctorArgs) -> Result<u8> {
     }
     let findings = doctor::examine(&patient);
     let is_good = findings.iter().all(|finding| finding.verdict < Verdict::Warning);
-    let console = Console {
-        json: args.json,
-        quiet: false,
-    };
     let examination = Examination {
         version: VERSION,
         workers: patient.workers,
@@ -85,11 +76,8 @@ pub fn run(args: &DoctorArgs) -> Result<u8> {
         watched_ns: patient.watched.over.as_nanos() as u64,
         findings,
     };
-    if args.json {
-        console.object(&examination)?;
-    } else {
-        print_stdout(&show::report(&examination, &console.style()))?;
-    }
+    let console = Console::json_or_text(args.json);
+    console.either(&examination, &show::report(&examination, &console.style()))?;
     Ok(u8::from(!is_good))
 }
 

@@ -7,7 +7,7 @@ use report::Style;
 use report::style::Paint;
 
 use super::Examination;
-use report::wrap::{filled, wrapped};
+use report::wrap::{filled, paragraph};
 
 /// Columns of the verdict, of which `cannot tell` is the longest.
 const VERDICT: usize = 13;
@@ -18,7 +18,6 @@ const LABEL: usize = 6;
 /// Commands of one remedy that are shown; moving interrupts takes one for each.
 const COMMANDS_MAX: usize = 6;
 
-/// The whole text.
 pub fn report(examination: &Examination, style: &Style) -> String {
     let Examination {
         workers,
@@ -31,24 +30,13 @@ pub fn report(examination: &Examination, style: &Style) -> String {
     } else {
         format!("everything else on {}", housekeeping.in_words())
     };
-    let mut text = String::new();
-    wrapped(
-        &mut text,
-        &format!("Planned: workers on {}, {rest}.", workers.in_words()),
-        0,
-        Paint::None,
-        style,
-    );
-    text.push('\n');
-    let name_width = findings
-        .iter()
-        .map(|finding| finding.check.len())
-        .max()
-        .unwrap_or(0);
+    let planned = format!("Planned: workers on {}, {rest}.", workers.in_words());
+    let mut text = paragraph(&planned, 0, style) + "\n";
+    let widths = findings.iter().map(|finding| finding.check.len());
+    let name_width = widths.max().unwrap_or(0);
     let of = |good: bool| {
-        findings
-            .iter()
-            .filter(move |finding| (finding.verdict <= Verdict::CannotTell) == good)
+        let is_one = move |finding: &&Finding| (finding.verdict <= Verdict::CannotTell) == good;
+        findings.iter().filter(is_one)
     };
     // Stable: what is equally bad stays in the order of the checks.
     let mut troubles: Vec<&Finding> = of(false).collect();
@@ -64,7 +52,7 @@ pub fn report(examination: &Examination, style: &Style) -> String {
     if of(true).next().is_some() {
         text.push('\n');
     }
-    wrapped(&mut text, &summary(findings), 0, Paint::None, style);
+    text.push_str(&paragraph(&summary(findings), 0, style));
     text
 }
 
@@ -162,10 +150,8 @@ fn labelled(text: &mut String, label: &str, lines: &[String], style: &Style) {
 /// The last line: how many of each.
 fn summary(findings: &[Finding]) -> String {
     let count = |verdict| {
-        findings
-            .iter()
-            .filter(|finding| finding.verdict == verdict)
-            .count()
+        let of_it = findings.iter().filter(|finding| finding.verdict == verdict);
+        of_it.count()
     };
     let (bad, warning) = (count(Verdict::Bad), count(Verdict::Warning));
     let end = if bad + warning > 0 {

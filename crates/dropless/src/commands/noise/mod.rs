@@ -3,7 +3,7 @@
 pub mod args;
 mod gaps;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use doctor::noise::summary::summarise;
@@ -11,36 +11,27 @@ use host::Sys;
 use host::cores;
 use measure::bucket::Ring;
 use measure::units::parse_duration;
-use report::RunDir;
-use report::out::Console;
 use report::published::Ended;
 use report::rundir::file;
 
-use crate::plan::{self, NoisePlan, packet_rate, parse_cores};
+use crate::plan::{self, NoisePlan, optional, packet_rate, parse_cores};
 use crate::run::signals::Interrupt;
-use crate::run::{page, preflight};
+use crate::run::{self, page};
 use crate::status::StatusBoard;
 use crate::watch;
-pub use args::NoiseArgs as Args;
-use args::NoiseArgs;
+pub use args::Args;
 
 /// A receiver works its ring off this much faster than packets come, where the user does not say.
 const SERVICE: f64 = 1.25;
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &NoiseArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
     let plan = plan_of(args, &sys)?;
     let board = StatusBoard::open(&args.status.settings()?, "noise")?;
     let interrupt = Interrupt::install()?;
-    let console = Console {
-        json: args.output.json,
-        quiet: args.output.quiet,
-    };
-    let dir = RunDir::create(&args.output.runs, "noise", SystemTime::now())?;
-    let _ = dir.write_json(file::PLAN, &plan);
-    let _ = dir.write_json(file::HOST, &preflight::host_facts());
-    board.run_is_in(dir.path());
+    let console = args.output.console();
+    let dir = run::directory(&args.output.runs, &plan, &board)?;
     let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
     let mut noise = summarise(&plan.asked(), &seen, &dir.path().display().to_string());
     let _ = dir.write_text(file::GAPS, &gaps::rows(&seen));
@@ -64,7 +55,7 @@ pub fn run(args: &NoiseArgs) -> Result<u8> {
 }
 
 /// The validated plan.
-fn plan_of(args: &NoiseArgs, sys: &Sys) -> Result<NoisePlan> {
+fn plan_of(args: &Args, sys: &Sys) -> Result<NoisePlan> {
     let mut wanted = parse_cores(args.cores.as_deref())?;
     if wanted.is_empty() {
         wanted = cores::pick(sys, 1, None)?.workers.into_iter().collect();
@@ -76,16 +67,8 @@ fn plan_of(args: &NoiseArgs, sys: &Sys) -> Result<NoisePlan> {
         "--threshold {} is below 100ns, about what a look at the clock takes; use 200ns or more",
         args.threshold
     );
-    let rate = args
-        .rate
-        .as_deref()
-        .map(|text| packet_rate("--rate", text))
-        .transpose()?;
-    let service = args
-        .service
-        .as_deref()
-        .map(|text| packet_rate("--service", text))
-        .transpose()?;
+    let rate = optional(args.rate.as_deref(), "--rate", packet_rate)?;
+    let service = optional(args.service.as_deref(), "--service", packet_rate)?;
     let ring = rate.map(|rate| Ring {
         rate_pps: rate,
         service_pps: service.unwrap_or(rate * SERVICE),

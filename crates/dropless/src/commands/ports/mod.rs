@@ -1,17 +1,16 @@
 //! `dropless ports`: everything on this machine that could carry packets, and what stands in its way.
 
 pub mod args;
-pub mod show;
+mod show;
 #[cfg(test)]
 mod tests;
 
 use anyhow::Result;
 use host::{Carrier, Sys, Warning};
-use report::out::{Console, print_stdout};
+use report::out::Console;
 use serde::Serialize;
 
-pub use args::PortsArgs as Args;
-use args::PortsArgs;
+pub use args::Args;
 
 /// Version of what `--json` prints.
 const VERSION: u32 = 1;
@@ -26,21 +25,16 @@ struct Listing {
 }
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &PortsArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
     let (carriers, warnings) = (host::discover(&sys), doctor::ambient(&sys));
-    let console = Console {
-        json: args.json,
-        quiet: false,
+    let console = Console::json_or_text(args.json);
+    let text = show::listing(&carriers, &warnings, &console.style());
+    let listing = Listing {
+        version: VERSION,
+        carriers,
+        warnings,
     };
-    if args.json {
-        console.object(&Listing {
-            version: VERSION,
-            carriers,
-            warnings,
-        })?;
-    } else {
-        print_stdout(&show::listing(&carriers, &warnings, &console.style()))?;
-    }
+    console.either(&listing, &text)?;
     Ok(0)
 }

@@ -7,7 +7,7 @@ use report::Style;
 use report::style::Paint;
 use report::table::{Cell, Table};
 
-use report::wrap::{mends, wrapped};
+use report::wrap::{mends, paragraph, wrapped};
 
 /// Columns that everything below a row is set in by.
 const INDENT: usize = 6;
@@ -21,7 +21,6 @@ const SECTIONS: [(CarrierKind, &str); 4] = [
     (CarrierKind::Virtual, "Software"),
 ];
 
-/// The whole listing.
 pub fn listing(carriers: &[Carrier], warnings: &[Warning], style: &Style) -> String {
     let mut text = String::new();
     for (kind, title) in SECTIONS {
@@ -36,21 +35,21 @@ pub fn listing(carriers: &[Carrier], warnings: &[Warning], style: &Style) -> Str
         .any(|carrier| matches!(carrier.kind, CarrierKind::Pci | CarrierKind::Vmbus))
     {
         let absent = "No PCI or VMBus network device: a NIC that DPDK drives itself would stand here.";
-        wrapped(&mut text, absent, 0, Paint::None, style);
+        text.push_str(&paragraph(absent, 0, style));
         text.push('\n');
     }
     if !warnings.is_empty() {
         text.push_str(&style.paint(Paint::Head, "This machine"));
         text.push('\n');
         for warning in warnings {
-            wrapped(&mut text, &warning.text, 2, Paint::None, style);
+            text.push_str(&paragraph(&warning.text, 2, style));
             if let Some(fix) = &warning.fix {
                 mends(&mut text, &fix.commands, fix.advice.as_deref(), style);
             }
         }
         text.push('\n');
     }
-    wrapped(&mut text, &summary(carriers), 0, Paint::None, style);
+    text.push_str(&paragraph(&summary(carriers), 0, style));
     text
 }
 

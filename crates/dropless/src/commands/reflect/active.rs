@@ -16,8 +16,8 @@ use crate::plan::ReflectPlan;
 use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
-use crate::run::open::OpenPort;
-use crate::run::queues::{QueueCount, shares};
+use crate::run::open::{OpenPort, losses};
+use crate::run::queues::{QueuePlace, shares};
 use crate::run::reflector::{ReflectSide, Reflecting, drops, fault_drops};
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
@@ -29,9 +29,7 @@ const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
 
 /// A reflecting run whose tasks are on their queues.
 pub struct ActiveReflect {
-    /// What was asked for.
     pub plan: ReflectPlan,
-    /// Its queues.
     pub sides: Vec<ReflectSide>,
     /// How long anything came.
     pub active: Duration,
@@ -53,9 +51,7 @@ pub struct ActiveReflect {
 /// Sums over all queues.
 #[derive(Clone, Copy, Default)]
 pub struct Total {
-    /// Frames received.
     pub received: u64,
-    /// Frames returned.
     pub returned: u64,
     /// Frames that were not to be returned, or could not.
     pub dropped: u64,
@@ -107,12 +103,12 @@ impl ActiveReflect {
                 clock: stage.clock,
                 own_counters: Some(Arc::clone(own)),
             };
-            let cold = open.is_cold();
             let pairs: Vec<_> = open.rx.drain(..).zip(open.tx.drain(..)).collect();
             for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
                 let worker = sides.len() % stage.cores.len();
-                let (side, task) = reflecting.queue(sides.len(), (port, queue, stage.cores[worker]));
-                if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
+                let core = stage.cores[worker];
+                let (side, task) = reflecting.queue(sides.len(), QueuePlace { port, queue, core });
+                if stage.pair((worker, "reflect"), port, rx, tx, task) {
                     sides.push(side);
                 }
             }
@@ -135,22 +131,13 @@ impl ActiveReflect {
         }
     }
 
-    /// Every queue, and its share.
     pub fn queues(&self) -> Vec<QueueSummary> {
-        let count = |side: &ReflectSide, direction, packets| QueueCount {
-            direction,
-            port: side.port,
-            queue: side.queue,
-            core: side.core,
-            packets,
-        };
-        let both = self.sides.iter().flat_map(|side| {
+        shares(self.sides.iter().flat_map(|side| {
             [
-                count(side, "rx", side.counters.frames.get()),
-                count(side, "tx", side.counters.returned.get()),
+                side.place.moved("rx", side.counters.frames.get()),
+                side.place.moved("tx", side.counters.returned.get()),
             ]
-        });
-        shares(&both.collect::<Vec<_>>())
+        }))
     }
 
     fn write_rows(&mut self, elapsed: Duration, total: Total) {
@@ -167,13 +154,10 @@ impl ActiveReflect {
     fn counters(&self, index: usize, open: &OpenPort<'_>) -> ReflectorCounters {
         let port = open.summary();
         let mut counters = ReflectorCounters::default();
-        counters.add("rx_missed", port.rx_missed);
-        counters.add("rx_nombuf", port.rx_nombuf);
-        counters.add("rx_error", port.rx_errors);
-        if !open.counts_refusals() {
-            counters.add("tx_error", port.tx_errors);
+        for (name, count) in losses(&port, open.traits().counts_refusals) {
+            counters.add(name, count);
         }
-        for side in self.sides.iter().filter(|side| side.port == index) {
+        for side in self.sides.iter().filter(|side| side.place.port == index) {
             let answered = side.counters.answered.get() + side.counters.told.get();
             counters.received += side.counters.frames.get().saturating_sub(answered);
             counters.returned += side.counters.returned.get().saturating_sub(answered);
@@ -267,8 +251,8 @@ impl Active for ActiveReflect {
         let most = self.sides.iter().map(|side| side.counters.frames.get()).max();
         let rate_pps = most.unwrap_or(0) as f64 / self.active.as_secs_f64().max(1e-3);
         let sides = self.sides.iter().map(|side| Received {
-            port: side.port,
-            core: side.core,
+            port: side.place.port,
+            core: side.place.core,
             rate_pps,
             holes: &[],
         });

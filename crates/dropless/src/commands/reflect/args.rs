@@ -1,31 +1,23 @@
 //! Arguments of `dropless reflect`.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::net::IpAddr;
 
 use anyhow::Result;
-use clap::Args;
 
-use crate::args::status::StatusArgs;
-use crate::args::{ExplainArgs, OutputArgs, StartArgs};
-use crate::plan::machine::{default_descriptors, parse_cores, parse_ports};
+use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
+use crate::plan::machine::parse_ports;
 use crate::plan::{
-    FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, clock_seed, duration_ns_or_zero, kernel, nonzero_ns,
-    stall_ns,
+    FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, clock_seed, kernel, nonzero_ns, optional, stall_ns,
 };
 
 /// Return what arrives: the far end of a measurement
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless reflect --port xdp:eth1 --address 10.0.0.2         an ordinary host can ping it
   dropless reflect --port memif:/run/x.sock,server            the far end of a memif
   dropless reflect --port pci:0000:3b:00.1 --only-ours        probes only
   dropless reflect --port xdp:eth1 --fault drop=0.1%          loses on purpose, and says how many")]
-pub struct ReflectArgs {
+pub struct Args {
     /// Port to reflect on; repeat for several
     #[arg(
         long = "port",
@@ -63,18 +55,9 @@ pub struct ReflectArgs {
     /// Packets a burst, at most
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Machine")]
     pub burst: usize,
-    /// Descriptors a queue [default: 1024; 4096 with xdp ports]
-    #[arg(long, value_name = "N", help_heading = "Machine")]
-    pub descriptors: Option<u16>,
-    /// Packet buffers
-    #[arg(long, value_name = "N", help_heading = "Machine")]
-    pub buffers: Option<u32>,
-    /// Ordinary pages even where hugepages are free
-    #[arg(long, help_heading = "Machine")]
-    pub no_huge: bool,
-    /// Take a NIC from the kernel although this machine is reached through it
-    #[arg(long, help_heading = "Machine")]
-    pub force: bool,
+    /// Rings, buffers and devices
+    #[command(flatten)]
+    pub device: DeviceArgs,
 
     /// How long to reflect [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]
@@ -86,21 +69,15 @@ pub struct ReflectArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
     pub interval: String,
 
-    /// What is asked about pauses
+    /// What is asked about stalls
     #[command(flatten)]
     pub explain: ExplainArgs,
-    /// What this prints and where it writes
+    /// What this prints, where it writes, and how it is watched
     #[command(flatten)]
-    pub output: OutputArgs,
-    /// How it is watched from outside
-    #[command(flatten)]
-    pub status: StatusArgs,
-    /// What is told before it starts
-    #[command(flatten)]
-    pub start: StartArgs,
+    pub run: RunArgs,
 }
 
-impl ReflectArgs {
+impl Args {
     /// The validated plan.
     pub fn plan(&self) -> Result<ReflectPlan> {
         let addresses = if self.address.is_empty() {
@@ -114,33 +91,19 @@ impl ReflectArgs {
             version: VERSION,
             command: "reflect".into(),
             machine: MachinePlan {
-                descriptors: self.descriptors.unwrap_or_else(|| default_descriptors(&ports)),
-                ports,
                 eal: self.eal.clone(),
-                cores: parse_cores(self.cores.as_deref())?,
                 burst: self.burst,
-                buffers: self.buffers,
-                no_huge: self.no_huge,
-                force: self.force,
-                wait_ns: duration_ns_or_zero(&self.wait, "--wait")?,
                 explain: self.explain.explain,
                 pause_ns: stall_ns(&self.explain.pause)?,
+                ..self.device.plan(ports, self.cores.as_deref(), &self.wait)?
             },
             addresses,
             only_ours: self.only_ours,
             fault: self.fault.as_deref().map(str::parse).transpose()?,
             seed: self.seed.unwrap_or_else(clock_seed),
             queues: self.queues,
-            duration_ns: self
-                .duration
-                .as_deref()
-                .map(|text| nonzero_ns(text, "--duration"))
-                .transpose()?,
-            idle_exit_ns: self
-                .idle_exit
-                .as_deref()
-                .map(|text| nonzero_ns(text, "--idle-exit"))
-                .transpose()?,
+            duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
+            idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             interval_ns: nonzero_ns(&self.interval, "--interval")?,
         };
         plan.validate()?;

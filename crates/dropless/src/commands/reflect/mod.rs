@@ -12,9 +12,8 @@ use host::PortKind;
 use measure::Note;
 use serde::Serialize;
 
-pub use args::ReflectArgs as Args;
+pub use args::Args;
 
-use crate::args::settings;
 use crate::plan::{MachinePlan, ReflectPlan};
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
@@ -33,9 +32,9 @@ const LARGEST_FRAME: usize = 1518;
 pub fn run(args: &Args) -> Result<u8> {
     let job = ReflectJob {
         plan: args.plan()?,
-        is_quiet: args.output.quiet,
+        is_quiet: args.run.output.quiet,
     };
-    run::run(job, &settings(&args.output, &args.start, &args.status)?)
+    run::run(job, &args.run.settings()?)
 }
 
 /// A run that reflects.

@@ -10,7 +10,6 @@ use crate::run::close::{Ending, PortEnd};
 use crate::run::reflector::{drops, fault_drops, faults};
 use crate::status::end_workers;
 
-/// Makes and writes the summary.
 pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
     let dir = ending.dir;
     let total = Total::of(&job.sides);
@@ -98,7 +97,7 @@ fn ports(job: &ActiveReflect, ends: &[PortEnd]) -> Vec<PortSummary> {
     let count = |(index, end): (usize, &PortEnd)| {
         let mut port = end.summary.clone();
         if end.link_losses > 0 && port.driver == "net_memif" {
-            let sides = || job.sides.iter().filter(|side| side.port == index);
+            let sides = || job.sides.iter().filter(|side| side.place.port == index);
             port.rx_packets = sides().map(|side| side.counters.frames.get()).sum();
             port.tx_packets = sides().map(|side| side.counters.returned.get()).sum();
         }

@@ -1,18 +1,13 @@
 //! Arguments of `dropless report`.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use report::export::{self, Export};
 
 /// Show runs as a page, in the terminal or for programs, and compare them
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless report runs/2025-11-20T23-30-45Z-send     in this terminal
   dropless report runs/2025-11-20T23-30-45Z-send --html run.html
@@ -23,7 +18,7 @@ use report::export::{self, Export};
   dropless report old.csv.zst --html old.html        intervals of the older dpdk-project
 
 Exit codes: 0 shown; 1 shown, and a --fail-if failed; 2 could not be read, compared or written.")]
-pub struct ReportArgs {
+pub struct Args {
     /// Run directories, or files of intervals (CSV, plain or zstd); the first is what others are compared with
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<PathBuf>,
@@ -64,7 +59,7 @@ fn flag(export: &Export) -> Arg {
     }
 }
 
-impl Args for Output {
+impl clap::Args for Output {
     fn augment_args(command: Command) -> Command {
         command.args(export::ALL.iter().copied().map(flag))
     }

@@ -9,14 +9,14 @@ use report::export::Shown;
 use report::load::{self, Loaded};
 use report::out::{Console, print_stdout};
 
-pub use args::ReportArgs as Args;
-use args::{Output, ReportArgs};
+pub use args::Args;
+use args::Output;
 
 /// Every run is a row or a line at least; more of them are not read.
 const RUNS_MAX: usize = 1000;
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &ReportArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let rules = args
         .fail_if
         .iter()
@@ -39,10 +39,7 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
     } else {
         differing(&runs.iter().collect::<Vec<_>>())
     };
-    let console = Console {
-        json: args.output.is_json(),
-        quiet: false,
-    };
+    let console = Console::json_or_text(args.output.is_json());
     show(args, &runs, &failed, console)?;
     for line in &failed {
         console.error(&format!("dropless: worse: {line}"));
@@ -84,7 +81,7 @@ fn judge(rules: &[Rule], runs: &[Loaded]) -> Result<Vec<String>> {
     Ok(failed)
 }
 
-fn show(args: &ReportArgs, runs: &[Loaded], failed: &[String], console: Console) -> Result<()> {
+fn show(args: &Args, runs: &[Loaded], failed: &[String], console: Console) -> Result<()> {
     let Output { export, file } = &args.output;
     let shown = Shown {
         runs,

@@ -1,17 +1,10 @@
 //! Arguments of `dropless search`.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::broken_intra_doc_links,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::status::StatusArgs;
-use crate::args::{MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
+use crate::args::{MachineArgs, PathArgs, ProbeArgs, RunArgs};
 
 /// Find the highest rate that a path carries, and say who was the limit
 #[derive(Args, Debug)]
@@ -96,13 +89,7 @@ pub struct SearchArgs {
     /// What probes look like, and how they are judged
     #[command(flatten)]
     pub probe: ProbeArgs,
-    /// What this prints and where it writes
+    /// What this prints, where it writes, and how it is watched
     #[command(flatten)]
-    pub output: OutputArgs,
-    /// How it is watched from outside
-    #[command(flatten)]
-    pub status: StatusArgs,
-    /// What is told before it starts
-    #[command(flatten)]
-    pub start: StartArgs,
+    pub run: RunArgs,
 }

@@ -55,18 +55,15 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         Some(directory) => SearchPlan::load(directory)?,
         None => SearchPlan::from_args(args)?,
     };
-    let console = Console {
-        json: args.output.json,
-        quiet: args.output.quiet,
-    };
+    let console = args.run.output.console();
     if args.dry_run {
         return dry_run(&plan, console);
     }
-    let mut trials = Trials::open(&args.status.settings()?, "search")?;
+    let mut trials = Trials::open(&args.run.status.settings()?, "search")?;
     let interrupt = Interrupt::install()?;
     let dir = match &args.resume {
         Some(directory) => RunDir::reopen(directory),
-        None => RunDir::create(&args.output.runs, "search", SystemTime::now())?,
+        None => RunDir::create(&args.run.output.runs, "search", SystemTime::now())?,
     };
     if args.resume.is_none() {
         // Without them a search cannot be resumed, so here a failure is one.
@@ -84,8 +81,8 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         plan: &plan,
         dir: &dir,
         interrupt: &interrupt,
-        verbose: args.start.verbose,
-        progress: Progress::new(console, &plan, args.start.verbose),
+        verbose: args.run.verbose,
+        progress: Progress::new(console, &plan, args.run.verbose),
         trials: &mut trials,
         journal,
         recorded: recorded.into(),

@@ -25,15 +25,10 @@ const RUN_UP_NS: u64 = 10_000_000;
 
 /// A send run whose tasks are on their queues.
 pub struct ActiveSend {
-    /// What was asked for.
     pub plan: SendPlan,
-    /// What each port sends.
     pub loads: Vec<Load>,
-    /// Its queues and their counters.
     pub wiring: Wiring,
-    /// What the far sides told.
     pub told: Told,
-    /// When sending ended.
     pub stopped: Nanos,
     far: FarSides,
     phase: Phase,
@@ -159,7 +154,7 @@ impl Active for ActiveSend {
 
     fn joined(&mut self, dir: &RunDir) {
         // Every packet is in a row, also one that left after the end.
-        let last = self.wiring.times.clock.ns(phases::last_sent(&self.wiring));
+        let last = self.wiring.times.clock.ns(self.wiring.last_sent());
         // Interrupted before its first packet it has no last one.
         let end = if self.wiring.sent(|counters| counters.accepted.get()) == 0 || last < self.stopped {
             self.stopped
@@ -180,8 +175,8 @@ impl Active for ActiveSend {
         // What each receiver has to expect if all that was sent comes back.
         let rate_pps = sent as f64 / self.seconds() / self.wiring.receive.len().max(1) as f64;
         let sides = self.wiring.receive.iter().map(|side| Received {
-            port: side.port,
-            core: side.core,
+            port: side.place.port,
+            core: side.place.core,
             rate_pps,
             holes: side.totals.get().map_or(&[], |totals| &totals.holes),
         });

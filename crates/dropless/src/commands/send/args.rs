@@ -1,28 +1,19 @@
 //! Arguments of `dropless send`.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::broken_intra_doc_links,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use clap::Args;
 
 use crate::args::send_plan::send_plan;
-use crate::args::status::StatusArgs;
 use crate::args::stream;
-use crate::args::{ExplainArgs, MachineArgs, OutputArgs, PathArgs, ProbeArgs, StartArgs};
-use crate::plan::{SendPlan, count, nonzero_ns};
+use crate::args::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, RunArgs};
+use crate::plan::{SendPlan, count, nonzero_ns, optional};
 
 /// How long it sends, where nothing else is said.
 const DURATION_NS: u64 = 10_000_000_000;
 
 /// Send UDP probes, receive them back, and account for every one
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[derive(Args, Debug, Clone)]
+#[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "Examples:
   dropless send                                       embedded ring, in-process reflector
   dropless send --port xdp:eth1 --to 10.0.0.2 --rate 1Mpps
@@ -31,7 +22,7 @@ const DURATION_NS: u64 = 10_000_000_000;
   dropless send --fault drop=0.1% --rate 100kpps      does the ledger find it?
   dropless send --rate 1Mpps --expect 'loss<0.001%' --expect 'latency_p99<100us'
   dropless send --stream 'name=voice,size=128,rate=50kpps' --stream 'name=bulk,size=1518,rate=2Gbps'")]
-pub struct SendArgs {
+pub struct Args {
     /// Where probes go
     #[command(flatten)]
     pub path: PathArgs,
@@ -71,24 +62,18 @@ pub struct SendArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
     pub interval: String,
 
-    /// What is asked about pauses
+    /// What is asked about stalls
     #[command(flatten)]
     pub explain: ExplainArgs,
-    /// What this prints and where it writes
+    /// What this prints, where it writes, and how it is watched
     #[command(flatten)]
-    pub output: OutputArgs,
-    /// How it is watched from outside
-    #[command(flatten)]
-    pub status: StatusArgs,
-    /// What is told before it starts
-    #[command(flatten)]
-    pub start: StartArgs,
+    pub run: RunArgs,
     /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub plan: Option<PathBuf>,
 }
 
-impl SendArgs {
+impl Args {
     /// The validated plan.
     pub fn plan(&self) -> Result<SendPlan> {
         let mut base = stream::plain(&self.path, &self.probe)?;
@@ -111,11 +96,7 @@ impl SendArgs {
         if let Some(rate) = &self.rate {
             plan.rate.clone_from(rate);
         }
-        plan.count = self
-            .count
-            .as_deref()
-            .map(|text| count(text, "--count"))
-            .transpose()?;
+        plan.count = optional(self.count.as_deref(), "--count", count)?;
         plan.duration_ns = match (&self.duration, plan.count) {
             (Some(text), _) => Some(nonzero_ns(text, "--duration")?),
             (None, Some(_)) => None,

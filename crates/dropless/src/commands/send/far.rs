@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// A look that began after the question is at most this many generations away.
 const FRESH: u64 = 2;
 
-/// The far side of one port.
 struct Far {
     question: Vec<u8>,
     replies: Arc<ReplyQueue>,
@@ -36,7 +35,6 @@ struct Far {
 /// The far sides of all ports that can be asked.
 pub struct FarSides(Vec<Far>);
 
-/// What they told.
 #[derive(Default)]
 pub struct Told {
     /// What all of them counted in the run, by name.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dataplane::receive::ReceiveResult;
+use dataplane::receive::{LaneResult, ReceiveResult};
+use dataplane::reflect::ReflectCounters;
 use dataplane::send::SendResult;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
 use measure::{Histogram, Jitter, LaneUnion, Percentiles, StreamSummary};
@@ -13,13 +14,12 @@ use super::active::ActiveSend;
 use super::wiring::{ReceiveSide, Wiring};
 use crate::plan::SendPlan;
 use crate::run::close::Ending;
+use crate::run::open::losses;
 use crate::run::reflector::{drops, faults};
 
 /// The totals of all tasks whose worker lived.
 pub struct Results<'w> {
-    /// Of the transmit queues.
     pub send: Vec<&'w SendResult>,
-    /// Of the receive queues.
     pub receive: Vec<&'w ReceiveResult>,
     /// Frames that the in-process reflector still held.
     pub reflector_held: u64,
@@ -29,6 +29,7 @@ pub struct Results<'w> {
 impl<'w> Results<'w> {
     /// What the tasks left. A slot is empty where a worker died, which the verdict says of the whole run.
     pub fn of(wiring: &'w Wiring) -> Self {
+        let reflectors = wiring.reflect.iter().filter_map(|side| side.totals.get());
         Self {
             send: wiring.send.iter().filter_map(|side| side.totals.get()).collect(),
             receive: wiring
@@ -36,12 +37,7 @@ impl<'w> Results<'w> {
                 .iter()
                 .filter_map(|side| side.totals.get())
                 .collect(),
-            reflector_held: wiring
-                .reflect
-                .iter()
-                .filter_map(|side| side.totals.get())
-                .map(|totals| totals.held)
-                .sum(),
+            reflector_held: reflectors.map(|totals| totals.held).sum(),
             unions: &wiring.unions,
         }
     }
@@ -62,30 +58,27 @@ impl<'w> Results<'w> {
 
     /// Sent and received of every lane.
     pub fn lanes(&self) -> Vec<Lane> {
-        let mut lanes = Vec::new();
-        for send in &self.send {
-            for (stream, accepted) in send.accepted.iter().enumerate() {
-                let lane = send.lane_base + stream as u16;
-                let received = self
-                    .receive
+        let numbered = |send: &&'w SendResult| (usize::from(send.lane_base)..).zip(&send.accepted);
+        let lane = |(lane, accepted): (usize, &u64)| {
+            let received = || {
+                self.receive
                     .iter()
-                    .filter_map(|rx| rx.lanes.get(usize::from(lane)))
-                    .map(|rx| rx.received)
-                    .sum::<u64>()
-                    .saturating_sub(self.copies(std::iter::once(usize::from(lane))));
-                let seen = self
-                    .receive
-                    .iter()
-                    .filter_map(|rx| rx.lanes.get(usize::from(lane)));
-                lanes.push(Lane {
-                    lane,
-                    accepted: *accepted,
-                    received,
-                    beyond: seen.map(|rx| rx.beyond).max().unwrap_or(0),
-                });
+                    .filter_map(move |receive| receive.lanes.get(lane))
+            };
+            let first: u64 = received().map(|lane| lane.received).sum();
+            Lane {
+                lane: lane as u16,
+                accepted: *accepted,
+                received: first.saturating_sub(self.copies(std::iter::once(lane))),
+                beyond: received().map(|lane| lane.beyond).max().unwrap_or(0),
             }
-        }
-        lanes
+        };
+        self.send.iter().flat_map(numbered).map(lane).collect()
+    }
+
+    /// What the windows of every receiver and lane saw.
+    pub fn received(&self) -> impl Iterator<Item = &'w LaneResult> + '_ {
+        self.receive.iter().flat_map(|receive| &receive.lanes)
     }
 }
 
@@ -95,45 +88,36 @@ const NO_LOSS: [&str; 5] = ["received", "returned", "not_ip", "not_udp", "not_ou
 /// What was intended, what came, and what each place says that it lost.
 pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> Ledger {
     let (wiring, one_way) = (&job.wiring, job.plan.tx_only);
-    let mut places: BTreeMap<String, u64> = BTreeMap::new();
-    let mut raw: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut places, mut raw) = (BTreeMap::new(), BTreeMap::new());
+    let mut lose = |place: &str, count: u64| *places.entry(place.to_owned()).or_default() += count;
+    let mut tell = |name: &str, count: u64| *raw.entry(name.to_owned()).or_default() += count;
     let held = ending.pools.held();
     if held > 0 {
-        places.insert("tx_held".into(), held);
-        raw.insert("tx_held".into(), held);
+        lose("tx_held", held);
+        tell("tx_held", held);
     }
     for end in &ending.ports {
-        let port = &end.summary;
-        // What a driver refused is still ours and is offered again, whatever the driver calls it.
-        let tx_errors = if end.counts_refusals { 0 } else { port.tx_errors };
-        for (name, count) in [
-            ("tx_error", tx_errors),
-            ("rx_nombuf", port.rx_nombuf),
-            ("rx_missed", port.rx_missed),
-            ("rx_error", port.rx_errors),
-        ] {
+        for (name, count) in losses(&end.summary, end.counts_refusals) {
             // A run that only sends leaves what comes back where it is: no loss of its own.
             if !one_way || name == "tx_error" {
-                *places.entry(name.into()).or_default() += count;
+                lose(name, count);
             }
-            *raw.entry(name.into()).or_default() += count;
+            tell(name, count);
         }
     }
     for (name, count) in drops(&wiring.reflect) {
-        places.insert(format!("reflector_{name}"), count);
-        raw.insert(format!("reflector_{name}"), count);
+        let place = format!("reflector_{name}");
+        lose(&place, count);
+        tell(&place, count);
     }
     if !wiring.reflect.is_empty() {
-        let counters = || wiring.reflect.iter().map(|side| &side.counters);
-        let returned = counters().map(|counters| counters.returned.get()).sum();
-        raw.insert(
-            "reflector_received".into(),
-            counters().map(|counters| counters.frames.get()).sum(),
-        );
-        raw.insert("reflector_returned".into(), returned);
-        places.insert("reflector_held".into(), results.reflector_held);
+        let sum =
+            |pick: fn(&ReflectCounters) -> u64| wiring.reflect.iter().map(|side| pick(&side.counters)).sum();
+        tell("reflector_received", sum(|counters| counters.frames.get()));
+        tell("reflector_returned", sum(|counters| counters.returned.get()));
+        lose("reflector_held", results.reflector_held);
         let far_missed = ending.ports.iter().map(|port| port.far_missed).sum();
-        places.insert("reflector_rx_missed".into(), far_missed);
+        lose("reflector_rx_missed", far_missed);
     }
     for (name, count) in &job.told.counted {
         // The injector's own name, wherever it sits.
@@ -143,21 +127,18 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
             format!("reflector_{name}")
         };
         if !NO_LOSS.contains(&name.as_str()) {
-            *places.entry(place.clone()).or_default() += count;
+            lose(&place, *count);
         }
-        *raw.entry(place).or_default() += count;
+        tell(&place, *count);
     }
     for (name, count) in faults(&wiring.reflect) {
         if name == "drop" {
-            places.insert("fault_drop".into(), count);
+            lose("fault_drop", count);
         }
-        raw.insert(format!("fault_{name}"), count);
+        tell(&format!("fault_{name}"), count);
     }
+    tell("tx_queue_full", wiring.sent(|counters| counters.queue_full.get()));
     let never_taken: u64 = results.send.iter().map(|send| send.unsent).sum();
-    raw.insert(
-        "tx_queue_full".into(),
-        wiring.sent(|counters| counters.queue_full.get()),
-    );
     Ledger::balance(LedgerInput {
         intended: wiring.sent(|counters| counters.intended.get()),
         accepted: results.send.iter().flat_map(|send| &send.accepted).sum(),
@@ -170,7 +151,7 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
 }
 
 fn arrived(sides: &[ReceiveSide], results: &Results<'_>) -> Arrived {
-    let lanes = || results.receive.iter().flat_map(|receive| &receive.lanes);
+    let lanes = || results.received();
     let received: u64 = lanes().map(|lane| lane.received).sum();
     // One of them may have come late and been a copy of one in time: then it is taken from those in time all the same.
     let copies = results.copies(0..results.unions.len()).min(received);
@@ -202,16 +183,12 @@ fn arrived(sides: &[ReceiveSide], results: &Results<'_>) -> Arrived {
 }
 
 /// Per stream, over all its lanes.
-pub fn streams(plan: &SendPlan, results: &Results<'_>, seconds: f64) -> Vec<StreamSummary> {
+pub fn streams<'r>(plan: &SendPlan, results: &Results<'r>, seconds: f64) -> Vec<StreamSummary> {
     let count = plan.streams.len();
     let mut summaries = Vec::with_capacity(count);
     for (index, stream) in plan.streams.iter().enumerate() {
-        let lanes = || {
-            results
-                .receive
-                .iter()
-                .flat_map(move |receive| receive.lanes.iter().skip(index).step_by(count))
-        };
+        let of_stream = move |receive: &&'r ReceiveResult| receive.lanes.iter().skip(index).step_by(count);
+        let lanes = || results.receive.iter().flat_map(of_stream);
         let sent: u64 = results.send.iter().map(|send| send.accepted[index]).sum();
         let received: u64 = lanes().map(|lane| lane.received).sum();
         let copies = results.copies((index..plan.lanes()).step_by(count)).min(received);
@@ -243,14 +220,11 @@ pub fn streams(plan: &SendPlan, results: &Results<'_>, seconds: f64) -> Vec<Stre
     summaries
 }
 
-/// All of them in one.
+/// All histograms in one, which all have the resolution of the first.
 pub fn merged<'h>(histograms: impl Iterator<Item = &'h Histogram>) -> Histogram {
-    let mut all: Option<Histogram> = None;
-    for histogram in histograms {
-        match &mut all {
-            None => all = Some(histogram.clone()),
-            Some(all) => all.merge(histogram),
-        }
-    }
+    let all = histograms.cloned().reduce(|mut all, histogram| {
+        all.merge(&histogram);
+        all
+    });
     all.unwrap_or_else(|| Histogram::new(5))
 }

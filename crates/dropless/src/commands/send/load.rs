@@ -34,7 +34,6 @@ pub struct Load {
     pub to_mac: Vec<[u8; 6]>,
     /// Whether a neighbour was asked for its MAC address.
     pub asked: bool,
-    /// What the user should know.
     pub notes: Vec<Note>,
 }
 
@@ -132,7 +131,7 @@ pub fn find_neighbours<'e>(
         return Ok(());
     }
     load.asked = true;
-    if open.is_sockets() {
+    if open.sockets().is_some() {
         // The kernel finds them.
         load.to_mac = vec![NOBODY; plan.streams.len()];
         return Ok(());

@@ -16,9 +16,8 @@ use anyhow::Result;
 use measure::Note;
 use serde::Serialize;
 
-pub use args::SendArgs as Args;
+pub use args::Args;
 
-use crate::args::settings;
 use crate::plan::{MachinePlan, SendPlan};
 use crate::run::open::{self, OpenPort};
 use crate::run::peer::Patience;
@@ -41,10 +40,7 @@ pub fn run(args: &Args) -> Result<u8> {
         Some(path) => SendPlan::load(path)?,
         None => args.plan()?,
     };
-    run::run(
-        SendJob::new(plan),
-        &settings(&args.output, &args.start, &args.status)?,
-    )
+    run::run(SendJob::new(plan), &args.run.settings()?)
 }
 
 /// A run that sends.

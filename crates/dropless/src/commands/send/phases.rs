@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use measure::{Nanos, Ticks};
+use measure::Nanos;
 
 use super::wiring::Wiring;
 use crate::plan::SendPlan;
@@ -52,7 +52,6 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Begins to wait.
     pub fn begin(wiring: &Wiring, look: &Look<'_, '_>) -> Self {
         Self {
             begun: Waiting::begin(),
@@ -70,11 +69,8 @@ impl Drain {
         }
         // What lies in a ring is not quiet for as long as its worker is away.
         let before = std::mem::replace(&mut self.rounds, look.rounds.clone());
-        let all_polled = self
-            .rounds
-            .iter()
-            .zip(&before)
-            .all(|(now, before)| *now >= before + 2);
+        let mut rounds = self.rounds.iter().zip(&before);
+        let all_polled = rounds.all(|(now, before)| *now >= before + 2);
         let waited = self.quiet.look(all_polled).as_nanos() as u64;
         let back = wiring.received(|counters| counters.received.get());
         let everything = back + known_lost(wiring) >= wiring.sent(|counters| counters.accepted.get());
@@ -88,9 +84,4 @@ impl Drain {
 /// Probes of which it is sure that they will not come: what else was spoiled may be a stranger's.
 fn known_lost(wiring: &Wiring) -> u64 {
     wiring.reflect.iter().map(|side| side.faults.drop.get()).sum()
-}
-
-/// When the last packet left, not before the start.
-pub fn last_sent(wiring: &Wiring) -> Ticks {
-    wiring.last_sent().max(wiring.times.start)
 }

@@ -10,7 +10,6 @@ use super::ledger::{Results, ledger, merged, streams};
 use super::load::total_rate;
 use crate::run::close::Ending;
 
-/// Makes and writes the summary.
 pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let results = Results::of(&job.wiring);
     let ledger = ledger(job, &results, &ending);
@@ -26,13 +25,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
         lost: ledger.lost(),
         late: ledger.arrived.late,
         rate_asked_pps: asked_pps,
-        jitter_ns: Jitter::mean(
-            results
-                .receive
-                .iter()
-                .flat_map(|receive| &receive.lanes)
-                .map(|lane| &lane.jitter),
-        ),
+        jitter_ns: Jitter::mean(results.received().map(|lane| &lane.jitter)),
         ports: ending.port_summaries(),
         queues: job.wiring.queues(),
         workers: ending.workers,
@@ -51,7 +44,9 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
         .map(|expectation| expectation.evaluate(&summary))
         .collect();
     let _ = dir.write_latency(&latency);
-    let _ = dir.write_pacing(&merged(gap_ticks(job).iter()), clock_unit_ns(&ending.clock));
+    // A tick in ns, of very many of them: one alone would be rounded.
+    let tick_ns = ending.clock.ns_from_ticks(1_000_000_000) as f64 / 1e9;
+    let _ = dir.write_pacing(&merged(gap_ticks(job).iter()), tick_ns);
     let incomplete = dir.note();
     summary.notes.extend(incomplete.clone());
     if dir.write_summary(&summary).is_err() {
@@ -122,9 +117,11 @@ fn evidence(
 
 /// The rate asked of all ports together; `None` where there is none to keep: a file has no pace.
 fn asked_pps(job: &ActiveSend) -> Option<f64> {
-    let mut ports = job.plan.machine.ports.iter();
-    let to_files = ports.all(|port| port.kind.traits().medium == host::Medium::Files);
-    total_rate(&job.loads).filter(|_| !to_files)
+    let has_pace = job
+        .plan
+        .machine
+        .has(|traits| traits.medium != host::Medium::Files);
+    total_rate(&job.loads).filter(|_| has_pace)
 }
 
 /// A run by count begins with its first packet and ends with its last: one stall before them makes each late, and is no
@@ -146,17 +143,8 @@ fn stalled_ns(job: &ActiveSend) -> u64 {
 
 /// The gaps between departures of each queue, in ticks.
 fn gap_ticks(job: &ActiveSend) -> Vec<Histogram> {
-    let gaps = job
-        .wiring
-        .send
-        .iter()
-        .map(|side| side.counters.gap_ticks.snapshot());
-    gaps.collect()
-}
-
-/// A tick in ns, of very many of them: one alone would be rounded.
-fn clock_unit_ns(clock: &measure::Clock) -> f64 {
-    clock.ns_from_ticks(1_000_000_000) as f64 / 1e9
+    let sides = job.wiring.send.iter();
+    sides.map(|side| side.counters.gap_ticks.snapshot()).collect()
 }
 
 /// The gaps between departures of all queues, beside the gap that the rate of one queue means.
@@ -174,7 +162,6 @@ fn gaps(job: &ActiveSend) -> GapSummary {
     }
 }
 
-/// What the user should know.
 fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Ending<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     if ending.is_interrupted {
@@ -187,7 +174,7 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         notes.push(Note::new(
             "rows_incomplete",
             format!(
-                "{} packets are in no row of {}: the control thread was late (the totals have them)",
+                "{} packets are missing from {}: the control thread was late (the totals include them)",
                 job.overrun(),
                 file::INTERVALS
             ),
@@ -203,13 +190,10 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
             ),
         ));
     }
-    let backwards: u64 = results
-        .receive
-        .iter()
-        .map(|receive| receive.clock_backwards)
-        .sum();
+    let receivers = results.receive.iter();
+    let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
     if backwards > 0 {
-        notes.push(Note::new("clock_backwards", format!("{backwards} packets arrived before they were sent: the cores' clocks disagree; their latency counts as 0")));
+        notes.push(Note::new("clock_backwards", format!("{backwards} packets arrived before they were sent: the clocks of the cores disagree; their latency is counted as 0")));
     }
     if job.plan.fault.is_some() {
         let seed = job.plan.seed;
@@ -217,13 +201,12 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         notes.push(Note::new("seed", text));
     }
     // The usual reason for corrupt frames on a wire that is not one.
-    let mut ports = job.plan.machine.ports.iter();
-    if ledger.arrived.corrupt > 0 && ports.any(|port| port.kind.traits().loses_checksums) {
-        notes.push(Note::new("checksums_left_out", "corrupt frames: a kernel at the other end of a virtual wire leaves checksums to hardware that is not there, unless told (over there): ethtool -K INTERFACE tx off"));
+    if ledger.arrived.corrupt > 0 && job.plan.machine.has(|traits| traits.loses_checksums) {
+        notes.push(Note::new("checksums_left_out", "corrupt frames: the kernel at the other end of a virtual link leaves checksums to hardware that does not exist; turn that off there: ethtool -K INTERFACE tx off"));
     }
     // Where unexplained packets may be: with a far side that does not tell.
     if job.told.silent > 0 && ledger.unexplained > 0 {
-        notes.push(Note::new("far_side_silent", "the far side told no counters (it is no dropless reflect, or its answers were lost): what it lost is unexplained"));
+        notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, or its answers were lost): what it lost is unexplained"));
     }
     notes
 }

@@ -17,42 +17,20 @@ use wire::{Addresses, Ends};
 use super::load::{self, Load};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
 use crate::run::clock::now;
-use crate::run::queues::{QueueCount, shares};
+use crate::run::queues::{QueuePlace, QueueSide, shares};
 use crate::run::reflector::{self, ReflectSide, Reflecting};
 use crate::run::stage::{OnReceive, OnTransmit, Stage};
 
-/// Holes in the sequences kept of a queue: each is joined to a pause.
+/// Holes in the sequences kept of a queue: each is joined to a stall.
 const HOLES_MAX: usize = 1 << 16;
 
 /// Sequence numbers that all windows of a receiving task remember together: 32 MiB of bits, some seconds at any rate.
 const WINDOW_BITS: usize = 1 << 28;
-/// One transmit queue, as the control thread sees it.
-pub struct SendSide {
-    /// Index of its port.
-    pub port: usize,
-    /// Queue of the port.
-    pub queue: usize,
-    /// Core of its worker.
-    pub core: usize,
-    /// What it publishes.
-    pub counters: Arc<SendCounters>,
-    /// What it leaves.
-    pub totals: Slot<SendResult>,
-}
 
+/// One transmit queue, as the control thread sees it.
+pub type SendSide = QueueSide<SendCounters, SendResult>;
 /// One receive queue, as the control thread sees it.
-pub struct ReceiveSide {
-    /// Index of its port.
-    pub port: usize,
-    /// Queue of the port.
-    pub queue: usize,
-    /// Core of its worker.
-    pub core: usize,
-    /// What it publishes.
-    pub counters: Arc<ReceiveCounters>,
-    /// What it leaves.
-    pub totals: Slot<ReceiveResult>,
-}
+pub type ReceiveSide = QueueSide<ReceiveCounters, ReceiveResult>;
 
 /// What passes between control and the tasks of one port.
 #[derive(Default)]
@@ -65,13 +43,10 @@ pub struct Mailbox {
 
 /// The queues of a run as control sees them, and what it shares with their tasks.
 pub struct Wiring {
-    /// When the run goes.
     pub times: Times,
     /// Transmit queues, in the order of their lanes.
     pub send: Vec<SendSide>,
-    /// Receive queues.
     pub receive: Vec<ReceiveSide>,
-    /// In-process reflectors.
     pub reflect: Vec<ReflectSide>,
     /// The rings of every sender and receiver.
     pub rings: Vec<Arc<IntervalRing>>,
@@ -86,7 +61,6 @@ pub struct Wiring {
 /// When and on what clock the run goes.
 #[derive(Clone, Copy)]
 pub struct Times {
-    /// The clock.
     pub clock: Clock,
     /// When sending begins.
     pub start: Ticks,
@@ -125,13 +99,10 @@ impl Places {
             (_, false) => (cores, Vec::new()),
         };
         let senders = measuring.div_ceil(2);
+        let receivers = if measuring == 1 { 0..1 } else { senders..measuring };
         Self {
             send: (0..senders).collect(),
-            receive: if measuring == 1 {
-                vec![0]
-            } else {
-                (senders..measuring).collect()
-            },
+            receive: receivers.collect(),
             reflect,
         }
     }
@@ -208,8 +179,7 @@ impl Making<'_> {
         let (plan, times) = (self.plan, wiring.times);
         let streams = plan.streams.len();
         let open = &mut stage.ports[port];
-        let cold = open.is_cold();
-        let verify = if open.is_sockets() {
+        let verify = if open.sockets().is_some() {
             plan.verify_behind_sockets()
         } else {
             plan.verify.into()
@@ -218,12 +188,8 @@ impl Making<'_> {
         let holes_max = if queues.len() == 1 { HOLES_MAX } else { 0 };
         for (queue, rx) in queues.into_iter().enumerate() {
             let counters = ReceiveCounters::new();
-            let intervals = Arc::new(IntervalRing::new(
-                streams,
-                plan.interval_ns,
-                self.slots,
-                self.start,
-            )?);
+            let ring = IntervalRing::new(streams, plan.interval_ns, self.slots, self.start);
+            let intervals = Arc::new(ring?);
             wiring.rings.push(Arc::clone(&intervals));
             let task = ReceivePlan {
                 lanes: plan.lanes(),
@@ -253,11 +219,11 @@ impl Making<'_> {
             };
             let worker = self.places.receive[wiring.receive.len() % self.places.receive.len()];
             let (totals, leave) = Slot::new();
-            if stage.receive((worker, "receive"), (rx, cold), ReceiveQueue(task, leave)) {
+            if stage.receive((worker, "receive"), port, rx, ReceiveQueue(task, leave)) {
+                let core = stage.cores[worker];
+                let place = QueuePlace { port, queue, core };
                 wiring.receive.push(ReceiveSide {
-                    port,
-                    queue,
-                    core: stage.cores[worker],
+                    place,
                     counters,
                     totals,
                 });
@@ -285,12 +251,8 @@ impl Making<'_> {
             let number = wiring.send.len();
             let lane_base = number * streams;
             let counters = Arc::clone(&self.sent[number]);
-            let intervals = Arc::new(IntervalRing::for_sender(
-                streams,
-                plan.interval_ns,
-                self.slots,
-                self.start,
-            )?);
+            let ring = IntervalRing::for_sender(streams, plan.interval_ns, self.slots, self.start);
+            let intervals = Arc::new(ring?);
             wiring.rings.push(Arc::clone(&intervals));
             let task = TaskPlan {
                 templates: load::templates(plan, load, (port, lane_base), times.run, offload)?,
@@ -314,10 +276,10 @@ impl Making<'_> {
             let worker = self.places.send[number % self.places.send.len()];
             let (totals, leave) = Slot::new();
             if stage.transmit((worker, "send"), port, tx, SendQueue(task, leave)) {
+                let core = stage.cores[worker];
+                let place = QueuePlace { port, queue, core };
                 wiring.send.push(SendSide {
-                    port,
-                    queue,
-                    core: stage.cores[worker],
+                    place,
                     counters,
                     totals,
                 });
@@ -359,13 +321,13 @@ impl Making<'_> {
             clock: wiring.times.clock,
             own_counters: None,
         };
-        let cold = far.is_cold();
         let pairs: Vec<_> = far.rx.drain(..).zip(far.tx.drain(..)).collect();
         for (queue, (rx, tx)) in pairs.into_iter().enumerate() {
             let number = wiring.reflect.len();
             let worker = self.places.reflect[number % self.places.reflect.len().max(1)];
-            let (side, task) = reflecting.queue(number, (port, queue, stage.cores[worker]));
-            if stage.pair((worker, "reflect"), port, (rx, cold), tx, task) {
+            let core = stage.cores[worker];
+            let (side, task) = reflecting.queue(number, QueuePlace { port, queue, core });
+            if stage.pair((worker, "reflect"), port, rx, tx, task) {
                 wiring.reflect.push(side);
             }
         }
@@ -405,23 +367,15 @@ impl Wiring {
         self.receive.iter().map(|side| pick(&side.counters)).sum()
     }
 
-    /// Every queue, and its share.
     pub fn queues(&self) -> Vec<QueueSummary> {
-        let tx = self.send.iter().map(|side| QueueCount {
-            direction: "tx",
-            port: side.port,
-            queue: side.queue,
-            core: side.core,
-            packets: side.counters.accepted.get(),
-        });
-        let rx = self.receive.iter().map(|side| QueueCount {
-            direction: "rx",
-            port: side.port,
-            queue: side.queue,
-            core: side.core,
-            packets: side.counters.frames.get(),
-        });
-        shares(&tx.chain(rx).collect::<Vec<_>>())
+        let sent = |side: &SendSide| side.place.moved("tx", side.counters.accepted.get());
+        let received = |side: &ReceiveSide| side.place.moved("rx", side.counters.frames.get());
+        shares(
+            self.send
+                .iter()
+                .map(sent)
+                .chain(self.receive.iter().map(received)),
+        )
     }
 
     /// Whether every sender has sent what it should.
@@ -429,10 +383,10 @@ impl Wiring {
         self.send.iter().all(|side| side.counters.done.get() == 1)
     }
 
-    /// When the last packet left: a sender that was late by then sends what was due before the end after it.
+    /// When the last packet left, not before the start: a sender that was late by then sends what was due before the end after it.
     pub fn last_sent(&self) -> Ticks {
         let last = self.send.iter().map(|side| side.counters.last_ticks.get());
-        Ticks(last.max().unwrap_or(0))
+        Ticks(last.max().unwrap_or(0)).max(self.times.start)
     }
 }
 

@@ -3,7 +3,6 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// The lines of `text`.
 pub fn lines(text: &str) -> Vec<Line<'static>> {
     text.lines().map(line).collect()
 }

@@ -1,31 +1,24 @@
 //! Arguments of `dropless top`.
 
-#![allow(
-    clippy::doc_markdown,
-    reason = "these comments are the help page, where backticks would show"
-)]
-
-use clap::Args;
-
 /// Watch a run from another terminal
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  dropless top                                     the run that goes on here, or a list to choose from
+  dropless top                                     the active run, or a list to choose from
   dropless top 4711                                the run of this process, or one it started
   dropless top runs/20260101T120000Z-send          the run that writes into this directory
-  dropless top --once                              one look, as text
-  dropless top --once --json | jq .rate.rx_pps     one look, for scripts
+  dropless top --once                              a snapshot, as text
+  dropless top --once --json | jq .rate.rx_pps     a snapshot, for scripts
 
 Keys: q quit, p pause, arrows choose and scroll, ? help.
 Exit codes: 0 shown; 2 no such run.")]
-pub struct TopArgs {
-    /// Process id or run directory [default: the only run there is, else a list to choose from]
+pub struct Args {
+    /// Process id or run directory [default: the only active run, else a list to choose from]
     #[arg(value_name = "RUN|PID")]
     pub run: Option<String>,
-    /// Print one look as text, and end
+    /// Print one snapshot as text, and end
     #[arg(long)]
     pub once: bool,
-    /// Print one look as JSON, and end
+    /// Print one snapshot as JSON, and end
     #[arg(long)]
     pub json: bool,
 }

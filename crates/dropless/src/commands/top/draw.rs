@@ -31,11 +31,10 @@ left, esc      back to the list of runs
 ?              these lines
 
 tx, rx         packets that the driver accepted, and that came back; the curves have two columns a second
-lost           known a drain time after the packets were sent; until then they are under way
+lost           known a drain time after the packets were sent; until then they are in flight
 busy           part of a worker's rounds that moved a packet
-pauses         times that a worker did not poll for longer than --pause";
+stalls         times that a worker did not poll for longer than --pause";
 
-/// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     let [body, keys] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
     frame.render_widget(footer(screen), keys);
@@ -85,7 +84,7 @@ fn list(screen: &Screen) -> Vec<Line<'static>> {
         });
     }
     if screen.list.is_empty() {
-        lines.push("no run goes on here now; it is shown when one begins".into());
+        lines.push("no run is active now; a run is shown when it begins".into());
     }
     lines
 }
@@ -132,7 +131,7 @@ fn word(shown: &Shown) -> Span<'static> {
             .first()
             .map_or_else(String::new, |reason| format!(": {reason}"));
         let text = match &*ended.verdict {
-            "" => "the run broke off; these are its last values".to_owned(),
+            "" => "the run was aborted; these are its last values".to_owned(),
             verdict => format!("the run has ended, {}, exit code {}{reason}", verdict, ended.exit),
         };
         return if ended.exit == 0 { text.green() } else { text.red() };
@@ -141,12 +140,12 @@ fn word(shown: &Shown) -> Span<'static> {
         return format!("process {} has died; these are its last values", state.process.id).red();
     }
     if let Some(trouble) = &shown.trouble {
-        return format!("what it tells now {trouble}").red();
+        return format!("its current status {trouble}").red();
     }
     let silent = unix_ms().saturating_sub(state.told_unix_ms);
     if silent > SILENT_MS && state.sequence > 2 {
         return format!(
-            "no news for {:.0} s: is it stopped, or its core taken?",
+            "no status for {:.0} s: is the process stopped, or its core busy with something else?",
             silent as f64 / 1e3
         )
         .yellow();
@@ -177,9 +176,10 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
     } else {
         ""
     };
+    let [sent, received] = shown.history.last(columns);
     for (area, name, pps, curve) in [
-        (left, "tx", rate.tx_pps, shown.history.tx(columns)),
-        (right, "rx", rate.rx_pps, shown.history.rx(columns)),
+        (left, "tx", rate.tx_pps, sent),
+        (right, "rx", rate.rx_pps, received),
     ] {
         let [label, curve_area] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
         let label_line = Line::from(vec![

@@ -13,24 +13,18 @@ const GENERATIONS_MAX: usize = 64;
 pub enum Target {
     /// Nothing: the only run there is.
     Only,
-    /// A process.
     Process(u32),
-    /// A run directory.
     Directory(PathBuf),
 }
 
 impl Target {
     /// A number is a process, unless a directory has that name.
     pub fn parse(text: Option<&str>) -> Self {
-        match text {
-            None => Self::Only,
-            Some(text) => match text.parse() {
-                Ok(process) if !Path::new(text).is_dir() => Self::Process(process),
-                _ => {
-                    let path = Path::new(text);
-                    Self::Directory(std::path::absolute(path).unwrap_or_else(|_| path.into()))
-                }
-            },
+        let Some(text) = text else { return Self::Only };
+        let path = Path::new(text);
+        match text.parse() {
+            Ok(process) if !path.is_dir() => Self::Process(process),
+            _ => Self::Directory(std::path::absolute(path).unwrap_or_else(|_| path.into())),
         }
     }
 
@@ -101,7 +95,7 @@ pub fn one(target: &Target) -> Result<State> {
             _ => "here".to_owned(),
         };
         bail!(
-            "{} runs go on {place} (processes {}); name one: dropless top {}",
+            "{} runs are active {place} (processes {}); name one: dropless top {}",
             list.len(),
             list.join(", "),
             list[0]
@@ -113,7 +107,7 @@ pub fn one(target: &Target) -> Result<State> {
             let died = |state: &State| !found.alive && state.ended.is_none();
             if let Some(state) = found.state.as_ref().ok().filter(|state| died(state)) {
                 bail!(
-                    "process {process} has died without an end; what it left is in {}: dropless report {0}",
+                    "process {process} died before its run ended; what it left is in {}: dropless report {0}",
                     state.process.run.display()
                 );
             }
@@ -128,10 +122,10 @@ pub fn one(target: &Target) -> Result<State> {
 /// Why there is nothing to show, in one line.
 pub fn nothing(target: &Target) -> String {
     match target {
-        Target::Only => "no run goes on here that this user may see; start one: dropless send, or see those of others with sudo".into(),
-        Target::Process(process) => format!("process {process} is no dropless run that this user may see, and has started none; `dropless top` lists those that go on"),
+        Target::Only => "no run is active that this user may see; start one: dropless send, or see those of others with sudo".into(),
+        Target::Process(process) => format!("process {process} is not a dropless run that this user may see, and has not started one; `dropless top` lists the active runs"),
         Target::Directory(path) => format!(
-            "no run goes on in {}; how it ended is in its summary.json",
+            "no run is active in {}; how it ended is in its summary.json",
             path.display()
         ),
     }

@@ -12,8 +12,8 @@ const COLUMNS_MAX: usize = 500;
 /// Rates, the oldest first.
 #[derive(Debug, Default)]
 pub struct History {
-    tx: VecDeque<u64>,
-    rx: VecDeque<u64>,
+    /// Of `tx` and `rx`.
+    curves: [VecDeque<u64>; 2],
     at_ms: u64,
 }
 
@@ -24,10 +24,8 @@ impl History {
             return;
         }
         self.at_ms = state.told_unix_ms;
-        for (curve, rate) in [
-            (&mut self.tx, state.rate.tx_pps),
-            (&mut self.rx, state.rate.rx_pps),
-        ] {
+        let rates = [state.rate.tx_pps, state.rate.rx_pps];
+        for (curve, rate) in self.curves.iter_mut().zip(rates) {
             if curve.len() == COLUMNS_MAX {
                 curve.pop_front();
             }
@@ -35,21 +33,12 @@ impl History {
         }
     }
 
-    /// The last `columns` rates sent.
-    pub fn tx(&self, columns: usize) -> Vec<u64> {
-        last(&self.tx, columns)
+    /// The last `columns` rates sent, and received.
+    pub fn last(&self, columns: usize) -> [Vec<u64>; 2] {
+        let last = |curve: &VecDeque<u64>| {
+            let before = curve.len().saturating_sub(columns);
+            curve.iter().skip(before).copied().collect()
+        };
+        self.curves.each_ref().map(last)
     }
-
-    /// The last `columns` rates received.
-    pub fn rx(&self, columns: usize) -> Vec<u64> {
-        last(&self.rx, columns)
-    }
-}
-
-fn last(curve: &VecDeque<u64>, columns: usize) -> Vec<u64> {
-    curve
-        .iter()
-        .skip(curve.len().saturating_sub(columns))
-        .copied()
-        .collect()
 }

@@ -12,12 +12,11 @@ use anyhow::Result;
 use report::out;
 use report::style::{Stream, Style};
 
-pub use args::TopArgs as Args;
-use args::TopArgs;
+pub use args::Args;
 use find::Target;
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &TopArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let target = Target::parse(args.run.as_deref());
     if args.once || args.json {
         let found = find::one(&target)?;

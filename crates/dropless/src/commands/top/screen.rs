@@ -17,7 +17,6 @@ use crate::run::signals::Interrupt;
 /// How often the run is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What is on the screen.
 pub struct Screen {
     /// What the user named.
     pub target: Target,
@@ -25,7 +24,6 @@ pub struct Screen {
     pub list: Vec<Found>,
     /// The line of the list that is marked.
     pub marked: usize,
-    /// The run that is shown.
     pub shown: Option<Shown>,
     /// Nothing new is shown.
     pub paused: bool,
@@ -37,12 +35,10 @@ pub struct Screen {
     pub scroll_most: Cell<u16>,
 }
 
-/// A run that is shown.
 pub struct Shown {
     path: PathBuf,
     /// What it told last.
     pub state: State,
-    /// Its rates.
     pub history: History,
     /// Its process is no more.
     pub gone: bool,
@@ -54,7 +50,7 @@ pub struct Shown {
 pub fn run(target: Target) -> Result<u8> {
     ensure!(
         std::io::stdout().is_terminal(),
-        "standard output is no terminal; use --once for text, or --json"
+        "standard output is not a terminal; use --once for text, or --json"
     );
     let mut screen = Screen::new(target)?;
     let interrupt = Interrupt::install()?;

@@ -8,16 +8,13 @@ use report::published::{Bounds, State};
 use report::style::{Paint, Style};
 use report::table::{Cell, Table};
 
-/// Pauses shown.
 const STALLS_SHOWN: usize = 8;
 /// Below this many columns only the most telling figures are shown.
 const NARROW: usize = 58;
 /// Below this many columns trials are not shown beside the bounds that they have shown.
 const WORDY: usize = 76;
-/// Columns of a bar.
 const BAR: usize = 10;
 
-/// The state, section by section.
 pub fn render(state: &State, style: &Style) -> String {
     let sections = sections(state, style);
     let sections: Vec<String> = sections.iter().map(|table| table.render(style)).collect();
@@ -31,21 +28,19 @@ pub fn sections(state: &State, style: &Style) -> Vec<Table> {
     all
 }
 
-/// Sections about packets.
 pub fn packets(state: &State, style: &Style) -> Vec<Table> {
     let all = [
         found(state, style),
-        Some(traffic(state, style)),
+        traffic(state, style),
         latency(state, style),
         places(state),
     ];
-    all.into_iter().flatten().collect()
+    all.into_iter().filter(Table::has_items).collect()
 }
 
-/// Sections about the machine.
 pub fn machine(state: &State, style: &Style) -> Vec<Table> {
     let all = [queues(state, style), workers(state, style), stalls(state)];
-    all.into_iter().flatten().collect()
+    all.into_iter().filter(Table::has_items).collect()
 }
 
 /// A share as a bar of so many columns.
@@ -65,20 +60,13 @@ fn head(state: &State, style: &Style) -> String {
         Cell::left(format!("process {}", process.id)).paint(Paint::Dim),
     ]);
     let mut text = table.render(style);
-    let paint = if state.health.healthy {
-        Paint::Good
-    } else {
-        Paint::Warn
-    };
+    let is_healthy = state.health.healthy;
+    let health = Cell::left(&state.health.reason).paint(if is_healthy { Paint::Good } else { Paint::Warn });
+    let run = Cell::left(process.run.display().to_string());
     let mut lines = Table::indented(0);
-    lines.row([
-        Cell::left("health").paint(Paint::Dim),
-        Cell::left(&state.health.reason).paint(paint),
-    ]);
-    lines.row([
-        Cell::left("run").paint(Paint::Dim),
-        Cell::left(process.run.display().to_string()),
-    ]);
+    for (name, cell) in [("health", health), ("run", run)] {
+        lines.row([Cell::left(name).paint(Paint::Dim), cell]);
+    }
     text += &lines.render(style);
     text + "\n"
 }
@@ -99,11 +87,8 @@ pub fn progress(state: &State) -> String {
 }
 
 /// What the trials of a search or a comparison have shown.
-fn found(state: &State, style: &Style) -> Option<Table> {
-    let shown = &state.trials.as_ref()?.shown;
-    if shown.is_empty() {
-        return None;
-    }
+fn found(state: &State, style: &Style) -> Table {
+    let shown = state.trials.as_ref().map_or(&[][..], |trials| &trials.shown);
     let name = if state.ended.is_some() {
         "Found"
     } else {
@@ -128,7 +113,7 @@ fn found(state: &State, style: &Style) -> Option<Table> {
         let cell = |rate: Option<f64>| Cell::right(rate.map_or("-".to_owned(), number::pps));
         table.item(&bounds.of, rates.into_iter().take(columns).map(cell));
     }
-    Some(table)
+    table
 }
 
 fn traffic(state: &State, style: &Style) -> Table {
@@ -199,8 +184,7 @@ pub fn time(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_owned(), |ns| number::time(ns as f64))
 }
 
-fn latency(state: &State, style: &Style) -> Option<Table> {
-    state.latency_ns.max.or(state.latency_recent_ns.max)?;
+fn latency(state: &State, style: &Style) -> Table {
     // The middle and the worst say most, where there is no room for all.
     let wide = style.width >= NARROW;
     let titles: &[&str] = if wide {
@@ -215,33 +199,31 @@ fn latency(state: &State, style: &Style) -> Option<Table> {
         let values = if wide { &all[..] } else { &few[..] };
         table.item(name, values.iter().map(|value| Cell::right(time(*value))));
     };
+    let (recent, run) = (&state.latency_recent_ns, &state.latency_ns);
+    if recent.max.or(run.max).is_none() {
+        return table;
+    }
     if state.ended.is_none() {
-        row("recent", &state.latency_recent_ns);
+        row("recent", recent);
     }
     // Trials go at rates of their own: put together their latencies say nothing.
     if state.trials.is_none() {
-        row("run", &state.latency_ns);
-    } else if state.latency_ns.max.is_some() {
-        row("last trial", &state.latency_ns);
+        row("run", run);
+    } else if run.max.is_some() {
+        row("last trial", run);
     }
-    Some(table)
+    table
 }
 
-fn places(state: &State) -> Option<Table> {
-    if state.places.is_empty() {
-        return None;
-    }
+fn places(state: &State) -> Table {
     let mut table = Table::section("Lost at", &[">packets"]);
     for (place, count) in &state.places {
         table.item(place, [count_cell(*count)]);
     }
-    Some(table)
+    table
 }
 
-fn queues(state: &State, style: &Style) -> Option<Table> {
-    if state.queues.is_empty() {
-        return None;
-    }
+fn queues(state: &State, style: &Style) -> Table {
     let mut table = Table::section("Queues", &["", ">queue", ">core", ">packets", ">share", ""]);
     for queue in &state.queues {
         let port = state
@@ -260,14 +242,11 @@ fn queues(state: &State, style: &Style) -> Option<Table> {
             ],
         );
     }
-    Some(table)
+    table
 }
 
-fn workers(state: &State, style: &Style) -> Option<Table> {
-    if state.workers.is_empty() {
-        return None;
-    }
-    let mut table = Table::section("Workers", &["does", ">busy", "", ">pauses", ">longest"]);
+fn workers(state: &State, style: &Style) -> Table {
+    let mut table = Table::section("Workers", &["does", ">busy", "", ">stalls", ">longest"]);
     for worker in &state.workers {
         let summary = &worker.summary;
         table.item(
@@ -281,14 +260,11 @@ fn workers(state: &State, style: &Style) -> Option<Table> {
             ],
         );
     }
-    Some(table)
+    table
 }
 
-fn stalls(state: &State) -> Option<Table> {
-    if state.stalls.is_empty() {
-        return None;
-    }
-    let mut table = Table::section("Latest pauses", &[">core", ">length", ">times"]);
+fn stalls(state: &State) -> Table {
+    let mut table = Table::section("Latest stalls", &[">core", ">length", ">times"]);
     for stall in state.stalls.iter().rev().take(STALLS_SHOWN) {
         table.item(
             &format!("at {:.1} s", stall.at_s),
@@ -299,5 +275,5 @@ fn stalls(state: &State) -> Option<Table> {
             ],
         );
     }
-    Some(table)
+    table
 }

@@ -1,17 +1,9 @@
 //! Arguments of `dropless tune`.
 
-#![allow(
-    clippy::struct_excessive_bools,
-    clippy::doc_markdown,
-    reason = "flags are bools, and these comments are the help page, where backticks would show"
-)]
-
 use std::path::PathBuf;
 
-use clap::Args;
-
 /// Keep everything else off the cores that poll, and take it back
-#[derive(Args, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless tune --cores 2-5                       shows what it would change, and changes nothing
   dropless tune --cores 2-5 --apply               changes it, and reads back what took effect
@@ -21,7 +13,7 @@ use clap::Args;
   dropless tune --cores 2-5 --boot                prints the kernel command line, explained
 
 Exit codes: 0 done; 1 something was refused, or nothing took effect; 2 could not.")]
-pub struct TuneArgs {
+pub struct Args {
     /// Cores that will poll, e.g. 2-3,6; needed for a change, some are proposed for a plan
     #[arg(long, value_name = "LIST")]
     pub cores: Option<String>,

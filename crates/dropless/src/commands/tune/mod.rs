@@ -13,12 +13,11 @@ use doctor::tune::{self, Journal, Outcome, Plan, Step, Undone, boot};
 use doctor::{Load, Patient, Watched, examine};
 use host::cores::CoreSet;
 use host::{PortUri, Sys, cores};
-use report::out::{Console, print_stdout};
+use report::out::Console;
 use serde::Serialize;
 
 use crate::plan::parse_cores;
-pub use args::TuneArgs as Args;
-use args::TuneArgs;
+pub use args::Args;
 use prove::{Proof, Prover};
 
 /// Version of what `--json` prints.
@@ -67,17 +66,14 @@ struct Change {
 }
 
 /// Runs the subcommand; the result is its exit code.
-pub fn run(args: &TuneArgs) -> Result<u8> {
+pub fn run(args: &Args) -> Result<u8> {
     let mut sys = Sys::live();
     sys.force = args.force;
     ensure!(
         !(args.apply || args.prove || args.undo || args.write) || nix::unistd::geteuid().is_root(),
         "only root may change this machine; run it with sudo, or leave --apply, --prove, --undo and --write out to see the plan"
     );
-    let console = Console {
-        json: args.json,
-        quiet: false,
-    };
+    let console = Console::json_or_text(args.json);
     if args.undo {
         return undo(&sys, args, console);
     }
@@ -87,7 +83,8 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
     }
     if args.dry_run || !(args.apply || args.prove) {
         let text = show::plan(&plan, args.cores.is_none(), &console.style());
-        return print(console, &applied(&plan, Vec::new()), &text).map(|()| 0);
+        console.either(&applied(&plan, Vec::new()), &text)?;
+        return Ok(0);
     }
     let mut journal = Journal::open(&sys, &args.journal)?;
     let prover = args
@@ -109,12 +106,12 @@ pub fn run(args: &TuneArgs) -> Result<u8> {
         text = prove::show(&proof, &console.style()) + &text;
         applied.proof = Some(proof);
     }
-    print(console, &applied, &text)?;
+    console.either(&applied, &text)?;
     Ok(code)
 }
 
 /// The plan for the cores, from what the doctor finds now.
-fn plan(sys: &Sys, args: &TuneArgs) -> Result<Plan> {
+fn plan(sys: &Sys, args: &Args) -> Result<Plan> {
     let ports: Vec<PortUri> = args
         .nics
         .iter()
@@ -145,7 +142,7 @@ fn plan(sys: &Sys, args: &TuneArgs) -> Result<Plan> {
 }
 
 /// Cores for a plan; nothing is changed for cores that nobody named.
-fn propose(sys: &Sys, args: &TuneArgs, ports: &[PortUri]) -> Result<CoreSet> {
+fn propose(sys: &Sys, args: &Args, ports: &[PortUri]) -> Result<CoreSet> {
     let cores = doctor::propose(sys, ports)?.workers;
     ensure!(
         !(args.apply || args.prove || args.write),
@@ -172,7 +169,7 @@ fn exit_code(outcomes: &[Outcome]) -> u8 {
     u8::from(outcomes.iter().any(Outcome::is_refused)) * EXIT_REFUSED
 }
 
-fn command_line(sys: &Sys, args: &TuneArgs, plan: &Plan, console: Console) -> Result<u8> {
+fn command_line(sys: &Sys, args: &Args, plan: &Plan, console: Console) -> Result<u8> {
     let written = if args.write {
         let mut journal = Journal::open(sys, &args.journal)?;
         Some(boot::install(sys, &mut journal, &plan.boot)?)
@@ -186,11 +183,11 @@ fn command_line(sys: &Sys, args: &TuneArgs, plan: &Plan, console: Console) -> Re
         boot: &plan.boot,
         written,
     };
-    print(console, &object, &text)?;
+    console.either(&object, &text)?;
     Ok(code)
 }
 
-fn undo(sys: &Sys, args: &TuneArgs, console: Console) -> Result<u8> {
+fn undo(sys: &Sys, args: &Args, console: Console) -> Result<u8> {
     // Where there is no journal none is made.
     let undone = if args.journal.exists() {
         tune::undo(sys, Journal::open(sys, &args.journal)?)?
@@ -204,7 +201,7 @@ fn undo(sys: &Sys, args: &TuneArgs, console: Console) -> Result<u8> {
     };
     let left = |change: &Change| matches!(change.undone, Undone::Refused { .. } | Undone::Foreign { .. });
     let code = u8::from(object.changes.iter().any(left)) * EXIT_REFUSED;
-    print(console, &object, &show::undone(&object.changes, &console.style()))?;
+    console.either(&object, &show::undone(&object.changes, &console.style()))?;
     Ok(code)
 }
 
@@ -215,14 +212,4 @@ fn applied(plan: &Plan, outcomes: Vec<Outcome>) -> Applied<'_> {
         outcomes,
         proof: None,
     }
-}
-
-/// JSON, or text for people.
-fn print(console: Console, object: &impl Serialize, text: &str) -> Result<()> {
-    if console.json {
-        console.object(object)?;
-    } else {
-        print_stdout(text)?;
-    }
-    Ok(())
 }

@@ -26,7 +26,6 @@ pub struct Prover<'p> {
     interrupt: Interrupt,
 }
 
-/// Both measurements.
 #[derive(Serialize)]
 pub struct Proof {
     before: NoiseSummary,
@@ -47,7 +46,6 @@ impl<'p> Prover<'p> {
         })
     }
 
-    /// Measures once.
     pub fn measure(&self) -> Result<NoiseSummary> {
         let plan = NoisePlan::of(self.plan.cores.clone(), self.duration.as_nanos() as u64);
         let seen = watch(&plan, self.sys, self.console, &self.interrupt, None)?;
@@ -56,7 +54,6 @@ impl<'p> Prover<'p> {
 }
 
 impl Proof {
-    /// Compares.
     pub fn new(before: NoiseSummary, after: NoiseSummary) -> Self {
         let share = |noise: &NoiseSummary| noise.cores.iter().map(|core| core.taken_share).sum::<f64>();
         let (one, other) = (share(&before), share(&after));

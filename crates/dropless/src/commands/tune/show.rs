@@ -8,12 +8,11 @@ use report::Style;
 use report::style::Paint;
 
 use super::Change;
-use report::wrap::{mends, wrapped};
+use report::wrap::{mends, paragraph, wrapped};
 
 /// Columns that what belongs to a line is set in by.
 const INDENT: usize = 6;
 
-/// What would be done.
 pub fn plan(plan: &Plan, is_proposed: bool, style: &Style) -> String {
     let mut text = heading(plan, style);
     if is_proposed {
@@ -21,17 +20,11 @@ pub fn plan(plan: &Plan, is_proposed: bool, style: &Style) -> String {
             "These cores are proposed; name those that you want: --cores {}",
             plan.cores
         );
-        wrapped(&mut text, &line, 0, Paint::None, style);
+        text.push_str(&paragraph(&line, 0, style));
         text.push('\n');
     }
     if plan.steps.is_empty() {
-        wrapped(
-            &mut text,
-            "Nothing that works now is left to change.",
-            0,
-            Paint::None,
-            style,
-        );
+        text.push_str(&paragraph("Nothing that works now is left to change.", 0, style));
     }
     let mut before = None;
     for step in &plan.steps {
@@ -56,7 +49,7 @@ pub fn plan(plan: &Plan, is_proposed: bool, style: &Style) -> String {
             "Nothing was changed. With --apply, these {steps} changes are made, and --undo takes them back."
         ),
     };
-    wrapped(&mut text, &last, 0, Paint::None, style);
+    text.push_str(&paragraph(&last, 0, style));
     text
 }
 
@@ -95,15 +88,10 @@ pub fn ending(plan: &Plan, outcomes: &[Outcome], style: &Style) -> String {
         count(|outcome| matches!(outcome, Outcome::NotYet { .. })),
         count(Outcome::is_refused),
     );
-    wrapped(&mut text, &line, 0, Paint::None, style);
+    text.push_str(&paragraph(&line, 0, style));
     if took > 0 {
-        wrapped(
-            &mut text,
-            "dropless tune --undo restores every value; so does a reboot, but for files in /etc.",
-            0,
-            Paint::None,
-            style,
-        );
+        let line = "dropless tune --undo restores every value; so does a reboot, but for files in /etc.";
+        text.push_str(&paragraph(line, 0, style));
     }
     text
 }
@@ -130,7 +118,7 @@ pub fn command_line(arguments: &[Argument], written: Option<&Outcome>, style: &S
             "{DROP_IN} is written; it works after: update-grub && reboot. dropless tune --undo removes it, and update-grub then does the rest."
         ),
     };
-    wrapped(&mut text, &last, 0, Paint::None, style);
+    text.push_str(&paragraph(&last, 0, style));
     text
 }
 
@@ -171,11 +159,10 @@ pub fn undone(changes: &[Change], style: &Style) -> String {
         }
         _ => format!("{restored} restored, {left} left."),
     };
-    wrapped(&mut text, &line, 0, Paint::None, style);
+    text.push_str(&paragraph(&line, 0, style));
     text
 }
 
-/// Whose plan it is.
 pub fn heading(plan: &Plan, style: &Style) -> String {
     let mut text = String::new();
     let line = format!(
@@ -194,26 +181,18 @@ fn why(text: &mut String, step: &Step, style: &Style) {
         } => format!(" (starts {name} again)"),
         _ => String::new(),
     };
-    wrapped(
-        text,
+    text.push_str(&paragraph(
         &format!("{}: {}{files}", step.check, step.why),
         2,
-        Paint::None,
         style,
-    );
+    ));
 }
 
 /// What no change of now mends.
 fn rest(plan: &Plan, style: &Style) -> String {
     let mut text = String::from("\n");
     for left in &plan.by_hand {
-        wrapped(
-            &mut text,
-            &format!("{}: {}", left.check, left.says),
-            2,
-            Paint::None,
-            style,
-        );
+        text.push_str(&paragraph(&format!("{}: {}", left.check, left.says), 2, style));
         mends(&mut text, &left.fix.commands, left.fix.advice.as_deref(), style);
     }
     if !plan.by_hand.is_empty() {
@@ -227,15 +206,13 @@ fn rest(plan: &Plan, style: &Style) -> String {
             plan.cores,
             missing.join(" ")
         );
-        wrapped(&mut text, &line, 0, Paint::None, style);
+        text.push_str(&paragraph(&line, 0, style));
     }
-    wrapped(
-        &mut text,
+    text.push_str(&paragraph(
         "While send or reflect runs as root, no core sleeps deeply.",
         0,
-        Paint::None,
         style,
-    );
+    ));
     text.push('\n');
     text
 }

@@ -41,7 +41,7 @@ wrong! {
     kernel_vlan: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--vlan", "5"] => "no VLAN tags", "use packet:IF";
     kernel_mac: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--to-mac", "02:00:00:00:00:09"] => "leaves MAC addresses and routes to the kernel";
     kernel_others: ["send", "--port", "kernel:127.0.0.1", "--port", "ring"] => "does not go with ports of other kinds";
-    kernel_corrupt: ["reflect", "--port", "kernel:127.0.0.1", "--fault", "corrupt=1%"] => "nobody would notice", "use packet:IF";
+    kernel_corrupt: ["reflect", "--port", "kernel:127.0.0.1", "--fault", "corrupt=1%"] => "the damage would not be detected", "use packet:IF";
     kernel_any: ["reflect", "--port", "kernel:0.0.0.0:7777"] => "stands for every address", "ip address";
     kernel_io: ["send", "--port", "kernel:127.0.0.1,io=aio"] => "takes call, mmsg or uring";
     send_into_null: ["send", "--port", "null"] => "nothing comes back", "--tx-only";
@@ -57,7 +57,7 @@ wrong! {
     rate_of_nothing: ["send", "--rate", "0pps"] => "\"0pps\"", "write 3.5Mpps";
     rate_above_the_link: ["send", "--rate", "101%"] => "\"101%\"", "write 3.5Mpps";
     bad_duration: ["send", "--duration", "5parsecs"] => "--duration", "a number and a unit";
-    no_duration: ["send", "--duration", "0s"] => "no time at all", "write e.g. 10s";
+    no_duration: ["send", "--duration", "0s"] => "is zero", "give a time such as 10s";
     no_packets: ["send", "--count", "0"] => "--count 0 sends nothing", "give the number";
     bad_count: ["send", "--count", "many"] => "\"many\"", "write";
     no_flows: ["send", "--flows", "0"] => "--flows 0", "between 1 and 16M";
@@ -72,7 +72,7 @@ wrong! {
     buffers_above_the_memory: ["send", "--no-huge", "--buffers", "4000000000"] => "MiB of memory are available", "use fewer --buffers";
     interval_too_short: ["send", "--interval", "10us"] => "--interval 10", "1ms is the shortest";
     interval_too_short_to_reflect: ["reflect", "--port", "null", "--interval", "1us"] => "too short", "1ms is the shortest";
-    drain_of_nothing: ["send", "--drain", "50us"] => "would call every packet late", "use --drain 1ms";
+    drain_of_nothing: ["send", "--drain", "50us"] => "every packet would count as late", "use --drain 1ms";
 
     no_core_list: ["send", "--cores", "0-"] => "invalid core list '0-'", "write cores as 0-3,5";
     empty_core_list: ["send", "--cores", ""] => "the list is empty", "leave --cores out";
@@ -92,7 +92,7 @@ wrong! {
     router_of_the_other_family: ["send", "--via", "2001:2::9"] => "of the other family", "give the router's address";
     to_itself: ["send", "--from", "198.18.0.2"] => "to itself", "give --from another address";
     bad_destination_mac: ["send", "--to-mac", "zz"] => "--to-mac zz", "02:00:00:00:00:01";
-    group_source_mac: ["send", "--from-mac", "01:00:5e:00:00:01"] => "group address", "use one like 02:";
+    group_source_mac: ["send", "--from-mac", "01:00:5e:00:00:01"] => "multicast address", "use one like 02:";
     vlan_out_of_range: ["send", "--vlan", "4095"] => "VLAN id 4095", "between 1 and 4094";
     three_vlans: ["send", "--vlan", "1,2,3"] => "3 were given", "--vlan takes one id, or two";
     bad_reflector_address: ["reflect", "--port", "null", "--address", "x"] => "invalid value 'x'", "see dropless reflect --help";
@@ -106,8 +106,8 @@ wrong! {
     unknown_fault: ["send", "--fault", "drip=1%"] => "no fault `drip`", "use drop, duplicate";
     expectation_without_unit: ["send", "--expect", "loss<0.1"] => "no bound for loss", "write a number in % or ppm";
     two_streams_of_one_name: ["send", "--stream", "name=a", "--stream", "name=a"] => "two streams are called `a`", "name= of its own";
-    ring_that_nobody_empties: ["send", "--tx-only"] => "nobody empties port ring", "use --port null";
-    plan_without_end: ["send", "--plan", "/dev/zero"] => "it is no file", "plan.json";
+    ring_that_nobody_empties: ["send", "--tx-only"] => "nothing receives from port ring", "use --port null";
+    plan_without_end: ["send", "--plan", "/dev/zero"] => "it is not a regular file", "plan.json";
     ring_of_too_many_queues: ["send", "--port", "ring,queues=99"] => "99 queues", "16 at most";
     fault_above_one: ["send", "--fault", "drop=150%"] => "150%", "write it as 0.1%";
     faults_above_one: ["send", "--fault", "drop=60%,corrupt=60%"] => "120", "keep the sum at or below 100%";
