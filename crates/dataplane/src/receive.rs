@@ -254,7 +254,8 @@ impl Books {
         };
         // 48 bits of nanoseconds are 78 hours: the age is exact for anything younger than half of that.
         let mut age = at.0.wrapping_sub(run.time) & TIME_MASK;
-        if age > TIME_MASK / 2 {
+        let is_backwards = age > TIME_MASK / 2;
+        if is_backwards {
             self.clock_backwards += run.count;
             age = 0;
         }
@@ -301,7 +302,9 @@ impl Books {
             counters.too_old.add(outcome.too_old);
         }
         counters.reordered.add(outcome.reordered);
-        if outcome.fresh > 0 {
+        if is_backwards {
+            self.intervals.untimed(sent_at, stream, outcome.fresh);
+        } else if outcome.fresh > 0 {
             lane.jitter.record(age, outcome.fresh);
             self.latency[stream].record(age, outcome.fresh);
             self.latency_scheduled

@@ -32,7 +32,7 @@ pub struct ReceiveResult {
     pub latency: Vec<Histogram>,
     /// Latency from the scheduled send, all streams, ns.
     pub latency_scheduled: Histogram,
-    /// Probes whose stamp lay in the future: the clocks of two cores disagree.
+    /// Probes whose stamp lay in the future: the clocks of two cores disagree. They are in no histogram.
     pub clock_backwards: u64,
     /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
     pub holes: Vec<Hole>,

@@ -100,7 +100,14 @@ fn evidence(
     } else {
         Role::Send
     };
+    let evidence = ending.evidence(role);
+    let receivers = results.receive.iter();
+    let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
+    let backwards = (backwards > 0).then(|| {
+        format!("{backwards} packets arrived before they were sent: the clocks of the cores disagree")
+    });
     Evidence {
+        clock_problems: evidence.clock_problems.iter().cloned().chain(backwards).collect(),
         imbalances: ledger.check(&results.lanes()),
         sent: ledger.accepted,
         received: ledger.received,
@@ -111,7 +118,7 @@ fn evidence(
         senders: job.wiring.send.len(),
         perhaps_copies: results.unsure(),
         link_losses: ending.link_losses.clone(),
-        ..ending.evidence(role)
+        ..evidence
     }
 }
 
@@ -189,11 +196,6 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
                 file::INTERVALS
             ),
         ));
-    }
-    let receivers = results.receive.iter();
-    let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
-    if backwards > 0 {
-        notes.push(Note::new("clock_backwards", format!("{backwards} packets arrived before they were sent: the clocks of the cores disagree; their latency is counted as 0")));
     }
     if job.plan.fault.is_some() {
         let seed = job.plan.seed;

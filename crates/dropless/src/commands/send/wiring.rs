@@ -261,7 +261,7 @@ impl Making<'_> {
                 flow_start: queue as u32,
                 flow_step: queues as u32,
                 lane_base: lane_base as u16,
-                pacer: self.pacer(load.rate, queues, number, &times),
+                pacer: self.pacer(load.rate, (queue, queues), number, &times),
                 // A packet that is due when the time is up belongs to the time after: 10 s at 100 pps are 1000.
                 end: Ticks(times.end.0 - 1),
                 burst: plan.machine.burst,
@@ -289,12 +289,8 @@ impl Making<'_> {
     }
 
     /// When the packets of transmit queue `number` are due, one of `queues` of its port.
-    fn pacer(&self, rate: Rate, queues: usize, number: usize, times: &Times) -> Pacer {
-        let rate = match rate {
-            Rate::Pps(pps) => Rate::Pps(pps / queues as f64),
-            Rate::Max => Rate::Max,
-        };
-        let pacer = Pacer::new(rate, times.start, times.clock.hz());
+    fn pacer(&self, rate: Rate, (queue, queues): (usize, usize), number: usize, times: &Times) -> Pacer {
+        let pacer = Pacer::of_queue(rate, (queue, queues), times.start, times.clock.hz());
         let Some(count) = self.plan.count else {
             return pacer;
         };
