@@ -387,23 +387,17 @@ fn a_policer_lets_through_its_rate_and_one_burst() {
     assert_eq!(o.received.lanes[0].received, passed);
 }
 
-#[test]
-fn probes_of_an_earlier_run_are_stale() {
+/// What a receiver leaves that got one probe, stamped `stamp_ns` by its sender.
+fn received_of(stamp_ns: u64) -> (Arc<ReceiveCounters>, ReceiveResult) {
     NOW.set(START);
-    let case = Case {
-        packets: 64,
-        rate: None,
-        burst: 64,
-        ..plain()
-    };
     let wire = MemoryLink::new(64);
-    let stamp = wire::BurstStamp::new(START - 5_000_000, 0);
     let mut frame = vec![0; 256];
-    let template = template(&case, 0);
-    template.write(&mut frame, &stamp, 0, 0);
+    let template = template(&plain(), 0);
+    template.write(&mut frame, &wire::BurstStamp::new(stamp_ns, 0), 0, 0);
     wire.inject(&frame[..template.frame_len()]);
     let counters = ReceiveCounters::new();
-    let mut receiver = ReceiveTask::new(
+    let (left, leave) = Slot::new();
+    let mut receiver = Box::new(ReceiveTask::new(
         wire,
         ReceivePlan {
             lanes: 1,
@@ -430,9 +424,24 @@ fn probes_of_an_earlier_run_are_stale() {
             holes_max: 1 << 16,
             senders: Vec::new(),
         },
-        Slot::new().1,
-    );
+        leave,
+    ));
     receiver.poll(now(), Phase::Run);
-    assert_eq!(counters.stale.get(), 1);
-    assert_eq!(counters.received.get(), 0);
+    receiver.finish();
+    (counters, left.take().unwrap())
+}
+
+#[test]
+fn probes_of_an_earlier_run_are_stale() {
+    let (counters, _) = received_of(START - 5_000_000);
+    assert_eq!((counters.stale.get(), counters.received.get()), (1, 0));
+}
+
+#[test]
+fn probes_from_the_future_are_in_no_histogram() {
+    let (counters, left) = received_of(START + 5_000_000);
+    assert_eq!((counters.received.get(), left.clock_backwards), (1, 1));
+    assert_eq!((left.latency[0].count(), left.latency_scheduled.count()), (0, 0));
+    let (_, left) = received_of(START);
+    assert_eq!((left.latency[0].count(), left.clock_backwards), (1, 0));
 }
