@@ -107,6 +107,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
     let mut receive = ReceiveTask::new(
         DpdkReceive::new(eal, rx, false),
         ReceivePlan {
+            first_lane: 0,
             lanes: 1,
             streams: 1,
             window: 1 << 16,

@@ -46,6 +46,8 @@ pub struct ReceivePlan {
     pub latency_bits: u32,
     /// The run id in the probe.
     pub run: u8,
+    /// The number of the first lane in the probe: the others follow it, round 2^16.
+    pub first_lane: u16,
     /// Probes sent before this belong to an earlier run.
     pub start: Nanos,
     /// Probes older than this are late, ns.
@@ -77,11 +79,17 @@ pub struct ReceivePlan {
 }
 
 impl ReceivePlan {
+    /// Which lane it is that a probe names.
+    #[inline]
+    fn lane(&self, in_probe: u16) -> usize {
+        usize::from(in_probe.wrapping_sub(self.first_lane))
+    }
+
     /// Whether the sender of its lane has come so far.
     #[cold]
     fn was_sent(&self, run: &Run) -> bool {
         self.senders
-            .get(usize::from(run.lane) / self.streams)
+            .get(self.lane(run.lane) / self.streams)
             .is_none_or(|sender| run.first + run.count <= sender.intended.get() + AHEAD_MAX)
     }
 }
@@ -248,7 +256,8 @@ impl Books {
     #[inline]
     fn account(&mut self, run: &Run, at: Nanos) {
         let counters = &*self.plan.counters;
-        let Some(lane) = self.lanes.get_mut(usize::from(run.lane)) else {
+        let number = self.plan.lane(run.lane);
+        let Some(lane) = self.lanes.get_mut(number) else {
             counters.foreign[Foreign::OtherRun.index()].add(run.count);
             return;
         };
@@ -271,7 +280,7 @@ impl Books {
             }
             if self.holes.len() < self.plan.holes_max {
                 self.holes.push(Hole {
-                    lane: run.lane,
+                    lane: number as u16,
                     first: lane.window.next_expected(),
                     count: run.first.wrapping_sub(lane.window.next_expected()) & TIME_MASK,
                     at,
@@ -279,7 +288,7 @@ impl Books {
             }
         }
         let outcome = lane.window.record(run.first, run.count);
-        let stream = usize::from(run.lane) % self.plan.streams;
+        let stream = number % self.plan.streams;
         lane.duplicate += outcome.duplicate;
         lane.too_old += outcome.too_old;
         if age > self.plan.drain_ns {

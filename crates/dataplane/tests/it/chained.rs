@@ -44,6 +44,7 @@ fn probe(sequence: u64, frame_size: usize) -> Vec<u8> {
 fn receive(wire: MemoryLink) -> (ReceiveResult, Arc<ReceiveCounters>) {
     let counters = ReceiveCounters::new();
     let plan = ReceivePlan {
+        first_lane: 0,
         lanes: 1,
         streams: 1,
         window: 1 << 10,

@@ -167,6 +167,7 @@ fn run(case: &Case) -> Outcome {
     let mut receiver: Box<dyn Task> = Box::new(ReceiveTask::new(
         back.clone(),
         ReceivePlan {
+            first_lane: 0,
             lanes: usize::from(case.streams),
             streams: usize::from(case.streams),
             window: 1 << 16,
@@ -400,6 +401,7 @@ fn received_of(stamp_ns: u64) -> (Arc<ReceiveCounters>, ReceiveResult) {
     let mut receiver = Box::new(ReceiveTask::new(
         wire,
         ReceivePlan {
+            first_lane: 0,
             lanes: 1,
             streams: 1,
             window: 1 << 10,

@@ -1,5 +1,6 @@
 //! Wires a send run: which task polls which queue on which core, and what each publishes.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -68,18 +69,23 @@ pub struct Times {
     pub end: Ticks,
     /// The run id in the probe.
     pub run: u8,
+    /// What lanes are counted up from in the probe, round 2^16: 16 bits more by which runs on one link are told apart.
+    pub first_lane: u16,
 }
 
 impl Times {
     fn of(plan: &SendPlan, stage: &Stage<'_, '_, '_>) -> Self {
         let (clock, start) = (stage.clock, stage.start);
+        // Seeded by the kernel, unlike a clock, which two senders started together may share.
+        let random = RandomState::new().hash_one(start.0);
         Self {
             clock,
             start,
             end: plan
                 .duration_ns
                 .map_or(Ticks(u64::MAX), |ns| start.after(clock.ticks_from_ns(ns))),
-            run: (clock.ns(start).0 ^ plan.seed.wrapping_mul(0x9E37_79B9)) as u8,
+            run: random as u8,
+            first_lane: (random >> 8) as u16,
         }
     }
 }
@@ -202,6 +208,7 @@ impl Making<'_> {
                     _ => 5,
                 },
                 run: times.run,
+                first_lane: times.first_lane,
                 start: self.start,
                 drain_ns: plan.drain_ns,
                 verify,
@@ -255,7 +262,7 @@ impl Making<'_> {
             let intervals = Arc::new(ring?);
             wiring.rings.push(Arc::clone(&intervals));
             let task = TaskPlan {
-                templates: load::templates(plan, load, (port, lane_base), times.run, offload)?,
+                templates: load::templates(plan, load, (port, lane_base), &times, offload)?,
                 schedule: load.schedule.clone(),
                 flows: plan.streams.iter().map(|stream| stream.flows).collect(),
                 flow_start: queue as u32,
