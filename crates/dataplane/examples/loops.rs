@@ -92,6 +92,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
         DpdkReceive::new(eal, far_rx, false),
         DpdkTransmit::new(eal, far_tx),
         ReflectPlan {
+            from_own_mac: false,
             only_ours: false,
             me: me(2),
             burst: BURST,
@@ -106,9 +107,12 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
     let mut receive = ReceiveTask::new(
         DpdkReceive::new(eal, rx, false),
         ReceivePlan {
+            first_lane: 0,
             lanes: 1,
             streams: 1,
             window: 1 << 16,
+            unions: Arc::default(),
+            ends: Arc::default(),
             latency_bits: 10,
             run: 9,
             start: Nanos(0),

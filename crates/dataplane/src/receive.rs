@@ -9,9 +9,12 @@ pub use result::{LaneResult, ReceiveResult};
 use std::sync::Arc;
 
 use measure::{
-    Clock, Hole, IntervalRing, IntervalWriter, Jitter, Nanos, SequenceWindow, SharedHistogram, Ticks,
+    Clock, Hole, IntervalRing, IntervalWriter, Jitter, LaneUnion, Nanos, SequenceWindow, SharedHistogram,
+    Ticks,
 };
-use wire::{Addresses, Class, Classifier, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag};
+use wire::{
+    Addresses, Class, Classifier, Ends, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag, whose_damage,
+};
 
 use crate::io::{Frames, Receive};
 use crate::reflector_counters::Answers;
@@ -37,16 +40,22 @@ pub struct ReceivePlan {
     pub streams: usize,
     /// Sequence numbers that each lane's window remembers; a power of two.
     pub window: usize,
+    /// Of each lane what all receive queues saw together; empty where there is one queue.
+    pub unions: Arc<[Arc<LaneUnion>]>,
     /// Relative resolution of the whole-run latency histograms: 2^-bits.
     pub latency_bits: u32,
     /// The run id in the probe.
     pub run: u8,
+    /// The number of the first lane in the probe: the others follow it, round 2^16.
+    pub first_lane: u16,
     /// Probes sent before this belong to an earlier run.
     pub start: Nanos,
     /// Probes older than this are late, ns.
     pub drain_ns: u64,
     /// How much of a frame is checked.
     pub verify: Verify,
+    /// The ends of all streams: what is damaged and shows none of them is a stranger's.
+    pub ends: Arc<[Ends]>,
     /// Packets a burst.
     pub burst: usize,
     /// Converts ticks into time.
@@ -70,11 +79,17 @@ pub struct ReceivePlan {
 }
 
 impl ReceivePlan {
+    /// Which lane it is that a probe names.
+    #[inline]
+    fn lane(&self, in_probe: u16) -> usize {
+        usize::from(in_probe.wrapping_sub(self.first_lane))
+    }
+
     /// Whether the sender of its lane has come so far.
     #[cold]
     fn was_sent(&self, run: &Run) -> bool {
         self.senders
-            .get(usize::from(run.lane) / self.streams)
+            .get(self.lane(run.lane) / self.streams)
             .is_none_or(|sender| run.first + run.count <= sender.intended.get() + AHEAD_MAX)
     }
 }
@@ -138,8 +153,8 @@ pub struct ReceiveTask<R: Receive> {
 impl<R: Receive> ReceiveTask<R> {
     /// A task that receives on `io` as planned, and leaves its totals in `totals`.
     pub fn new(io: R, plan: ReceivePlan, totals: Fill<ReceiveResult>) -> Self {
-        let lane = |_| Lane {
-            window: SequenceWindow::new(plan.window),
+        let lane = |lane: usize| Lane {
+            window: SequenceWindow::new(plan.window).shared(plan.unions.get(lane).cloned()),
             jitter: Jitter::default(),
             received: 0,
             duplicate: 0,
@@ -241,13 +256,15 @@ impl Books {
     #[inline]
     fn account(&mut self, run: &Run, at: Nanos) {
         let counters = &*self.plan.counters;
-        let Some(lane) = self.lanes.get_mut(usize::from(run.lane)) else {
+        let number = self.plan.lane(run.lane);
+        let Some(lane) = self.lanes.get_mut(number) else {
             counters.foreign[Foreign::OtherRun.index()].add(run.count);
             return;
         };
         // 48 bits of nanoseconds are 78 hours: the age is exact for anything younger than half of that.
         let mut age = at.0.wrapping_sub(run.time) & TIME_MASK;
-        if age > TIME_MASK / 2 {
+        let is_backwards = age > TIME_MASK / 2;
+        if is_backwards {
             self.clock_backwards += run.count;
             age = 0;
         }
@@ -263,7 +280,7 @@ impl Books {
             }
             if self.holes.len() < self.plan.holes_max {
                 self.holes.push(Hole {
-                    lane: run.lane,
+                    lane: number as u16,
                     first: lane.window.next_expected(),
                     count: run.first.wrapping_sub(lane.window.next_expected()) & TIME_MASK,
                     at,
@@ -271,7 +288,7 @@ impl Books {
             }
         }
         let outcome = lane.window.record(run.first, run.count);
-        let stream = usize::from(run.lane) % self.plan.streams;
+        let stream = number % self.plan.streams;
         lane.duplicate += outcome.duplicate;
         lane.too_old += outcome.too_old;
         if age > self.plan.drain_ns {
@@ -294,7 +311,9 @@ impl Books {
             counters.too_old.add(outcome.too_old);
         }
         counters.reordered.add(outcome.reordered);
-        if outcome.fresh > 0 {
+        if is_backwards {
+            self.intervals.untimed(sent_at, stream, outcome.fresh);
+        } else if outcome.fresh > 0 {
             lane.jitter.record(age, outcome.fresh);
             self.latency[stream].record(age, outcome.fresh);
             self.latency_scheduled
@@ -341,10 +360,13 @@ impl Books {
     fn account_other(&mut self, frame: &[u8], class: &Class, at: Nanos) {
         let counters = &*self.plan.counters;
         match class {
-            Class::Corrupt => {
-                counters.corrupt.add(1);
-                self.intervals.corrupt(at, 1);
-            }
+            Class::Corrupt => match whose_damage(frame, self.plan.run, &self.plan.ends) {
+                None => {
+                    counters.corrupt.add(1);
+                    self.intervals.corrupt(at, 1);
+                }
+                Some(kind) => counters.foreign[kind.index()].add(1),
+            },
             Class::Foreign(kind) => {
                 counters.foreign[kind.index()].add(1);
                 if matches!(kind, Foreign::Arp | Foreign::Ndp | Foreign::IcmpEcho)
@@ -389,7 +411,10 @@ impl<R: Receive> Task for ReceiveTask<R> {
         count
     }
 
-    fn finish(self: Box<Self>) {
+    fn finish(mut self: Box<Self>) {
+        for lane in &mut self.books.lanes {
+            lane.window.end();
+        }
         let lane = |lane: &Lane| LaneResult {
             received: lane.received,
             duplicate: lane.duplicate,
@@ -398,7 +423,6 @@ impl<R: Receive> Task for ReceiveTask<R> {
             late: lane.late,
             too_old: lane.too_old,
             jitter: lane.jitter,
-            displacement: lane.window.displacement().to_vec(),
             beyond: lane.window.next_expected(),
         };
         self.totals.fill(ReceiveResult {

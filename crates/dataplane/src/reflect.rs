@@ -63,6 +63,8 @@ pub struct ReflectPlan {
     pub only_ours: bool,
     /// Whose ARP, NDP and echo requests are answered.
     pub me: Addresses,
+    /// What goes back comes from this address of `me`, whomever it was sent to: switches learn from it.
+    pub from_own_mac: bool,
     /// Frames a burst, at most half of [`BURST_MAX`].
     pub burst: usize,
     /// How long a full transmit queue is waited for, ticks. While waiting nothing is received: a queue that can push
@@ -116,7 +118,10 @@ where
         faults: Option<Faults<A>>,
         totals: Fill<ReflectResult>,
     ) -> Self {
-        let reflector = Reflector::new(plan.only_ours);
+        let mut reflector = Reflector::new(plan.only_ours);
+        if plan.from_own_mac {
+            reflector = reflector.from_mac(plan.me.mac);
+        }
         Self {
             frames: rx.batch(),
             out: tx.batch(),

@@ -1,5 +1,6 @@
 //! What the kernel could not put into the rings of our packet sockets: DPDK's driver does not ask.
 
+use std::io;
 use std::mem::size_of;
 
 /// The most file descriptors looked at.
@@ -10,16 +11,18 @@ const DESCRIPTORS_MAX: i32 = 4096;
 pub struct PacketSockets(Vec<i32>);
 
 impl PacketSockets {
-    /// Those of `interface`.
-    pub fn of(interface: &str) -> Self {
+    /// Those of `interface`, which from now on receive what comes from it and not what this machine sends.
+    pub fn of(interface: &str) -> io::Result<Self> {
         let Ok(name) = std::ffi::CString::new(interface) else {
-            return Self::default();
+            return Err(io::ErrorKind::InvalidInput.into());
         };
         // SAFETY: a zero-terminated name.
         let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
         let ours =
             |fd: &i32| domain(*fd) == Some(libc::AF_PACKET) && interface_of(*fd) == i32::try_from(index).ok();
-        Self((0..DESCRIPTORS_MAX).filter(ours).collect())
+        let sockets: Vec<i32> = (0..DESCRIPTORS_MAX).filter(ours).collect();
+        sockets.iter().try_for_each(|fd| ignore_outgoing(*fd))?;
+        Ok(Self(sockets))
     }
 
     /// Frames lost because a socket's ring was full, since this was last asked.
@@ -46,6 +49,37 @@ fn interface_of(fd: i32) -> Option<i32> {
 /// The kernel sets the counters to zero when they are read.
 fn drops(fd: i32) -> Option<u64> {
     option::<[u32; 2]>(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS).map(|[_, drops]| u64::from(drops))
+}
+
+/// Keeps from a packet socket what this machine sends on the interface, by the kernel's stack or another socket. The
+/// driver's sockets are a fanout group, which `PACKET_IGNORE_OUTGOING` of a socket does not reach (`net/packet/af_packet.c`):
+/// a filter does.
+fn ignore_outgoing(fd: i32) -> io::Result<()> {
+    const PACKET_OUTGOING: u32 = 4;
+    let step = |code: u32, k: u32, otherwise: u8| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: otherwise,
+        k,
+    };
+    let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
+    let mut steps = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, kind, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, PACKET_OUTGOING, 1),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0),
+        step(libc::BPF_RET | libc::BPF_K, i32::MAX as u32, 0),
+    ];
+    let program = libc::sock_fprog {
+        len: steps.len() as u16,
+        filter: steps.as_mut_ptr(),
+    };
+    let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    let program = (&raw const program).cast();
+    // SAFETY: `program` has `length` readable bytes and names steps that live until the call returns; the kernel copies them.
+    match unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program, length) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// A socket option that is nothing but numbers.

@@ -103,6 +103,14 @@ impl IntervalWriter {
         }
     }
 
+    /// `n` new packets of `stream` came back at `at`, and nobody knows when they were sent: the clocks disagree.
+    #[cold]
+    pub fn untimed(&mut self, at: Nanos, stream: usize, n: u64) {
+        if let Some(cell) = self.cell(at, stream, n) {
+            cell.received.add(n);
+        }
+    }
+
     /// `n` further copies of packets of `stream` came back.
     #[inline]
     pub fn duplicate(&mut self, sent_at: Nanos, stream: usize, n: u64) {

@@ -33,6 +33,7 @@ mod stagger;
 pub mod stalls;
 pub mod summary;
 pub mod time;
+pub mod union;
 pub mod units;
 pub mod verdict;
 
@@ -59,5 +60,6 @@ pub use shared_histogram::{CompactHistogram, SharedHistogram};
 pub use sizes::SizeMix;
 pub use summary::{ReflectSummary, Summary, VERSION};
 pub use time::{Clock, Nanos, Ticks};
+pub use union::LaneUnion;
 pub use units::{RateSpec, UnitError};
 pub use verdict::{Evidence, Reason, Validity, Verdict};

@@ -102,6 +102,18 @@ impl Pacer {
         pacer
     }
 
+    /// The part of a port's schedule that queue number `queue` of `queues` sends: they take turns, so that together they send
+    /// packet by packet and not in bursts of as many as there are queues.
+    pub fn of_queue(rate: Rate, (queue, queues): (usize, usize), start: Ticks, hz: f64) -> Pacer {
+        match rate {
+            Rate::Max => Pacer::new(rate, start, hz),
+            Rate::Pps(pps) => {
+                let turn = Pacer::new(rate, start, hz).instant(queue as u64);
+                Pacer::new(Rate::Pps(pps / queues as f64), turn, hz)
+            }
+        }
+    }
+
     /// The same schedule, ending after exactly `packets`.
     #[must_use]
     pub fn with_limit(mut self, packets: u64) -> Pacer {

@@ -2,15 +2,14 @@
 
 use std::hint::black_box;
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use crate::stagger;
 use crate::time::{Nanos, sign_extend_48};
+use crate::union::LaneUnion;
 
 /// Sequence numbers have 48 bits on the wire and wrap.
 pub const SEQUENCE_MASK: u64 = (1 << 48) - 1;
-
-/// Displacements are kept by powers of two: class k counts extents from 2^k to 2^(k+1) - 1.
-pub const DISPLACEMENT_CLASSES: usize = 32;
 
 /// What a run of packets turned out to be; `fresh + duplicate + too_old` is the length of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,7 +64,8 @@ pub struct SequenceWindow {
     shift: u64,
     /// Next expected number, unwrapped; numbers start at [`ORIGIN`].
     next: u64,
-    displacement: [u64; DISPLACEMENT_CLASSES],
+    /// Where numbers go that leave the window, if other queues see the lane, too.
+    union: Option<Arc<LaneUnion>>,
 }
 
 /// Where unwrapped numbers start: on the wire this is 0, and there is room for numbers before it.
@@ -88,8 +88,53 @@ impl SequenceWindow {
             words,
             shift: stagger::next_lines() as u64 * 8,
             next: ORIGIN,
-            displacement: [0; DISPLACEMENT_CLASSES],
+            union: None,
         }
+    }
+
+    /// The same where other queues see the lane, too: what leaves this window goes to `union`, whole words at a time.
+    #[must_use]
+    pub fn shared(mut self, union: Option<Arc<LaneUnion>>) -> SequenceWindow {
+        self.union = union;
+        self
+    }
+
+    /// Hands over what is still in the window; nothing comes any more.
+    pub fn end(&mut self) {
+        // So far beyond the last number that all of the window's words were entered since.
+        let last = self.next.wrapping_sub(1) / 64;
+        self.hand_over(last + 1, last + self.words.len() as u64);
+    }
+
+    /// Hands over the words that the numbers of the words `first` to `last` (numbers / 64) take the place of.
+    #[cold]
+    fn hand_over(&mut self, first: u64, last: u64) {
+        let words = self.words.len() as u64;
+        for word in first..=last.min(first + words - 1) {
+            // The first of the numbers that were there; before the origin there are none.
+            let number = word.saturating_sub(words) * 64;
+            let seen = self.word(number).map_or(0, std::mem::take);
+            if let (Some(union), true) = (&self.union, seen != 0) {
+                union.add(number, seen);
+            }
+        }
+    }
+
+    /// Before the numbers up to `next + n` are written: where they begin new words, the old ones are handed over.
+    #[inline]
+    fn enter(&mut self, n: u64) {
+        let (before, last) = ((self.next - 1) / 64, (self.next + n - 1) / 64);
+        if before != last && self.union.is_some() {
+            self.hand_over(before + 1, last);
+        }
+    }
+
+    /// Numbers before the next expected one that the window still knows.
+    #[inline]
+    fn known(&self) -> u64 {
+        // A shared one hands over whole words.
+        let handed_over = if self.union.is_some() { 64 } else { 0 };
+        (self.bits() - handed_over).min(self.next - ORIGIN)
     }
 
     /// How many numbers the window holds.
@@ -109,16 +154,12 @@ impl SequenceWindow {
         sign_extend_48(sequence.wrapping_sub(self.next)) > 0
     }
 
-    /// Reordered packets by extent: class k holds extents from 2^k to 2^(k+1) - 1 (after RFC 5236's displacement).
-    pub fn displacement(&self) -> &[u64; DISPLACEMENT_CLASSES] {
-        &self.displacement
-    }
-
     /// Records `n` packets with consecutive numbers from `sequence` (48 bits, wrapping) on.
     #[inline]
     pub fn record(&mut self, sequence: u64, n: u64) -> Outcome {
         let ahead = sign_extend_48(sequence.wrapping_sub(self.next));
         if ahead == 0 && n != 0 {
+            self.enter(n);
             self.fill(self.next, n);
             self.next += n;
             return Outcome {
@@ -136,6 +177,7 @@ impl SequenceWindow {
         }
         if ahead > 0 {
             let gap = ahead.unsigned_abs();
+            self.enter(gap + n);
             self.clear(self.next, gap);
             self.next += gap;
             self.fill(self.next, n);
@@ -149,6 +191,7 @@ impl SequenceWindow {
         let mut outcome = self.record_behind(behind, n.min(behind));
         if n > behind {
             let rest = n - behind;
+            self.enter(rest);
             self.fill(self.next, rest);
             self.next += rest;
             outcome.fresh += rest;
@@ -158,10 +201,11 @@ impl SequenceWindow {
 
     /// A run of `n` numbers that begins `behind` before the next expected one and does not reach it.
     fn record_behind(&mut self, behind: u64, n: u64) -> Outcome {
-        let mut outcome = Outcome::default();
-        // Numbers before the first were never sent, and their bits are not theirs.
-        let known = self.bits().min(self.next - ORIGIN);
-        outcome.too_old = behind.saturating_sub(known).min(n);
+        let mut outcome = Outcome {
+            // Numbers before the first were never sent, and their bits are not theirs.
+            too_old: behind.saturating_sub(self.known()).min(n),
+            ..Outcome::default()
+        };
         let mut number = self.next - behind + outcome.too_old;
         let end = self.next - behind + n;
         while number < end {
@@ -171,7 +215,7 @@ impl SequenceWindow {
             let fresh = !*word & mask(bit, count);
             *word |= fresh;
             if fresh != 0 {
-                self.displace(number - bit, fresh, &mut outcome);
+                self.reorder(number - bit, fresh, &mut outcome);
             }
             outcome.duplicate += count - u64::from(fresh.count_ones());
             number += count;
@@ -180,18 +224,11 @@ impl SequenceWindow {
     }
 
     /// Counts the packets of one word that came late but new.
-    fn displace(&mut self, word_start: u64, fresh: u64, outcome: &mut Outcome) {
+    fn reorder(&self, word_start: u64, fresh: u64, outcome: &mut Outcome) {
         outcome.fresh += u64::from(fresh.count_ones());
         outcome.reordered += u64::from(fresh.count_ones());
         let lowest = word_start + u64::from(fresh.trailing_zeros());
         outcome.extent_max = outcome.extent_max.max(self.next - lowest);
-        let mut left = fresh;
-        while left != 0 {
-            let extent = self.next - (word_start + u64::from(left.trailing_zeros()));
-            let class = (extent.ilog2() as usize).min(DISPLACEMENT_CLASSES - 1);
-            self.displacement[class] += 1;
-            left &= left - 1;
-        }
     }
 
     /// The word of a number.

@@ -99,6 +99,8 @@ pub struct Evidence {
     pub pools: Vec<(PoolSummary, Option<String>)>,
     /// Workers that ended before they were told to: name and how.
     pub dead_workers: Vec<(String, String)>,
+    /// Received packets of which nobody can tell whether they are copies of others.
+    pub perhaps_copies: u64,
 }
 
 /// Why a run is invalid.
@@ -149,6 +151,9 @@ pub enum Reason {
         /// Bytes that are not in it.
         missing: u64,
     },
+    /// Copies may have been taken for packets.
+    #[error("{} received packets may be copies of others: the receive queues that saw one sequence were too far apart to compare", format_count(*.0))]
+    PerhapsCopies(u64),
     /// Buffers did not come back.
     #[error("pool {pool} leaked {leaked} buffers{}", place.as_ref().map(|place| format!(", last seen: {place}")).unwrap_or_default())]
     PoolLeak {
@@ -199,6 +204,7 @@ impl Reason {
             Reason::ReceiverStalled { .. } => "receiver_stalled",
             Reason::ClockBad(_) => "clock_bad",
             Reason::FileShort { .. } => "file_short",
+            Reason::PerhapsCopies(_) => "perhaps_copies",
             Reason::PoolLeak { .. } => "pool_leak",
             Reason::WorkerDied { .. } => "worker_died",
         }
@@ -238,6 +244,8 @@ impl Verdict {
             path: path.clone(),
             missing: *missing,
         }));
+        let copies = Some(evidence.perhaps_copies).filter(|count| *count > 0);
+        reasons.extend(copies.map(Reason::PerhapsCopies));
         reasons.extend(clock(evidence));
         reasons.extend(leaks(evidence));
         let validity = if reasons.is_empty() {

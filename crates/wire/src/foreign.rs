@@ -29,5 +29,9 @@ crate::counted::counted! {
         Fragment = "fragment",
         /// Ends before its headers do.
         Truncated = "truncated",
+        /// A stranger's UDP without a checksum, as IPv4 allows and VXLAN does (RFC 7348).
+        NoChecksum = "no_checksum",
+        /// A stranger's, with a wrong checksum, wrong lengths or a broken IP header.
+        Damaged = "damaged",
     }
 }

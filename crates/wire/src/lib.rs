@@ -14,6 +14,7 @@ mod counted;
 #[cfg(test)]
 mod differential;
 mod drop_reason;
+mod ends;
 pub mod envelope;
 mod fault;
 mod foreign;
@@ -38,6 +39,7 @@ mod vlan;
 pub use answer::{Addresses, answer};
 pub use classifier::Classifier;
 pub use drop_reason::DropReason;
+pub use ends::{Ends, whose_damage};
 pub use fault::corrupt_one_bit;
 pub use foreign::Foreign;
 pub use headers::{Ip, Parsed, parse};

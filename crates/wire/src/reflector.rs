@@ -2,12 +2,13 @@
 
 use crate::bytes::{be16, le32, put_le64};
 use crate::known_head::{KnownHead, PLAIN_LEN};
-use crate::{DropReason, MAGIC, reflect, reflector_counters};
+use crate::{DropReason, MAGIC, Mac, reflect, reflector_counters};
 
 /// Turns round the frames of one queue. Does what [`reflect`] does, sooner.
 #[derive(Clone, Copy, Debug)]
 pub struct Reflector {
     only_ours: bool,
+    source: Option<Mac>,
     known: KnownHead,
     /// The known headers after the turn.
     turned: KnownHead,
@@ -18,9 +19,17 @@ impl Reflector {
     pub fn new(only_ours: bool) -> Self {
         Self {
             only_ours,
+            source: None,
             known: KnownHead::NONE,
             turned: KnownHead::NONE,
         }
+    }
+
+    /// The same where others learn from whom a frame comes: what goes back comes from `mac`, whomever it was sent to.
+    #[must_use]
+    pub fn from_mac(mut self, mac: Mac) -> Self {
+        self.source = Some(mac);
+        self
     }
 
     /// Swaps both ends of a frame in place: see [`reflect`].
@@ -53,9 +62,10 @@ impl Reflector {
     #[inline(never)]
     fn turn_anew(&mut self, frame: &mut [u8]) -> Result<(), DropReason> {
         let len = frame.len();
-        if frame
-            .first_chunk()
-            .is_some_and(|head| self.turned.is_in(head, len))
+        if self.source.is_none()
+            && frame
+                .first_chunk()
+                .is_some_and(|head| self.turned.is_in(head, len))
         {
             // What was turned comes back: the other side of a conversation.
             std::mem::swap(&mut self.known, &mut self.turned);
@@ -67,6 +77,9 @@ impl Reflector {
         }
         let before = KnownHead::of(frame);
         reflect(frame, self.only_ours)?;
+        if let (Some(mac), Some(source)) = (self.source, frame.get_mut(6..12)) {
+            source.copy_from_slice(&mac);
+        }
         if let (Some(before), Some(after)) = (before, KnownHead::of(frame)) {
             (self.known, self.turned) = (before, after);
         }
@@ -104,6 +117,24 @@ mod tests {
             dst_ports: 7..=7,
         })
         .unwrap()
+    }
+
+    #[test]
+    fn what_goes_back_comes_from_the_reflector_whomever_it_was_sent_to() {
+        let mut reflector = Reflector::new(false).from_mac([2, 0, 0, 0, 0, 9]);
+        let template = template(64, 1, false);
+        for sequence in 0..3 {
+            let mut room = [0; 512];
+            template.write(&mut room, &BurstStamp::new(77, 0), sequence, 0);
+            let there = room;
+            let frame = &mut room[..template.frame_len()];
+            reflector.turn(frame).unwrap();
+            assert_eq!(frame[..12], [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9]);
+            // And so does what was turned by somebody else.
+            reflector.turn(frame).unwrap();
+            assert_eq!(frame[..12], [2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 9]);
+            assert_eq!(frame[12..], there[12..template.frame_len()]);
+        }
     }
 
     proptest! {

@@ -19,8 +19,6 @@ pub struct LaneResult {
     pub too_old: u64,
     /// RFC 3550 jitter of what this queue saw.
     pub jitter: Jitter,
-    /// n-reordering: how far behind reordered packets were, in powers of two (RFC 5236).
-    pub displacement: Vec<u64>,
     /// One more than the highest sequence number seen, modulo 2^48.
     pub beyond: u64,
 }
@@ -34,7 +32,7 @@ pub struct ReceiveResult {
     pub latency: Vec<Histogram>,
     /// Latency from the scheduled send, all streams, ns.
     pub latency_scheduled: Histogram,
-    /// Probes whose stamp lay in the future: the clocks of two cores disagree.
+    /// Probes whose stamp lay in the future: the clocks of two cores disagree. They are in no histogram.
     pub clock_backwards: u64,
     /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
     pub holes: Vec<Hole>,

@@ -44,9 +44,12 @@ fn probe(sequence: u64, frame_size: usize) -> Vec<u8> {
 fn receive(wire: MemoryLink) -> (ReceiveResult, Arc<ReceiveCounters>) {
     let counters = ReceiveCounters::new();
     let plan = ReceivePlan {
+        first_lane: 0,
         lanes: 1,
         streams: 1,
         window: 1 << 10,
+        unions: Arc::default(),
+        ends: Arc::default(),
         latency_bits: 7,
         run: 9,
         start: Nanos(START),
@@ -130,6 +133,7 @@ fn a_reflector_refuses_a_chain_by_name_and_counts_all_its_bytes() {
     }
     let counters = ReflectCounters::new();
     let plan = ReflectPlan {
+        from_own_mac: false,
         only_ours: false,
         me: Addresses {
             mac: [2, 0, 0, 0, 0, 2],

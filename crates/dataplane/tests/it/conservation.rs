@@ -21,7 +21,7 @@ use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
 use measure::{Clock, Entry, IntervalRing, Nanos, Pacer, Rate, Ticks};
 use proptest::prelude::*;
-use wire::{Addresses, Foreign, Template, TemplateSpec, Verify};
+use wire::{Addresses, Ends, Foreign, Template, TemplateSpec, Verify};
 
 thread_local!(static NOW: Cell<u64> = const { Cell::new(0) });
 
@@ -60,6 +60,10 @@ struct Outcome {
 }
 
 fn template(case: &Case, stream: u16) -> Template {
+    Template::new(&spec(case, stream)).unwrap()
+}
+
+fn spec(case: &Case, stream: u16) -> TemplateSpec {
     let ip = |last: u8| -> IpAddr {
         if case.v6 {
             format!("2001:2::{last}").parse().unwrap()
@@ -72,7 +76,7 @@ fn template(case: &Case, stream: u16) -> Template {
         id: 7,
         pcp: 0,
     };
-    Template::new(&TemplateSpec {
+    TemplateSpec {
         src_mac: [2, 0, 0, 0, 0, 1],
         dst_mac: [2, 0, 0, 0, 0, 2],
         vlans: (0..case.vlans)
@@ -87,8 +91,7 @@ fn template(case: &Case, stream: u16) -> Template {
         lane: stream,
         flows: case.flows,
         dst_ports: 7..=7,
-    })
-    .unwrap()
+    }
 }
 
 fn run(case: &Case) -> Outcome {
@@ -147,6 +150,7 @@ fn run(case: &Case) -> Outcome {
         there.clone(),
         back.clone(),
         ReflectPlan {
+            from_own_mac: false,
             only_ours: false,
             me: Addresses {
                 mac: [2, 0, 0, 0, 0, 2],
@@ -163,9 +167,14 @@ fn run(case: &Case) -> Outcome {
     let mut receiver: Box<dyn Task> = Box::new(ReceiveTask::new(
         back.clone(),
         ReceivePlan {
+            first_lane: 0,
             lanes: usize::from(case.streams),
             streams: usize::from(case.streams),
             window: 1 << 16,
+            unions: Arc::default(),
+            ends: (0..case.streams)
+                .map(|stream| Ends::of(&spec(case, stream)))
+                .collect(),
             latency_bits: 7,
             run: 9,
             start: Nanos(START),
@@ -379,28 +388,25 @@ fn a_policer_lets_through_its_rate_and_one_burst() {
     assert_eq!(o.received.lanes[0].received, passed);
 }
 
-#[test]
-fn probes_of_an_earlier_run_are_stale() {
+/// What a receiver leaves that got one probe, stamped `stamp_ns` by its sender.
+fn received_of(stamp_ns: u64) -> (Arc<ReceiveCounters>, ReceiveResult) {
     NOW.set(START);
-    let case = Case {
-        packets: 64,
-        rate: None,
-        burst: 64,
-        ..plain()
-    };
     let wire = MemoryLink::new(64);
-    let stamp = wire::BurstStamp::new(START - 5_000_000, 0);
     let mut frame = vec![0; 256];
-    let template = template(&case, 0);
-    template.write(&mut frame, &stamp, 0, 0);
+    let template = template(&plain(), 0);
+    template.write(&mut frame, &wire::BurstStamp::new(stamp_ns, 0), 0, 0);
     wire.inject(&frame[..template.frame_len()]);
     let counters = ReceiveCounters::new();
-    let mut receiver = ReceiveTask::new(
+    let (left, leave) = Slot::new();
+    let mut receiver = Box::new(ReceiveTask::new(
         wire,
         ReceivePlan {
+            first_lane: 0,
             lanes: 1,
             streams: 1,
             window: 1 << 10,
+            unions: Arc::default(),
+            ends: Arc::default(),
             latency_bits: 7,
             run: 9,
             start: Nanos(START),
@@ -420,9 +426,24 @@ fn probes_of_an_earlier_run_are_stale() {
             holes_max: 1 << 16,
             senders: Vec::new(),
         },
-        Slot::new().1,
-    );
+        leave,
+    ));
     receiver.poll(now(), Phase::Run);
-    assert_eq!(counters.stale.get(), 1);
-    assert_eq!(counters.received.get(), 0);
+    receiver.finish();
+    (counters, left.take().unwrap())
+}
+
+#[test]
+fn probes_of_an_earlier_run_are_stale() {
+    let (counters, _) = received_of(START - 5_000_000);
+    assert_eq!((counters.stale.get(), counters.received.get()), (1, 0));
+}
+
+#[test]
+fn probes_from_the_future_are_in_no_histogram() {
+    let (counters, left) = received_of(START + 5_000_000);
+    assert_eq!((counters.received.get(), left.clock_backwards), (1, 1));
+    assert_eq!((left.latency[0].count(), left.latency_scheduled.count()), (0, 0));
+    let (_, left) = received_of(START);
+    assert_eq!((left.latency[0].count(), left.clock_backwards), (1, 0));
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use anyhow::{Context as _, Result};
 use dpdk::PacketSockets;
 use host::{MissedCount, PortUri, Sys};
 
@@ -17,15 +18,16 @@ pub struct KernelMissed {
 
 impl KernelMissed {
     /// Counts from now on.
-    pub fn from_now(uri: &PortUri) -> Self {
+    pub fn from_now(uri: &PortUri) -> Result<Self> {
         let mut missed = Self::default();
         if let (MissedCount::PacketSockets, Some(interface)) =
             (uri.kind.traits().missed, uri.kind.interface())
         {
-            missed.sockets = PacketSockets::of(interface);
+            missed.sockets = PacketSockets::of(interface)
+                .with_context(|| format!("cannot keep what this machine sends out of port {uri}"))?;
         }
         missed.before = missed.get(uri);
-        missed
+        Ok(missed)
     }
 
     /// What was missed since.

@@ -107,7 +107,7 @@ impl<'e> Opening<'_, 'e> {
             0
         };
         let mac = port.mac().unwrap_or([2, 0, 0, 0, 0, 0]);
-        let missed = KernelMissed::from_now(uri);
+        let missed = KernelMissed::from_now(uri)?;
         let rx = rx.into_iter().map(Rx::Device).collect();
         let tx = tx.into_iter().map(Tx::Device).collect();
         let mut open = OpenPort::of(uri, Carrier::Devices(vec![port]), rx, tx);

@@ -35,6 +35,8 @@ pub struct ReflectSide {
 pub struct Reflecting<'f> {
     /// Whose addresses are answered for.
     pub me: Addresses,
+    /// What goes back comes from our own MAC address, whomever it was sent to.
+    pub from_own_mac: bool,
     /// Return probes only.
     pub only_ours: bool,
     pub burst: usize,
@@ -78,6 +80,7 @@ impl<'f> Reflecting<'f> {
         });
         let plan = ReflectPlan {
             only_ours: self.only_ours,
+            from_own_mac: self.from_own_mac,
             me: self.me.clone(),
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),

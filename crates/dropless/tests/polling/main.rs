@@ -11,6 +11,7 @@ mod cli;
 mod compare;
 mod dashboard;
 mod doctor;
+mod fooled;
 mod health;
 mod hostile;
 mod interrupted;

@@ -8,5 +8,6 @@ mod schedule;
 mod search;
 mod sequence;
 mod summary;
+mod union;
 mod units;
 mod verdict;

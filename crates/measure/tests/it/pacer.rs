@@ -175,3 +175,23 @@ fn impossible_rates_send_nothing() {
     let slow = Pacer::new(Rate::Pps(1e-300), Ticks(0), 1e9);
     assert_eq!(slow.due(Ticks(u64::MAX - 1)), 1);
 }
+
+/// Together the queues of a port send as one queue would: packet by packet.
+#[test]
+fn queues_take_turns() {
+    let rate = Rate::Pps(1e6);
+    let one = Pacer::new(rate, Ticks(1000), 2.5e9);
+    for queues in [1, 2, 3, 8] {
+        let all: Vec<Pacer> = (0..queues)
+            .map(|queue| Pacer::of_queue(rate, (queue, queues), Ticks(1000), 2.5e9))
+            .collect();
+        for k in 0..1000 {
+            let (queue, round) = (k as usize % queues, k / queues as u64);
+            let (due, alone) = (all[queue].instant(round).0, one.instant(k).0);
+            assert!(
+                due.abs_diff(alone) <= 2,
+                "{queues} queues, packet {k}: {due}, not {alone}"
+            );
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use measure::sequence::{DISPLACEMENT_CLASSES, SEQUENCE_MASK};
+use measure::sequence::SEQUENCE_MASK;
 use measure::{Outcome, SequenceWindow};
 use proptest::prelude::*;
 
@@ -12,7 +12,6 @@ struct Model {
     bits: i128,
     next: i128,
     seen: HashSet<i128>,
-    displacement: [u64; DISPLACEMENT_CLASSES],
 }
 
 impl Model {
@@ -21,7 +20,6 @@ impl Model {
             bits: i128::from(bits),
             next: 0,
             seen: HashSet::new(),
-            displacement: [0; DISPLACEMENT_CLASSES],
         }
     }
 
@@ -51,7 +49,6 @@ impl Model {
                     let extent = (self.next - number) as u64;
                     outcome.reordered += 1;
                     outcome.extent_max = outcome.extent_max.max(extent);
-                    self.displacement[(extent.ilog2() as usize).min(DISPLACEMENT_CLASSES - 1)] += 1;
                 } else {
                     self.next = number + 1;
                 }
@@ -101,7 +98,6 @@ fn compare(bits: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
         );
         prop_assert_eq!(i128::from(window.next_expected()), model.next.rem_euclid(1 << 48));
     }
-    prop_assert_eq!(window.displacement(), &model.displacement);
     Ok(())
 }
 
@@ -199,7 +195,6 @@ fn the_extent_is_the_distance_behind_the_next_expected() {
             ..Outcome::default()
         }
     );
-    assert_eq!(window.displacement()[4], 3);
 }
 
 #[test]

@@ -95,6 +95,7 @@ impl ActiveReflect {
                     mac: open.mac,
                     ips: plan.addresses.clone(),
                 },
+                from_own_mac: open.uri.kind.traits().has_neighbours,
                 only_ours: plan.only_ours,
                 burst: plan.machine.burst,
                 fault: plan.fault.as_ref(),

@@ -1,12 +1,13 @@
 //! The ledger of a send run: what each lane, stream and place counted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dataplane::receive::{LaneResult, ReceiveResult};
 use dataplane::reflect::ReflectCounters;
 use dataplane::send::SendResult;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
-use measure::{Histogram, Jitter, Percentiles, StreamSummary};
+use measure::{Histogram, Jitter, LaneUnion, Percentiles, StreamSummary};
 use wire::Foreign;
 
 use super::active::ActiveSend;
@@ -22,6 +23,7 @@ pub struct Results<'w> {
     pub receive: Vec<&'w ReceiveResult>,
     /// Frames that the in-process reflector still held.
     pub reflector_held: u64,
+    unions: &'w [Arc<LaneUnion>],
 }
 
 impl<'w> Results<'w> {
@@ -36,7 +38,22 @@ impl<'w> Results<'w> {
                 .filter_map(|side| side.totals.get())
                 .collect(),
             reflector_held: reflectors.map(|totals| totals.held).sum(),
+            unions: &wiring.unions,
         }
+    }
+
+    /// Packets of the lanes of a stream (or of all, one after the other) that one queue took for first ones, and another
+    /// one, too.
+    pub fn copies(&self, lanes: impl Iterator<Item = usize>) -> u64 {
+        lanes
+            .filter_map(|lane| self.unions.get(lane))
+            .map(|union| union.copies())
+            .sum()
+    }
+
+    /// Packets of which nobody can tell whether they are such copies.
+    pub fn unsure(&self) -> u64 {
+        self.unions.iter().map(|union| union.unsure()).sum()
     }
 
     /// Sent and received of every lane.
@@ -48,10 +65,11 @@ impl<'w> Results<'w> {
                     .iter()
                     .filter_map(move |receive| receive.lanes.get(lane))
             };
+            let first: u64 = received().map(|lane| lane.received).sum();
             Lane {
                 lane: lane as u16,
                 accepted: *accepted,
-                received: received().map(|lane| lane.received).sum(),
+                received: first.saturating_sub(self.copies(std::iter::once(lane))),
                 beyond: received().map(|lane| lane.beyond).max().unwrap_or(0),
             }
         };
@@ -134,9 +152,12 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
 
 fn arrived(sides: &[ReceiveSide], results: &Results<'_>) -> Arrived {
     let lanes = || results.received();
+    let received: u64 = lanes().map(|lane| lane.received).sum();
+    // One of them may have come late and been a copy of one in time: then it is taken from those in time all the same.
+    let copies = results.copies(0..results.unions.len()).min(received);
     let mut arrived = Arrived {
-        received: lanes().map(|lane| lane.received).sum(),
-        duplicate: lanes().map(|lane| lane.duplicate).sum(),
+        received: received - copies,
+        duplicate: lanes().map(|lane| lane.duplicate).sum::<u64>() + copies,
         late: lanes().map(|lane| lane.late).sum(),
         too_old: lanes().map(|lane| lane.too_old).sum(),
         ..Arrived::default()
@@ -170,6 +191,8 @@ pub fn streams<'r>(plan: &SendPlan, results: &Results<'r>, seconds: f64) -> Vec<
         let lanes = || results.receive.iter().flat_map(of_stream);
         let sent: u64 = results.send.iter().map(|send| send.accepted[index]).sum();
         let received: u64 = lanes().map(|lane| lane.received).sum();
+        let copies = results.copies((index..plan.lanes()).step_by(count)).min(received);
+        let received = received - copies;
         let latency = merged(results.receive.iter().map(|receive| &receive.latency[index]));
         let flows: u64 = results.send.iter().map(|send| send.flows[index]).sum();
         summaries.push(StreamSummary {
@@ -181,7 +204,7 @@ pub fn streams<'r>(plan: &SendPlan, results: &Results<'r>, seconds: f64) -> Vec<
             } else {
                 sent.saturating_sub(received)
             },
-            duplicate: lanes().map(|lane| lane.duplicate).sum(),
+            duplicate: lanes().map(|lane| lane.duplicate).sum::<u64>() + copies,
             reordered: lanes().map(|lane| lane.reordered).sum(),
             reorder_extent_max: lanes().map(|lane| lane.extent_max).max().unwrap_or(0),
             corrupt: None,

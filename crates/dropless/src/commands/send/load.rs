@@ -10,6 +10,7 @@ use host::Medium;
 use measure::{Entry, Note, Rate, Schedule, StreamWeights};
 use wire::{Addresses, Template, TemplateSpec};
 
+use super::wiring::Times;
 use crate::plan::{SendPlan, StreamPlan};
 use crate::run::clock::now;
 use crate::run::open::{Dpdk, OpenPort, Rx, Tx};
@@ -199,7 +200,7 @@ pub fn templates(
     plan: &SendPlan,
     load: &Load,
     (port, lane_base): (usize, usize),
-    run: u8,
+    times: &Times,
     offload: bool,
 ) -> Result<Vec<Template>> {
     let mut templates = Vec::new();
@@ -207,8 +208,8 @@ pub fn templates(
         for (size, _) in stream.sizes()?.sizes() {
             let template = Template::new(&TemplateSpec {
                 frame_size: size,
-                lane: (lane_base + index) as u16,
-                ..spec(plan, load, port, index, run)
+                lane: times.first_lane.wrapping_add((lane_base + index) as u16),
+                ..spec(plan, load, port, index, times.run)
             })?;
             templates.push(if offload {
                 template.with_checksum_offload()

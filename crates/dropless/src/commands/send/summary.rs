@@ -100,7 +100,14 @@ fn evidence(
     } else {
         Role::Send
     };
+    let evidence = ending.evidence(role);
+    let receivers = results.receive.iter();
+    let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
+    let backwards = (backwards > 0).then(|| {
+        format!("{backwards} packets arrived before they were sent: the clocks of the cores disagree")
+    });
     Evidence {
+        clock_problems: evidence.clock_problems.iter().cloned().chain(backwards).collect(),
         imbalances: ledger.check(&results.lanes()),
         sent: ledger.accepted,
         received: ledger.received,
@@ -109,8 +116,9 @@ fn evidence(
         asked_pps,
         sending_ns: ((job.seconds() * 1e9) as u64).saturating_sub(stalled_ns(job)),
         senders: job.wiring.send.len(),
+        perhaps_copies: results.unsure(),
         link_losses: ending.link_losses.clone(),
-        ..ending.evidence(role)
+        ..evidence
     }
 }
 
@@ -179,10 +187,15 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
             ),
         ));
     }
-    let receivers = results.receive.iter();
-    let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
-    if backwards > 0 {
-        notes.push(Note::new("clock_backwards", format!("{backwards} packets arrived before they were sent: the clocks of the cores disagree; their latency is counted as 0")));
+    let copies = results.copies(0..job.plan.lanes());
+    if copies > 0 {
+        notes.push(Note::new(
+            "copies_between_queues",
+            format!(
+                "{copies} packets came to two receive queues: each counts once, and its copies as duplicates; in the rows of {} and in latencies both are in",
+                file::INTERVALS
+            ),
+        ));
     }
     if job.plan.fault.is_some() {
         let seed = job.plan.seed;

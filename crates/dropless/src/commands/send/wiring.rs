@@ -1,5 +1,6 @@
 //! Wires a send run: which task polls which queue on which core, and what each publishes.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -11,8 +12,8 @@ use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
 use dataplane::slot::{Fill, Slot};
-use measure::{Clock, IntervalRing, Nanos, Pacer, QueueSummary, Rate, Ticks};
-use wire::Addresses;
+use measure::{Clock, IntervalRing, LaneUnion, Nanos, Pacer, QueueSummary, Rate, Ticks};
+use wire::{Addresses, Ends};
 
 use super::load::{self, Load};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
@@ -54,6 +55,8 @@ pub struct Wiring {
     pub mailboxes: Vec<Mailbox>,
     /// When control ended the run before its time, ticks.
     pub cut: Arc<AtomicU64>,
+    /// Of each lane what all receive queues saw together; empty where there is one queue.
+    pub unions: Arc<[Arc<LaneUnion>]>,
 }
 
 /// When and on what clock the run goes.
@@ -66,18 +69,23 @@ pub struct Times {
     pub end: Ticks,
     /// The run id in the probe.
     pub run: u8,
+    /// What lanes are counted up from in the probe, round 2^16: 16 bits more by which runs on one link are told apart.
+    pub first_lane: u16,
 }
 
 impl Times {
     fn of(plan: &SendPlan, stage: &Stage<'_, '_, '_>) -> Self {
         let (clock, start) = (stage.clock, stage.start);
+        // Seeded by the kernel, unlike a clock, which two senders started together may share.
+        let random = RandomState::new().hash_one(start.0);
         Self {
             clock,
             start,
             end: plan
                 .duration_ns
                 .map_or(Ticks(u64::MAX), |ns| start.after(clock.ticks_from_ns(ns))),
-            run: (clock.ns(start).0 ^ plan.seed.wrapping_mul(0x9E37_79B9)) as u8,
+            run: random as u8,
+            first_lane: (random >> 8) as u16,
         }
     }
 }
@@ -114,6 +122,9 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         .ports
         .iter()
         .map(|open| open.tx.len().min(usize::from(plan.tx_queues)));
+    let receivers: usize = stage.ports.iter().map(|open| open.rx.len()).sum();
+    let lanes = if receivers > 1 { plan.lanes() } else { 0 };
+    let window = window(plan.lanes(), receivers);
     let mut wiring = Wiring {
         times,
         send: Vec::new(),
@@ -122,10 +133,13 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         rings: Vec::new(),
         mailboxes: stage.ports.iter().map(|_| Mailbox::default()).collect(),
         cut: Arc::new(AtomicU64::new(u64::MAX)),
+        unions: (0..lanes).map(|_| Arc::new(LaneUnion::new(window))).collect(),
     };
     let making = Making {
         plan,
         loads,
+        window,
+        ends: ends(plan, loads, times.run),
         places: Places::new(stage.cores.len(), plan.has_reflector()),
         slots: measure::interval::slots_for(streams, plan.interval_ns, plan.drain_ns)?,
         start: times.clock.ns(times.start),
@@ -149,6 +163,10 @@ struct Making<'m> {
     plan: &'m SendPlan,
     loads: &'m [Load],
     places: Places,
+    /// Sequence numbers that a window remembers.
+    window: usize,
+    /// The ends of all streams, of all ports.
+    ends: Arc<[Ends]>,
     /// Interval slots of each ring.
     slots: usize,
     start: Nanos,
@@ -182,16 +200,19 @@ impl Making<'_> {
             let task = ReceivePlan {
                 lanes: plan.lanes(),
                 streams,
-                window: window(plan.lanes()),
+                window: self.window,
+                unions: Arc::clone(&wiring.unions),
                 latency_bits: match streams {
                     0..=64 => 10,
                     65..=4096 => 7,
                     _ => 5,
                 },
                 run: times.run,
+                first_lane: times.first_lane,
                 start: self.start,
                 drain_ns: plan.drain_ns,
                 verify,
+                ends: Arc::clone(&self.ends),
                 burst: plan.machine.burst,
                 clock: times.clock,
                 tsc: now,
@@ -241,13 +262,13 @@ impl Making<'_> {
             let intervals = Arc::new(ring?);
             wiring.rings.push(Arc::clone(&intervals));
             let task = TaskPlan {
-                templates: load::templates(plan, load, (port, lane_base), times.run, offload)?,
+                templates: load::templates(plan, load, (port, lane_base), &times, offload)?,
                 schedule: load.schedule.clone(),
                 flows: plan.streams.iter().map(|stream| stream.flows).collect(),
                 flow_start: queue as u32,
                 flow_step: queues as u32,
                 lane_base: lane_base as u16,
-                pacer: self.pacer(load.rate, queues, number, &times),
+                pacer: self.pacer(load.rate, (queue, queues), number, &times),
                 // A packet that is due when the time is up belongs to the time after: 10 s at 100 pps are 1000.
                 end: Ticks(times.end.0 - 1),
                 burst: plan.machine.burst,
@@ -275,12 +296,8 @@ impl Making<'_> {
     }
 
     /// When the packets of transmit queue `number` are due, one of `queues` of its port.
-    fn pacer(&self, rate: Rate, queues: usize, number: usize, times: &Times) -> Pacer {
-        let rate = match rate {
-            Rate::Pps(pps) => Rate::Pps(pps / queues as f64),
-            Rate::Max => Rate::Max,
-        };
-        let pacer = Pacer::new(rate, times.start, times.clock.hz());
+    fn pacer(&self, rate: Rate, (queue, queues): (usize, usize), number: usize, times: &Times) -> Pacer {
+        let pacer = Pacer::of_queue(rate, (queue, queues), times.start, times.clock.hz());
         let Some(count) = self.plan.count else {
             return pacer;
         };
@@ -299,6 +316,7 @@ impl Making<'_> {
                 mac: far.mac,
                 ips: vec![FAR_V4.into(), FAR_V6.into()],
             },
+            from_own_mac: false,
             only_ours: false,
             burst: self.plan.machine.burst,
             fault: self.plan.fault.as_ref(),
@@ -386,7 +404,21 @@ pub fn buffers_held(plan: &SendPlan) -> usize {
     }
 }
 
-fn window(lanes: usize) -> usize {
-    let each = (WINDOW_BITS / lanes.max(1)).clamp(1 << 12, 1 << 26);
+fn ends(plan: &SendPlan, loads: &[Load], run: u8) -> Arc<[Ends]> {
+    let ports = loads.iter().enumerate();
+    let specs = ports.flat_map(|(port, load)| {
+        (0..plan.streams.len()).map(move |stream| load::spec(plan, load, port, stream, run))
+    });
+    specs.map(|spec| Ends::of(&spec)).collect()
+}
+
+/// Sequence numbers that each window remembers: fewer where what leaves one is compared with what others saw.
+fn window(lanes: usize, receivers: usize) -> usize {
+    let bits = if receivers > 1 {
+        WINDOW_BITS / 4
+    } else {
+        WINDOW_BITS
+    };
+    let each = (bits / lanes.max(1)).clamp(1 << 12, bits / 4);
     1 << each.ilog2()
 }

@@ -67,6 +67,12 @@ impl Namespace {
         self.ip(&["link", "set", interface, "up"]);
     }
 
+    /// The kernel says nothing of its own by IPv6 on the interface.
+    pub fn without_ipv6(&self, interface: &str) {
+        let key = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
+        self.run("sh", &["-c", &format!("if [ -e {key} ]; then echo 1 >{key}; fi")]);
+    }
+
     /// Waits until the interface has its carrier and none of its addresses is still being set up.
     pub fn wait_for_link(&self, interface: &str) {
         let up = until(Duration::from_secs(5), || {

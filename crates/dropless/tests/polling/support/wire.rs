@@ -38,7 +38,7 @@ impl Wire {
     /// A wire of several queues whose ends both belong to dropless: neither kernel has anything to say on it.
     pub fn between(lab: &Lab, queues: u32) -> Self {
         let wire = Self::bare(lab, queues);
-        wire.far.run("sh", &["-c", &no_ipv6("far0")]);
+        wire.far.without_ipv6("far0");
         wire.near.up("near0", &[]);
         wire.far.up("far0", &[]);
         wire.near.wait_for_link("near0");
@@ -49,7 +49,7 @@ impl Wire {
         let (near, far) = (lab.namespace("near"), lab.namespace("far"));
         near.veth_with_queues("near0", &far, "far0", queues);
         // The near kernel is a bystander; without IPv6 it also says nothing of its own.
-        near.run("sh", &["-c", &no_ipv6("near0")]);
+        near.without_ipv6("near0");
         Self { near, far }
     }
 
@@ -101,11 +101,6 @@ fn reflect(lab: &Lab, namespace: &Namespace, port: &str, arguments: &[&str]) -> 
 pub fn interrupted(running: Running) -> Finished {
     running.signal(Signal::SIGINT);
     running.wait(STARTING)
-}
-
-fn no_ipv6(interface: &str) -> String {
-    let key = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
-    format!("if [ -e {key} ]; then echo 1 >{key}; fi")
 }
 
 /// The numbers of a JSON object by name, such as `lost_at`; summed.

@@ -1,0 +1,167 @@
+//! An adversary's suite: each test is an experiment that once made a wrong result look like a valid one.
+
+use crate::support::wire::{Wire, assert_conserved, interrupted};
+use crate::support::{Finished, Lab, Namespace, Need, Running, require};
+
+const HUB: [Need; 2] = [Need::Namespaces, Need::Tool("nft")];
+
+/// Two ports of a sender and a reflector on a bridge that learns nothing: what the reflector returns goes to both ports.
+struct Hub {
+    near: Namespace,
+    far: Namespace,
+    _middle: Namespace,
+}
+
+impl Hub {
+    /// What goes over the bridge is filtered by these rules of nftables, of a chain that sees every packet once.
+    fn new(lab: &Lab, rules: &str) -> Self {
+        let (near, middle, far) = (
+            lab.namespace("near"),
+            lab.namespace("middle"),
+            lab.namespace("far"),
+        );
+        near.veth("near0", &middle, "middle0");
+        near.veth("near1", &middle, "middle1");
+        far.veth("far0", &middle, "middle2");
+        middle.ip(&["link", "add", "bridge0", "type", "bridge", "ageing_time", "0"]);
+        for interface in ["middle0", "middle1", "middle2"] {
+            middle.ip(&["link", "set", interface, "master", "bridge0"]);
+        }
+        for (namespace, interfaces) in [
+            (&near, &["near0", "near1"][..]),
+            (&far, &["far0"]),
+            (&middle, &["middle0", "middle1", "middle2", "bridge0"]),
+        ] {
+            for interface in interfaces {
+                namespace.without_ipv6(interface);
+                namespace.ip(&["link", "set", interface, "up"]);
+            }
+        }
+        // What one port sends reaches the reflector only.
+        let between = "iifname != middle2 oifname != middle2 drop";
+        let table = format!(
+            "table bridge fooled {{\nchain forward {{ type filter hook forward priority 0; {between}; }}\n\
+             chain once {{ type filter hook prerouting priority 0;\n{rules}\n}}\n}}"
+        );
+        middle.run("nft", &[&table]);
+        near.wait_for_link("near0");
+        near.wait_for_link("near1");
+        Self {
+            near,
+            far,
+            _middle: middle,
+        }
+    }
+
+    fn reflect(&self, lab: &Lab) -> Running {
+        let mut running = lab
+            .dropless(&["reflect", "--json", "--port", "packet:far0"])
+            .within(&self.far)
+            .spawn();
+        running.wait_for("reflecting on", std::time::Duration::from_secs(30));
+        running
+    }
+
+    fn send(&self, lab: &Lab, arguments: &[&str]) -> Finished {
+        let ports = [
+            "send",
+            "--json",
+            "--port",
+            "packet:near0",
+            "--port",
+            "packet:near1",
+        ];
+        lab.dropless(&[&ports[..], arguments].concat())
+            .within(&self.near)
+            .run()
+    }
+}
+
+/// Of the replies to either port every second one is lost, and all others come to both: as many arrive as were sent.
+#[test]
+fn copies_on_another_port_do_not_hide_losses() {
+    let Some(lab) = require(&HUB) else { return };
+    let lose =
+        |address: &str| format!("iifname middle2 ip daddr {address} udp sport 7 numgen inc mod 2 == 0 drop");
+    let hub = Hub::new(&lab, &[lose("198.18.0.1"), lose("198.18.0.3")].join("\n"));
+    let reflector = hub.reflect(&lab);
+    let run = hub.send(&lab, &["--rate", "5kpps", "--count", "4000"]);
+    let _ = interrupted(reflector);
+    assert_conserved(&run);
+    let seen = ["sent", "received", "lost", "duplicate"].map(|name| run.number(name));
+    assert_eq!(seen, [4000, 2000, 2000, 2000], "{run}");
+    assert_eq!(run.code, Some(1), "{run}");
+}
+
+/// UDP without a checksum is legal, and VXLAN sends it so (RFC 7348): no damage, least of all of ours.
+#[test]
+fn strangers_without_checksums_are_not_our_damage() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("socat")]) else {
+        return;
+    };
+    let wire = Wire::to_kernel(&lab);
+    let echo = wire.echo_server(false);
+    let address = wire.near.run("cat", &["/sys/class/net/near0/address"]);
+    let neighbour = [
+        "neigh",
+        "add",
+        "198.18.0.1",
+        "dev",
+        "far0",
+        "lladdr",
+        address.trim(),
+    ];
+    wire.far.ip(&neighbour);
+    let mut sender = wire
+        .send(
+            &lab,
+            "packet",
+            &["--rate", "1kpps", "--count", "2000", "--drain", "500ms"],
+        )
+        .spawn();
+    sender.wait_for("sending: tx", std::time::Duration::from_secs(30));
+    let strangers =
+        "head -c 50000 /dev/zero | socat -u -b 50 - UDP4-SENDTO:198.18.0.1:4789,setsockopt-int=1:11:1";
+    wire.far.run("sh", &["-c", strangers]);
+    let run = sender.wait(std::time::Duration::from_secs(30));
+    drop(echo);
+    assert_conserved(&run);
+    let seen = [
+        "received",
+        "corrupt",
+        "lost",
+        "ledger.arrived.foreign.no_checksum",
+    ]
+    .map(|name| run.number(name));
+    assert_eq!((run.code, seen), (Some(0), [2000, 0, 0, 1000]), "{run}");
+}
+
+/// What this machine itself sends on the interface is no packet of the wire: returned, it would come from its peer's
+/// addresses, and switches would learn where the peer is not.
+#[test]
+fn what_the_host_sends_is_not_received() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("socat")]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    wire.near.up("near0", &["198.18.0.1/24"]);
+    let peer = [
+        "neigh",
+        "add",
+        "198.18.0.2",
+        "dev",
+        "near0",
+        "lladdr",
+        "02:00:00:00:00:09",
+    ];
+    let reflector = wire.reflect_near(&lab, "packet", &[]);
+    wire.near.ip(&peer);
+    let host = "head -c 5000 /dev/zero | socat -u -b 50 - UDP4-SENDTO:198.18.0.2:7";
+    wire.near.run("sh", &["-c", host]);
+    let sent = wire
+        .near
+        .run("cat", &["/sys/class/net/near0/statistics/tx_packets"]);
+    let run = interrupted(reflector);
+    assert!(sent.trim().parse::<u64>().expect("a count") >= 100, "{sent}");
+    assert_eq!((run.number("received"), run.number("returned")), (0, 0), "{run}");
+}
