@@ -4,11 +4,11 @@ use std::fmt::Display;
 
 use itertools::Itertools as _;
 
-use super::Subject;
+use super::{Remedy, Subject, When};
 use host::cores::{self, Core, CoreSet};
 use host::interface::{Interface, interfaces};
 use host::pci::{self, PciDevice};
-use host::{PortKind, PortUri, Sys, vmbus};
+use host::{Fix, PortKind, PortUri, Sys, vmbus};
 
 /// The values of an argument of the kernel's command line, which may be given several times.
 pub fn boot_arguments(sys: &Sys, name: &str) -> Option<Vec<String>> {
@@ -63,6 +63,14 @@ pub struct Task {
     pub is_kernel: bool,
     /// Scheduled as `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE`.
     pub is_real_time: bool,
+}
+
+/// Threads that go to the cores `to`; nothing where there are none.
+pub fn moved(threads: &[Task], to: &CoreSet) -> Option<Remedy> {
+    let pin = |cores: &CoreSet, id| format!("taskset -pc {cores} {id}");
+    let fix = Fix::all(threads.iter().map(|task| pin(to, task.thread)))
+        .undone_by(threads.iter().map(|task| pin(&task.allowed, task.thread)));
+    (!to.is_empty()).then(|| Remedy::by_hand(When::Now, fix))
 }
 
 /// Every thread that we can see, but our own.

@@ -39,6 +39,7 @@ checks! {
     quota glance 1;
     kernel_timers glance 10;
     memory glance 11;
+    damon;
     idle;
     frequency glance 9;
     smi;

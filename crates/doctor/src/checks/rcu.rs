@@ -1,7 +1,7 @@
 //! RCU: callbacks of the kernel's that run on the core that queued them, unless they are handed to threads elsewhere.
 
-use crate::{Finding, Remedy, Subject, When, look};
-use host::{Fix, cores};
+use crate::{Finding, Remedy, Subject, look};
+use host::cores;
 
 const NAME: &str = "rcu";
 const COMMAND_LINE: &str = "/proc/cmdline";
@@ -53,13 +53,10 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     if near.is_empty() {
         return finding.good(format!("callbacks of {on} run elsewhere"));
     }
-    let pin = |cores: &cores::CoreSet, id| format!("taskset -pc {cores} {id}");
-    let fix = Fix::all(near.iter().map(|task| pin(&subject.housekeeping, task.thread)))
-        .undone_by(near.iter().map(|task| pin(&task.allowed, task.thread)));
     finding
         .warning(format!("{} RCU threads may run on {on}", near.len()))
         .costs(cost)
-        .remedy(has_housekeeping.then(|| Remedy::by_hand(When::Now, fix)))
+        .remedy(look::moved(&near, &subject.housekeeping))
 }
 
 #[cfg(test)]
