@@ -87,6 +87,8 @@ pub struct Evidence {
     pub link_losses: Vec<LinkLoss>,
     /// Ports whose interface was removed.
     pub removed: Vec<String>,
+    /// Ports whose counters could not be read.
+    pub unread: Vec<String>,
     /// Stalls of receivers; those shorter than their ring holds are ignored.
     pub stalls: Vec<Stall>,
     /// Uncertainty of the clock in parts per million.
@@ -132,6 +134,9 @@ pub enum Reason {
     /// The interface below a port was removed.
     #[error("port {0} lost its link: the interface was removed")]
     PortRemoved(String),
+    /// What a port lost is not known.
+    #[error("the counters of port {0} could not be read: what it lost is not known")]
+    CountersUnread(String),
     /// A receiver stalled for longer than its ring holds while packets went missing.
     #[error("the receiver on core {} stalled for {}, its ring holds {}: {} missing packets may be its own", stall.core, format_duration(stall.gap_ns), format_duration(stall.ring_holds_ns), format_count(*missing))]
     ReceiverStalled {
@@ -201,6 +206,7 @@ impl Reason {
             Reason::Underoffered { .. } => "underoffered",
             Reason::LinkLost(_) => "link_lost",
             Reason::PortRemoved(_) => "port_removed",
+            Reason::CountersUnread(_) => "counters_unread",
             Reason::ReceiverStalled { .. } => "receiver_stalled",
             Reason::ClockBad(_) => "clock_bad",
             Reason::FileShort { .. } => "file_short",
@@ -238,6 +244,7 @@ impl Verdict {
         reasons.extend(underoffered(evidence));
         reasons.extend(evidence.link_losses.iter().cloned().map(Reason::LinkLost));
         reasons.extend(evidence.removed.iter().cloned().map(Reason::PortRemoved));
+        reasons.extend(evidence.unread.iter().cloned().map(Reason::CountersUnread));
         reasons.extend(stalls(evidence));
         let short = evidence.short_files.iter();
         reasons.extend(short.map(|(path, missing)| Reason::FileShort {

@@ -42,6 +42,8 @@ pub struct PortEnd {
     pub link_losses: u32,
     /// Whether the interface below it was removed.
     pub is_gone: bool,
+    /// Whether its counters could be read at the end.
+    pub is_read: bool,
 }
 
 /// What a job makes its result of, beside its own counters.
@@ -160,6 +162,7 @@ impl PortEnd {
             counts_refusals: open.traits().counts_refusals,
             link_losses: open.tending.losses,
             is_gone: open.is_gone(),
+            is_read: open.stats().is_some(),
         }
     }
 }
@@ -176,6 +179,12 @@ impl Ending<'_> {
             role,
             ports: self.ports.len(),
             rx_missed: self.ports.iter().map(|port| port.summary.rx_missed).sum(),
+            unread: self
+                .ports
+                .iter()
+                .filter(|port| !port.is_read)
+                .map(|port| port.summary.uri.clone())
+                .collect(),
             stalls: self.stalls.clone(),
             short_files: self.short_files.clone(),
             clock_uncertainty_ppm: self.clock_summary.uncertainty_ppm,

@@ -120,6 +120,11 @@ impl<'w, 'e> Watch<'w, 'e> {
         while has_schedule && control.ready() < running.count() && running.ended_early().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
+        self.look.ports.iter_mut().for_each(OpenPort::begin);
+        // From here on it looks at what belongs to the run.
+        if let Some(explainer) = &mut self.explainer {
+            explainer.look(self.look.ports);
+        }
         self.notice(running);
         job.ready(&self.look);
         control.set(Phase::Run);

@@ -55,6 +55,8 @@ pub struct OpenPort<'e> {
     pub missed: KernelMissed,
     /// What became of its link.
     pub tending: Tending,
+    /// What its counters said before the run's first packet: until then others' packets were missed, and our own questions.
+    before: PortStats,
 }
 
 impl<'e> OpenPort<'e> {
@@ -70,6 +72,15 @@ impl<'e> OpenPort<'e> {
             kept: 0,
             missed: KernelMissed::default(),
             tending: Tending::default(),
+            before: PortStats::default(),
+        }
+    }
+
+    /// What its counters lose from now on belongs to the run: all workers poll, and the first packet is to come.
+    pub fn begin(&mut self) {
+        self.before = self.counted();
+        if let Some(far) = &mut self.far {
+            far.begin();
         }
     }
 
@@ -90,11 +101,11 @@ impl<'e> OpenPort<'e> {
         self.device().map(Port::granted)
     }
 
-    /// The counters of all its devices or sockets.
-    pub fn stats(&self) -> PortStats {
+    /// The counters of all its devices or sockets; nothing where one cannot be read.
+    pub fn stats(&self) -> Option<PortStats> {
         match &self.carrier {
-            Carrier::Devices(devices) => devices.iter().map(|port| port.stats().unwrap_or_default()).sum(),
-            Carrier::Sockets(port) => port.stats(),
+            Carrier::Devices(devices) => devices.iter().map(|port| port.stats().ok()).sum(),
+            Carrier::Sockets(port) => Some(port.stats()),
         }
     }
 
@@ -157,7 +168,7 @@ impl<'e> OpenPort<'e> {
         else {
             return None;
         };
-        let stats = self.stats();
+        let stats = self.stats()?;
         Some((path.clone(), 24 + 16 * stats.opackets + stats.obytes))
     }
 
@@ -218,10 +229,19 @@ impl<'e> OpenPort<'e> {
             .is_some_and(|name| host::interface::link_of(&Sys::at("/"), name).is_none())
     }
 
-    /// Frames that nobody had room for: the driver's count, or the kernel's of our sockets. Where both count, it is the same
+    /// The counters since it was opened, and what the kernel missed below it: where driver and kernel count, it is the same
     /// packets.
+    fn counted(&self) -> PortStats {
+        let stats = self.stats().unwrap_or_default();
+        PortStats {
+            imissed: stats.imissed.max(self.missed.get(&self.uri)),
+            ..stats
+        }
+    }
+
+    /// Frames that nobody had room for in the run.
     pub fn rx_missed(&self) -> u64 {
-        self.stats().imissed.max(self.missed.get(&self.uri))
+        self.counted().imissed.saturating_sub(self.before.imissed)
     }
 
     /// What the other end of an embedded ring missed.
@@ -238,7 +258,7 @@ impl<'e> OpenPort<'e> {
     }
 
     pub fn summary(&self) -> PortSummary {
-        let stats = self.stats();
+        let (stats, before) = (self.counted(), &self.before);
         let (driver, name) = self.driver_and_name();
         PortSummary {
             uri: self.uri.to_string(),
@@ -247,10 +267,10 @@ impl<'e> OpenPort<'e> {
             link: self.link(),
             tx_packets: stats.opackets,
             rx_packets: stats.ipackets,
-            rx_missed: self.rx_missed(),
-            rx_nombuf: stats.rx_nombuf,
-            rx_errors: stats.ierrors,
-            tx_errors: stats.oerrors,
+            rx_missed: stats.imissed.saturating_sub(before.imissed),
+            rx_nombuf: stats.rx_nombuf.saturating_sub(before.rx_nombuf),
+            rx_errors: stats.ierrors.saturating_sub(before.ierrors),
+            tx_errors: stats.oerrors.saturating_sub(before.oerrors),
         }
     }
 

@@ -1,7 +1,9 @@
 //! An adversary's suite: each test is an experiment that once made a wrong result look like a valid one.
 
+use std::time::Duration;
+
 use crate::support::wire::{Wire, assert_conserved, interrupted};
-use crate::support::{Finished, Lab, Namespace, Need, Running, require};
+use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
 
 const HUB: [Need; 2] = [Need::Namespaces, Need::Tool("nft")];
 
@@ -58,7 +60,7 @@ impl Hub {
             .dropless(&["reflect", "--json", "--port", "packet:far0"])
             .within(&self.far)
             .spawn();
-        running.wait_for("reflecting on", std::time::Duration::from_secs(30));
+        running.wait_for("reflecting on", Duration::from_secs(30));
         running
     }
 
@@ -119,11 +121,11 @@ fn strangers_without_checksums_are_not_our_damage() {
             &["--rate", "1kpps", "--count", "2000", "--drain", "500ms"],
         )
         .spawn();
-    sender.wait_for("sending: tx", std::time::Duration::from_secs(30));
+    sender.wait_for("sending: tx", Duration::from_secs(30));
     let strangers =
         "head -c 50000 /dev/zero | socat -u -b 50 - UDP4-SENDTO:198.18.0.1:4789,setsockopt-int=1:11:1";
     wire.far.run("sh", &["-c", strangers]);
-    let run = sender.wait(std::time::Duration::from_secs(30));
+    let run = sender.wait(Duration::from_secs(30));
     drop(echo);
     assert_conserved(&run);
     let seen = [
@@ -164,4 +166,42 @@ fn what_the_host_sends_is_not_received() {
     let run = interrupted(reflector);
     assert!(sent.trim().parse::<u64>().expect("a count") >= 100, "{sent}");
     assert_eq!((run.number("received"), run.number("returned")), (0, 0), "{run}");
+}
+
+/// A port is open, and its ring overflows, while another one waits for its link: what was missed then is not the run's, and
+/// takes no blame for what the path lost.
+#[test]
+fn what_was_missed_before_the_run_is_not_charged_to_it() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("socat")]) else {
+        return;
+    };
+    let wire = Wire::to_kernel(&lab);
+    let echo = wire.echo_server(false);
+    wire.near.veth("near1", &wire.far, "far1");
+    wire.near.without_ipv6("near1");
+    wire.far.without_ipv6("far1");
+    wire.near.up("near1", &[]);
+    let address = |namespace: &Namespace, interface: &str| {
+        let file = format!("/sys/class/net/{interface}/address");
+        namespace.run("cat", &[&file]).trim().to_owned()
+    };
+    let (near, far) = (address(&wire.near, "near0"), address(&wire.far, "far0"));
+    wire.far
+        .ip(&["neigh", "add", "198.18.0.1", "dev", "far0", "lladdr", &near]);
+    let second = ["--port", "packet:near1", "--to-mac", &far, "--wait", "30s"];
+    let flags = ["--rate", "2kpps", "--count", "2000", "--drain", "500ms"];
+    let sender = wire.send(&lab, "packet", &[&second[..], &flags].concat()).spawn();
+    let is_open = until(Duration::from_secs(20), || {
+        wire.near.run("cat", &["/proc/net/packet"]).lines().count() > 2
+    });
+    assert!(is_open, "{sender:?}");
+    let flood = "head -c 1000000 /dev/zero | socat -u -b 50 - UDP4-SENDTO:198.18.0.1:4789";
+    wire.far.run("sh", &["-c", flood]);
+    wire.far.up("far1", &[]);
+    let run = sender.wait(Duration::from_secs(30));
+    drop(echo);
+    assert_conserved(&run);
+    // Nobody answers at the far end of the second port.
+    let seen = ["sent", "received", "unexplained", "ports.0.rx_missed"].map(|name| run.number(name));
+    assert_eq!(seen, [2000, 1000, 1000, 0], "{run}");
 }
