@@ -10,12 +10,19 @@ use wire::ReflectorCounters;
 pub struct OwnCounters(Mutex<ReflectorCounters>);
 
 impl OwnCounters {
+    /// Those of a port that begins now, under a number of its own.
+    pub fn of(account: u64) -> Self {
+        let mut own = ReflectorCounters::default();
+        own.account = account;
+        Self(Mutex::new(own))
+    }
+
     /// Replaces what is told; counts the generation up.
     pub fn publish(&self, counters: ReflectorCounters) {
         if let Ok(mut own) = self.0.lock() {
-            let generation = own.generation + 1;
+            let (account, generation) = (own.account, own.generation + 1);
             *own = counters;
-            own.generation = generation;
+            (own.account, own.generation) = (account, generation);
         }
     }
 

@@ -23,11 +23,13 @@ const OWN_PLACES: [&str; 7] = [
     "fault_drop",
 ];
 const PLACES: usize = OWN_PLACES.len() + DropReason::COUNT;
-const PAYLOAD_LEN: usize = 4 + 8 * (3 + PLACES);
+const PAYLOAD_LEN: usize = 4 + 8 * (4 + PLACES);
 
 /// What a reflector has counted since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReflectorCounters {
+    /// Whose they are: a random number of the reflector's port since its start. Two who ask may ask the same one.
+    pub account: u64,
     /// Counts up with each look at the counters: two more means that all was read after the question came.
     pub generation: u64,
     /// Frames received, without those it answered as a host.
@@ -102,7 +104,7 @@ impl ReflectorCounters {
         {
             return false;
         }
-        let numbers = [self.generation, self.received, self.returned];
+        let numbers = [self.account, self.generation, self.received, self.returned];
         let payload = &mut frame[payload..][..PAYLOAD_LEN];
         payload[..2].copy_from_slice(&ANSWER);
         for (to, number) in payload[4..]
@@ -126,6 +128,7 @@ impl ReflectorCounters {
             .chunks_exact(8)
             .filter_map(|bytes| bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
         let mut counters = Self {
+            account: numbers.next()?,
             generation: numbers.next()?,
             received: numbers.next()?,
             returned: numbers.next()?,

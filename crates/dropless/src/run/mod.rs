@@ -218,6 +218,11 @@ pub(crate) fn directory(runs: &Path, plan: &impl Serialize, board: &StatusBoard)
     Ok(dir)
 }
 
+/// A number that no other run has: seeded by the kernel, unlike a clock, which two that start together may share.
+pub(crate) fn random() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), ())
+}
+
 /// The environment of one run.
 struct Run<'r, 'e> {
     settings: &'r Settings,

@@ -55,9 +55,10 @@ impl Hub {
         }
     }
 
-    fn reflect(&self, lab: &Lab) -> Running {
+    fn reflect(&self, lab: &Lab, arguments: &[&str]) -> Running {
+        let port = ["reflect", "--json", "--port", "packet:far0"];
         let mut running = lab
-            .dropless(&["reflect", "--json", "--port", "packet:far0"])
+            .dropless(&[&port[..], arguments].concat())
             .within(&self.far)
             .spawn();
         running.wait_for("reflecting on", Duration::from_secs(30));
@@ -86,7 +87,7 @@ fn copies_on_another_port_do_not_hide_losses() {
     let lose =
         |address: &str| format!("iifname middle2 ip daddr {address} udp sport 7 numgen inc mod 2 == 0 drop");
     let hub = Hub::new(&lab, &[lose("198.18.0.1"), lose("198.18.0.3")].join("\n"));
-    let reflector = hub.reflect(&lab);
+    let reflector = hub.reflect(&lab, &[]);
     let run = hub.send(&lab, &["--rate", "5kpps", "--count", "4000"]);
     let _ = interrupted(reflector);
     assert_conserved(&run);
@@ -204,4 +205,51 @@ fn what_was_missed_before_the_run_is_not_charged_to_it() {
     // Nobody answers at the far end of the second port.
     let seen = ["sent", "received", "unexplained", "ports.0.rx_missed"].map(|name| run.number(name));
     assert_eq!(seen, [2000, 1000, 1000, 0], "{run}");
+}
+
+/// Two ports ask the same reflector: what it dropped on purpose counts once.
+#[test]
+fn one_reflector_behind_two_ports_has_one_account() {
+    let Some(lab) = require(&HUB) else { return };
+    let hub = Hub::new(&lab, "");
+    let reflector = hub.reflect(&lab, &["--fault", "drop=10%"]);
+    let run = hub.send(&lab, &["--rate", "5kpps", "--count", "4000", "--drain", "500ms"]);
+    let reflector = interrupted(reflector);
+    assert_conserved(&run);
+    let dropped = reflector.number("faults.drop");
+    assert!(dropped > 0, "{reflector}");
+    let told =
+        ["ledger.raw.fault_drop", "lost", "ledger.raw.reflector_received"].map(|name| run.number(name));
+    assert_eq!(told, [dropped, dropped, 4000], "{run}\n{reflector}");
+}
+
+/// A reflector that is killed takes its account with it: its successor's begins anew, and says so.
+#[test]
+fn a_reflector_restarted_in_the_middle_has_a_partial_account() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let first = wire.reflect_far(&lab, "packet", &[]);
+    let mut sender = wire
+        .send(
+            &lab,
+            "packet",
+            &["--rate", "1kpps", "--duration", "4s", "--drain", "500ms"],
+        )
+        .spawn();
+    sender.wait_for("sending: tx", Duration::from_secs(30));
+    first.kill();
+    let second = wire.reflect_far(&lab, "packet", &[]);
+    let run = sender.wait(Duration::from_secs(30));
+    let second = interrupted(second);
+    assert_conserved(&run);
+    let notes = run.json()["notes"].to_string();
+    assert!(notes.contains("far_side_restarted"), "{run}");
+    let told = run.number("ledger.raw.reflector_received");
+    assert!(
+        told > 0 && told <= second.number("received") && told < run.number("sent"),
+        "{run}\n{second}"
+    );
+    assert_eq!(run.number("lost"), run.number("unexplained"), "{run}");
 }

@@ -87,7 +87,11 @@ impl ActiveReflect {
     /// Puts a task onto each pair of queues.
     pub fn wire<'p, 'e: 'p>(plan: ReflectPlan, stage: &mut Stage<'_, 'p, 'e>) -> Self {
         let mut sides: Vec<ReflectSide> = Vec::new();
-        let own_counters: Vec<Arc<OwnCounters>> = stage.ports.iter().map(|_| Arc::default()).collect();
+        let own_counters: Vec<Arc<OwnCounters>> = stage
+            .ports
+            .iter()
+            .map(|_| Arc::new(OwnCounters::of(crate::run::random())))
+            .collect();
         for (port, own) in own_counters.iter().enumerate() {
             let open = &mut stage.ports[port];
             let reflecting = Reflecting {

@@ -41,6 +41,8 @@ pub struct Told {
     pub counted: BTreeMap<String, u64>,
     /// How many told nothing, or not all of it.
     pub silent: usize,
+    /// How many began anew in the run: what they told covers only what came after that.
+    pub restarted: usize,
 }
 
 impl FarSides {
@@ -98,12 +100,23 @@ impl FarSides {
     /// What all of them counted meanwhile.
     pub fn told(&self) -> Told {
         let mut told = Told::default();
+        let mut accounts = Vec::new();
         for far in &self.0 {
             let (Some(before), Some(after)) = (&far.before, &far.after) else {
                 told.silent += 1;
                 continue;
             };
-            let during = after.since(before);
+            // Two of our ports may have asked the same one.
+            if accounts.contains(&after.account) {
+                continue;
+            }
+            accounts.push(after.account);
+            let during = if after.account == before.account {
+                after.since(before)
+            } else {
+                told.restarted += 1;
+                *after
+            };
             let mut add = |name: &str, count: u64| *told.counted.entry(name.into()).or_default() += count;
             add("received", during.received);
             add("returned", during.returned);

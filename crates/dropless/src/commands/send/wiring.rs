@@ -1,6 +1,5 @@
 //! Wires a send run: which task polls which queue on which core, and what each publishes.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -76,8 +75,7 @@ pub struct Times {
 impl Times {
     fn of(plan: &SendPlan, stage: &Stage<'_, '_, '_>) -> Self {
         let (clock, start) = (stage.clock, stage.start);
-        // Seeded by the kernel, unlike a clock, which two senders started together may share.
-        let random = RandomState::new().hash_one(start.0);
+        let random = crate::run::random();
         Self {
             clock,
             start,
