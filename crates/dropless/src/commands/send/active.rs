@@ -33,7 +33,8 @@ pub struct ActiveSend {
     far: FarSides,
     phase: Phase,
     rows: Option<report::IntervalWriter>,
-    collector: IntervalCollector,
+    /// The rows, and what is in none of them.
+    pub collector: IntervalCollector,
     /// Packets missing from judged intervals.
     judged_lost: u64,
     /// Latencies of judged intervals.
@@ -69,11 +70,6 @@ impl ActiveSend {
     pub fn seconds(&self) -> f64 {
         let start = self.wiring.times.clock.ns(self.wiring.times.start);
         (self.stopped.since(start) as f64 / 1e9).max(1e-9)
-    }
-
-    /// Packets in no interval's row, because control was late.
-    pub fn overrun(&self) -> u64 {
-        self.collector.overrun()
     }
 
     fn write(&mut self, row: &IntervalRow) {

@@ -177,15 +177,23 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
             "interrupted: this is the result up to then",
         ));
     }
-    if job.overrun() > 0 {
-        notes.push(Note::new(
+    for (code, count, why) in [
+        (
             "rows_incomplete",
-            format!(
-                "{} packets are missing from {}: the control thread was late (the totals include them)",
-                job.overrun(),
-                file::INTERVALS
-            ),
-        ));
+            job.collector.overrun(),
+            "the control thread was late",
+        ),
+        (
+            "rows_written_before",
+            job.collector.stale(),
+            "their rows had been written",
+        ),
+    ] {
+        if count > 0 {
+            let rows = file::INTERVALS;
+            let text = format!("{count} packets are missing from {rows}: {why} (the totals include them)");
+            notes.push(Note::new(code, text));
+        }
     }
     let copies = results.copies(0..job.plan.lanes());
     if copies > 0 {
