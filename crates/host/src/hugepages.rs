@@ -115,7 +115,9 @@ pub fn reservation(pools: &[Pool], bytes: u64, node: Option<u32>) -> Option<Rese
         .iter()
         .filter(|pool| pool.node == wanted)
         .min_by_key(|pool| pool.page_bytes)?;
+    // Never fewer than somebody has reserved.
     let pages = pool.total - pool.free.min(pool.total) + bytes.div_ceil(pool.page_bytes);
+    let pages = pages.max(pool.total);
     let kib = pool.page_bytes >> 10;
     let file = if pools.iter().any(|pool| pool.node != wanted) || node.is_some() {
         format!("{NODES}/node{wanted}/hugepages/hugepages-{kib}kB/nr_hugepages")

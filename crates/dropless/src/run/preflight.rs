@@ -101,10 +101,14 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         }
     };
     if memory != Memory::Huge && !plan.no_huge {
-        notes.push(Note::new("ordinary_pages", format!(
-            "ordinary pages: {} MiB of hugepages free, {} needed; faster with: echo {} > /proc/sys/vm/nr_hugepages",
-            free >> 20, (bytes >> 20) + 16, (bytes >> 21) + 32
-        )));
+        let wanted = pools.bytes(room, false) + SPARE;
+        let (free, needed) = (free >> 20, wanted >> 20);
+        let more = host::hugepages::reservation(&host::hugepages::pools(&sys), wanted, None);
+        let faster = more.map_or_else(String::new, |more| {
+            format!("; faster with: echo {} > {}", more.pages, more.file)
+        });
+        let text = format!("ordinary pages: {free} MiB of hugepages free, {needed} needed{faster}");
+        notes.push(Note::new("ordinary_pages", text));
     }
     Ok(Preflight {
         ports: prepared.iter().map(|port| port.uri.clone()).collect(),

@@ -1,7 +1,7 @@
 //! Huge pages per size and node.
 
 use crate::fixture::Fixture;
-use host::hugepages::{check, free_bytes, pools};
+use host::hugepages::{check, free_bytes, pools, reservation};
 
 #[test]
 fn every_size_on_every_node() {
@@ -52,4 +52,16 @@ fn kernels_without_numa_and_without_mounts() {
         line.contains("no hugetlbfs is mounted; fix: mkdir -p /dev/hugepages && mount -t hugetlbfs"),
         "{line}"
     );
+}
+
+#[test]
+fn what_is_reserved_is_never_given_back() {
+    let machine = Fixture::new();
+    machine.hugepages(1, 2048, 100, 90);
+    let wanted = |mib: u64| {
+        reservation(&pools(&machine.sys), mib << 20, Some(1))
+            .unwrap()
+            .pages
+    };
+    assert_eq!((wanted(2), wanted(180), wanted(200)), (100, 100, 110));
 }
