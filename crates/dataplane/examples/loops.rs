@@ -9,7 +9,8 @@ use std::time::Instant;
 use dataplane::dpdk_io::{DpdkBuffers, DpdkReceive, DpdkTransmit};
 use dataplane::fault::Faults;
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveTask};
-use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::reflect::{OwnMac, ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::reflector_counters::Answers;
 use dataplane::send::{SendCounters, SendPlan, SendTask};
 use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
@@ -92,7 +93,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
         DpdkReceive::new(eal, far_rx, false),
         DpdkTransmit::new(eal, far_tx),
         ReflectPlan {
-            from_own_mac: false,
+            own_mac: OwnMac::Any,
             only_ours: false,
             me: me(2),
             burst: BURST,
@@ -125,7 +126,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
             counters: Arc::clone(&counters),
             me: me(1),
             replies: Arc::default(),
-            answers: Arc::default(),
+            answers: Arc::new(Answers::to(0)),
             holes_max: 0,
             senders: Vec::new(),
         },

@@ -243,7 +243,7 @@ impl<R: Receive> ReceiveTask<R> {
                 Class::Foreign(Foreign::Arp | Foreign::Ndp) => {
                     plan.replies.answer(frame, &plan.me);
                 }
-                Class::Foreign(Foreign::ReflectorCounters) => plan.answers.take_from(frame, plan.run),
+                Class::Foreign(Foreign::ReflectorCounters) => plan.answers.take_from(frame),
                 _ => {}
             }
         }
@@ -375,7 +375,7 @@ impl Books {
                     counters.answered.add(1);
                 }
                 if *kind == Foreign::ReflectorCounters {
-                    self.plan.answers.take_from(frame, self.plan.run);
+                    self.plan.answers.take_from(frame);
                 }
             }
             Class::Probe(_) => {}

@@ -57,14 +57,26 @@ pub const fn buffers_held(burst: usize) -> usize {
     burst + BURST_MAX
 }
 
+/// What our own MAC address has to do with what is reflected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OwnMac {
+    /// Nothing: source and destination change places.
+    #[default]
+    Any,
+    /// What goes back comes from it, whomever it was sent to: others learn from it where we are.
+    Source,
+    /// Only what was sent to it goes back: others share the link.
+    Destination,
+}
+
 /// What a reflecting task needs to know, besides its queues.
 pub struct ReflectPlan {
     /// Return probes only.
     pub only_ours: bool,
     /// Whose ARP, NDP and echo requests are answered.
     pub me: Addresses,
-    /// What goes back comes from this address of `me`, whomever it was sent to: switches learn from it.
-    pub from_own_mac: bool,
+    /// What our own MAC address has to do with it.
+    pub own_mac: OwnMac,
     /// Frames a burst, at most half of [`BURST_MAX`].
     pub burst: usize,
     /// How long a full transmit queue is waited for, ticks. While waiting nothing is received: a queue that can push
@@ -118,10 +130,12 @@ where
         faults: Option<Faults<A>>,
         totals: Fill<ReflectResult>,
     ) -> Self {
-        let mut reflector = Reflector::new(plan.only_ours);
-        if plan.from_own_mac {
-            reflector = reflector.from_mac(plan.me.mac);
-        }
+        let reflector = Reflector::new(plan.only_ours);
+        let reflector = match plan.own_mac {
+            OwnMac::Any => reflector,
+            OwnMac::Source => reflector.from_mac(plan.me.mac),
+            OwnMac::Destination => reflector.only_to_mac(plan.me.mac),
+        };
         Self {
             frames: rx.batch(),
             out: tx.batch(),

@@ -32,27 +32,33 @@ impl OwnCounters {
     }
 }
 
-/// What a sender was told: the newest answers.
+/// What a sender was told: the newest answers to its question.
 #[derive(Debug)]
-pub struct Answers(ArrayQueue<ReflectorCounters>);
-
-impl Default for Answers {
-    fn default() -> Self {
-        Self(ArrayQueue::new(8))
-    }
+pub struct Answers {
+    /// Whoever answers repeats it: others cannot have seen it.
+    pub nonce: u64,
+    newest: ArrayQueue<ReflectorCounters>,
 }
 
 impl Answers {
-    /// Keeps the answer in `frame` to a question of `run`.
+    /// Those to the question with this nonce.
+    pub fn to(nonce: u64) -> Self {
+        Self {
+            nonce,
+            newest: ArrayQueue::new(8),
+        }
+    }
+
+    /// Keeps the answer in `frame`, if it is one to the question that was asked.
     #[cold]
-    pub fn take_from(&self, frame: &[u8], run: u8) {
-        if let Some(counters) = ReflectorCounters::read(frame, run) {
-            self.0.force_push(counters);
+    pub fn take_from(&self, frame: &[u8]) {
+        if let Some(counters) = ReflectorCounters::read(frame, self.nonce) {
+            self.newest.force_push(counters);
         }
     }
 
     /// The oldest answer kept.
     pub fn pop(&self) -> Option<ReflectorCounters> {
-        self.0.pop()
+        self.newest.pop()
     }
 }

@@ -23,5 +23,7 @@ crate::counted::counted! {
         NoReplyPort = "no_reply_port",
         /// Not a probe, and only probes were to be returned.
         NotOurs = "not_ours",
+        /// Sent to another host of a shared link: not ours to answer, and a second reflector there would answer for ever.
+        OtherHost = "other_host",
     }
 }

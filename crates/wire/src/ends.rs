@@ -6,12 +6,15 @@ use std::ops::RangeInclusive;
 use crate::bytes::{try_array, try_be16};
 use crate::headers::{IPV4_LEN, IPV6_LEN, TYPE_IPV4, TYPE_IPV6, UDP_LEN, behind_tags};
 use crate::probe::MAGIC;
+use crate::template_flow::SOURCE_PORTS;
 use crate::{Foreign, TemplateSpec};
 
 /// The two ends of a stream, by which its packets are known where no checksum can be believed.
 #[derive(Clone, Debug)]
 pub struct Ends {
     ours: RangeInclusive<IpAddr>,
+    /// The first of our ports, and how many follow it, round from 65535 to 1024.
+    own_ports: (u16, u32),
     far: IpAddr,
     far_ports: RangeInclusive<u16>,
 }
@@ -19,23 +22,36 @@ pub struct Ends {
 impl Ends {
     /// Those of the packets of this specification, of all its flows.
     pub fn of(spec: &TemplateSpec) -> Self {
-        let further = spec.flows.saturating_sub(1);
+        let far_ports = u32::from(spec.dst_ports.end() - spec.dst_ports.start()) + 1;
+        // Flows differ in their source ports where those of the far end do not suffice, and in their address after that.
+        let turns = spec.flows.saturating_sub(1) / far_ports;
         let first = spec.src.ip();
-        // Flows differ in their address only where ports do not suffice: there are at most as many.
+        let further = turns / SOURCE_PORTS;
         let last = match first {
             IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).saturating_add(further).into()),
             IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).saturating_add(further.into()).into()),
         };
         Self {
             ours: first..=last,
+            own_ports: (spec.src.port(), turns.min(SOURCE_PORTS - 1)),
             far: spec.dst.ip(),
             far_ports: spec.dst_ports.clone(),
         }
     }
 
+    fn is_own_port(&self, port: u16) -> bool {
+        let (first, further) = self.own_ports;
+        let (port, first) = (u32::from(port), u32::from(first));
+        let after = port.checked_sub(first).unwrap_or(port + SOURCE_PORTS - first);
+        after <= further
+    }
+
     fn are(&self, from: (IpAddr, u16), to: (IpAddr, u16)) -> bool {
         let there = |(ours, far): ((IpAddr, u16), (IpAddr, u16))| {
-            self.ours.contains(&ours.0) && far.0 == self.far && self.far_ports.contains(&far.1)
+            self.ours.contains(&ours.0)
+                && self.is_own_port(ours.1)
+                && far.0 == self.far
+                && self.far_ports.contains(&far.1)
         };
         there((from, to)) || there((to, from))
     }
@@ -85,4 +101,56 @@ fn v4(frame: &[u8], ip: usize) -> Option<(IpAddr, IpAddr)> {
 fn v6(frame: &[u8], ip: usize) -> Option<(IpAddr, IpAddr)> {
     let address = |at| Some(IpAddr::V6(Ipv6Addr::from(*try_array::<16>(frame, at)?)));
     address(ip + 8).zip(address(ip + 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BurstStamp, Template, reflect};
+
+    fn spec(flows: u32) -> TemplateSpec {
+        TemplateSpec {
+            src_mac: [2, 0, 0, 0, 0, 1],
+            dst_mac: [2, 0, 0, 0, 0, 2],
+            vlans: Vec::new(),
+            src: ([198, 18, 0, 1], 49152).into(),
+            dst: ([198, 18, 0, 2], 7).into(),
+            frame_size: 64,
+            ttl: 64,
+            dscp: 0,
+            run: 9,
+            lane: 0,
+            flows,
+            dst_ports: 7..=8,
+        }
+    }
+
+    #[test]
+    fn every_flow_is_known_by_its_ends_and_no_other_port() {
+        let spec = spec(200_000);
+        let (template, ends) = (Template::new(&spec).unwrap(), [Ends::of(&spec)]);
+        let mut room = [0; 128];
+        for flow in (0..200_000).step_by(97).chain([199_999]) {
+            template.write(&mut room, &BurstStamp::new(1, 0), 1, flow);
+            let frame = &mut room[..template.frame_len()];
+            // Neither its mark nor its checksum is left.
+            frame[40..].fill(0xEE);
+            assert_eq!(whose_damage(frame, 9, &ends), None, "flow {flow}");
+            reflect(frame, false).unwrap();
+            assert_eq!(whose_damage(frame, 9, &ends), None, "flow {flow} reflected");
+        }
+    }
+
+    #[test]
+    fn a_stranger_between_the_same_hosts_is_a_stranger() {
+        let (template, ends) = (Template::new(&spec(1)).unwrap(), [Ends::of(&spec(1))]);
+        let mut frame = template.bytes().to_vec();
+        frame[34..36].copy_from_slice(&33_333_u16.to_be_bytes());
+        frame[40..42].fill(0);
+        assert_eq!(whose_damage(&frame, 9, &ends), None, "it has our mark");
+        frame[42] = 0;
+        assert_eq!(whose_damage(&frame, 9, &ends), Some(Foreign::NoChecksum));
+        frame[40] = 1;
+        assert_eq!(whose_damage(&frame, 9, &ends), Some(Foreign::Damaged));
+    }
 }

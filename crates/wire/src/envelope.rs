@@ -206,7 +206,7 @@ mod tests {
             flows: 1,
             dst_ports: 7..=7,
         };
-        let question = crate::ReflectorCounters::question(&spec).unwrap();
+        let question = crate::ReflectorCounters::question(&spec, 1).unwrap();
         let (to, payload) = unwrap(&question).unwrap();
         let mut frame = vec![0; 2048];
         frame[V4_LEN..][..payload.len()].copy_from_slice(payload);

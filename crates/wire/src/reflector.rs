@@ -9,6 +9,7 @@ use crate::{DropReason, MAGIC, Mac, reflect, reflector_counters};
 pub struct Reflector {
     only_ours: bool,
     source: Option<Mac>,
+    only_to_source: bool,
     known: KnownHead,
     /// The known headers after the turn.
     turned: KnownHead,
@@ -20,6 +21,7 @@ impl Reflector {
         Self {
             only_ours,
             source: None,
+            only_to_source: false,
             known: KnownHead::NONE,
             turned: KnownHead::NONE,
         }
@@ -29,6 +31,13 @@ impl Reflector {
     #[must_use]
     pub fn from_mac(mut self, mac: Mac) -> Self {
         self.source = Some(mac);
+        self
+    }
+
+    /// The same on a link that others share: what was sent to another address than `mac` is not turned round.
+    #[must_use]
+    pub fn only_to_mac(mut self, mac: Mac) -> Self {
+        (self.source, self.only_to_source) = (Some(mac), true);
         self
     }
 
@@ -70,6 +79,11 @@ impl Reflector {
             // What was turned comes back: the other side of a conversation.
             std::mem::swap(&mut self.known, &mut self.turned);
             return reflect(frame, self.only_ours);
+        }
+        let is_for_us = || frame.first_chunk() == self.source.as_ref();
+        let is_group = frame.first().is_some_and(|first| first & 1 == 1);
+        if self.only_to_source && !is_group && !is_for_us() {
+            return Err(DropReason::OtherHost);
         }
         if reflector_counters::is_question(frame) {
             // For the reflector itself, not for the way back.
@@ -135,6 +149,21 @@ mod tests {
             assert_eq!(frame[..12], [2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 9]);
             assert_eq!(frame[12..], there[12..template.frame_len()]);
         }
+    }
+
+    #[test]
+    fn what_is_for_another_host_is_left_to_it() {
+        let template = template(64, 1, false);
+        let mut room = [0; 512];
+        template.write(&mut room, &BurstStamp::new(77, 0), 1, 0);
+        let frame = &mut room[..template.frame_len()];
+        let turned = |mac, frame: &mut [u8]| Reflector::new(false).only_to_mac(mac).turn(frame);
+        assert_eq!(turned([2, 0, 0, 0, 0, 9], frame), Err(DropReason::OtherHost));
+        assert_eq!(turned([2, 0, 0, 0, 0, 2], frame), Ok(()));
+        // Its answer, heard by another reflector or by itself, goes no further.
+        assert_eq!(turned([2, 0, 0, 0, 0, 2], frame), Err(DropReason::OtherHost));
+        frame[0] = 1;
+        assert_eq!(turned([2, 0, 0, 0, 0, 2], frame), Err(DropReason::Multicast));
     }
 
     proptest! {

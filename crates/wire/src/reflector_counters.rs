@@ -23,7 +23,9 @@ const OWN_PLACES: [&str; 7] = [
     "fault_drop",
 ];
 const PLACES: usize = OWN_PLACES.len() + DropReason::COUNT;
-const PAYLOAD_LEN: usize = 4 + 8 * (4 + PLACES);
+const PAYLOAD_LEN: usize = 4 + 8 * (5 + PLACES);
+/// Where the question has a number that only who was asked can repeat.
+const NONCE: std::ops::Range<usize> = 4..12;
 
 /// What a reflector has counted since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,8 +73,8 @@ impl ReflectorCounters {
         now
     }
 
-    /// The question, as a frame on the way of the stream that `spec` describes.
-    pub fn question(spec: &TemplateSpec) -> Result<Vec<u8>, TemplateError> {
+    /// The question, as a frame on the way of the stream that `spec` describes. Its answer repeats the `nonce`.
+    pub fn question(spec: &TemplateSpec, nonce: u64) -> Result<Vec<u8>, TemplateError> {
         let spec = TemplateSpec {
             frame_size: headers_len(spec.dst.is_ipv6(), spec.vlans.len()) + PAYLOAD_LEN + FCS_LEN,
             flows: 1,
@@ -84,6 +86,7 @@ impl ReflectorCounters {
             payload.fill(0);
             payload[..2].copy_from_slice(&QUESTION);
             payload[2] = spec.run;
+            payload[NONCE].copy_from_slice(&nonce.to_be_bytes());
             if !ip.v6 {
                 // Not the identification of any probe: a reflector that remembers their headers looks twice.
                 set_identification(&mut frame[ip.at..ip.transport]);
@@ -107,7 +110,7 @@ impl ReflectorCounters {
         let numbers = [self.account, self.generation, self.received, self.returned];
         let payload = &mut frame[payload..][..PAYLOAD_LEN];
         payload[..2].copy_from_slice(&ANSWER);
-        for (to, number) in payload[4..]
+        for (to, number) in payload[NONCE.end..]
             .chunks_exact_mut(8)
             .zip(numbers.iter().chain(&self.lost))
         {
@@ -117,14 +120,14 @@ impl ReflectorCounters {
         true
     }
 
-    /// Reads the answer to a question of `run`.
-    pub fn read(frame: &[u8], run: u8) -> Option<Self> {
+    /// Reads the answer to the question with this `nonce`.
+    pub fn read(frame: &[u8], nonce: u64) -> Option<Self> {
         let (_, at) = payload_of(frame)?;
         let payload = try_array::<PAYLOAD_LEN>(frame, at)?;
-        if !is_answer(payload) || payload[2] != run {
+        if !is_answer(payload) || payload[NONCE] != nonce.to_be_bytes() {
             return None;
         }
-        let mut numbers = payload[4..]
+        let mut numbers = payload[NONCE.end..]
             .chunks_exact(8)
             .filter_map(|bytes| bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
         let mut counters = Self {
@@ -229,9 +232,9 @@ mod tests {
         counters.add("not_udp", 6);
         counters.add("no such place", 1);
         for (v6, tags) in [(false, 0), (false, 2), (true, 0), (true, 1)] {
-            let question = ReflectorCounters::question(&spec(v6, tags)).unwrap();
+            let question = ReflectorCounters::question(&spec(v6, tags), 77).unwrap();
             assert!(is_question(&question));
-            assert_eq!(ReflectorCounters::read(&question, 9), None);
+            assert_eq!(ReflectorCounters::read(&question, 77), None);
             let mut frame = question.clone();
             assert!(Reflector::new(false).turn(&mut frame).is_err());
             assert_eq!(frame, question);
@@ -241,15 +244,15 @@ mod tests {
                 classify(&frame, 9, Verify::Checksum),
                 Class::Foreign(Foreign::ReflectorCounters)
             );
-            assert_eq!(ReflectorCounters::read(&frame, 9), Some(counters));
-            assert_eq!(ReflectorCounters::read(&frame, 8), None);
+            assert_eq!(ReflectorCounters::read(&frame, 77), Some(counters));
+            assert_eq!(ReflectorCounters::read(&frame, 78), None);
             assert!(!counters.answer(&mut frame), "an answer is no question");
         }
     }
 
     #[test]
     fn a_damaged_question_is_not_answered() {
-        let question = ReflectorCounters::question(&spec(false, 0)).unwrap();
+        let question = ReflectorCounters::question(&spec(false, 0), 77).unwrap();
         for at in 0..question.len() {
             let mut frame = question.clone();
             frame[at] ^= 0x10;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::TemplateSpec;
 
 /// Source ports that flows use: 1024 to 65535, from the given one on and round.
-const SOURCE_PORTS: u32 = 64_512;
+pub(crate) const SOURCE_PORTS: u32 = 64_512;
 
 /// How the flows of a template differ.
 #[derive(Clone, Debug)]

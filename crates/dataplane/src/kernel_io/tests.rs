@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fault::Faults;
-use crate::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
+use crate::reflect::{OwnMac, ReflectCounters, ReflectPlan, ReflectTask};
 use crate::slot::Slot;
 use crate::{Phase, Task};
 use measure::Ticks;
@@ -46,7 +46,7 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
         let (far_rx, far_tx) = sides(&far, way, &pools[1]);
         let counters = ReflectCounters::new();
         let plan = ReflectPlan {
-            from_own_mac: false,
+            own_mac: OwnMac::Any,
             only_ours: true,
             me: Addresses {
                 mac: [2, 0, 0, 0, 0, 1],

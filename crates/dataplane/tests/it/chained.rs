@@ -6,7 +6,8 @@ use std::sync::Arc;
 use dataplane::fault::Faults;
 use dataplane::memory::{MemoryBuffers, MemoryFrame, MemoryLink, ROOM};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
-use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::reflect::{OwnMac, ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::reflector_counters::Answers;
 use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
 use measure::{Clock, IntervalRing, Nanos, Ticks};
@@ -65,7 +66,7 @@ fn receive(wire: MemoryLink) -> (ReceiveResult, Arc<ReceiveCounters>) {
             ips: vec![],
         },
         replies: Arc::default(),
-        answers: Arc::default(),
+        answers: Arc::new(Answers::to(0)),
         holes_max: 16,
         senders: Vec::new(),
     };
@@ -133,7 +134,7 @@ fn a_reflector_refuses_a_chain_by_name_and_counts_all_its_bytes() {
     }
     let counters = ReflectCounters::new();
     let plan = ReflectPlan {
-        from_own_mac: false,
+        own_mac: OwnMac::Any,
         only_ours: false,
         me: Addresses {
             mac: [2, 0, 0, 0, 0, 2],

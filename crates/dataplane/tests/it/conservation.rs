@@ -14,7 +14,8 @@ use std::sync::atomic::AtomicU64;
 use dataplane::fault::{FaultCounters, FaultSpec, Faults, RateLimit};
 use dataplane::memory::{MemoryBuffers, MemoryLink};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
-use dataplane::reflect::{ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::reflect::{OwnMac, ReflectCounters, ReflectPlan, ReflectTask};
+use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan, SendResult, SendTask};
 use dataplane::slot::Slot;
@@ -150,7 +151,7 @@ fn run(case: &Case) -> Outcome {
         there.clone(),
         back.clone(),
         ReflectPlan {
-            from_own_mac: false,
+            own_mac: OwnMac::Any,
             only_ours: false,
             me: Addresses {
                 mac: [2, 0, 0, 0, 0, 2],
@@ -187,7 +188,7 @@ fn run(case: &Case) -> Outcome {
             counters: Arc::clone(&receive),
             me,
             replies,
-            answers: Arc::default(),
+            answers: Arc::new(Answers::to(0)),
             holes_max: 1 << 16,
             senders: Vec::new(),
         },
@@ -422,7 +423,7 @@ fn received_of(stamp_ns: u64) -> (Arc<ReceiveCounters>, ReceiveResult) {
                 ips: vec![],
             },
             replies: Arc::default(),
-            answers: Arc::default(),
+            answers: Arc::new(Answers::to(0)),
             holes_max: 1 << 16,
             senders: Vec::new(),
         },

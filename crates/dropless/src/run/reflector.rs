@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dataplane::Task;
 use dataplane::fault::{self, FaultCounters, FaultSpec, Faults};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
-use dataplane::reflect::{self, ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
+use dataplane::reflect::{self, OwnMac, ReflectCounters, ReflectPlan, ReflectResult, ReflectTask};
 use dataplane::reflector_counters::OwnCounters;
 use dataplane::slot::{Fill, Slot};
 use measure::Clock;
@@ -35,8 +35,7 @@ pub struct ReflectSide {
 pub struct Reflecting<'f> {
     /// Whose addresses are answered for.
     pub me: Addresses,
-    /// What goes back comes from our own MAC address, whomever it was sent to.
-    pub from_own_mac: bool,
+    pub own_mac: OwnMac,
     /// Return probes only.
     pub only_ours: bool,
     pub burst: usize,
@@ -80,7 +79,7 @@ impl<'f> Reflecting<'f> {
         });
         let plan = ReflectPlan {
             only_ours: self.only_ours,
-            from_own_mac: self.from_own_mac,
+            own_mac: self.own_mac,
             me: self.me.clone(),
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),

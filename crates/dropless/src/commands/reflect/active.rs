@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dataplane::reflect::OwnMac;
 use dataplane::reflector_counters::OwnCounters;
+use host::{Medium, PortTraits};
 use measure::{Counter, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
@@ -99,7 +101,7 @@ impl ActiveReflect {
                     mac: open.mac,
                     ips: plan.addresses.clone(),
                 },
-                from_own_mac: open.uri.kind.traits().has_neighbours,
+                own_mac: own_mac(open.traits()),
                 only_ours: plan.only_ours,
                 burst: plan.machine.burst,
                 fault: plan.fault.as_ref(),
@@ -171,6 +173,14 @@ impl ActiveReflect {
             counters.add("fault_drop", side.faults.drop.get());
         }
         counters
+    }
+}
+
+fn own_mac(traits: PortTraits) -> OwnMac {
+    match traits.medium {
+        Medium::SharedInterface => OwnMac::Destination,
+        _ if traits.has_neighbours => OwnMac::Source,
+        _ => OwnMac::Any,
     }
 }
 

@@ -52,13 +52,10 @@ impl FarSides {
         for (port, (load, mailbox)) in loads.iter().zip(&wiring.mailboxes).enumerate() {
             if load.asked && !plan.tx_only {
                 sides.push(Far {
-                    question: ReflectorCounters::question(&load::spec(
-                        plan,
-                        load,
-                        port,
-                        0,
-                        wiring.times.run,
-                    ))?,
+                    question: ReflectorCounters::question(
+                        &load::spec(plan, load, port, 0, wiring.times.run),
+                        mailbox.answers.nonce,
+                    )?,
                     replies: Arc::clone(&mailbox.replies),
                     answers: Arc::clone(&mailbox.answers),
                     before: None,

@@ -8,7 +8,7 @@ use dataplane::reflect::ReflectCounters;
 use dataplane::send::SendResult;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
 use measure::{Histogram, Jitter, LaneUnion, Percentiles, StreamSummary};
-use wire::Foreign;
+use wire::{DropReason, Foreign};
 
 use super::active::ActiveSend;
 use super::wiring::{ReceiveSide, Wiring};
@@ -51,6 +51,16 @@ impl<'w> Results<'w> {
             .sum()
     }
 
+    /// What receivers measured of time: nothing where some packets are in it once for each queue that saw them, and so weigh
+    /// more than others.
+    pub fn timed(&self) -> &[&'w ReceiveResult] {
+        if self.copies(0..self.unions.len()) == 0 {
+            &self.receive
+        } else {
+            &[]
+        }
+    }
+
     /// Packets of which nobody can tell whether they are such copies.
     pub fn unsure(&self) -> u64 {
         self.unions.iter().map(|union| union.unsure()).sum()
@@ -82,8 +92,12 @@ impl<'w> Results<'w> {
     }
 }
 
-/// What a far side tells that is no loss of ours: what it moved, and what was never a probe.
-const NO_LOSS: [&str; 5] = ["received", "returned", "not_ip", "not_udp", "not_ours"];
+/// Whether a far side lost probes in the place of this name: not what it moved, nor what it must not return, which
+/// strangers sent. A probe that was damaged on its way there was lost on the way.
+fn loses_probes(name: &str) -> bool {
+    let is_refused = DropReason::ALL.iter().any(|reason| reason.name() == name);
+    !is_refused && !["received", "returned"].contains(&name)
+}
 
 /// What was intended, what came, and what each place says that it lost.
 pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> Ledger {
@@ -126,7 +140,7 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
         } else {
             format!("reflector_{name}")
         };
-        if !NO_LOSS.contains(&name.as_str()) {
+        if loses_probes(name) {
             lose(&place, *count);
         }
         tell(&place, *count);
@@ -193,7 +207,7 @@ pub fn streams<'r>(plan: &SendPlan, results: &Results<'r>, seconds: f64) -> Vec<
         let received: u64 = lanes().map(|lane| lane.received).sum();
         let copies = results.copies((index..plan.lanes()).step_by(count)).min(received);
         let received = received - copies;
-        let latency = merged(results.receive.iter().map(|receive| &receive.latency[index]));
+        let latency = merged(results.timed().iter().map(|receive| &receive.latency[index]));
         let flows: u64 = results.send.iter().map(|send| send.flows[index]).sum();
         summaries.push(StreamSummary {
             name: stream.name.clone(),

@@ -15,7 +15,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
     let ledger = ledger(job, &results, &ending);
     let asked_pps = asked_pps(job);
     let verdict = Verdict::of(&evidence(job, &results, &ledger, &ending, asked_pps));
-    let latency = merged(results.receive.iter().flat_map(|receive| &receive.latency));
+    let latency = merged(results.timed().iter().flat_map(|receive| &receive.latency));
     ending.notes.extend(notes(job, &results, &ledger, &ending));
     let dir = ending.dir;
     let mut summary = Summary {
@@ -25,7 +25,13 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
         lost: ledger.lost(),
         late: ledger.arrived.late,
         rate_asked_pps: asked_pps,
-        jitter_ns: Jitter::mean(results.received().map(|lane| &lane.jitter)),
+        jitter_ns: Jitter::mean(
+            results
+                .timed()
+                .iter()
+                .flat_map(|receive| &receive.lanes)
+                .map(|lane| &lane.jitter),
+        ),
         ports: ending.port_summaries(),
         queues: job.wiring.queues(),
         workers: ending.workers,
@@ -61,7 +67,7 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
 fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &Histogram) -> Summary {
     let seconds = job.seconds();
     let streams = streams(&job.plan, results, seconds);
-    let scheduled = merged(results.receive.iter().map(|receive| &receive.latency_scheduled));
+    let scheduled = merged(results.timed().iter().map(|receive| &receive.latency_scheduled));
     let reordered = streams.iter().map(|stream| stream.reordered).sum();
     let extents = streams.iter().map(|stream| stream.reorder_extent_max);
     let mean_bytes = job.loads.iter().map(|load| load.mean_size).sum::<f64>() / job.loads.len().max(1) as f64;
@@ -197,13 +203,15 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     }
     let copies = results.copies(0..job.plan.lanes());
     if copies > 0 {
-        notes.push(Note::new(
-            "copies_between_queues",
-            format!(
-                "{copies} packets came to two receive queues: each counts once, and its copies as duplicates; in the rows of {} and in latencies both are in",
-                file::INTERVALS
-            ),
-        ));
+        let text = format!(
+            "{copies} packets came to two receive queues: each counts once, and its copies as duplicates; latency is not told, and the rows of {} and the display count both",
+            file::INTERVALS
+        );
+        notes.push(Note::new("copies_between_queues", text));
+    }
+    if job.wiring.hear_each_other {
+        let text = "a probe that one port sends and another one hears counts as returned: where ports share a link, that says nothing of what is behind it";
+        notes.push(Note::new("several_ports", text));
     }
     if job.plan.fault.is_some() {
         let seed = job.plan.seed;

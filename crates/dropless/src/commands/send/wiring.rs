@@ -7,6 +7,7 @@ use anyhow::Result;
 use dataplane::Task;
 use dataplane::io::{Allocate, Receive, Transmit};
 use dataplane::receive::{ReceiveCounters, ReceivePlan, ReceiveResult, ReceiveTask};
+use dataplane::reflect::OwnMac;
 use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
@@ -33,12 +34,20 @@ pub type SendSide = QueueSide<SendCounters, SendResult>;
 pub type ReceiveSide = QueueSide<ReceiveCounters, ReceiveResult>;
 
 /// What passes between control and the tasks of one port.
-#[derive(Default)]
 pub struct Mailbox {
     /// Frames to be sent: replies to neighbours, and control's own.
     pub replies: Arc<ReplyQueue>,
     /// What the far side told.
     pub answers: Arc<Answers>,
+}
+
+impl Mailbox {
+    fn new() -> Self {
+        Self {
+            replies: Arc::default(),
+            answers: Arc::new(Answers::to(crate::run::random())),
+        }
+    }
 }
 
 /// The queues of a run as control sees them, and what it shares with their tasks.
@@ -56,6 +65,8 @@ pub struct Wiring {
     pub cut: Arc<AtomicU64>,
     /// Of each lane what all receive queues saw together; empty where there is one queue.
     pub unions: Arc<[Arc<LaneUnion>]>,
+    /// Ports may share a link, and hear what another one sends, and the same answers.
+    pub hear_each_other: bool,
 }
 
 /// When and on what clock the run goes.
@@ -129,8 +140,9 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         receive: Vec::new(),
         reflect: Vec::new(),
         rings: Vec::new(),
-        mailboxes: stage.ports.iter().map(|_| Mailbox::default()).collect(),
+        mailboxes: stage.ports.iter().map(|_| Mailbox::new()).collect(),
         cut: Arc::new(AtomicU64::new(u64::MAX)),
+        hear_each_other: stage.ports.len() > 1 && stage.ports.iter().all(|open| open.traits().has_neighbours),
         unions: (0..lanes).map(|_| Arc::new(LaneUnion::new(window))).collect(),
     };
     let making = Making {
@@ -314,7 +326,7 @@ impl Making<'_> {
                 mac: far.mac,
                 ips: vec![FAR_V4.into(), FAR_V6.into()],
             },
-            from_own_mac: false,
+            own_mac: OwnMac::Any,
             only_ours: false,
             burst: self.plan.machine.burst,
             fault: self.plan.fault.as_ref(),
