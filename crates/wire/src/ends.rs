@@ -114,7 +114,7 @@ mod tests {
             dst_mac: [2, 0, 0, 0, 0, 2],
             vlans: Vec::new(),
             src: ([198, 18, 0, 1], 49152).into(),
-            dst: ([198, 18, 0, 2], 7).into(),
+            dst: ([198, 18, 9, 2], 7).into(),
             frame_size: 64,
             ttl: 64,
             dscp: 0,
