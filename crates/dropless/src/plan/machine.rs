@@ -61,6 +61,22 @@ impl MachinePlan {
         self.ports.iter().any(|port| is_so(port.kind.traits()))
     }
 
+    /// Whether all ports may have so many queues as `flag` asks for, where they do not say it themselves.
+    pub(super) fn check_queues(&self, flag: &str, queues: u16) -> Result<()> {
+        ensure!(
+            queues <= QUEUES_MAX,
+            "{flag} {queues} is more than DPDK has for a port, {QUEUES_MAX}; use fewer"
+        );
+        for port in self.ports.iter().filter(|port| port.queues.is_none()) {
+            let PortTraits { name, queues_max, .. } = port.kind.traits();
+            ensure!(
+                queues <= queues_max,
+                "{flag} {queues}: port {port} is a {name}, which has {queues_max} at most; use fewer"
+            );
+        }
+        Ok(())
+    }
+
     pub(super) fn validate(&self) -> Result<()> {
         ensure!(
             !self.ports.is_empty(),
@@ -145,12 +161,4 @@ pub fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
         seen = seen.with(&part);
     }
     Ok(cores)
-}
-
-pub(super) fn check_queues(flag: &str, queues: u16) -> Result<()> {
-    ensure!(
-        queues <= QUEUES_MAX,
-        "{flag} {queues} is more than DPDK has for a port, {QUEUES_MAX}; use fewer"
-    );
-    Ok(())
 }

@@ -7,7 +7,6 @@ use dataplane::fault::FaultSpec;
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
-use super::machine::check_queues;
 use super::{MachinePlan, check_interval};
 
 /// A `reflect` run.
@@ -42,7 +41,7 @@ impl ReflectPlan {
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
         ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
-        check_queues("--queues", self.queues)?;
+        self.machine.check_queues("--queues", self.queues)?;
         check_interval(self.interval_ns)?;
         ensure!(
             !self.machine.has(|traits| traits.is_reflected),

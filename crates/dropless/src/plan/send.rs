@@ -11,7 +11,6 @@ use measure::{Expectation, RateSpec};
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
-use super::machine::check_queues;
 use super::{Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
 
 /// No plan is nearly as long, bytes.
@@ -97,8 +96,8 @@ impl SendPlan {
             self.tx_queues > 0 && self.rx_queues > 0,
             "a port needs at least one queue each way; use --tx-queues 1 --rx-queues 1"
         );
-        check_queues("--tx-queues", self.tx_queues)?;
-        check_queues("--rx-queues", self.rx_queues)?;
+        self.machine.check_queues("--tx-queues", self.tx_queues)?;
+        self.machine.check_queues("--rx-queues", self.rx_queues)?;
         check_interval(self.interval_ns)?;
         ensure!(
             self.drain_ns >= 1_000_000,

@@ -8,6 +8,7 @@ use dataplane::kernel_io::{KernelReceive, KernelTransmit, SlotPool, SocketCounte
 use dpdk::PortStats;
 use host::{KernelIo, PortKind, PortUri, Sys};
 use measure::Note;
+use measure::units::format_count;
 use sockets::{Options, Receiver, Sender, Socket, Way};
 
 /// What the kernel charges a socket for a small packet, bytes: its data and its `struct sk_buff`, rounded up.
@@ -183,7 +184,8 @@ impl KernelPort {
         let damaged = damaged().saturating_sub(self.damaged_before);
         if damaged > 0 {
             notes.push(Note::new("wrong_checksums", format!(
-                "the kernel dropped {damaged} UDP packets with wrong checksums during the run, whoever they were for: on a virtual link to a program that sees whole frames, make the kernel compute them with: ethtool -K INTERFACE tx off"
+                "the kernel dropped {} UDP packets with wrong checksums during the run, whoever they were for: on a virtual link to a program that sees whole frames, make the kernel compute them with: ethtool -K INTERFACE tx off",
+                format_count(damaged)
             )));
         }
         notes

@@ -1,5 +1,5 @@
-//! The life of a packet run, told once: what is refused before it starts ([`preflight`]), its start ([`start`]), its
-//! control ([`control`]) and its close ([`close`]). A subcommand gives it a [`Job`].
+//! The life of a packet run, told once: what is refused before it starts (`preflight`), its start (`start`), its
+//! control (`control`) and its close (`close`). A subcommand gives it a [`Job`].
 
 pub(crate) mod buffers;
 pub(crate) mod child;
@@ -201,6 +201,10 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let summary = run.go(job, ports)?;
     let ended = summary.ended();
     let exit = ended.exit;
+    let reason = ended.reasons.first().filter(|_| console.quiet && !console.json);
+    if let Some(reason) = reason {
+        console.error(&format!("dropless: INVALID: {reason}"));
+    }
     board.end(ended, |state| summary.settle(state));
     page::leave(&dir, console);
     console.human(&report::terminal::render(&summary, &console.style()))?;

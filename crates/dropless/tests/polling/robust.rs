@@ -376,3 +376,15 @@ fn a_receiver_paused_for_longer_than_its_ring_holds_makes_the_run_invalid() {
 fn a_receiver_paused_on_af_xdp_makes_the_run_invalid() {
     paused("xdp:n0");
 }
+
+/// Quiet is no silence: why the numbers may not be believed is said in a line.
+#[test]
+fn a_quiet_run_that_is_invalid_says_why() {
+    let Some(lab) = require(&[]) else { return };
+    let flags = ["--rate", "1kpps", "--count", "10", "--drain", "100ms", "--quiet"];
+    let run = lab
+        .dropless(&[&["send", "--port", "pcap:-,out.pcap"][..], &flags].concat())
+        .run();
+    assert_eq!((run.code, &*run.stdout), (Some(2), ""), "{run}");
+    assert_eq!(run.stderr, "dropless: INVALID: nothing was received\n", "{run}");
+}

@@ -62,6 +62,7 @@ wrong! {
     bad_count: ["send", "--count", "many"] => "\"many\"", "write";
     no_flows: ["send", "--flows", "0"] => "--flows 0", "between 1 and 16M";
     no_queues: ["send", "--tx-queues", "0"] => "at least one queue", "use --tx-queues 1";
+    more_queues_than_a_ring_has: ["send", "--rx-queues", "1000"] => "--rx-queues 1000", "16 at most", "use fewer";
     too_many_queues: ["send", "--rx-queues", "65535"] => "more than DPDK has", "use fewer";
     no_queues_to_reflect_on: ["reflect", "--port", "null", "--queues", "0"] => "at least one queue", "use --queues 1";
     empty_burst: ["send", "--burst", "0"] => "--burst 0", "between 1 and 64";
