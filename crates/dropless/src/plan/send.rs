@@ -96,8 +96,6 @@ impl SendPlan {
             self.tx_queues > 0 && self.rx_queues > 0,
             "a port needs at least one queue each way; use --tx-queues 1 --rx-queues 1"
         );
-        self.machine.check_queues("--tx-queues", self.tx_queues)?;
-        self.machine.check_queues("--rx-queues", self.rx_queues)?;
         check_interval(self.interval_ns)?;
         ensure!(
             self.drain_ns >= 1_000_000,
@@ -113,6 +111,8 @@ impl SendPlan {
             lanes <= LANES_MAX,
             "{lanes} lanes (ports x transmit queues x streams) are more than {LANES_MAX}; use fewer streams or queues"
         );
+        self.machine.check_queues("--tx-queues", self.tx_queues)?;
+        self.machine.check_queues("--rx-queues", self.rx_queues)?;
         for stream in &self.streams {
             let (minimum, sizes) = (stream.minimum_size(), stream.sizes()?);
             for (size, _) in sizes.sizes() {
