@@ -23,6 +23,7 @@ pub(crate) mod reflector;
 pub(crate) mod signals;
 pub(crate) mod stage;
 pub(crate) mod start;
+pub(crate) mod sweep;
 pub(crate) mod waiting;
 pub(crate) mod workers;
 

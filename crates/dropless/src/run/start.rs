@@ -40,7 +40,10 @@ pub fn eal(
         }
     })?;
     match (eal, &plan.eal) {
-        (Ok(eal), _) => Ok((Some(eal), devices)),
+        (Ok(eal), _) => {
+            super::sweep::sweep(&eal.runtime_directory());
+            Ok((Some(eal), devices))
+        }
         (Err(dpdk::EalError::Init { log, .. }), Some(extra)) => {
             let words = log.first().map_or("no reason given", |line| line.trim());
             bail!(

@@ -75,12 +75,12 @@ fn a_rule_that_fails_is_exit_1_and_named() {
     let Some(lab) = require(&[]) else { return };
     fs::write(
         lab.path("before.csv"),
-        format!("{OLDER}1,100,100,0,1\n2,100,99,1,1\n"),
+        format!("{OLDER}1,100,100,0,1\n2,100,99,0.01,1\n"),
     )
     .expect("a file");
     fs::write(
         lab.path("after.csv"),
-        format!("{OLDER}1,100,100,0,1\n2,100,90,10,2\n"),
+        format!("{OLDER}1,100,100,0,1\n2,100,90,0.1,2\n"),
     )
     .expect("a file");
     let judged = |rule: &str| report(&lab, &["before.csv", "after.csv", "--fail-if", rule, "--json"]);
@@ -389,7 +389,7 @@ fn standard_input_and_output_are_files_too() {
     let Some(lab) = require(&[]) else { return };
     fs::write(
         lab.path("old.csv"),
-        format!("{OLDER}1,100,99,1,1\n2,100,99,1,1\n"),
+        format!("{OLDER}1,100,99,0.01,1\n2,100,99,0.01,1\n"),
     )
     .expect("a file");
     let limit = Duration::from_secs(60);

@@ -196,7 +196,7 @@ fn several_runs_and_an_older_file_share_their_charts() {
         format!(
             "{ms},20,{},{},0.05\n",
             if ms == 777 { 0 } else { 20 },
-            if ms == 777 { 100 } else { 0 }
+            i32::from(ms == 777)
         )
     });
     let csv = format!(

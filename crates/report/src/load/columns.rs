@@ -10,7 +10,7 @@ pub enum Origin {
     Send,
     /// `dropless reflect`: frames received, returned and dropped.
     Reflect,
-    /// The older dpdk-project: five columns.
+    /// The older dpdk-project: five columns, of which `drop_rate` is a share (1 - rx/tx).
     Older,
 }
 
@@ -116,6 +116,8 @@ impl Columns {
             if !value.is_nan() && !(least..=NUMBER_MAX).contains(&value) {
                 return Err(format!("{name} is {field}, which cannot be"));
             }
+            let is_share = self.origin == Origin::Older && NAMES[*place] == "drop_rate";
+            let value = if is_share { value * 100.0 } else { value };
             values[*place] = Some(value).filter(|value| !value.is_nan());
         }
         if count == self.places.len() {
@@ -130,12 +132,12 @@ impl Columns {
 pub(super) fn possible(origin: Origin, row: &Row) -> Result<(), String> {
     let (sent, received) = (row.ask("tx_packets")?, row.ask("rx_packets")?);
     if let Some(percent) = row.get("drop_rate").filter(|percent| *percent > 100.0) {
-        return Err(format!("drop_rate is {percent}, more than 100 %"));
+        return Err(format!("drop_rate is {} %, more than 100 %", plain(percent)));
     }
     if let Some(percent) = row.get("drop_rate").filter(|percent| *percent < 0.0) {
         if received <= sent {
             return Err(format!(
-                "drop_rate is {}, and not more came back ({received}) than was sent ({sent})",
+                "drop_rate is {} %, and not more came back ({received}) than was sent ({sent})",
                 plain(percent)
             ));
         }

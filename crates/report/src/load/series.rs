@@ -261,7 +261,8 @@ impl Reading {
                 unsent: count("unsent"),
             },
             drop_percent,
-            mean_ns: get("avg_latency").map(|ms| ms * 1e6),
+            // Older files have a mean of nearly nothing where nothing came: no packet takes less than a nanosecond.
+            mean_ns: get("avg_latency").map(|ms| ms * 1e6).filter(|ns| *ns >= 1.0),
             quantiles: QUANTILES.map(|name| get(&format!("latency_{name}_ns"))),
         };
         match &mut self.held {

@@ -142,7 +142,7 @@ fn intervals_of_the_older_project_read_too() {
     let (_base, run) = run();
     fs::write(
         run.file("intervals.csv"),
-        "time,tx_packets,rx_packets,drop_rate,avg_latency\n1000,200,150,25.0,0.75\n2000,200,0,100.0,\n",
+        "time,tx_packets,rx_packets,drop_rate,avg_latency\n1000,200,150,0.25,0.75\n2000,200,0,1.0,\n",
     )
     .unwrap();
     let series = intervals(&run.file("intervals.csv"));

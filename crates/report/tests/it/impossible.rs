@@ -25,8 +25,8 @@ fn unwrapped(text: &str) -> String {
 #[test]
 fn packets_under_way_at_an_edge_are_not_lost() {
     let base = tempfile::tempdir().unwrap();
-    let edges = |last: &str| format!("{OLDER}10,100,50,50,1\n20,100,150,-50,1\n30,100,50,50,1\n{last}");
-    let text = said(base.path(), "whole.csv", edges("40,100,150,-50,1\n").as_bytes()).unwrap();
+    let edges = |last: &str| format!("{OLDER}10,100,50,0.5,1\n20,100,150,-0.5,1\n30,100,50,0.5,1\n{last}");
+    let text = said(base.path(), "whole.csv", edges("40,100,150,-0.5,1\n").as_bytes()).unwrap();
     assert!(text.contains("whole.csv,lost,packets,0,"), "{text}");
     assert!(text.contains("whole.csv,loss,ratio,0,"), "{text}");
     assert!(
@@ -37,15 +37,15 @@ fn packets_under_way_at_an_edge_are_not_lost() {
         unwrapped(&text).contains("note: in 2 intervals more packets came back"),
         "{text}"
     );
-    let text = said(base.path(), "lossy.csv", edges("40,100,130,-30,1\n").as_bytes()).unwrap();
+    let text = said(base.path(), "lossy.csv", edges("40,100,130,-0.3,1\n").as_bytes()).unwrap();
     assert!(text.contains("lossy.csv,lost,packets,20,"), "{text}");
-    let text = said(base.path(), "more.csv", edges("40,100,350,-250,1\n").as_bytes()).unwrap();
+    let text = said(base.path(), "more.csv", edges("40,100,350,-2.5,1\n").as_bytes()).unwrap();
     assert!(text.contains("more.csv,lost,packets,0,"), "{text}");
     assert!(
         unwrapped(&text).contains("and in all: of loss the file says nothing"),
         "{text}"
     );
-    let other = format!("{OLDER}10,100,50,0,1\n20,100,50,50,1\n");
+    let other = format!("{OLDER}10,100,50,0,1\n20,100,50,0.5,1\n");
     let text = said(base.path(), "other.csv", other.as_bytes()).unwrap();
     assert!(
         unwrapped(&text).contains("note: in 1 interval drop_rate is not what"),
@@ -89,27 +89,27 @@ fn rows_that_cannot_be_are_refused() {
     let ours = report::intervals::COLUMNS;
     for (rows, words) in [
         (
-            "10,1e308,0,100,1\n",
+            "10,1e308,0,1,1\n",
             "line 2: tx_packets is 1e308, which cannot be",
         ),
-        ("10,1,inf,100,1\n", "line 2: rx_packets is inf, which cannot be"),
-        ("10,10,5,900,1\n", "line 2: drop_rate is 900, more than 100 %"),
+        ("10,1,inf,1,1\n", "line 2: rx_packets is inf, which cannot be"),
+        ("10,10,5,9,1\n", "line 2: drop_rate is 900 %, more than 100 %"),
         (
-            "10,10,5,-500,1\n",
-            "drop_rate is -500, and not more came back (5) than was sent (10)",
+            "10,10,5,-5,1\n",
+            "drop_rate is -500 %, and not more came back (5) than was sent (10)",
         ),
-        ("1e300,10,5,50,1\n", "line 2: time is 1e300, which cannot be"),
-        ("2e12,10,5,50,1\n", "more than 30 years"),
+        ("1e300,10,5,0.5,1\n", "line 2: time is 1e300, which cannot be"),
+        ("2e12,10,5,0.5,1\n", "more than 30 years"),
         (
-            "1,10,5,50,1\n1.00001,10,5,50,1\n",
+            "1,10,5,0.5,1\n1.00001,10,5,0.5,1\n",
             "line 3: time goes from 1 to 1.00001 ms; a step is 1 us or more",
         ),
         (
-            "1,1e12,5,50,1\n",
+            "1,1e12,5,0.5,1\n",
             "packets in 1 ms are more than any network carries",
         ),
         (
-            "1,10,5,50,1\n2,1e12,5,50,1\n",
+            "1,10,5,0.5,1\n2,1e12,5,0.5,1\n",
             "line 3: 1000000000000 packets in 1 ms",
         ),
     ] {

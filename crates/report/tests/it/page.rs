@@ -77,7 +77,7 @@ fn thinning_hides_no_spike() {
     let mut text = OLDER.to_owned();
     for ms in 1..=1_000_000 {
         text += match ms {
-            654_321 => "654321,1000,0,100,0.9\n".to_owned(),
+            654_321 => "654321,1000,0,1,0.9\n".to_owned(),
             123_456 => "123456,1000,1000,0,777.5\n".to_owned(),
             333_333 => "333333,0,0,0,0.05\n".to_owned(),
             _ => format!("{ms},1000,1000,0,0.05\n"),
@@ -132,7 +132,7 @@ fn older_files_have_steps_of_any_length() {
         )
     };
     assert_eq!(
-        rates("1,200,150,25.0,0.75\n2,200,0,100.0,\n"),
+        rates("1,200,150,0.25,0.75\n2,200,0,1.0,\n"),
         (200_000.0, (1.0, 1.0))
     );
     assert_eq!(
@@ -354,10 +354,10 @@ fn impossible_rows_and_broken_packing_are_told() {
         fs::write(&path, content).unwrap();
         load::load(&path)
     };
-    let more = format!("{OLDER}100,10,250,250,1\n");
+    let more = format!("{OLDER}100,10,250,2.5,1\n");
     let refused = file("drop.csv", more.as_bytes()).unwrap_err().to_string();
     assert!(
-        refused.ends_with("line 2: drop_rate is 250, more than 100 %"),
+        refused.ends_with("line 2: drop_rate is 250 %, more than 100 %"),
         "{refused}"
     );
     let told = file(

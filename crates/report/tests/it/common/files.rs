@@ -39,7 +39,7 @@ pub fn runs(base: &Path) -> Vec<PathBuf> {
         &serde_json::json!({"version": 1, "findings": [{"id": "governor"}]}),
     )
     .unwrap();
-    let rows = "10,100,90,10,0.5\n20,100,110,0,0.25\n30,0,0,,\n";
+    let rows = "10,100,90,0.1,0.5\n20,100,110,0,0.25\n30,0,0,,\n";
     let reflected = format!("time,rx_packets,tx_packets,dropped\n{}", "10,5,4,1\n20,5,5,0\n");
     fs::write(runs[1].join("intervals.csv"), reflected).unwrap();
     for (name, text) in [
