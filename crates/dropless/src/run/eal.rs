@@ -59,7 +59,11 @@ pub fn plan(
     let mut add = |text: String| arguments.push(text);
     // One EAL thread over all CPUs that are ours: otherwise rte_eal_init shrinks this process, and each later thread, to one CPU.
     add(format!("--lcores=0@({})", all_cpus()));
-    add(format!("--file-prefix={}{}", super::sweep::PREFIX, std::process::id()));
+    add(format!(
+        "--file-prefix={}{}",
+        super::sweep::PREFIX,
+        std::process::id()
+    ));
     add("--no-telemetry".into());
     match memory {
         Memory::Ordinary { mib } => {

@@ -15,8 +15,12 @@ const LOCKED: &str = "config";
 pub fn sweep(own: &Path) {
     let beside = own.parent().and_then(|all| fs::read_dir(all).ok());
     for folder in beside.into_iter().flatten().flatten() {
-        let id = folder.file_name().to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
-        let is_gone = |id: u32| !Path::new(&format!("/proc/{id}")).exists() && !is_locked(&folder.path().join(LOCKED));
+        let id = folder
+            .file_name()
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        let is_gone =
+            |id: u32| !Path::new(&format!("/proc/{id}")).exists() && !is_locked(&folder.path().join(LOCKED));
         if id.is_some_and(is_gone) && folder.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove(&folder.path());
         }
@@ -68,8 +72,14 @@ mod tests {
             }
         }
         sweep(&all.path().join(format!("{PREFIX}{own}")));
-        let mut left: Vec<_> = fs::read_dir(all.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut left: Vec<_> = fs::read_dir(all.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         left.sort();
-        assert_eq!(left, [format!("{PREFIX}{own}"), format!("{PREFIX}x"), "rte".to_owned()]);
+        assert_eq!(
+            left,
+            [format!("{PREFIX}{own}"), format!("{PREFIX}x"), "rte".to_owned()]
+        );
     }
 }

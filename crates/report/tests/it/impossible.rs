@@ -88,10 +88,7 @@ fn rows_that_cannot_be_are_refused() {
     let base = tempfile::tempdir().unwrap();
     let ours = report::intervals::COLUMNS;
     for (rows, words) in [
-        (
-            "10,1e308,0,1,1\n",
-            "line 2: tx_packets is 1e308, which cannot be",
-        ),
+        ("10,1e308,0,1,1\n", "line 2: tx_packets is 1e308, which cannot be"),
         ("10,1,inf,1,1\n", "line 2: rx_packets is inf, which cannot be"),
         ("10,10,5,9,1\n", "line 2: drop_rate is 900 %, more than 100 %"),
         (
