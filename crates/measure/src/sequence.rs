@@ -101,9 +101,11 @@ impl SequenceWindow {
 
     /// Hands over what is still in the window; nothing comes any more.
     pub fn end(&mut self) {
-        // So far beyond the last number that all of the window's words were entered since.
-        let last = self.next.wrapping_sub(1) / 64;
-        self.hand_over(last + 1, last + self.words.len() as u64);
+        if self.union.is_some() {
+            // So far beyond the last number that all of the window's words were entered since.
+            let last = self.next.wrapping_sub(1) / 64;
+            self.hand_over(last + 1, last + self.words.len() as u64);
+        }
     }
 
     /// Hands over the words that the numbers of the words `first` to `last` (numbers / 64) take the place of.

@@ -12,12 +12,14 @@ use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
 use dataplane::send::{SendCounters, SendPlan as TaskPlan, SendResult, SendTask};
 use dataplane::slot::{Fill, Slot};
+use host::Medium;
 use measure::{Clock, IntervalRing, LaneUnion, Nanos, Pacer, QueueSummary, Rate, Ticks};
 use wire::{Addresses, Ends};
 
 use super::load::{self, Load};
 use crate::plan::{FAR_V4, FAR_V6, SendPlan};
 use crate::run::clock::now;
+use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, QueueSide, shares};
 use crate::run::reflector::{self, ReflectSide, Reflecting};
 use crate::run::stage::{OnReceive, OnTransmit, Stage};
@@ -142,7 +144,7 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         rings: Vec::new(),
         mailboxes: stage.ports.iter().map(|_| Mailbox::new()).collect(),
         cut: Arc::new(AtomicU64::new(u64::MAX)),
-        hear_each_other: stage.ports.len() > 1 && stage.ports.iter().all(|open| open.traits().has_neighbours),
+        hear_each_other: may_share_a_link(stage.ports),
         unions: (0..lanes).map(|_| Arc::new(LaneUnion::new(window))).collect(),
     };
     let making = Making {
@@ -412,6 +414,18 @@ pub fn buffers_held(plan: &SendPlan) -> usize {
     } else {
         own
     }
+}
+
+/// Whether several of the ports may be on one link: those of shared memory have one of their own each.
+fn may_share_a_link(ports: &[OpenPort<'_>]) -> bool {
+    let on_a_link = |open: &&OpenPort<'_>| {
+        let medium = open.traits().medium;
+        matches!(
+            medium,
+            Medium::Nic | Medium::SharedInterface | Medium::OwnInterface
+        )
+    };
+    ports.iter().filter(on_a_link).count() > 1
 }
 
 fn ends(plan: &SendPlan, loads: &[Load], run: u8) -> Arc<[Ends]> {
