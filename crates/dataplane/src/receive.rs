@@ -9,8 +9,8 @@ pub use result::{LaneResult, ReceiveResult};
 use std::sync::Arc;
 
 use measure::{
-    Clock, Hole, IntervalRing, IntervalWriter, Jitter, LaneUnion, Nanos, SequenceWindow, SharedHistogram,
-    Ticks,
+    Clock, Hole, IntervalRing, IntervalWriter, Jitter, LaneUnion, Nanos, SendOrder, SequenceWindow,
+    SharedHistogram, Ticks,
 };
 use wire::{
     Addresses, Class, Classifier, Ends, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag, whose_damage,
@@ -96,6 +96,7 @@ impl ReceivePlan {
 
 struct Lane {
     window: SequenceWindow,
+    order: SendOrder,
     jitter: Jitter,
     received: u64,
     duplicate: u64,
@@ -136,6 +137,7 @@ struct Books {
     latency_scheduled: SharedHistogram,
     intervals: IntervalWriter,
     clock_backwards: u64,
+    contradictions: u64,
     holes: Vec<Hole>,
 }
 
@@ -155,6 +157,7 @@ impl<R: Receive> ReceiveTask<R> {
     pub fn new(io: R, plan: ReceivePlan, totals: Fill<ReceiveResult>) -> Self {
         let lane = |lane: usize| Lane {
             window: SequenceWindow::new(plan.window).shared(plan.unions.get(lane).cloned()),
+            order: SendOrder::new(plan.start),
             jitter: Jitter::default(),
             received: 0,
             duplicate: 0,
@@ -177,6 +180,7 @@ impl<R: Receive> ReceiveTask<R> {
                 latency_scheduled: SharedHistogram::new(10),
                 intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
                 clock_backwards: 0,
+                contradictions: 0,
                 holes: Vec::with_capacity(plan.holes_max),
                 plan,
             },
@@ -272,6 +276,9 @@ impl Books {
         if sent_at.0 < self.plan.start.0 {
             counters.stale.add(run.count);
             return;
+        }
+        if !lane.order.goes_with(run.first, run.time) {
+            self.contradictions += 1;
         }
         if lane.window.is_ahead(run.first) {
             if !self.plan.was_sent(run) {
@@ -430,6 +437,7 @@ impl<R: Receive> Task for ReceiveTask<R> {
             latency: self.books.latency.iter().map(SharedHistogram::snapshot).collect(),
             latency_scheduled: self.books.latency_scheduled.snapshot(),
             clock_backwards: self.books.clock_backwards,
+            contradictions: self.books.contradictions,
             holes: self.books.holes,
         });
     }

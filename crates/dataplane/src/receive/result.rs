@@ -34,6 +34,8 @@ pub struct ReceiveResult {
     pub latency_scheduled: Histogram,
     /// Probes whose stamp lay in the future: the clocks of two cores disagree. They are in no histogram.
     pub clock_backwards: u64,
+    /// How often a lane's sequence number and its stamp contradicted those before: they are not of one sender.
+    pub contradictions: u64,
     /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
     pub holes: Vec<Hole>,
 }

@@ -106,25 +106,12 @@ fn evidence(
     } else {
         Role::Send
     };
-    let evidence = ending.evidence(role);
-    let receivers = results.receive.iter();
-    let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
-    let backwards = (backwards > 0).then(|| {
-        format!("{backwards} packets arrived before they were sent: the clocks of the cores disagree")
-    });
     Evidence {
-        clock_problems: evidence.clock_problems.iter().cloned().chain(backwards).collect(),
-        imbalances: ledger.check(&results.lanes()),
-        sent: ledger.accepted,
-        received: ledger.received,
-        intended: ledger.intended,
-        unexplained: ledger.unexplained,
         asked_pps,
         sending_ns: ((job.seconds() * 1e9) as u64).saturating_sub(stalled_ns(job)),
         senders: job.wiring.send.len(),
-        perhaps_copies: results.unsure(),
         link_losses: ending.link_losses.clone(),
-        ..evidence
+        ..results.evidence(ledger, ending.evidence(role))
     }
 }
 
