@@ -72,6 +72,9 @@ pub struct ReceivePlan {
     pub replies: Arc<ReplyQueue>,
     /// Where the far side's answers go.
     pub answers: Arc<Answers>,
+    /// MAC addresses of the run's ports, where they may share a link; else empty. A probe that comes from one of them was
+    /// heard as it was sent.
+    pub own_macs: Arc<[[u8; 6]]>,
     /// How many holes are kept; 0 where the queue sees only some packets of a lane, and every burst would have one.
     pub holes_max: usize,
     /// The senders of the run, in the order of their lanes: what they have not sent yet cannot come back.
@@ -138,6 +141,7 @@ struct Books {
     intervals: IntervalWriter,
     clock_backwards: u64,
     contradictions: u64,
+    as_sent: u64,
     holes: Vec<Hole>,
 }
 
@@ -181,14 +185,16 @@ impl<R: Receive> ReceiveTask<R> {
                 intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
                 clock_backwards: 0,
                 contradictions: 0,
+                as_sent: 0,
                 holes: Vec::with_capacity(plan.holes_max),
                 plan,
             },
         }
     }
 
+    /// `SHARES`: whether ports of the run may share a link, and each probe is asked where it comes from.
     #[inline]
-    fn account_burst(&mut self, at: Nanos) {
+    fn account_burst<const SHARES: bool>(&mut self, at: Nanos) {
         let Self {
             frames,
             classifier,
@@ -215,6 +221,9 @@ impl<R: Receive> ReceiveTask<R> {
                 run = books.account_chained(run, all, at);
                 continue;
             };
+            if SHARES && matches!(class, Class::Probe(_)) {
+                books.hear(frame);
+            }
             match class {
                 Class::Probe(probe) if continues(&run, &probe) => run.count += 1,
                 Class::Probe(probe) => {
@@ -256,6 +265,13 @@ impl<R: Receive> ReceiveTask<R> {
 }
 
 impl Books {
+    /// Counts a probe that comes from one of our own ports.
+    #[inline]
+    fn hear(&mut self, frame: &[u8]) {
+        let own = |mac: &[u8; 6]| frame.get(6..12) == Some(mac);
+        self.as_sent += u64::from(self.plan.own_macs.iter().any(own));
+    }
+
     /// Books a run of probes.
     #[inline]
     fn account(&mut self, run: &Run, at: Nanos) {
@@ -344,7 +360,11 @@ impl Books {
             self.plan.counters.oversized.add(1);
             return run;
         };
-        match classify(frame, self.plan.run, self.plan.verify) {
+        let class = classify(frame, self.plan.run, self.plan.verify);
+        if matches!(class, Class::Probe(_)) {
+            self.hear(frame);
+        }
+        match class {
             Class::Probe(probe) if continues(&run, &probe) => Run {
                 count: run.count + 1,
                 ..run
@@ -411,8 +431,10 @@ impl<R: Receive> Task for ReceiveTask<R> {
         // A worker that was stopped before it received, after it had looked at the phase, finds frames of the run.
         if phase == Phase::Warm && at < self.books.plan.start {
             self.flush();
+        } else if self.books.plan.own_macs.is_empty() {
+            self.account_burst::<false>(at);
         } else {
-            self.account_burst(at);
+            self.account_burst::<true>(at);
         }
         self.frames.clear();
         count
@@ -438,6 +460,7 @@ impl<R: Receive> Task for ReceiveTask<R> {
             latency_scheduled: self.books.latency_scheduled.snapshot(),
             clock_backwards: self.books.clock_backwards,
             contradictions: self.books.contradictions,
+            as_sent: self.books.as_sent,
             holes: self.books.holes,
         });
     }

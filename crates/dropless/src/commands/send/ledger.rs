@@ -134,6 +134,8 @@ impl<'w> Results<'w> {
             unexplained: ledger.unexplained,
             perhaps_copies: self.unsure(),
             contradictions: sum(|receive| receive.contradictions),
+            as_sent: sum(|receive| receive.as_sent),
+            probes: self.received().map(LaneResult::probes).sum(),
             ..evidence
         }
     }
@@ -213,6 +215,9 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
         places,
         raw,
         one_way,
+        far_is_shared: job
+            .told
+            .is_shared(wiring.sent(|counters| counters.accepted.get())),
     })
 }
 

@@ -213,6 +213,12 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     if job.told.silent > 0 && ledger.unexplained > 0 {
         notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, or its answers were lost): what it lost is unexplained"));
     }
+    if job.told.is_shared(ledger.accepted) {
+        notes.push(Note::new(
+            "far_side_shared",
+            "the far side served others during the run: what it counted is at most this run's",
+        ));
+    }
     if job.told.restarted > 0 {
         notes.push(Note::new("far_side_restarted", "the far side was restarted during the run: its counters begin there, and what it lost before is unexplained"));
     }

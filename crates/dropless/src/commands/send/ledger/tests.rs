@@ -194,6 +194,7 @@ fn told(case: &Case) -> (Ledger, Verdict) {
             streams: case.streams,
             window: case.window,
             unions: Arc::clone(&unions),
+            own_macs: Arc::default(),
             latency_bits: 5,
             run: RUN,
             first_lane: FIRST_LANE,
