@@ -1,5 +1,7 @@
 //! Many receive queues as one ordered stream of packets, back to back in shared memory, for whoever wants it.
 //!
-//! [`merge`] says which queue's packet is next; time is an argument there.
+//! [`merge`] says which queue's packet is next, without I/O; [`pcapng`] writes blocks; [`ring`] is the shared memory.
 
 pub mod merge;
+pub mod pcapng;
+pub mod ring;

@@ -1,0 +1,51 @@
+//! A ring of segments in shared memory: one producer, any number of consumers in other processes.
+//!
+//! The producer never waits. A *lossless* consumer keeps what it has not released from being overwritten, and the producer
+//! is told that the ring is full; a *lossy* one reads what is there, learns what was overwritten, and holds nobody up.
+//! [`layout`] has every byte.
+
+mod consumer;
+pub mod layout;
+mod memory;
+mod producer;
+
+pub use consumer::{Consumer, Packet, Packets};
+pub use producer::{Full, Producer, Seat, longest_packet};
+
+use std::os::fd::OwnedFd;
+
+use layout::{CONSUMER_MAGIC, Geometry, VERSION};
+use memory::Memory;
+use thiserror::Error;
+
+/// What is wrong with a ring.
+#[derive(Debug, Error)]
+pub enum RingError {
+    /// Memory could not be had or mapped.
+    #[error("shared memory for the ring: {0}")]
+    Memory(nix::Error),
+    /// Sizes that no ring has.
+    #[error("a ring of {} segments of {} bytes cannot be: segments are multiples of 4096 bytes from {} on, and two at least", .0.segments, .0.segment_len, layout::SEGMENT_MIN)]
+    Geometry(Geometry),
+    /// It is no ring, or not whole.
+    #[error("this is no ring of dropless, or not all of it: {0}")]
+    NotARing(&'static str),
+    /// It was made by another version.
+    #[error("the ring has version {0}, this program reads version {VERSION}: use the same version of dropless on both sides")]
+    Version(u32),
+    /// It contradicts itself.
+    #[error("the ring is damaged: {0}")]
+    Damaged(&'static str),
+}
+
+/// A page for a new consumer.
+fn consumer_page(is_lossless: bool) -> nix::Result<(OwnedFd, Memory)> {
+    use layout::consumer;
+    let file = memory::shared("dropless-consumer", consumer::LEN)?;
+    let page = Memory::map(&file, consumer::LEN, true)?;
+    // SAFETY: nobody else knows the page yet.
+    unsafe { page.room(0, CONSUMER_MAGIC.len()) }.copy_from_slice(&CONSUMER_MAGIC);
+    page.put(consumer::VERSION, VERSION);
+    page.put(consumer::LOSSLESS, u32::from(is_lossless));
+    Ok((file, page))
+}

@@ -1,0 +1,92 @@
+//! What the ring holds is pcapng: programs of others read it, packet by packet.
+
+use std::process::Command;
+
+use capture::pcapng::{self, Interface, PacketHead, Statistics};
+use capture::ring::Producer;
+use capture::ring::layout::SEGMENT_MIN;
+use capture::ring::Consumer;
+
+/// The output of a tool that complains about nothing; `None` where it is not installed.
+fn output(tool: &str, arguments: &[&str]) -> Option<String> {
+    let output = match Command::new(tool).args(arguments).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            assert!(std::env::var_os("CI").is_none(), "{tool} is not installed");
+            return None;
+        }
+        output => output.unwrap(),
+    };
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let complaints: Vec<&str> = complaints.lines().filter(|line| !line.contains("as user \"root\"")).collect();
+    let harmless = |line: &&str| line.starts_with("reading from file") || line.trim().is_empty();
+    let complaints: Vec<_> = complaints.into_iter().filter(|line| !harmless(line)).collect();
+    assert!(output.status.success() && complaints.is_empty(), "{tool}: {complaints:?}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// An Ethernet frame of UDP that is `len` bytes long.
+fn frame(len: usize) -> Vec<u8> {
+    let mut frame = vec![0; len];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+    let total = (len - 14) as u16;
+    frame[14..34].copy_from_slice(&[
+        0x45, 0, (total >> 8) as u8, total as u8, 0, 0, 0, 0, 64, 17, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2,
+    ]);
+    let udp = total - 20;
+    frame[34..42].copy_from_slice(&[0xC0, 0, 0, 7, (udp >> 8) as u8, udp as u8, 0, 0]);
+    frame
+}
+
+/// A file of segments as they lie in the ring, and the last one as far as it goes.
+#[test]
+fn tshark_and_tcpdump_read_what_the_ring_holds() {
+    let interfaces = [Interface {
+        name: "ring:a".into(),
+        filter: Some("udp port 7".into()),
+        ..Interface::default()
+    }];
+    let mut producer = Producer::new(8, SEGMENT_MIN, &pcapng::preamble("dropless test", &interfaces)).unwrap();
+    let (_, seat) = producer.seat(true).unwrap();
+    let count = 2000_u64;
+    for number in 0..count {
+        let frame = frame(60 + (number as usize * 7) % 200);
+        let head = PacketHead {
+            time_ns: 1_700_000_000_000_000_000 + number * 1_000_001,
+            original_len: frame.len() as u32,
+            queue: (number % 2 == 0).then_some(number as u32),
+            dropped: if number == 1000 { 55 } else { 0 },
+            ..PacketHead::default()
+        };
+        producer.push(&head, frame.len(), [&frame[..]]).unwrap();
+    }
+    producer.end();
+    let mut consumer = Consumer::new(producer.file(), seat).unwrap();
+    let mut file = consumer.preamble();
+    while let Some(segment) = consumer.segment().unwrap() {
+        file.extend(segment);
+    }
+    let statistics = Statistics {
+        from_ns: 1,
+        to_ns: 2_000_000_000,
+        received: count,
+        delivered: count,
+        ..Statistics::default()
+    };
+    file.extend(statistics.block(0));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ring.pcapng");
+    std::fs::write(&path, &file).unwrap();
+    let path = path.to_str().unwrap();
+
+    if let Some(fields) = output("tshark", &["-r", path, "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-e", "udp.dstport"]) {
+        let lines: Vec<&str> = fields.lines().collect();
+        assert_eq!(lines.len() as u64, count);
+        assert_eq!(lines[999], format!("1700000000.{:09}\t{}\t7", 999 * 1_000_001, 60 + 999 * 7 % 200));
+    }
+    if let Some(lines) = output("tcpdump", &["-n", "-r", path]) {
+        assert_eq!(lines.lines().count() as u64, count);
+    }
+    if let Some(about) = output("capinfos", &["-M", path]) {
+        assert!(about.contains("ring:a") && about.contains("udp port 7"), "{about}");
+    }
+}
