@@ -10,7 +10,7 @@ mod memory;
 mod producer;
 
 pub use consumer::{Consumer, Packet, Packets};
-pub use producer::{Full, Producer, Seat, longest_packet};
+pub use producer::{Full, Producer, Ring, Seat, longest_packet};
 
 use std::os::fd::OwnedFd;
 
@@ -33,6 +33,9 @@ pub enum RingError {
     /// It was made by another version.
     #[error("the ring has version {0}, this program reads version {VERSION}: use the same version of dropless on both sides")]
     Version(u32),
+    /// Too many consumers at once.
+    #[error("the ring has no seat for another consumer now: end one of those that read it")]
+    Crowded,
     /// It contradicts itself.
     #[error("the ring is damaged: {0}")]
     Damaged(&'static str),

@@ -1,8 +1,11 @@
 //! The producer: writes packets back to back, and never waits for anybody.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::fence;
+use std::sync::atomic::{AtomicBool, fence};
+
+use crossbeam_queue::ArrayQueue;
 
 use super::layout::{self, Geometry, MAGIC, VERSION, consumer, header, slot};
 use super::memory::{Memory, seal_writing, shared};
@@ -17,7 +20,8 @@ pub struct Full;
 #[derive(Debug)]
 pub struct Seat {
     page: Memory,
-    is_lossless: bool,
+    is_lossless: AtomicBool,
+    is_taken: AtomicBool,
 }
 
 impl Seat {
@@ -27,9 +31,81 @@ impl Seat {
         (number(consumer::TAKEN), number(consumer::LOST))
     }
 
-    /// Segments that it does not need any more.
+    /// Segments below this number it does not need any more.
     pub fn released(&self) -> u64 {
         self.page.number(consumer::RELEASED).load(Acquire)
+    }
+
+    /// The number of the first packet that it may take.
+    pub fn first(&self) -> u64 {
+        self.page.number(consumer::FIRST).load(Acquire)
+    }
+
+    /// Whether the producer knows it: before, it may not read.
+    pub fn is_taken(&self) -> bool {
+        self.is_taken.load(Acquire)
+    }
+
+    /// The consumer is gone: nothing is kept for it.
+    pub fn vacate(&self) {
+        self.is_lossless.store(false, Release);
+    }
+}
+
+/// What the producer and those who make room for consumers have in common.
+#[derive(Debug)]
+struct Shared {
+    memory: Memory,
+    geometry: Geometry,
+    /// Consumers that the producer does not know yet.
+    new: ArrayQueue<Arc<Seat>>,
+    /// The producer has something to look at.
+    asked: AtomicBool,
+    /// The segment under way is to be closed.
+    closes: AtomicBool,
+}
+
+/// A ring as others than its producer see it, in the same process.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    shared: Arc<Shared>,
+    file: Arc<OwnedFd>,
+}
+
+impl Ring {
+    /// The ring's memory, to be handed to consumers: they cannot map it to be written.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        (*self.file).as_fd()
+    }
+
+    /// Makes a seat for a consumer, and the page that is handed to it. It gets all packets from the moment on at which
+    /// [`Seat::is_taken`]; before, or where the producer is gone, it may not read.
+    pub fn seat(&self, is_lossless: bool) -> Result<(Arc<Seat>, OwnedFd), RingError> {
+        let (file, page) = consumer_page(is_lossless).map_err(RingError::Memory)?;
+        let seat = Arc::new(Seat {
+            page,
+            is_lossless: AtomicBool::new(is_lossless),
+            is_taken: AtomicBool::new(false),
+        });
+        self.shared.new.push(Arc::clone(&seat)).map_err(|_| RingError::Crowded)?;
+        self.shared.asked.store(true, Release);
+        Ok((seat, file))
+    }
+
+    /// Has the producer close the segment under way at its next commit.
+    pub fn close_segment(&self) {
+        self.shared.closes.store(true, Relaxed);
+        self.shared.asked.store(true, Release);
+    }
+
+    /// Segments begun.
+    pub fn begun(&self) -> u64 {
+        self.shared.memory.number(header::BEGUN).load(Acquire)
+    }
+
+    /// The sizes.
+    pub fn geometry(&self) -> Geometry {
+        self.shared.geometry
     }
 }
 
@@ -43,22 +119,25 @@ struct Open {
     packets: u32,
 }
 
+/// Consumers that the producer may be told of at once.
+const NEW_MAX: usize = 64;
+/// Consumers at most: the producer asks each of them before it begins a segment.
+const SEATS_MAX: usize = 256;
+
 /// Writes a ring.
 #[derive(Debug)]
 pub struct Producer {
-    file: OwnedFd,
-    memory: Memory,
-    geometry: Geometry,
+    shared: Arc<Shared>,
     open: Option<Open>,
     next: u64,
     packets: u64,
-    seats: Vec<Seat>,
+    seats: Vec<Arc<Seat>>,
 }
 
 impl Producer {
     /// A ring of `segments` of `segment_len` bytes each (a multiple of 4096), for packets of the interfaces that
     /// `preamble` tells of.
-    pub fn new(segments: u32, segment_len: u32, preamble: &[u8]) -> Result<Self, RingError> {
+    pub fn new(segments: u32, segment_len: u32, preamble: &[u8]) -> Result<(Self, Ring), RingError> {
         let geometry = Geometry {
             segments,
             segment_len,
@@ -93,51 +172,44 @@ impl Producer {
             // SAFETY: as above.
             unsafe { memory.room(geometry.segment_at(number), segment_len as usize) }.fill(0);
         }
-        Ok(Self {
-            file,
+        let shared = Arc::new(Shared {
             memory,
             geometry,
+            new: ArrayQueue::new(NEW_MAX),
+            asked: AtomicBool::new(false),
+            closes: AtomicBool::new(false),
+        });
+        let producer = Self {
+            shared: Arc::clone(&shared),
             open: None,
             next: 0,
             packets: 0,
-            seats: Vec::new(),
-        })
-    }
-
-    /// The ring's memory, to be handed to consumers: they cannot map it to be written.
-    pub fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
-
-    /// Makes a seat for a consumer that gets all packets from now on, and the page that is handed to it.
-    pub fn seat(&mut self, is_lossless: bool) -> Result<(usize, OwnedFd), RingError> {
-        let (file, page) = consumer_page(is_lossless).map_err(RingError::Memory)?;
-        // It begins with the segment under way: what is in that already it gets, too.
-        let (segment, before) = match self.open {
-            Some(open) => (open.number, u64::from(open.packets)),
-            None => (self.next, 0),
+            seats: Vec::with_capacity(SEATS_MAX),
         };
-        page.number(consumer::FIRST).store(self.packets - before, Release);
-        page.number(consumer::RELEASED).store(segment, Release);
-        self.seats.push(Seat { page, is_lossless });
-        Ok((self.seats.len() - 1, file))
+        let file = Arc::new(file);
+        Ok((producer, Ring { shared, file }))
     }
 
-    /// The consumer of this seat is gone: nothing is kept for it.
-    pub fn vacate(&mut self, seat: usize) {
-        if let Some(seat) = self.seats.get_mut(seat) {
-            seat.is_lossless = false;
+    /// What others asked for since the last look.
+    #[cold]
+    fn look(&mut self) {
+        self.shared.asked.store(false, Relaxed);
+        fence(Acquire);
+        while self.seats.len() < SEATS_MAX {
+            let Some(seat) = self.shared.new.pop() else { break };
+            // It begins with the segment under way: what is in that already it gets, too.
+            let (segment, before) = match self.open {
+                Some(open) => (open.number, u64::from(open.packets)),
+                None => (self.next, 0),
+            };
+            seat.page.number(consumer::FIRST).store(self.packets - before, Relaxed);
+            seat.page.number(consumer::RELEASED).store(segment, Relaxed);
+            seat.is_taken.store(true, Release);
+            self.seats.push(seat);
         }
-    }
-
-    /// The consumers, in the order in which they came.
-    pub fn seats(&self) -> &[Seat] {
-        &self.seats
-    }
-
-    /// Segments begun.
-    pub fn begun(&self) -> u64 {
-        self.next
+        if self.shared.closes.swap(false, Relaxed) {
+            self.close();
+        }
     }
 
     /// Packets written.
@@ -159,12 +231,12 @@ impl Producer {
             Some(open) if self.fits(&open, len) => open,
             _ => self.turn_over(len)?,
         };
-        let entry_at = open.at + self.geometry.segment_len as usize - 4 - ENTRY * (open.packets as usize + 1);
+        let entry_at = open.at + self.shared.geometry.segment_len as usize - 4 - ENTRY * (open.packets as usize + 1);
         // SAFETY: behind what is committed of the open segment, and before its worklist.
-        let room = unsafe { self.memory.room(open.at + open.bytes, len) };
+        let room = unsafe { self.shared.memory.room(open.at + open.bytes, len) };
         head.write(room, captured, parts);
         // SAFETY: the entry is not committed, and does not reach the block, which fits.
-        let entry = unsafe { self.memory.room(entry_at, ENTRY) };
+        let entry = unsafe { self.shared.memory.room(entry_at, ENTRY) };
         entry[..4].copy_from_slice(&((open.bytes + pcapng::PACKET_HEAD) as u32).to_ne_bytes());
         entry[4..].copy_from_slice(&(captured as u32).to_ne_bytes());
         self.open = Some(Open {
@@ -179,23 +251,32 @@ impl Producer {
     /// Lets consumers read what was written.
     #[inline]
     pub fn commit(&mut self) {
+        self.publish();
+        if self.shared.asked.load(Relaxed) {
+            self.look();
+        }
+    }
+
+    #[inline]
+    fn publish(&self) {
         if let Some(open) = self.open {
             let committed = u64::from(open.packets) << 32 | open.bytes as u64;
-            let at = self.geometry.slot_at(open.number);
-            self.memory.number(at + slot::COMMITTED).store(committed, Release);
+            let at = self.shared.geometry.slot_at(open.number);
+            self.shared.memory.number(at + slot::COMMITTED).store(committed, Release);
         }
     }
 
     /// Closes the last segment: no packet comes any more.
     pub fn end(&mut self) {
+        self.commit();
         self.close();
-        self.memory.number(header::ENDED).store(1, Release);
+        self.shared.memory.number(header::ENDED).store(1, Release);
     }
 
     #[inline]
     fn fits(&self, open: &Open, len: usize) -> bool {
         let worklist = WORKLIST_OVERHEAD + ENTRY * (open.packets as usize + 1);
-        open.bytes + len + PADDING_MIN + worklist <= self.geometry.segment_len as usize
+        open.bytes + len + PADDING_MIN + worklist <= self.shared.geometry.segment_len as usize
     }
 
     /// Closes the segment under way and begins the next one, in which a block of `len` bytes has place.
@@ -203,21 +284,23 @@ impl Producer {
     fn turn_over(&mut self, len: usize) -> Result<Open, Full> {
         self.close();
         let number = self.next;
-        let needed = |seat: &Seat| seat.is_lossless && seat.released() + u64::from(self.geometry.segments) <= number;
-        if self.seats.iter().any(needed) {
+        let segments = u64::from(self.shared.geometry.segments);
+        let needs = |seat: &Arc<Seat>| seat.is_lossless.load(Acquire) && seat.released() + segments <= number;
+        if self.seats.iter().any(needs) {
             return Err(Full);
         }
         let open = Open {
             number,
-            at: self.geometry.segment_at(number),
+            at: self.shared.geometry.segment_at(number),
             bytes: 0,
             packets: 0,
         };
         if !self.fits(&open, len) {
             return Err(Full);
         }
-        let at = self.geometry.slot_at(number);
-        let field = |field: usize| self.memory.number(at + field);
+        let at = self.shared.geometry.slot_at(number);
+        let memory = &self.shared.memory;
+        let field = |field: usize| memory.number(at + field);
         // Who reads the one before without a gate sees that it is gone before any of its bytes change.
         field(slot::NUMBER).store(0, Relaxed);
         fence(Release);
@@ -225,7 +308,7 @@ impl Producer {
         field(slot::CLOSED).store(0, Relaxed);
         field(slot::FIRST).store(self.packets, Relaxed);
         field(slot::NUMBER).store(number + 1, Release);
-        self.memory.number(header::BEGUN).store(number + 1, Release);
+        self.shared.memory.number(header::BEGUN).store(number + 1, Release);
         self.next += 1;
         self.open = Some(open);
         Ok(open)
@@ -233,25 +316,25 @@ impl Producer {
 
     /// Makes the segment under way pcapng from end to end.
     fn close(&mut self) {
-        self.commit();
+        self.publish();
         let Some(open) = self.open.take() else { return };
-        let whole = self.geometry.segment_len as usize;
+        let whole = self.shared.geometry.segment_len as usize;
         let worklist = WORKLIST_OVERHEAD + ENTRY * open.packets as usize;
         let worklist_at = whole - worklist;
         // SAFETY: between what is committed and the worklist's entries.
-        let gap = unsafe { self.memory.room(open.at + open.bytes, worklist_at - open.bytes) };
+        let gap = unsafe { self.shared.memory.room(open.at + open.bytes, worklist_at - open.bytes) };
         pcapng::fill(gap);
         // SAFETY: as above, and before the entries.
-        let head = unsafe { self.memory.room(open.at + worklist_at, 16) };
+        let head = unsafe { self.shared.memory.room(open.at + worklist_at, 16) };
         let words = [pcapng::LOCAL, worklist as u32, WORKLIST, open.packets];
         for (to, word) in head.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());
         }
         // SAFETY: the last word of the segment, behind the entries.
-        let end = unsafe { self.memory.room(open.at + whole - 4, 4) };
+        let end = unsafe { self.shared.memory.room(open.at + whole - 4, 4) };
         end.copy_from_slice(&(worklist as u32).to_ne_bytes());
-        let at = self.geometry.slot_at(open.number);
-        self.memory.number(at + slot::CLOSED).store(whole as u64, Release);
+        let at = self.shared.geometry.slot_at(open.number);
+        self.shared.memory.number(at + slot::CLOSED).store(whole as u64, Release);
     }
 }
 

@@ -45,8 +45,9 @@ fn tshark_and_tcpdump_read_what_the_ring_holds() {
         filter: Some("udp port 7".into()),
         ..Interface::default()
     }];
-    let mut producer = Producer::new(8, SEGMENT_MIN, &pcapng::preamble("dropless test", &interfaces)).unwrap();
-    let (_, seat) = producer.seat(true).unwrap();
+    let (mut producer, ring) = Producer::new(8, SEGMENT_MIN, &pcapng::preamble("dropless test", &interfaces)).unwrap();
+    let (_, seat) = ring.seat(true).unwrap();
+    producer.commit();
     let count = 2000_u64;
     for number in 0..count {
         let frame = frame(60 + (number as usize * 7) % 200);
@@ -60,7 +61,7 @@ fn tshark_and_tcpdump_read_what_the_ring_holds() {
         producer.push(&head, frame.len(), [&frame[..]]).unwrap();
     }
     producer.end();
-    let mut consumer = Consumer::new(producer.file(), seat).unwrap();
+    let mut consumer = Consumer::new(ring.file(), seat).unwrap();
     let mut file = consumer.preamble();
     while let Some(segment) = consumer.segment().unwrap() {
         file.extend(segment);
