@@ -9,6 +9,7 @@
 //! purpose.
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod dpdk_io;
 pub mod fault;
 pub mod io;

@@ -1,4 +1,5 @@
 //! The real loops over memory: what was put in is found again, to the packet.
 
+mod capture;
 mod chained;
 mod conservation;
