@@ -5,3 +5,4 @@
 pub mod merge;
 pub mod pcapng;
 pub mod ring;
+pub mod disk;

@@ -295,3 +295,11 @@ pub fn fill(gap: &mut [u8]) {
     gap[12..end].fill(0);
     gap[end..].copy_from_slice(&len);
 }
+
+/// The worklist of a segment as a block; its `entries` are the last one first.
+pub fn worklist(entries: &[u8]) -> Vec<u8> {
+    let mut body = WORKLIST.to_ne_bytes().to_vec();
+    body.extend(((entries.len() / ENTRY) as u32).to_ne_bytes());
+    body.extend(entries);
+    block(LOCAL, &body)
+}

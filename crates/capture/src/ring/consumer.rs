@@ -68,6 +68,19 @@ fn packet<'r>(bytes: &'r [u8], entry: &[u8]) -> Result<Packet<'r>, RingError> {
     read().ok_or(RingError::Damaged("a packet lies outside of its segment"))
 }
 
+/// A segment as it lies in the ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'r> {
+    /// How many packets are in it so far.
+    pub packets: usize,
+    /// Their blocks, one after the other.
+    pub blocks: &'r [u8],
+    /// The entries of its worklist, the last one first.
+    pub entries: &'r [u8],
+    /// All of it, pcapng from end to end, once it is closed.
+    pub whole: Option<&'r [u8]>,
+}
+
 /// What was there at one look.
 struct Look {
     /// The segment's number.
@@ -171,23 +184,46 @@ impl Consumer {
         }
     }
 
-    /// The next segment that is closed, as it lies there: pcapng from end to end. Only for a lossless consumer, and one that
-    /// takes nothing but segments; each call gives back the one before.
-    pub fn segment(&mut self) -> Result<Option<&[u8]>, RingError> {
-        if !self.is_lossless {
-            return Err(RingError::Damaged("segments are for lossless consumers"));
-        }
-        if self.done > 0 {
-            self.go_to(self.number + 1);
-        }
-        if self.number >= self.memory.number(header::BEGUN).load(Acquire) || self.field(self.number, slot::CLOSED) == 0 {
+    /// The first segment that was not given back.
+    pub fn next_segment(&self) -> u64 {
+        self.number
+    }
+
+    /// Segment `number` (not given back yet) as it lies there, as far as it goes; `None` if it was not begun. Only for a
+    /// lossless consumer.
+    pub fn segment(&self, number: u64) -> Result<Option<Segment<'_>>, RingError> {
+        let begun = self.memory.number(header::BEGUN).load(Acquire);
+        if !self.is_lossless || number < self.number || number >= begun {
             return Ok(None);
         }
-        let packets = (self.field(self.number, slot::COMMITTED) >> 32) as usize;
-        self.took(packets);
+        let is_closed = self.field(number, slot::CLOSED) > 0;
+        let (packets, bytes) = self.committed(number)?;
         let len = self.geometry.segment_len as usize;
-        // SAFETY: closed, and this consumer has not released it: nobody writes to it.
-        Ok(Some(unsafe { self.memory.bytes(self.geometry.segment_at(self.number), len) }))
+        // SAFETY: what is returned of it is committed, or closed, and this consumer has not released it: nobody writes that.
+        let whole = unsafe { self.memory.bytes(self.geometry.segment_at(number), len) };
+        Ok(Some(Segment {
+            packets,
+            blocks: &whole[..bytes],
+            entries: &whole[len - 4 - packets * ENTRY..len - 4],
+            whole: is_closed.then_some(whole),
+        }))
+    }
+
+    /// Gives back all segments up to `number`, of which these packets were taken.
+    pub fn release(&mut self, number: u64, packets: u64) {
+        self.page.number(consumer::TAKEN).fetch_add(packets, Relaxed);
+        self.go_to(number + 1);
+    }
+
+    /// Packets and bytes of a segment that may be read.
+    fn committed(&self, number: u64) -> Result<(usize, usize), RingError> {
+        let committed = self.field(number, slot::COMMITTED);
+        let (packets, bytes) = ((committed >> 32) as usize, (committed & 0xFFFF_FFFF) as usize);
+        let fits = packets
+            .checked_mul(ENTRY)
+            .and_then(|entries| entries.checked_add(bytes))
+            .is_some_and(|len| len + 4 <= self.geometry.segment_len as usize);
+        if fits { Ok((packets, bytes)) } else { Err(RingError::Damaged("a segment has more than it can hold")) }
     }
 
     fn took(&mut self, count: usize) {
@@ -216,7 +252,7 @@ impl Consumer {
             }
             // What is committed first: it is complete if the segment is closed by then.
             let closed = self.field(self.number, slot::CLOSED) > 0;
-            let committed = self.field(self.number, slot::COMMITTED);
+            let committed = self.committed(self.number);
             fence(Acquire);
             if self.field(self.number, slot::NUMBER) != self.number + 1 {
                 if self.is_lossless {
@@ -225,14 +261,9 @@ impl Consumer {
                 self.skip(begun)?;
                 continue;
             }
-            let (packets, bytes) = ((committed >> 32) as usize, (committed & 0xFFFF_FFFF) as usize);
-            let whole = self.geometry.segment_len as usize;
-            let fits = packets
-                .checked_mul(ENTRY)
-                .and_then(|entries| entries.checked_add(bytes))
-                .is_some_and(|len| len + 4 <= whole);
-            if !fits || packets < self.done {
-                return Err(RingError::Damaged("a segment has more than it can hold"));
+            let (packets, bytes) = committed?;
+            if packets < self.done {
+                return Err(RingError::Damaged("a segment has fewer packets than before"));
             }
             if packets > self.done {
                 return Ok(Some(Look {

@@ -9,7 +9,7 @@ pub mod layout;
 mod memory;
 mod producer;
 
-pub use consumer::{Consumer, Packet, Packets};
+pub use consumer::{Consumer, Packet, Packets, Segment};
 pub use producer::{Full, Producer, Ring, Seat, longest_packet};
 
 use std::os::fd::OwnedFd;

@@ -63,9 +63,12 @@ fn tshark_and_tcpdump_read_what_the_ring_holds() {
     producer.end();
     let mut consumer = Consumer::new(ring.file(), seat).unwrap();
     let mut file = consumer.preamble();
-    while let Some(segment) = consumer.segment().unwrap() {
-        file.extend(segment);
+    while let Some(segment) = consumer.segment(consumer.next_segment()).unwrap() {
+        file.extend(segment.whole.unwrap());
+        let packets = segment.packets as u64;
+        consumer.release(consumer.next_segment(), packets);
     }
+    assert_eq!(consumer.counts(), (count, 0));
     let statistics = Statistics {
         from_ns: 1,
         to_ns: 2_000_000_000,

@@ -1,0 +1,122 @@
+//! One file of a capture.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Instant;
+
+use crate::pcapng;
+use crate::ring::Segment;
+
+/// A file that grows by whole segments, past the page cache where the file system can do that.
+pub struct CaptureFile {
+    /// For whole segments.
+    direct: Option<File>,
+    /// For all else.
+    file: File,
+    least: u64,
+    len: u64,
+    /// How much of it is there behind `len`: a part of a segment that is not closed.
+    beyond: u64,
+    begun: Instant,
+}
+
+impl CaptureFile {
+    /// Creates the file, for its owner alone, and writes the head. One that is there is overwritten, a link to one is not
+    /// followed.
+    pub fn create(path: &Path, preamble: &[u8]) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.clone().custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path)?;
+        let direct = options
+            .create(false)
+            .truncate(false)
+            .custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(path)
+            .ok();
+        file.write_all_at(preamble, 0)?;
+        let len = preamble.len() as u64;
+        Ok(Self {
+            direct,
+            file,
+            least: len,
+            len,
+            beyond: 0,
+            begun: Instant::now(),
+        })
+    }
+
+    /// Whether segments go past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct.is_some()
+    }
+
+    /// Where whole segments are written to.
+    pub fn fd(&self) -> RawFd {
+        self.direct.as_ref().unwrap_or(&self.file).as_raw_fd()
+    }
+
+    /// Bytes that are in it for good.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Its length without any packet.
+    pub fn least(&self) -> u64 {
+        self.least
+    }
+
+    /// When it was created.
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// Where a segment goes, behind so many others of `len` bytes that are under way.
+    pub fn place(&self, others: u64, len: u64) -> u64 {
+        self.len + others * len
+    }
+
+    /// A segment of so many bytes was written.
+    pub fn grew(&mut self, by: u64) {
+        self.len += by;
+        self.beyond = 0;
+    }
+
+    /// Writes what a segment holds, filled up so that the next one can be written after it. It stays there if it `is_all`
+    /// of it, and is written over if not.
+    pub fn write_part(&mut self, segment: &Segment<'_>, is_all: bool) -> io::Result<()> {
+        let new = segment.blocks.len() as u64;
+        if new == 0 || (!is_all && new == self.beyond) {
+            return Ok(());
+        }
+        let mut part = segment.blocks.to_vec();
+        if is_all {
+            part.extend(pcapng::worklist(segment.entries));
+        }
+        let gap = pcapng::gap_to_fill(part.len(), pcapng::ALIGN);
+        let end = part.len();
+        part.resize(end + gap, 0);
+        pcapng::fill(&mut part[end..]);
+        self.file.write_all_at(&part, self.len)?;
+        if is_all {
+            self.grew(part.len() as u64);
+        } else {
+            self.beyond = new;
+        }
+        Ok(())
+    }
+
+    /// Cuts off what is not in it for good.
+    pub fn cut(&self) -> io::Result<()> {
+        self.file.set_len(self.len)
+    }
+
+    /// Ends it with `last`. Returns its length.
+    pub fn end(self, last: &[u8]) -> io::Result<u64> {
+        self.cut()?;
+        self.file.write_all_at(last, self.len)?;
+        Ok(self.len + last.len() as u64)
+    }
+}

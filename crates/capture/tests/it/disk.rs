@@ -1,0 +1,188 @@
+//! The disk: what the ring held is in the files, once, in order; a full disk loses nothing that the ring can hold.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use capture::disk::{Disk, Policy, Written};
+use capture::pcapng::{self, Interface, PacketHead};
+use capture::ring::layout::SEGMENT_MIN;
+use capture::ring::{Consumer, Producer, Ring};
+
+fn ring(segments: u32) -> (Producer, Ring) {
+    Producer::new(segments, SEGMENT_MIN, &pcapng::preamble("test", &[Interface::default()])).unwrap()
+}
+
+fn disk((producer, ring): (&mut Producer, &Ring), policy: Policy) -> Disk {
+    let (_, page) = ring.seat(true).unwrap();
+    producer.commit();
+    let consumer = Consumer::new(ring.file(), page).unwrap();
+    Disk::new(ring.clone(), consumer, policy).unwrap()
+}
+
+fn policy(dir: &Path) -> Policy {
+    let dir = dir.to_owned();
+    Policy {
+        name: Box::new(move |number| dir.join(format!("{number:05}.pcapng"))),
+        size: None,
+        every: None,
+        files: None,
+        flush: Duration::from_secs(3600),
+    }
+}
+
+fn push(producer: &mut Producer, number: u64, len: usize) -> bool {
+    let mut data = vec![number as u8; len];
+    data[..8].copy_from_slice(&number.to_ne_bytes());
+    let head = PacketHead {
+        time_ns: number,
+        original_len: len as u32,
+        ..PacketHead::default()
+    };
+    producer.push(&head, len, [&data[..]]).is_ok()
+}
+
+/// The numbers of all packets of the files in `dir`, in the order of their names.
+fn numbers(dir: &Path) -> Vec<u64> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files.iter().flat_map(|file| packets(&std::fs::read(file).unwrap())).collect()
+}
+
+/// Walks the blocks, as any reader does.
+fn packets(file: &[u8]) -> Vec<u64> {
+    let word = |at: usize| u32::from_ne_bytes(*file[at..].first_chunk().unwrap());
+    let (mut at, mut numbers) = (0, Vec::new());
+    while at < file.len() {
+        let len = word(at + 4) as usize;
+        assert_eq!(word(at + len - 4), len as u32, "a block ends with its length");
+        if word(at) == 6 {
+            numbers.push(u64::from_ne_bytes(*file[at + 28..].first_chunk().unwrap()));
+        }
+        at += len;
+    }
+    assert_eq!(at, file.len());
+    numbers
+}
+
+#[test]
+fn all_that_the_ring_held_is_in_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(16);
+    let mut disk = disk((&mut producer, &ring), policy(dir.path()));
+    let count = 20_000;
+    for number in 0..count {
+        while !push(&mut producer, number, 60 + number as usize % 1400) {
+            disk.step(Instant::now()).unwrap();
+        }
+        if number % 64 == 0 {
+            producer.commit();
+            disk.step(Instant::now()).unwrap();
+        }
+    }
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    assert!(numbers(dir.path()).into_iter().eq(0..count));
+    let len = std::fs::metadata(dir.path().join("00001.pcapng")).unwrap().len();
+    let expected = Written {
+        packets: count,
+        bytes: len,
+        files: 1,
+        cached: written.cached,
+        ..Written::default()
+    };
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn what_came_is_on_the_disk_before_its_segment_is_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let flushing = Policy { flush: Duration::ZERO, ..policy(dir.path()) };
+    let mut disk = disk((&mut producer, &ring), flushing);
+    let mut seen = 0;
+    for number in 0..500 {
+        assert!(push(&mut producer, number, 1000));
+        producer.commit();
+        for _ in 0..3 {
+            disk.step(Instant::now()).unwrap();
+        }
+        if !disk.is_busy() {
+            let there = numbers(dir.path()).len();
+            assert!(there >= seen);
+            seen = there;
+        }
+    }
+    assert!(seen > 100, "{seen}");
+    producer.end();
+    disk.finish(&[]).unwrap();
+    assert!(numbers(dir.path()).into_iter().eq(0..500));
+}
+
+#[test]
+fn files_end_at_their_size_and_only_the_newest_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let size = u64::from(SEGMENT_MIN) * 2 + 4096;
+    let rotating = Policy { size: Some(size), files: Some(3), ..policy(dir.path()) };
+    let mut disk = disk((&mut producer, &ring), rotating);
+    for number in 0..2000 {
+        while !push(&mut producer, number, 1000) {
+            disk.step(Instant::now()).unwrap();
+        }
+        producer.commit();
+    }
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    assert!(written.files > 5 && written.packets == 2000, "{written:?}");
+    let kept: Vec<u64> = std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).collect();
+    assert_eq!(kept.len(), 3);
+    assert!(kept.iter().all(|len| *len <= size), "{kept:?}");
+    let numbers = numbers(dir.path());
+    assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
+}
+
+/// A disk that is full for a while: what the ring held meanwhile is written when there is room again.
+#[test]
+fn a_full_disk_loses_nothing_that_the_ring_can_hold() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mount = |arguments: &[&str]| Command::new("mount").args(arguments).status().unwrap().success();
+    let path = dir.path().to_str().unwrap();
+    assert!(mount(&["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]));
+    let (mut producer, ring) = ring(16);
+    let mut disk = disk((&mut producer, &ring), policy(dir.path()));
+    let mut count = 0;
+    while push(&mut producer, count, 1000) {
+        count += 1;
+        producer.commit();
+        if count % 100 == 0 {
+            disk.step(Instant::now()).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    assert!(disk.written().errors > 0, "{:?}", disk.written());
+    assert!(mount(&["-o", "remount,size=8m", path]));
+    producer.end();
+    let begun = Instant::now();
+    while disk.written().packets < count / 2 && begun.elapsed() < Duration::from_secs(20) {
+        disk.step(Instant::now()).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let written = disk.finish(&[]).unwrap();
+    let there = numbers(dir.path());
+    let _ = Command::new("umount").arg(path).status();
+    assert_eq!((written.packets, written.lost), (count, 0), "{written:?}");
+    assert!(there.into_iter().eq(0..count));
+}
+
+#[test]
+fn a_file_that_cannot_be_is_an_error_at_once() {
+    let (mut producer, ring) = ring(4);
+    let (_, page) = ring.seat(true).unwrap();
+    producer.commit();
+    let consumer = Consumer::new(ring.file(), page).unwrap();
+    assert!(Disk::new(ring.clone(), consumer, policy(Path::new("/nonexistent"))).is_err());
+}
