@@ -67,7 +67,9 @@ impl Merge {
 
     /// No queue hands over any more: everything may go.
     pub fn end(&mut self) {
-        self.queues.iter_mut().for_each(|queue| queue.watermark = u64::MAX);
+        self.queues
+            .iter_mut()
+            .for_each(|queue| queue.watermark = u64::MAX);
     }
 
     /// Whose turn it is at `now`; `None` while somebody may still hand over an earlier packet.
@@ -76,13 +78,21 @@ impl Merge {
         let (queue, head) = self.first()?;
         if head < self.gone {
             let until = self.gone - 1;
-            return Some(Turn { queue, until, is_late: true });
+            return Some(Turn {
+                queue,
+                until,
+                is_late: true,
+            });
         }
         let until = self.until(queue, now);
         if until < head {
             return None;
         }
-        Some(Turn { queue, until, is_late: false })
+        Some(Turn {
+            queue,
+            until,
+            is_late: false,
+        })
     }
 
     /// A packet with this stamp has gone.
@@ -109,11 +119,17 @@ impl Merge {
             }
             let next = match (queue.head, self.order) {
                 (Some(head), _) => head,
-                (None, Order::Bounded(patience)) if now.saturating_sub(queue.watermark) > patience => continue,
+                (None, Order::Bounded(patience)) if now.saturating_sub(queue.watermark) > patience => {
+                    continue;
+                }
                 (None, _) => queue.watermark,
             };
             // Of equal stamps that of the lower queue goes first.
-            let before = if first < index { next } else { next.saturating_sub(1) };
+            let before = if first < index {
+                next
+            } else {
+                next.saturating_sub(1)
+            };
             until = until.min(before);
         }
         until

@@ -107,7 +107,12 @@ impl PacketHead {
     /// Writes the block of a packet of these `parts` to the beginning of `room`, which has place for it
     /// ([`PacketHead::block_len`]). Returns its length.
     #[inline]
-    pub fn write<'p>(&self, room: &mut [u8], captured: usize, parts: impl IntoIterator<Item = &'p [u8]>) -> usize {
+    pub fn write<'p>(
+        &self,
+        room: &mut [u8],
+        captured: usize,
+        parts: impl IntoIterator<Item = &'p [u8]>,
+    ) -> usize {
         let len = self.block_len(captured);
         let room = &mut room[..len];
         let mut head = [0; PACKET_HEAD];
@@ -261,7 +266,13 @@ impl Statistics {
         let mut options = Options::default();
         options.put(2, &time(self.from_ns));
         options.put(3, &time(self.to_ns));
-        let counts = [self.received, self.interface_dropped, self.accepted, self.dropped, self.delivered];
+        let counts = [
+            self.received,
+            self.interface_dropped,
+            self.accepted,
+            self.dropped,
+            self.delivered,
+        ];
         for (code, count) in (4..).zip(counts) {
             options.put(code, &count.to_ne_bytes());
         }

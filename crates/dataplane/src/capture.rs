@@ -68,7 +68,9 @@ impl<'q> CaptureTask<'q> {
         let mut went = 0;
         while let Some(turn) = self.merge.turn(now) {
             let source = &mut self.sources[turn.queue];
-            let Some((stamp, taken)) = source.emit(turn.until, &mut self.ring) else { break };
+            let Some((stamp, taken)) = source.emit(turn.until, &mut self.ring) else {
+                break;
+            };
             self.merge.went(stamp);
             self.merge.set_head(turn.queue, source.head());
             self.counters.written.add(taken.written);

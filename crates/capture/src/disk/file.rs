@@ -29,7 +29,10 @@ impl CaptureFile {
     pub fn create(path: &Path, preamble: &[u8]) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options.clone().custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path)?;
+        let file = options
+            .clone()
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(path)?;
         let direct = options
             .create(false)
             .truncate(false)

@@ -215,7 +215,9 @@ impl Disk {
     fn begin(&mut self, now: Instant) -> Result<(), RingError> {
         loop {
             let number = self.consumer.next_segment() + self.pending.len() as u64;
-            let Some(segment) = self.consumer.segment(number)? else { return Ok(()) };
+            let Some(segment) = self.consumer.segment(number)? else {
+                return Ok(());
+            };
             let Some(whole) = segment.whole else { return Ok(()) };
             let has_little = segment.blocks.len() + segment.entries.len() < whole.len() / 2;
             if (has_little || self.is_full(now)) && !self.pending.is_empty() {
@@ -229,7 +231,9 @@ impl Disk {
                 }
                 continue;
             }
-            let (Some(file), Some(queue)) = (&mut self.file, &mut self.queue) else { return Ok(()) };
+            let (Some(file), Some(queue)) = (&mut self.file, &mut self.queue) else {
+                return Ok(());
+            };
             let packets = segment.packets as u64;
             if has_little {
                 if let Err(error) = file.write_part(&segment, true) {
@@ -265,7 +269,9 @@ impl Disk {
             self.asked_to_close = true;
             self.ring.close_segment();
         }
-        let Some(segment) = self.consumer.segment(self.consumer.next_segment())? else { return Ok(()) };
+        let Some(segment) = self.consumer.segment(self.consumer.next_segment())? else {
+            return Ok(());
+        };
         let written = match &mut self.file {
             Some(file) => file.write_part(&segment, false),
             None => Ok(()),
@@ -281,8 +287,14 @@ impl Disk {
         let Some(file) = &self.file else { return false };
         let segment = u64::from(self.ring.geometry().segment_len);
         let under_way = self.pending.len() as u64 * segment;
-        let is_large = self.policy.size.is_some_and(|size| file.len() + under_way + segment > size.max(file.least() + segment));
-        let is_old = self.policy.every.is_some_and(|every| now.duration_since(file.begun()) >= every);
+        let is_large = self
+            .policy
+            .size
+            .is_some_and(|size| file.len() + under_way + segment > size.max(file.least() + segment));
+        let is_old = self
+            .policy
+            .every
+            .is_some_and(|every| now.duration_since(file.begun()) >= every);
         (is_large || is_old) && file.len() + under_way > file.least()
     }
 
@@ -297,7 +309,11 @@ impl Disk {
         self.file = Some(file);
         self.written.files = number;
         self.files.push_back(path);
-        while self.policy.files.is_some_and(|most| self.files.len() > most.max(1)) {
+        while self
+            .policy
+            .files
+            .is_some_and(|most| self.files.len() > most.max(1))
+        {
             if let Some(oldest) = self.files.pop_front() {
                 let _ = std::fs::remove_file(oldest);
             }

@@ -49,10 +49,16 @@ impl WriteQueue {
             .build()
             .user_data(tag);
         // SAFETY: upheld by the caller.
-        unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+        unsafe { self.ring.submission().push(&entry) }
+            .map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
         self.under_way += 1;
         match self.ring.submit() {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted && error.raw_os_error() != Some(libc::EBUSY) => Err(error),
+            Err(error)
+                if error.kind() != io::ErrorKind::Interrupted
+                    && error.raw_os_error() != Some(libc::EBUSY) =>
+            {
+                Err(error)
+            }
             _ => Ok(()),
         }
     }

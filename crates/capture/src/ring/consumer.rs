@@ -45,7 +45,9 @@ impl<'r> Packets<'r> {
     /// One after the other; a packet whose entry does not fit its segment is an error.
     pub fn iter(&self) -> impl Iterator<Item = Result<Packet<'r>, RingError>> + use<'r> {
         let bytes = self.bytes;
-        self.entries.rchunks_exact(ENTRY).map(move |entry| packet(bytes, entry))
+        self.entries
+            .rchunks_exact(ENTRY)
+            .map(move |entry| packet(bytes, entry))
     }
 }
 
@@ -170,7 +172,7 @@ impl Consumer {
             let new = look.packets - look.taken;
             if self.is_lossless {
                 self.took(new);
-                return Ok(Some(self.in_place(&look)?));
+                return Ok(Some(self.in_place(&look)));
             }
             if self.copy(&look)? {
                 self.took(new);
@@ -223,7 +225,11 @@ impl Consumer {
             .checked_mul(ENTRY)
             .and_then(|entries| entries.checked_add(bytes))
             .is_some_and(|len| len + 4 <= self.geometry.segment_len as usize);
-        if fits { Ok((packets, bytes)) } else { Err(RingError::Damaged("a segment has more than it can hold")) }
+        if fits {
+            Ok((packets, bytes))
+        } else {
+            Err(RingError::Damaged("a segment has more than it can hold"))
+        }
     }
 
     fn took(&mut self, count: usize) {
@@ -233,7 +239,9 @@ impl Consumer {
     }
 
     fn field(&self, number: u64, field: usize) -> u64 {
-        self.memory.number(self.geometry.slot_at(number) + field).load(Acquire)
+        self.memory
+            .number(self.geometry.slot_at(number) + field)
+            .load(Acquire)
     }
 
     /// The number of the first packet of a segment, if it is there.
@@ -256,7 +264,9 @@ impl Consumer {
             fence(Acquire);
             if self.field(self.number, slot::NUMBER) != self.number + 1 {
                 if self.is_lossless {
-                    return Err(RingError::Damaged("a segment was overwritten that was not released"));
+                    return Err(RingError::Damaged(
+                        "a segment was overwritten that was not released",
+                    ));
                 }
                 self.skip(begun)?;
                 continue;
@@ -294,7 +304,9 @@ impl Consumer {
         let Some((number, first)) = there else {
             // The newest one is always there, unless it is the newest no more.
             let is_newer = self.memory.number(header::BEGUN).load(Acquire) > begun;
-            return is_newer.then_some(()).ok_or(RingError::Damaged("its newest segment is not there"));
+            return is_newer
+                .then_some(())
+                .ok_or(RingError::Damaged("its newest segment is not there"));
         };
         let lost = first.saturating_sub(self.next);
         self.page.number(consumer::LOST).fetch_add(lost, Relaxed);
@@ -308,16 +320,17 @@ impl Consumer {
         self.geometry.segment_at(number) + self.geometry.segment_len as usize - 4 - to * ENTRY
     }
 
-    fn in_place(&self, look: &Look) -> Result<Packets<'_>, RingError> {
+    fn in_place(&self, look: &Look) -> Packets<'_> {
         let len = (look.packets - look.taken) * ENTRY;
         // SAFETY: committed, and this consumer has not released the segment: the producer does not begin it anew.
         let (bytes, entries) = unsafe {
             (
-                self.memory.bytes(self.geometry.segment_at(look.number), look.bytes),
+                self.memory
+                    .bytes(self.geometry.segment_at(look.number), look.bytes),
                 self.memory.bytes(self.entries_at(look.number, look.packets), len),
             )
         };
-        Ok(Packets { bytes, entries })
+        Packets { bytes, entries }
     }
 
     /// Copies what is new; `false` if it was overwritten meanwhile.
@@ -331,14 +344,16 @@ impl Consumer {
             self.entries.resize(room, 0);
         }
         self.memory.copy(begin, &mut self.entries[..room]);
-        self.entries.copy_within(entries_at - begin..entries_at - begin + len, 0);
+        self.entries
+            .copy_within(entries_at - begin..entries_at - begin + len, 0);
         // Blocks that were not copied before.
         let from = match look.taken {
             0 => 0,
             _ => self.copied_to(look)?,
         };
         let segment = self.geometry.segment_at(look.number);
-        self.memory.copy(segment + from, &mut self.copied[from..look.bytes]);
+        self.memory
+            .copy(segment + from, &mut self.copied[from..look.bytes]);
         fence(Acquire);
         Ok(self.field(look.number, slot::NUMBER) == look.number + 1)
     }

@@ -25,9 +25,22 @@ impl Memory {
     /// Maps the `len` bytes of `file`; to be written, too, if `writable`.
     pub fn map(file: impl AsFd, len: usize, writable: bool) -> nix::Result<Self> {
         let size = NonZeroUsize::new(len).ok_or(nix::Error::EINVAL)?;
-        let write = if writable { ProtFlags::PROT_WRITE } else { ProtFlags::empty() };
+        let write = if writable {
+            ProtFlags::PROT_WRITE
+        } else {
+            ProtFlags::empty()
+        };
         // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
-        let at = unsafe { mmap(None, size, ProtFlags::PROT_READ | write, MapFlags::MAP_SHARED, file, 0)? };
+        let at = unsafe {
+            mmap(
+                None,
+                size,
+                ProtFlags::PROT_READ | write,
+                MapFlags::MAP_SHARED,
+                file,
+                0,
+            )?
+        };
         Ok(Self {
             at: at.cast(),
             len,
@@ -40,20 +53,13 @@ impl Memory {
         self.len
     }
 
-    fn place(&self, at: usize, len: usize) -> NonNull<u8> {
-        let fits = at.checked_add(len).is_some_and(|end| end <= self.len) && at % len.min(8).max(1) == 0;
-        assert!(fits, "{len} bytes at {at} of {} shared ones", self.len);
-        // SAFETY: `at` is inside of the mapping.
-        unsafe { self.at.add(at) }
-    }
-
     /// The number at `at`, a multiple of 8.
     #[inline]
     pub fn number(&self, at: usize) -> &AtomicU64 {
-        let place = self.place(at, 8);
+        assert!(at % 8 == 0 && at.checked_add(8).is_some_and(|end| end <= self.len));
         // SAFETY: eight aligned bytes of the mapping, which lives as long as `self`. Who may only read them does not store:
         // the fields that this process writes are in pages that it mapped to be written.
-        unsafe { place.cast::<AtomicU64>().as_ref() }
+        unsafe { self.at.add(at).cast::<AtomicU64>().as_ref() }
     }
 
     /// Stores a small number at `at`, a multiple of 4, before anybody else knows the memory.
@@ -80,7 +86,10 @@ impl Memory {
     /// # Safety
     /// Nobody else reads or writes them as long as the slice lives: they are not committed.
     #[inline]
-    #[allow(clippy::mut_from_ref, reason = "exclusive by the ring's protocol, not by the borrow")]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "exclusive by the ring's protocol, not by the borrow"
+    )]
     pub unsafe fn room(&self, at: usize, len: usize) -> &mut [u8] {
         assert!(self.writable && at.checked_add(len).is_some_and(|end| end <= self.len));
         // SAFETY: inside of a mapping that may be written; exclusiveness the caller upholds.
@@ -111,7 +120,10 @@ pub fn shared(name: &str, len: usize) -> nix::Result<OwnedFd> {
 
     let file = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
     nix::unistd::ftruncate(&file, i64::try_from(len).map_err(|_| nix::Error::EFBIG)?)?;
-    fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW))?;
+    fcntl(
+        &file,
+        FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW),
+    )?;
     Ok(file)
 }
 

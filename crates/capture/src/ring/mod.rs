@@ -31,7 +31,9 @@ pub enum RingError {
     #[error("this is no ring of dropless, or not all of it: {0}")]
     NotARing(&'static str),
     /// It was made by another version.
-    #[error("the ring has version {0}, this program reads version {VERSION}: use the same version of dropless on both sides")]
+    #[error(
+        "the ring has version {0}, this program reads version {VERSION}: use the same version of dropless on both sides"
+    )]
     Version(u32),
     /// Too many consumers at once.
     #[error("the ring has no seat for another consumer now: end one of those that read it")]

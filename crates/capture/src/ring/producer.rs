@@ -87,7 +87,10 @@ impl Ring {
             is_lossless: AtomicBool::new(is_lossless),
             is_taken: AtomicBool::new(false),
         });
-        self.shared.new.push(Arc::clone(&seat)).map_err(|_| RingError::Crowded)?;
+        self.shared
+            .new
+            .push(Arc::clone(&seat))
+            .map_err(|_| RingError::Crowded)?;
         self.shared.asked.store(true, Release);
         Ok((seat, file))
     }
@@ -202,7 +205,9 @@ impl Producer {
                 Some(open) => (open.number, u64::from(open.packets)),
                 None => (self.next, 0),
             };
-            seat.page.number(consumer::FIRST).store(self.packets - before, Relaxed);
+            seat.page
+                .number(consumer::FIRST)
+                .store(self.packets - before, Relaxed);
             seat.page.number(consumer::RELEASED).store(segment, Relaxed);
             seat.is_taken.store(true, Release);
             self.seats.push(seat);
@@ -231,7 +236,8 @@ impl Producer {
             Some(open) if self.fits(&open, len) => open,
             _ => self.turn_over(len)?,
         };
-        let entry_at = open.at + self.shared.geometry.segment_len as usize - 4 - ENTRY * (open.packets as usize + 1);
+        let entry_at =
+            open.at + self.shared.geometry.segment_len as usize - 4 - ENTRY * (open.packets as usize + 1);
         // SAFETY: behind what is committed of the open segment, and before its worklist.
         let room = unsafe { self.shared.memory.room(open.at + open.bytes, len) };
         head.write(room, captured, parts);
@@ -262,7 +268,10 @@ impl Producer {
         if let Some(open) = self.open {
             let committed = u64::from(open.packets) << 32 | open.bytes as u64;
             let at = self.shared.geometry.slot_at(open.number);
-            self.shared.memory.number(at + slot::COMMITTED).store(committed, Release);
+            self.shared
+                .memory
+                .number(at + slot::COMMITTED)
+                .store(committed, Release);
         }
     }
 
@@ -308,7 +317,10 @@ impl Producer {
         field(slot::CLOSED).store(0, Relaxed);
         field(slot::FIRST).store(self.packets, Relaxed);
         field(slot::NUMBER).store(number + 1, Release);
-        self.shared.memory.number(header::BEGUN).store(number + 1, Release);
+        self.shared
+            .memory
+            .number(header::BEGUN)
+            .store(number + 1, Release);
         self.next += 1;
         self.open = Some(open);
         Ok(open)
@@ -322,7 +334,11 @@ impl Producer {
         let worklist = WORKLIST_OVERHEAD + ENTRY * open.packets as usize;
         let worklist_at = whole - worklist;
         // SAFETY: between what is committed and the worklist's entries.
-        let gap = unsafe { self.shared.memory.room(open.at + open.bytes, worklist_at - open.bytes) };
+        let gap = unsafe {
+            self.shared
+                .memory
+                .room(open.at + open.bytes, worklist_at - open.bytes)
+        };
         pcapng::fill(gap);
         // SAFETY: as above, and before the entries.
         let head = unsafe { self.shared.memory.room(open.at + worklist_at, 16) };
@@ -334,7 +350,10 @@ impl Producer {
         let end = unsafe { self.shared.memory.room(open.at + whole - 4, 4) };
         end.copy_from_slice(&(worklist as u32).to_ne_bytes());
         let at = self.shared.geometry.slot_at(open.number);
-        self.shared.memory.number(at + slot::CLOSED).store(whole as u64, Release);
+        self.shared
+            .memory
+            .number(at + slot::CLOSED)
+            .store(whole as u64, Release);
     }
 }
 

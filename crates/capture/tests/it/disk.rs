@@ -10,7 +10,12 @@ use capture::ring::layout::SEGMENT_MIN;
 use capture::ring::{Consumer, Producer, Ring};
 
 fn ring(segments: u32) -> (Producer, Ring) {
-    Producer::new(segments, SEGMENT_MIN, &pcapng::preamble("test", &[Interface::default()])).unwrap()
+    Producer::new(
+        segments,
+        SEGMENT_MIN,
+        &pcapng::preamble("test", &[Interface::default()]),
+    )
+    .unwrap()
 }
 
 fn disk((producer, ring): (&mut Producer, &Ring), policy: Policy) -> Disk {
@@ -44,9 +49,15 @@ fn push(producer: &mut Producer, number: u64, len: usize) -> bool {
 
 /// The numbers of all packets of the files in `dir`, in the order of their names.
 fn numbers(dir: &Path) -> Vec<u64> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
     files.sort();
-    files.iter().flat_map(|file| packets(&std::fs::read(file).unwrap())).collect()
+    files
+        .iter()
+        .flat_map(|file| packets(&std::fs::read(file).unwrap()))
+        .collect()
 }
 
 /// Walks the blocks, as any reader does.
@@ -98,7 +109,10 @@ fn all_that_the_ring_held_is_in_the_file() {
 fn what_came_is_on_the_disk_before_its_segment_is_full() {
     let dir = tempfile::tempdir().unwrap();
     let (mut producer, ring) = ring(4);
-    let flushing = Policy { flush: Duration::ZERO, ..policy(dir.path()) };
+    let flushing = Policy {
+        flush: Duration::ZERO,
+        ..policy(dir.path())
+    };
     let mut disk = disk((&mut producer, &ring), flushing);
     let mut seen = 0;
     for number in 0..500 {
@@ -124,7 +138,11 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (mut producer, ring) = ring(4);
     let size = u64::from(SEGMENT_MIN) * 2 + 4096;
-    let rotating = Policy { size: Some(size), files: Some(3), ..policy(dir.path()) };
+    let rotating = Policy {
+        size: Some(size),
+        files: Some(3),
+        ..policy(dir.path())
+    };
     let mut disk = disk((&mut producer, &ring), rotating);
     for number in 0..2000 {
         while !push(&mut producer, number, 1000) {
@@ -135,7 +153,10 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
     producer.end();
     let written = disk.finish(&[]).unwrap();
     assert!(written.files > 5 && written.packets == 2000, "{written:?}");
-    let kept: Vec<u64> = std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).collect();
+    let kept: Vec<u64> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .collect();
     assert_eq!(kept.len(), 3);
     assert!(kept.iter().all(|len| *len <= size), "{kept:?}");
     let numbers = numbers(dir.path());

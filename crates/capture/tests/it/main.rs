@@ -1,5 +1,10 @@
 //! What the capture's parts promise, from outside.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test says so by failing"
+)]
 
 mod disk;
 mod merge;

@@ -128,7 +128,11 @@ fn a_queue_that_says_nothing_is_waited_for_as_long_as_was_asked() {
     merge.went(10);
     merge.set_head(0, None);
     merge.set_head(1, Some(6));
-    assert!(merge.turn(107).is_some_and(|turn| turn.is_late && turn.until == 9));
+    assert!(
+        merge
+            .turn(107)
+            .is_some_and(|turn| turn.is_late && turn.until == 9)
+    );
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use capture::pcapng::{self, Interface, PacketHead, Statistics};
+use capture::ring::Consumer;
 use capture::ring::Producer;
 use capture::ring::layout::SEGMENT_MIN;
-use capture::ring::Consumer;
 
 /// The output of a tool that complains about nothing; `None` where it is not installed.
 fn output(tool: &str, arguments: &[&str]) -> Option<String> {
@@ -17,10 +17,16 @@ fn output(tool: &str, arguments: &[&str]) -> Option<String> {
         output => output.unwrap(),
     };
     let complaints = String::from_utf8_lossy(&output.stderr);
-    let complaints: Vec<&str> = complaints.lines().filter(|line| !line.contains("as user \"root\"")).collect();
+    let complaints: Vec<&str> = complaints
+        .lines()
+        .filter(|line| !line.contains("as user \"root\""))
+        .collect();
     let harmless = |line: &&str| line.starts_with("reading from file") || line.trim().is_empty();
     let complaints: Vec<_> = complaints.into_iter().filter(|line| !harmless(line)).collect();
-    assert!(output.status.success() && complaints.is_empty(), "{tool}: {complaints:?}");
+    assert!(
+        output.status.success() && complaints.is_empty(),
+        "{tool}: {complaints:?}"
+    );
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
@@ -30,7 +36,26 @@ fn frame(len: usize) -> Vec<u8> {
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
     let total = (len - 14) as u16;
     frame[14..34].copy_from_slice(&[
-        0x45, 0, (total >> 8) as u8, total as u8, 0, 0, 0, 0, 64, 17, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2,
+        0x45,
+        0,
+        (total >> 8) as u8,
+        total as u8,
+        0,
+        0,
+        0,
+        0,
+        64,
+        17,
+        0,
+        0,
+        198,
+        18,
+        0,
+        1,
+        198,
+        18,
+        0,
+        2,
     ]);
     let udp = total - 20;
     frame[34..42].copy_from_slice(&[0xC0, 0, 0, 7, (udp >> 8) as u8, udp as u8, 0, 0]);
@@ -45,7 +70,8 @@ fn tshark_and_tcpdump_read_what_the_ring_holds() {
         filter: Some("udp port 7".into()),
         ..Interface::default()
     }];
-    let (mut producer, ring) = Producer::new(8, SEGMENT_MIN, &pcapng::preamble("dropless test", &interfaces)).unwrap();
+    let (mut producer, ring) =
+        Producer::new(8, SEGMENT_MIN, &pcapng::preamble("dropless test", &interfaces)).unwrap();
     let (_, seat) = ring.seat(true).unwrap();
     producer.commit();
     let count = 2000_u64;
@@ -82,15 +108,35 @@ fn tshark_and_tcpdump_read_what_the_ring_holds() {
     std::fs::write(&path, &file).unwrap();
     let path = path.to_str().unwrap();
 
-    if let Some(fields) = output("tshark", &["-r", path, "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-e", "udp.dstport"]) {
+    if let Some(fields) = output(
+        "tshark",
+        &[
+            "-r",
+            path,
+            "-T",
+            "fields",
+            "-e",
+            "frame.time_epoch",
+            "-e",
+            "frame.len",
+            "-e",
+            "udp.dstport",
+        ],
+    ) {
         let lines: Vec<&str> = fields.lines().collect();
         assert_eq!(lines.len() as u64, count);
-        assert_eq!(lines[999], format!("1700000000.{:09}\t{}\t7", 999 * 1_000_001, 60 + 999 * 7 % 200));
+        assert_eq!(
+            lines[999],
+            format!("1700000000.{:09}\t{}\t7", 999 * 1_000_001, 60 + 999 * 7 % 200)
+        );
     }
     if let Some(lines) = output("tcpdump", &["-n", "-r", path]) {
         assert_eq!(lines.lines().count() as u64, count);
     }
     if let Some(about) = output("capinfos", &["-M", path]) {
-        assert!(about.contains("ring:a") && about.contains("udp port 7"), "{about}");
+        assert!(
+            about.contains("ring:a") && about.contains("udp port 7"),
+            "{about}"
+        );
     }
 }

@@ -56,7 +56,10 @@ fn take(consumer: &mut Consumer, longest: u64) -> Vec<u64> {
             let number = number_of(packet.time_ns);
             assert_eq!(packet.data, bytes(number, longest), "packet {number}");
             let head = head(number, packet.data.len());
-            assert_eq!((packet.interface, packet.original_len), (head.interface, head.original_len));
+            assert_eq!(
+                (packet.interface, packet.original_len),
+                (head.interface, head.original_len)
+            );
             numbers.push(number);
         }
     }
@@ -127,7 +130,10 @@ proptest! {
 fn side_by_side_all_is_conserved() {
     const PACKETS: u64 = 300_000;
     let (mut producer, ring) = Producer::new(8, SEGMENT_MIN, &preamble()).unwrap();
-    let (lossless, lossy) = (seat((&mut producer, &ring), true), seat((&mut producer, &ring), false));
+    let (lossless, lossy) = (
+        seat((&mut producer, &ring), true),
+        seat((&mut producer, &ring), false),
+    );
     let is_done = AtomicBool::new(false);
     let consume = |mut consumer: Consumer| {
         let mut all = Vec::new();
@@ -192,7 +198,14 @@ fn consumers_cannot_write_the_ring() {
     let len = std::num::NonZeroUsize::new(4096).unwrap();
     // SAFETY: a new mapping touches no memory of ours, and is refused.
     let mapped = unsafe {
-        mmap(None, len, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, ring.file(), 0)
+        mmap(
+            None,
+            len,
+            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+            MapFlags::MAP_SHARED,
+            ring.file(),
+            0,
+        )
     };
     assert_eq!(mapped.err(), Some(nix::Error::EPERM));
 }

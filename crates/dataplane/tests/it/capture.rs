@@ -1,4 +1,5 @@
 //! The capturing loop over memory links and a virtual clock: every frame is in the ring, in the order of its stamps, or counted.
+#![allow(clippy::unwrap_used, clippy::similar_names, reason = "a test says so by failing")]
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -90,7 +91,10 @@ fn check(case: &Case) {
                 let number = u64::from_ne_bytes(*packet.data.first_chunk().unwrap());
                 let whole = bytes(queue, number, packet.original_len as usize);
                 assert_eq!(packet.data, &whole[..whole.len().min(case.snap_len)]);
-                assert!(number >= seen[queue] && number < sent[queue], "once, and in order");
+                assert!(
+                    number >= seen[queue] && number < sent[queue],
+                    "once, and in order"
+                );
                 seen[queue] = number + 1;
                 assert!((packet.time_ns, packet.interface) >= last, "sorted");
                 last = (packet.time_ns, packet.interface);
@@ -118,7 +122,11 @@ fn check(case: &Case) {
     let frames: u64 = counters.iter().map(|counters| counters.frames.get()).sum();
     assert_eq!(frames, sent.iter().sum::<u64>(), "every frame was received");
     assert_eq!(totals.take().unwrap().held, 0);
-    assert_eq!(frames, merged.written.get() + merged.ring_full.get(), "and written, or counted");
+    assert_eq!(
+        frames,
+        merged.written.get() + merged.ring_full.get(),
+        "and written, or counted"
+    );
     assert_eq!(taken, merged.written.get(), "and taken");
     assert_eq!(merged.late.get(), 0);
     assert_eq!(counters[0].flushed.get(), 1);
@@ -129,14 +137,16 @@ fn cases() -> impl Strategy<Value = Case> {
         let lens = prop_oneof![20usize..200, 1000usize..5000];
         let arrivals = prop::collection::vec(prop::collection::vec((0..queues, lens), 0..40), 1..80);
         let snap_len = prop_oneof![Just(usize::MAX), 20usize..3000];
-        (arrivals, snap_len, 64usize..2048, 1usize..64, 1usize..60).prop_map(move |(arrivals, snap_len, buffer, burst, takes_every)| Case {
-            queues,
-            snap_len,
-            buffer,
-            burst,
-            arrivals,
-            takes_every,
-        })
+        (arrivals, snap_len, 64usize..2048, 1usize..64, 1usize..60).prop_map(
+            move |(arrivals, snap_len, buffer, burst, takes_every)| Case {
+                queues,
+                snap_len,
+                buffer,
+                burst,
+                arrivals,
+                takes_every,
+            },
+        )
     })
 }
 
