@@ -18,8 +18,8 @@ use crate::{Phase, Task};
 pub struct MergeCounters {
     /// Frames written to the ring.
     pub written: Counter,
-    /// Frames for which the ring had no place: a lossless consumer still needed what is there.
-    pub ring_full: Counter,
+    /// Frames that came after as many as were wanted.
+    pub unwanted: Counter,
     /// Frames among `written` that came after one with a later stamp had gone.
     pub late: Counter,
 }
@@ -36,6 +36,8 @@ pub struct CaptureTask<'q> {
     sources: Vec<Box<dyn Source + 'q>>,
     merge: Merge,
     ring: Producer,
+    /// Frames that are still wanted.
+    wanted: u64,
     clock: Clock,
     tsc: fn() -> Ticks,
     counters: Arc<MergeCounters>,
@@ -43,10 +45,11 @@ pub struct CaptureTask<'q> {
 }
 
 impl<'q> CaptureTask<'q> {
-    /// A task that merges `sources`, in the order in which equal stamps go, into `ring`.
+    /// A task that merges `sources`, in the order in which equal stamps go, into `ring`; the first `wanted` frames.
     pub fn new(
         sources: Vec<Box<dyn Source + 'q>>,
-        (order, ring): (Order, Producer),
+        (order, wanted): (Order, u64),
+        ring: Producer,
         (clock, tsc): (Clock, fn() -> Ticks),
         counters: Arc<MergeCounters>,
         totals: Fill<CaptureResult>,
@@ -55,6 +58,7 @@ impl<'q> CaptureTask<'q> {
             merge: Merge::new(sources.len(), order),
             sources,
             ring,
+            wanted,
             clock,
             tsc,
             counters,
@@ -68,19 +72,18 @@ impl<'q> CaptureTask<'q> {
         let mut went = 0;
         while let Some(turn) = self.merge.turn(now) {
             let source = &mut self.sources[turn.queue];
-            let Some((stamp, taken)) = source.emit(turn.until, &mut self.ring) else {
+            let Some((stamp, taken)) = source.emit(turn.until, self.wanted, &mut self.ring) else {
                 break;
             };
             self.merge.went(stamp);
             self.merge.set_head(turn.queue, source.head());
             self.counters.written.add(taken.written);
-            if taken.refused > 0 {
-                self.counters.ring_full.add(taken.refused);
-            }
+            self.counters.unwanted.add(taken.unwanted);
+            self.wanted -= taken.written;
             if turn.is_late {
                 self.counters.late.add(taken.written);
             }
-            went += (taken.written + taken.refused) as usize;
+            went += (taken.written + taken.refused + taken.unwanted) as usize;
         }
         went
     }

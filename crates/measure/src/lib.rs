@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bucket;
+pub mod capture;
 pub mod collect;
 pub mod comparison;
 pub mod counter;
@@ -38,6 +39,7 @@ pub mod union;
 pub mod units;
 pub mod verdict;
 
+pub use capture::{CaptureSummary, ConsumerSummary, FileSummary};
 pub use collect::{IntervalCollector, IntervalRow, IntervalTotals};
 pub use counter::Counter;
 pub use expect::{ExpectError, Expectation};

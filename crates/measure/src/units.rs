@@ -217,6 +217,35 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     }
 }
 
+/// Reads a size in bytes such as `4096`, `64KiB`, `100MB` or `1G` (10^9).
+pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    let wrong = || {
+        UnitError::new(
+            "size",
+            text,
+            "a number of bytes, such as 4096, 64KiB, 100MB or 1G",
+        )
+    };
+    let lower = text.trim().to_ascii_lowercase();
+    let (number, unit) = split_number(&lower).ok_or_else(wrong)?;
+    let unit = unit.strip_suffix('b').unwrap_or(unit);
+    let factor = match unit.strip_suffix('i') {
+        Some(prefix) if !prefix.is_empty() => {
+            let powers = decimal_prefix(prefix).ok_or_else(wrong)?.log10() / 3.0;
+            1024_f64.powf(powers.round())
+        }
+        Some(_) => return Err(wrong()),
+        None => decimal_prefix(unit).ok_or_else(wrong)?,
+    };
+    let bytes = (number * factor).round();
+    // 2^53: above, neighbouring whole numbers are one f64.
+    if bytes < 9_007_199_254_740_992.0 {
+        Ok(bytes as u64)
+    } else {
+        Err(wrong())
+    }
+}
+
 /// A value with an SI prefix and three to four digits, such as `3.500 M`; the unit follows directly.
 pub fn format_si(value: f64, unit: &str) -> String {
     for (factor, prefix) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {

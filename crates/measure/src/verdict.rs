@@ -45,6 +45,8 @@ pub enum Role {
     SendOnly,
     /// Reflects what others send.
     Reflect,
+    /// Takes what others send.
+    Capture,
 }
 
 /// A time during which a port had no link.
@@ -195,6 +197,7 @@ pub enum Reason {
 fn silence(role: Role) -> &'static str {
     match role {
         Role::Reflect => "no packet was received: is the sender running, and does it reach this port?",
+        Role::Capture => "no packet was received: is anything sent to these ports?",
         Role::Send | Role::SendOnly => "nothing was received",
     }
 }
@@ -295,7 +298,8 @@ fn movement(evidence: &Evidence) -> Vec<Reason> {
     if evidence.ports == 0 {
         reasons.push(Reason::NoPorts);
     }
-    if evidence.sent == 0 && evidence.role != Role::Reflect {
+    let sends = matches!(evidence.role, Role::Send | Role::SendOnly);
+    if evidence.sent == 0 && sends {
         reasons.push(Reason::NothingSent);
     }
     if evidence.received == 0 && evidence.role != Role::SendOnly {
@@ -324,8 +328,8 @@ fn underoffered(evidence: &Evidence) -> Option<Reason> {
 /// The longest stall of each core that outlasted its ring, when packets are missing that it could have cost.
 fn stalls(evidence: &Evidence) -> Vec<Reason> {
     let missing = evidence.unexplained.saturating_add(evidence.rx_missed);
-    // What a reflector's ring missed is in its account: its own numbers are as good.
-    if missing == 0 || evidence.role == Role::Reflect {
+    // What the ring of a reflector or a capture missed is in its account: its own numbers are as good.
+    if missing == 0 || matches!(evidence.role, Role::Reflect | Role::Capture) {
         return Vec::new();
     }
     let mut worst: Vec<&Stall> = Vec::new();

@@ -27,6 +27,8 @@ pub struct CaptureCounters {
     pub bytes: Counter,
     /// Frames thrown out before the run began.
     pub flushed: Counter,
+    /// Frames for which the ring had no place.
+    pub refused: Counter,
     /// Polls for which all bursts were still held.
     pub full: Counter,
 }
@@ -54,6 +56,8 @@ pub struct Taken {
     pub written: u64,
     /// Frames for which there was no place.
     pub refused: u64,
+    /// Frames that came after all that were wanted.
+    pub unwanted: u64,
 }
 
 /// A queue as the merge sees it: bursts, not frames, so that a call through a table costs little.
@@ -66,8 +70,9 @@ pub trait Source: Send {
     fn is_polled(&self) -> bool;
     /// The stamp of the first burst that has not gone.
     fn head(&self) -> Option<u64>;
-    /// Writes the first burst, if it is stamped `until` or earlier, and returns its stamp.
-    fn emit(&mut self, until: u64, ring: &mut Producer) -> Option<(u64, Taken)>;
+    /// Writes the first burst, if it is stamped `until` or earlier, and returns its stamp. Of its frames `wanted` are
+    /// written at most; the others are thrown away.
+    fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(u64, Taken)>;
     /// Frames that have not gone.
     fn held(&self) -> u64;
 }
@@ -176,7 +181,7 @@ impl<R: Receive> Source for QueueSource<R> {
         self.waiting.front().map(|(stamp, _)| *stamp)
     }
 
-    fn emit(&mut self, until: u64, ring: &mut Producer) -> Option<(u64, Taken)> {
+    fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(u64, Taken)> {
         let (stamp, _) = self.waiting.front().filter(|(stamp, _)| *stamp <= until)?;
         let stamp = *stamp;
         let (_, mut frames) = self.waiting.pop_front()?;
@@ -185,7 +190,9 @@ impl<R: Receive> Source for QueueSource<R> {
         let count = frames.len();
         for index in 0..count {
             bytes += frames.whole_len(index) as u64;
-            if self.write(&frames, index, time_ns, ring) {
+            if taken.written == wanted {
+                taken.unwanted += 1;
+            } else if self.write(&frames, index, time_ns, ring) {
                 taken.written += 1;
             } else {
                 taken.refused += 1;
@@ -194,6 +201,9 @@ impl<R: Receive> Source for QueueSource<R> {
         frames.clear();
         self.free.push(frames);
         self.plan.counters.bytes.add(bytes);
+        if taken.refused > 0 {
+            self.plan.counters.refused.add(taken.refused);
+        }
         Some((stamp, taken))
     }
 

@@ -1,5 +1,9 @@
 //! The capturing loop over memory links and a virtual clock: every frame is in the ring, in the order of its stamps, or counted.
-#![allow(clippy::unwrap_used, clippy::similar_names, reason = "a test says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::similar_names,
+    reason = "a test says so by failing"
+)]
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -46,6 +50,7 @@ struct Case {
     arrivals: Vec<Vec<(usize, usize)>>,
     /// Whether the consumer takes what is there after so many polls.
     takes_every: usize,
+    wanted: u64,
 }
 
 fn check(case: &Case) {
@@ -70,7 +75,8 @@ fn check(case: &Case) {
     let clock = Clock::from_calibration(0, 0, 1e9);
     let mut task: Box<dyn Task> = Box::new(CaptureTask::new(
         sources.collect(),
-        (Order::Strict, producer),
+        (Order::Strict, case.wanted),
+        producer,
         (clock, now),
         Arc::clone(&merged),
         leave,
@@ -122,11 +128,10 @@ fn check(case: &Case) {
     let frames: u64 = counters.iter().map(|counters| counters.frames.get()).sum();
     assert_eq!(frames, sent.iter().sum::<u64>(), "every frame was received");
     assert_eq!(totals.take().unwrap().held, 0);
-    assert_eq!(
-        frames,
-        merged.written.get() + merged.ring_full.get(),
-        "and written, or counted"
-    );
+    let refused: u64 = counters.iter().map(|counters| counters.refused.get()).sum();
+    let counted = merged.written.get() + refused + merged.unwanted.get();
+    assert_eq!(frames, counted, "and written, or counted");
+    assert!(merged.unwanted.get() == 0 || merged.written.get() == case.wanted);
     assert_eq!(taken, merged.written.get(), "and taken");
     assert_eq!(merged.late.get(), 0);
     assert_eq!(counters[0].flushed.get(), 1);
@@ -137,16 +142,25 @@ fn cases() -> impl Strategy<Value = Case> {
         let lens = prop_oneof![20usize..200, 1000usize..5000];
         let arrivals = prop::collection::vec(prop::collection::vec((0..queues, lens), 0..40), 1..80);
         let snap_len = prop_oneof![Just(usize::MAX), 20usize..3000];
-        (arrivals, snap_len, 64usize..2048, 1usize..64, 1usize..60).prop_map(
-            move |(arrivals, snap_len, buffer, burst, takes_every)| Case {
-                queues,
-                snap_len,
-                buffer,
-                burst,
-                arrivals,
-                takes_every,
-            },
+        (
+            arrivals,
+            snap_len,
+            64usize..2048,
+            1usize..64,
+            1usize..60,
+            prop_oneof![Just(u64::MAX), 1u64..500],
         )
+            .prop_map(
+                move |(arrivals, snap_len, buffer, burst, takes_every, wanted)| Case {
+                    queues,
+                    snap_len,
+                    buffer,
+                    burst,
+                    arrivals,
+                    takes_every,
+                    wanted,
+                },
+            )
     })
 }
 

@@ -28,6 +28,7 @@ subcommands! {
     send,
     search,
     reflect,
+    capture,
     compare,
     noise,
     ports,

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use host::{Medium, PortKind, PortUri};
 use wire::Verify;
 
-use super::{ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
+use super::{CapturePlan, ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
 use crate::run::kernel_port::SocketConfig;
 
 /// UDP echo: where `dropless send` sends to unless told otherwise.
@@ -145,3 +145,20 @@ impl ReflectPlan {
 
 /// What a reflector takes: a jumbo frame.
 const LARGEST_FRAME: usize = 9618;
+
+impl CapturePlan {
+    /// What is wanted of sockets: none is captured from.
+    pub fn sockets(&self) -> SocketConfig {
+        SocketConfig {
+            queues: self.queues,
+            descriptors: self.machine.descriptors,
+            burst: self.machine.burst,
+            largest_frame: LARGEST_FRAME,
+            sealed: false,
+            reflects: false,
+            has_faults: false,
+            dscp_and_ttl: (0, 64),
+            peers: Vec::new(),
+        }
+    }
+}

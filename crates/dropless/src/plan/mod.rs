@@ -11,12 +11,14 @@ use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
+mod capture;
 pub(crate) mod kernel;
 pub(crate) mod machine;
 mod noise;
 mod reflect;
 mod send;
 
+pub use capture::{CapturePlan, FilesPlan, RingPlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;

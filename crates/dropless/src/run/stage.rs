@@ -1,6 +1,7 @@
 //! The stage of a job: where it puts its tasks onto the queues of open ports, be those devices or sockets.
 
 use dataplane::Task;
+use dataplane::capture::Source;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use measure::{Clock, Ticks};
@@ -28,6 +29,12 @@ pub struct Stage<'s, 'p, 'e> {
 pub trait OnReceive {
     /// The task that polls `rx`.
     fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Task + 'p>;
+}
+
+/// Makes a source of a queue that receives: one of several that a task polls.
+pub trait OnSource {
+    /// The source that polls `rx`.
+    fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Source + 'p>;
 }
 
 /// Makes a task of a queue that sends.
@@ -85,6 +92,22 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         };
         self.workers[worker].add(role, task);
         true
+    }
+
+    /// Makes a source of `rx`, a queue of `port`. `None` where there is no such queue: a device without DPDK.
+    pub fn source(&self, port: usize, rx: Rx<'e>, source: impl OnSource) -> Option<Box<dyn Source + 'p>> {
+        match (rx, self.dpdk(port)) {
+            (Rx::Socket(rx), _) => Some(source.on(*rx)),
+            (Rx::Device(rx), Some(dpdk)) => {
+                Some(source.on(DpdkReceive::new(dpdk.eal, rx, self.is_cold(port))))
+            }
+            (Rx::Device(_), None) => None,
+        }
+    }
+
+    /// Has `worker` poll a task that has its queues already.
+    pub fn add(&mut self, (worker, role): (usize, &'static str), task: Box<dyn Task + 'p>) {
+        self.workers[worker].add(role, task);
     }
 
     /// Has `worker` fill `tx`, a queue of `port`.

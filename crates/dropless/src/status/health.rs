@@ -79,7 +79,7 @@ impl HealthCheck {
             self.is_deaf = false;
         }
         let trouble = match state.phase {
-            Phase::Sending | Phase::Reflecting => self.trouble(now, state),
+            Phase::Sending | Phase::Reflecting | Phase::Capturing => self.trouble(now, state),
             // Where nothing came back any more, the wait for the last of it heals nothing.
             Phase::Draining if self.is_deaf => {
                 self.deafness(now).map(|reason| format!("draining, and {reason}"))
@@ -98,12 +98,10 @@ impl HealthCheck {
 
     fn trouble(&self, now: Instant, state: &State) -> Option<String> {
         let sent = |what| self.sent.trouble(now, self.patience(), what);
-        lost_link(state).or_else(|| {
-            if state.phase == Phase::Reflecting {
-                self.deafness(now).or_else(|| sent("returned"))
-            } else {
-                sent("sent").or_else(|| self.deafness(now))
-            }
+        lost_link(state).or_else(|| match state.phase {
+            Phase::Reflecting => self.deafness(now).or_else(|| sent("returned")),
+            Phase::Capturing => self.deafness(now),
+            _ => sent("sent").or_else(|| self.deafness(now)),
         })
     }
 

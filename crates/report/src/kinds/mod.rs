@@ -17,6 +17,7 @@ macro_rules! kinds {
 kinds! {
     send,
     reflect,
+    capture,
     search,
     compare,
     noise,

@@ -101,6 +101,7 @@ fn fields(state: &State) -> Vec<Field> {
             packets("returned", total.sent),
             bad("dropped", total.lost),
         ],
+        Phase::Capturing => vec![rx, packets("captured", total.received), bad("lost", total.lost)],
         _ => vec![
             tx,
             rx,

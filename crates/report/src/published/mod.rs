@@ -108,6 +108,8 @@ pub enum Phase {
     Draining,
     /// Packets are returned.
     Reflecting,
+    /// Packets are taken.
+    Capturing,
     /// Cores are polled on without packets.
     Watching,
     /// Nothing moves, and nothing should: between two trials, for instance.
@@ -127,6 +129,7 @@ impl Phase {
             Self::Sending => "sending",
             Self::Draining => "draining",
             Self::Reflecting => "reflecting",
+            Self::Capturing => "capturing",
             Self::Watching => "watching",
             Self::Idle => "idle",
             Self::Ended => "ended",

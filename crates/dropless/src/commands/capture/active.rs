@@ -1,0 +1,318 @@
+//! A capture under way: its queues, its ring, its files, what it tells, and when it is over.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use capture::merge::Order;
+use capture::pcapng::{self, Interface};
+use capture::ring::{Consumer, Producer, Ring, Seat};
+use dataplane::capture::{
+    CaptureCounters, CaptureResult, CaptureTask, MergeCounters, QueueSource, Source, SourcePlan,
+};
+use dataplane::io::Receive;
+use dataplane::slot::Slot;
+use measure::{Clock, QueueSummary, Ticks};
+use report::published::{self, State, Totals};
+use report::rows::RowWriter;
+use report::rundir::{RunDir, file};
+
+use super::disk::DiskSide;
+use super::summary;
+use crate::explain::Received;
+use crate::plan::CapturePlan;
+use crate::run::clock::now;
+use crate::run::close::Ending;
+use crate::run::control::Look;
+use crate::run::open::OpenPort;
+use crate::run::queues::{QueuePlace, shares};
+use crate::run::stage::{OnSource, Stage};
+use crate::run::{Active, Next};
+
+/// Rows that may wait for the disk.
+const ROWS_WAITING: usize = 4096;
+/// The columns of `intervals.csv`.
+const HEADER: &str = "time,rx_packets,captured,dropped\n";
+
+/// One captured queue.
+pub struct CaptureSide {
+    pub place: QueuePlace,
+    pub counters: Arc<CaptureCounters>,
+}
+
+/// A capture whose task is on its queues.
+pub struct ActiveCapture {
+    pub plan: CapturePlan,
+    pub sides: Vec<CaptureSide>,
+    pub merged: Arc<MergeCounters>,
+    pub totals: Slot<CaptureResult>,
+    pub disk: Option<DiskSide>,
+    /// How long anything came.
+    active: Duration,
+    /// How long it went.
+    pub elapsed: Duration,
+    rows: Option<RowWriter<String>>,
+    row_base: Total,
+    next_row: Duration,
+    begun: Ticks,
+    clock: Clock,
+    epoch_ns: u64,
+    ticks_per_row: u64,
+    seen: u64,
+    moved_at: Duration,
+}
+
+/// Sums over all queues.
+#[derive(Clone, Copy, Default)]
+pub struct Total {
+    pub received: u64,
+    pub bytes: u64,
+    pub captured: u64,
+    pub ring_full: u64,
+    /// Came after as many as were wanted.
+    pub unwanted: u64,
+}
+
+/// A source to be.
+struct Queue(SourcePlan);
+
+impl OnSource for Queue {
+    fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Source + 'p> {
+        Box::new(QueueSource::new(rx, self.0))
+    }
+}
+
+impl ActiveCapture {
+    /// Puts one task onto all queues, and makes the ring.
+    pub fn wire<'p, 'e: 'p>(plan: CapturePlan, stage: &mut Stage<'_, 'p, 'e>) -> Result<Self> {
+        let interfaces: Vec<Interface> = stage.ports.iter().map(|open| interface(open, &plan)).collect();
+        let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
+        let preamble = pcapng::preamble(application, &interfaces);
+        let (mut producer, ring) = Producer::new(plan.ring.segments, plan.ring.segment_len, &preamble)?;
+        let (mut sides, mut sources) = (Vec::new(), Vec::new());
+        let epoch_ns = epoch_ns(stage);
+        let core = stage.cores[0];
+        for port in 0..stage.ports.len() {
+            let queues: Vec<_> = stage.ports[port].rx.drain(..).collect();
+            let several = queues.len() > 1;
+            for (queue, rx) in queues.into_iter().enumerate() {
+                let counters = Arc::<CaptureCounters>::default();
+                let source = Queue(SourcePlan {
+                    interface: port as u32,
+                    queue: several.then_some(queue as u32),
+                    snap_len: plan.snap_len as usize,
+                    burst: plan.machine.burst,
+                    epoch_ns,
+                    counters: Arc::clone(&counters),
+                });
+                if let Some(source) = stage.source(port, rx, source) {
+                    sources.push(source);
+                    let place = QueuePlace { port, queue, core };
+                    sides.push(CaptureSide { place, counters });
+                }
+            }
+        }
+        let merged = Arc::<MergeCounters>::default();
+        let (totals, leave) = Slot::new();
+        let order = plan.patience_ns.map_or(Order::Strict, Order::Bounded);
+        let disk = match &plan.files {
+            Some(files) => Some(DiskSide::start(files, &ring, consumer(&mut producer, &ring)?)?),
+            None => None,
+        };
+        let task = CaptureTask::new(
+            sources,
+            (order, plan.count.unwrap_or(u64::MAX)),
+            producer,
+            (stage.clock, now),
+            Arc::clone(&merged),
+            leave,
+        );
+        stage.add((0, "capture"), Box::new(task));
+        let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
+        Ok(Self {
+            ticks_per_row: stage.clock.ticks_from_ns(plan.interval_ns),
+            next_row: Duration::from_nanos(plan.interval_ns),
+            plan,
+            sides,
+            merged,
+            totals,
+            disk,
+            active: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            rows: stage.dir.keep(rows).ok(),
+            row_base: Total::default(),
+            begun: stage.start,
+            clock: stage.clock,
+            epoch_ns,
+            seen: 0,
+            moved_at: Duration::ZERO,
+        })
+    }
+
+    pub fn total(&self) -> Total {
+        let sum = |of: fn(&CaptureCounters) -> u64| self.sides.iter().map(|side| of(&side.counters)).sum();
+        Total {
+            received: sum(|counters| counters.frames.get()),
+            bytes: sum(|counters| counters.bytes.get()),
+            captured: self.merged.written.get(),
+            ring_full: sum(|counters| counters.refused.get()),
+            unwanted: self.merged.unwanted.get(),
+        }
+    }
+
+    pub fn queues(&self) -> Vec<QueueSummary> {
+        shares(
+            self.sides
+                .iter()
+                .map(|side| side.place.moved("rx", side.counters.frames.get())),
+        )
+    }
+
+    /// When it began and ended, ns since the epoch of Unix.
+    pub fn times_ns(&self) -> (u64, u64) {
+        let begun = self.epoch_ns.wrapping_add(self.clock.ns(self.begun).0);
+        (begun, begun + self.elapsed.as_nanos() as u64)
+    }
+
+    fn write_rows(&mut self, elapsed: Duration, total: Total) {
+        while self.next_row <= elapsed {
+            let base = std::mem::replace(&mut self.row_base, total);
+            let row = format!(
+                "{},{},{},{}\n",
+                self.next_row.as_secs_f64() * 1e3,
+                total.received - base.received,
+                total.captured - base.captured,
+                total.ring_full - base.ring_full,
+            );
+            if let Some(rows) = &mut self.rows {
+                rows.push(row);
+            }
+            self.next_row += Duration::from_nanos(self.plan.interval_ns);
+        }
+    }
+
+    fn is_over(&self, total: Total, look: &Look<'_, '_>) -> bool {
+        let elapsed = self.elapsed;
+        let is_idle = self.plan.idle_exit_ns.is_some_and(|idle| {
+            total.received > 0 && elapsed.saturating_sub(self.moved_at) > Duration::from_nanos(idle)
+        });
+        let by_time = self
+            .plan
+            .duration_ns
+            .is_some_and(|ns| elapsed >= Duration::from_nanos(ns));
+        let by_count = self.plan.count.is_some_and(|count| total.captured >= count);
+        let is_gone = look.ports.iter().any(OpenPort::is_gone);
+        look.is_interrupted || is_idle || look.worker_died || is_gone || by_time || by_count
+    }
+}
+
+/// A lossless consumer of the ring, in this process.
+fn consumer(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
+    let (seat, page) = ring.seat(true)?;
+    // Nobody polls yet: the producer takes notice here.
+    producer.commit();
+    Ok((seat, Consumer::new(ring.file(), page)?))
+}
+
+/// What is told of a port in the file.
+fn interface(open: &OpenPort<'_>, plan: &CapturePlan) -> Interface {
+    Interface {
+        name: open.uri.to_string(),
+        description: "stamped by the processor's time stamp counter when its burst was polled".into(),
+        mac: Some(open.mac),
+        speed: None,
+        snap_len: plan.snap_len,
+        filter: None,
+    }
+}
+
+/// From the run's clock (`CLOCK_MONOTONIC`) to the epoch of Unix, ns.
+fn epoch_ns(stage: &Stage<'_, '_, '_>) -> u64 {
+    let before = stage.clock.ns(now()).0;
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let after = stage.clock.ns(now()).0;
+    (unix.as_nanos() as u64).wrapping_sub(before + (after - before) / 2)
+}
+
+impl Active for ActiveCapture {
+    type Summary = measure::CaptureSummary;
+
+    fn ready(&mut self, look: &Look<'_, '_>) {
+        self.begun = now();
+        if !look.is_quiet {
+            let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
+            let _ = report::out::print_stderr(&format!(
+                "capturing from {}; Ctrl-C ends it; results in {}\n",
+                uris.join(", "),
+                look.dir.path().display()
+            ));
+        }
+    }
+
+    fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        let total = self.total();
+        let (before, elapsed) = (self.elapsed, look.since(self.begun));
+        self.write_rows(elapsed, total);
+        if total.received > self.seen {
+            self.active += elapsed.saturating_sub(before);
+            (self.seen, self.moved_at) = (total.received, elapsed);
+        }
+        self.elapsed = elapsed;
+        if self.is_over(total, look) {
+            Next::Stop
+        } else {
+            Next::GoOn
+        }
+    }
+
+    fn wakes_at(&self) -> Option<Ticks> {
+        let rows = self.next_row.as_nanos() / u128::from(self.plan.interval_ns);
+        Some(self.begun.after(rows as u64 * self.ticks_per_row))
+    }
+
+    fn status(&self, look: &Look<'_, '_>) -> State {
+        let total = self.total();
+        let elapsed_s = look.elapsed().as_secs_f64();
+        let planned_s = self.plan.duration_ns.map(|ns| ns as f64 / 1e9);
+        let by_time = planned_s.map(|planned| elapsed_s / planned);
+        let by_count = self.plan.count.map(|count| total.captured as f64 / count as f64);
+        let done = by_time.into_iter().chain(by_count).reduce(f64::max);
+        let mut state = State {
+            phase: published::Phase::Capturing,
+            planned_s,
+            done: done.map(|done| done.min(1.0)),
+            total: Totals {
+                received: total.received,
+                lost: total.ring_full,
+                received_bytes: total.bytes,
+                ..Totals::default()
+            },
+            queues: self.queues(),
+            ..State::default()
+        };
+        state.add_places([("ring_full", total.ring_full)]);
+        state
+    }
+
+    fn joined(&mut self, dir: &RunDir) {
+        if let Some(rows) = self.rows.take() {
+            let _ = dir.keep(rows.finish());
+        }
+    }
+
+    fn received(&self) -> Vec<Received<'_>> {
+        let all: u64 = self.sides.iter().map(|side| side.counters.frames.get()).sum();
+        let rate_pps = all as f64 / self.active.as_secs_f64().max(1e-3);
+        let sides = self.sides.iter().map(|side| Received {
+            port: side.place.port,
+            core: side.place.core,
+            rate_pps,
+            holes: &[],
+        });
+        sides.collect()
+    }
+
+    fn close(self, ending: Ending<'_>) -> measure::CaptureSummary {
+        summary::summarise(self, ending)
+    }
+}

@@ -1,0 +1,147 @@
+//! Arguments of `dropless capture`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use measure::units::{parse_bytes, parse_count};
+
+use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
+use crate::plan::machine::parse_ports;
+use crate::plan::{CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzero_ns, optional, stall_ns};
+
+/// Take packets from many queues, in the order of their time stamps, into shared memory and files
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  dropless capture --port xdp:eth1 --to eth1.pcapng               every packet, until Ctrl-C
+  dropless capture --port packet:eth1 --to a.pcapng --count 1000  the first thousand
+  dropless capture --port pci:0000:3b:00.0 --port pci:0000:3b:00.1 --queues 4 --to both.pcapng
+  dropless capture --port xdp:eth1 --to ring.pcapng --file-size 1G --files 10   the newest 10 GB")]
+pub struct Args {
+    /// Port to capture from; repeat for several
+    #[arg(
+        long = "port",
+        short = 'p',
+        value_name = "URI",
+        required = true,
+        help_heading = "Path"
+    )]
+    pub ports: Vec<String>,
+    /// Further EAL arguments for DPDK, as one string
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
+    pub eal: Option<String>,
+    /// How long to wait for a link or a peer before saying so; the run goes on waiting
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Path")]
+    pub wait: String,
+
+    /// File of pcapng to write
+    #[arg(long, short = 'w', value_name = "FILE", help_heading = "Capture")]
+    pub to: Option<PathBuf>,
+    /// Begin a new file when one has this many bytes
+    #[arg(long, value_name = "BYTES", requires = "to", help_heading = "Capture")]
+    pub file_size: Option<String>,
+    /// Begin a new file after this long
+    #[arg(long, value_name = "TIME", requires = "to", help_heading = "Capture")]
+    pub file_time: Option<String>,
+    /// Keep only the newest so many files
+    #[arg(long, value_name = "N", requires = "to", help_heading = "Capture")]
+    pub files: Option<usize>,
+    /// Bytes kept of each packet
+    #[arg(
+        long,
+        short = 's',
+        value_name = "BYTES",
+        default_value_t = 262_144,
+        help_heading = "Capture"
+    )]
+    pub snaplen: u32,
+    /// Wait no longer than this for a queue that says nothing; what it then has is marked late [default: wait]
+    #[arg(long, value_name = "TIME", help_heading = "Capture")]
+    pub patience: Option<String>,
+    /// Shared memory for packets that consumers have not taken yet
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", help_heading = "Capture")]
+    pub ring_size: String,
+
+    /// Receive queues a port (RSS spreads flows over them)
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
+    pub queues: u16,
+    /// The worker core [default: chosen and printed]
+    #[arg(long, value_name = "LIST", help_heading = "Machine")]
+    pub cores: Option<String>,
+    /// Packets a burst, at most
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Machine")]
+    pub burst: usize,
+    /// Rings, buffers and devices
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// End after so many packets
+    #[arg(long, short = 'c', value_name = "N", help_heading = "Measurement")]
+    pub count: Option<String>,
+    /// How long to capture, once the ports are open [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
+    pub duration: Option<String>,
+    /// End after this long without a packet, once the first has come
+    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
+    pub idle_exit: Option<String>,
+    /// Length of a statistics interval, 1 ms and up
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
+    pub interval: String,
+
+    /// What is asked about stalls
+    #[command(flatten)]
+    pub explain: ExplainArgs,
+    /// What this prints, where it writes, and how it is watched
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+impl Args {
+    /// The validated plan.
+    pub fn plan(&self) -> Result<CapturePlan> {
+        let ring = parse_bytes(&self.ring_size).context("--ring-size")?;
+        let plan = CapturePlan {
+            version: VERSION,
+            command: "capture".into(),
+            machine: MachinePlan {
+                eal: self.eal.clone(),
+                burst: self.burst,
+                explain: self.explain.explain,
+                pause_ns: stall_ns(&self.explain.pause)?,
+                ..self
+                    .device
+                    .plan(parse_ports(&self.ports)?, self.cores.as_deref(), &self.wait)?
+            },
+            queues: self.queues,
+            snap_len: self.snaplen,
+            patience_ns: optional(self.patience.as_deref(), "--patience", nonzero_ns)?,
+            ring: RingPlan::of_bytes(ring)?,
+            files: self.files()?,
+            count: self
+                .count
+                .as_deref()
+                .map(parse_count)
+                .transpose()
+                .context("--count")?,
+            duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
+            idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
+            interval_ns: nonzero_ns(&self.interval, "--interval")?,
+        };
+        plan.validate()?;
+        Ok(plan)
+    }
+
+    fn files(&self) -> Result<Option<FilesPlan>> {
+        let Some(path) = &self.to else { return Ok(None) };
+        Ok(Some(FilesPlan {
+            path: path.clone(),
+            size: self
+                .file_size
+                .as_deref()
+                .map(parse_bytes)
+                .transpose()
+                .context("--file-size")?,
+            every_ns: optional(self.file_time.as_deref(), "--file-time", nonzero_ns)?,
+            files: self.files,
+        }))
+    }
+}

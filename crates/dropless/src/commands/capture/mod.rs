@@ -1,0 +1,94 @@
+//! `dropless capture`: takes what arrives on its ports into shared memory and files.
+
+mod active;
+pub mod args;
+mod disk;
+mod summary;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use measure::Note;
+use serde::Serialize;
+
+pub use args::Args;
+
+use crate::plan::{CapturePlan, MachinePlan};
+use crate::run::open::OpenPort;
+use crate::run::peer::Patience;
+use crate::run::pools::Pools;
+use crate::run::signals::Interrupt;
+use crate::run::stage::Stage;
+use crate::run::{self, Job, Needs};
+use active::ActiveCapture;
+
+/// How often control looks.
+const TICK: Duration = Duration::from_millis(20);
+/// The largest frame that buffers and links are made for, with FCS; longer ones come in several buffers.
+const LARGEST_FRAME: usize = 1518;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &Args) -> Result<u8> {
+    let job = CaptureJob {
+        plan: args.plan()?,
+        is_quiet: args.run.output.quiet,
+    };
+    run::run(job, &args.run.settings()?)
+}
+
+/// A run that captures.
+pub struct CaptureJob {
+    plan: CapturePlan,
+    /// Nobody wants to hear that no peer has come.
+    is_quiet: bool,
+}
+
+impl Job for CaptureJob {
+    type Active = ActiveCapture;
+
+    const COMMAND: &'static str = "capture";
+
+    fn plan(&self) -> &impl Serialize {
+        &self.plan
+    }
+
+    fn machine(&self) -> &MachinePlan {
+        &self.plan.machine
+    }
+
+    fn needs(&self) -> Result<Needs> {
+        let remark = if self.is_quiet {
+            Duration::MAX
+        } else {
+            Duration::from_nanos(self.plan.machine.wait_ns)
+        };
+        Ok(Needs {
+            rx_queues: self.plan.queues,
+            tx_queues: self.plan.queues,
+            largest_frame: LARGEST_FRAME,
+            held_per_queue: dataplane::capture::buffers_held(self.plan.machine.burst),
+            tx_checksum_offload: false,
+            sockets: self.plan.sockets(),
+            patience: Patience::Forever(remark),
+            tick: TICK,
+        })
+    }
+
+    fn meet<'e>(
+        &mut self,
+        _pools: Option<&Pools<'e>>,
+        _ports: &mut [OpenPort<'e>],
+        _interrupt: &Interrupt,
+    ) -> Result<Vec<Note>> {
+        Ok(Vec::new())
+    }
+
+    /// One: it polls, merges and copies.
+    fn workers(&self, _ports: &[OpenPort<'_>]) -> usize {
+        1
+    }
+
+    fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveCapture> {
+        ActiveCapture::wire(self.plan, stage)
+    }
+}

@@ -1,0 +1,179 @@
+//! The ledger, the verdict and the summary of a capture.
+
+use capture::disk::Written;
+use capture::pcapng::Statistics;
+use measure::verdict::{Evidence, Role};
+use measure::{
+    Balance, CaptureSummary, ConsumerSummary, FileSummary, Imbalance, Note, Place, PortSummary, Verdict,
+};
+use report::published::{Ended, State};
+use report::rundir::file;
+
+use super::active::{ActiveCapture, Total};
+use crate::run;
+use crate::run::close::Ending;
+use crate::status::end_workers;
+
+pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSummary {
+    let dir = ending.dir;
+    let total = job.total();
+    let held = job.totals.get().map_or(0, |totals| totals.held);
+    let seconds = job.elapsed.as_secs_f64().max(1e-9);
+    let ledger = ledger(&ending, total, held);
+    let disk = job.disk.take().map(|disk| {
+        let last = statistics(&ending, &job);
+        let (seat, path) = (std::sync::Arc::clone(&disk.seat), disk.path.clone());
+        (seat, path, disk.finish(last))
+    });
+    let (mut consumers, mut files) = (Vec::new(), None);
+    if let Some((seat, path, written)) = disk {
+        let offered = total.captured.saturating_sub(seat.first());
+        match written {
+            Ok(written) => {
+                ending.notes.extend(notes(&written));
+                consumers.push(consumer(&written, offered));
+                files = Some(FileSummary {
+                    path: path.display().to_string(),
+                    files: written.files,
+                    packets: written.packets,
+                    bytes: written.bytes,
+                    errors: written.errors,
+                });
+            }
+            Err(error) => ending.died = ending.died.take().or(Some(error.to_string())),
+        }
+    }
+    let mut imbalances: Vec<Imbalance> = Imbalance::of(&ledger).into_iter().collect();
+    imbalances.extend(consumers.iter().filter_map(unbalanced));
+    let verdict = Verdict::of(&Evidence {
+        imbalances,
+        received: total.received,
+        link_losses: ending.link_losses.clone(),
+        ..ending.evidence(Role::Capture)
+    });
+    ending.notes.extend(dir.note());
+    let mut summary = CaptureSummary {
+        run: dir.path().display().to_string(),
+        verdict: verdict.validity,
+        reasons: verdict.notes(),
+        received: total.received,
+        received_bytes: total.bytes,
+        captured: total.captured,
+        late: job.merged.late.get(),
+        consumers,
+        files,
+        rate_rx_pps: total.received as f64 / seconds,
+        duration_s: seconds,
+        ports: ending.port_summaries(),
+        queues: job.queues(),
+        workers: ending.workers,
+        pool: ending.pools.summary(),
+        clock: ending.clock_summary,
+        explanation: ending.explanation,
+        notes: ending.notes,
+        ..CaptureSummary::default()
+    };
+    summary.ledger = ledger;
+    let _ = dir.write_json(file::SUMMARY, &summary);
+    summary
+}
+
+/// What came to the ports, and where it went.
+fn ledger(ending: &Ending<'_>, total: Total, held: u64) -> Balance {
+    let sum = |of: fn(&PortSummary) -> u64| ending.ports.iter().map(|port| of(&port.summary)).sum::<u64>();
+    let (missed, no_buffer) = (sum(|port| port.rx_missed), sum(|port| port.rx_nombuf));
+    let counted = [
+        (Place::of_job("ring_full"), total.ring_full),
+        (Place::of_job("unwanted"), total.unwanted),
+        (Place::named("held"), held),
+        (Place::named("rx_missed"), missed),
+        (Place::named("rx_nombuf"), no_buffer),
+    ];
+    Balance::of(total.received + missed + no_buffer, total.captured, counted)
+}
+
+/// What ends a file: what each port counted.
+fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
+    let mut blocks = Vec::new();
+    let (from_ns, to_ns) = job.times_ns();
+    for (index, port) in ending.ports.iter().enumerate() {
+        let sides = || job.sides.iter().filter(|side| side.place.port == index);
+        let received: u64 = sides().map(|side| side.counters.frames.get()).sum();
+        let dropped: u64 = sides().map(|side| side.counters.refused.get()).sum();
+        let missed = port.summary.rx_missed + port.summary.rx_nombuf;
+        let statistics = Statistics {
+            from_ns,
+            to_ns,
+            received: received + missed,
+            interface_dropped: missed,
+            accepted: received,
+            dropped,
+            delivered: received - dropped,
+        };
+        blocks.extend(statistics.block(index as u32));
+    }
+    blocks
+}
+
+fn consumer(written: &Written, offered: u64) -> ConsumerSummary {
+    ConsumerSummary {
+        name: "files".into(),
+        lossless: true,
+        offered,
+        taken: written.packets,
+        lost: written.lost,
+        ..ConsumerSummary::default()
+    }
+}
+
+/// What a consumer was offered it took, lost, or left.
+fn unbalanced(consumer: &ConsumerSummary) -> Option<Imbalance> {
+    let charged = consumer.taken + consumer.lost + consumer.left;
+    (charged != consumer.offered).then_some(Imbalance::Accepted {
+        accepted: consumer.offered,
+        received: consumer.taken,
+        lost: consumer.lost + consumer.left,
+        unexplained: 0,
+    })
+}
+
+fn notes(written: &Written) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if written.errors > 0 {
+        let error = written.error.clone().unwrap_or_default();
+        let text = format!(
+            "the disk refused to be written {} times{}; what the ring still held was written later",
+            written.errors,
+            if error.is_empty() {
+                String::new()
+            } else {
+                format!(" ({error})")
+            }
+        );
+        notes.push(Note::new("disk_refused", text));
+    }
+    if written.cached > 0 {
+        let text = "the file system cannot be written past the page cache (O_DIRECT): files go through it, which costs memory bandwidth";
+        notes.push(Note::new("files_cached", text));
+    }
+    notes
+}
+
+impl run::Summary for CaptureSummary {
+    fn ended(&self) -> Ended {
+        Ended {
+            verdict: self.verdict.name().into(),
+            exit: self.exit_code(),
+            reasons: self.reasons.clone(),
+        }
+    }
+
+    fn settle(&self, state: &mut State) {
+        state.elapsed_s = self.duration_s;
+        state.total.received = self.received;
+        state.total.lost = self.lost();
+        state.ports.clone_from(&self.ports);
+        state.queues.clone_from(&self.queues);
+        end_workers(&mut state.workers, &self.workers);
+    }
+}

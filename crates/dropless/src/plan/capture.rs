@@ -1,0 +1,118 @@
+//! The plan of a `capture` run.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use capture::ring::layout::SEGMENT_MIN;
+use serde::{Deserialize, Serialize};
+
+use super::{MachinePlan, check_interval};
+
+/// A `capture` run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CapturePlan {
+    /// Version of this format.
+    pub version: u32,
+    /// Always `capture`.
+    pub command: String,
+    /// The machine's part.
+    pub machine: MachinePlan,
+    /// Receive queues a port.
+    pub queues: u16,
+    /// Bytes kept of each packet, at most.
+    pub snap_len: u32,
+    /// How long a queue that says nothing is waited for, ns; `None` is for ever, so that the stream is sorted.
+    pub patience_ns: Option<u64>,
+    /// The shared memory.
+    pub ring: RingPlan,
+    /// The files; `None` writes none.
+    pub files: Option<FilesPlan>,
+    /// End after so many packets.
+    pub count: Option<u64>,
+    /// How long to capture, ns.
+    pub duration_ns: Option<u64>,
+    /// End after this long without a packet, ns.
+    pub idle_exit_ns: Option<u64>,
+    /// Length of a statistics interval, ns.
+    pub interval_ns: u64,
+}
+
+/// The shared memory of a capture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingPlan {
+    /// How many segments.
+    pub segments: u32,
+    /// How long each is, bytes.
+    pub segment_len: u32,
+}
+
+impl RingPlan {
+    /// Bytes of a segment.
+    pub const SEGMENT_LEN: u32 = 1 << 20;
+    const _WHOLE: () = assert!(Self::SEGMENT_LEN >= SEGMENT_MIN);
+
+    /// A ring of at least so many bytes.
+    pub fn of_bytes(bytes: u64) -> Result<Self> {
+        let segments = bytes.div_ceil(u64::from(Self::SEGMENT_LEN)).max(2);
+        ensure!(
+            segments <= 1 << 16,
+            "--ring-size {bytes}: a ring has 64 GiB at most; use less"
+        );
+        Ok(Self {
+            segments: segments as u32,
+            segment_len: Self::SEGMENT_LEN,
+        })
+    }
+
+    /// What it takes of memory.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.segments) * u64::from(self.segment_len)
+    }
+}
+
+/// The files of a capture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesPlan {
+    /// The file; where there are several each name gets a number and a time.
+    pub path: PathBuf,
+    /// A file ends with so many bytes.
+    pub size: Option<u64>,
+    /// A file ends after so long, ns.
+    pub every_ns: Option<u64>,
+    /// Only the newest so many are kept.
+    pub files: Option<usize>,
+}
+
+impl FilesPlan {
+    /// Whether there are several.
+    pub fn rotates(&self) -> bool {
+        self.size.is_some() || self.every_ns.is_some()
+    }
+}
+
+impl CapturePlan {
+    /// Refuses what cannot be.
+    pub fn validate(&self) -> Result<()> {
+        self.machine.validate()?;
+        ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
+        self.machine.check_queues("--queues", self.queues)?;
+        check_interval(self.interval_ns)?;
+        ensure!(
+            self.snap_len >= 14,
+            "--snaplen {} is less than an Ethernet header; use 14 or more, or leave it out to keep whole packets",
+            self.snap_len
+        );
+        if let Some(files) = &self.files {
+            ensure!(
+                files.files.is_none() || files.rotates(),
+                "--files keeps the newest of several files: say with --file-size or --file-time when one ends"
+            );
+            let least = 2 * u64::from(self.ring.segment_len);
+            ensure!(
+                files.size.is_none_or(|size| size >= least),
+                "--file-size is less than {least} bytes, two segments of the ring; use more"
+            );
+        }
+        Ok(())
+    }
+}

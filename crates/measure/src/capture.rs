@@ -1,0 +1,152 @@
+//! What a capture came to.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::note::Note;
+use crate::place::Balance;
+use crate::result::{ClockSummary, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
+use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
+use crate::verdict::Validity;
+
+/// Whoever takes packets out of the ring.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConsumerSummary {
+    /// Its name.
+    pub name: String,
+    /// Whether the ring keeps for it what it has not taken.
+    pub lossless: bool,
+    /// Packets that were in the ring since it came.
+    pub offered: u64,
+    /// Packets that it took.
+    pub taken: u64,
+    /// Packets that were overwritten, or could not be kept, before it took them.
+    pub lost: u64,
+    /// Packets that it had not taken when it ended.
+    pub left: u64,
+    /// Most segments of the ring that it was behind.
+    pub behind_max: u64,
+}
+
+/// The files of a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileSummary {
+    /// The newest one.
+    pub path: String,
+    /// How many were begun.
+    pub files: u64,
+    /// Packets in them, also in such as were removed since.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How often the disk refused.
+    pub errors: u64,
+}
+
+/// The result of `capture`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CaptureSummary {
+    /// Version of this format.
+    pub version: u32,
+    /// The subcommand, `capture`.
+    pub command: String,
+    /// The run directory.
+    pub run: String,
+    /// Whether the numbers may be believed.
+    pub verdict: Validity,
+    /// Why not; empty when valid.
+    pub reasons: Vec<Note>,
+    /// Frames received.
+    pub received: u64,
+    /// Bytes of these, without FCS.
+    pub received_bytes: u64,
+    /// Frames that were put into the ring.
+    pub captured: u64,
+    /// Those of `captured` that were put there after one with a later stamp.
+    pub late: u64,
+    /// Where every frame went that came to the ports.
+    pub ledger: Balance,
+    /// Whoever took packets out of the ring.
+    pub consumers: Vec<ConsumerSummary>,
+    /// The files; with `--to` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileSummary>,
+    /// Mean rate received, in packets per second.
+    pub rate_rx_pps: f64,
+    /// How long it took, in seconds.
+    pub duration_s: f64,
+    /// Counters of the ports, as read.
+    pub raw: BTreeMap<String, u64>,
+    /// Per port.
+    pub ports: Vec<PortSummary>,
+    /// Per queue.
+    pub queues: Vec<QueueSummary>,
+    /// Per worker.
+    pub workers: Vec<WorkerSummary>,
+    /// The buffer pool.
+    pub pool: PoolSummary,
+    /// The clock.
+    pub clock: ClockSummary,
+    /// Where the packets went that our ports missed; only with `--explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+    /// What else the user should know.
+    pub notes: Vec<Note>,
+}
+
+impl Default for CaptureSummary {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            command: "capture".into(),
+            run: String::new(),
+            verdict: Validity::default(),
+            reasons: Vec::new(),
+            received: 0,
+            received_bytes: 0,
+            captured: 0,
+            late: 0,
+            ledger: Balance::default(),
+            consumers: Vec::new(),
+            files: None,
+            rate_rx_pps: 0.0,
+            duration_s: 0.0,
+            raw: BTreeMap::new(),
+            ports: Vec::new(),
+            queues: Vec::new(),
+            workers: Vec::new(),
+            pool: PoolSummary::default(),
+            clock: ClockSummary::default(),
+            explanation: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl CaptureSummary {
+    /// Frames that came to the ports and are in no ring, and packets that a consumer did not get.
+    pub fn lost(&self) -> u64 {
+        let of_consumers = self
+            .consumers
+            .iter()
+            .map(|consumer| consumer.lost)
+            .fold(0, u64::saturating_add);
+        self.ledger
+            .entered
+            .saturating_sub(self.ledger.left)
+            .saturating_add(of_consumers)
+    }
+
+    /// The process exit code: 0 when nothing was lost, 1 when something was, 2 when it may not be believed.
+    pub fn exit_code(&self) -> u8 {
+        match self.verdict {
+            Validity::Invalid => EXIT_INVALID,
+            Validity::Valid if self.lost() > 0 => EXIT_LOSS,
+            Validity::Valid => EXIT_CLEAN,
+        }
+    }
+}

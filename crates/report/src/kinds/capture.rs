@@ -1,0 +1,202 @@
+//! `capture`: frames received, and who took them.
+
+use std::path::Path;
+
+use measure::{CaptureSummary, PortSummary, Validity};
+
+use crate::html::element::section;
+use crate::html::flow::{self, End, Flow, node};
+use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::machine;
+use crate::number::{count, counted, loss, pps, time};
+use crate::read::{self, ReadError};
+use crate::rundir::file;
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table, bad};
+use crate::terminal::{self, explanation, invalid, join, painted};
+
+/// How it is found and read.
+pub const KIND: Entry = Entry {
+    command: "capture",
+    file: file::SUMMARY,
+    required: &[
+        "verdict",
+        "reasons",
+        "received",
+        "captured",
+        "ledger",
+        "consumers",
+        "duration_s",
+        "ports.*.uri",
+        "workers.*.core",
+        "notes",
+    ],
+    read: |run| Ok(Box::new(read(run)?)),
+    unfinished: |_| Ok(None),
+    metrics: &[],
+};
+
+/// The result in the run directory `run`.
+pub fn read(run: &Path) -> Result<CaptureSummary, ReadError> {
+    read::result(run, &KIND, |_| Ok(()))
+}
+
+impl Kind for CaptureSummary {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(&KIND)
+    }
+
+    fn verdict(&self) -> Verdict {
+        let standing = Standing::of_exit(self.exit_code());
+        Verdict::judged(self.verdict, standing, &outcome(self), &self.reasons)
+    }
+
+    fn figure(&self, name: &str) -> Option<f64> {
+        let entered = self.ledger.entered;
+        match name {
+            "rate_rx" => Some(self.rate_rx_pps),
+            "received" => Some(self.received as f64),
+            "loss" => (entered > 0).then(|| self.lost() as f64 / entered as f64),
+            "lost" => Some(self.lost() as f64),
+            "rx_missed" => Some(machine::missed(&self.ports) as f64),
+            _ => None,
+        }
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let value = |name| self.figure(name);
+        Tile::known([
+            ("received", value("rate_rx").map(pps)),
+            ("captured", Some(count(self.captured))),
+            ("lost", value("loss").map(loss)),
+            ("lasted", Some(time(self.duration_s * 1e9))),
+        ])
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        join(&[
+            self.headline(style),
+            frames(self, style),
+            consumers(self, style),
+            explanation::render(self.explanation.as_ref(), style),
+            machine::terminal(
+                &self.ports,
+                &self.queues,
+                &self.workers,
+                (&self.pool, &self.clock),
+                style,
+            ),
+            terminal::ending(&self.notes, &self.run, style),
+        ])
+    }
+
+    fn headline(&self, style: &Style) -> String {
+        match self.verdict {
+            Validity::Invalid => invalid(&self.reasons, style),
+            Validity::Valid => {
+                let paint = if self.lost() == 0 {
+                    Paint::Good
+                } else {
+                    Paint::Warn
+                };
+                painted(&format!("VALID: {}", outcome(self)), paint, style)
+            }
+        }
+    }
+
+    fn page(&self, named: &str, id: &str) -> String {
+        let drawn = flow::svg(&of_capture(self), id);
+        section(&format!("Where each frame went{named}"), &drawn)
+            + &machine::balance_html(&self.queues, &self.workers, named)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        Part::of_workers(&self.workers)
+    }
+
+    fn notes(&self) -> &[measure::Note] {
+        &self.notes
+    }
+
+    fn ports(&self) -> &[PortSummary] {
+        &self.ports
+    }
+}
+
+/// The one sentence about a capture.
+fn outcome(summary: &CaptureSummary) -> String {
+    let came = counted(summary.ledger.entered, "frame");
+    match summary.lost() {
+        0 => format!("{came} came, {} captured, none lost", count(summary.captured)),
+        lost => format!(
+            "{came} came, {} captured, {} lost",
+            count(summary.captured),
+            count(lost)
+        ),
+    }
+}
+
+fn frames(summary: &CaptureSummary, style: &Style) -> String {
+    let mut table = Table::section("Frames", &[]);
+    let lasting = Cell::left(format!("for {}", time(summary.duration_s * 1e9))).paint(Paint::Dim);
+    let number = |packets: u64| Cell::right(count(packets));
+    let rate = Cell::right(pps(summary.rate_rx_pps));
+    table.item("came", [number(summary.ledger.entered)]);
+    table.item("received", [number(summary.received), rate, lasting]);
+    table.item("captured", [number(summary.captured)]);
+    if summary.late > 0 {
+        table.item("  out of order", [bad(summary.late)]);
+    }
+    for charge in &summary.ledger.places {
+        table.item(&format!("  {}", charge.place), [bad(charge.charged)]);
+    }
+    table.item("unexplained", [bad(summary.ledger.unexplained)]);
+    table.render(style)
+}
+
+fn consumers(summary: &CaptureSummary, style: &Style) -> String {
+    if summary.consumers.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::section("Consumers", &["offered", "taken", "lost", "left"]);
+    for consumer in &summary.consumers {
+        let kind = if consumer.lossless { "lossless" } else { "lossy" };
+        let number = |packets: u64| Cell::right(count(packets));
+        table.item(
+            &format!("{} ({kind})", consumer.name),
+            [
+                number(consumer.offered),
+                number(consumer.taken),
+                bad(consumer.lost),
+                number(consumer.left),
+            ],
+        );
+    }
+    let mut text = table.render(style);
+    if let Some(files) = &summary.files {
+        let last = format!(
+            "  {} in {}, {}\n",
+            counted(files.packets, "packet"),
+            counted(files.files, "file"),
+            files.path
+        );
+        text.push_str(&last);
+    }
+    text
+}
+
+fn of_capture(summary: &CaptureSummary) -> Flow {
+    let mut ends = vec![node("captured", summary.captured, End::Good, "in the ring")];
+    ends.extend(
+        summary
+            .ledger
+            .places
+            .iter()
+            .map(|charge| node(&charge.place, charge.charged, End::Lost, "lost")),
+    );
+    Flow {
+        source: node("came", summary.ledger.entered, End::Plain, "frames"),
+        ends,
+        further: Vec::new(),
+    }
+}
