@@ -19,7 +19,7 @@ pub enum Cause {
     Softirq {
         /// Its number: see [`SOFTIRQS`].
         vector: u32,
-        /// The network interface that it polls, of `NET_RX`.
+        /// The network interface that it polls, of `NET_RX`; the disk that it serves, of `BLOCK`.
         device: Option<String>,
         /// What ran before it in the same stall, and most likely raised it.
         after: Option<Box<Cause>>,
@@ -41,7 +41,20 @@ pub enum Cause {
         pid: u32,
         /// Its name, at most 15 characters.
         name: String,
+        /// The function of the work item that it is at, of a `kworker`.
+        work: Option<String>,
     },
+    /// Nobody ran, and not because the program waited: it was not allowed to. Of the kinds of quota only that of a cgroup
+    /// is counted.
+    NotRunnable,
+    /// The quota of a cgroup was used up, and the kernel counted that.
+    Quota,
+    /// The program was stopped, by a signal or by a debugger.
+    Stopped,
+    /// The program itself waited in the kernel.
+    Waiting,
+    /// The program was moved to this core, and is not, or was not, on its own.
+    Moved(u32),
     /// A signal to the program itself, and its handler.
     Signal(u32),
     /// A page fault of the program itself.
@@ -52,6 +65,24 @@ pub enum Cause {
     OwnWork,
     /// Nothing that the kernel saw.
     Outside,
+    /// Of that what the kernel counts as stolen.
+    Stolen,
+}
+
+impl Cause {
+    /// Why a task that leaves the processor in this state cannot go on: the bits of `prev_state` (kernel:
+    /// `include/linux/sched.h`, `TASK_REPORT`). `None` is one that could, and has to make way for another.
+    pub fn away_in(state: u32) -> Option<Self> {
+        const STOPPED: u32 = 0x4;
+        const TRACED: u32 = 0x8;
+        /// Beyond these there is only that it was preempted.
+        const REPORTED: u32 = 0xFF;
+        match state & REPORTED {
+            0 => None,
+            state if state & (STOPPED | TRACED) != 0 => Some(Self::Stopped),
+            _ => Some(Self::Waiting),
+        }
+    }
 }
 
 /// Who sent an inter-processor interrupt.
@@ -103,11 +134,26 @@ impl fmt::Display for Cause {
                 Ok(Ok(signal)) => write!(f, "signal {signal}"),
                 _ => write!(f, "signal {number}"),
             },
-            Self::Task { pid, name } => write!(f, "preempted by {name} ({pid})"),
+            Self::Task {
+                name,
+                work: Some(function),
+                ..
+            } => write!(f, "preempted by {name}: {function}"),
+            Self::Task {
+                pid,
+                name,
+                work: None,
+            } => write!(f, "preempted by {name} ({pid})"),
+            Self::NotRunnable => f.write_str("not runnable: nobody ran"),
+            Self::Quota => f.write_str("not runnable: cgroup quota"),
+            Self::Stopped => f.write_str("stopped"),
+            Self::Waiting => f.write_str("waiting"),
+            Self::Moved(core) => write!(f, "moved to CPU {core}"),
             Self::PageFault => f.write_str("page fault"),
             Self::Nmi => f.write_str("NMI"),
             Self::OwnWork => f.write_str("its own work"),
             Self::Outside => f.write_str("outside the kernel (inferred)"),
+            Self::Stolen => f.write_str("hypervisor (steal)"),
         }
     }
 }
@@ -133,8 +179,12 @@ pub enum Event {
     Leave,
     /// The core goes to another task.
     Switch {
-        /// Its id; 0 is the idle task.
-        pid: u32,
+        /// The task before.
+        from: u32,
+        /// The state that it is in now: see [`Cause::away_in`].
+        state: u32,
+        /// The task after; 0 is the idle task.
+        to: u32,
         /// Its name.
         name: String,
     },
@@ -142,6 +192,20 @@ pub enum Event {
     Function(u64),
     /// The softirq under way has polled this network interface.
     Polled(String),
+    /// The softirq under way has completed a request of this disk, by the kernel's number for it.
+    Completed(u32),
+    /// A task begins a work item, which calls the function at this address.
+    Work {
+        /// The task.
+        pid: u32,
+        /// The address.
+        function: u64,
+    },
+    /// It ends it.
+    WorkDone {
+        /// The task.
+        pid: u32,
+    },
     /// A timer expires, on top of what ran, and calls the function at this address.
     Timer(u64),
     /// A task begins a system call.
@@ -187,8 +251,11 @@ pub const PAIRS: [(&str, &str, &str); 13] = [
 ];
 
 /// The events that stand alone.
-pub const SINGLES: [(&str, &str); 7] = [
+pub const SINGLES: [(&str, &str); 10] = [
     ("napi", "napi_poll"),
+    ("block", "block_rq_complete"),
+    ("workqueue", "workqueue_execute_start"),
+    ("workqueue", "workqueue_execute_end"),
     ("signal", "signal_deliver"),
     ("sched", "sched_switch"),
     ("csd", "csd_function_entry"),
@@ -246,8 +313,18 @@ impl Decoder {
                 after: None,
             }),
             "sched_switch" => Event::Switch {
-                pid: number("next_pid")? as u32,
+                from: number("prev_pid")? as u32,
+                state: number("prev_state")? as u32,
+                to: number("next_pid")? as u32,
                 name: format.text(record, "next_comm")?,
+            },
+            "block_rq_complete" => Event::Completed(number("dev")? as u32),
+            "workqueue_execute_start" => Event::Work {
+                pid: number("common_pid")? as u32,
+                function: number("function")?,
+            },
+            "workqueue_execute_end" => Event::WorkDone {
+                pid: number("common_pid")? as u32,
             },
             "napi_poll" => Event::Polled(format.text(record, "dev_name")?),
             "hrtimer_expire_entry" => Event::Timer(number("function")?),
@@ -305,6 +382,7 @@ mod tests {
         let task = Cause::Task {
             pid: 9,
             name: "irqbalance".into(),
+            work: None,
         };
         let names = [irq, softirq, call, task, Cause::Vector("local_timer")].map(|cause| cause.to_string());
         assert_eq!(

@@ -13,6 +13,9 @@ use crate::wrap::{marked, wrapped};
 /// Causes shown; the rest is in `summary.json`.
 const CAUSES_MAX: usize = 10;
 
+/// Causes that begin so say by themselves what happened to the worker.
+const SAID: [&str; 5] = ["preempted by", "not runnable", "stopped", "waiting", "moved to"];
+
 /// The section; empty where nobody asked.
 pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     let Some(explanation) = explanation else {
@@ -75,8 +78,8 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     let first = explanation.causes.first().filter(|cause| cause.lost > 0);
     if let Some(cause) = first {
         let (lost, stalls) = (number::count(cause.lost), number::counted(cause.costly, "stall"));
-        // "by preempted by" would be one too many.
-        let is_said = cause.cause.starts_with("preempted by");
+        // "by preempted by" would be one too many, and nobody is to blame who does not come after "by".
+        let is_said = SAID.iter().any(|begin| cause.cause.starts_with(begin));
         let by = if is_said { "" } else { "by " };
         parts.push(format!(
             "{lost} in {stalls} {by}{} on core {},",
