@@ -197,6 +197,11 @@ impl<'a> Walk<'a> {
 
     /// A stretch with this on top.
     fn credit(&self, cause: Cause, ticks: u64, times: &mut Times) {
+        if cause == TICK && ticks > self.around.scale.handler() {
+            // What the tick does is known, and short on any machine.
+            times.add(Cause::Outside, ticks);
+            return;
+        }
         let is_short = matches!(
             cause,
             Cause::Irq { .. } | Cause::Vector(_) | Cause::Call { .. } | Cause::Timer(_) | Cause::PageFault

@@ -242,6 +242,15 @@ fn an_interrupt_that_lasts_too_long_is_doubtful() {
     assert_eq!(named.doubtful, [(irq(), 4_890)]);
 }
 
+/// What it does is known, and is short; so it is from outside even where the hypervisor does not count steal.
+#[test]
+fn no_tick_lasts_long() {
+    let events = [at(110, Event::Enter(TICK)), at(5_000, Event::Leave)];
+    let named = walk_with(&[], 10).name(span(100, 5_005), &events);
+    assert_eq!(named.parts, [(Cause::Outside, 4_890), (TICK, 15)]);
+    assert_eq!(named.doubtful, []);
+}
+
 /// `prev_state` says why the program left, whoever runs meanwhile.
 #[test]
 fn who_waits_or_is_stopped_is_not_preempted() {
