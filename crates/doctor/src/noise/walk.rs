@@ -66,6 +66,11 @@ impl Scale {
     fn handler(self) -> u64 {
         self.way.saturating_mul(100)
     }
+
+    /// Softirqs make way after some ms, and between two events of theirs much sooner: 10 ms.
+    fn softirq(self) -> u64 {
+        self.way.saturating_mul(1000)
+    }
 }
 
 /// Walks over the events of one core, in their order, and names its stalls, in their order.
@@ -202,11 +207,16 @@ impl<'a> Walk<'a> {
             times.add(Cause::Outside, ticks);
             return;
         }
-        let is_short = matches!(
-            cause,
-            Cause::Irq { .. } | Cause::Vector(_) | Cause::Call { .. } | Cause::Timer(_) | Cause::PageFault
-        );
-        if is_short && ticks > self.around.scale.handler() {
+        let most = match cause {
+            Cause::Irq { .. }
+            | Cause::Vector(_)
+            | Cause::Call { .. }
+            | Cause::Timer(_)
+            | Cause::PageFault => self.around.scale.handler(),
+            Cause::Softirq { .. } => self.around.scale.softirq(),
+            _ => u64::MAX,
+        };
+        if ticks > most {
             *times.doubtful.entry(cause.clone()).or_default() += ticks;
         }
         times.add(cause, ticks);

@@ -67,20 +67,19 @@ fn noise(lab: &Lab, seconds: &str) -> Running {
     lab.dropless(&arguments).spawn()
 }
 
-/// The thread that looks at the clock; it is on its way by the time that it has its name and core.
-fn loop_of(noise: &Running) -> String {
-    let threads = format!("/proc/{}/task", noise.id());
+/// The thread of this name; half a second after it is there it polls.
+fn thread_of(running: &Running, name: &str) -> String {
+    let threads = format!("/proc/{}/task", running.id());
     let mut found = None;
     let there = until(LIMIT, || {
         let mut entries = std::fs::read_dir(&threads).into_iter().flatten().flatten();
         found = entries.find_map(|entry| {
-            let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
-            (name.trim() == format!("noise-{WORKER}")).then(|| entry.file_name().into_string().ok())?
+            let comm = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+            (comm.trim() == name).then(|| entry.file_name().into_string().ok())?
         });
         found.is_some()
     });
-    assert!(there, "no loop in {threads}");
-    // The kernel's events come before the loop.
+    assert!(there, "no {name} in {threads}");
     std::thread::sleep(Duration::from_millis(500));
     found.expect("the loop was found")
 }
@@ -127,7 +126,7 @@ fn who_has_used_up_a_quota_is_not_preempted_by_idle() {
 fn who_was_stopped_says_so() {
     let Some(lab) = require(&NEEDS) else { return };
     let running = noise(&lab, "3s");
-    loop_of(&running);
+    thread_of(&running, "noise-1");
     for _ in 0..5 {
         running.signal(Signal::SIGSTOP);
         std::thread::sleep(Duration::from_millis(100));
@@ -142,14 +141,36 @@ fn who_was_stopped_says_so() {
 fn a_loop_that_was_moved_is_not_reported_as_its_cores() {
     let Some(lab) = require(&NEEDS) else { return };
     let running = noise(&lab, "3s");
-    let thread = loop_of(&running);
-    let moved = Command::new("taskset").args(["-cp", "0", &thread]).output();
-    assert!(moved.is_ok_and(|moved| moved.status.success()));
+    move_away(&thread_of(&running, "noise-1"));
     let run = running.wait(LIMIT);
     let causes = causes(&run);
     assert!(
         causes.iter().any(|(cause, _)| cause == "moved to CPU 0"),
         "{causes:?}"
     );
-    assert!(run.stdout.contains("\"moved\""), "{run}");
+    assert!(is_told(&run), "{run}");
+}
+
+#[test]
+fn a_worker_that_was_moved_is_told() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let arguments = "send --port ring --no-huge --no-doctor --rate 5kpps --duration 3s --cores 1 --json";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let stays = lab.dropless(&arguments).run();
+    assert!(!is_told(&stays), "{stays}");
+    let running = lab.dropless(&arguments).spawn();
+    move_away(&thread_of(&running, "dropless-1"));
+    let run = running.wait(LIMIT);
+    assert!(is_told(&run), "{run}");
+}
+
+fn move_away(thread: &str) {
+    let moved = Command::new("taskset").args(["-cp", "0", thread]).output();
+    assert!(moved.is_ok_and(|moved| moved.status.success()));
+}
+
+/// Whether a note says that a loop or a worker was moved.
+fn is_told(run: &Finished) -> bool {
+    let notes = run.json()["notes"].as_array().expect("notes").clone();
+    notes.iter().any(|note| note["code"] == "moved")
 }

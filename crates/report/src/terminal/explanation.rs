@@ -95,3 +95,36 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     let missed = number::counted(explanation.missed, "packet");
     (format!("{missed} missed by our ports:"), parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::StallCause;
+
+    #[test]
+    fn only_who_is_to_blame_comes_after_by() {
+        for (cause, said) in [
+            ("tick", "7 in 1 stall by tick on core 3,"),
+            (
+                "preempted by hog (7)",
+                "7 in 1 stall preempted by hog (7) on core 3,",
+            ),
+            ("stopped", "7 in 1 stall stopped on core 3,"),
+            ("moved to CPU 0", "7 in 1 stall moved to CPU 0 on core 3,"),
+        ] {
+            let explanation = Explanation {
+                missed: 7,
+                explained: 7,
+                causes: vec![StallCause {
+                    cause: cause.into(),
+                    core: 3,
+                    costly: 1,
+                    lost: 7,
+                    ..StallCause::default()
+                }],
+                ..Explanation::default()
+            };
+            assert_eq!(sentence(&explanation).1[0], said);
+        }
+    }
+}

@@ -240,6 +240,9 @@ fn an_interrupt_that_lasts_too_long_is_doubtful() {
     let named = walk_with(&[], 10).name(span(100, 5_000), &events);
     assert_eq!(named.parts, [(irq(), 4_900)]);
     assert_eq!(named.doubtful, [(irq(), 4_890)]);
+    let events = [at(100, Event::Enter(softirq(None))), at(15_000, Event::Leave)];
+    let named = walk_with(&[], 10).name(span(100, 15_000), &events);
+    assert_eq!(named.doubtful, [(softirq(None), 14_900)]);
 }
 
 /// What it does is known, and is short; so it is from outside even where the hypervisor does not count steal.
