@@ -3,7 +3,7 @@
 //! The kernel's own events, stamped with the clock of the polling loop, are laid over the stalls that the loop saw:
 //! [`trace`] records them, [`page`] and [`mod@format`] read them, [`event`] gives them a meaning, and [`walk`] says
 //! which of them a stall was, as [`attribute`] keeps it. [`counted`] holds that against the time that the kernel counts
-//! as taken, and [`profilers`] says whose some timers are. [`tally`] sums up and turns stalls into packets, and
+//! as taken, and [`profilers`] says whose some timers are ([`symbols`] has the names). [`tally`] sums up and turns stalls into packets, and
 //! [`complete`] proves that the kernel told everything. [`summary`] is the whole result.
 
 pub mod attribute;
@@ -16,6 +16,7 @@ pub mod profilers;
 pub mod record;
 pub mod spin;
 pub mod summary;
+pub mod symbols;
 pub mod tally;
 pub mod trace;
 pub mod walk;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::event::Event;
-use super::record::Symbols;
+use super::symbols::Symbols;
 use host::Sys;
 
 /// What the timers of perf call (kernel: `kernel/events/core.c`).
