@@ -1,6 +1,7 @@
 //! What a stall was: the time that each of its causes had.
 
-use super::event::{Cause, Event};
+use super::cause::Cause;
+use super::event::Event;
 
 /// An event at its time. All times here are ticks of the one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::attribute::AttributedStall;
-use super::event::Cause;
+use super::cause::Cause;
 use crate::cgroup;
 use crate::sample;
 use host::Sys;

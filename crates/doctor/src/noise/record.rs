@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::attribute::{AttributedStall, Span, Stamped};
+use super::cause::Sender;
 use super::complete::{self, Bracket};
 use super::counted::Counted;
-use super::event::{CALL_NAMES, Event, Sender};
+use super::event::{CALL_NAMES, Event};
 use super::page;
 use super::profilers::Profilers;
 use super::symbols::Symbols;

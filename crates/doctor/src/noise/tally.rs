@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use measure::bucket::{Bucket, Ring};
 
 use super::attribute::{AttributedStall, Span};
-use super::event::Cause;
+use super::cause::Cause;
 
 /// All stalls with one cause.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::attribute::{AttributedStall, Span, Stamped};
-use super::event::{Cause, Event, Sender};
+use super::cause::{Cause, Sender};
+use super::event::Event;
 
 /// An interrupt that is older than this when it arrives was another one, ticks of a few ms.
 const ON_THE_WAY: u64 = 10_000_000;
