@@ -95,6 +95,7 @@ impl<'r> Closing<'r> {
         let pools = PoolCounts::count(self.pools, kept);
         self.notes.extend(pools.notes());
         self.notes.extend(explain::note(explanation.as_ref()));
+        self.notes.extend(explain::moved(&self.left.stalled));
         let (clock_summary, clock_problem) = self.clock.finish();
         let workers = self.roles.iter().zip(&self.published);
         Ending {
