@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bucket;
+pub mod bunch;
 pub mod collect;
 pub mod comparison;
 pub mod counter;

@@ -37,6 +37,9 @@ pub struct SendPlan {
     pub count: Option<u64>,
     /// How long a packet may be under way, ns.
     pub drain_ns: u64,
+    /// After how much quiet the path has nothing left to give, ns, where that is known; else after `drain_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet_ns: Option<u64>,
     /// Seed of everything random.
     pub seed: u64,
     /// Destination MAC address, if not asked for.
@@ -89,6 +92,19 @@ impl SendPlan {
         Ok(plan)
     }
 
+    /// Refuses to wait for next to nothing.
+    fn validate_waits(&self) -> Result<()> {
+        ensure!(
+            self.drain_ns >= 1_000_000,
+            "with a --drain below 1 ms every packet would count as late; use --drain 1ms or more"
+        );
+        ensure!(
+            self.quiet_ns.is_none_or(|quiet| quiet >= 1_000_000),
+            "the plan's quiet_ns is below 1 ms: what is under way for longer would count as lost"
+        );
+        Ok(())
+    }
+
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
@@ -97,10 +113,7 @@ impl SendPlan {
             "a port needs at least one queue each way; use --tx-queues 1 --rx-queues 1"
         );
         check_interval(self.interval_ns)?;
-        ensure!(
-            self.drain_ns >= 1_000_000,
-            "with a --drain below 1 ms every packet would count as late; use --drain 1ms or more"
-        );
+        self.validate_waits()?;
         ensure!(
             self.count != Some(0),
             "--count 0 sends nothing; give the number of packets"

@@ -182,6 +182,9 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     // No core sleeps deeply while the run lasts, where we may ask for that.
     let _awake = host::awake::awake(&Sys::live());
     let dir = directory(&settings.runs, job.plan(), &board)?;
+    for port in &preflight.abandoned {
+        port.make_way(&Sys::live())?;
+    }
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
     let make_pools = |eal| preflight.pools.make(eal, preflight.room);
     let pools = eal.as_ref().map(make_pools).transpose()?;
@@ -261,6 +264,7 @@ impl<'e> Run<'_, 'e> {
         if self.settings.has_doctor {
             glance::tell(self.settings.console, &cores, &self.preflight.ports, self.dir);
         }
+        let _home = placement::home();
         let clock = RunClock::calibrate(&cores);
         let explainer = Explainer::start(machine, &cores, &ports);
         let threshold_ns = machine.pause_ns;

@@ -37,9 +37,17 @@ pub struct Line {
     /// The longest time that one of our workers did not poll, ns.
     #[serde(default)]
     pub pause_ns: u64,
+    /// Packets that came after their trial had ended (the one before, most likely), or later than it was to wait for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub overdue: u64,
     /// What was asked, and what came of it.
     #[serde(flatten)]
     pub trial: Trial,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's way of asking")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The file, open at its end.
@@ -135,12 +143,13 @@ impl Journal {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use measure::Note;
     use measure::search::{Ask, Losses};
 
-    fn line(lost: u64) -> Line {
+    /// A trial that lost so many packets on the path.
+    pub fn line(lost: u64) -> Line {
         Line {
             version: 0,
             number: 0,
@@ -151,6 +160,7 @@ mod tests {
             run: "runs/x".into(),
             wall_s: 1.5,
             pause_ns: 0,
+            overdue: 0,
             trial: Trial {
                 ask: Ask::lasting(1234.5, 1_000_000_000),
                 due: 1234,
@@ -159,6 +169,7 @@ mod tests {
                     path: lost,
                     ..Losses::default()
                 },
+                bunches: Vec::new(),
                 latency_ns: measure::Percentiles::default(),
                 invalid: Vec::new(),
             },

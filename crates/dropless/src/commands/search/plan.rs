@@ -254,10 +254,14 @@ impl SearchPlan {
         }))
     }
 
-    /// What a trial takes beyond its own time, before any was measured: half of them wait for what is lost.
+    /// What a trial takes beyond its own time, before any was measured: with RFC 2544 half of them wait for what is lost.
     pub fn pace(&self) -> Pace {
+        let waits_s = match self.method {
+            Method::Rfc2544 => self.send.drain_ns as f64 / 2e9,
+            Method::Mlr => 0.0,
+        };
         Pace {
-            overhead_s: START_S + self.send.drain_ns as f64 / 2e9 + self.settle_ns as f64 / 1e9,
+            overhead_s: START_S + waits_s + self.settle_ns as f64 / 1e9,
         }
     }
 }

@@ -76,7 +76,9 @@ impl Drain {
         // Where two may have heard one packet, what came says nothing of what is still to come.
         let everything = !wiring.hear_each_other
             && back + known_lost(wiring) >= wiring.sent(|counters| counters.accepted.get());
-        waited >= plan.drain_ns
+        // Where ports share a link, what one hears of another one is no quiet of its own.
+        let quiet = plan.quiet_ns.filter(|_| !wiring.hear_each_other);
+        waited >= quiet.unwrap_or(plan.drain_ns).min(plan.drain_ns)
             || (everything && waited >= GRACE_NS.min(plan.drain_ns))
             || self.begun.look(true).as_nanos() as u64 >= plan.drain_ns * DRAINS_MAX
             || look.worker_died
