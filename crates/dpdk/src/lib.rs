@@ -40,6 +40,7 @@ mod eal;
 mod error;
 mod gate;
 mod log;
+mod mac_kept;
 mod mbuf;
 mod packet_socket;
 mod pool;
