@@ -51,6 +51,7 @@ mod stats;
 mod time;
 mod virtual_port;
 mod worker;
+mod xdp_program;
 
 pub use blank::Blank;
 pub use burst::{BURST_CAPACITY, Burst};
@@ -68,3 +69,4 @@ pub use time::{
     Calibration, both_clocks, calibrate, tsc, tsc_is_invariant, tsc_offset_bounds, tsc_synchronous,
 };
 pub use worker::{Worker, pin_to_core, spawn_worker};
+pub use xdp_program::{XdpProgram, xdp_queue_is_free};

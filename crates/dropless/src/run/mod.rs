@@ -3,6 +3,7 @@
 
 pub(crate) mod buffers;
 pub(crate) mod child;
+pub(crate) mod claim;
 pub(crate) mod clock;
 pub(crate) mod close;
 pub(crate) mod control;
@@ -178,7 +179,9 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let interrupt = Interrupt::install()?;
     let console = settings.console;
     let needs = job.needs()?;
-    let preflight = preflight::check(job.machine(), &needs)?;
+    let (_claims, removed) = claim::claim(&job.machine().ports)?;
+    let mut preflight = preflight::check(job.machine(), &needs)?;
+    preflight.notes.extend(removed);
     // No core sleeps deeply while the run lasts, where we may ask for that.
     let _awake = host::awake::awake(&Sys::live());
     let dir = directory(&settings.runs, job.plan(), &board)?;
