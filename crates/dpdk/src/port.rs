@@ -49,7 +49,7 @@ impl<'e> Port<'e> {
     }
 
     pub(crate) fn new(
-        (eal, pool): (&'e Eal, &Pool<'e>),
+        (eal, pool): (&'e Eal, &'e Pool<'e>),
         id: u16,
         name: String,
         capabilities: Capabilities,
