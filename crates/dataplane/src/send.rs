@@ -315,7 +315,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
     #[cold]
     fn end(&mut self, now: Ticks) {
         self.ended = true;
-        let cut = Ticks(self.plan.cut.load(Ordering::Relaxed));
+        let cut = Ticks(self.plan.cut.load(Ordering::Acquire));
         let end = now.min(self.plan.end).min(cut);
         let late = self.plan.pacer.finish(end);
         if late > 0 {

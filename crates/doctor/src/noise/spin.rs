@@ -48,7 +48,7 @@ impl Stalls {
             // The flag is looked at rarely: its line is another core's.
             for _ in 0..256 {
                 let now = clock();
-                if now.wrapping_sub(last) > threshold {
+                if now.saturating_sub(last) > threshold {
                     let stall = Span { from: last, to: now };
                     if self.seen.len() < self.seen.capacity() {
                         self.seen.push(stall);
@@ -64,5 +64,31 @@ impl Stalls {
             from: first,
             to: last,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn a_clock_that_steps_back_is_no_stall() {
+        static LOOKS: AtomicU64 = AtomicU64::new(0);
+        static STOP: AtomicBool = AtomicBool::new(false);
+        // Steps back once, and on by a stall once.
+        let clock = || {
+            let look = LOOKS.fetch_add(1, Ordering::Relaxed);
+            STOP.store(look >= 200, Ordering::Relaxed);
+            match look {
+                0..50 => 10_000 + look,
+                50..100 => 5_000 + look,
+                _ => 6_000 + look,
+            }
+        };
+        let mut stalls = Stalls::with_room(8);
+        stalls.spin(clock, 100, &STOP);
+        let seen: Vec<(u64, u64)> = stalls.all().iter().map(|stall| (stall.from, stall.to)).collect();
+        assert_eq!(seen, [(5_099, 6_100)]);
     }
 }

@@ -108,6 +108,7 @@ impl<'r> Closing<'r> {
         let kept = Kept::by(&ports, pools);
         let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
         self.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
+        let failure = ports.iter().find_map(OpenPort::failure);
         drop(ports);
         self.notes.extend(explain::note(explanation.as_ref()));
         let (clock_summary, clock_problem) = self.clock.finish();
@@ -127,7 +128,7 @@ impl<'r> Closing<'r> {
             link_losses: self.seen.link_losses,
             short_files: short(&files),
             is_interrupted: self.seen.is_interrupted,
-            died: self.left.died.map(|error| error.to_string()),
+            died: self.left.died.map(|error| error.to_string()).or(failure),
             notes: self.notes,
         };
         Closed { ending, kept }
