@@ -1,8 +1,11 @@
-//! What a run leaves alone of an interface of the kernel, what one that was killed leaves on it, and who may have it.
+//! What a run leaves alone of an interface of the kernel, what one that was killed leaves behind, and who may have what.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::wire::{FAR_V4, Wire, assert_all_back, assert_refused, interrupted};
+use crate::support::wire::{
+    FAR_V4, Wire, assert_all_back, assert_refused, assert_valid_but_for_time, interrupted,
+};
 use crate::support::{Namespace, Need, require, until};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
@@ -162,5 +165,36 @@ fn of_two_that_start_together_one_wins() {
     assert_refused(&refused.wait(STARTING), &[&holder]);
     winner.wait_for("sending: tx", STARTING);
     let winner = interrupted(winner);
-    assert_eq!(winner.code, Some(0), "{winner}");
+    assert_valid_but_for_time(&winner);
+    assert!(winner.number("sent") > 0, "{winner}");
+}
+
+/// DPDK's folder of a run that was killed goes with the next start; that of a living one does not.
+#[test]
+fn a_killed_run_leaves_no_folder() {
+    let Some(lab) = require(&[Need::Root]) else { return };
+    let folder = |id: u32| PathBuf::from(format!("/var/run/dpdk/dropless-{id}"));
+    let start = || {
+        let ring = ["reflect", "--json", "--no-huge", "--port", "null"];
+        let mut run = lab.dropless(&ring).spawn();
+        run.wait_for("reflecting on", STARTING);
+        run
+    };
+    let killed = [start(), start()].map(|run| {
+        let own = folder(run.id());
+        assert!(own.is_dir(), "{own:?}");
+        run.kill();
+        own
+    });
+    let living = start();
+    assert!(folder(living.id()).is_dir());
+    assert!(killed.iter().all(|folder| !folder.exists()), "{killed:?}");
+    // Another one leaves it alone, and it takes its own away.
+    let other = start();
+    assert!(folder(living.id()).is_dir());
+    for run in [living, other] {
+        let own = folder(run.id());
+        let _ = interrupted(run);
+        assert!(!own.exists(), "{own:?}");
+    }
 }
