@@ -42,7 +42,7 @@ impl XdpProgram {
 
     fn of(fd: OwnedFd) -> io::Result<Self> {
         let mut info = [0_u8; INFO_LENGTH];
-        let mut attributes = Info {
+        let mut attributes = InfoAttributes {
             fd: fd.as_raw_fd(),
             length: INFO_LENGTH as u32,
             info: info.as_mut_ptr() as u64,
@@ -80,7 +80,7 @@ impl AsFd for XdpProgram {
 
 /// Attributes of `BPF_OBJ_GET_INFO_BY_FD`.
 #[repr(C)]
-struct Info {
+struct InfoAttributes {
     fd: i32,
     length: u32,
     info: u64,
