@@ -116,11 +116,14 @@ fn the_program_of_the_living_stays() {
         "1s",
     ];
     let seen = lab.dropless(&arguments).within(&wire.far).run();
+    let directory = lab.directory().to_str().expect("a path of text");
     let alone = [
         "--fork",
         "--pid",
         "--mount-proc",
         "--kill-child",
+        "--wd",
+        directory,
         env!("CARGO_BIN_EXE_dropless"),
     ];
     let blind = wire.far.spawn("unshare", &[&alone[..], &arguments].concat());
