@@ -9,8 +9,8 @@ pub use result::{LaneResult, ReceiveResult};
 use std::sync::Arc;
 
 use measure::{
-    Clock, Hole, IntervalRing, IntervalWriter, Jitter, LaneUnion, Nanos, SequenceWindow, SharedHistogram,
-    Ticks,
+    Clock, Hole, IntervalRing, IntervalWriter, Jitter, LaneUnion, Nanos, SendOrder, SequenceWindow,
+    SharedHistogram, Ticks,
 };
 use wire::{
     Addresses, Class, Classifier, Ends, Foreign, MAX_FRAME_SIZE, Probe, Verify, classify, lag, whose_damage,
@@ -72,6 +72,9 @@ pub struct ReceivePlan {
     pub replies: Arc<ReplyQueue>,
     /// Where the far side's answers go.
     pub answers: Arc<Answers>,
+    /// MAC addresses of the run's ports, where they may share a link; else empty. A probe that comes from one of them was
+    /// heard as it was sent.
+    pub own_macs: Arc<[[u8; 6]]>,
     /// How many holes are kept; 0 where the queue sees only some packets of a lane, and every burst would have one.
     pub holes_max: usize,
     /// The senders of the run, in the order of their lanes: what they have not sent yet cannot come back.
@@ -96,6 +99,7 @@ impl ReceivePlan {
 
 struct Lane {
     window: SequenceWindow,
+    order: SendOrder,
     jitter: Jitter,
     received: u64,
     duplicate: u64,
@@ -136,6 +140,8 @@ struct Books {
     latency_scheduled: SharedHistogram,
     intervals: IntervalWriter,
     clock_backwards: u64,
+    contradictions: u64,
+    as_sent: u64,
     holes: Vec<Hole>,
 }
 
@@ -155,6 +161,7 @@ impl<R: Receive> ReceiveTask<R> {
     pub fn new(io: R, plan: ReceivePlan, totals: Fill<ReceiveResult>) -> Self {
         let lane = |lane: usize| Lane {
             window: SequenceWindow::new(plan.window).shared(plan.unions.get(lane).cloned()),
+            order: SendOrder::new(plan.start),
             jitter: Jitter::default(),
             received: 0,
             duplicate: 0,
@@ -177,14 +184,17 @@ impl<R: Receive> ReceiveTask<R> {
                 latency_scheduled: SharedHistogram::new(10),
                 intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
                 clock_backwards: 0,
+                contradictions: 0,
+                as_sent: 0,
                 holes: Vec::with_capacity(plan.holes_max),
                 plan,
             },
         }
     }
 
+    /// `SHARES`: whether ports of the run may share a link, and each probe is asked where it comes from.
     #[inline]
-    fn account_burst(&mut self, at: Nanos) {
+    fn account_burst<const SHARES: bool>(&mut self, at: Nanos) {
         let Self {
             frames,
             classifier,
@@ -211,6 +221,9 @@ impl<R: Receive> ReceiveTask<R> {
                 run = books.account_chained(run, all, at);
                 continue;
             };
+            if SHARES && matches!(class, Class::Probe(_)) {
+                books.hear(frame);
+            }
             match class {
                 Class::Probe(probe) if continues(&run, &probe) => run.count += 1,
                 Class::Probe(probe) => {
@@ -252,6 +265,13 @@ impl<R: Receive> ReceiveTask<R> {
 }
 
 impl Books {
+    /// Counts a probe that comes from one of our own ports.
+    #[inline]
+    fn hear(&mut self, frame: &[u8]) {
+        let own = |mac: &[u8; 6]| frame.get(6..12) == Some(mac);
+        self.as_sent += u64::from(self.plan.own_macs.iter().any(own));
+    }
+
     /// Books a run of probes.
     #[inline]
     fn account(&mut self, run: &Run, at: Nanos) {
@@ -272,6 +292,9 @@ impl Books {
         if sent_at.0 < self.plan.start.0 {
             counters.stale.add(run.count);
             return;
+        }
+        if !lane.order.goes_with(run.first, run.time) {
+            self.contradictions += 1;
         }
         if lane.window.is_ahead(run.first) {
             if !self.plan.was_sent(run) {
@@ -337,7 +360,11 @@ impl Books {
             self.plan.counters.oversized.add(1);
             return run;
         };
-        match classify(frame, self.plan.run, self.plan.verify) {
+        let class = classify(frame, self.plan.run, self.plan.verify);
+        if matches!(class, Class::Probe(_)) {
+            self.hear(frame);
+        }
+        match class {
             Class::Probe(probe) if continues(&run, &probe) => Run {
                 count: run.count + 1,
                 ..run
@@ -404,8 +431,10 @@ impl<R: Receive> Task for ReceiveTask<R> {
         // A worker that was stopped before it received, after it had looked at the phase, finds frames of the run.
         if phase == Phase::Warm && at < self.books.plan.start {
             self.flush();
+        } else if self.books.plan.own_macs.is_empty() {
+            self.account_burst::<false>(at);
         } else {
-            self.account_burst(at);
+            self.account_burst::<true>(at);
         }
         self.frames.clear();
         count
@@ -430,6 +459,8 @@ impl<R: Receive> Task for ReceiveTask<R> {
             latency: self.books.latency.iter().map(SharedHistogram::snapshot).collect(),
             latency_scheduled: self.books.latency_scheduled.snapshot(),
             clock_backwards: self.books.clock_backwards,
+            contradictions: self.books.contradictions,
+            as_sent: self.books.as_sent,
             holes: self.books.holes,
         });
     }

@@ -87,6 +87,8 @@ pub struct LedgerInput {
     pub raw: BTreeMap<String, u64>,
     /// True where nothing is meant to come back: all that is missing is then `not_awaited`.
     pub one_way: bool,
+    /// True where the far side also served others: what it lost may be theirs, and is at most ours.
+    pub far_is_shared: bool,
 }
 
 impl Ledger {
@@ -105,7 +107,8 @@ impl Ledger {
         let counted = own
             .into_iter()
             .chain(others)
-            .map(|(name, count)| (Place::named(name), count));
+            .map(|(name, count)| (Place::named(name), count))
+            .map(|(place, count)| (place.shared(input.far_is_shared), count));
         let balance = Balance::of(input.accepted, input.arrived.received, counted);
         let mut lost_at: BTreeMap<String, u64> = balance
             .places

@@ -26,6 +26,7 @@ pub mod place;
 pub mod result;
 pub mod schedule;
 pub mod search;
+pub mod send_order;
 pub mod sequence;
 pub mod shared_histogram;
 pub mod sizes;
@@ -55,6 +56,7 @@ pub use result::{
     PortSummary, QueueSummary, Stall, StallCause, StreamSummary, WorkerSummary,
 };
 pub use schedule::{Entry, Schedule, ScheduleError, StreamWeights};
+pub use send_order::SendOrder;
 pub use sequence::{Hole, Outcome, SequenceWindow};
 pub use shared_histogram::{CompactHistogram, SharedHistogram};
 pub use sizes::SizeMix;

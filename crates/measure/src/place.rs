@@ -124,6 +124,15 @@ impl Place {
         }
     }
 
+    /// The same, where a far side served others, too, if `shared`: it saw packets, but not only ours.
+    #[must_use]
+    pub fn shared(mut self, shared: bool) -> Self {
+        if shared && (self.owner == FarSide || self.name == FAULT_DROP) {
+            self.precision = AtMost;
+        }
+        self
+    }
+
     /// A place of the job's own, which saw every packet that it counts: a rule, or what could not be returned.
     pub fn of_job(name: impl Into<Cow<'static, str>>) -> Self {
         Place {

@@ -103,6 +103,12 @@ pub struct Evidence {
     pub dead_workers: Vec<(String, String)>,
     /// Received packets of which nobody can tell whether they are copies of others.
     pub perhaps_copies: u64,
+    /// How often sequence numbers contradicted the times at which they were sent.
+    pub contradictions: u64,
+    /// Probes that came from the address of one of our own ports, as they were sent, of all that came.
+    pub as_sent: u64,
+    /// All probes of the run that came, copies included.
+    pub probes: u64,
 }
 
 /// Why a run is invalid.
@@ -159,6 +165,12 @@ pub enum Reason {
     /// Copies may have been taken for packets.
     #[error("{} received packets may be copies of others: the receive queues that saw one sequence were too far apart to compare", format_count(*.0))]
     PerhapsCopies(u64),
+    /// Probes of another run were taken for this one's.
+    #[error("{} times a sequence number contradicted the time at which it was sent: a run of the same number is on the link, or damage that --verify none does not look for; run again", format_count(*.0))]
+    Contradicted(u64),
+    /// The ports of the run heard each other, beside what the far side returned.
+    #[error("{} probes came as they were sent and others were returned: ports of this run hear each other, and what one hears of another says nothing of the far side; put them on links of their own", format_count(*.0))]
+    HeardEachOther(u64),
     /// Buffers did not come back.
     #[error("pool {pool} leaked {leaked} buffers{}", place.as_ref().map(|place| format!(", last seen: {place}")).unwrap_or_default())]
     PoolLeak {
@@ -211,6 +223,8 @@ impl Reason {
             Reason::ClockBad(_) => "clock_bad",
             Reason::FileShort { .. } => "file_short",
             Reason::PerhapsCopies(_) => "perhaps_copies",
+            Reason::Contradicted(_) => "contradicted",
+            Reason::HeardEachOther(_) => "heard_each_other",
             Reason::PoolLeak { .. } => "pool_leak",
             Reason::WorkerDied { .. } => "worker_died",
         }
@@ -253,6 +267,11 @@ impl Verdict {
         }));
         let copies = Some(evidence.perhaps_copies).filter(|count| *count > 0);
         reasons.extend(copies.map(Reason::PerhapsCopies));
+        let contradictions = Some(evidence.contradictions).filter(|count| *count > 0);
+        reasons.extend(contradictions.map(Reason::Contradicted));
+        // All of them: that is a cable between two of our ports.
+        let heard = Some(evidence.as_sent).filter(|heard| (1..evidence.probes).contains(heard));
+        reasons.extend(heard.map(Reason::HeardEachOther));
         reasons.extend(clock(evidence));
         reasons.extend(leaks(evidence));
         let validity = if reasons.is_empty() {

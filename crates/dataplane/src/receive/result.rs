@@ -23,6 +23,13 @@ pub struct LaneResult {
     pub beyond: u64,
 }
 
+impl LaneResult {
+    /// All probes of the lane that came.
+    pub fn probes(&self) -> u64 {
+        self.received + self.duplicate + self.late + self.too_old
+    }
+}
+
 /// What a receiving task leaves when it has ended.
 #[derive(Debug)]
 pub struct ReceiveResult {
@@ -34,6 +41,10 @@ pub struct ReceiveResult {
     pub latency_scheduled: Histogram,
     /// Probes whose stamp lay in the future: the clocks of two cores disagree. They are in no histogram.
     pub clock_backwards: u64,
+    /// How often a lane's sequence number and its stamp contradicted those before: they are not of one sender.
+    pub contradictions: u64,
+    /// Probes that came from the MAC address of one of our own ports: on a link that several of them share.
+    pub as_sent: u64,
     /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
     pub holes: Vec<Hole>,
 }

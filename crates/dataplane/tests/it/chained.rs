@@ -50,6 +50,7 @@ fn receive(wire: MemoryLink) -> (ReceiveResult, Arc<ReceiveCounters>) {
         streams: 1,
         window: 1 << 10,
         unions: Arc::default(),
+        own_macs: Arc::default(),
         ends: Arc::default(),
         latency_bits: 7,
         run: 9,

@@ -181,6 +181,7 @@ fn run(case: &Case) -> Outcome {
             streams: usize::from(case.streams),
             window: 1 << 16,
             unions: Arc::default(),
+            own_macs: Arc::default(),
             ends: (0..case.streams)
                 .map(|stream| Ends::of(&spec(case, stream)))
                 .collect(),
@@ -431,6 +432,7 @@ fn received_of(stamp_ns: u64) -> (Arc<ReceiveCounters>, ReceiveResult) {
             streams: 1,
             window: 1 << 10,
             unions: Arc::default(),
+            own_macs: Arc::default(),
             ends: Arc::default(),
             latency_bits: 7,
             run: 9,

@@ -143,7 +143,7 @@ fn count(pool: &mut Pool<'_>, kept: Kept) -> PoolCount {
     });
     let held = over - leaked;
     let note = (held > 0)
-        .then(|| Note::new("buffers_with_kernel", format!("{held} sent buffers were still with the kernel when the driver was closed, which does not wait for them")));
+        .then(|| Note::new("buffers_with_kernel", format!("{held} sent buffers were not back when the driver was closed, which does not wait for those that are still with the kernel; a leak of so few would look the same")));
     PoolCount {
         summary,
         leak,

@@ -111,6 +111,7 @@ impl<'r> Closing<'r> {
         let failure = ports.iter().find_map(OpenPort::failure);
         drop(ports);
         self.notes.extend(explain::note(explanation.as_ref()));
+        self.notes.extend(explain::moved(&self.left.stalled));
         let (clock_summary, clock_problem) = self.clock.finish();
         let workers = self.roles.iter().zip(&self.published);
         let ending = Ending {

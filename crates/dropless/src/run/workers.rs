@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow};
 use dataplane::Task;
 use dataplane::stall::StallLog;
 use dataplane::worker::{Control, WorkerCounters};
+use doctor::noise::spin::this_core;
 use dpdk::Eal;
 use measure::{Clock, WorkerSummary};
 
@@ -50,8 +51,18 @@ pub struct Stalled {
     pub roles: Vec<&'static str>,
     pub thread: u32,
     pub log: StallLog,
+    /// The core that it ended on.
+    ended_on: usize,
     /// What a packet costs it, ticks.
     pub packet_ticks: f64,
+}
+
+impl Stalled {
+    /// Where it was found when it was not on its core.
+    pub fn moved_to(&self) -> Option<usize> {
+        let after = self.log.all().iter().map(|stall| stall.core as usize);
+        after.chain([self.ended_on]).find(|core| *core != self.core)
+    }
 }
 
 /// What workers leave.
@@ -91,13 +102,14 @@ impl<'s> Running<'s> {
             let name = format!("dropless-{core}");
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
-                let mut log = StallLog::with_room(STALLS_MAX, stall_ticks);
+                let mut log = StallLog::with_room(STALLS_MAX, stall_ticks, this_core);
                 dataplane::worker::run(tasks, control, counters, &mut log, now);
                 Stalled {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
                     log,
+                    ended_on: this_core() as usize,
                     packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
                 }
             };

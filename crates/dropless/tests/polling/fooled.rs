@@ -15,8 +15,14 @@ struct Hub {
 }
 
 impl Hub {
-    /// What goes over the bridge is filtered by these rules of nftables, of a chain that sees every packet once.
+    /// What goes over the bridge is filtered by these rules of nftables, of a chain that sees every packet once. What one
+    /// port sends reaches the reflector only.
     fn new(lab: &Lab, rules: &str) -> Self {
+        Self::between(lab, "iifname != middle2 oifname != middle2 drop", rules)
+    }
+
+    /// The same, with a rule for what may pass from port to port.
+    fn between(lab: &Lab, between: &str, rules: &str) -> Self {
         let (near, middle, far) = (
             lab.namespace("near"),
             lab.namespace("middle"),
@@ -39,8 +45,6 @@ impl Hub {
                 namespace.ip(&["link", "set", interface, "up"]);
             }
         }
-        // What one port sends reaches the reflector only.
-        let between = "iifname != middle2 oifname != middle2 drop";
         let table = format!(
             "table bridge fooled {{\nchain forward {{ type filter hook forward priority 0; {between}; }}\n\
              chain once {{ type filter hook prerouting priority 0;\n{rules}\n}}\n}}"
@@ -221,6 +225,55 @@ fn one_reflector_behind_two_ports_has_one_account() {
     let told =
         ["ledger.raw.fault_drop", "lost", "ledger.raw.reflector_received"].map(|name| run.number(name));
     assert_eq!(told, [dropped, dropped, 4000], "{run}\n{reflector}");
+}
+
+/// What the reflector drops comes to the other port all the same, as it was sent: that is no return.
+#[test]
+fn ports_that_hear_each_other_do_not_hide_what_the_far_side_lost() {
+    let Some(lab) = require(&HUB) else { return };
+    let hub = Hub::between(&lab, "", "");
+    let reflector = hub.reflect(&lab, &["--fault", "drop=50%"]);
+    let run = hub.send(&lab, &["--rate", "5kpps", "--count", "4000", "--drain", "500ms"]);
+    let _ = interrupted(reflector);
+    assert_conserved(&run);
+    assert_eq!(run.code, Some(2), "{run}");
+    assert_eq!(run.json()["reasons"][0]["code"], "heard_each_other", "{run}");
+}
+
+/// Two senders, one reflector that drops: what it tells each of them is the sum, and takes no loss of the path from either.
+#[test]
+fn what_a_reflector_lost_of_others_is_at_most_ours() {
+    let Some(lab) = require(&HUB) else { return };
+    let hub = Hub::new(&lab, "");
+    let reflector = hub.reflect(&lab, &["--fault", "drop=10%"]);
+    let send = |port, duration| {
+        let flags = [
+            "send",
+            "--json",
+            "--port",
+            port,
+            "--rate",
+            "2kpps",
+            "--duration",
+            duration,
+        ];
+        lab.dropless(&flags).within(&hub.near).spawn()
+    };
+    let mut other = send("packet:near1", "4s");
+    other.wait_for("sending: tx", Duration::from_secs(30));
+    let run = send("packet:near0", "1s").wait(Duration::from_secs(30));
+    let other = other.wait(Duration::from_secs(30));
+    let _ = interrupted(reflector);
+    for run in [&run, &other] {
+        assert_conserved(run);
+        assert!(
+            run.json()["notes"].to_string().contains("far_side_shared"),
+            "{run}"
+        );
+        let places = run.json()["ledger"]["places"].as_array().expect("places").clone();
+        let injected = places.iter().find(|charge| charge["place"] == "fault_drop");
+        assert_eq!(injected.expect("a place")["precision"], "at_most", "{run}");
+    }
 }
 
 /// A reflector that is killed takes its account with it: its successor's begins anew, and says so.

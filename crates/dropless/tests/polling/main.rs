@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod absence;
 mod cli;
 mod compare;
 mod dashboard;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use dataplane::reflector_counters::Answers;
 use dataplane::reply::ReplyQueue;
-use wire::ReflectorCounters;
+use wire::{DropReason, ReflectorCounters};
 
 use super::load::{self, Load};
 use super::wiring::Wiring;
@@ -43,6 +43,15 @@ pub struct Told {
     pub silent: usize,
     /// How many began anew in the run: what they told covers only what came after that.
     pub restarted: usize,
+}
+
+impl Told {
+    /// Whether others were served, too: more came there to be returned than the run sent.
+    pub fn is_shared(&self, sent: u64) -> bool {
+        let of = |name: &str| self.counted.get(name).copied().unwrap_or(0);
+        let refused: u64 = DropReason::ALL.iter().map(|reason| of(reason.name())).sum();
+        of("received").saturating_sub(refused) > sent
+    }
 }
 
 impl FarSides {

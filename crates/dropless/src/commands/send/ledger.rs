@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dataplane::receive::{LaneResult, ReceiveResult};
+use dataplane::receive::{LaneResult, ReceiveCounters, ReceiveResult};
 use dataplane::reflect::ReflectCounters;
 use dataplane::send::SendResult;
 use measure::ledger::{Arrived, Lane, Ledger, LedgerInput};
-use measure::{Histogram, Jitter, LaneUnion, Percentiles, StreamSummary};
+use measure::{Evidence, Histogram, Jitter, LaneUnion, Percentiles, StreamSummary};
 use wire::{DropReason, Foreign};
 
 use super::active::ActiveSend;
-use super::wiring::{ReceiveSide, Wiring};
+use super::wiring::Wiring;
 use crate::plan::SendPlan;
 use crate::run::close::Ending;
 use crate::run::open::losses;
@@ -62,12 +62,12 @@ impl<'w> Results<'w> {
     }
 
     /// Packets of which nobody can tell whether they are such copies.
-    pub fn unsure(&self) -> u64 {
+    fn unsure(&self) -> u64 {
         self.unions.iter().map(|union| union.unsure()).sum()
     }
 
     /// Sent and received of every lane.
-    pub fn lanes(&self) -> Vec<Lane> {
+    fn lanes(&self) -> Vec<Lane> {
         let numbered = |send: &&'w SendResult| (usize::from(send.lane_base)..).zip(&send.accepted);
         let lane = |(lane, accepted): (usize, &u64)| {
             let received = || {
@@ -84,6 +84,60 @@ impl<'w> Results<'w> {
             }
         };
         self.send.iter().flat_map(numbered).map(lane).collect()
+    }
+
+    /// What came, by what it was.
+    fn arrived<'c>(&self, receivers: impl Iterator<Item = &'c ReceiveCounters>) -> Arrived {
+        let lanes = || self.received();
+        let received: u64 = lanes().map(|lane| lane.received).sum();
+        // One of them may have come late and been a copy of one in time: then it is taken from those in time all the same.
+        let copies = self.copies(0..self.unions.len()).min(received);
+        let mut arrived = Arrived {
+            received: received - copies,
+            duplicate: lanes().map(|lane| lane.duplicate).sum::<u64>() + copies,
+            late: lanes().map(|lane| lane.late).sum(),
+            too_old: lanes().map(|lane| lane.too_old).sum(),
+            ..Arrived::default()
+        };
+        for counters in receivers {
+            arrived.frames += counters.frames.get();
+            arrived.corrupt += counters.corrupt.get();
+            arrived.answered += counters.answered.get();
+            let mut foreign = |name: &str, count: u64| {
+                if count > 0 {
+                    *arrived.foreign.entry(name.into()).or_default() += count;
+                }
+            };
+            for kind in Foreign::ALL {
+                foreign(kind.name(), counters.foreign[kind.index()].get());
+            }
+            foreign("oversized", counters.oversized.get());
+            foreign("stale", counters.stale.get());
+            foreign("never_sent", counters.never_sent.get());
+        }
+        arrived
+    }
+
+    /// What the tasks add to the evidence: what moved, and what speaks against it.
+    pub fn evidence(&self, ledger: &Ledger, evidence: Evidence) -> Evidence {
+        let sum = |of: fn(&ReceiveResult) -> u64| self.receive.iter().map(|receive| of(receive)).sum::<u64>();
+        let backwards = Some(sum(|receive| receive.clock_backwards)).filter(|count| *count > 0);
+        let backwards = backwards.map(|count| {
+            format!("{count} packets arrived before they were sent: the clocks of the cores disagree")
+        });
+        Evidence {
+            clock_problems: evidence.clock_problems.into_iter().chain(backwards).collect(),
+            imbalances: ledger.check(&self.lanes()),
+            sent: ledger.accepted,
+            received: ledger.received,
+            intended: ledger.intended,
+            unexplained: ledger.unexplained,
+            perhaps_copies: self.unsure(),
+            contradictions: sum(|receive| receive.contradictions),
+            as_sent: sum(|receive| receive.as_sent),
+            probes: self.received().map(LaneResult::probes).sum(),
+            ..evidence
+        }
     }
 
     /// What the windows of every receiver and lane saw.
@@ -157,43 +211,14 @@ pub fn ledger(job: &ActiveSend, results: &Results<'_>, ending: &Ending<'_>) -> L
         intended: wiring.sent(|counters| counters.intended.get()),
         accepted: results.send.iter().flat_map(|send| &send.accepted).sum(),
         unsent: wiring.sent(|counters| counters.abandoned.get()) + never_taken,
-        arrived: arrived(&wiring.receive, results),
+        arrived: results.arrived(wiring.receive.iter().map(|side| &*side.counters)),
         places,
         raw,
         one_way,
+        far_is_shared: job
+            .told
+            .is_shared(wiring.sent(|counters| counters.accepted.get())),
     })
-}
-
-fn arrived(sides: &[ReceiveSide], results: &Results<'_>) -> Arrived {
-    let lanes = || results.received();
-    let received: u64 = lanes().map(|lane| lane.received).sum();
-    // One of them may have come late and been a copy of one in time: then it is taken from those in time all the same.
-    let copies = results.copies(0..results.unions.len()).min(received);
-    let mut arrived = Arrived {
-        received: received - copies,
-        duplicate: lanes().map(|lane| lane.duplicate).sum::<u64>() + copies,
-        late: lanes().map(|lane| lane.late).sum(),
-        too_old: lanes().map(|lane| lane.too_old).sum(),
-        ..Arrived::default()
-    };
-    for side in sides {
-        let counters = &side.counters;
-        arrived.frames += counters.frames.get();
-        arrived.corrupt += counters.corrupt.get();
-        arrived.answered += counters.answered.get();
-        let mut foreign = |name: &str, count: u64| {
-            if count > 0 {
-                *arrived.foreign.entry(name.into()).or_default() += count;
-            }
-        };
-        for kind in Foreign::ALL {
-            foreign(kind.name(), counters.foreign[kind.index()].get());
-        }
-        foreign("oversized", counters.oversized.get());
-        foreign("stale", counters.stale.get());
-        foreign("never_sent", counters.never_sent.get());
-    }
-    arrived
 }
 
 /// Per stream, over all its lanes.
@@ -242,3 +267,6 @@ pub fn merged<'h>(histograms: impl Iterator<Item = &'h Histogram>) -> Histogram 
     });
     all.unwrap_or_else(|| Histogram::new(5))
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,25 +106,12 @@ fn evidence(
     } else {
         Role::Send
     };
-    let evidence = ending.evidence(role);
-    let receivers = results.receive.iter();
-    let backwards: u64 = receivers.map(|receive| receive.clock_backwards).sum();
-    let backwards = (backwards > 0).then(|| {
-        format!("{backwards} packets arrived before they were sent: the clocks of the cores disagree")
-    });
     Evidence {
-        clock_problems: evidence.clock_problems.iter().cloned().chain(backwards).collect(),
-        imbalances: ledger.check(&results.lanes()),
-        sent: ledger.accepted,
-        received: ledger.received,
-        intended: ledger.intended,
-        unexplained: ledger.unexplained,
         asked_pps,
         sending_ns: ((job.seconds() * 1e9) as u64).saturating_sub(stalled_ns(job)),
         senders: job.wiring.send.len(),
-        perhaps_copies: results.unsure(),
         link_losses: ending.link_losses.clone(),
-        ..evidence
+        ..results.evidence(ledger, ending.evidence(role))
     }
 }
 
@@ -225,6 +212,12 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
     // Where unexplained packets may be: with a far side that does not tell.
     if job.told.silent > 0 && ledger.unexplained > 0 {
         notes.push(Note::new("far_side_silent", "the far side did not report its counters (it is not dropless reflect, or its answers were lost): what it lost is unexplained"));
+    }
+    if job.told.is_shared(ledger.accepted) {
+        notes.push(Note::new(
+            "far_side_shared",
+            "the far side served others during the run: what it counted is at most this run's",
+        ));
     }
     if job.told.restarted > 0 {
         notes.push(Note::new("far_side_restarted", "the far side was restarted during the run: its counters begin there, and what it lost before is unexplained"));

@@ -152,6 +152,7 @@ pub fn wire<'p, 'e: 'p>(plan: &SendPlan, loads: &[Load], stage: &mut Stage<'_, '
         loads,
         window,
         ends: ends(plan, loads, times.run),
+        own_macs: own_macs(loads, wiring.hear_each_other),
         places: Places::new(stage.cores.len(), plan.has_reflector()),
         slots: measure::interval::slots_for(streams, plan.interval_ns, plan.drain_ns)?,
         start: times.clock.ns(times.start),
@@ -179,6 +180,7 @@ struct Making<'m> {
     window: usize,
     /// The ends of all streams, of all ports.
     ends: Arc<[Ends]>,
+    own_macs: Arc<[[u8; 6]]>,
     /// Interval slots of each ring.
     slots: usize,
     start: Nanos,
@@ -233,6 +235,7 @@ impl Making<'_> {
                 me: self.loads[port].me.clone(),
                 replies: Arc::clone(&wiring.mailboxes[port].replies),
                 answers: Arc::clone(&wiring.mailboxes[port].answers),
+                own_macs: Arc::clone(&self.own_macs),
                 holes_max,
                 senders: self.sent.clone(),
             };
@@ -426,6 +429,12 @@ fn may_share_a_link(ports: &[OpenPort<'_>]) -> bool {
         )
     };
     ports.iter().filter(on_a_link).count() > 1
+}
+
+/// The MAC addresses from which probes are sent, where another port may hear them.
+fn own_macs(loads: &[Load], hear_each_other: bool) -> Arc<[[u8; 6]]> {
+    let heard = loads.iter().filter(|_| hear_each_other);
+    heard.map(|load| load.me.mac).collect()
 }
 
 fn ends(plan: &SendPlan, loads: &[Load], run: u8) -> Arc<[Ends]> {
