@@ -161,12 +161,22 @@ impl CatchingUp {
     }
 }
 
+/// The headers of a stream's frames, whatever their size.
+#[derive(Clone, Copy, Default)]
+struct HeaderLens {
+    l2: usize,
+    l3: usize,
+    ipv6: bool,
+}
+
 /// Sends on one queue.
 pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     io: T,
     buffers: A,
     plan: SendPlan,
     lanes: Vec<Lane>,
+    /// What the NIC is told of each stream's frames; of none where it completes no checksums.
+    headers: Vec<HeaderLens>,
     cursor: usize,
     /// Fresh buffers for this burst and the one after: which is which, `current` tells. Of this burst's, the first
     /// `built` are frames waiting for the driver.
@@ -199,6 +209,18 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
                 ..Lane::default()
             })
             .collect();
+        let mut headers = Vec::new();
+        if plan.checksum_offload {
+            headers.resize(plan.flows.len(), HeaderLens::default());
+            for entry in &plan.schedule {
+                let template = &plan.templates[entry.template as usize];
+                headers[usize::from(entry.stream)] = HeaderLens {
+                    l2: template.l2_len(),
+                    l3: template.l3_len(),
+                    ipv6: template.is_ipv6(),
+                };
+            }
+        }
         let mut frames = buffers.batch();
         buffers.allocate(&mut frames, plan.burst);
         Self {
@@ -208,6 +230,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             io,
             buffers,
             lanes,
+            headers,
             cursor: 0,
             built: 0,
             streams: [0; BURST_MAX],
@@ -238,7 +261,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             self.buffers.allocate(next, self.plan.burst);
         }
         let bytes = self.build_runs(count, &stamp);
-        if self.plan.checksum_offload {
+        if !self.headers.is_empty() {
             self.request_checksums(count);
         }
         self.plan.counters.bytes.add(bytes);
@@ -281,26 +304,14 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
         bytes as u64
     }
 
-    /// The header lengths are those of the stream, whatever the size.
-    #[cold]
+    #[inline(never)]
     fn request_checksums(&mut self, count: usize) {
-        for index in 0..count {
-            let stream = if self.lanes.len() == 1 {
-                0
-            } else {
-                self.streams[index]
-            };
-            let of_stream = |entry: &&Entry| entry.stream == stream;
-            let Some(entry) = self.plan.schedule.iter().find(of_stream) else {
-                continue;
-            };
-            let template = &self.plan.templates[entry.template as usize];
-            self.frames[self.current].request_udp_checksum(
-                index,
-                template.l2_len(),
-                template.l3_len(),
-                template.is_ipv6(),
-            );
+        let frames = &mut self.frames[self.current];
+        // A lonely stream is written down for no packet.
+        let is_lonely = self.headers.len() == 1;
+        for (index, stream) in self.streams[..count].iter().enumerate() {
+            let HeaderLens { l2, l3, ipv6 } = self.headers[if is_lonely { 0 } else { usize::from(*stream) }];
+            frames.request_udp_checksum(index, l2, l3, ipv6);
         }
     }
 
@@ -360,7 +371,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
         if self.catching_up.due > 0 {
             self.catching_up.end(&self.plan.counters);
         }
-        let cut = Ticks(self.plan.cut.load(Ordering::Relaxed));
+        let cut = Ticks(self.plan.cut.load(Ordering::Acquire));
         let end = now.min(self.plan.end).min(cut);
         let late = self.plan.pacer.finish(end);
         if late > 0 {

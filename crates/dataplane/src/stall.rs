@@ -58,7 +58,7 @@ impl StallLog {
     /// Two polls that follow each other, and how much was moved between them; whether that was a stall.
     #[inline]
     pub fn record(&mut self, from: Ticks, to: Ticks, moved: usize) -> bool {
-        let stalled = to.0.wrapping_sub(from.0) > self.threshold;
+        let stalled = to.since(from) > self.threshold;
         if stalled {
             self.keep(StallRecord {
                 from,
@@ -113,5 +113,13 @@ mod tests {
             (kept, stalls.dropped),
             (vec![(100, 201, 2, 9), (201, 400, 0, 7)], 1)
         );
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_is_no_stall() {
+        let mut stalls = StallLog::with_room(2, 100, || 0);
+        assert!(!stalls.record(Ticks(1000), Ticks(999), 0));
+        assert!(!stalls.record(Ticks(1000), Ticks(0), 3));
+        assert!(stalls.all().is_empty());
     }
 }

@@ -54,7 +54,7 @@ impl Stalls {
             // The flag is looked at rarely: its line is another core's.
             for _ in 0..256 {
                 let now = clock();
-                if now.wrapping_sub(last) > threshold {
+                if now.saturating_sub(last) > threshold {
                     let stall = Span {
                         from: last,
                         to: now,
@@ -117,5 +117,25 @@ mod tests {
         assert_eq!(stalls.all().len(), LOOKS as usize);
         let pages = size_of_val(stalls.all()) / 4096;
         assert!(during * 10 < pages as u64, "{during} faults, {pages} pages");
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_is_no_stall() {
+        static LOOKS: AtomicU64 = AtomicU64::new(0);
+        static STOP: AtomicBool = AtomicBool::new(false);
+        // Steps back once, and on by a stall once.
+        let clock = || {
+            let look = LOOKS.fetch_add(1, Ordering::Relaxed);
+            STOP.store(look >= 200, Ordering::Relaxed);
+            match look {
+                0..50 => 10_000 + look,
+                50..100 => 5_000 + look,
+                _ => 6_000 + look,
+            }
+        };
+        let mut stalls = Stalls::with_room(8);
+        stalls.spin(clock, 100, &STOP);
+        let seen: Vec<(u64, u64)> = stalls.all().iter().map(|stall| (stall.from, stall.to)).collect();
+        assert_eq!(seen, [(5_099, 6_100)]);
     }
 }

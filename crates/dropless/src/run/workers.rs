@@ -7,6 +7,7 @@ use dataplane::Task;
 use dataplane::stall::StallLog;
 use dataplane::worker::{Control, WorkerCounters};
 use doctor::noise::spin::this_core;
+use dpdk::Eal;
 use measure::{Clock, WorkerSummary};
 
 use crate::run::clock::now;
@@ -80,10 +81,11 @@ pub struct Running<'s> {
 }
 
 impl<'s> Running<'s> {
-    /// Starts the workers that have tasks. `counters` has a place for each of `workers`; stalls longer than
+    /// Starts the workers that have tasks, known to `eal` where there is one. `counters` has a place for each of `workers`; stalls longer than
     /// `stall_ticks` are kept.
     pub fn start<'a: 's>(
         scope: &'s Scope<'s, '_>,
+        eal: Option<&'s Eal>,
         workers: Vec<Worker<'a>>,
         control: &'s Control,
         counters: &'s [WorkerCounters],
@@ -111,7 +113,7 @@ impl<'s> Running<'s> {
                     packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
                 }
             };
-            match dpdk::spawn_worker(scope, core, &name, body) {
+            match dpdk::spawn_worker(scope, eal, core, &name, body) {
                 Ok(handle) => {
                     handles.push((core, handle));
                     kept.push(counters);

@@ -15,6 +15,7 @@ mod doctor;
 mod fooled;
 mod health;
 mod hostile;
+mod interfaces;
 mod interrupted;
 mod kernel_peer;
 mod kernel_port;

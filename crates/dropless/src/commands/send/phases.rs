@@ -34,7 +34,7 @@ fn is_given_up(plan: &SendPlan, wiring: &Wiring, look: &Look<'_, '_>) -> bool {
 pub fn end_sending(plan: &SendPlan, wiring: &Wiring) -> Nanos {
     let times = &wiring.times;
     let asked_to_stop = now().min(times.end);
-    wiring.cut.store(asked_to_stop.0, Ordering::Relaxed);
+    wiring.cut.store(asked_to_stop.0, Ordering::Release);
     let end = if plan.count.is_some() && wiring.is_done() {
         wiring.last_sent().min(asked_to_stop)
     } else {
