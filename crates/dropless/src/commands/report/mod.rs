@@ -12,6 +12,8 @@ use report::out::{Console, print_stdout};
 pub use args::Args;
 use args::Output;
 
+use crate::EXIT_INVALID;
+
 /// Every run is a row or a line at least; more of them are not read.
 const RUNS_MAX: usize = 1000;
 
@@ -54,6 +56,10 @@ pub fn run(args: &Args) -> Result<u8> {
                 setting.name
             ));
         }
+    }
+    // Nothing was measured to the end.
+    if !runs.iter().any(Loaded::has_ended) {
+        return Ok(EXIT_INVALID);
     }
     Ok(u8::from(!failed.is_empty()))
 }
