@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use report::out;
-use report::style::Stream;
+use report::style::{ERASE, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -61,7 +61,7 @@ fn take_echo_away() {
     };
     std::thread::sleep(ECHO);
     let can_erase = std::env::var("TERM").is_ok_and(|term| term != "dumb");
-    let text = if can_erase { "\r\x1b[K" } else { "\n" };
+    let text = if can_erase { ERASE } else { "\n" };
     let _ = match stream {
         Stream::Stderr => out::print_stderr(text),
         Stream::Stdout => out::print_stdout(text),

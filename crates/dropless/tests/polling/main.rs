@@ -22,6 +22,7 @@ mod load;
 mod memif;
 mod metrics;
 mod metrics_clients;
+mod names;
 mod packet;
 mod pcap;
 mod ports;

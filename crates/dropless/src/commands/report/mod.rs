@@ -6,6 +6,7 @@ use anyhow::{Result, bail, ensure};
 use report::compare::fail_if::{Judgement, Rule};
 use report::compare::settings::differing;
 use report::export::Shown;
+use report::input::clean;
 use report::load::{self, Loaded};
 use report::out::{Console, print_stdout};
 
@@ -97,7 +98,7 @@ fn show(args: &Args, runs: &[Loaded], failed: &[String], console: Console) -> Re
     match file {
         Some(path) if path.as_os_str() != "-" => {
             export.write(path, &shown)?;
-            console.human(&format!("report: {}\n", path.display()))?;
+            console.human(&format!("report: {}\n", clean(&path.display().to_string())))?;
         }
         _ => print_stdout(&(export.render)(&shown)?)?,
     }
