@@ -55,6 +55,16 @@ impl ReadError {
         |cause| Self::Io(path.to_owned(), cause)
     }
 
+    /// What is wrong, for who says himself which file is meant.
+    pub fn without_path(&self) -> String {
+        match self {
+            Self::Io(_, cause) | Self::Absent(_, cause) => cause.to_string(),
+            Self::NoFile(_, kind) => format!("it is {kind}, and that is not waited for"),
+            Self::Damaged(_, what) => short(what),
+            other => other.to_string(),
+        }
+    }
+
     /// What is wrong with what `path` holds.
     pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
         Self::Damaged(path.to_owned(), what.into())

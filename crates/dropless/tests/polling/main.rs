@@ -11,6 +11,7 @@ mod cli;
 mod compare;
 mod dashboard;
 mod doctor;
+mod elsewhere;
 mod fooled;
 mod health;
 mod hostile;
