@@ -73,13 +73,13 @@ pub fn landing(path: &Path) -> io::Result<PathBuf> {
         };
         if !found.is_symlink() {
             let is_theirs = at != path && found.is_file() && found.uid() != me;
-            return match is_theirs {
-                true => Err(refused(format!("a link to a file of user {}'s", found.uid()))),
-                false => Ok(at),
-            };
+            if is_theirs {
+                return Err(refused(&format!("a link to a file of user {}'s", found.uid())));
+            }
+            return Ok(at);
         }
         if ![me, 0].contains(&found.uid()) {
-            return Err(refused(format!("a link of user {}'s", found.uid())));
+            return Err(refused(&format!("a link of user {}'s", found.uid())));
         }
         let next = at.parent().unwrap_or(Path::new("")).join(fs::read_link(&at)?);
         // What a process has open (/dev/stdout) has a link without a name that can be followed.
@@ -88,10 +88,10 @@ pub fn landing(path: &Path) -> io::Result<PathBuf> {
         }
         at = next;
     }
-    Err(refused("a link to itself".to_owned()))
+    Err(refused("a link to itself"))
 }
 
-fn refused(what: String) -> io::Error {
+fn refused(what: &str) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, format!("it is {what}"))
 }
 

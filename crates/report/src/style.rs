@@ -163,16 +163,9 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         let (before, found) = rest.split_at(at);
         safe.push_str(before);
         let colour = Paint::ALL.map(Paint::sequence);
-        let length = match colour.iter().find(|colour| found.starts_with(colour.as_str())) {
-            Some(colour) => {
-                safe.push_str(colour);
-                colour.len()
-            }
-            None => {
-                safe.push('?');
-                found.chars().next().map_or(1, char::len_utf8)
-            }
-        };
+        let known = colour.iter().find(|colour| found.starts_with(colour.as_str()));
+        let length = known.map_or_else(|| found.chars().next().map_or(1, char::len_utf8), String::len);
+        safe.push_str(known.map_or("?", String::as_str));
         rest = &found[length..];
     }
     safe.push_str(rest);

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, ensure};
 use host::Medium;
 use report::{input, out};
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use super::MachinePlan;
 
@@ -21,30 +21,42 @@ struct Head {
     command: String,
 }
 
-/// The plan of a `command` run of this version in the file `path`, which `named` the user so. What it holds is not looked
-/// at yet.
-pub fn read(path: &Path, named: &str, command: &str, version: u32) -> Result<Value> {
-    let shown = path.display();
-    let advice = format!("name the plan.json of a `dropless {command}` run");
-    let text = input::text_file(path)
-        .map_err(|error| anyhow!("{named} {shown}: {}; {advice}", error.without_path()))?;
-    let foreign = |error: serde_json::Error| {
-        anyhow!("{named} {shown} is not the plan of a {command} run ({error}); {advice}")
-    };
-    let value = input::json(&text).map_err(foreign)?;
-    // The version first: what a later one looks like is not known here.
-    let head = Head::deserialize(&value).map_err(foreign)?;
-    ensure!(
-        head.version <= version,
-        "{named} {shown} has version {}, and this dropless knows up to {version}; use a newer dropless",
-        head.version
-    );
-    ensure!(
-        head.command == command,
-        "{named} {shown} is the plan of a {} run; {advice}",
-        head.command
-    );
-    Ok(value)
+/// How a file that holds a plan was named, and what else to name.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'n> {
+    /// The flag.
+    pub flag: &'n str,
+    /// The file.
+    pub path: &'n Path,
+    /// What to do where it is none.
+    pub advice: &'n str,
+}
+
+impl Named<'_> {
+    /// The plan in it, of a `command` run and at most this version. What it holds is not looked at further.
+    pub fn read<P: DeserializeOwned>(&self, command: &str, version: u32) -> Result<P> {
+        let Self { flag, path, advice } = self;
+        let shown = path.display();
+        let text = input::text_file(path)
+            .map_err(|error| anyhow!("{flag} {shown}: {}; {advice}", error.without_path()))?;
+        let foreign = |error: serde_json::Error| {
+            anyhow!("{flag} {shown} is not the plan of a {command} run ({error}); {advice}")
+        };
+        let value = input::json(&text).map_err(foreign)?;
+        // The version first: what a later one looks like is not known here.
+        let head = Head::deserialize(&value).map_err(foreign)?;
+        ensure!(
+            head.version <= version,
+            "{flag} {shown} has version {}, and this dropless knows up to {version}; use a newer dropless",
+            head.version
+        );
+        ensure!(
+            head.command == command,
+            "{flag} {shown} is the plan of a {} run; {advice}",
+            head.command
+        );
+        P::deserialize(&value).map_err(foreign)
+    }
 }
 
 /// A plan that is not the user's own words.
@@ -53,15 +65,18 @@ pub struct Foreign<P> {
     plan: P,
     /// What it does but moving packets, a few words each.
     acts: Vec<String>,
-    /// How the user named it.
+    /// The flag and the file.
     named: String,
 }
 
 impl<P> Foreign<P> {
-    /// The plan, which wants this of the machine.
-    pub fn new(plan: P, machine: impl Fn(&P) -> &MachinePlan, named: String) -> Self {
-        let acts = machine(&plan).acts();
-        Self { plan, acts, named }
+    /// The plan in the file `named`, which wants this of the machine.
+    pub fn new(plan: P, machine: impl Fn(&P) -> &MachinePlan, named: &Named<'_>) -> Self {
+        Self {
+            acts: machine(&plan).acts(),
+            plan,
+            named: format!("{} {}", named.flag, named.path.display()),
+        }
     }
 
     /// The plan, where it does nothing but moving packets, or `is_trusted`; then what it does is told.
@@ -112,6 +127,7 @@ impl MachinePlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn machine(ports: &[&str], eal: Option<&str>) -> Value {
         serde_json::json!({
@@ -122,7 +138,12 @@ mod tests {
 
     fn foreign(value: &Value) -> Foreign<MachinePlan> {
         let plan = MachinePlan::deserialize(value).expect("a plan");
-        Foreign::new(plan, |plan| plan, "--plan p.json".into())
+        let named = Named {
+            flag: "--plan",
+            path: Path::new("p.json"),
+            advice: "",
+        };
+        Foreign::new(plan, |plan| plan, &named)
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use dataplane::fault::FaultSpec;
 use host::{MacAddress, PortTraits};
 use measure::{Expectation, RateSpec};
 use serde::{Deserialize, Serialize};
 
-use super::foreign::{self, Foreign};
+use super::foreign::{Foreign, Named};
 use super::kernel;
 use super::{LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
 
@@ -63,15 +63,14 @@ pub struct SendPlan {
 impl SendPlan {
     /// Reads a plan that an earlier run wrote, or somebody else.
     pub fn load(path: &Path) -> Result<Foreign<Self>> {
-        let value = foreign::read(path, "--plan", "send", VERSION)?;
-        let named = format!("--plan {}", path.display());
-        let plan = Self::deserialize(&value).map_err(|error| {
-            anyhow!(
-                "{named} is not the plan of a send run ({error}); name the plan.json of a `dropless send` run"
-            )
-        })?;
+        let named = Named {
+            flag: "--plan",
+            path,
+            advice: "name the plan.json of a `dropless send` run",
+        };
+        let plan: Self = named.read("send", VERSION)?;
         plan.validate()?;
-        Ok(Foreign::new(plan, |plan| &plan.machine, named))
+        Ok(Foreign::new(plan, |plan| &plan.machine, &named))
     }
 
     /// Refuses what cannot be.

@@ -18,6 +18,7 @@ pub(crate) mod peer;
 pub(crate) mod placement;
 pub(crate) mod pools;
 pub(crate) mod preflight;
+pub(crate) mod privileges;
 pub(crate) mod queues;
 pub(crate) mod reflector;
 pub(crate) mod signals;
@@ -51,6 +52,7 @@ use open::OpenPort;
 use peer::Patience;
 use pools::Pools;
 use preflight::Preflight;
+use privileges::Kept;
 use signals::Interrupt;
 use stage::Stage;
 use workers::Running;
@@ -263,6 +265,9 @@ impl<'e> Run<'_, 'e> {
         }
         let clock = RunClock::calibrate(&cores);
         let explainer = Explainer::start(machine, &cores, &ports);
+        // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
+        let kept = Kept::with(&self.preflight.ports);
+        notes.extend(kept.drop_the_rest());
         let threshold_ns = machine.pause_ns;
         let lead = clock.clock.ticks_from_ns(job.lead_ns());
         let start = Ticks(dpdk::tsc() + lead);
@@ -282,7 +287,7 @@ impl<'e> Run<'_, 'e> {
         let times = (clock.clock, start);
         let mut watch = Watch::new(self, &mut ports, explainer, stalls, expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
-            let running = Running::start(scope, workers, &control, &published, threshold)?;
+            let running = Running::start(scope, workers, &control, &published, threshold, kept)?;
             watch.run(&control, &running, &mut job, has_schedule);
             Ok(running.join())
         })

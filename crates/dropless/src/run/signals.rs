@@ -10,6 +10,8 @@ use report::style::{ERASE, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::privileges;
+
 /// Within this time one wish to end often comes twice: timeout(1) signals its child and then the whole group.
 const SAME_WISH: Duration = Duration::from_millis(500);
 
@@ -27,6 +29,7 @@ impl Interrupt {
             Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install a signal handler")?;
         let seen = Arc::clone(&flag);
         let listen = move || {
+            privileges::drop_all();
             let mut first: Option<Instant> = None;
             for signal in signals.forever() {
                 if signal == SIGINT && first.is_none() {

@@ -10,6 +10,7 @@ use measure::{Clock, WorkerSummary};
 
 use crate::run::clock::now;
 use crate::run::placement;
+use crate::run::privileges::Kept;
 
 /// One worker to be: a core and what it polls.
 pub struct Worker<'a> {
@@ -77,6 +78,7 @@ impl<'s> Running<'s> {
         control: &'s Control,
         counters: &'s [WorkerCounters],
         stall_ticks: u64,
+        rights: Kept,
     ) -> Result<Self> {
         let (mut handles, mut kept) = (Vec::new(), Vec::new());
         let cores: Vec<usize> = workers.iter().map(|worker| worker.core).collect();
@@ -89,6 +91,7 @@ impl<'s> Running<'s> {
             let name = format!("dropless-{core}");
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
+                rights.drop_in_worker();
                 let mut log = StallLog::with_room(STALLS_MAX, stall_ticks);
                 dataplane::worker::run(tasks, control, counters, &mut log, now);
                 Stalled {

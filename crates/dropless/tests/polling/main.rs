@@ -30,6 +30,7 @@ mod ports;
 mod report_command;
 mod report_page;
 mod restart;
+mod rights;
 mod robust;
 mod search;
 mod search_oracle;

@@ -200,10 +200,7 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
         ("absent".to_owned(), "name a run directory"),
         ("empty".to_owned(), "it has no summary.json"),
         (file("photo.csv", b"\x89PNG\r\n\x1a\n\0\0"), "line 1: not text"),
-        (
-            file("void.csv", b""),
-            "neither a run directory nor a file of intervals",
-        ),
+        (file("void.csv", b""), "void.csv has no rows"),
         (
             file("foreign.csv", b"name,price\nx,1\n"),
             "its first line is `name,price`",

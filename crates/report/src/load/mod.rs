@@ -16,6 +16,7 @@ use measure::Percentiles;
 use serde_json::Value;
 
 pub use curve::Quantile;
+use series::Origin;
 pub use series::{Channel, Contradictions, Series};
 pub use stalls::Stalls;
 
@@ -193,8 +194,10 @@ fn intervals(path: &Path, name: String, kind: &fs::Metadata) -> Result<Loaded, R
         return Err(no_rows());
     }
     let series = series::read(path)?;
-    if series.rows == 0 {
-        return Err(no_rows());
+    match (series.rows, series.origin) {
+        (0, Origin::Older) => return Err(ReadError::damaged(path, "it has no rows")),
+        (0, Origin::Send | Origin::Reflect) => return Err(no_rows()),
+        _ => {}
     }
     let missing = contradictions(&series);
     let result = Box::new(Intervals::of(&series));

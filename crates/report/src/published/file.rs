@@ -82,11 +82,10 @@ pub(super) fn is_published(path: &Path, may_be_cut: bool) -> bool {
         open(path)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
         Ok(begin)
     };
-    let is_ours = |begin: &Vec<u8>| match may_be_cut {
-        true => MAGIC.as_bytes().starts_with(begin),
-        false => MAGIC.as_bytes() == begin.as_slice(),
-    };
-    begin(path).is_ok_and(|begin| is_ours(&begin))
+    begin(path).is_ok_and(|begin| {
+        let is_whole = begin.len() == MAGIC.len();
+        MAGIC.as_bytes().starts_with(&begin) && (is_whole || may_be_cut)
+    })
 }
 
 /// Opens a regular file: no link is followed, no pipe waited for.

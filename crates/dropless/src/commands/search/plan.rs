@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::args::SearchArgs;
 use crate::args::send_plan::{one_stream, send_plan};
-use crate::plan::foreign::{self, Foreign};
+use crate::plan::foreign::{Foreign, Named};
 use crate::plan::{SendPlan, trial_duration};
 
 /// Version of this format.
@@ -93,12 +93,14 @@ impl SearchPlan {
 
     /// Reads the plan of a search that was interrupted, or of somebody else's.
     pub fn load(directory: &Path) -> Result<Foreign<Self>> {
-        let path = directory.join(report::rundir::file::PLAN);
-        let value = foreign::read(&path, "--resume", "search", VERSION)?;
-        let named = format!("--resume {}", directory.display());
-        let plan = Self::deserialize(&value).with_context(|| format!("{named} is damaged; start a new search"))?;
+        let named = Named {
+            flag: "--resume",
+            path: &directory.join(report::rundir::file::PLAN),
+            advice: "name the run directory of a `dropless search`",
+        };
+        let plan: Self = named.read("search", VERSION)?;
         plan.validate()?;
-        Ok(Foreign::new(plan, |plan| &plan.send.machine, named))
+        Ok(Foreign::new(plan, |plan| &plan.send.machine, &named))
     }
 
     fn validate(&self) -> Result<()> {
