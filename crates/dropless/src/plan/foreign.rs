@@ -8,6 +8,7 @@ use host::Medium;
 use report::{input, out};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::MachinePlan;
 
@@ -42,7 +43,8 @@ impl Named<'_> {
         let foreign = |error: serde_json::Error| {
             anyhow!("{flag} {shown} is not the plan of a {command} run ({error}); {advice}")
         };
-        let value = input::json(&text).map_err(foreign)?;
+        // Names stay as they are, since paths are among them; they are cleaned where they are shown.
+        let value: Value = serde_json::from_str(&text).map_err(foreign)?;
         // The version first: what a later one looks like is not known here.
         let head = Head::deserialize(&value).map_err(foreign)?;
         ensure!(
@@ -127,7 +129,6 @@ impl MachinePlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     fn machine(ports: &[&str], eal: Option<&str>) -> Value {
         serde_json::json!({

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{Lab, Need, Running, require, until};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(40);
 
 /// Bits of `CapEff` (capabilities(7)).
 const CHOWN: u64 = 1 << 0;
@@ -58,74 +58,59 @@ fn threads(process: u32) -> BTreeMap<String, Rights> {
     threads
 }
 
-/// The rights of the threads of a run whose workers poll.
-fn while_polling(running: &Running) -> BTreeMap<String, Rights> {
-    let mut found = BTreeMap::new();
-    let polls = until(LIMIT, || {
-        found = threads(running.id());
-        found.keys().any(|name| name.starts_with("dropless-"))
-    });
-    assert!(polls, "{found:?}");
-    // The last of them has begun, too.
-    std::thread::sleep(Duration::from_millis(200));
-    threads(running.id())
-}
-
-/// That threads hold what they should, and that those of ours can never get more.
-fn assert_kept(threads: &BTreeMap<String, Rights>, control: u64) {
-    for (name, rights) in threads {
+/// That threads of ours hold what they should, and can never get more, once the workers have begun; what they hold.
+fn assert_kept(running: &Running, control: u64) -> BTreeMap<String, Rights> {
+    let is_kept = |(name, rights): (&String, &Rights)| {
         let held = match name.as_str() {
             "dropless" | "rows-to-disk" => control,
             "signals" => 0,
             name if name.starts_with("dropless-") || name.starts_with("metrics") => 0,
             // DPDK's own, which were there before.
-            _ => continue,
+            _ => return true,
         };
-        let is_bound = rights.is_final && rights.bound & !control == 0;
-        assert!(rights.held == held && is_bound, "{name} of {threads:?}");
-    }
+        rights.held == held && rights.is_final && rights.bound & !control == 0
+    };
+    let mut found = BTreeMap::new();
+    let is_so = until(LIMIT, || {
+        found = threads(running.id());
+        found.keys().any(|name| name.starts_with("dropless-")) && found.iter().all(is_kept)
+    });
+    assert!(is_so, "{found:?}");
+    found
 }
 
-fn sender(lab: &Lab, port: &str) -> crate::support::Dropless {
-    lab.dropless(&[
-        "send",
-        "--port",
-        port,
-        "--rate",
-        "10kpps",
-        "--duration",
-        "60s",
-        "--metrics",
-        ":0",
-    ])
+/// A run that nobody called by sudo, whoever runs the tests.
+fn sender(lab: &Lab, further: &[&str]) -> crate::support::Dropless {
+    let common = ["send", "--rate", "10kpps", "--duration", "60s"];
+    lab.dropless(&[&common[..], further].concat())
+        .env("SUDO_UID", "0")
 }
 
 #[test]
 fn threads_keep_what_they_still_need_and_no_more() {
     let Some(lab) = require(&[Need::Root]) else { return };
-    let running = sender(&lab, "ring").spawn();
-    let threads = while_polling(&running);
+    let running = sender(&lab, &["--metrics", ":0"]).spawn();
+    let threads = assert_kept(&running, DAC_OVERRIDE);
     assert!(
         ["metrics", "signals", "dropless"]
             .iter()
             .all(|name| threads.contains_key(*name)),
         "{threads:?}"
     );
-    assert_kept(&threads, DAC_OVERRIDE);
     running.kill();
     let user = USER.to_string();
-    let running = sender(&lab, "ring")
+    let running = sender(&lab, &[])
         .env("SUDO_UID", &user)
         .env("SUDO_GID", &user)
         .spawn();
-    assert_kept(&while_polling(&running), DAC_OVERRIDE | CHOWN);
+    assert_kept(&running, DAC_OVERRIDE | CHOWN);
     running.kill();
 }
 
 /// Every kind takes away what it made, with what it has kept.
 #[test]
 fn what_a_port_made_is_taken_away_with_the_rights_that_are_left() {
-    let Some(lab) = require(&[Need::Root, Need::Tool("ip")]) else {
+    let Some(lab) = require(&[Need::Namespaces]) else {
         return;
     };
     let (own, far) = (lab.namespace("own"), lab.namespace("far"));
@@ -137,23 +122,11 @@ fn what_a_port_made_is_taken_away_with_the_rights_that_are_left() {
         ("xdp:left", NET_ADMIN | BPF_AND_SYS_ADMIN),
         ("tap:dltap", NET_ADMIN),
     ] {
-        let running = lab
-            .dropless(&[
-                "send",
-                "--port",
-                port,
-                "--rate",
-                "1kpps",
-                "--duration",
-                "60s",
-                "--to",
-                "10.0.0.2",
-                "--to-mac",
-                "02:00:00:00:00:02",
-            ])
+        let path = ["--to", "10.0.0.2", "--to-mac", "02:00:00:00:00:02"];
+        let running = sender(&lab, &[&["--port", port][..], &path].concat())
             .within(&own)
             .spawn();
-        assert_kept(&while_polling(&running), kept | DAC_OVERRIDE);
+        assert_kept(&running, kept | DAC_OVERRIDE);
         running.signal(nix::sys::signal::Signal::SIGINT);
         let ended = running.wait(LIMIT);
         assert!(!ended.stdout.contains("could not be given up"), "{ended}");
