@@ -19,6 +19,7 @@ pub(crate) mod peer;
 pub(crate) mod placement;
 pub(crate) mod pools;
 pub(crate) mod preflight;
+pub(crate) mod privileges;
 pub(crate) mod queues;
 pub(crate) mod reflector;
 pub(crate) mod signals;
@@ -52,6 +53,7 @@ use open::OpenPort;
 use peer::Patience;
 use pools::Pools;
 use preflight::Preflight;
+use privileges::Kept;
 use signals::Interrupt;
 use stage::Stage;
 use workers::Running;
@@ -271,6 +273,9 @@ impl<'r, 'e> Run<'r, 'e> {
         let _home = placement::home();
         let clock = RunClock::calibrate(&cores);
         let explainer = Explainer::start(machine, &cores, &ports);
+        // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
+        let kept = Kept::with(&self.preflight.ports);
+        notes.extend(kept.drop_the_rest());
         let threshold_ns = machine.pause_ns;
         let lead = clock.clock.ticks_from_ns(job.lead_ns());
         let start = Ticks(dpdk::tsc() + lead);
@@ -290,8 +295,8 @@ impl<'r, 'e> Run<'r, 'e> {
         let times = (clock.clock, start);
         let mut watch = Watch::new(self, &mut ports, explainer, stalls, expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
-            let eal = self.pools.map(Pools::eal);
-            let running = Running::start(scope, eal, workers, &control, &published, threshold)?;
+            let allowed = (self.pools.map(Pools::eal), kept);
+            let running = Running::start(scope, allowed, workers, &control, &published, threshold)?;
             watch.run(&control, &running, &mut job, has_schedule);
             Ok(running.join())
         })

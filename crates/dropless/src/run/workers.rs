@@ -12,6 +12,7 @@ use measure::{Clock, WorkerSummary};
 
 use crate::run::clock::now;
 use crate::run::placement;
+use crate::run::privileges::Kept;
 
 /// One worker to be: a core and what it polls.
 pub struct Worker<'a> {
@@ -81,11 +82,11 @@ pub struct Running<'s> {
 }
 
 impl<'s> Running<'s> {
-    /// Starts the workers that have tasks, known to `eal` where there is one. `counters` has a place for each of `workers`; stalls longer than
-    /// `stall_ticks` are kept.
+    /// Starts the workers that have tasks, known to `eal` where there is one, without rights but those of `rights`.
+    /// `counters` has a place for each of `workers`; stalls longer than `stall_ticks` are kept.
     pub fn start<'a: 's>(
         scope: &'s Scope<'s, '_>,
-        eal: Option<&'s Eal>,
+        (eal, rights): (Option<&'s Eal>, Kept),
         workers: Vec<Worker<'a>>,
         control: &'s Control,
         counters: &'s [WorkerCounters],
@@ -102,6 +103,7 @@ impl<'s> Running<'s> {
             let name = format!("dropless-{core}");
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
+                rights.drop_in_worker();
                 let mut log = StallLog::with_room(STALLS_MAX, stall_ticks, this_core);
                 dataplane::worker::run(tasks, control, counters, &mut log, now);
                 Stalled {

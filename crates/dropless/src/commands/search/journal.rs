@@ -1,6 +1,6 @@
 //! `trials.jsonl`: every trial on a line, forced to the disk before the next one starts, so that a search can go on.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use measure::VERSION;
 use measure::search::{Again, Ceiling, INVALID_IN_A_ROW_MAX, Trial};
 use nix::fcntl::{Flock, FlockArg};
+use report::{input, ours};
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the run directory.
@@ -65,19 +66,14 @@ impl Journal {
     /// whatever was wrong has been mended since, or will be told again.
     pub fn open(directory: &Path) -> Result<(Self, Vec<Line>)> {
         let path = directory.join(FILE);
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        let file = ours::append(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
             anyhow!(
                 "another process goes on with the search in {}; wait for its end, or see it with: dropless top",
                 directory.display()
             )
         })?;
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => bail!("cannot read {}: {error}", path.display()),
-        };
+        let text = input::text_file(&path)?;
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines: Vec<Line> = Vec::new();
         let (mut end, mut believed) = (0, (0, 0));

@@ -25,6 +25,7 @@ use report::published::{self, Bounds};
 use report::rundir::{RunDir, file};
 
 use crate::plan::SendPlan;
+use crate::plan::foreign::TRUST;
 use crate::run::child::{Child, Ended as ChildEnded, LOOK, Start};
 use crate::run::page;
 use crate::run::preflight;
@@ -57,7 +58,7 @@ const FULL: f64 = 0.999;
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &SearchArgs) -> Result<u8> {
     let plan = match &args.resume {
-        Some(directory) => SearchPlan::load(directory)?,
+        Some(directory) => SearchPlan::load(directory)?.accept(args.trust_plan)?,
         None => SearchPlan::from_args(args)?,
     };
     let console = args.run.output.console();
@@ -473,7 +474,8 @@ impl Run<'_> {
     /// Runs the trial whose plan is in the file `plan`; `None` when it was interrupted.
     fn run_child(&mut self, plan: &Path) -> Result<Option<ChildEnded<Summary>>> {
         let runs = self.dir.file(TRIALS);
-        let words = ["send", "--json", "--quiet", "--no-doctor", "--plan"];
+        // The plan is the user's own, or was accepted when it was read.
+        let words = ["send", "--json", "--quiet", "--no-doctor", TRUST, "--plan"];
         let mut arguments: Vec<String> = words.map(Into::into).to_vec();
         arguments.extend([
             plan.display().to_string(),
