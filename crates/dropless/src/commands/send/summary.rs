@@ -153,7 +153,9 @@ fn gap_ticks(job: &ActiveSend) -> Vec<Histogram> {
 fn bunched(job: &ActiveSend) -> Vec<Bunch> {
     let counters = || job.wiring.send.iter().map(|side| &side.counters);
     let all: Vec<Histogram> = counters().map(|counters| counters.bunches.snapshot()).collect();
-    let whole: Vec<Histogram> = counters().map(|counters| counters.whole_bunches.snapshot()).collect();
+    let whole: Vec<Histogram> = counters()
+        .map(|counters| counters.whole_bunches.snapshot())
+        .collect();
     bunches(&merged(all.iter()), &merged(whole.iter()))
 }
 
