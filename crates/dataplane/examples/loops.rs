@@ -113,6 +113,7 @@ fn measure(eal: &Eal, pool: &Pool<'_>, frame_size: usize) -> Result<(), Box<dyn 
             streams: 1,
             window: 1 << 16,
             unions: Arc::default(),
+            own_macs: Arc::default(),
             ends: Arc::default(),
             latency_bits: 10,
             run: 9,

@@ -238,7 +238,8 @@ where
     }
 
     /// Moves frames from `from` to `out`, some of them with a fault. Frames may stay in `from` while `out` is full.
-    pub fn pass(&mut self, from: &mut A::Frames, out: &mut A::Frames, now: Ticks) {
+    /// `more` may wait to be received.
+    pub fn pass(&mut self, from: &mut A::Frames, out: &mut A::Frames, now: Ticks, more: bool) {
         self.release_due(out, now);
         if let Some(bucket) = &mut self.bucket {
             bucket.fill(now);
@@ -291,6 +292,9 @@ where
                 forward(from, out);
                 self.passed(&probe, out);
             }
+        }
+        if let Some(bucket) = self.bucket.as_mut().filter(|_| from.is_empty() && !more) {
+            bucket.settle();
         }
     }
 

@@ -29,7 +29,7 @@ pub mod worker;
 use measure::Ticks;
 
 /// Frames offered to or asked from a queue at once, at most.
-pub const BURST_MAX: usize = 128;
+pub const BURST_MAX: usize = dpdk::BURST_CAPACITY;
 
 /// What the control thread wants of the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use wire::checksum;
+
 use crate::BURST_MAX;
 use crate::io::{Allocate, Blank, Frames, FramesMut, FreshFrames, NicStamp, Receive, Transmit};
 
@@ -143,7 +145,18 @@ impl FreshFrames for MemoryFrames {
     fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
         self.0.iter_mut().take(count)
     }
-    fn request_udp_checksum(&mut self, _index: usize, _l2_len: usize, _l3_len: usize, _ipv6: bool) {}
+    /// Does what a NIC would.
+    fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, _ipv6: bool) {
+        let frame = &mut self.0[index];
+        let Some(udp) = frame.bytes.get_mut(l2_len + l3_len..frame.len) else {
+            return;
+        };
+        // Its field holds the sum of the pseudo header.
+        let sum = checksum::sum(udp);
+        if let Some(field) = udp.get_mut(6..8) {
+            field.copy_from_slice(&checksum::udp_field(sum));
+        }
+    }
 }
 
 impl<'b> Blank<'b> for &'b mut MemoryFrame {

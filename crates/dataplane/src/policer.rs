@@ -41,7 +41,7 @@ pub(crate) struct Bucket {
     probe_ticks: f64,
     full_ticks: f64,
     held_ticks: f64,
-    last: Ticks,
+    last: Option<Ticks>,
 }
 
 impl Bucket {
@@ -53,15 +53,22 @@ impl Bucket {
             probe_ticks,
             full_ticks,
             held_ticks: full_ticks,
-            last: Ticks(0),
+            last: None,
         }
     }
 
-    /// Time has passed.
+    /// Time has passed; it may run over until [`Bucket::settle`].
+    ///
+    /// What waits has come at any time since the last look. A poller that was kept from its core takes it as if it had come
+    /// evenly: else what it drops would be its own doing, and not the rate's.
     pub fn fill(&mut self, now: Ticks) {
-        let passed = now.0.saturating_sub(self.last.0) as f64;
-        self.held_ticks = (self.held_ticks + passed).min(self.full_ticks);
-        self.last = now;
+        let last = self.last.replace(now).unwrap_or(now);
+        self.held_ticks += now.0.saturating_sub(last.0) as f64;
+    }
+
+    /// Nothing waits any more: what runs over is lost.
+    pub fn settle(&mut self) {
+        self.held_ticks = self.held_ticks.min(self.full_ticks);
     }
 
     /// Whether one more probe gets through; if so, it has taken its share.
@@ -71,5 +78,35 @@ impl Bucket {
             self.held_ticks -= self.probe_ticks;
         }
         admitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: RateLimit = RateLimit {
+        pps: 1000.0,
+        burst: 10,
+    };
+
+    fn admitted(bucket: &mut Bucket, now: u64, packets: usize) -> usize {
+        bucket.fill(Ticks(now));
+        let admitted = (0..packets).filter(|_| bucket.admits()).count();
+        bucket.settle();
+        admitted
+    }
+
+    #[test]
+    fn what_came_while_nobody_looked_came_evenly() {
+        // Ticks of a microsecond: one packet a millisecond gets through.
+        let mut bucket = Bucket::new(LIMIT, 1e6);
+        assert_eq!(admitted(&mut bucket, 0, 100), 10);
+        // Nobody looks for 50 ms, and at the limit 50 have come.
+        assert_eq!(admitted(&mut bucket, 50_000, 50), 50);
+        assert_eq!(admitted(&mut bucket, 100_000, 100), 50);
+        // Nothing comes for a second, and then too much at once.
+        assert_eq!(admitted(&mut bucket, 1_100_000, 0), 0);
+        assert_eq!(admitted(&mut bucket, 1_100_000, 100), 10);
     }
 }

@@ -262,12 +262,17 @@ where
                 return moved;
             }
         }
+        let mut received = 0;
         // The fault injector leaves frames behind when its output is full.
-        if self.frames.is_empty() && self.rx.receive(&mut self.frames, self.plan.burst) > 0 {
-            self.turn_round();
+        if self.frames.is_empty() {
+            received = self.rx.receive(&mut self.frames, self.plan.burst);
+            if received > 0 {
+                self.turn_round();
+            }
         }
         if let Some(faults) = &mut self.faults {
-            faults.pass(&mut self.frames, &mut self.out, now);
+            let more = received == self.plan.burst;
+            faults.pass(&mut self.frames, &mut self.out, now, more);
         }
         moved + self.offer(now)
     }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use measure::{Clock, Counter, Entry, IntervalRing, IntervalWriter, Nanos, Pacer, SharedHistogram, Ticks};
+use measure::bunch::BUNCH_SUB_BITS;
+use measure::{
+    Allowance, Clock, Counter, Entry, IntervalRing, IntervalWriter, Nanos, Pacer, SharedHistogram, Ticks,
+};
 use wire::{BurstStamp, Template, lag};
 
 use crate::io::{Allocate, Blank, Frames, FreshFrames, Transmit};
@@ -36,6 +39,10 @@ pub struct SendCounters {
     pub replies: Counter,
     /// Ticks from one accepted packet to the next, packets of one burst counting as 0.
     pub gap_ticks: SharedHistogram,
+    /// How many packets were due at once where more than one was, each time that the schedule was behind anew.
+    pub bunches: SharedHistogram,
+    /// Those of them that left whole: hardly anything fell due meanwhile.
+    pub whole_bunches: SharedHistogram,
 }
 
 impl SendCounters {
@@ -53,6 +60,8 @@ impl SendCounters {
             done: Counter::default(),
             replies: Counter::default(),
             gap_ticks: SharedHistogram::new(7),
+            bunches: SharedHistogram::new(BUNCH_SUB_BITS),
+            whole_bunches: SharedHistogram::new(BUNCH_SUB_BITS),
         })
     }
 }
@@ -121,12 +130,53 @@ struct Lane {
     flows: u32,
 }
 
+/// A bunch of packets that were due at once, on their way out.
+#[derive(Default)]
+struct CatchingUp {
+    /// How many were due; 0 where nothing is behind.
+    due: u64,
+    /// Packets since, those that fell due meanwhile among them.
+    sent: u64,
+}
+
+impl CatchingUp {
+    /// Takes in one more look at which more than one packet was due.
+    #[inline]
+    fn take(&mut self, take: &Allowance, counters: &SendCounters) {
+        if self.due == 0 {
+            self.due = take.backlog;
+        }
+        self.sent += take.count as u64;
+        if take.backlog <= take.count as u64 {
+            self.end(counters);
+        }
+    }
+
+    fn end(&mut self, counters: &SendCounters) {
+        counters.bunches.record(self.due, 1);
+        if self.sent <= self.due + self.due / 8 {
+            counters.whole_bunches.record(self.due, 1);
+        }
+        *self = Self::default();
+    }
+}
+
+/// The headers of a stream's frames, whatever their size.
+#[derive(Clone, Copy, Default)]
+struct HeaderLens {
+    l2: usize,
+    l3: usize,
+    ipv6: bool,
+}
+
 /// Sends on one queue.
 pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     io: T,
     buffers: A,
     plan: SendPlan,
     lanes: Vec<Lane>,
+    /// What the NIC is told of each stream's frames; of none where it completes no checksums.
+    headers: Vec<HeaderLens>,
     cursor: usize,
     /// Fresh buffers for this burst and the one after: which is which, `current` tells. Of this burst's, the first
     /// `built` are frames waiting for the driver.
@@ -138,6 +188,7 @@ pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     built_first: usize,
     built_at: Nanos,
     reply_frames: A::Frames,
+    catching_up: CatchingUp,
     accepted_at: Ticks,
     intervals: IntervalWriter,
     ended: bool,
@@ -158,6 +209,18 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
                 ..Lane::default()
             })
             .collect();
+        let mut headers = Vec::new();
+        if plan.checksum_offload {
+            headers.resize(plan.flows.len(), HeaderLens::default());
+            for entry in &plan.schedule {
+                let template = &plan.templates[entry.template as usize];
+                headers[usize::from(entry.stream)] = HeaderLens {
+                    l2: template.l2_len(),
+                    l3: template.l3_len(),
+                    ipv6: template.is_ipv6(),
+                };
+            }
+        }
         let mut frames = buffers.batch();
         buffers.allocate(&mut frames, plan.burst);
         Self {
@@ -167,11 +230,13 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             io,
             buffers,
             lanes,
+            headers,
             cursor: 0,
             built: 0,
             streams: [0; BURST_MAX],
             built_first: 0,
             built_at: Nanos(0),
+            catching_up: CatchingUp::default(),
             accepted_at: Ticks(0),
             intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
             ended: false,
@@ -196,7 +261,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             self.buffers.allocate(next, self.plan.burst);
         }
         let bytes = self.build_runs(count, &stamp);
-        if self.plan.checksum_offload {
+        if !self.headers.is_empty() {
             self.request_checksums(count);
         }
         self.plan.counters.bytes.add(bytes);
@@ -239,26 +304,14 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
         bytes as u64
     }
 
-    /// The header lengths are those of the stream, whatever the size.
-    #[cold]
+    #[inline(never)]
     fn request_checksums(&mut self, count: usize) {
-        for index in 0..count {
-            let stream = if self.lanes.len() == 1 {
-                0
-            } else {
-                self.streams[index]
-            };
-            let of_stream = |entry: &&Entry| entry.stream == stream;
-            let Some(entry) = self.plan.schedule.iter().find(of_stream) else {
-                continue;
-            };
-            let template = &self.plan.templates[entry.template as usize];
-            self.frames[self.current].request_udp_checksum(
-                index,
-                template.l2_len(),
-                template.l3_len(),
-                template.is_ipv6(),
-            );
+        let frames = &mut self.frames[self.current];
+        // A lonely stream is written down for no packet.
+        let is_lonely = self.headers.len() == 1;
+        for (index, stream) in self.streams[..count].iter().enumerate() {
+            let HeaderLens { l2, l3, ipv6 } = self.headers[if is_lonely { 0 } else { usize::from(*stream) }];
+            frames.request_udp_checksum(index, l2, l3, ipv6);
         }
     }
 
@@ -315,7 +368,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
     #[cold]
     fn end(&mut self, now: Ticks) {
         self.ended = true;
-        let cut = Ticks(self.plan.cut.load(Ordering::Relaxed));
+        if self.catching_up.due > 0 {
+            self.catching_up.end(&self.plan.counters);
+        }
+        let cut = Ticks(self.plan.cut.load(Ordering::Acquire));
         let end = now.min(self.plan.end).min(cut);
         let late = self.plan.pacer.finish(end);
         if late > 0 {
@@ -393,6 +449,9 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
             }
             return moved;
         }
+        if take.backlog > 1 || self.catching_up.due > 0 {
+            self.catching_up.take(&take, &self.plan.counters);
+        }
         self.plan.counters.intended.add(take.count as u64);
         self.build(take.count, now, take.lag_ticks);
         moved += self.offer(now);
@@ -444,4 +503,38 @@ fn write_run<'b>(
 
 fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a.max(1) } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is counted of looks at which so many were due and so many left: all bunches, and whole ones.
+    fn counted(looks: &[(u64, usize)]) -> [Vec<(u64, u64)>; 2] {
+        let (counters, mut catching_up) = (SendCounters::new(), CatchingUp::default());
+        for &(backlog, count) in looks {
+            let take = Allowance {
+                count,
+                backlog,
+                ..Allowance::default()
+            };
+            catching_up.take(&take, &counters);
+        }
+        let of = |histogram: &SharedHistogram| histogram.snapshot().buckets().collect();
+        [of(&counters.bunches), of(&counters.whole_bunches)]
+    }
+
+    #[test]
+    fn a_bunch_counts_once_however_many_bursts_it_takes() {
+        let [all, whole] = counted(&[(50, 32), (19, 19), (3, 3), (3, 3)]);
+        assert_eq!(all, [(3, 2), (50, 1)]);
+        assert_eq!(whole, all);
+    }
+
+    #[test]
+    fn a_sender_that_is_kept_away_while_it_catches_up_sends_no_whole_bunch() {
+        let [all, whole] = counted(&[(50, 32), (60, 32), (28, 28)]);
+        assert_eq!(all, [(50, 1)]);
+        assert!(whole.is_empty());
+    }
 }

@@ -13,6 +13,8 @@ pub struct StallRecord {
     pub moved: u32,
     /// Packets that it moved next, which had waited.
     pub next: u32,
+    /// The core that it was on when it polled again.
+    pub core: u32,
 }
 
 /// Stalls, in a room that was made, and touched, before the worker began.
@@ -23,23 +25,28 @@ pub struct StallLog {
     seen: Vec<StallRecord>,
     /// Stalls that found no room.
     pub dropped: u64,
+    /// Tells the core that it runs on; asked after stalls only.
+    this_core: fn() -> u32,
 }
 
 impl StallLog {
     /// Room for `most` stalls longer than `threshold` ticks.
-    pub fn with_room(most: usize, threshold: u64) -> Self {
-        let nothing = StallRecord {
-            from: Ticks(0),
-            to: Ticks(0),
+    pub fn with_room(most: usize, threshold: u64, this_core: fn() -> u32) -> Self {
+        // What is all zeroes the allocator may leave to the kernel, which gives no memory before it is written to.
+        let written = StallRecord {
+            from: Ticks(1),
+            to: Ticks(1),
             moved: 0,
             next: 0,
+            core: 0,
         };
-        let mut seen = vec![nothing; most];
+        let mut seen = vec![written; most];
         seen.clear();
         Self {
             threshold,
             seen,
             dropped: 0,
+            this_core,
         }
     }
 
@@ -51,13 +58,14 @@ impl StallLog {
     /// Two polls that follow each other, and how much was moved between them; whether that was a stall.
     #[inline]
     pub fn record(&mut self, from: Ticks, to: Ticks, moved: usize) -> bool {
-        let stalled = to.0.wrapping_sub(from.0) > self.threshold;
+        let stalled = to.since(from) > self.threshold;
         if stalled {
             self.keep(StallRecord {
                 from,
                 to,
                 moved: moved as u32,
                 next: 0,
+                core: (self.this_core)(),
             });
         }
         stalled
@@ -89,7 +97,7 @@ mod tests {
 
     #[test]
     fn long_ones_are_kept_while_there_is_room() {
-        let mut stalls = StallLog::with_room(2, 100);
+        let mut stalls = StallLog::with_room(2, 100, || 3);
         for (from, to, moved) in [(0, 100, 1), (100, 201, 2), (201, 400, 0), (400, 900, 5)] {
             if stalls.record(Ticks(from), Ticks(to), moved) {
                 stalls.followed_by(moved + 7);
@@ -100,9 +108,18 @@ mod tests {
             .iter()
             .map(|stall| (stall.from.0, stall.to.0, stall.moved, stall.next))
             .collect();
+        assert!(stalls.all().iter().all(|stall| stall.core == 3));
         assert_eq!(
             (kept, stalls.dropped),
             (vec![(100, 201, 2, 9), (201, 400, 0, 7)], 1)
         );
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_is_no_stall() {
+        let mut stalls = StallLog::with_room(2, 100, || 0);
+        assert!(!stalls.record(Ticks(1000), Ticks(999), 0));
+        assert!(!stalls.record(Ticks(1000), Ticks(0), 3));
+        assert!(stalls.all().is_empty());
     }
 }

@@ -29,10 +29,10 @@ impl Default for Control {
 }
 
 impl Control {
-    /// The phase in force.
+    /// The phase in force. What was stored before it was set is seen by whoever sees it.
     #[inline]
     pub fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Relaxed) {
+        match self.phase.load(Ordering::Acquire) {
             0 => Phase::Warm,
             1 => Phase::Run,
             2 => Phase::Drain,
@@ -42,7 +42,7 @@ impl Control {
 
     /// Moves all workers on.
     pub fn set(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::Relaxed);
+        self.phase.store(phase as u8, Ordering::Release);
     }
 
     /// How many workers poll already.

@@ -1,8 +1,9 @@
 //! What anybody who measures on this machine should know before the first packet; quick to find out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::Remedy;
+use crate::cgroup;
 use host::{Fix, Sys, Warning, cores, hugepages};
 
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
@@ -67,22 +68,11 @@ fn quota(sys: &Sys) -> Option<Warning> {
 
 /// The `cpu.max` (cgroup v2) that limits this process, and its value.
 pub(crate) fn cpu_limit(sys: &Sys) -> Option<(PathBuf, String)> {
-    let membership = sys.text("/proc/self/cgroup")?;
-    let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-    // Beside version 1, version 2 is mounted one floor down.
-    ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
-        .iter()
-        .find_map(|base| {
-            let mut directory = Path::new(base).join(path.trim_start_matches('/'));
-            while directory.starts_with(base) {
-                let file = directory.join("cpu.max");
-                if let Some(limit) = sys.text(&file).filter(|text| !text.starts_with("max")) {
-                    return Some((file, limit));
-                }
-                directory.pop();
-            }
-            None
-        })
+    cgroup::folders(sys).iter().find_map(|folder| {
+        let file = folder.join("cpu.max");
+        let limit = sys.text(&file).filter(|text| !text.starts_with("max"))?;
+        Some((file, limit))
+    })
 }
 
 fn governor(sys: &Sys) -> Option<Warning> {

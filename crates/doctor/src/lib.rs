@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod ambient;
+mod cgroup;
 pub mod checks;
 mod examine;
 mod finding;

@@ -58,15 +58,19 @@ impl Sample {
         Self {
             interrupts: Interrupts::read(sys),
             softirqs: Interrupts::parse(&sys.text("/proc/softirqs").unwrap_or_default()),
-            steal: rows
-                .iter()
-                .map(|(core, fields)| (*core, field(fields, 7)))
-                .collect(),
+            steal: steal(&stat),
             busy: rows.iter().map(|(core, fields)| (*core, busy(fields))).collect(),
             idle: cores.iter().map(|core| (core, idle(sys, core))).collect(),
             smi: smi(sys),
         }
     }
+}
+
+/// Of each core its `steal`, ticks of `USER_HZ`; `stat` is the text of `/proc/stat`.
+pub fn steal(stat: &str) -> BTreeMap<Core, u64> {
+    let rows = stat.lines().filter_map(row);
+    rows.map(|(core, fields)| (core, fields.get(7).copied().unwrap_or(0)))
+        .collect()
 }
 
 /// A core's line of `/proc/stat`.

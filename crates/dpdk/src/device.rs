@@ -56,12 +56,12 @@ impl<'e> Device<'e> {
 
     /// Configures the port and makes its queues, which take their buffers from `pool`. Where the device can less
     /// than is asked, [`Port::granted`] says what it got. The port is still to be started.
-    pub fn configure(self, wanted: &PortConfig, pool: &Pool<'e>) -> Result<Parts<'e>, PortError> {
+    pub fn configure(self, wanted: &PortConfig, pool: &'e Pool<'e>) -> Result<Parts<'e>, PortError> {
         let (eal, chatty) = (self.eal, is_chatty(&self.capabilities.driver));
         eal.hush(chatty, || self.configure_aloud(wanted, pool))
     }
 
-    fn configure_aloud(self, wanted: &PortConfig, pool: &Pool<'e>) -> Result<Parts<'e>, PortError> {
+    fn configure_aloud(self, wanted: &PortConfig, pool: &'e Pool<'e>) -> Result<Parts<'e>, PortError> {
         let (mut granted, mut notes) = self.grant(wanted);
         if granted.rx_queues == 0 && granted.tx_queues == 0 {
             return Err(self.invalid("neither receive nor transmit queues are left".to_owned()));

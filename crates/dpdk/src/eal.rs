@@ -16,8 +16,6 @@ use dpdk_sys as sys;
 use crate::{error::EalError, error::os_error, gate, log, virtual_port::RingGroup};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
-/// Whether it started well.
-static RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// How many of DPDK's last log lines an error quotes.
 pub(crate) const QUOTED_LINES: usize = 4;
@@ -85,17 +83,11 @@ impl Eal {
                 log,
             });
         }
-        RUNNING.store(true, Ordering::Release);
         Ok(Self {
             claimed: Mutex::default(),
             rings: Mutex::default(),
             echo,
         })
-    }
-
-    /// Whether there is one, or was: what runs without packets of DPDK needs none.
-    pub(crate) fn is_running() -> bool {
-        RUNNING.load(Ordering::Acquire)
     }
 
     /// The names of all ports, in the order of their ids.

@@ -31,6 +31,40 @@
 //!     burst.clear();
 //! }
 //! ```
+//!
+//! Nor does a worker that is known to it:
+//!
+//! ```compile_fail,E0505
+//! fn works_without(eal: dpdk::Eal) {
+//!     std::thread::scope(|scope| {
+//!         let worker = dpdk::spawn_worker(scope, Some(&eal), 0, "late", || ());
+//!         drop(eal);
+//!         worker.map(dpdk::Worker::join)
+//!     });
+//! }
+//! ```
+//!
+//! A pool is audited when nobody takes from it any more: neither a worker that allocates, nor a queue that fills itself.
+//!
+//! ```compile_fail,E0502
+//! fn beside_a_worker<'e>(eal: &'e dpdk::Eal, mut pool: dpdk::Pool<'e>) {
+//!     let allocates = &pool;
+//!     std::thread::scope(|scope| {
+//!         let worker = dpdk::spawn_worker(scope, Some(eal), 0, "beside", move || allocates.allocate_one().is_some());
+//!         pool.audit();
+//!         worker.map(dpdk::Worker::join)
+//!     });
+//! }
+//! ```
+//!
+//! ```compile_fail,E0502
+//! fn beside_a_queue<'e>(device: dpdk::Device<'e>, mut pool: dpdk::Pool<'e>) -> Result<(), dpdk::PortError> {
+//!     let (port, mut rx, tx) = device.configure(&dpdk::PortConfig::default(), &pool)?;
+//!     pool.audit();
+//!     drop((port, rx.pop(), tx));
+//!     Ok(())
+//! }
+//! ```
 
 mod blank;
 mod burst;
@@ -40,6 +74,7 @@ mod eal;
 mod error;
 mod gate;
 mod log;
+mod mac_kept;
 mod mbuf;
 mod packet_socket;
 mod pool;
@@ -50,6 +85,7 @@ mod stats;
 mod time;
 mod virtual_port;
 mod worker;
+mod xdp_program;
 
 pub use blank::Blank;
 pub use burst::{BURST_CAPACITY, Burst};
@@ -67,3 +103,4 @@ pub use time::{
     Calibration, both_clocks, calibrate, tsc, tsc_is_invariant, tsc_offset_bounds, tsc_synchronous,
 };
 pub use worker::{Worker, pin_to_core, spawn_worker};
+pub use xdp_program::{XdpProgram, xdp_queue_is_free};

@@ -154,9 +154,9 @@ impl<'e> Pool<'e> {
         free
     }
 
-    /// The buffers that are not in the pool, and where they were seen last. Meant for the end: every thread that
-    /// used the pool must be done, else the list is only a guess.
-    pub fn audit(&self) -> Vec<MbufTrace> {
+    /// The buffers that are not in the pool, and where they were seen last. Nobody allocates meanwhile, and no queue fills
+    /// itself: both borrow the pool.
+    pub fn audit(&mut self) -> Vec<MbufTrace> {
         let mut free = self.take_free();
         let mut cached: Vec<RawMbuf> = vec![ptr::null_mut(); self.size()];
         let mut objects = cached.clone();

@@ -8,6 +8,7 @@ use crate::{
     Capabilities, Device, Eal, PortConfig, PortError, PortStats, QueueMissed,
     device::{failed, is_chatty},
     gate::Gate,
+    mac_kept,
     pool::Pool,
     raw, stats, virtual_port,
 };
@@ -48,7 +49,7 @@ impl<'e> Port<'e> {
     }
 
     pub(crate) fn new(
-        (eal, pool): (&'e Eal, &Pool<'e>),
+        (eal, pool): (&'e Eal, &'e Pool<'e>),
         id: u16,
         name: String,
         capabilities: Capabilities,
@@ -72,8 +73,14 @@ impl<'e> Port<'e> {
     /// Starts the port and opens its queues.
     pub fn start(&mut self) -> Result<(), PortError> {
         if !self.started {
+            let id = self.id;
             // SAFETY: the port and all its queues are configured, and `&mut self` is its only control handle.
-            let result = unsafe { sys::dl_port_start(self.id) };
+            let start = move || unsafe { sys::dl_port_start(id) };
+            let result = if self.driver_name() == "net_af_packet" {
+                mac_kept::keeping(start)
+            } else {
+                start()
+            };
             self.check(result, "starting it")?;
             raw::find_rx_timestamp();
             self.started = true;

@@ -1,4 +1,4 @@
-//! Worker threads: pinned to their core, and known to DPDK where it runs, before their work begins.
+//! Worker threads: pinned to their core, and known to DPDK where it is used, before their work begins.
 
 use std::{
     io,
@@ -28,33 +28,27 @@ pub fn pin_to_core(core: usize) -> io::Result<()> {
     }
 }
 
-/// The thread's place among DPDK's lcores, which gives it pool caches; left when dropped, also in a panic. Without EAL
-/// there is nothing to be known to.
-struct Registered {
-    with_eal: bool,
+/// The thread's place among DPDK's lcores, which gives it pool caches; left when dropped, also in a panic.
+struct Registered<'e> {
+    _eal: &'e Eal,
 }
 
-impl Registered {
-    fn new() -> io::Result<Self> {
-        if !Eal::is_running() {
-            return Ok(Self { with_eal: false });
-        }
-        // SAFETY: called from the thread itself; without a running EAL it fails.
+impl<'e> Registered<'e> {
+    fn new(eal: &'e Eal) -> io::Result<Self> {
+        // SAFETY: called from the thread itself, while EAL runs.
         let result = unsafe { sys::dl_thread_register() };
         if result < 0 {
             Err(os_error(result))
         } else {
-            Ok(Self { with_eal: true })
+            Ok(Self { _eal: eal })
         }
     }
 }
 
-impl Drop for Registered {
+impl Drop for Registered<'_> {
     fn drop(&mut self) {
-        if !self.with_eal {
-            return;
-        }
-        // SAFETY: the thread was registered by `new`, and a guard is not sent to another thread: it stays in `run`.
+        // SAFETY: the thread was registered by `new`, and a guard is not sent to another thread: it stays in `run`. EAL
+        // runs as long as it is borrowed.
         unsafe { sys::dl_thread_unregister() };
     }
 }
@@ -80,10 +74,11 @@ impl<T> Worker<'_, T> {
     }
 }
 
-/// Starts a thread that runs `work` on `core`, and returns when it is ready to begin, or could not be made so. The
-/// thread's name is cut to 15 bytes by Linux.
+/// Starts a thread that runs `work` on `core`, and returns when it is ready to begin, or could not be made so. It is known
+/// to `eal`, if its work is with DPDK's packets. The thread's name is cut to 15 bytes by Linux.
 pub fn spawn_worker<'scope, F, T>(
     scope: &'scope Scope<'scope, '_>,
+    eal: Option<&'scope Eal>,
     core: usize,
     name: &str,
     work: F,
@@ -94,7 +89,7 @@ where
 {
     let (ready, readiness) = mpsc::sync_channel(1);
     let owned = name.to_owned();
-    let body = move || match prepare(&owned, core) {
+    let body = move || match prepare(eal, &owned, core) {
         Ok(registered) => {
             let _ = ready.send(Ok(()));
             let result = work();
@@ -120,13 +115,14 @@ where
     Ok(Worker { thread })
 }
 
-fn prepare(name: &str, core: usize) -> Result<Registered, WorkerError> {
+fn prepare<'e>(eal: Option<&'e Eal>, name: &str, core: usize) -> Result<Option<Registered<'e>>, WorkerError> {
     pin_to_core(core).map_err(|source| WorkerError::Pin {
         name: name.to_owned(),
         core,
         source,
     })?;
-    Registered::new().map_err(|source| WorkerError::Register {
+    let registered = eal.map(Registered::new).transpose();
+    registered.map_err(|source| WorkerError::Register {
         name: name.to_owned(),
         source,
     })

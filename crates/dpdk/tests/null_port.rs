@@ -17,7 +17,7 @@ fn a_worker_drives_a_null_port() {
     ];
     let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
     assert!(eal.version().starts_with("DPDK "));
-    let pool = Pool::new(&eal, "packets", 2047, 256, 1024, None).unwrap();
+    let mut pool = Pool::new(&eal, "packets", 2047, 256, 1024, None).unwrap();
     let frame: Vec<u8> = (0..100).collect();
     assert_eq!(pool.prefill(&frame), 2047);
     assert_eq!(pool.in_use(), 0);
@@ -56,15 +56,11 @@ fn a_worker_drives_a_null_port() {
             assert_eq!(pool_here.in_use(), 64);
             sender.transmit(&mut burst, 50)
         };
-        let worker = spawn_worker(scope, 0, "sender", work).unwrap();
+        let worker = spawn_worker(scope, Some(eal_here), 0, "sender", work).unwrap();
         worker.join().unwrap()
     });
     assert_eq!(sent, 50);
     assert_eq!(pool.in_use(), 0, "14 were freed with the burst, 50 by the driver");
-    assert!(
-        pool.audit().is_empty(),
-        "the buffers in the worker's cache are not missing"
-    );
     let stats = port.stats().unwrap();
     assert_eq!((stats.ipackets, stats.opackets), (64, 50));
     let xstats = port.xstats().unwrap();
@@ -77,12 +73,15 @@ fn a_worker_drives_a_null_port() {
     assert_eq!(port.stats().unwrap().ipackets, 0);
 
     let panicked = thread::scope(|scope| {
-        spawn_worker(scope, 0, "fails", || panic!("as it should"))
+        spawn_worker(scope, Some(&eal), 0, "fails", || panic!("as it should"))
             .unwrap()
             .join()
     });
     assert!(panicked.is_err());
-    let absent = thread::scope(|scope| spawn_worker(scope, 1000, "nowhere", || ()).map(drop)).unwrap_err();
+    let absent = thread::scope(|scope| {
+        let worker = spawn_worker(scope, Some(&eal), 1000, "nowhere", || ());
+        worker.map(drop).unwrap_err()
+    });
     assert!(matches!(absent, WorkerError::Pin { core: 1000, .. }), "{absent}");
 
     let unknown = Port::by_name(&eal, "net_null_y").unwrap_err();
@@ -93,6 +92,11 @@ fn a_worker_drives_a_null_port() {
     );
     let taken = Port::by_name(&eal, &name).unwrap_err();
     assert!(matches!(taken, PortError::Taken(_)), "{taken}");
+    drop((port, rx, tx));
+    assert!(
+        pool.audit().is_empty(),
+        "the buffers in the worker's cache are not missing"
+    );
     let huge = Pool::new(&eal, "huge", 1_000_000, 0, 2048, None).unwrap_err();
     assert!(matches!(huge, PoolError::Create { mib: 2197, .. }), "{huge}");
     let no_driver = eal.add_device("net_nothing0", "").unwrap_err();

@@ -16,7 +16,7 @@ fn packets_cross_a_ring_pair() {
         "dl-ring-pair",
     ];
     let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
-    let pool = Pool::new(&eal, "packets", 1023, 128, 2048, None).unwrap();
+    let mut pool = Pool::new(&eal, "packets", 1023, 128, 2048, None).unwrap();
     let (a, b) = eal.ring_pair("wire", 256).unwrap();
     assert_eq!(eal.ports(), [a.clone(), b.clone()]);
     let config = PortConfig::default();
@@ -86,8 +86,10 @@ fn packets_cross_a_ring_pair() {
     assert_eq!(tx.transmit(&mut received, 10), 10);
     drop(received);
     assert_eq!(pool.in_use(), 10);
-    assert_eq!(pool.audit().len(), 10);
-    drop((port_a, port_b));
+    drop((port_a, port_b, burst));
     assert_eq!(pool.in_use(), 0);
     assert!(pool.audit().is_empty());
+    let mut burst = Burst::new(&eal);
+    assert_eq!(pool.allocate(&mut burst, 10), 10);
+    assert_eq!(pool.audit().len(), 10);
 }

@@ -36,11 +36,11 @@ fn segmented_packets_are_cut_and_freed() {
         "dl-segments",
     ];
     let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
-    let pool = Pool::new(&eal, "packets", 255, 32, 1024, None).unwrap();
+    let mut pool = Pool::new(&eal, "packets", 255, 32, 1024, None).unwrap();
     let name = eal
         .add_device("net_pcap0", &format!("rx_pcap={}", path.display()))
         .unwrap();
-    let (mut port, mut rx, _tx) = Port::by_name(&eal, &name)
+    let (mut port, mut rx, tx) = Port::by_name(&eal, &name)
         .unwrap()
         .configure(&PortConfig::default(), &pool)
         .unwrap();
@@ -77,8 +77,7 @@ fn segmented_packets_are_cut_and_freed() {
     }
     assert_eq!(burst.bytes(0), [5; 100]);
     assert_eq!(pool.in_use(), COUNT * 3 - 4);
-    burst.clear();
-    drop(port);
+    drop((burst, port, rx, tx));
     assert_eq!(pool.in_use(), 0);
     assert!(pool.audit().is_empty());
     fs::remove_file(path).unwrap();

@@ -4,6 +4,7 @@
 use dataplane::stall::StallRecord;
 use doctor::noise::attribute::Span;
 use doctor::noise::record::{Record, Recorder};
+use doctor::noise::summary::moved_note;
 use doctor::noise::tally::Labels;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
@@ -104,6 +105,14 @@ impl Explainer {
     }
 }
 
+/// What the user should know of workers that did not stay on their cores.
+pub fn moved(stalled: &[Stalled]) -> impl Iterator<Item = Note> {
+    stalled.iter().filter_map(|worker| {
+        let to = worker.moved_to()?;
+        Some(moved_note("worker", worker.core as u32, to as u32))
+    })
+}
+
 /// What the user should know of an explanation.
 pub fn note(explanation: Option<&Explanation>) -> Option<Note> {
     let dropped = explanation
@@ -145,6 +154,7 @@ pub fn explain(
         let span = |stall: &StallRecord| Span {
             from: stall.from.0,
             to: stall.to.0,
+            core: stall.core,
         };
         let spans: Vec<Span> = stalls.iter().map(span).collect();
         let mut named = record.name(Core(core as u32), worker.thread, &spans);

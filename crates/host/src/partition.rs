@@ -1,7 +1,8 @@
 //! An isolated cpuset partition (cgroup v2): cores that the scheduler gives to nobody but those who were moved there.
 //!
 //! Only threads in the partition may run on its cores. A run moves its workers there and keeps its control thread
-//! outside, which cgroup v2 lets threads of one process do from the root alone: for the run the process is in the root.
+//! outside, which cgroup v2 lets threads of one process do from the root alone: for the run the process is in the root, and
+//! goes back to its own cgroup afterwards.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -64,6 +65,46 @@ pub fn closed(cores: &CoreSet, why: &str) -> Problem {
 #[derive(Debug)]
 pub struct PartitionStay {
     way_out: PathBuf,
+}
+
+/// Where this process is at home among the cgroups; it goes back there when this is dropped.
+///
+/// [`enter`] takes it into the root, with all its threads, and going back takes all of them along: those in the partition
+/// must have ended by then.
+#[derive(Debug)]
+pub struct CgroupHome {
+    procs: PathBuf,
+    own: PathBuf,
+    cgroup: String,
+}
+
+/// Remembers where this process is at home; nothing where cgroup v2 has no cpuset, so that it stays there anyway.
+pub fn home(sys: &Sys) -> Option<CgroupHome> {
+    let root = root(sys).ok()?;
+    let own = sys.path("/proc/self/cgroup");
+    let cgroup = unified(&own)?;
+    let folder = cgroup.trim_end_matches('/');
+    Some(CgroupHome {
+        procs: sys.path(format!("{root}{folder}/cgroup.procs")),
+        own,
+        cgroup,
+    })
+}
+
+/// The cgroup of version 2 in a `/proc/PID/cgroup`.
+fn unified(own: &Path) -> Option<String> {
+    let text = fs::read_to_string(own).ok()?;
+    let mut lines = text.lines();
+    Some(lines.find_map(|line| line.strip_prefix("0::"))?.to_owned())
+}
+
+impl Drop for CgroupHome {
+    fn drop(&mut self) {
+        if unified(&self.own).is_some_and(|now| now != self.cgroup) {
+            // Where it fails, because somebody removed it meanwhile, the process ends its life in the root.
+            let _ = write(&self.procs);
+        }
+    }
 }
 
 /// Moves this thread into the partition if one of `cores` is in it; until the result is dropped.

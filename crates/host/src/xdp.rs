@@ -1,50 +1,41 @@
-//! Which XDP program an interface runs: asked of the kernel by rtnetlink(7), for no file tells.
+//! Which XDP program an interface runs, and whose it is: asked of the kernel by rtnetlink(7), for no file tells.
 
-use std::os::fd::AsRawFd;
-use std::time::{Duration, Instant};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
 use crate::Sys;
 use crate::interface;
 
-/// Of `linux/rtnetlink.h` and `linux/if_link.h`.
-const RTM_GETLINK: u16 = 18;
+/// Of `linux/netlink.h`, `linux/rtnetlink.h` and `linux/if_link.h`.
+const NLMSG_ERROR: u16 = 2;
 const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+const RTM_SETLINK: u16 = 19;
 const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
 const IFLA_XDP: u16 = 43;
+const IFLA_XDP_FD: u16 = 1;
 const IFLA_XDP_ATTACHED: u16 = 2;
+const IFLA_XDP_FLAGS: u16 = 3;
 const IFLA_XDP_PROG_ID: u16 = 4;
+const IFLA_XDP_EXPECTED_FD: u16 = 8;
+/// In the interface's driver, or above it (generic XDP); and only where the program is the expected one.
+const XDP_FLAGS_MODES: [u32; 2] = [1 << 2, 1 << 1];
+const XDP_FLAGS_REPLACE: u32 = 1 << 4;
 /// The high bits of an attribute's type are flags.
+const NLA_F_NESTED: u16 = 0x8000;
 const NLA_TYPE_MASK: u16 = 0x3FFF;
-/// `struct nlmsghdr` and `struct ifinfomsg`.
+/// `struct nlmsghdr`; with `struct ifinfomsg`.
+const HEADER: usize = 16;
 const HEADERS: usize = 32;
-/// A killed process takes a moment to let go of its program.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The id of the program on interface `name`; `None` where there is none, or nobody can say.
 pub fn program(sys: &Sys, name: &str) -> Option<u32> {
     let index = interface::index(sys, name).filter(|_| sys.is_live())?;
-    let link = socket(
-        AddressFamily::Netlink,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::NetlinkRoute,
-    )
-    .ok()?;
-    let mut request = Vec::with_capacity(HEADERS);
-    request.extend((HEADERS as u32).to_ne_bytes());
-    request.extend(RTM_GETLINK.to_ne_bytes());
-    request.extend(NLM_F_REQUEST.to_ne_bytes());
-    request.extend([0; 12]);
-    request.extend(index.to_ne_bytes());
-    request.extend([0; 8]);
-    send(link.as_raw_fd(), &request, MsgFlags::empty()).ok()?;
-    let mut room = vec![0; 64 << 10];
-    let length = recv(link.as_raw_fd(), &mut room, MsgFlags::empty()).ok()?;
-    let message = room.get(..length)?;
-    let kind = u16::from_ne_bytes(*message.get(4..)?.first_chunk()?);
-    if kind != RTM_NEWLINK {
+    let message = ask(RTM_GETLINK, 0, index, &[]).ok()?;
+    if kind(&message)? != RTM_NEWLINK {
         return None;
     }
     let xdp = attribute(message.get(HEADERS..)?, IFLA_XDP)?;
@@ -54,16 +45,80 @@ pub fn program(sys: &Sys, name: &str) -> Option<u32> {
     is_attached.then(|| id.map_or(0, |id| u32::from_ne_bytes(*id)))
 }
 
-/// Waits for a moment until the interface has no program; else its id.
-pub fn wait_until_free(sys: &Sys, name: &str) -> Result<(), u32> {
-    let begun = Instant::now();
-    while let Some(id) = program(sys, name) {
-        if begun.elapsed() > PATIENCE {
-            return Err(id);
+/// Takes `program` off the interface with this index, and none that came in its place.
+pub fn detach(index: u32, program: BorrowedFd<'_>) -> io::Result<()> {
+    let mut last = io::ErrorKind::NotFound.into();
+    for mode in XDP_FLAGS_MODES {
+        let attributes = [
+            numbered(IFLA_XDP_FD, u32::MAX),
+            numbered(IFLA_XDP_FLAGS, XDP_FLAGS_REPLACE | mode),
+            numbered(IFLA_XDP_EXPECTED_FD, program.as_raw_fd() as u32),
+        ]
+        .concat();
+        let length = (attributes.len() + 4) as u16;
+        let head = [length.to_ne_bytes(), (IFLA_XDP | NLA_F_NESTED).to_ne_bytes()];
+        let answer = ask(
+            RTM_SETLINK,
+            NLM_F_ACK,
+            index,
+            &[&head.concat()[..], &attributes].concat(),
+        )?;
+        let code = answer.get(HEADER..).and_then(|code| code.first_chunk());
+        match code.filter(|_| kind(&answer) == Some(NLMSG_ERROR)) {
+            Some([0, 0, 0, 0]) => return Ok(()),
+            Some(code) => last = io::Error::from_raw_os_error(-i32::from_ne_bytes(*code)),
+            None => return Err(io::ErrorKind::InvalidData.into()),
         }
-        std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(())
+    Err(last)
+}
+
+/// Whether a process other than this one has the program with this id open, as far as we may look.
+pub fn is_held(sys: &Sys, id: u32) -> bool {
+    let (own, line) = (sys.link_name("/proc/self"), format!("prog_id:\t{id}"));
+    let holds = |process: &String| {
+        let files = sys.names(format!("/proc/{process}/fdinfo"));
+        let mut texts = files
+            .iter()
+            .filter_map(|file| sys.text(format!("/proc/{process}/fdinfo/{file}")));
+        texts.any(|text| text.lines().any(|found| found == line))
+    };
+    let mut others = sys.processes().into_iter();
+    others.any(|process| Some(&process) != own.as_ref() && holds(&process))
+}
+
+/// The answer to a request about one interface.
+fn ask(kind: u16, flags: u16, index: u32, attributes: &[u8]) -> io::Result<Vec<u8>> {
+    let link = socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkRoute,
+    )?;
+    let mut request = Vec::with_capacity(HEADERS + attributes.len());
+    request.extend(((HEADERS + attributes.len()) as u32).to_ne_bytes());
+    request.extend(kind.to_ne_bytes());
+    request.extend((NLM_F_REQUEST | flags).to_ne_bytes());
+    request.extend([0; 12]);
+    request.extend(index.to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend(attributes);
+    send(link.as_raw_fd(), &request, MsgFlags::empty())?;
+    let mut room = vec![0; 64 << 10];
+    let length = recv(link.as_raw_fd(), &mut room, MsgFlags::empty())?;
+    room.truncate(length);
+    Ok(room)
+}
+
+/// What a message is.
+fn kind(message: &[u8]) -> Option<u16> {
+    Some(u16::from_ne_bytes(*message.get(4..)?.first_chunk()?))
+}
+
+/// An attribute that is a number.
+fn numbered(kind: u16, value: u32) -> Vec<u8> {
+    let head = [8_u16.to_ne_bytes(), kind.to_ne_bytes()].concat();
+    [&head[..], &value.to_ne_bytes()].concat()
 }
 
 /// The value of the first attribute of this type: length 2, type 2, value, padded to 4.
@@ -93,6 +148,23 @@ mod tests {
         .concat();
         assert_eq!(attribute(&bytes, IFLA_XDP), Some(&[7, 0, 0, 0][..]));
         assert_eq!(attribute(&bytes, 2), None);
+    }
+
+    #[test]
+    fn who_has_a_program_open_is_found_and_we_are_not() {
+        let root = tempfile::tempdir().unwrap();
+        let sys = Sys::at(root.path());
+        let process = |id: &str, text: &str| {
+            let files = root.path().join("proc").join(id).join("fdinfo");
+            std::fs::create_dir_all(&files).unwrap();
+            std::fs::write(files.join("3"), text).unwrap();
+        };
+        process("10", "pos:\t0\nprog_type:\t6\nprog_id:\t77\n");
+        process("11", "pos:\t0\nmap_id:\t7\n");
+        assert!(is_held(&sys, 77));
+        assert!(!is_held(&sys, 7), "neither a map of that id, nor a longer number");
+        std::os::unix::fs::symlink("10", root.path().join("proc/self")).unwrap();
+        assert!(!is_held(&sys, 77));
     }
 
     proptest! {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bucket;
+pub mod bunch;
 pub mod capture;
 pub mod collect;
 pub mod comparison;

@@ -20,6 +20,9 @@ pub struct Allowance {
     pub lag_ticks: u64,
     /// Packets given up because more than the bound were due: they are `unsent`.
     pub abandoned: u64,
+    /// Packets that were due, without those given up: more than `count` where there was no room for them. 0 without a
+    /// schedule.
+    pub backlog: u64,
 }
 
 /// Tells a sender how many packets are due.
@@ -174,8 +177,7 @@ impl Pacer {
         self.taken += count;
         Allowance {
             count: count as usize,
-            lag_ticks: 0,
-            abandoned: 0,
+            ..Allowance::default()
         }
     }
 
@@ -202,6 +204,7 @@ impl Pacer {
             count: count as usize,
             lag_ticks,
             abandoned,
+            backlog: backlog - abandoned,
         }
     }
 

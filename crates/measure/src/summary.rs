@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bunch::Bunch;
 use crate::ledger::Ledger;
 use crate::note::Note;
 use crate::place::Balance;
@@ -77,6 +78,9 @@ pub struct Summary {
     pub pdv_ns: Option<u64>,
     /// Gaps between departures.
     pub gap_ns: GapSummary,
+    /// How often how many packets left at once because they were due together; empty where each left alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bunches: Vec<Bunch>,
     /// Where every packet went.
     pub ledger: Ledger,
     /// Per stream.
@@ -128,6 +132,7 @@ impl Default for Summary {
             jitter_ns: None,
             pdv_ns: None,
             gap_ns: GapSummary::default(),
+            bunches: Vec::new(),
             ledger: Ledger::default(),
             streams: Vec::new(),
             ports: Vec::new(),

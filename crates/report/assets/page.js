@@ -174,8 +174,8 @@
   }
 
   function chart(kind) {
-    if (kind === "rates") return overTime(kind, [["sent", timed.some(run => run.series.origin === "reflect") ? "returned" : "sent", 0], ["received", "received", 1]], pps);
-    if (kind === "loss") return overTime(kind, [["loss", timed.every(run => run.series.origin === "reflect") ? "dropped" : "loss", 1]], percent);
+    if (kind === "rates") return overTime(kind, [["sent", timed[0].series.out, 0], ["received", "received", 1]], pps);
+    if (kind === "loss") return overTime(kind, [["loss", timed.every(run => run.series.drops) ? "dropped" : "loss", 1]], percent);
     if (kind === "latency") return overTime(kind, timed.some(run => run.series.channels.p99)
       ? [["p50", "p50", 2, true], ["p99", "p99", 0], ["p999", "p99.9", 3, true], ["max", "slowest", 1, true], ["mean", "mean", 6, true]] : [["mean", "mean", 0]], ns, true);
     if (kind === "percentiles") return curve("latency");

@@ -4,15 +4,23 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes `content` to `path` by way of a hidden neighbour that is renamed at the end.
-/// Nothing is left behind when it fails.
-/// What is no regular file, such as a device or a pipe, is written to, not replaced; a link is followed.
+use crate::ours;
+
+/// Writes `content` to where `path` leads ([`ours::landing`]), as the user named it.
+/// What is no regular file, such as a device or a pipe, is written to, not replaced.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let path = target.as_path();
+    let path = &ours::landing(path)?;
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return File::options().write(true).open(path)?.write_all(content);
     }
+    // Of a file that a process has open (/dev/stdout) the name is wanted.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    replace(&path, content)
+}
+
+/// Puts a file with `content` in the place of whatever has the name `path`, by way of a hidden neighbour that is renamed
+/// at the end. Nothing is left behind when it fails.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = neighbour(path)?;
     let written = write_through(&beside, content).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
@@ -24,9 +32,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// The data is forced out before the rename: a file system may otherwise keep the new name and lose the bytes.
 fn write_through(path: &Path, content: &[u8]) -> io::Result<()> {
-    // What a writer that was killed left goes first; then nothing may be there, no link either.
-    let _ = fs::remove_file(path);
-    let mut file = File::create_new(path)?;
+    let mut file = ours::create(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
@@ -62,6 +68,20 @@ mod tests {
         write(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(names_in(dir.path()), ["summary.json"]);
+    }
+
+    #[test]
+    fn a_link_in_a_run_directory_is_replaced_and_its_target_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("summary.json"));
+        fs::write(&file, b"untouched").unwrap();
+        for planted in [&link, &dir.path().join(".summary.json.tmp")] {
+            std::os::unix::fs::symlink(&file, planted).unwrap();
+        }
+        replace(&link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"untouched");
+        assert_eq!(fs::read(&link).unwrap(), b"new");
+        assert_eq!(names_in(dir.path()), ["file", "summary.json"]);
     }
 
     #[test]

@@ -35,17 +35,20 @@ pub fn is_there(path: &Path) -> Result<bool, ReadError> {
     path.try_exists().map_err(ReadError::io(path))
 }
 
-/// The JSON in the file `path`.
-pub fn json_file(path: &Path) -> Result<Value, ReadError> {
-    let damaged = |what: &str| ReadError::damaged(path, what);
+/// The text in the file `path`, as it is.
+pub fn text_file(path: &Path) -> Result<String, ReadError> {
     let mut bytes = Vec::new();
     let read = open(path)?.take(TEXT_MAX + 1).read_to_end(&mut bytes);
     read.map_err(ReadError::io(path))?;
     if bytes.len() as u64 > TEXT_MAX {
-        return Err(damaged("it is too long for what it should be"));
+        return Err(ReadError::damaged(path, "it is too long for what it should be"));
     }
-    let text = std::str::from_utf8(&bytes).map_err(|_| damaged("not text"))?;
-    json(text).map_err(|error| damaged(&error.to_string()))
+    String::from_utf8(bytes).map_err(|_| ReadError::damaged(path, "not text"))
+}
+
+/// The JSON in the file `path`.
+pub fn json_file(path: &Path) -> Result<Value, ReadError> {
+    json(&text_file(path)?).map_err(|error| ReadError::damaged(path, error.to_string()))
 }
 
 /// `text` as JSON whose strings are clean.

@@ -26,7 +26,7 @@ pub struct Entry {
     pub required: &'static [&'static str],
     /// Reads the result in a run directory: bounded, checked, whole or not at all.
     pub read: fn(&Path) -> Result<Box<dyn Kind>, ReadError>,
-    /// Of a run directory without the file: why it is a run of this kind that did not end, where it is one.
+    /// Of a run directory without the file: that it is a run of this kind and did not end, where it is one.
     pub unfinished: fn(&Path) -> Result<Option<ReadError>, ReadError>,
     /// Figures that other kinds do not have.
     pub metrics: &'static [Metric],

@@ -17,6 +17,7 @@ pub mod live;
 pub mod load;
 pub(crate) mod machine;
 pub mod number;
+pub mod ours;
 pub mod out;
 pub mod published;
 pub mod read;

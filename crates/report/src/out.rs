@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use serde::Serialize;
 
 use crate::input::clean;
-use crate::style::{Stream, Style};
+use crate::style::{Stream, Style, printable};
 
 /// Why something that had to be said could not be.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ impl Console {
     }
 }
 
-/// Prints to standard output. A reader who has gone away (`| head`) is the end of output, not an error.
+/// Prints to standard output what a terminal may see of it. A reader who has gone away (`| head`) is the end of output, not an error.
 pub fn print_stdout(text: &str) -> Result<(), PrintError> {
     print_to(&mut io::stdout().lock(), text, "standard output")
 }
@@ -88,7 +88,10 @@ pub fn print_stderr(text: &str) -> Result<(), PrintError> {
 }
 
 fn print_to(sink: &mut dyn Write, text: &str, to: &'static str) -> Result<(), PrintError> {
-    match sink.write_all(text.as_bytes()).and_then(|()| sink.flush()) {
+    match sink
+        .write_all(printable(text).as_bytes())
+        .and_then(|()| sink.flush())
+    {
         Err(cause) if cause.kind() != ErrorKind::BrokenPipe => Err(PrintError::Write(to, cause)),
         _ => Ok(()),
     }

@@ -32,7 +32,7 @@ pub enum ReadError {
     /// Something else altogether, and what tells.
     #[error("{0} is neither a run directory nor a file of intervals: {1}")]
     Foreign(PathBuf, String),
-    /// A run that ended without its result (it was killed, or is still at work): what is missing, and what can be done.
+    /// A run without its result (it was killed, or is still at work): what is missing, and what can be done.
     #[error("{0} {1}")]
     Unfinished(PathBuf, String),
     /// Not what the file should hold.
@@ -53,6 +53,16 @@ impl ReadError {
     /// What the system said of `path`.
     pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
         |cause| Self::Io(path.to_owned(), cause)
+    }
+
+    /// What is wrong, for who says himself which file is meant.
+    pub fn without_path(&self) -> String {
+        match self {
+            Self::Io(_, cause) | Self::Absent(_, cause) => cause.to_string(),
+            Self::NoFile(_, kind) => format!("it is {kind}, and that is not waited for"),
+            Self::Damaged(_, what) => short(what),
+            other => other.to_string(),
+        }
     }
 
     /// What is wrong with what `path` holds.
@@ -119,16 +129,12 @@ pub(crate) fn without_result(run: &Path) -> Result<ReadError, ReadError> {
         }
     }
     let path = run.to_owned();
-    let absent = format!("has no {}", file::SUMMARY);
-    Ok(match (part(run, file::INTERVALS)?, part(run, file::PLAN)?) {
-        (Some(rows), _) => {
-            let rows = rows.display();
-            let what =
-                format!("{absent}, so the run did not end; its intervals alone: dropless report {rows}");
-            ReadError::Unfinished(path, what)
-        }
-        (None, Some(_)) => ReadError::Unfinished(path, format!("{absent}, so the run did not end")),
-        (None, None) => ReadError::Foreign(path, format!("it {absent}")),
+    let absent = format!("it has no {}", file::SUMMARY);
+    let is_run = part(run, file::PLAN)?.is_some() || part(run, file::INTERVALS)?.is_some();
+    Ok(if is_run {
+        ReadError::Unfinished(path, format!("{absent}, so it was killed or is still at work"))
+    } else {
+        ReadError::Foreign(path, absent)
     })
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use crate::ours;
 use crate::rundir::WriteError;
 
 /// Rows are gathered up to this many bytes for one write while more are waiting.
@@ -52,7 +53,7 @@ impl<R: Row> RowWriter<R> {
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
         let failed = |cause| WriteError::Io(name.clone(), cause);
-        let file = File::create(path).map_err(failed)?;
+        let file = ours::create(path).map_err(failed)?;
         Self::onto(Whole::new(file), name.clone(), header, waiting_max).map_err(failed)
     }
 
@@ -274,7 +275,8 @@ mod tests {
 
     #[test]
     fn a_full_device_is_told_at_the_end() {
-        let mut writer = RowWriter::create(Path::new("/dev/full"), "number\n", 32_768).unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut writer = RowWriter::onto(Whole::new(full), "full".into(), "number\n", 32_768).unwrap();
         (0..10).for_each(|number| writer.push(row(number)));
         let error = writer.finish().unwrap_err().to_string();
         assert!(

@@ -1,6 +1,5 @@
 //! The run directory: makes one of its own for every run, and writes the files of version 1 into it.
 
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +8,7 @@ use std::time::SystemTime;
 use measure::Note;
 use serde::Serialize;
 
-use crate::{atomic, json, utc};
+use crate::{atomic, json, ours, utc};
 
 /// The files of a run directory, version 1.
 pub mod file {
@@ -114,14 +113,14 @@ impl RunDir {
             base: base.to_owned(),
             cause,
         };
-        fs::create_dir_all(base).map_err(failed)?;
+        ours::make_dirs(base).map_err(failed)?;
         let name = format!("{}-{command}", utc::stamp(now));
         for attempt in 1..=SAME_SECOND_MAX {
             let path = match attempt {
                 1 => base.join(&name),
                 again => base.join(format!("{name}-{again}")),
             };
-            match fs::create_dir(&path) {
+            match ours::make_dir(&path) {
                 Ok(()) => return Ok(Self::reopen(&path)),
                 Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
                 Err(cause) => return Err(failed(cause)),
@@ -195,13 +194,14 @@ impl RunDir {
     }
 
     fn whole(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
-        atomic::write(&self.file(name), content).map_err(|cause| WriteError::Io(name.to_owned(), cause))
+        atomic::replace(&self.file(name), content).map_err(|cause| WriteError::Io(name.to_owned(), cause))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::time::Duration;
 
     fn moment() -> SystemTime {

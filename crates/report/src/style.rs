@@ -1,7 +1,10 @@
 //! Decides how text for people looks here: colours or none, how wide, which characters.
 
+use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal};
+
+use crate::input::is_unsafe;
 
 /// Where text for people goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +88,7 @@ impl Style {
     /// `text` in `paint`, or as it is when colours are off.
     pub fn paint(&self, paint: Paint, text: &str) -> String {
         if self.color && paint != Paint::None && !text.is_empty() {
-            format!("\x1b[{}m{text}\x1b[0m", paint.code())
+            format!("{}{text}{}", paint.sequence(), Paint::None.sequence())
         } else {
             text.to_owned()
         }
@@ -111,6 +114,11 @@ pub enum Paint {
 }
 
 impl Paint {
+    /// What switches it on.
+    fn sequence(self) -> String {
+        format!("\x1b[{}m", self.code())
+    }
+
     fn code(self) -> &'static str {
         match self {
             Self::None => "0",
@@ -121,6 +129,47 @@ impl Paint {
             Self::Dim => "2",
         }
     }
+}
+
+impl Paint {
+    const ALL: [Self; 6] = [
+        Self::None,
+        Self::Good,
+        Self::Bad,
+        Self::Warn,
+        Self::Head,
+        Self::Dim,
+    ];
+}
+
+/// Takes away the line that the cursor is in.
+pub const ERASE: &str = "\r\x1b[K";
+
+/// `text` as it may go to a terminal: of all that moves a cursor or changes colours nothing is left but the colours of
+/// [`Style::paint`], and an [`ERASE`] that it begins with. What comes from outside is cleaned where it is put into text
+/// ([`input::clean`](crate::input::clean)), since only there its place is known; this is the door behind that.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_bad = |character: char| !matches!(character, '\n' | '\t') && is_unsafe(character);
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    if let Some(after) = text.strip_prefix(ERASE) {
+        safe.push_str(ERASE);
+        rest = after;
+    }
+    while let Some(at) = rest.find(is_bad) {
+        let (before, found) = rest.split_at(at);
+        safe.push_str(before);
+        let colour = Paint::ALL.map(Paint::sequence);
+        let known = colour.iter().find(|colour| found.starts_with(colour.as_str()));
+        let length = known.map_or_else(|| found.chars().next().map_or(1, char::len_utf8), String::len);
+        safe.push_str(known.map_or("?", String::as_str));
+        rest = &found[length..];
+    }
+    safe.push_str(rest);
+    Cow::Owned(safe)
 }
 
 fn is_utf8(locale: &str) -> bool {
@@ -141,6 +190,21 @@ mod tests {
         };
         assert_eq!(coloured.paint(Paint::Bad, "lost"), "\x1b[1;31mlost\x1b[0m");
         assert_eq!(coloured.paint(Paint::None, "lost"), "lost");
+    }
+
+    #[test]
+    fn nothing_but_our_own_colours_reaches_the_terminal() {
+        let coloured = Style {
+            color: true,
+            ..Style::plain()
+        };
+        let ours = format!("{ERASE}{}\n\tb, Größe", coloured.paint(Paint::Bad, "lost"));
+        assert_eq!(printable(&ours), ours);
+        let hostile = format!("a{ERASE}\x1b[2J\x1b[8m\u{9b}1m\u{202e}\r\x07{ours}");
+        assert_eq!(
+            printable(&hostile),
+            "a??[K?[2J?[8m?1m?????[K\x1b[1;31mlost\x1b[0m\n\tb, Größe"
+        );
     }
 
     #[test]

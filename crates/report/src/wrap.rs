@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::input::clean;
 use crate::style::{Paint, Style};
 
 /// `words` in lines that fit, each `indent` columns from the left.
 pub fn wrapped(text: &mut String, words: &str, indent: usize, paint: Paint, style: &Style) {
     for line in filled(words, style.width.saturating_sub(indent)) {
+        // Names are in it that come from elsewhere.
+        let line = clean(&line);
         let _ = writeln!(text, "{:indent$}{}", "", style.paint(paint, &line));
     }
 }

@@ -1,13 +1,15 @@
 //! UDP sockets of the kernel, used the three ways that programs use them: a call a packet, batches, `io_uring`.
 //!
 //! The baseline that everything else is compared with. A [`Socket`] is opened once; a [`Sender`] and a [`Receiver`] work on it,
-//! each on its own thread. Neither waits: what the kernel does not take or does not have is for the next time.
+//! each on its own thread. Neither waits: what the kernel does not take or does not have is for the next time. A ring that
+//! breaks moves nothing more, and [`Socket::failure`] says so.
 //!
 //! `unsafe` stands here for the kernel's structures of addresses, messages and rings; each block says what it rests on.
 
 mod address;
 mod batch;
 mod call;
+mod failure;
 mod outcome;
 mod ring_memory;
 mod ring_receive;
@@ -18,6 +20,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub use failure::Failure;
 pub use outcome::Sent;
 pub use socket::{Options, Socket};
 
@@ -52,7 +55,7 @@ impl Sender {
     }
 
     /// Offers packets to the kernel, in order, and says what became of them. Of more than a burst the rest is not offered.
-    pub fn send<'a>(&mut self, packets: impl Iterator<Item = (SocketAddr, &'a [u8])>) -> Sent {
+    pub fn send<'a>(&mut self, packets: impl Iterator<Item = (SocketAddr, &'a [u8])> + Clone) -> Sent {
         match &mut self.0 {
             SenderKind::Call(sender) => sender.send(packets),
             SenderKind::Batch(sender) => sender.send(packets),

@@ -2,12 +2,13 @@
 //! when it says that there is something for it to do.
 
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::{ManuallyDrop, size_of, zeroed};
 use std::sync::Arc;
 
 use io_uring::{IoUring, cqueue, opcode, types};
 
 use crate::address::RawAddress;
+use crate::failure::passes;
 use crate::ring_memory::BufferRing;
 use crate::{Arrival, Socket};
 
@@ -26,13 +27,19 @@ const GETEVENTS: u32 = 1;
 
 /// Receives bursts.
 pub struct RingReceiver {
+    shared: ManuallyDrop<Shared>,
+    socket: Arc<Socket>,
+    is_standing: bool,
+    is_broken: bool,
+}
+
+/// What the kernel may follow, and write to, as long as it has a request.
+struct Shared {
     /// Dropped before the memory that it uses.
     ring: IoUring,
     buffers: BufferRing,
     /// The pattern of every message: only how long addresses are is read from it.
     pattern: Box<libc::msghdr>,
-    socket: Arc<Socket>,
-    is_standing: bool,
 }
 
 // SAFETY: the pattern's pointers are null; the rest may be sent by itself.
@@ -58,11 +65,14 @@ impl RingReceiver {
         let mut pattern: Box<libc::msghdr> = Box::new(unsafe { zeroed() });
         pattern.msg_namelen = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
         Ok(Self {
-            ring,
-            buffers,
-            pattern,
+            shared: ManuallyDrop::new(Shared {
+                ring,
+                buffers,
+                pattern,
+            }),
             socket,
             is_standing: false,
+            is_broken: false,
         })
     }
 
@@ -71,15 +81,20 @@ impl RingReceiver {
         rooms: impl Iterator<Item = &'a mut [u8]>,
         arrived: &mut impl FnMut(Arrival),
     ) -> usize {
-        if !self.is_standing && !self.stand() {
+        if self.is_broken || (!self.is_standing && !self.stand()) {
             return 0;
         }
-        if self.ring.completion().is_empty() {
+        if self.shared.ring.completion().is_empty() {
             self.let_the_kernel_work();
         }
         let mut count = 0;
         let mut rooms = rooms.peekable();
-        let mut results = self.ring.completion();
+        let Shared {
+            ring,
+            buffers,
+            pattern,
+        } = &mut *self.shared;
+        let mut results = ring.completion();
         while rooms.peek().is_some() {
             let Some(result) = results.next() else { break };
             if !cqueue::more(result.flags()) {
@@ -92,8 +107,8 @@ impl RingReceiver {
                 continue;
             };
             let len = usize::try_from(result.result()).unwrap_or(0);
-            let bytes = self.buffers.bytes(index, len);
-            if let Ok(message) = types::RecvMsgOut::parse(bytes, &self.pattern) {
+            let bytes = buffers.bytes(index, len);
+            if let Ok(message) = types::RecvMsgOut::parse(bytes, pattern) {
                 if let (Some(from), Some(room)) = (RawAddress::read(message.name_data()), rooms.next()) {
                     let payload = message.payload_data();
                     let len = payload.len().min(room.len());
@@ -106,63 +121,166 @@ impl RingReceiver {
                     count += 1;
                 }
             }
-            self.buffers.give(index);
+            buffers.give(index);
         }
         drop(results);
-        self.buffers.publish();
+        buffers.publish();
         count
     }
 
     /// Makes the request that stays until an error, or until no buffer is left.
     #[cold]
     fn stand(&mut self) -> bool {
-        let entry = opcode::RecvMsgMulti::new(types::Fixed(0), &raw const *self.pattern, GROUP)
+        let Shared { ring, pattern, .. } = &mut *self.shared;
+        let entry = opcode::RecvMsgMulti::new(types::Fixed(0), &raw const **pattern, GROUP)
             .build()
             .user_data(STANDING);
+        // One that could not be handed over last time still lies there.
+        let is_there = !ring.submission().is_empty();
         // SAFETY: the pattern is boxed and outlives the ring; the buffers are those registered as this group.
-        if unsafe { self.ring.submission().push(&entry) }.is_err() {
+        if !is_there && unsafe { ring.submission().push(&entry) }.is_err() {
             return false;
         }
-        self.is_standing = self.ring.submit().is_ok();
+        match ring.submit() {
+            Ok(_) => self.is_standing = true,
+            Err(error) => self.note(error),
+        }
         self.is_standing
     }
 
     /// Takes the request back: otherwise the kernel would keep the socket, and its port, for some time after we are gone.
-    fn withdraw(&mut self) {
-        if !std::mem::take(&mut self.is_standing) {
-            return;
+    /// `enter` hands entries over and waits for a result. True when the kernel has nothing of ours any more.
+    fn withdraw(&mut self, mut enter: impl FnMut(&IoUring) -> io::Result<usize>) -> bool {
+        if !self.is_standing {
+            return !self.is_broken;
         }
+        let ring = &mut self.shared.ring;
         let entry = opcode::AsyncCancel::new(STANDING).build().user_data(CANCEL);
         // SAFETY: the entry points to nothing.
-        if unsafe { self.ring.submission().push(&entry) }.is_err() {
-            return;
+        if unsafe { ring.submission().push(&entry) }.is_err() {
+            return false;
         }
         let mut open = 2;
         for _ in 0..WITHDRAWAL_LOOKS {
-            if open == 0 || self.ring.submit_and_wait(1).is_err() {
-                break;
-            }
-            for result in self.ring.completion() {
+            let call = enter(ring);
+            for result in ring.completion() {
                 open -= i32::from(result.user_data() == CANCEL || !cqueue::more(result.flags()));
             }
+            if open <= 0 {
+                self.is_standing = false;
+                return true;
+            }
+            match call {
+                Err(error) if !passes(&error) => {
+                    self.note(error);
+                    return false;
+                }
+                _ => {}
+            }
         }
+        self.note(io::ErrorKind::TimedOut.into());
+        false
     }
 
     fn let_the_kernel_work(&mut self) {
-        if self.ring.submission().taskrun() {
-            // SAFETY: no argument is passed.
-            let _ = unsafe {
-                self.ring
-                    .submitter()
-                    .enter::<libc::sigset_t>(0, 0, GETEVENTS, None)
-            };
+        if !self.shared.ring.submission().taskrun() {
+            return;
+        }
+        let submitter = self.shared.ring.submitter();
+        // SAFETY: no argument is passed.
+        let call = unsafe { submitter.enter::<libc::sigset_t>(0, 0, GETEVENTS, None) };
+        if let Err(error) = call {
+            self.note(error);
+        }
+    }
+
+    /// An error that does not pass ends the ring.
+    #[cold]
+    fn note(&mut self, error: io::Error) {
+        if !passes(&error) {
+            self.is_broken = true;
+            self.socket.fail(error);
         }
     }
 }
 
 impl Drop for RingReceiver {
     fn drop(&mut self) {
-        self.withdraw();
-        let _ = self.ring.submitter().unregister_files();
+        // Where the kernel may still write to the buffers, they stay, and the ring with them.
+        if !self.withdraw(|ring| ring.submit_and_wait(1)) {
+            return;
+        }
+        let _ = self.shared.ring.submitter().unregister_files();
+        // SAFETY: dropped here only, and not used afterwards.
+        unsafe { ManuallyDrop::drop(&mut self.shared) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{break_ring, open};
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
+
+    fn standing() -> (Arc<Socket>, RingReceiver) {
+        let socket = open(1 << 20);
+        let mut receiver = RingReceiver::new(Arc::clone(&socket), 100).unwrap();
+        let mut room = [0_u8; 100];
+        receiver.receive(std::iter::once(&mut room[..]), &mut |_| {});
+        assert!(receiver.is_standing);
+        (socket, receiver)
+    }
+
+    #[test]
+    fn an_interruption_does_not_end_the_withdrawal() {
+        let (socket, mut receiver) = standing();
+        let local = socket.local();
+        let mut interruptions = 3;
+        let withdrawn = receiver.withdraw(|ring| {
+            if interruptions > 0 {
+                interruptions -= 1;
+                return Err(io::Error::from_raw_os_error(libc::EINTR));
+            }
+            ring.submit_and_wait(1)
+        });
+        assert!(withdrawn && !receiver.is_standing && socket.failure().is_none());
+        drop((socket, receiver));
+        UdpSocket::bind(local).expect("a free port");
+    }
+
+    #[test]
+    fn a_withdrawal_has_an_end() {
+        let (socket, mut receiver) = standing();
+        let interrupted = || io::Error::from_raw_os_error(libc::EINTR);
+        assert!(!receiver.withdraw(|_| Err(interrupted())));
+        let failure = socket.failure().expect("a failure");
+        assert_eq!(failure.source.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn what_the_kernel_may_write_to_stays() {
+        let (socket, receiver) = standing();
+        break_ring(receiver.shared.ring.as_raw_fd());
+        let buffers = receiver.shared.buffers.address();
+        drop(receiver);
+        let failure = socket.failure().expect("a failure");
+        assert_eq!(Some(&failure.worker[..]), std::thread::current().name());
+        assert_eq!(failure.source.raw_os_error(), Some(libc::EOPNOTSUPP));
+        // Were the ring's page given back, the next one of its kind would lie there.
+        let next: Vec<BufferRing> = (0..64).map(|_| BufferRing::new(BUFFERS, HEAD + 100)).collect();
+        assert!(next.iter().all(|ring| ring.address() != buffers));
+    }
+
+    #[test]
+    fn a_broken_ring_ends_the_receiving_and_is_named() {
+        let socket = open(1 << 20);
+        let mut receiver = RingReceiver::new(Arc::clone(&socket), 100).unwrap();
+        break_ring(receiver.shared.ring.as_raw_fd());
+        let mut room = [0_u8; 100];
+        for _ in 0..3 {
+            assert_eq!(receiver.receive(std::iter::once(&mut room[..]), &mut |_| {}), 0);
+        }
+        assert!(socket.failure().is_some());
     }
 }

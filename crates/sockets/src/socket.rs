@@ -5,8 +5,10 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::Failure;
 use crate::address::RawAddress;
 
 /// `SK_MEMINFO_RCVBUF` and `SK_MEMINFO_DROPS` of `linux/sock_diag.h`: places in what `SO_MEMINFO` tells.
@@ -36,6 +38,7 @@ pub struct Socket {
     local: SocketAddr,
     drops_before: u32,
     refusals: AtomicU64,
+    failure: OnceLock<Failure>,
 }
 
 impl Socket {
@@ -101,6 +104,7 @@ impl Socket {
             local,
             drops_before: 0,
             refusals: AtomicU64::new(0),
+            failure: OnceLock::new(),
         };
         socket.drops_before = socket.counted_drops();
         Ok(socket)
@@ -160,6 +164,17 @@ impl Socket {
     /// How often the kernel reported that a packet did not get there (ICMP): the far kernel answers few of them so.
     pub fn refusals(&self) -> u64 {
         self.refusals.load(Ordering::Relaxed)
+    }
+
+    /// The first end of a ring on it.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.get()
+    }
+
+    /// The calling thread moves nothing more through it.
+    #[cold]
+    pub(crate) fn fail(&self, error: io::Error) {
+        let _ = self.failure.set(Failure::here(error));
     }
 
     pub(crate) fn raw(&self) -> RawFd {

@@ -49,6 +49,8 @@ struct Case {
     fault: FaultSpec,
     garbage: bool,
     lag_ns: u64,
+    /// The NIC completes the checksums; every second stream then has a tag more.
+    offload: bool,
 }
 
 struct Outcome {
@@ -61,7 +63,12 @@ struct Outcome {
 }
 
 fn template(case: &Case, stream: u16) -> Template {
-    Template::new(&spec(case, stream)).unwrap()
+    let template = Template::new(&spec(case, stream)).unwrap();
+    if case.offload {
+        template.with_checksum_offload()
+    } else {
+        template
+    }
 }
 
 fn spec(case: &Case, stream: u16) -> TemplateSpec {
@@ -80,7 +87,8 @@ fn spec(case: &Case, stream: u16) -> TemplateSpec {
     TemplateSpec {
         src_mac: [2, 0, 0, 0, 0, 1],
         dst_mac: [2, 0, 0, 0, 0, 2],
-        vlans: (0..case.vlans)
+        vlans: (0..case.vlans + usize::from(case.offload && stream % 2 == 1))
+            .take(wire::MAX_VLANS)
             .map(|index| tag(case.vlans == 2 && index == 0))
             .collect(),
         src: SocketAddr::new(ip(1), 49152),
@@ -135,7 +143,7 @@ fn run(case: &Case) -> Outcome {
             intervals: ring(),
             counters: Arc::clone(&send),
             replies: Arc::clone(&replies),
-            checksum_offload: false,
+            checksum_offload: case.offload,
         },
         leave_sent,
     ));
@@ -304,13 +312,13 @@ prop_compose! {
         capacity in 64usize..2048, step_ns in 200u64..5000, v6 in any::<bool>(), vlans in 0usize..3,
         shares in [share(), share(), share(), share(), share()], delay_ns in 0u64..DRAIN / 2, garbage in any::<bool>(),
         limit in proptest::option::of((1e3f64..1e7, 1u32..500)),
-        lag_ns in prop_oneof![Just(0), 0u64..1_000_000],
+        lag_ns in prop_oneof![Just(0), 0u64..1_000_000], offload in any::<bool>(),
     ) -> Case {
         let [drop, duplicate, reorder, corrupt, delay] = shares;
         let limit = limit.map(|(pps, burst)| RateLimit { pps, burst });
         Case {
             seed, packets, rate: paced.then_some(rate), streams, flows, burst, capacity, step_ns, v6, vlans,
-            fault: FaultSpec { limit, drop, duplicate, reorder, corrupt, delay, delay_ns }, garbage, lag_ns,
+            fault: FaultSpec { limit, drop, duplicate, reorder, corrupt, delay, delay_ns }, garbage, lag_ns, offload,
         }
     }
 }
@@ -339,6 +347,22 @@ fn plain() -> Case {
         fault: FaultSpec::default(),
         garbage: false,
         lag_ns: 0,
+        offload: false,
+    }
+}
+
+/// Whatever order the streams come in, and also where there is one only: each frame by its own headers.
+#[test]
+fn a_nic_completes_the_checksum_of_every_frame() {
+    for (streams, v6) in [(1, false), (1, true), (4, false), (4, true)] {
+        let case = Case {
+            streams,
+            v6,
+            offload: true,
+            ..plain()
+        };
+        let o = run(&case);
+        assert_eq!((o.receive.corrupt.get(), o.receive.received.get()), (0, 500));
     }
 }
 

@@ -16,7 +16,7 @@ pub fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn of_port(sys: &Sys, port: &PortUri) -> Finding {
     let finding = Finding::of(NAME);
-    // The checks of sockets remove what dead servers left, and a doctor changes nothing.
+    // To try a socket is to connect to it, and a doctor disturbs nobody.
     if port.kind.traits().medium == Medium::Peer {
         return finding.cannot_tell(format!(
             "whether {port} can be opened depends on who serves its socket when the run starts"

@@ -8,6 +8,8 @@ use host::{Fix, Sys};
 pub(crate) const NAME: &str = "irqbalance";
 /// What tells it to leave cores alone.
 pub(crate) const BANNED: &str = "IRQBALANCE_BANNED_CPULIST";
+/// The same as a mask, as it was called before.
+pub(crate) const BANNED_MASK: &str = "IRQBALANCE_BANNED_CPUS";
 /// Where its settings are: Debian's place, then that of Red Hat.
 const FILES: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
 
@@ -72,7 +74,7 @@ fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
             let value = value.trim_matches('"');
             match name {
                 BANNED => value.parse().ok(),
-                "IRQBALANCE_BANNED_CPUS" => CoreSet::from_mask(value),
+                BANNED_MASK => CoreSet::from_mask(value),
                 _ => None,
             }
         });
@@ -81,7 +83,12 @@ fn banned(sys: &Sys, process: &str) -> (String, CoreSet) {
         }
     }
     let from = "isolated and nohz_full in /sys/devices/system/cpu".to_owned();
-    (from, cores::isolated(sys).with(&cores::tickless(sys)))
+    (from, banned_unasked(sys))
+}
+
+/// What it leaves alone where nobody tells it what to.
+pub(crate) fn banned_unasked(sys: &Sys) -> CoreSet {
+    cores::isolated(sys).with(&cores::tickless(sys))
 }
 
 fn or_none(cores: &CoreSet) -> String {

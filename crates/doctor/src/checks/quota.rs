@@ -1,6 +1,7 @@
 //! The CPU quota of this process's cgroup: who has used it up is stopped.
 
 use crate::ambient::cpu_limit;
+use crate::cgroup;
 use crate::{Finding, Remedy, Subject};
 
 const NAME: &str = "cpu-quota";
@@ -15,7 +16,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     let finding = Finding::of(NAME);
     let (file, limit, none) = if let Some((file, limit)) = cpu_limit(sys) {
         (file.display().to_string(), limit, "max")
-    } else if let Some((file, limit)) = version_1(subject, &membership) {
+    } else if let Some((file, limit)) = version_1(subject) {
         (file, limit, "-1")
     } else {
         let sentence = "nothing limits the CPU time of this session";
@@ -41,17 +42,11 @@ pub fn check(subject: &Subject<'_>) -> Finding {
 }
 
 /// `cpu.cfs_quota_us` of version 1, if it limits.
-fn version_1(subject: &Subject<'_>, membership: &str) -> Option<(String, String)> {
-    let path = membership.lines().find_map(|line| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        let mut controllers = controllers.split(',');
-        controllers.any(|controller| controller == "cpu").then_some(path)
-    })?;
-    let path = path.trim_end_matches('/');
-    ["cpu", "cpu,cpuacct"].iter().find_map(|folder| {
-        let file = format!("/sys/fs/cgroup/{folder}{path}/cpu.cfs_quota_us");
+fn version_1(subject: &Subject<'_>) -> Option<(String, String)> {
+    cgroup::folders(subject.sys).iter().find_map(|folder| {
+        let file = folder.join("cpu.cfs_quota_us");
         let quota = subject.sys.text(&file).filter(|quota| !quota.starts_with('-'))?;
-        Some((file, quota))
+        Some((file.display().to_string(), quota))
     })
 }
 

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::attribute::Stamped;
-use super::event::{Cause, Event};
+use super::cause::Cause;
+use super::event::Event;
 use host::Sys;
 use host::cores::Core;
 use host::interrupts::Interrupts;

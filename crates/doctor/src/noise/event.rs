@@ -1,128 +1,9 @@
 //! The kernel's events that say what a core does, with their meaning.
 
 use std::collections::HashMap;
-use std::fmt;
 
+use super::cause::Cause;
 use super::format::Format;
-
-/// What takes a core away from its program.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
-    /// A device's interrupt.
-    Irq {
-        /// Its number, as in `/proc/interrupts`.
-        number: u32,
-        /// Its handler's name.
-        name: String,
-    },
-    /// Deferred work of the kernel.
-    Softirq {
-        /// Its number: see [`SOFTIRQS`].
-        vector: u32,
-        /// The network interface that it polls, of `NET_RX`.
-        device: Option<String>,
-        /// What ran before it in the same stall, and most likely raised it.
-        after: Option<Box<Cause>>,
-    },
-    /// An interrupt of the core's own interrupt controller, by the kernel's name for it; `local_timer` is the tick.
-    Vector(&'static str),
-    /// A function that another core had run here.
-    Call {
-        /// The function.
-        function: String,
-        /// Who asked for it, where that was seen.
-        from: Option<Sender>,
-    },
-    /// A timer other than the tick, by the function that it calls.
-    Timer(String),
-    /// Another task.
-    Task {
-        /// Its id.
-        pid: u32,
-        /// Its name, at most 15 characters.
-        name: String,
-    },
-    /// A signal to the program itself, and its handler.
-    Signal(u32),
-    /// A page fault of the program itself.
-    PageFault,
-    /// A non-maskable interrupt.
-    Nmi,
-    /// What the program did itself, between two polls.
-    OwnWork,
-    /// Nothing that the kernel saw.
-    Outside,
-}
-
-/// Who sent an inter-processor interrupt.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sender {
-    /// The core it ran on.
-    pub core: u32,
-    /// The task it ran in: `hog, 77`, or `own process: munmap`.
-    pub who: std::sync::Arc<str>,
-}
-
-/// The names of the softirqs, by number (kernel: `include/linux/interrupt.h`).
-pub const SOFTIRQS: [&str; 10] = [
-    "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
-];
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Irq { number, name } => write!(f, "IRQ {number} {name}"),
-            Self::Softirq {
-                vector,
-                device,
-                after,
-            } => {
-                match SOFTIRQS.get(*vector as usize) {
-                    Some(name) => write!(f, "softirq {name}")?,
-                    None => write!(f, "softirq {vector}")?,
-                }
-                if let Some(device) = device {
-                    write!(f, " of {device}")?;
-                }
-                match after {
-                    Some(cause) => write!(f, " after {}", Short(cause)),
-                    None => Ok(()),
-                }
-            }
-            Self::Vector("local_timer") => f.write_str("tick"),
-            Self::Vector(name) => f.write_str(name),
-            Self::Call { function, from } => {
-                write!(f, "IPI {function}")?;
-                match from {
-                    Some(Sender { core, who }) => write!(f, " from CPU {core} ({who})"),
-                    None => Ok(()),
-                }
-            }
-            Self::Timer(function) => write!(f, "timer {function}"),
-            Self::Signal(number) => match i32::try_from(*number).map(nix::sys::signal::Signal::try_from) {
-                Ok(Ok(signal)) => write!(f, "signal {signal}"),
-                _ => write!(f, "signal {number}"),
-            },
-            Self::Task { pid, name } => write!(f, "preempted by {name} ({pid})"),
-            Self::PageFault => f.write_str("page fault"),
-            Self::Nmi => f.write_str("NMI"),
-            Self::OwnWork => f.write_str("its own work"),
-            Self::Outside => f.write_str("outside the kernel (inferred)"),
-        }
-    }
-}
-
-/// A cause within another's name.
-struct Short<'c>(&'c Cause);
-
-impl fmt::Display for Short<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Cause::Irq { number, .. } => write!(f, "IRQ {number}"),
-            other => other.fmt(f),
-        }
-    }
-}
 
 /// What a record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,8 +14,12 @@ pub enum Event {
     Leave,
     /// The core goes to another task.
     Switch {
-        /// Its id; 0 is the idle task.
-        pid: u32,
+        /// The task before.
+        from: u32,
+        /// The state that it is in now: see [`Cause::away_in`].
+        state: u32,
+        /// The task after; 0 is the idle task.
+        to: u32,
         /// Its name.
         name: String,
     },
@@ -142,6 +27,20 @@ pub enum Event {
     Function(u64),
     /// The softirq under way has polled this network interface.
     Polled(String),
+    /// The softirq under way has completed a request of this disk, by the kernel's number for it.
+    Completed(u32),
+    /// A task begins a work item, which calls the function at this address.
+    Work {
+        /// The task.
+        pid: u32,
+        /// The address.
+        function: u64,
+    },
+    /// It ends it.
+    WorkDone {
+        /// The task.
+        pid: u32,
+    },
     /// A timer expires, on top of what ran, and calls the function at this address.
     Timer(u64),
     /// A task begins a system call.
@@ -187,8 +86,11 @@ pub const PAIRS: [(&str, &str, &str); 13] = [
 ];
 
 /// The events that stand alone.
-pub const SINGLES: [(&str, &str); 7] = [
+pub const SINGLES: [(&str, &str); 10] = [
     ("napi", "napi_poll"),
+    ("block", "block_rq_complete"),
+    ("workqueue", "workqueue_execute_start"),
+    ("workqueue", "workqueue_execute_end"),
     ("signal", "signal_deliver"),
     ("sched", "sched_switch"),
     ("csd", "csd_function_entry"),
@@ -246,8 +148,18 @@ impl Decoder {
                 after: None,
             }),
             "sched_switch" => Event::Switch {
-                pid: number("next_pid")? as u32,
+                from: number("prev_pid")? as u32,
+                state: number("prev_state")? as u32,
+                to: number("next_pid")? as u32,
                 name: format.text(record, "next_comm")?,
+            },
+            "block_rq_complete" => Event::Completed(number("dev")? as u32),
+            "workqueue_execute_start" => Event::Work {
+                pid: number("common_pid")? as u32,
+                function: number("function")?,
+            },
+            "workqueue_execute_end" => Event::WorkDone {
+                pid: number("common_pid")? as u32,
             },
             "napi_poll" => Event::Polled(format.text(record, "dev_name")?),
             "hrtimer_expire_entry" => Event::Timer(number("function")?),
@@ -277,45 +189,5 @@ impl Decoder {
             entry if entry.ends_with("_entry") => Event::Enter(Cause::Vector(entry.strip_suffix("_entry")?)),
             _ => Event::Leave,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn causes_have_the_names_that_an_engineer_knows() {
-        let irq = Cause::Irq {
-            number: 38,
-            name: "virtio2-input.0".into(),
-        };
-        let softirq = Cause::Softirq {
-            vector: 3,
-            device: Some("eth1".into()),
-            after: Some(Box::new(irq.clone())),
-        };
-        let call = Cause::Call {
-            function: "flush_tlb_func".into(),
-            from: Some(Sender {
-                core: 0,
-                who: "hog, 77".into(),
-            }),
-        };
-        let task = Cause::Task {
-            pid: 9,
-            name: "irqbalance".into(),
-        };
-        let names = [irq, softirq, call, task, Cause::Vector("local_timer")].map(|cause| cause.to_string());
-        assert_eq!(
-            names,
-            [
-                "IRQ 38 virtio2-input.0",
-                "softirq NET_RX of eth1 after IRQ 38",
-                "IPI flush_tlb_func from CPU 0 (hog, 77)",
-                "preempted by irqbalance (9)",
-                "tick"
-            ]
-        );
     }
 }

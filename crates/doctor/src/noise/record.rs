@@ -2,12 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::attribute::{Around, AttributedStall, Sent, Span, Stamped, Walk};
+use super::attribute::{AttributedStall, Span, Stamped};
+use super::cause::Sender;
 use super::complete::{self, Bracket};
-use super::event::{CALL_NAMES, Event, Sender};
+use super::counted::Counted;
+use super::event::{CALL_NAMES, Event};
 use super::page;
+use super::profilers::Profilers;
+use super::symbols::Symbols;
 use super::trace::{Subject, Trace, TraceError, own_threads};
+use super::walk::{Around, Scale, Sent, Walk};
 use host::Sys;
 use host::cores::{Core, CoreSet};
 use measure::InterruptLine;
@@ -17,6 +23,9 @@ const BUFFER_KIB: u32 = 16 << 10;
 /// Events kept of one core: minutes under heavy load, and a bound on memory.
 const EVENTS_MAX: usize = 4 << 20;
 
+/// Of the kernel's number for a device the lower ones are its minor number (kernel: `include/linux/kdev_t.h`).
+const MINOR_BITS: u32 = 20;
+
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recorder {
@@ -24,7 +33,10 @@ pub struct Recorder {
     /// What the other cores send; none on a machine that has no others.
     sending: Option<Trace>,
     senders: Senders,
+    cores: CoreSet,
     clock: fn() -> u64,
+    sys: Sys,
+    began: (Instant, u64),
     record: Record,
 }
 
@@ -40,6 +52,11 @@ pub struct Record {
     before: Bracket,
     after: Bracket,
     symbols: Symbols,
+    disks: HashMap<u32, String>,
+    counted: Counted,
+    profilers: Profilers,
+    /// Ticks of the clock a second.
+    hz: f64,
 }
 
 impl Recorder {
@@ -56,24 +73,44 @@ impl Recorder {
             .transpose()?;
         let work = Trace::start("work", cores, Subject::Work, BUFFER_KIB)?;
         let events = cores.iter().map(|core| (core, Vec::new())).collect();
-        Ok(Self {
+        let symbols = Symbols::read(sys);
+        let mut recorder = Self {
             work,
             sending,
             senders: Senders::new(),
+            cores: cores.clone(),
             clock,
+            sys: Sys::at(&sys.root),
+            began: (Instant::now(), clock()),
             record: Record {
                 events,
-                symbols: Symbols::read(sys),
+                disks: disks(sys),
+                profilers: Profilers::new(sys, &symbols),
+                symbols,
                 before: Bracket::take(sys, clock),
                 ..Record::default()
             },
-        })
+        };
+        recorder.count(true);
+        Ok(recorder)
+    }
+
+    /// Reads what the kernel counts beside its events.
+    fn count(&mut self, now_or_never: bool) {
+        let counted = &mut self.record.counted;
+        counted.look(&self.sys, &self.cores, self.clock, now_or_never);
+        self.record.profilers.look(&self.sys);
     }
 
     /// Takes over what the tracer has; often enough, or it overflows.
     pub fn collect(&mut self) {
+        self.count(false);
         let Record {
-            events, sent, missed, ..
+            events,
+            sent,
+            missed,
+            profilers,
+            ..
         } = &mut self.record;
         self.work.read(|core, decoder, bytes| {
             let list = events.entry(core).or_default();
@@ -81,6 +118,7 @@ impl Recorder {
                 let Some(event) = decoder.decode(record) else {
                     return;
                 };
+                profilers.see(&event);
                 if list.len() < EVENTS_MAX {
                     list.push(Stamped { at, event });
                 } else {
@@ -116,6 +154,9 @@ impl Recorder {
             sending.stop();
         }
         self.collect();
+        self.count(true);
+        let (began, since) = self.began;
+        self.record.hz = (self.clock)().wrapping_sub(since) as f64 / began.elapsed().as_secs_f64().max(1e-9);
         let mut record = std::mem::take(&mut self.record);
         record.sent.sort_by_key(|sent| sent.at);
         record
@@ -125,12 +166,18 @@ impl Recorder {
 impl Record {
     /// Names the stalls, in order, that the thread `own` saw on `core`.
     pub fn name(&self, core: Core, own: u32, stalls: &[Span]) -> Vec<AttributedStall> {
-        let function = |address| self.symbols.name(address);
+        let function = |address| self.profilers.owned(address, self.symbols.name(address));
+        let disk = |number: u32| match self.disks.get(&number) {
+            Some(name) => name.clone(),
+            None => format!("{}:{}", number >> MINOR_BITS, number & ((1 << MINOR_BITS) - 1)),
+        };
         let mut walk = Walk::new(Around {
             own,
             core: core.0,
             function: &function,
+            disk: &disk,
             sent: &self.sent,
+            scale: Scale::of(self.hz),
         });
         let mut events = self.events_of(core);
         let named = stalls.iter().map(|stall| {
@@ -139,7 +186,9 @@ impl Record {
             events = later;
             walk.name(*stall, now)
         });
-        named.collect()
+        let mut named: Vec<_> = named.collect();
+        self.counted.charge(core, &mut named, self.hz);
+        named
     }
 
     /// What the kernel counted on `core`, and whether all of it was recorded.
@@ -215,33 +264,13 @@ fn name_of(pid: u32) -> String {
         .map_or_else(|_| "ended".into(), |name| name.trim().to_owned())
 }
 
-/// The kernel's functions by their addresses.
-#[derive(Debug, Default)]
-pub struct Symbols(Vec<(u64, String)>);
-
-impl Symbols {
-    /// Reads `/proc/kallsyms`; empty where addresses are hidden.
-    pub fn read(sys: &Sys) -> Self {
-        let text = sys.text("/proc/kallsyms").unwrap_or_default();
-        let mut all: Vec<_> = text
-            .lines()
-            .filter_map(|line| {
-                let mut words = line.split_whitespace();
-                let address = u64::from_str_radix(words.next()?, 16).ok()?;
-                let name = words.nth(1)?;
-                (address != 0).then(|| (address, name.to_owned()))
-            })
-            .collect();
-        all.sort_unstable();
-        Self(all)
-    }
-
-    /// The function that `address` lies in.
-    pub fn name(&self, address: u64) -> String {
-        let after = self.0.partition_point(|(start, _)| *start <= address);
-        match after.checked_sub(1).and_then(|index| self.0.get(index)) {
-            Some((_, name)) => name.clone(),
-            None => format!("{address:#x}"),
-        }
-    }
+/// The block devices, by the kernel's numbers for them.
+fn disks(sys: &Sys) -> HashMap<u32, String> {
+    const FOLDER: &str = "/sys/dev/block";
+    let disk = |name: String| {
+        let (major, minor) = name.split_once(':')?;
+        let number = major.parse::<u32>().ok()? << MINOR_BITS | minor.parse::<u32>().ok()?;
+        Some((number, sys.link_name(format!("{FOLDER}/{name}"))?))
+    };
+    sys.names(FOLDER).into_iter().filter_map(disk).collect()
 }

@@ -67,6 +67,7 @@ pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
         ));
     }
     let cores: Vec<CoreNoise> = seen.cores.iter().map(|on| of_core(asked, seen, on)).collect();
+    notes.extend(seen.cores.iter().filter_map(moved));
     for core in &cores {
         if core.gaps_dropped > 0 {
             notes.push(Note::new(
@@ -91,6 +92,24 @@ pub fn summarise(asked: &Asked, seen: &Seen, run: &str) -> NoiseSummary {
         notes,
         ..NoiseSummary::default()
     }
+}
+
+/// Whether the loop was moved off its core.
+fn moved(on: &SeenOn) -> Option<Note> {
+    let mut after = on.stalls.all().iter().chain([&on.stalls.span]);
+    let elsewhere = after.find(|span| span.core != on.core.0)?;
+    Some(moved_note("loop", on.core.0, elsewhere.core))
+}
+
+/// That somebody moved a loop, or a worker, off its core.
+pub fn moved_note(what: &str, from: u32, to: u32) -> Note {
+    Note::new(
+        "moved",
+        format!(
+            "the {what} of core {from} was moved to CPU {to} by somebody who changed its affinity or its cpuset: what is \
+             said of core {from} is not of that core alone"
+        ),
+    )
 }
 
 fn of_core(asked: &Asked, seen: &Seen, on: &SeenOn) -> CoreNoise {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use measure::bucket::{Bucket, Ring};
 
 use super::attribute::{AttributedStall, Span};
-use super::event::Cause;
+use super::cause::Cause;
 
 /// All stalls with one cause.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +87,12 @@ impl<'n> Labels<'n> {
     pub fn of(named: &'n [AttributedStall]) -> Self {
         let mut tasks: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
         for (cause, _) in named.iter().flat_map(|one| &one.parts) {
-            if let Cause::Task { name, pid } = cause {
+            if let Cause::Task {
+                name,
+                pid,
+                work: None,
+            } = cause
+            {
                 tasks.entry(name).or_default().insert(*pid);
             }
         }
@@ -97,7 +102,7 @@ impl<'n> Labels<'n> {
     /// The cause in words.
     pub fn label(&self, cause: &Cause) -> String {
         let alike = match cause {
-            Cause::Task { name, .. } => self.0.get(name.as_str()).map_or(0, BTreeSet::len),
+            Cause::Task { name, work: None, .. } => self.0.get(name.as_str()).map_or(0, BTreeSet::len),
             _ => 0,
         };
         match cause {
@@ -138,19 +143,15 @@ mod tests {
         let stall = Span {
             from,
             to: from + ticks,
+            core: 1,
         };
-        AttributedStall {
-            stall,
-            parts: vec![(Cause::Outside, ticks)],
-        }
+        AttributedStall::whole(stall, Cause::Outside)
     }
 
     fn tick(from: u64) -> AttributedStall {
-        let stall = Span { from, to: from + 30 };
-        AttributedStall {
-            stall,
-            parts: vec![(Cause::Vector("local_timer"), 20), (Cause::Outside, 10)],
-        }
+        let mut tick = outside(from, 30);
+        tick.reassign(|_| true, &Cause::Vector("local_timer"), 20);
+        tick
     }
 
     #[test]

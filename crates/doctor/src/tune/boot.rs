@@ -1,36 +1,18 @@
 //! The kernel's command line for chosen cores, each argument explained, and the drop-in that installs it.
 
 use itertools::Itertools as _;
-use serde::Serialize;
 
+pub use super::argument::Argument;
+use super::huge;
 use super::journal::Journal;
 use super::kernel::Kernel;
 use super::operator::{Operator, Outcome};
 use crate::Finding;
-use host::cores::{self, CoreSet};
+use host::cores::CoreSet;
 use host::{Fix, PortUri, Problem, Sys, cpu, facts, pci};
 
 /// Where the arguments are installed.
 pub const DROP_IN: &str = "/etc/default/grub.d/99-dropless.cfg";
-
-/// One argument.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Argument {
-    /// As it is written.
-    pub text: String,
-    /// What it is for.
-    pub why: String,
-    /// What this kernel was booted with instead; the same text where it is there already.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub now: Option<String>,
-}
-
-impl Argument {
-    /// Whether this kernel was booted with it.
-    pub fn is_there(&self) -> bool {
-        self.now.as_ref() == Some(&self.text)
-    }
-}
 
 /// The arguments for `workers`, those that the findings ask for among them.
 pub fn arguments(
@@ -40,10 +22,16 @@ pub fn arguments(
     ports: &[PortUri],
     findings: &[Finding],
 ) -> Vec<Argument> {
-    let mut wanted: Vec<(String, String)> = Vec::new();
+    let line = sys.text("/proc/cmdline").unwrap_or_default();
+    let there = |text: &str| line.split_whitespace().rfind(|word| key(word) == key(text));
+    let mut wanted: Vec<Argument> = Vec::new();
     let mut add = |text: String, why: &str| {
-        if !wanted.iter().any(|(had, _)| key(had) == key(&text)) {
-            wanted.push((text, why.into()));
+        if !wanted.iter().any(|had| key(&had.text) == key(&text)) {
+            wanted.push(Argument {
+                now: there(&text).map(str::to_owned),
+                text,
+                why: why.into(),
+            });
         }
     };
     add(
@@ -76,52 +64,32 @@ pub fn arguments(
             );
         }
     }
-    for (text, why) in memory(sys, ports) {
-        add(text, why);
+    for (text, why) in iommu(sys, ports) {
+        add(text.into(), why);
     }
     for finding in findings {
-        for text in finding.remedies.iter().flat_map(|remedy| &remedy.boot) {
+        let boot = finding.remedies.iter().flat_map(|remedy| &remedy.boot);
+        for text in boot.filter(|text| !key(text).contains("hugepages")) {
             add(text.clone(), &finding.says);
         }
     }
-    let line = sys.text("/proc/cmdline").unwrap_or_default();
-    let there = |text: &str| line.split_whitespace().rfind(|word| key(word) == key(text));
-    let argument = |(text, why): (String, String)| Argument {
-        now: there(&text).map(str::to_owned),
-        text,
-        why,
-    };
-    wanted.into_iter().map(argument).collect()
+    wanted.extend(huge::arguments(sys, &line));
+    wanted
 }
 
-/// Huge pages, and the IOMMU where a device is to be handed over.
-fn memory(sys: &Sys, ports: &[PortUri]) -> Vec<(String, &'static str)> {
-    let nodes = cores::numa_nodes(sys).len().max(1);
-    let size = "the size that the next argument counts in";
-    let reserved = "reserved while memory is not fragmented: 1 GiB on each NUMA node";
-    let mut wanted = if cpu::has_flag(sys, "pdpe1gb") {
-        let fewer_misses = "huge pages of 1 GiB: fewer misses of the TLB";
-        vec![
-            ("default_hugepagesz=1G".to_owned(), fewer_misses),
-            ("hugepagesz=1G".to_owned(), size),
-            (format!("hugepages={nodes}"), reserved),
-        ]
-    } else {
-        vec![
-            ("hugepagesz=2M".to_owned(), size),
-            (format!("hugepages={}", 512 * nodes), reserved),
-        ]
-    };
+/// The IOMMU, where a device is to be handed over.
+fn iommu(sys: &Sys, ports: &[PortUri]) -> Vec<(&'static str, &'static str)> {
+    let mut wanted = Vec::new();
     let handed_over = ports.iter().any(|port| port.kind.traits().takes_pci);
     if handed_over && !pci::has_iommu(sys) && !facts::is_virtual(sys) {
         if cpu::is_intel(sys) {
             wanted.push((
-                "intel_iommu=on".into(),
+                "intel_iommu=on",
                 "vfio-pci needs the IOMMU (switch VT-d on in the firmware, too)",
             ));
         }
         wanted.push((
-            "iommu=pt".into(),
+            "iommu=pt",
             "devices that the kernel keeps bypass the IOMMU, at full speed",
         ));
     }

@@ -1,6 +1,6 @@
 //! The journal's records put together: of each thing that was changed, what it was, and what we made of it.
 
-use super::journal::{Kind, Record};
+use super::journal::{Effect, Kind, Record};
 use super::value::same;
 
 /// A thing that was changed, once or several times.
@@ -10,6 +10,8 @@ pub struct History<'j> {
     pub old: Option<&'j str>,
     pub boot: &'j str,
     pub service: Option<&'j str>,
+    /// What of the old value was in effect.
+    pub effect: Option<&'j Effect>,
     /// What we made of it: as it was written, and as it was read back.
     pub ours: Vec<Option<&'j str>>,
     /// The last change was written down, and what became of it was not: we were killed in the middle of it.
@@ -32,6 +34,7 @@ pub fn fold(records: &[Record]) -> Vec<History<'_>> {
             (Some(history), kind) => {
                 if kind != Kind::Took && history.is_foreign(record.old.as_deref()) {
                     history.old = record.old.as_deref();
+                    history.effect = record.effect.as_ref();
                 }
                 history.ours.push(record.new.as_deref());
                 history.torn = kind != Kind::Took;
@@ -44,6 +47,7 @@ pub fn fold(records: &[Record]) -> Vec<History<'_>> {
                 old: record.old.as_deref(),
                 boot: &record.boot,
                 service: record.service.as_deref(),
+                effect: record.effect.as_ref(),
                 ours: vec![record.new.as_deref()],
                 torn: true,
                 records: vec![record],

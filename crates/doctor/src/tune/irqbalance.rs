@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::step::{Action, Step};
-use crate::checks::irqbalance::{BANNED, NAME, process, settings};
+use crate::checks::irqbalance::{BANNED, BANNED_MASK, NAME, banned_unasked, process, settings};
 use host::Sys;
 use host::cores::CoreSet;
 
@@ -12,7 +12,7 @@ pub fn step(sys: &Sys, cores: &CoreSet) -> Option<Step> {
     process(sys)?;
     let path = settings(sys);
     let old = std::fs::read_to_string(sys.path(path)).unwrap_or_default();
-    let text = banning(&old, cores);
+    let text = banning(&old, cores, &banned_unasked(sys));
     (text != old).then(|| Step {
         check: NAME.into(),
         why: "irqbalance runs, and moves interrupts back to the cores".into(),
@@ -24,14 +24,12 @@ pub fn step(sys: &Sys, cores: &CoreSet) -> Option<Step> {
     })
 }
 
-/// The file's text with `cores` banned, besides those that are already.
-fn banning(old: &str, cores: &CoreSet) -> String {
-    let assigned = |line: &str| {
-        let value = line.trim().strip_prefix(BANNED)?.strip_prefix('=')?;
-        value.trim_matches(['"', '\'']).parse::<CoreSet>().ok()
-    };
-    let before = old.lines().filter_map(assigned).next_back().unwrap_or_default();
-    if before.len() == before.with(cores).len() {
+/// The file's text with `cores` banned, besides those that are already: by a list or a mask, or where there is neither those
+/// that irqbalance leaves alone `unasked`. A list takes the place of those, so that they must be in it.
+fn banning(old: &str, cores: &CoreSet, unasked: &CoreSet) -> String {
+    let asked = old.lines().filter_map(assigned).rfind(|cores| !cores.is_empty());
+    let before = asked.as_ref().unwrap_or(unasked);
+    if cores.without(before).is_empty() {
         return old.to_owned();
     }
     let mut text = String::new();
@@ -42,22 +40,62 @@ fn banning(old: &str, cores: &CoreSet) -> String {
     text
 }
 
+/// What a line of the file bans.
+fn assigned(line: &str) -> Option<CoreSet> {
+    let (name, value) = line.trim().split_once('=')?;
+    let value = value.trim_matches(['"', '\'']);
+    match name {
+        BANNED if value.is_empty() => Some(CoreSet::default()),
+        BANNED => value.parse().ok(),
+        BANNED_MASK => CoreSet::from_mask(value),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn cores(text: &str) -> CoreSet {
+        text.parse().unwrap()
+    }
+
     #[test]
     fn cores_are_banned_besides_those_that_were() {
-        let cores: CoreSet = "2-3".parse().unwrap();
+        let (ours, none) = (cores("2-3"), CoreSet::default());
         let banned = banning(
             "# a comment\nIRQBALANCE_BANNED_CPULIST=7\nIRQBALANCE_ARGS=\"\"\n",
-            &cores,
+            &ours,
+            &none,
         );
         assert_eq!(
             banned,
             "# a comment\nIRQBALANCE_ARGS=\"\"\nIRQBALANCE_BANNED_CPULIST=\"2,3,7\"\n"
         );
-        assert_eq!(banning(&banned, &cores), banned);
-        assert_eq!(banning("", &cores), "IRQBALANCE_BANNED_CPULIST=\"2,3\"\n");
+        assert_eq!(banning(&banned, &ours, &none), banned);
+        assert_eq!(banning("", &ours, &none), "IRQBALANCE_BANNED_CPULIST=\"2,3\"\n");
+        assert_eq!(
+            banning("IRQBALANCE_BANNED_CPUS=80\n", &ours, &none),
+            "IRQBALANCE_BANNED_CPULIST=\"2,3,7\"\n"
+        );
+    }
+
+    /// irqbalance(1): without a list it bans isolated and tickless cores, and with one only those in it.
+    #[test]
+    fn what_irqbalance_bans_by_itself_stays_banned() {
+        let (ours, isolated) = (cores("2-3"), cores("5-6"));
+        for none in ["", "IRQBALANCE_BANNED_CPULIST=\n"] {
+            assert_eq!(
+                banning(none, &ours, &isolated),
+                "IRQBALANCE_BANNED_CPULIST=\"2,3,5,6\"\n"
+            );
+            assert_eq!(banning(none, &cores("6"), &isolated), none);
+        }
+        let list = "IRQBALANCE_BANNED_CPULIST=7\n";
+        assert_eq!(
+            banning(list, &ours, &isolated),
+            "IRQBALANCE_BANNED_CPULIST=\"2,3,7\"\n",
+            "a list is all that is banned"
+        );
     }
 }

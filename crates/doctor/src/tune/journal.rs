@@ -1,8 +1,8 @@
 //! The journal: what each file held before it was changed, on the disk before the change is made.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -35,6 +35,15 @@ pub enum Kind {
     Took,
 }
 
+/// What of a value was in effect, in a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    /// The file.
+    pub path: String,
+    /// What it held.
+    pub old: String,
+}
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -49,6 +58,9 @@ pub struct Record {
     /// A service that reads the file when it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
+    /// What of it was in effect, where the kernel chooses that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
     /// The kernel's name for this boot.
     pub boot: String,
     /// When, seconds since 1970.
@@ -81,20 +93,28 @@ impl Journal {
         if let Some(parent) = real.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
         }
-        if fs::metadata(&real).is_ok_and(|file| !file.is_file()) {
-            let fix = Fix::advice("name a file");
-            return Err(Problem::new(&what, "it is not a regular file", fix));
+        // What it names is changed as root.
+        if let Some((found, fix)) = fs::symlink_metadata(&real).ok().and_then(|file| not_ours(&file)) {
+            return Err(Problem::new(&what, found, Fix::advice(fix)));
         }
         let lock = ours(&with_suffix(&real, ".lock")).map_err(failed)?;
         let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|_| {
             let fix = Fix::advice("wait until it has ended");
             Problem::new(&what, "another dropless tune is running", fix)
         })?;
-        let text = match fs::read_to_string(&real) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(failed(error)),
-        };
+        let file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .custom_flags(nix::libc::O_NOFOLLOW)
+            .open(&real);
+        let mut file = file.map_err(failed)?;
+        // Somebody may have been quicker.
+        if let Some((found, fix)) = not_ours(&file.metadata().map_err(failed)?) {
+            return Err(Problem::new(&what, found, Fix::advice(fix)));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
         // A line without an end was never finished, and its change never made.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         if !text[whole..].is_empty() && !text[whole..].starts_with('{') {
@@ -106,11 +126,6 @@ impl Journal {
             ));
         }
         let records = parse(&text[..whole], &what)?;
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&real)
-            .map_err(failed)?;
         file.set_len(whole as u64).map_err(failed)?;
         sync_directory(&real).map_err(failed)?;
         Ok(Self {
@@ -135,7 +150,8 @@ impl Journal {
         old: Option<&str>,
         new: Option<&str>,
     ) -> Result<(), Problem> {
-        self.before_with(kind, path, old, new, None)
+        let record = self.record(kind, path, old, new);
+        self.add(record)
     }
 
     /// The same for a file that `service` reads when it starts.
@@ -148,14 +164,41 @@ impl Journal {
         service: Option<&str>,
     ) -> Result<(), Problem> {
         let record = Record {
+            service: service.map(str::to_owned),
+            ..self.record(kind, path, old, new)
+        };
+        self.add(record)
+    }
+
+    /// The same for a value of which only what was in `effect` shows what it did.
+    pub fn before_effect(
+        &mut self,
+        path: &str,
+        old: &str,
+        new: &str,
+        effect: Option<Effect>,
+    ) -> Result<(), Problem> {
+        let record = Record {
+            effect,
+            ..self.record(Kind::Value, path, Some(old), Some(new))
+        };
+        self.add(record)
+    }
+
+    fn record(&self, kind: Kind, path: &str, old: Option<&str>, new: Option<&str>) -> Record {
+        Record {
             kind,
             path: path.to_owned(),
             old: old.map(str::to_owned),
             new: new.map(str::to_owned),
-            service: service.map(str::to_owned),
+            service: None,
+            effect: None,
             boot: self.boot.clone(),
             time: now(),
-        };
+        }
+    }
+
+    fn add(&mut self, record: Record) -> Result<(), Problem> {
         self.append(&record).map_err(|error| self.unwritable(&error))?;
         self.records.push(record);
         Ok(())
@@ -231,6 +274,21 @@ fn now() -> u64 {
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Why a file cannot be the journal, and what to do; `None` where it can.
+fn not_ours(file: &Metadata) -> Option<(&'static str, &'static str)> {
+    let by_hand =
+        "look at what it says, and whose it is; then name another file with --journal, or remove it";
+    if file.is_symlink() || file.nlink() > 1 {
+        Some(("it is a link to a file", by_hand))
+    } else if !file.is_file() {
+        Some(("it is not a regular file", "name a file"))
+    } else if file.uid() != nix::unistd::geteuid().as_raw() {
+        Some(("it belongs to another user", by_hand))
+    } else {
+        None
+    }
 }
 
 /// A file beside the journal. A link in its place would lead us to somebody else's.

@@ -2,9 +2,11 @@
 //! that is written before each change, and the reading back of what really took effect.
 
 pub mod apply;
+mod argument;
 mod binding;
 pub mod boot;
 mod history;
+mod huge;
 mod irqbalance;
 pub mod journal;
 pub mod kernel;

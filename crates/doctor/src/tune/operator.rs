@@ -5,7 +5,7 @@ use std::io;
 use nix::errno::Errno;
 use serde::Serialize;
 
-use super::journal::{Journal, Kind};
+use super::journal::{Effect, Journal, Kind};
 use super::kernel::Kernel;
 use super::value::{same, within, writable};
 use host::Problem;
@@ -73,7 +73,12 @@ impl Operator<'_> {
         if same(&old, wanted) && self.effect(path, wanted, effective).is_ok() {
             return Ok(Outcome::Already);
         }
-        self.journal.before(Kind::Value, path, Some(&old), Some(wanted))?;
+        let effect = effective.and_then(|file| {
+            let old = self.kernel.read(file).ok()?;
+            let path = file.to_owned();
+            Some(Effect { path, old })
+        });
+        self.journal.before_effect(path, &old, wanted, effect)?;
         let written = self.kernel.write(path, wanted);
         let held = self.kernel.read(path).unwrap_or_default();
         self.journal.took(path, Some(&held))?;

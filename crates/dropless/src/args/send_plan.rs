@@ -41,6 +41,7 @@ pub fn send_plan(
         backlog: optional(probe.backlog.as_deref(), "--backlog", count)?,
         duration_ns: Some(1_000_000_000),
         count: None,
+        quiet_ns: None,
         drain_ns: duration_ns_or_zero(&probe.drain, "--drain")?,
         seed: probe.seed.unwrap_or_else(clock_seed),
         to_mac: optional(path.to_mac.as_deref(), "--to-mac", mac)?,

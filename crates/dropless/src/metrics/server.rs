@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::clients::Clients;
 use super::exposition;
-use crate::run::placement;
+use crate::run::{placement, privileges};
 use crate::status::unhealthy;
 
 /// A connection is over after this long, whatever it has got by then.
@@ -48,7 +48,11 @@ impl Service {
         let serving = Arc::clone(&shown);
         std::thread::Builder::new()
             .name("metrics".into())
-            .spawn(move || accept(&listener, &serving))?;
+            .spawn(move || {
+                // It has its address, and answers strangers.
+                privileges::drop_all();
+                accept(&listener, &serving);
+            })?;
         let _ = report::out::print_stderr(&format!("metrics on http://{address}/metrics\n"));
         Ok(Self { shown })
     }

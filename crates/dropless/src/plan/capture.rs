@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use capture::ring::layout::SEGMENT_MIN;
+use host::Medium;
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, check_interval};
@@ -101,6 +102,13 @@ impl CapturePlan {
             self.snap_len >= 14,
             "--snaplen {} is less than an Ethernet header; use 14 or more, or leave it out to keep whole packets",
             self.snap_len
+        );
+        if let Some(port) = self.machine.ports.iter().find(|port| port.kind.traits().medium == Medium::Sockets) {
+            bail!("port {port} is a socket and has no frames; capture from the interface below it: --port packet:INTERFACE");
+        }
+        ensure!(
+            !self.machine.has(|traits| traits.is_reflected),
+            "port ring has nobody at its other end but a reflector, nobody could send to this one; use a port that another program can reach"
         );
         if let Some(files) = &self.files {
             ensure!(

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
 mod capture;
+pub mod foreign;
 pub(crate) mod kernel;
 pub(crate) mod machine;
 mod noise;
@@ -30,13 +31,6 @@ pub const VERSION: u32 = 1;
 const LANES_MAX: usize = 1 << 16;
 /// `RTE_MAX_QUEUES_PER_PORT` of every DPDK that distributions ship.
 const QUEUES_MAX: u16 = 1024;
-
-/// What every version of a plan begins with.
-#[derive(Deserialize)]
-struct Head {
-    version: u32,
-    command: String,
-}
 
 /// Probes from one stream description.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,20 +1,17 @@
 //! The plan of a `send` run.
 
-use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use dataplane::fault::FaultSpec;
 use host::{MacAddress, PortTraits};
 use measure::{Expectation, RateSpec};
 use serde::{Deserialize, Serialize};
 
+use super::foreign::{Foreign, Named};
 use super::kernel;
-use super::{Head, LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
-
-/// No plan is nearly as long, bytes.
-const PLAN_BYTES_MAX: u64 = 16 << 20;
+use super::{LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
 
 /// A `send` run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +34,9 @@ pub struct SendPlan {
     pub count: Option<u64>,
     /// How long a packet may be under way, ns.
     pub drain_ns: u64,
+    /// After how much quiet the path has nothing left to give, ns, where that is known; else after `drain_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet_ns: Option<u64>,
     /// Seed of everything random.
     pub seed: u64,
     /// Destination MAC address, if not asked for.
@@ -64,29 +64,29 @@ pub struct SendPlan {
 }
 
 impl SendPlan {
-    /// Reads a plan that an earlier run wrote.
-    pub fn load(path: &Path) -> Result<Self> {
-        let shown = path.display();
-        let advice = "name the plan.json of a `dropless send` run";
-        let text = read_file(path).map_err(|error| anyhow!("--plan {shown}: {error}; {advice}"))?;
-        let foreign = |error: serde_json::Error| {
-            anyhow!("--plan {shown} is not the plan of a send run ({error}); {advice}")
+    /// Reads a plan that an earlier run wrote, or somebody else.
+    pub fn load(path: &Path) -> Result<Foreign<Self>> {
+        let named = Named {
+            flag: "--plan",
+            path,
+            advice: "name the plan.json of a `dropless send` run",
         };
-        // The version first: what a later one looks like is not known here.
-        let head: Head = serde_json::from_str(&text).map_err(foreign)?;
-        ensure!(
-            head.version <= VERSION,
-            "--plan {shown} has version {}, and this dropless knows up to {VERSION}; use a newer dropless",
-            head.version
-        );
-        ensure!(
-            head.command == "send",
-            "--plan {shown} is the plan of a {} run; {advice}",
-            head.command
-        );
-        let plan: Self = serde_json::from_str(&text).map_err(foreign)?;
+        let plan: Self = named.read("send", VERSION)?;
         plan.validate()?;
-        Ok(plan)
+        Ok(Foreign::new(plan, |plan| &plan.machine, &named))
+    }
+
+    /// Refuses to wait for next to nothing.
+    fn validate_waits(&self) -> Result<()> {
+        ensure!(
+            self.drain_ns >= 1_000_000,
+            "with a --drain below 1 ms every packet would count as late; use --drain 1ms or more"
+        );
+        ensure!(
+            self.quiet_ns.is_none_or(|quiet| quiet >= 1_000_000),
+            "the plan's quiet_ns is below 1 ms: what is under way for longer would count as lost"
+        );
+        Ok(())
     }
 
     /// Refuses what cannot be.
@@ -97,10 +97,7 @@ impl SendPlan {
             "a port needs at least one queue each way; use --tx-queues 1 --rx-queues 1"
         );
         check_interval(self.interval_ns)?;
-        ensure!(
-            self.drain_ns >= 1_000_000,
-            "with a --drain below 1 ms every packet would count as late; use --drain 1ms or more"
-        );
+        self.validate_waits()?;
         ensure!(
             self.count != Some(0),
             "--count 0 sends nothing; give the number of packets"
@@ -215,15 +212,4 @@ impl SendPlan {
         }
         Ok(largest)
     }
-}
-
-/// Reads a file, and nothing that has no end.
-fn read_file(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let file = std::fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is not a regular file"));
-    }
-    file.take(PLAN_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
 }

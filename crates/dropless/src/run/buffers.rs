@@ -72,9 +72,9 @@ pub struct PoolCounts(Vec<PoolCount>);
 
 impl PoolCounts {
     /// Counts the pools, where there are any. The ports are closed.
-    pub fn count(pools: Option<&Pools<'_>>, kept: Vec<Kept>) -> Self {
-        let pools = pools.map_or(&[][..], Pools::all);
-        let counts = pools.iter().zip(kept).map(|(pool, kept)| count(pool, kept));
+    pub fn count(pools: Option<&mut Pools<'_>>, kept: Vec<Kept>) -> Self {
+        let pools = pools.map_or(&mut [][..], Pools::all_mut);
+        let counts = pools.iter_mut().zip(kept).map(|(pool, kept)| count(pool, kept));
         Self(counts.collect())
     }
 
@@ -113,7 +113,7 @@ impl PoolCounts {
     }
 }
 
-fn count(pool: &Pool<'_>, kept: Kept) -> PoolCount {
+fn count(pool: &mut Pool<'_>, kept: Kept) -> PoolCount {
     let in_use = pool.in_use() as u64;
     let memif = in_memif_rings(pool, kept);
     let over = in_use.saturating_sub(kept.at_start + memif);
@@ -154,7 +154,7 @@ fn count(pool: &Pool<'_>, kept: Kept) -> PoolCount {
 
 /// How many of the missing buffers a zero-copy memif kept: empty ones in its receiving rings, and what it had sent to
 /// peers that went away.
-fn in_memif_rings(pool: &Pool<'_>, kept: Kept) -> u64 {
+fn in_memif_rings(pool: &mut Pool<'_>, kept: Kept) -> u64 {
     if kept.posted == 0 {
         return 0;
     }

@@ -2,7 +2,6 @@
 //!
 //! DPDK's EAL starts only once in a process, and a trial that dies must not take the search with it.
 
-use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -12,6 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use report::published::{self, Phase, Place};
+use report::{input, ours};
 use serde::de::DeserializeOwned;
 
 use super::parent;
@@ -67,7 +67,7 @@ impl Child {
         parent::bind(&mut command);
         let file = |ending: &str| start.directory.join(format!("{}.{ending}", start.name));
         let create =
-            |path: &Path| File::create(path).with_context(|| format!("cannot write {}", path.display()));
+            |path: &Path| ours::create(path).with_context(|| format!("cannot write {}", path.display()));
         let (log, result) = (file("log"), file("json"));
         let stderr = if start.shows_log {
             Stdio::inherit()
@@ -97,7 +97,7 @@ impl Child {
     /// What it came to. It has ended.
     pub fn outcome<T: DeserializeOwned>(&mut self) -> Result<Ended<T>> {
         let status = self.process.wait().context("cannot wait for a child")?;
-        let printed = std::fs::read_to_string(&self.result).unwrap_or_default();
+        let printed = input::text_file(&self.result).unwrap_or_default();
         if let Ok(failure) = serde_json::from_str::<Failure>(&printed) {
             return Ok(Ended::Failed(failure.error));
         }
@@ -124,7 +124,7 @@ impl Child {
 
     /// Without an object on standard output it died in a library: people are shown the last line of its log.
     fn last_words(&self, status: ExitStatus) -> String {
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let log = input::text_file(&self.log).unwrap_or_default();
         let last = log.lines().rev().find(|line| !line.trim().is_empty());
         last.map_or_else(
             || format!("it ended with {status} and said nothing"),

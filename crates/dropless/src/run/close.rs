@@ -1,4 +1,5 @@
-//! The close of a run: ports are read and closed, the pools are counted, stalls are explained. What is left is the job's.
+//! The close of a run: ports are read and closed, stalls are explained, and then the pools are counted. What is left is the
+//! job's.
 
 use std::path::PathBuf;
 
@@ -18,8 +19,6 @@ use crate::explain::{self, Received};
 /// What is left when the workers have ended.
 pub struct Closing<'r> {
     pub dir: &'r RunDir,
-    /// The packet buffers, where there is DPDK.
-    pub pools: Option<&'r Pools<'r>>,
     pub clock: RunClock,
     /// When the first packet was due.
     pub start: Ticks,
@@ -68,14 +67,32 @@ pub struct Ending<'r> {
     pub notes: Vec<Note>,
 }
 
+/// A run whose ports are closed: nobody has a packet any more.
+pub struct Closed<'r> {
+    ending: Ending<'r>,
+    /// What drivers keep of each pool.
+    kept: Vec<Kept>,
+}
+
+impl<'r> Closed<'r> {
+    /// Counts the packet buffers, where there is DPDK.
+    pub fn count(self, pools: Option<&mut Pools<'_>>) -> Ending<'r> {
+        let pools = PoolCounts::count(pools, self.kept);
+        let mut ending = self.ending;
+        ending.notes.extend(pools.notes());
+        Ending { pools, ..ending }
+    }
+}
+
 impl<'r> Closing<'r> {
-    /// Closes the ports. Stalls longer than `threshold_ns` were kept of every worker.
+    /// Closes the ports, which took their buffers from `pools`. Stalls longer than `threshold_ns` were kept of every worker.
     pub fn close(
         mut self,
         ports: Vec<OpenPort<'_>>,
+        pools: Option<&Pools<'_>>,
         received: &[Received<'_>],
         threshold_ns: u64,
-    ) -> Ending<'r> {
+    ) -> Closed<'r> {
         let ends = ports.iter().map(PortEnd::of).collect();
         let stalls = self.longest_stalls(received, &ports, threshold_ns);
         let clock = self.clock.clock;
@@ -88,19 +105,19 @@ impl<'r> Closing<'r> {
             clock.ns(self.start),
         );
         let _ = self.dir.write_stalls(&rows);
-        let kept = Kept::by(&ports, self.pools);
+        let kept = Kept::by(&ports, pools);
         let files: Vec<_> = ports.iter().filter_map(OpenPort::written).collect();
         self.notes.extend(ports.iter().flat_map(OpenPort::last_notes));
+        let failure = ports.iter().find_map(OpenPort::failure);
         drop(ports);
-        let pools = PoolCounts::count(self.pools, kept);
-        self.notes.extend(pools.notes());
         self.notes.extend(explain::note(explanation.as_ref()));
+        self.notes.extend(explain::moved(&self.left.stalled));
         let (clock_summary, clock_problem) = self.clock.finish();
         let workers = self.roles.iter().zip(&self.published);
-        Ending {
+        let ending = Ending {
             dir: self.dir,
             ports: ends,
-            pools,
+            pools: PoolCounts::default(),
             clock,
             clock_summary,
             clock_problem,
@@ -112,9 +129,10 @@ impl<'r> Closing<'r> {
             link_losses: self.seen.link_losses,
             short_files: short(&files),
             is_interrupted: self.seen.is_interrupted,
-            died: self.left.died.map(|error| error.to_string()),
+            died: self.left.died.map(|error| error.to_string()).or(failure),
             notes: self.notes,
-        }
+        };
+        Closed { ending, kept }
     }
 
     /// The longest stall of each receiver whose port loses packets silently meanwhile, and what its ring holds. A stall

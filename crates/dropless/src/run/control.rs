@@ -162,7 +162,8 @@ impl<'w, 'e> Watch<'w, 'e> {
     fn notice(&mut self, running: &Running<'_>) {
         self.look.rounds = running.rounds();
         self.look.is_interrupted = self.run.interrupt.is_set();
-        self.look.worker_died = running.ended_early().is_some();
+        let mut ports = self.look.ports.iter();
+        self.look.worker_died = running.ended_early().is_some() || ports.any(|port| port.failure().is_some());
     }
 
     fn check_links(&mut self) {

@@ -9,7 +9,7 @@ use dpdk::PortStats;
 use host::{KernelIo, PortKind, PortUri, Sys};
 use measure::Note;
 use measure::units::format_count;
-use sockets::{Options, Receiver, Sender, Socket, Way};
+use sockets::{Failure, Options, Receiver, Sender, Socket, Way};
 
 /// What the kernel charges a socket for a small packet, bytes: its data and its `struct sk_buff`, rounded up.
 const PACKET_BYTES: usize = 1024;
@@ -189,6 +189,20 @@ impl KernelPort {
             )));
         }
         notes
+    }
+
+    /// The first of its workers that moves nothing more, and why.
+    pub fn failure(&self) -> Option<String> {
+        let mut failures = self.sockets.iter().filter_map(|socket| socket.failure());
+        let text = |failure: &Failure| {
+            format!(
+                "the worker {} ended: its io_uring on {} failed: {}",
+                failure.worker,
+                self.name(),
+                failure.source
+            )
+        };
+        failures.next().map(text)
     }
 
     /// What stands where other ports have their driver.

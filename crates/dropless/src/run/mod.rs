@@ -3,6 +3,7 @@
 
 pub(crate) mod buffers;
 pub(crate) mod child;
+pub(crate) mod claim;
 pub(crate) mod clock;
 pub(crate) mod close;
 pub(crate) mod control;
@@ -18,6 +19,7 @@ pub(crate) mod peer;
 pub(crate) mod placement;
 pub(crate) mod pools;
 pub(crate) mod preflight;
+pub(crate) mod privileges;
 pub(crate) mod queues;
 pub(crate) mod reflector;
 pub(crate) mod signals;
@@ -44,13 +46,14 @@ use crate::explain::{Explainer, Received};
 use crate::plan::MachinePlan;
 use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings};
 use clock::RunClock;
-use close::Ending;
+use close::{Closed, Ending};
 use control::{Look, Watch};
 use kernel_port::SocketConfig;
 use open::OpenPort;
 use peer::Patience;
 use pools::Pools;
 use preflight::Preflight;
+use privileges::Kept;
 use signals::Interrupt;
 use stage::Stage;
 use workers::Running;
@@ -178,28 +181,33 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let interrupt = Interrupt::install()?;
     let console = settings.console;
     let needs = job.needs()?;
-    let preflight = preflight::check(job.machine(), &needs)?;
+    let (_claims, removed) = claim::claim(&job.machine().ports)?;
+    let mut preflight = preflight::check(job.machine(), &needs)?;
+    preflight.notes.extend(removed);
     // No core sleeps deeply while the run lasts, where we may ask for that.
     let _awake = host::awake::awake(&Sys::live());
     let dir = directory(&settings.runs, job.plan(), &board)?;
+    for port in &preflight.abandoned {
+        port.make_way(&Sys::live())?;
+    }
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
     let make_pools = |eal| preflight.pools.make(eal, preflight.room);
-    let pools = eal.as_ref().map(make_pools).transpose()?;
-    let pools = pools.as_ref();
-    for pool in pools.map_or(&[][..], Pools::all) {
+    let mut pools = eal.as_ref().map(make_pools).transpose()?;
+    for pool in pools.as_ref().map_or(&[][..], Pools::all) {
         job.prefill(pool)?;
     }
-    let ports = start::ports(pools, &preflight, &devices, &needs, &interrupt)?;
+    let ports = start::ports(pools.as_ref(), &preflight, &devices, &needs, &interrupt)?;
     let run = Run {
         settings,
         needs: &needs,
         preflight: &preflight,
-        pools,
+        pools: pools.as_ref(),
         dir: &dir,
         interrupt: &interrupt,
         board: &board,
     };
-    let summary = run.go(job, ports)?;
+    let (job, closed) = run.go(job, ports)?;
+    let summary = job.close(closed.count(pools.as_mut()));
     let ended = summary.ended();
     let exit = ended.exit;
     let reason = ended.reasons.first().filter(|_| console.quiet && !console.json);
@@ -233,13 +241,13 @@ struct Run<'r, 'e> {
     settings: &'r Settings,
     needs: &'r Needs,
     preflight: &'r Preflight,
-    pools: Option<&'r Pools<'e>>,
+    pools: Option<&'e Pools<'e>>,
     dir: &'r RunDir,
     interrupt: &'r Interrupt,
     board: &'r StatusBoard,
 }
 
-impl<'e> Run<'_, 'e> {
+impl<'r, 'e> Run<'r, 'e> {
     /// How many buffers there are, and how many are free; none where no port is DPDK's.
     fn pool_level(&self) -> PoolLevel {
         let pools = self.pools.map_or(&[][..], Pools::all);
@@ -249,7 +257,8 @@ impl<'e> Run<'_, 'e> {
         }
     }
 
-    fn go<J: Job>(&self, mut job: J, mut ports: Vec<OpenPort<'e>>) -> Result<<J::Active as Active>::Summary> {
+    /// Until its ports are closed.
+    fn go<J: Job>(&self, mut job: J, mut ports: Vec<OpenPort<'e>>) -> Result<(J::Active, Closed<'r>)> {
         let mut notes = self.preflight.notes.clone();
         notes.extend(self.board.note());
         notes.extend(job.meet(self.pools, &mut ports, self.interrupt)?);
@@ -261,8 +270,12 @@ impl<'e> Run<'_, 'e> {
         if self.settings.has_doctor {
             glance::tell(self.settings.console, &cores, &self.preflight.ports, self.dir);
         }
+        let _home = placement::home();
         let clock = RunClock::calibrate(&cores);
         let explainer = Explainer::start(machine, &cores, &ports);
+        // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
+        let kept = Kept::with(&self.preflight.ports);
+        notes.extend(kept.drop_the_rest());
         let threshold_ns = machine.pause_ns;
         let lead = clock.clock.ticks_from_ns(job.lead_ns());
         let start = Ticks(dpdk::tsc() + lead);
@@ -282,7 +295,8 @@ impl<'e> Run<'_, 'e> {
         let times = (clock.clock, start);
         let mut watch = Watch::new(self, &mut ports, explainer, stalls, expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
-            let running = Running::start(scope, workers, &control, &published, threshold)?;
+            let allowed = (self.pools.map(Pools::eal), kept);
+            let running = Running::start(scope, allowed, workers, &control, &published, threshold)?;
             watch.run(&control, &running, &mut job, has_schedule);
             Ok(running.join())
         })
@@ -291,7 +305,6 @@ impl<'e> Run<'_, 'e> {
         let seen = watch.finish(&job);
         let closing = close::Closing {
             dir: self.dir,
-            pools: self.pools,
             clock,
             start,
             left,
@@ -300,7 +313,7 @@ impl<'e> Run<'_, 'e> {
             published,
             notes,
         };
-        let ending = closing.close(ports, &job.received(), threshold_ns);
-        Ok(job.close(ending))
+        let closed = closing.close(ports, self.pools, &job.received(), threshold_ns);
+        Ok((job, closed))
     }
 }

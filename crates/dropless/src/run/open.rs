@@ -172,6 +172,11 @@ impl<'e> OpenPort<'e> {
         Some((path.clone(), 24 + 16 * stats.opackets + stats.obytes))
     }
 
+    /// Why a worker moves nothing more through it; none where all do.
+    pub fn failure(&self) -> Option<String> {
+        self.sockets().and_then(KernelPort::failure)
+    }
+
     /// Takes the queues of `other` as its own.
     pub fn join(&mut self, mut other: Self) {
         self.rx.append(&mut other.rx);

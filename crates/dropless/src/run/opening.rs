@@ -15,7 +15,7 @@ use super::signals::Interrupt;
 
 /// What the opening of every port of a run has in common.
 pub struct Opening<'o, 'e> {
-    pub pools: Option<&'o Pools<'e>>,
+    pub pools: Option<&'e Pools<'e>>,
     pub config: &'o PortConfig,
     pub needs: &'o Needs,
     pub interrupt: &'o Interrupt,
@@ -74,7 +74,7 @@ impl<'e> Opening<'_, 'e> {
     /// Starts one device as the port `uri`.
     fn start(
         &self,
-        Dpdk { eal, pool }: Dpdk<'_, 'e>,
+        Dpdk { eal, pool }: Dpdk<'e, 'e>,
         uri: &PortUri,
         name: &str,
         config: &PortConfig,

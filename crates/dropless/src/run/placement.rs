@@ -3,7 +3,7 @@
 use anyhow::Result;
 use host::Sys;
 use host::cores::{self, CoreSet};
-use host::partition::{self, PartitionStay};
+use host::partition::{self, CgroupHome, PartitionStay};
 use measure::Note;
 
 use crate::plan::MachinePlan;
@@ -29,6 +29,11 @@ pub fn worker_cores(
         )
     });
     Ok((list, told))
+}
+
+/// Remembers the cgroup of this process, which goes back there when the result is dropped: after its workers have ended.
+pub fn home() -> Option<CgroupHome> {
+    partition::home(&Sys::live())
 }
 
 /// Moves this thread into the partition of `dropless tune`, where one of these cores is in it: what it starts there

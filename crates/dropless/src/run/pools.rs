@@ -223,6 +223,10 @@ impl<'e> Pools<'e> {
     pub fn all(&self) -> &[Pool<'e>] {
         &self.all
     }
+
+    pub fn all_mut(&mut self) -> &mut [Pool<'e>] {
+        &mut self.all
+    }
 }
 
 impl<'p, 'e> Dpdk<'p, 'e> {

@@ -29,6 +29,8 @@ pub struct Preflight {
     /// NUMA node of the first port that has one.
     pub numa_node: Option<u32>,
     pub notes: Vec<Note>,
+    /// Ports in whose way a dead server's socket is.
+    pub abandoned: Vec<Prepared>,
 }
 
 /// Checks everything that can be checked before EAL starts.
@@ -118,6 +120,10 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         memory,
         numa_node: prepared.iter().find_map(|port| port.numa_node),
         notes,
+        abandoned: prepared
+            .into_iter()
+            .filter(|port| port.abandoned.is_some())
+            .collect(),
     })
 }
 

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use report::out;
-use report::style::Stream;
+use report::style::{ERASE, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use super::privileges;
 
 /// Within this time one wish to end often comes twice: timeout(1) signals its child and then the whole group.
 const SAME_WISH: Duration = Duration::from_millis(500);
@@ -27,6 +29,7 @@ impl Interrupt {
             Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install a signal handler")?;
         let seen = Arc::clone(&flag);
         let listen = move || {
+            privileges::drop_all();
             let mut first: Option<Instant> = None;
             for signal in signals.forever() {
                 if signal == SIGINT && first.is_none() {
@@ -61,7 +64,7 @@ fn take_echo_away() {
     };
     std::thread::sleep(ECHO);
     let can_erase = std::env::var("TERM").is_ok_and(|term| term != "dumb");
-    let text = if can_erase { "\r\x1b[K" } else { "\n" };
+    let text = if can_erase { ERASE } else { "\n" };
     let _ = match stream {
         Stream::Stderr => out::print_stderr(text),
         Stream::Stdout => out::print_stdout(text),

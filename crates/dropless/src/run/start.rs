@@ -55,7 +55,7 @@ pub fn eal(
 }
 
 pub fn ports<'e>(
-    pools: Option<&Pools<'e>>,
+    pools: Option<&'e Pools<'e>>,
     preflight: &Preflight,
     devices: &[Device],
     needs: &Needs,

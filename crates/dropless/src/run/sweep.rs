@@ -42,7 +42,7 @@ fn is_locked(file: &Path) -> bool {
 }
 
 /// Its files, none of which is a folder; then the folder. What is not ours to remove stays.
-fn remove(folder: &Path) {
+pub fn remove(folder: &Path) {
     for file in fs::read_dir(folder).into_iter().flatten().flatten() {
         let _ = fs::remove_file(file.path());
     }

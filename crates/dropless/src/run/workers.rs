@@ -6,10 +6,13 @@ use anyhow::{Result, anyhow};
 use dataplane::Task;
 use dataplane::stall::StallLog;
 use dataplane::worker::{Control, WorkerCounters};
+use doctor::noise::spin::this_core;
+use dpdk::Eal;
 use measure::{Clock, WorkerSummary};
 
 use crate::run::clock::now;
 use crate::run::placement;
+use crate::run::privileges::Kept;
 
 /// One worker to be: a core and what it polls.
 pub struct Worker<'a> {
@@ -49,8 +52,18 @@ pub struct Stalled {
     pub roles: Vec<&'static str>,
     pub thread: u32,
     pub log: StallLog,
+    /// The core that it ended on.
+    ended_on: usize,
     /// What a packet costs it, ticks.
     pub packet_ticks: f64,
+}
+
+impl Stalled {
+    /// Where it was found when it was not on its core.
+    pub fn moved_to(&self) -> Option<usize> {
+        let after = self.log.all().iter().map(|stall| stall.core as usize);
+        after.chain([self.ended_on]).find(|core| *core != self.core)
+    }
 }
 
 /// What workers leave.
@@ -69,10 +82,11 @@ pub struct Running<'s> {
 }
 
 impl<'s> Running<'s> {
-    /// Starts the workers that have tasks. `counters` has a place for each of `workers`; stalls longer than
-    /// `stall_ticks` are kept.
+    /// Starts the workers that have tasks, known to `eal` where there is one, without rights but those of `rights`.
+    /// `counters` has a place for each of `workers`; stalls longer than `stall_ticks` are kept.
     pub fn start<'a: 's>(
         scope: &'s Scope<'s, '_>,
+        (eal, rights): (Option<&'s Eal>, Kept),
         workers: Vec<Worker<'a>>,
         control: &'s Control,
         counters: &'s [WorkerCounters],
@@ -89,17 +103,19 @@ impl<'s> Running<'s> {
             let name = format!("dropless-{core}");
             let Worker { tasks, roles, .. } = worker;
             let body = move || {
-                let mut log = StallLog::with_room(STALLS_MAX, stall_ticks);
+                rights.drop_in_worker();
+                let mut log = StallLog::with_room(STALLS_MAX, stall_ticks, this_core);
                 dataplane::worker::run(tasks, control, counters, &mut log, now);
                 Stalled {
                     core,
                     roles,
                     thread: nix::unistd::gettid().as_raw() as u32,
                     log,
+                    ended_on: this_core() as usize,
                     packet_ticks: counters.moved_ticks.get() as f64 / counters.moved.get().max(1) as f64,
                 }
             };
-            match dpdk::spawn_worker(scope, core, &name, body) {
+            match dpdk::spawn_worker(scope, eal, core, &name, body) {
                 Ok(handle) => {
                     handles.push((core, handle));
                     kept.push(counters);

@@ -53,6 +53,7 @@ fn the_documented_help_is_the_printed_help() {
         ("send.txt", &["send", "--help"]),
         ("search.txt", &["search", "--help"]),
         ("reflect.txt", &["reflect", "--help"]),
+        ("capture.txt", &["capture", "--help"]),
         ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),
         ("ports.txt", &["ports", "--help"]),

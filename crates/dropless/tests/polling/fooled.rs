@@ -1,5 +1,7 @@
 //! An adversary's suite: each test is an experiment that once made a wrong result look like a valid one.
 
+mod bunches;
+
 use std::time::Duration;
 
 use crate::support::wire::{Wire, assert_conserved, interrupted};

@@ -7,13 +7,17 @@
     reason = "a test fails by panicking"
 )]
 
+mod absence;
+mod capture;
 mod cli;
 mod compare;
 mod dashboard;
 mod doctor;
+mod elsewhere;
 mod fooled;
 mod health;
 mod hostile;
+mod interfaces;
 mod interrupted;
 mod kernel_peer;
 mod kernel_port;
@@ -22,12 +26,14 @@ mod load;
 mod memif;
 mod metrics;
 mod metrics_clients;
+mod names;
 mod packet;
 mod pcap;
 mod ports;
 mod report_command;
 mod report_page;
 mod restart;
+mod rights;
 mod robust;
 mod search;
 mod search_oracle;

@@ -187,3 +187,54 @@ fn what_overflows_far_away_is_named_here() {
     assert_eq!(raw("received") + missed, 200_000, "{sender}\n{reflector}");
     assert_eq!(sender.number("unexplained"), 0, "{sender}\n{reflector}");
 }
+
+/// On ordinary pages DPDK lays no buffer across two: what is reserved for many of them must count that.
+#[test]
+fn many_buffers_lie_on_ordinary_pages() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let (near, far) = (lab.namespace("near"), lab.namespace("far"));
+    for (own, other) in [("near0", "far0"), ("near1", "far1")] {
+        near.veth(own, &far, other);
+        far.up(other, &[]);
+        near.up(own, &[]);
+    }
+    near.wait_for_link("near1");
+    let to = ["--tx-only", "--to-mac", "02:00:00:00:00:02"];
+    let packet = [
+        "--port",
+        "packet:near0,queues=4",
+        "--port",
+        "packet:near1,queues=4",
+    ];
+    let rings = ["--port", "ring:a", "--port", "ring:b", "--buffers", "65535"];
+    for (ports, buffers, size) in [
+        (
+            &[&packet[..], &to, &["--descriptors", "4096"]].concat(),
+            131_071,
+            "64",
+        ),
+        (&rings.to_vec(), 65_535, "1518"),
+    ] {
+        let arguments = [
+            "send",
+            "--json",
+            "--no-huge",
+            "--rate",
+            "5kpps",
+            "--count",
+            "500",
+            "--size",
+            size,
+        ];
+        let run = lab
+            .dropless(&[&arguments[..], ports].concat())
+            .within(&near)
+            .run();
+        assert_eq!(
+            (run.number("sent"), run.number("pool.size")),
+            (500, buffers),
+            "{run}"
+        );
+        assert_eq!(run.number("pool.leaked"), 0, "{run}");
+    }
+}

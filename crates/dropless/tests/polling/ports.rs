@@ -106,3 +106,19 @@ fn what_is_made_in_software_is_listed_everywhere() {
     let ring = carriers.iter().find(|carrier| carrier["name"] == "ring");
     assert_eq!(ring.expect("ring")["usable"]["state"], "yes");
 }
+
+/// They carry packets without root or DPDK, and nothing says that they do not.
+#[test]
+fn sockets_of_the_kernel_are_offered() {
+    let Some(lab) = require(&[]) else { return };
+    let run = lab.dropless(&["ports", "--json"]).run();
+    let listing = run.json();
+    let carriers = listing["carriers"].as_array().expect("a list of carriers");
+    let sockets = carriers
+        .iter()
+        .find(|carrier| carrier["uri"] == "kernel:127.0.0.1");
+    let state = sockets.map(|carrier| &carrier["usable"]["state"]);
+    assert_eq!(state, Some(&"yes".into()), "{run}");
+    let shown = lab.dropless(&["ports"]).run();
+    assert!(!shown.stdout.contains("not used"), "{shown}");
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{Finished, Lab, Need, require};
+use crate::support::{Finished, Lab, Need, require, until};
 
 const OLDER: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency\n";
 
@@ -200,10 +200,7 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
         ("absent".to_owned(), "name a run directory"),
         ("empty".to_owned(), "it has no summary.json"),
         (file("photo.csv", b"\x89PNG\r\n\x1a\n\0\0"), "line 1: not text"),
-        (
-            file("void.csv", b""),
-            "neither a run directory nor a file of intervals",
-        ),
+        (file("void.csv", b""), "void.csv has no rows"),
         (
             file("foreign.csv", b"name,price\nx,1\n"),
             "its first line is `name,price`",
@@ -339,25 +336,71 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
     );
 }
 
-/// Alone there is nothing to show of it; among others it is a line, and the others are shown.
+/// What `kill -9` leaves is read as that: whatever there is, and no error.
+#[test]
+fn what_a_killed_sender_leaves_is_shown() {
+    let Some(lab) = require(&[]) else { return };
+    let sender = lab.dropless(&[
+        "send",
+        "--rate",
+        "10kpps",
+        "--duration",
+        "60s",
+        "--interval",
+        "10ms",
+    ]);
+    let sender = sender.spawn();
+    let intervals = || {
+        let runs = fs::read_dir(lab.path("runs")).ok()?;
+        runs.flatten().map(|run| run.path().join("intervals.csv")).next()
+    };
+    let rows = || intervals().and_then(|file| fs::read_to_string(file).ok());
+    let has_rows = || rows().is_some_and(|text| text.lines().count() > 3);
+    assert!(
+        until(Duration::from_secs(60), has_rows),
+        "no interval was written"
+    );
+    sender.kill();
+    let file = intervals().expect("a file of intervals");
+    let run = file.parent().expect("its directory").display().to_string();
+    let shown = report(&lab, &[&run]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (Some(2), ""), "{shown}");
+    assert!(
+        shown.stdout.starts_with("DID NOT END: it has no summary.json"),
+        "{shown}"
+    );
+    let object = report(&lab, &[&run, "--json"]);
+    assert_eq!(object.code, Some(2), "{object}");
+    let object = &object.json()["runs"][0];
+    assert_eq!(object["ended"], false);
+    assert!(
+        object["metrics"]["sent"].as_f64().is_some_and(|sent| sent > 0.0),
+        "{object}"
+    );
+    // Ended before its first row was written.
+    fs::write(&file, "").expect("an empty file");
+    let shown = report(&lab, &[&run]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (Some(2), ""), "{shown}");
+    assert!(shown.stdout.contains("it left no interval"), "{shown}");
+}
+
+/// Among others it is a line, and the others are shown.
 #[test]
 fn a_run_that_did_not_end_is_a_line_among_others() {
     let Some(lab) = require(&[]) else { return };
-    let words = "the run did not end; its intervals alone: dropless report killed/intervals.csv";
+    let words = "it has no summary.json, so it was killed or is still at work";
     fs::create_dir(lab.path("killed")).expect("a directory");
     fs::copy(golden().join("intervals.csv"), lab.path("killed/intervals.csv")).expect("a golden file");
     fs::create_dir(lab.path("young")).expect("a directory");
     fs::write(lab.path("young/plan.json"), "{}").expect("a plan");
     let alone = report(&lab, &["killed", "--html", "out.html"]);
-    assert_eq!((alone.code, alone.stdout.as_str()), (Some(2), ""), "{alone}");
-    assert!(
-        alone.stderr.contains(words) && alone.stderr.lines().count() == 1 && !lab.path("out.html").exists(),
-        "{alone}"
-    );
+    assert_eq!((alone.code, alone.stderr.as_str()), (Some(2), ""), "{alone}");
+    let page = fs::read_to_string(lab.path("out.html")).expect("a page");
+    assert!(page.contains("DID NOT END: ") && page.contains("id=data"));
     let good = golden().display().to_string();
     let nothing = report(&lab, &["killed", "young"]);
     assert_eq!(
-        (nothing.code, nothing.stdout.as_str()),
+        (nothing.code, nothing.stderr.as_str()),
         (Some(2), ""),
         "{nothing}"
     );

@@ -232,3 +232,41 @@ fn every_interrupt_is_moved_or_says_why_not_and_comes_back() {
         assert_eq!(now.trim() == "0", moved, "{file} reads {now}: {outcome:?}");
     }
 }
+
+/// `ip netns exec` mounts /sys anew, without the cgroups below it: what is there is not gone.
+#[test]
+fn undo_in_a_network_namespace_forgets_no_cgroup() {
+    let Some(lab) = require(&[Need::Root, Need::Namespaces]) else {
+        return;
+    };
+    let sys = Sys::live();
+    let root = sys
+        .mounts("cgroup2")
+        .into_iter()
+        .next()
+        .expect("cgroup v2 is mounted");
+    let group = format!("{root}/dropless-test-{}", std::process::id());
+    let boot = doctor::tune::journal::boot_id(&sys);
+    let line = serde_json::json!({"kind": "directory", "path": group, "old": null, "new": null, "boot": boot, "time": 0});
+    fs::write(journal(&lab), format!("{line}\n")).expect("a journal");
+    fs::create_dir(&group).expect("a cgroup");
+    let elsewhere = lab.namespace("elsewhere");
+    let hidden = lab
+        .dropless(&["tune", "--undo", "--json", "--journal", &journal(&lab)])
+        .within(&elsewhere)
+        .run();
+    let there = undo(&lab);
+    let is_gone = !Path::new(&group).exists();
+    let _ = fs::remove_dir(&group);
+    let state = |report: &serde_json::Value| report["changes"][0]["state"].as_str().map(str::to_owned);
+    assert_eq!(
+        (hidden.code, state(&hidden.json())),
+        (Some(1), Some("refused".into())),
+        "{hidden}"
+    );
+    assert_eq!(
+        (state(&there), is_gone),
+        (Some("restored".into()), true),
+        "{there}"
+    );
+}

@@ -185,7 +185,8 @@ fn a_second_one_on_the_interface_is_refused() {
         .dropless(&["reflect", "--port", "xdp:far0", "--duration", "1s"])
         .within(&wire.far)
         .run();
-    assert_refused(&second, &["xdp:far0", "XDP program", "another process"]);
+    let holder = format!("another dropless (process {}) has far0", reflector.id());
+    assert_refused(&second, &["xdp:far0", &holder]);
     let sender = wire
         .send(&lab, "xdp", &["--rate", "5kpps", "--count", "1000"])
         .run();

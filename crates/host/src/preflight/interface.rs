@@ -27,9 +27,9 @@ pub fn xdp(look: &Look<'_>, name: &str, start: Option<u16>) -> Result<Prepared, 
     let effect = "AF_XDP takes the packets of its queues away from the kernel";
     let mut notes = notes(look, interface, effect);
     queues(look, interface, start.unwrap_or(0), &mut notes)?;
-    if let Err(id) = crate::xdp::wait_until_free(look.sys, name) {
-        let found = format!("an XDP program (id {id}) runs on {name} already: another process uses it");
-        let fix = Fix::one(format!("ip link set dev {name} xdp off")).or("end that process first");
+    if let Some(id) = crate::xdp::program(look.sys, name) {
+        let found = format!("an XDP program (id {id}) runs on {name} already");
+        let fix = Fix::one(format!("ip link set dev {name} xdp off")).or("end whoever uses it first");
         return Err(look.problem(found, fix));
     }
     if let Some(mtu) = interface.mtu.filter(|mtu| *mtu > XDP_MTU_MAX) {

@@ -34,6 +34,9 @@ pub struct Prepared {
     pub numa_node: Option<u32>,
     /// Interface of the kernel that it uses or takes over.
     pub interface: Option<String>,
+    /// A socket that a dead server has left where this port opens one: see [`Prepared::make_way`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<PathBuf>,
     /// What the user should know, though it does not stop the run.
     pub notes: Vec<Warning>,
 }
@@ -45,6 +48,7 @@ impl Prepared {
             memory: Memory::Any,
             numa_node: None,
             interface: None,
+            abandoned: None,
             notes: Vec::new(),
         }
     }

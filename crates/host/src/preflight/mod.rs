@@ -19,7 +19,7 @@ pub use look::{Memory, Prepared};
 use crate::{Fix, PciAddress, PortKind, PortUri, Problem, Sys};
 use look::Look;
 
-/// Checks one port. Changes nothing, except that the socket file of a dead server is removed (and noted).
+/// Checks one port, and changes nothing: what is in the way of a server stands in [`Prepared::abandoned`].
 pub fn check(uri: &PortUri, sys: &Sys) -> Result<Prepared, Problem> {
     let look = Look::new(uri, sys);
     match &uri.kind {

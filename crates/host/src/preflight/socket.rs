@@ -2,7 +2,7 @@
 
 use super::look::{Look, Memory, Prepared, as_root, parent};
 use crate::problem::quoted;
-use crate::{Fix, Problem, Warning};
+use crate::{Fix, PortKind, Problem, Sys, Warning};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use procfs_core::FromRead;
@@ -68,25 +68,46 @@ pub fn virtio_user(look: &Look<'_>, path: &Path, server: bool) -> Result<Prepare
     Err(look.problem(found, Fix::advice(advice)))
 }
 
-/// To serve a socket, its path must be free; what a dead server left is removed.
+/// To serve a socket, its path must be free, or what a dead server left.
 fn serve(look: &Look<'_>, path: &Path, sort: SockType) -> Result<Prepared, Problem> {
     look.writable_parent(path)?;
     let shown = path.display();
     match state(look, path, sort) {
         State::Free => Ok(Prepared::of(look.uri)),
-        State::Stale => match fs::remove_file(look.path(path)) {
-            Ok(()) => {
-                let text = format!("removed {shown}, left behind by a server that has ended");
-                Ok(Prepared::of(look.uri).with_notes(vec![Warning::new("stale-socket", text)]))
-            }
-            Err(error) => {
+        State::Stale => {
+            let text =
+                format!("{shown} was left behind by a server that has ended: opening the port removes it");
+            Ok(Prepared {
+                abandoned: Some(path.to_owned()),
+                ..Prepared::of(look.uri).with_notes(vec![Warning::new("stale-socket", text)])
+            })
+        }
+        other => Err(unusable(look, path, &other)),
+    }
+}
+
+impl Prepared {
+    /// Removes what a dead server has left where this port is about to open a socket, if it still is that.
+    pub fn make_way(&self, sys: &Sys) -> Result<(), Problem> {
+        let Some(path) = &self.abandoned else {
+            return Ok(());
+        };
+        let look = Look::new(&self.uri, sys);
+        let sort = match self.uri.kind {
+            PortKind::Memif { .. } => SockType::SeqPacket,
+            _ => SockType::Stream,
+        };
+        let shown = path.display();
+        match state(&look, path, sort) {
+            State::Free => Ok(()),
+            State::Stale => fs::remove_file(look.path(path)).map_err(|error| {
                 let found = format!(
                     "{shown} was left behind by a server that has ended and cannot be removed ({error})"
                 );
-                Err(look.problem(found, Fix::one(format!("sudo rm {}", quoted(&shown)))))
-            }
-        },
-        other => Err(unusable(look, path, &other)),
+                look.problem(found, Fix::one(format!("sudo rm {}", quoted(&shown))))
+            }),
+            other => Err(unusable(&look, path, &other)),
+        }
     }
 }
 

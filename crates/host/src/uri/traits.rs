@@ -1,6 +1,7 @@
 //! What a port of each kind can do, lose and count: the one place that is asked about it.
 
 use super::kind::PortKind;
+use crate::capability::Capability;
 
 /// What carries the packets of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,15 @@ pub enum MissedCount {
     Interface,
     /// The kernel, for each `AF_PACKET` socket.
     PacketSockets,
+}
+
+/// Which rights of root are kept while a port is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptRights {
+    /// All, in every thread: its driver may want anything.
+    All,
+    /// Those that its end needs, in the thread that closes it.
+    Only(&'static [Capability]),
 }
 
 /// The answers for one kind of port.
@@ -75,6 +85,8 @@ pub struct PortTraits {
     /// The other end posts receive buffers after the link is up, and throws away what it finds in them until then
     /// (`virtio_dev_start` of DPDK's `net/virtio`).
     pub peer_posts_late: bool,
+    /// The rights that are kept once it is open.
+    pub keeps: KeptRights,
     /// It must call for its other end, which its driver does only when it is started.
     pub calls: bool,
     /// It cannot call again: the driver closes the files of the memory it shares, which it would have to show to the
@@ -102,6 +114,7 @@ const PLAIN: PortTraits = PortTraits {
     takes_pci: false,
     needs_program: false,
     peer_posts_late: false,
+    keeps: KeptRights::Only(&[]),
     calls: false,
     calls_once: false,
 };
@@ -140,17 +153,20 @@ impl PortKind {
                 name: "pci",
                 medium: Medium::Nic,
                 takes_pci: true,
+                keeps: KeptRights::All,
                 ..PLAIN
             },
             Self::Vmbus { .. } => PortTraits {
                 name: "vmbus",
                 medium: Medium::Nic,
+                keeps: KeptRights::All,
                 ..PLAIN
             },
             Self::Mac { .. } => PortTraits {
                 name: "mac",
                 medium: Medium::Nic,
                 takes_pci: true,
+                keeps: KeptRights::All,
                 ..PLAIN
             },
             Self::Xdp { .. } => PortTraits {
@@ -163,6 +179,8 @@ impl PortKind {
                 missed: MissedCount::Interface,
                 loses_checksums: true,
                 needs_program: true,
+                // The program is asked for by its number, taken off the interface, and its map cleared.
+                keeps: KeptRights::Only(&[Capability::NetAdmin, Capability::Bpf, Capability::SysAdmin]),
                 ..PLAIN
             },
             Self::Packet { .. } => PortTraits {
@@ -172,6 +190,8 @@ impl PortKind {
                 missed: MissedCount::PacketSockets,
                 frames_are_cold: false,
                 loses_checksums: true,
+                // The interface leaves the promiscuous mode.
+                keeps: KeptRights::Only(&[Capability::NetAdmin]),
                 ..PLAIN
             },
             Self::Tap { .. } => PortTraits {
@@ -180,6 +200,8 @@ impl PortKind {
                 counts_refusals: true,
                 frames_are_cold: false,
                 loses_checksums: true,
+                // Its interface is taken down.
+                keeps: KeptRights::Only(&[Capability::NetAdmin]),
                 ..PLAIN
             },
             Self::Memif {
@@ -220,6 +242,7 @@ impl PortKind {
             },
             Self::Vdev { .. } => PortTraits {
                 name: "vdev",
+                keeps: KeptRights::All,
                 ..PLAIN
             },
         }

@@ -50,7 +50,7 @@ fn a_living_server_is_not_disturbed() {
 }
 
 #[test]
-fn what_a_dead_server_left_is_removed_and_noted() {
+fn what_a_dead_server_left_is_noted_and_removed_by_opening_the_port() {
     let machine = Fixture::new();
     for (uri, sort) in [
         ("memif:/run/a.sock,server", SockType::SeqPacket),
@@ -58,9 +58,17 @@ fn what_a_dead_server_left_is_removed_and_noted() {
     ] {
         let path = uri.split([':', ',']).nth(1).unwrap();
         drop(serve(&machine, path, sort));
-        assert!(machine.path(path).exists());
         assert_eq!(machine.notes(uri), ["stale-socket"]);
+        assert!(machine.path(path).exists(), "a check removed it");
+        let prepared = machine.check(uri).unwrap();
+        prepared.make_way(&machine.sys).unwrap();
         assert!(!machine.path(path).exists());
+        prepared.make_way(&machine.sys).unwrap();
+        // Somebody was quicker than we.
+        let _server = serve(&machine, path, sort);
+        let refused = prepared.make_way(&machine.sys).unwrap_err().to_string();
+        assert!(refused.contains("another process already serves"), "{refused}");
+        assert!(machine.path(path).exists());
     }
 }
 

@@ -31,6 +31,7 @@ impl Trial {
             due,
             offered: summary.sent,
             lost: losses(summary, has("receiver_stalled")),
+            bunches: summary.bunches.clone(),
             latency_ns: summary.latency_ns,
             invalid: summary
                 .reasons
@@ -48,6 +49,7 @@ impl Trial {
             due: ask.packets(),
             offered: 0,
             lost: Losses::default(),
+            bunches: Vec::new(),
             latency_ns: Percentiles::default(),
             invalid: vec![Note::new(
                 "killed",

@@ -5,7 +5,7 @@ use super::goal::Goal;
 use super::grid::{Grid, Load};
 use super::result::{Bound, GoalResult, Limit, SearchResult};
 use super::selector::{Selector, Why};
-use super::{Ask, Ceiling, Doubt, Purpose, Range, Step, Trial};
+use super::{Again, Ask, Ceiling, Doubt, Purpose, Range, SPOILED_IN_A_ROW_MAX, Step, Trial};
 use crate::units::{format_rate, format_share};
 
 /// No search of any use takes as many trials; one that does has an unstable path before it.
@@ -41,8 +41,13 @@ pub struct Mlr {
     selectors: Vec<Selector>,
     pending: Option<Pending>,
     doubt: Doubt,
+    /// Trials in a row that our sender spoiled.
+    spoiled_in_a_row: u32,
+    /// The highest rate that our sender has offered.
+    offered: Option<Load>,
     trials: u64,
     invalid_trials: u64,
+    bunched_trials: u64,
     seconds: f64,
     is_cut: bool,
 }
@@ -59,8 +64,11 @@ impl Mlr {
             selectors: Vec::new(),
             pending: None,
             doubt: Doubt::default(),
+            spoiled_in_a_row: 0,
+            offered: None,
             trials: 0,
             invalid_trials: 0,
+            bunched_trials: 0,
             seconds: 0.0,
             is_cut: false,
             grid,
@@ -74,7 +82,11 @@ impl Mlr {
     pub fn next(&self) -> Step {
         self.doubt.step(self.pending.as_ref().map(|pending| {
             let ask = Ask::lasting(self.grid.rate_pps(pending.load), pending.duration_ns);
-            (ask, self.purpose(pending))
+            let purpose = self.purpose(pending);
+            match self.spoiled_in_a_row {
+                0 => (ask, purpose),
+                _ => (ask, purpose.again(Again::Spoiled(Limit::Sender))),
+            }
         }))
     }
 
@@ -85,12 +97,17 @@ impl Mlr {
             self.invalid_trials += 1;
             return;
         }
+        let charged = self.doubt.charged(trial);
+        if self.is_spoiled(pending.load, trial, &charged) {
+            self.invalid_trials += 1;
+            return;
+        }
         self.trials += 1;
         self.seconds += trial.ask.seconds();
         // Its place on the grid counts, not what a file made of the number.
         let trial = Trial {
             ask: Ask::lasting(self.grid.rate_pps(pending.load), pending.duration_ns),
-            ..trial.clone()
+            ..charged
         };
         self.database.add(pending.load, trial.clone());
         self.pending = match pending.aim {
@@ -107,6 +124,25 @@ impl Mlr {
         }
     }
 
+    /// Whether only a moment of our sender's kept the trial from being good, and another one may tell more: it bunched, or it
+    /// fell short of a rate that it can offer.
+    fn is_spoiled(&mut self, load: Load, trial: &Trial, charged: &Trial) -> bool {
+        let ratios = self.goals.iter().map(|goal| goal.loss_ratio);
+        let mut missed = ratios.filter(|ratio| charged.limit(*ratio) == Some(Limit::Sender));
+        let can_offer = self.offered.is_some_and(|offered| load <= offered);
+        let is_short = !trial.is_offered() && can_offer && missed.clone().next().is_some();
+        let is_bunched = missed.any(|ratio| trial.limit(ratio) == Some(Limit::Path));
+        self.bunched_trials += u64::from(is_bunched);
+        if trial.is_offered() {
+            self.offered = self.offered.max(Some(load));
+        }
+        self.spoiled_in_a_row += 1;
+        if !(is_bunched || is_short) || self.spoiled_in_a_row >= SPOILED_IN_A_ROW_MAX {
+            self.spoiled_in_a_row = 0;
+        }
+        self.spoiled_in_a_row > 0
+    }
+
     /// What is known so far.
     pub fn result(&self) -> SearchResult {
         SearchResult {
@@ -116,6 +152,7 @@ impl Mlr {
             rfc2544: None,
             trials: self.trials,
             invalid_trials: self.invalid_trials,
+            bunched_trials: self.bunched_trials,
             seconds: self.seconds,
             complete: self.pending.is_none() && !self.is_cut,
         }

@@ -4,6 +4,7 @@
 //! an interrupted search is continued by recording its trials again, in order.
 
 mod bounds;
+pub mod drift;
 pub mod estimate;
 pub mod goal;
 mod grid;
@@ -29,6 +30,7 @@ pub use trial::{Ask, Extent, Losses, Trial};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bunch;
 use crate::note::Note;
 
 /// Trials that may be invalid in a row before a search is given up.
@@ -105,11 +107,21 @@ impl Search {
     }
 }
 
+/// Trials at a rate, of which our own side spoils each, before it is believed to be the limit there.
+///
+/// What ails us always is told by the third trial as well.
+const SPOILED_IN_A_ROW_MAX: u32 = 3;
+
+/// Trials that must agree on what the path bears at once: in one of them something may have spread a bunch.
+const BORNE_TRIALS: usize = 3;
+
 /// Counts trials that could not be believed; shared by the machines.
 #[derive(Debug, Clone, Default)]
 struct Doubt {
     in_a_row: u32,
     reasons: Vec<Note>,
+    /// What the path bore at once in those trials in which it bore most.
+    borne: [u64; BORNE_TRIALS],
 }
 
 impl Doubt {
@@ -122,6 +134,17 @@ impl Doubt {
         self.in_a_row += 1;
         self.reasons.clone_from(&trial.invalid);
         false
+    }
+
+    /// The trial, with what our sender's bunches may have cost charged to it (see [`bunch`]).
+    fn charged(&mut self, trial: &Trial) -> Trial {
+        let borne = bunch::borne(&trial.bunches, trial.lost.total());
+        // The least of the largest is what all of them bore.
+        self.borne.sort_unstable();
+        self.borne[0] = self.borne[0].max(borne);
+        let all_bore = self.borne.into_iter().min().unwrap_or(0);
+        // The kernel's own queues may have put two bunches together on their way to the path.
+        trial.without_bunches(all_bore / 2)
     }
 
     fn step(&self, wanted: Option<(Ask, Purpose)>) -> Step {

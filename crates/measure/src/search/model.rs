@@ -56,6 +56,7 @@ impl ModelPath {
                 receiver,
                 ..Losses::default()
             },
+            bunches: Vec::new(),
             latency_ns: crate::Percentiles::default(),
             invalid: Vec::new(),
         }

@@ -124,6 +124,8 @@ pub struct SearchResult {
     pub trials: u64,
     /// Trials that were repeated: they could not be believed, or our own side spoiled them.
     pub invalid_trials: u64,
+    /// Trials whose losses packets may have caused that our sender sent too close together, catching up.
+    pub bunched_trials: u64,
     /// Seconds of sending in all of them.
     pub seconds: f64,
     /// Whether it came to its end.

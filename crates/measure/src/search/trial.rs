@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::result::Limit;
+use crate::bunch::{self, Bunch};
 use crate::note::Note;
 use crate::result::Percentiles;
 
@@ -90,6 +91,9 @@ pub struct Trial {
     pub offered: u64,
     /// Of those, the lost ones.
     pub lost: Losses,
+    /// How often our sender sent how many packets at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bunches: Vec<Bunch>,
     /// Latency from the real departure, in ns.
     #[serde(default)]
     pub latency_ns: Percentiles,
@@ -127,6 +131,18 @@ impl Trial {
     /// Packets that came back per second asked for: where to look next.
     pub fn forwarded_pps(&self) -> f64 {
         self.ask.rate_pps * (1.0 - self.bad_ratio())
+    }
+
+    /// The same trial, with what our sender's bunches may have cost charged to it, where the path is known to bear `borne`
+    /// packets at once.
+    #[must_use]
+    pub fn without_bunches(&self, borne: u64) -> Trial {
+        let mut trial = self.clone();
+        let borne = borne.max(bunch::usual(&self.bunches, self.offered, self.ask.rate_pps));
+        let ours = self.lost.path.min(bunch::beyond(&self.bunches, borne));
+        trial.lost.path -= ours;
+        trial.lost.sender = trial.lost.sender.saturating_add(ours);
+        trial
     }
 
     /// Who kept this trial from meeting a goal of `loss_ratio`; `None` when it met it.

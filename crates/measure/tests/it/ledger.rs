@@ -50,7 +50,7 @@ proptest! {
         accepted in 0u64..5_000, unsent in 0u64..100, lost in 0u64..5_000,
         (duplicate, corrupt, late, too_old) in (0u64..50, 0u64..50, 0u64..50, 0u64..50),
         foreign in prop::collection::btree_map("[a-z]{3}", 0u64..50, 0..4),
-        places in places(), one_way: bool,
+        places in places(), one_way: bool, far_is_shared: bool,
     ) {
         let received = accepted.saturating_sub(lost);
         let arrived = Arrived {
@@ -60,7 +60,7 @@ proptest! {
             foreign,
         };
         let ledger = Ledger::balance(LedgerInput {
-            intended: accepted + unsent, accepted, unsent, arrived, places: places.clone(), raw: places.clone(), one_way,
+            intended: accepted + unsent, accepted, unsent, arrived, places: places.clone(), raw: places.clone(), one_way, far_is_shared,
         });
         let lanes = [Lane { lane: 0, accepted, received, beyond: 0 }];
         prop_assert_eq!(ledger.check(&lanes), vec![]);

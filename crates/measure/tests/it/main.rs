@@ -6,6 +6,8 @@ mod ledger;
 mod pacer;
 mod schedule;
 mod search;
+mod search_bunches;
+mod search_drift;
 mod sequence;
 mod summary;
 mod union;

@@ -101,7 +101,8 @@ fn nothing_is_due_before_the_start() {
         Allowance {
             count: 1,
             lag_ticks: 0,
-            abandoned: 0
+            abandoned: 0,
+            backlog: 1
         }
     );
     assert_eq!(pacer.next_due(), Some(Ticks(2_000)));
@@ -117,7 +118,8 @@ fn a_late_worker_catches_up_to_its_bound() {
         Allowance {
             count: 32,
             lag_ticks: 100_000 - 61_000,
-            abandoned: 61
+            abandoned: 61,
+            backlog: 40
         }
     );
     assert_eq!(
@@ -125,7 +127,8 @@ fn a_late_worker_catches_up_to_its_bound() {
         Allowance {
             count: 8,
             lag_ticks: 7_000,
-            abandoned: 0
+            abandoned: 0,
+            backlog: 8
         }
     );
     assert_eq!(pacer.intended(), 101);
@@ -141,7 +144,8 @@ fn max_gives_what_there_is_room_for() {
         Allowance {
             count: 64,
             lag_ticks: 0,
-            abandoned: 0
+            abandoned: 0,
+            backlog: 0
         }
     );
     assert_eq!(pacer.take(Ticks(50), 64, 1).count, 36);

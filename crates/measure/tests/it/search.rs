@@ -297,6 +297,7 @@ fn invalid(ask: Ask) -> Trial {
         due: ask.packets(),
         offered: ask.packets(),
         lost: Losses::default(),
+        bunches: Vec::new(),
         latency_ns: measure::Percentiles::default(),
         invalid: vec![imbalance()],
     }

@@ -87,6 +87,7 @@ fn one(run: &Loaded, rows: &[Row], place: usize) -> Value {
     json!({
         "path": run.path.display().to_string(),
         "kind": run.result.entry().map(|entry| entry.command),
+        "ended": run.has_ended(),
         "says": verdict.words,
         "metrics": metrics,
         "intervals": run.series.as_ref().map(|series| series.rows),

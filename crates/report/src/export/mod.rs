@@ -4,9 +4,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::atomic;
 use crate::load::Loaded;
 use crate::style::Style;
+use crate::{atomic, ours};
 
 macro_rules! exports {
     ($($name:ident,)*) => {
@@ -78,10 +78,12 @@ impl Export {
     /// Writes it to `path`, whole or not at all.
     pub fn write(&self, path: &Path, shown: &Shown<'_>) -> Result<(), ExportError> {
         if let Some(Written { what, extensions }) = &self.file {
-            let is_ours = path
+            // What a link leads to is what would be replaced.
+            let landing = ours::landing(path).map_err(|cause| ExportError::Write(path.to_owned(), cause))?;
+            let is_ours = landing
                 .extension()
                 .is_some_and(|word| extensions.iter().any(|known| word == *known));
-            if !is_ours && path.is_file() {
+            if !is_ours && landing.is_file() {
                 let extension = extensions.first().copied().unwrap_or_default();
                 return Err(ExportError::Replaces(self.name, path.to_owned(), what, extension));
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::load::heat::{BANDS_A_DOUBLING, Heat};
-use crate::load::series::{CHANNELS, Origin, Point, Series, Span};
+use crate::load::series::{CHANNELS, Point, Series, Span};
 use crate::load::{Loaded, Quantile, quantiles};
 
 #[derive(Serialize)]
@@ -28,7 +28,8 @@ struct Lines {
     rows: u64,
     rows_a_point: u64,
     /// `sent`, `reflect` or `older`.
-    origin: &'static str,
+    out: &'static str,
+    drops: bool,
     /// Where the first point begins, in s.
     start: f64,
     /// Ends of the points in s.
@@ -123,11 +124,8 @@ fn lines(series: &Series) -> Lines {
     Lines {
         rows: series.rows,
         rows_a_point: series.rows_a_point(),
-        origin: match series.origin {
-            Origin::Send => "send",
-            Origin::Reflect => "reflect",
-            Origin::Older => "older",
-        },
+        out: series.origin.out(),
+        drops: series.origin.is_of_arrivals(),
         start: points.first().map_or(0.0, |point| {
             rounded((point.end_ms - point.length_ms).max(0.0) / 1000.0)
         }),

@@ -1,5 +1,7 @@
 //! Pieces of HTML: escaped text, and what can be folded away.
 
+use crate::input::is_unsafe;
+
 /// `text` as it may stand between tags and in quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -10,8 +12,8 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // Names come from elsewhere: none may carry control characters into the page.
-            c if c.is_control() => safe.push('\u{fffd}'),
+            // Names come from elsewhere: none may carry control characters into the page, or turn its writing round.
+            c if is_unsafe(c) => safe.push('\u{fffd}'),
             c => safe.push(c),
         }
     }

@@ -34,13 +34,12 @@ pub enum Column {
 
 impl Column {
     fn title(self, origin: Origin) -> &'static str {
-        let is_reflect = origin == Origin::Reflect;
+        let drops = origin.is_of_arrivals();
         match self {
-            Self::Mean(Channel::Sent) if is_reflect => "returned",
-            Self::Mean(Channel::Loss) if is_reflect => "dropped",
-            Self::Largest(Channel::Loss) if is_reflect => "most dropped",
-            Self::Lost if is_reflect => "frames dropped",
-            Self::Mean(Channel::Sent) => "sent",
+                        Self::Mean(Channel::Loss) if drops => "dropped",
+            Self::Largest(Channel::Loss) if drops => "most dropped",
+            Self::Lost if drops => "frames dropped",
+            Self::Mean(Channel::Sent) => origin.out(),
             Self::Mean(Channel::Received) => "received",
             Self::Mean(Channel::Loss) => "loss",
             Self::Largest(Channel::Loss) => "largest loss",

@@ -102,13 +102,10 @@ fn each(series: &[(&Loaded, &Series)], words: impl Fn(&Loaded, &Series) -> Optio
 
 fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     let mut words = each(series, |run, series| {
-        let sent = if series.origin == Origin::Reflect {
-            "Returned"
-        } else {
-            "Sent"
-        };
+        let mut sent = series.origin.out().to_owned();
+        sent[..1].make_ascii_uppercase();
         let spans = [
-            (Channel::Sent, sent, "rate_tx"),
+            (Channel::Sent, &*sent, "rate_tx"),
             (Channel::Received, "received", "rate_rx"),
         ]
         .map(|(channel, name, figure)| {
@@ -133,7 +130,7 @@ fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
 
 fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     let word = |series: &Series| match series.origin {
-        Origin::Reflect => "dropped",
+        Origin::Reflect | Origin::Capture => "dropped",
         Origin::Send | Origin::Older => "lost",
     };
     let mut words = each(series, |_, series| {
@@ -142,7 +139,7 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
             return Some(format!("Nothing was {} in any interval.", word(series)));
         }
         let (at, most) = peak(series, Channel::Loss)?;
-        let thing = if series.origin == Origin::Reflect {
+        let thing = if series.origin.is_of_arrivals() {
             "frame"
         } else {
             "packet"
@@ -158,6 +155,7 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     words.extend(each(series, |_, series| match series.origin {
         Origin::Send => Some("Loss is charged to the interval in which the packet was sent.".to_owned()),
         Origin::Reflect => Some("What the reflector dropped, of what it received.".to_owned()),
+        Origin::Capture => Some("What found no place in the ring, of what was received.".to_owned()),
         Origin::Older => Some(
             "As the file has it in drop_rate; whether by the time of sending, it does not say.".to_owned(),
         ),
@@ -169,8 +167,8 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
         Column::Largest(Channel::Loss),
         Column::Lost,
     ];
-    let is_of_reflectors = series.iter().all(|(_, series)| series.origin == Origin::Reflect);
-    let title = if is_of_reflectors { "Dropped" } else { "Loss" };
+    let drops = series.iter().all(|(_, series)| series.origin.is_of_arrivals());
+    let title = if drops { "Dropped" } else { "Loss" };
     chart("loss", title, &words, &over_time(runs, &columns))
 }
 

@@ -61,7 +61,7 @@ fn unfinished(run: &Path) -> Result<Option<ReadError>, ReadError> {
     let plan = part(run, file::PLAN)?.map(|plan| json_file(&plan)).transpose()?;
     let is_one = plan.is_some_and(|plan| plan["command"] == KIND.command);
     let what = format!(
-        "is a comparison that did not end, so it has no {}; what its trials said is in {}",
+        "it is a comparison, and has no {}; what its trials said is in {}",
         file::COMPARE,
         run.join(file::TRIALS).display()
     );

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{reflect, send};
+use super::{capture, reflect, send};
 use crate::compare::metrics;
 use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
 use crate::load::series::{Origin, Point};
@@ -111,6 +111,7 @@ impl Kind for Intervals {
     fn compared_with(&self) -> &'static str {
         match self.origin {
             Origin::Reflect => reflect::KIND.command,
+            Origin::Capture => capture::KIND.command,
             Origin::Send | Origin::Older => send::KIND.command,
         }
     }

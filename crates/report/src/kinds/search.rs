@@ -76,13 +76,16 @@ impl Searched {
 
 /// A search can go on where it stopped.
 fn unfinished(run: &Path) -> Result<Option<ReadError>, ReadError> {
-    let is_one = part(run, file::SEARCH_TRIALS)?.is_some();
+    let Some(journal) = part(run, file::SEARCH_TRIALS)? else {
+        return Ok(None);
+    };
     let what = format!(
-        "is a search that did not end: it has no {}; go on with: dropless search --resume {}",
+        "it is a search of {} so far, and has no {}; go on with: dropless search --resume {}",
+        counted(trials::made(&journal), "trial"),
         file::SEARCH,
         run.display()
     );
-    Ok(is_one.then(|| ReadError::Unfinished(run.to_owned(), what)))
+    Ok(Some(ReadError::Unfinished(run.to_owned(), what)))
 }
 
 impl Kind for Searched {

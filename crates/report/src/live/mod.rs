@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::published::State;
-use crate::style::{Stream, Style};
+use crate::style::{Stream, Style, printable};
 
 mod draw;
 
@@ -87,7 +87,7 @@ impl Live {
             }
         };
         let erase = self.erase();
-        self.put(&(erase + &text));
+        self.put(&(erase + &printable(&text)));
         self.drawn = lines;
     }
 

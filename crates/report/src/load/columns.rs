@@ -10,8 +10,26 @@ pub enum Origin {
     Send,
     /// `dropless reflect`: frames received, returned and dropped.
     Reflect,
+    /// `dropless capture`: frames received, captured and dropped.
+    Capture,
     /// The older dpdk-project: five columns, of which `drop_rate` is a share (1 - rx/tx).
     Older,
+}
+
+impl Origin {
+    /// What became of packets that are counted as they leave.
+    pub fn out(self) -> &'static str {
+        match self {
+            Self::Send | Self::Older => "sent",
+            Self::Reflect => "returned",
+            Self::Capture => "captured",
+        }
+    }
+
+    /// Whether its rows are of what arrived, and of what was dropped of that.
+    pub fn is_of_arrivals(self) -> bool {
+        matches!(self, Self::Reflect | Self::Capture)
+    }
 }
 
 /// The columns that count here, in the order of [`Row::values`].
@@ -33,6 +51,7 @@ pub(super) const NAMES: [&str; 15] = [
     "dropped",
 ];
 const OLDER: [&str; 5] = ["time", "tx_packets", "rx_packets", "drop_rate", "avg_latency"];
+const CAPTURE: [&str; 4] = ["time", "rx_packets", "captured", "dropped"];
 const REFLECT: [&str; 4] = ["time", "rx_packets", "tx_packets", "dropped"];
 
 /// Which field of a line is what.
@@ -71,6 +90,8 @@ impl Columns {
             Origin::Older
         } else if has(&REFLECT) {
             Origin::Reflect
+        } else if has(&CAPTURE) {
+            Origin::Capture
         } else {
             let shown: String = header.chars().take(60).collect();
             return Err(format!(
@@ -78,9 +99,11 @@ impl Columns {
                 OLDER.join(",")
             ));
         };
+        // What a capture kept is what left it.
+        let alias = |name: &str| if name == "captured" { "tx_packets" } else { name }.to_owned();
         let places = names
             .iter()
-            .map(|name| NAMES.iter().position(|known| known == name))
+            .map(|name| NAMES.iter().position(|known| *known == alias(name)))
             .collect();
         Ok(Self {
             origin,

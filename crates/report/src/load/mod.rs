@@ -16,6 +16,7 @@ use measure::Percentiles;
 use serde_json::Value;
 
 pub use curve::Quantile;
+use series::Origin;
 pub use series::{Channel, Contradictions, Series};
 pub use stalls::Stalls;
 
@@ -60,6 +61,11 @@ impl Loaded {
     /// The result, if it is of this kind.
     pub fn result_of<T: Kind + 'static>(&self) -> Option<&T> {
         self.result.as_any().downcast_ref()
+    }
+
+    /// Whether it came to a result; of what was killed, or is still at work, there is what it left.
+    pub fn has_ended(&self) -> bool {
+        self.result_of::<Unfinished>().is_none()
     }
 
     /// Whether its verdict is that its numbers must not be believed.
@@ -141,32 +147,17 @@ pub(crate) fn quantiles(known: &Percentiles) -> Vec<Quantile> {
 /// Runs that are drawn; of further ones only the figures are kept, so that any number of them can be told apart.
 pub const DRAWN_MAX: usize = 12;
 
-/// Loads all of `paths`, or none. Among several, a run that did not end is one without a result.
+/// Loads all of `paths`, or none.
 pub fn all(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReadError> {
-    if let [only] = paths {
-        return Ok(vec![load(only)?]);
-    }
     let mut runs = Vec::with_capacity(paths.len());
-    let mut unfinished = None;
     for path in paths {
-        let mut run = match load(path) {
-            Err(ReadError::Unfinished(path, what)) => {
-                let result = Box::new(Unfinished { why: what.clone() });
-                let run = Loaded::of(name_of(&path), &path, result);
-                unfinished.get_or_insert(ReadError::Unfinished(path, what));
-                run
-            }
-            other => other?,
-        };
+        let mut run = load(path)?;
         if runs.len() >= DRAWN_MAX {
             run.forget_drawings();
         }
         runs.push(run);
     }
-    match unfinished {
-        Some(error) if runs.iter().all(|run| run.result_of::<Unfinished>().is_some()) => Err(error),
-        _ => Ok(runs),
-    }
+    Ok(runs)
 }
 
 /// What people call the run at `path`: its last part.
@@ -186,18 +177,27 @@ pub fn load(path: &Path) -> Result<Loaded, ReadError> {
     if kind.is_dir() {
         directory(path, name)
     } else {
-        intervals(path, name)
+        intervals(path, name, &kind)
     }
 }
 
-fn intervals(path: &Path, name: String) -> Result<Loaded, ReadError> {
+fn intervals(path: &Path, name: String, kind: &fs::Metadata) -> Result<Loaded, ReadError> {
     if path.extension().is_some_and(|extension| extension == "json") {
         let what = "name the run directory it lies in";
         return Err(ReadError::Foreign(path.to_owned(), what.to_owned()));
     }
+    let no_rows = || {
+        let what = "has no rows: the run that writes it was ended before its first interval was over, or is still at work";
+        ReadError::Unfinished(path.to_owned(), what.to_owned())
+    };
+    if kind.is_file() && kind.len() == 0 {
+        return Err(no_rows());
+    }
     let series = series::read(path)?;
-    if series.rows == 0 {
-        return Err(ReadError::damaged(path, "it has no rows"));
+    match (series.rows, series.origin) {
+        (0, Origin::Older) => return Err(ReadError::damaged(path, "it has no rows")),
+        (0, _) => return Err(no_rows()),
+        _ => {}
     }
     let missing = contradictions(&series);
     let result = Box::new(Intervals::of(&series));
@@ -235,8 +235,48 @@ fn contradictions(series: &Series) -> Vec<String> {
     told
 }
 
+/// A run directory without a result: what was written until then is shown, and what cannot be read of it is said.
+fn unfinished(path: &Path, name: String, what: &str) -> Loaded {
+    let mut run = Loaded::of(name, path, Box::new(Unfinished::of(String::new(), None)));
+    let mut missing = Vec::new();
+    let mut tell = |error: ReadError| missing.push(error.to_string());
+    let mut json = |name| {
+        let file = part(path, name).and_then(|file| file.map(|file| json_file(&file)).transpose());
+        file.unwrap_or_else(|error| {
+            tell(error);
+            None
+        })
+    };
+    run.plan = json(file::PLAN);
+    run.host = json(file::HOST);
+    run.findings = json(file::DOCTOR);
+    let files = [file::STALLS, file::GAPS, file::LATENCY, file::PACING];
+    for name in files.into_iter().chain([file::INTERVALS]) {
+        let file = part(path, name);
+        let added = file.and_then(|file| file.map_or(Ok(()), |file| run.add(name, &file)));
+        if let Err(error) = added {
+            tell(error);
+        }
+    }
+    run.missing = missing;
+    let left = match &run.series {
+        Some(series) => format!(
+            "; it left {}, and no ledger says where their packets went",
+            counted(series.rows, "interval")
+        ),
+        None if path.join(file::INTERVALS).exists() => "; it left no interval".to_owned(),
+        None => String::new(),
+    };
+    let why = format!("{}{left}", clean(what));
+    run.result = Box::new(Unfinished::of(why, run.series.as_ref()));
+    run
+}
+
 fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
-    let result = result(path)?;
+    let result = match result(path) {
+        Err(ReadError::Unfinished(path, what)) => return Ok(unfinished(&path, name, &what)),
+        result => result?,
+    };
     let json = |name| part(path, name)?.map(|file| json_file(&file)).transpose();
     let mut run = Loaded {
         plan: json(file::PLAN)?,
@@ -310,7 +350,13 @@ impl Loaded {
     /// Reads a file that is drawn together with the result.
     fn add(&mut self, name: &str, path: &Path) -> Result<(), ReadError> {
         match name {
-            file::INTERVALS => self.series = Some(series::read(path)?),
+            file::INTERVALS => {
+                self.series = if self.has_ended() {
+                    Some(series::read(path)?)
+                } else {
+                    series::so_far(path)?
+                }
+            }
             file::LATENCY => self.latency = curve::read(path)?,
             file::PACING => self.pacing = curve::read(path)?,
             file::STALLS | file::GAPS => self.stalls = Some(stalls::read(path, name)?),

@@ -72,12 +72,30 @@ impl Series {
 /// Reads the file `path` of any of the three kinds, plain or packed.
 pub fn read(path: &Path) -> Result<Series, ReadError> {
     let mut lines = Lines::open(path)?;
-    let header = lines
-        .next_line()?
-        .unwrap_or_default()
-        .trim_start_matches('\u{feff}')
-        .to_owned();
-    let columns = Columns::of(&header).map_err(|what| ReadError::Foreign(path.to_owned(), what))?;
+    let header = header(&mut lines)?;
+    rows(path, &mut lines, &header, true)
+}
+
+/// Reads what a run that was killed has written of its file `path`, whose last line may be cut off; nothing where there
+/// is no whole row.
+pub fn so_far(path: &Path) -> Result<Option<Series>, ReadError> {
+    let mut lines = Lines::open(path)?;
+    let header = header(&mut lines)?;
+    if header.is_empty() || !lines.is_ended() {
+        return Ok(None);
+    }
+    let series = rows(path, &mut lines, &header, false)?;
+    Ok((series.rows > 0).then_some(series))
+}
+
+fn header(lines: &mut Lines) -> Result<String, ReadError> {
+    let line = lines.next_line()?.unwrap_or_default();
+    Ok(line.trim_start_matches('\u{feff}').to_owned())
+}
+
+/// The rows below `header`. A last one that is cut off is damage, but where nobody says that the file `is_whole`.
+fn rows(path: &Path, lines: &mut Lines, header: &str, is_whole: bool) -> Result<Series, ReadError> {
+    let columns = Columns::of(header).map_err(|what| ReadError::Foreign(path.to_owned(), what))?;
     let mut reading = Reading::new(&columns);
     let mut empty_lines = 0;
     while let Some(line) = lines.next_line()? {
@@ -90,6 +108,9 @@ pub fn read(path: &Path) -> Result<Series, ReadError> {
         }
         empty_lines = 0;
         let row = columns.row(line);
+        if !is_whole && !lines.is_ended() {
+            break;
+        }
         if let Err(what) = row.and_then(|row| reading.add(&row)) {
             return Err(lines.damaged(&what));
         }
@@ -248,7 +269,7 @@ impl Reading {
         // over all tells what was lost.
         let lost = get("lost").or(get("dropped")).unwrap_or(sent - received);
         let drop_percent = match self.origin {
-            Origin::Reflect => (received > 0.0).then(|| 100.0 * lost / received),
+            Origin::Reflect | Origin::Capture => (received > 0.0).then(|| 100.0 * lost / received),
             Origin::Send | Origin::Older => get("drop_rate"),
         };
         let interval = Interval {
@@ -325,7 +346,7 @@ impl Reading {
 
 impl Contradictions {
     fn add(&mut self, origin: Origin, row: &Row, sent: f64, received: f64) {
-        if origin == Origin::Reflect {
+        if origin.is_of_arrivals() {
             return;
         }
         if received > sent {

@@ -1,6 +1,6 @@
 //! The published file: one line with magic, version and length, then the state as JSON.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -75,18 +75,37 @@ pub fn decode(bytes: &[u8]) -> Result<State, Refusal> {
     Ok(serde_json::from_value(state)?)
 }
 
-/// Reads a published file, whatever may lie there in its stead: no link is followed, no pipe waited for.
-pub fn read(path: &Path) -> Result<State, Refusal> {
+/// Whether the file `path` is one that a run publishes; where it `may_be_cut`, one that it has begun to write.
+pub(super) fn is_published(path: &Path, may_be_cut: bool) -> bool {
+    let begin = |path: &Path| -> io::Result<Vec<u8>> {
+        let mut begin = Vec::new();
+        open(path)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+        Ok(begin)
+    };
+    begin(path).is_ok_and(|begin| {
+        let is_whole = begin.len() == MAGIC.len();
+        MAGIC.as_bytes().starts_with(&begin) && (is_whole || may_be_cut)
+    })
+}
+
+/// Opens a regular file: no link is followed, no pipe waited for.
+fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits())
         .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(Refusal::Foreign);
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is no regular file"))
     }
+}
+
+/// Reads a published file, whatever may lie there in its stead.
+pub fn read(path: &Path) -> Result<State, Refusal> {
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > BYTES_MAX {
         return Err(Refusal::Foreign);
     }

@@ -1,17 +1,21 @@
 //! Where published files lie: a directory of the user's own in shared memory, one file a process.
 
-use std::fs::{self, DirBuilder};
-use std::io;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::file::is_published;
 use super::{Process, Refusal, State, encode, read};
 
 /// Names another directory, in the place of the user's own.
 const VARIABLE: &str = "DROPLESS_LIVE_DIR";
 /// Memory that all processes of a machine see.
 const SHARED: &str = "/dev/shm";
+/// Mode bits: everybody may write; only owners rename and remove.
+const WRITTEN_BY_ALL: u32 = 0o002;
+const STICKY: u32 = 0o1000;
 /// What a dead process left is kept this long, so that whoever watches sees how it ended.
 const KEPT: Duration = Duration::from_secs(60);
 
@@ -104,7 +108,7 @@ impl Place {
     fn sweep(&self) {
         for process in self.processes() {
             let found = self.look(process);
-            if !found.alive && is_old(&found.path) {
+            if !found.alive && is_old(&found.path) && is_own(&found.path, false) {
                 let _ = fs::remove_file(&found.path);
             }
         }
@@ -112,7 +116,12 @@ impl Place {
 
     fn processes(&self) -> impl Iterator<Item = u32> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        entries.filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let process: u32 = name.parse().ok()?;
+            // `+7` and `007` are numbers, and no names of ours.
+            (process.to_string() == name).then_some(process)
+        })
     }
 
     /// The file of one process.
@@ -148,15 +157,30 @@ impl Place {
             return Err(error("is no directory".into()));
         }
         // Everybody may write to /dev/shm: what another user put there is not ours to write into.
-        if found.uid() != nix::unistd::geteuid().as_raw() {
+        if ![user(), 0].contains(&found.uid()) {
             return Err(error(format!("belongs to user {}", found.uid())));
+        }
+        if found.mode() & (WRITTEN_BY_ALL | STICKY) == WRITTEN_BY_ALL {
+            return Err(error(
+                "may be changed by everybody; fix: chmod o-w, or chmod +t".into(),
+            ));
         }
         self.sweep();
         let process = std::process::id();
-        Ok(Publisher {
+        let publisher = Publisher {
             path: self.file(process),
             beside: self.0.join(format!(".{process}")),
-        })
+        };
+        // An earlier process may have had our number.
+        for (path, may_be_cut) in [(&publisher.path, false), (&publisher.beside, true)] {
+            if fs::symlink_metadata(path).is_ok() {
+                if !is_own(path, may_be_cut) {
+                    return Err(error(format!("{} is in the way", path.display())));
+                }
+                fs::remove_file(path).map_err(io)?;
+            }
+        }
+        Ok(publisher)
     }
 }
 
@@ -170,9 +194,12 @@ pub struct Publisher {
 impl Publisher {
     /// Puts `state` in the place of the last one: a reader sees the one or the other, and never half of it.
     pub fn publish(&self, state: &State) -> io::Result<()> {
-        // Shared memory has no disk to wait for, so nothing is forced out.
-        let written =
-            fs::write(&self.beside, encode(state)?).and_then(|()| fs::rename(&self.beside, &self.path));
+        // Shared memory has no disk to wait for, so nothing is forced out. What is renamed over is replaced itself,
+        // and what is written to is new: a link that somebody put there leads us nowhere.
+        let bytes = encode(state)?;
+        let written = File::create_new(&self.beside)
+            .and_then(|mut file| file.write_all(&bytes))
+            .and_then(|()| fs::rename(&self.beside, &self.path));
         if written.is_err() {
             let _ = fs::remove_file(&self.beside);
         }
@@ -227,6 +254,17 @@ pub fn parent(process: u32) -> Option<u32> {
 fn stat(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ").map(|(_, fields)| fields.to_owned())
+}
+
+/// Whether a run of this user published it: the directory may be any, and hold anything.
+fn is_own(path: &Path, may_be_cut: bool) -> bool {
+    let file = fs::symlink_metadata(path);
+    file.is_ok_and(|file| file.is_file() && file.uid() == user()) && is_published(path, may_be_cut)
+}
+
+/// Who we are.
+fn user() -> u32 {
+    nix::unistd::geteuid().as_raw()
 }
 
 fn is_old(path: &Path) -> bool {

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::load::heat::{BANDS_A_DOUBLING, Heat, LEVEL_MAX};
-use crate::load::series::{Origin, Point};
+use crate::load::series::Point;
 use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series, Stalls};
 use crate::number::{counted, pps, time};
@@ -58,13 +58,13 @@ fn over_time(series: &Series, stalls: Option<&Stalls>, style: &Style) -> String 
         let span = point.span(channel);
         span.mean().map(|_| span.max)
     };
-    let (sent, lost) = if series.origin == Origin::Reflect {
-        ("returned", "dropped, largest")
+    let lost = if series.origin.is_of_arrivals() {
+        "dropped, largest"
     } else {
-        ("sent", "loss, largest")
+        "loss, largest"
     };
     let rows: [(Channel, &str, Paint); 6] = [
-        (Channel::Sent, sent, Paint::None),
+        (Channel::Sent, series.origin.out(), Paint::None),
         (Channel::Received, "received", Paint::None),
         (Channel::Loss, lost, Paint::Warn),
         (Channel::Mean, "latency, mean", Paint::None),

@@ -4,6 +4,7 @@ use super::join;
 use crate::compare::groups;
 use crate::compare::settings::differing;
 use crate::compare::tables::{self, Numbered};
+use crate::input::clean;
 use crate::load::Loaded;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
@@ -44,7 +45,10 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
 fn list(runs: &[Loaded], style: &Style) -> String {
     let mut table = Table::indented(2);
     // A path is there to be copied: it is never shortened, as a number is not.
-    let paths: Vec<String> = runs.iter().map(|run| run.path.display().to_string()).collect();
+    let paths: Vec<String> = runs
+        .iter()
+        .map(|run| clean(&run.path.display().to_string()))
+        .collect();
     let widest = paths.iter().map(|path| path.chars().count()).max().unwrap_or(0);
     for (at, run) in runs.iter().enumerate() {
         let verdict = run.result.verdict();

@@ -13,6 +13,9 @@ use crate::wrap::{marked, wrapped};
 /// Causes shown; the rest is in `summary.json`.
 const CAUSES_MAX: usize = 10;
 
+/// Causes that begin so say by themselves what happened to the worker.
+const SAID: [&str; 5] = ["preempted by", "not runnable", "stopped", "waiting", "moved to"];
+
 /// The section; empty where nobody asked.
 pub fn render(explanation: Option<&Explanation>, style: &Style) -> String {
     let Some(explanation) = explanation else {
@@ -75,8 +78,8 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     let first = explanation.causes.first().filter(|cause| cause.lost > 0);
     if let Some(cause) = first {
         let (lost, stalls) = (number::count(cause.lost), number::counted(cause.costly, "stall"));
-        // "by preempted by" would be one too many.
-        let is_said = cause.cause.starts_with("preempted by");
+        // "by preempted by" would be one too many, and nobody is to blame who does not come after "by".
+        let is_said = SAID.iter().any(|begin| cause.cause.starts_with(begin));
         let by = if is_said { "" } else { "by " };
         parts.push(format!(
             "{lost} in {stalls} {by}{} on core {},",
@@ -91,4 +94,37 @@ fn sentence(explanation: &Explanation) -> (String, Vec<String>) {
     parts.push(format!("{} unexplained", number::count(rest)));
     let missed = number::counted(explanation.missed, "packet");
     (format!("{missed} missed by our ports:"), parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::StallCause;
+
+    #[test]
+    fn only_who_is_to_blame_comes_after_by() {
+        for (cause, said) in [
+            ("tick", "7 in 1 stall by tick on core 3,"),
+            (
+                "preempted by hog (7)",
+                "7 in 1 stall preempted by hog (7) on core 3,",
+            ),
+            ("stopped", "7 in 1 stall stopped on core 3,"),
+            ("moved to CPU 0", "7 in 1 stall moved to CPU 0 on core 3,"),
+        ] {
+            let explanation = Explanation {
+                missed: 7,
+                explained: 7,
+                causes: vec![StallCause {
+                    cause: cause.into(),
+                    core: 3,
+                    costly: 1,
+                    lost: 7,
+                    ..StallCause::default()
+                }],
+                ..Explanation::default()
+            };
+            assert_eq!(sentence(&explanation).1[0], said);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The report at the end of a run, for people: the verdict in words first, the run directory last.
 
+use crate::input::clean;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::style::{Paint, Style};
@@ -90,7 +91,7 @@ pub fn ending(notes: &[Note], run: &str, style: &Style) -> String {
         .map(|note| marked("note:", Paint::Warn, &note.text, style))
         .collect();
     if !run.is_empty() {
-        lines.push(style.paint(Paint::Dim, "run directory:") + " " + run + "\n");
+        lines.push(style.paint(Paint::Dim, "run directory:") + " " + &clean(run) + "\n");
     }
     lines.concat()
 }

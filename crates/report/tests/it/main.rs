@@ -5,6 +5,7 @@ mod damage;
 mod disk_full;
 mod golden;
 mod impossible;
+mod killed;
 mod mixed;
 mod noise;
 mod of_many;

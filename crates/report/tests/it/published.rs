@@ -168,3 +168,87 @@ fn a_directory_of_somebody_else_is_not_written_into() {
     std::os::unix::fs::symlink(dir.path(), &link).unwrap();
     assert!(Place::at(&link).publisher().is_err());
 }
+
+#[test]
+fn only_what_runs_of_ours_published_is_swept() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    let gone = 4_194_304; // above every process id (pid_max)
+    let at = |name: &str| dir.path().join(name);
+    let real = at("thesis");
+    fs::write(&real, encode(&state(1)).unwrap()).unwrap();
+    left_behind(&place, gone);
+    let copy = fs::read(place.file(gone)).unwrap();
+    fs::write(at("4194305"), "my own figures").unwrap();
+    fs::write(at("4194306"), "").unwrap();
+    fs::write(at("+4194307"), &copy).unwrap();
+    fs::write(at("004194308"), &copy).unwrap();
+    std::os::unix::fs::symlink(&real, at("4194309")).unwrap();
+    fs::create_dir(at("4194310")).unwrap();
+    let mut kept: Vec<&str> = vec![
+        "thesis",
+        "4194305",
+        "4194306",
+        "+4194307",
+        "004194308",
+        "4194309",
+        "4194310",
+    ];
+    if nix::unistd::geteuid().is_root() {
+        fs::write(at("4194311"), &copy).unwrap();
+        nix::unistd::chown(&at("4194311"), Some(65534.into()), None).unwrap();
+        kept.push("4194311");
+    }
+    for name in kept
+        .iter()
+        .filter(|name| **name != "4194309" && **name != "4194310")
+    {
+        age(&at(name));
+    }
+    age(&place.file(gone));
+    place.publisher().unwrap();
+    for name in kept {
+        assert!(at(name).symlink_metadata().is_ok(), "{name} was deleted");
+    }
+    assert!(!place.file(gone).exists());
+}
+
+/// In the user's own directory, which others may write to, a link waits for the file of this process.
+#[test]
+fn a_link_in_the_place_of_the_file_leads_nowhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, target) = (Place::at(dir.path()), dir.path().join("target"));
+    fs::write(&target, "untouched").unwrap();
+    let own = std::process::id();
+    for name in [own.to_string(), format!(".{own}")] {
+        let link = dir.path().join(name);
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let error = place.publisher().unwrap_err().to_string();
+        assert!(error.ends_with("is in the way"), "{error}");
+        fs::remove_file(&link).unwrap();
+        // It comes when the run has begun.
+        let publisher = place.publisher().unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        for sequence in 1..4 {
+            let _ = publisher.publish(&state(sequence));
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "untouched");
+        assert_eq!(read(&place.file(own)).unwrap().sequence, 3);
+        fs::remove_file(place.file(own)).unwrap();
+    }
+    fs::write(place.file(own), "my own figures").unwrap();
+    assert!(place.publisher().is_err());
+    assert_eq!(fs::read_to_string(place.file(own)).unwrap(), "my own figures");
+}
+
+#[test]
+fn a_directory_that_everybody_may_change_is_not_written_into() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    for (mode, is_fit) in [(0o777, false), (0o702, false), (0o1777, true), (0o755, true)] {
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let problem = place.publisher().err().map(|error| error.to_string());
+        assert_eq!(problem.is_none(), is_fit, "{mode:o}: {problem:?}");
+    }
+}

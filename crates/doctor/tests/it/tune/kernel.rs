@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use doctor::tune::{Journal, Kernel};
 use host::Sys;
+use host::cores::CoreSet;
 
 use crate::fixture::Fixture;
 
@@ -147,11 +148,17 @@ impl Machine {
             _ if path.starts_with(PCI) && !path.contains("/devices/") => return self.driver(path, value),
             _ => format!("{value}\n"),
         };
-        // What comes into effect at once, but for interrupt 8: it waits for its next.
+        // What comes into effect at once, but for interrupt 8: it waits for its next. An interrupt stays where it may.
         if path == "/proc/irq/7/smp_affinity_list" {
-            let first = value.split(['-', ',']).next().unwrap_or_default();
-            self.files
-                .write("/proc/irq/7/effective_affinity_list", &format!("{first}\n"));
+            let effective = "/proc/irq/7/effective_affinity_list";
+            let cores: CoreSet = value.parse().map_err(io::Error::other)?;
+            let stays = self
+                .holds(effective)
+                .parse()
+                .is_ok_and(|now: CoreSet| now.without(&cores).is_empty());
+            if let (false, Some(first)) = (stays, cores.iter().next()) {
+                self.files.write(effective, &format!("{}\n", first.0));
+            }
         }
         if !self.files.path(path).exists() {
             return Err(io::ErrorKind::NotFound.into());

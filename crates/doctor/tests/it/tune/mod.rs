@@ -256,3 +256,76 @@ fn a_driver_that_does_not_take_the_device_leaves_it_with_its_old_one() {
     );
     assert!(driver.unwrap().ends_with("ixgbe"));
 }
+
+/// The kernel leaves an interrupt where it is as long as it may: giving it all its cores back does not move it.
+#[test]
+fn an_interrupt_goes_back_to_the_core_it_was_on() {
+    let machine = Machine::new();
+    let _ = tune(&machine);
+    assert_eq!(machine.holds("/proc/irq/7/effective_affinity_list"), "0");
+    let _ = undone(&machine);
+    assert_eq!(machine.holds("/proc/irq/7/smp_affinity_list"), "0-7");
+    assert_eq!(machine.holds("/proc/irq/7/effective_affinity_list"), "2");
+}
+
+/// In a network namespace /sys is mounted anew, and cgroup v2 is not.
+#[test]
+fn what_is_only_out_of_sight_stays_in_the_journal() {
+    let machine = Machine::new();
+    let before = machine.snapshot();
+    let _ = tune(&machine);
+    let mounts = machine.holds("/proc/mounts");
+    machine.files.write("/proc/mounts", "");
+    let hidden = machine.files.path("/sys/fs/cgroup");
+    let aside = machine.files.path("/sys/fs/aside");
+    std::fs::rename(&hidden, &aside).unwrap();
+    let report = undone(&machine);
+    let group = report
+        .iter()
+        .filter(|(path, _)| path.starts_with("/sys/fs/cgroup"));
+    let refused = group
+        .filter(|(_, undone)| matches!(undone, Undone::Refused { .. }))
+        .count();
+    assert!(refused >= 3, "{report:?}");
+    std::fs::rename(&aside, &hidden).unwrap();
+    machine.files.write("/proc/mounts", &format!("{mounts}\n"));
+    let report = undone(&machine);
+    assert!(
+        report
+            .iter()
+            .any(|(path, undone)| path == GROUP && matches!(undone, Undone::Restored { .. })),
+        "{report:?}"
+    );
+    assert_eq!(
+        machine.snapshot().keys().collect::<Vec<_>>(),
+        before.keys().collect::<Vec<_>>()
+    );
+    assert!(undone(&machine).is_empty());
+}
+
+/// What a journal names is written as root.
+#[test]
+fn a_journal_that_others_may_have_made_is_refused() {
+    let machine = Machine::new();
+    drop(machine.journal());
+    let path = std::path::Path::new(doctor::tune::journal::DEFAULT);
+    let real = machine.files.path(path.to_str().unwrap());
+    let refused = || {
+        let opened = doctor::tune::Journal::open(&machine.files.sys, path);
+        opened.expect_err("it was opened").to_string()
+    };
+    let other = real.with_extension("other");
+    std::fs::rename(&real, &other).unwrap();
+    std::os::unix::fs::symlink(&other, &real).unwrap();
+    assert!(refused().contains("a link"), "{}", refused());
+    std::fs::remove_file(&real).unwrap();
+    std::fs::hard_link(&other, &real).unwrap();
+    assert!(refused().contains("a link"), "{}", refused());
+    std::fs::remove_file(&other).unwrap();
+    drop(machine.journal());
+    // Only root can give a file away.
+    if nix::unistd::geteuid().is_root() {
+        std::os::unix::fs::chown(&real, Some(12), None).unwrap();
+        assert!(refused().contains("another user"), "{}", refused());
+    }
+}

@@ -52,9 +52,9 @@ fn the_command_line_is_explained_and_keeps_what_is_there() {
             "nohz_full=2,3",
             "rcu_nocbs=2,3",
             "irqaffinity=0,1,4-7",
+            "tsc=reliable",
             "hugepagesz=2M",
-            "hugepages=512",
-            "tsc=reliable"
+            "hugepages=512"
         ]
     );
     assert!(arguments.iter().all(|argument| !argument.why.is_empty()));
@@ -73,6 +73,37 @@ fn the_command_line_is_explained_and_keeps_what_is_there() {
             .contains("boot loader's configuration: isolcpus="),
         "{refused}"
     );
+}
+
+/// `hugepages=` without a size, `vm.nr_hugepages` and hugetlbfs count in pages of the default size.
+#[test]
+fn the_default_size_of_huge_pages_is_left_as_it_is() {
+    let machine = Machine::new();
+    let pages = |flags: &str, line: &str| {
+        machine
+            .files
+            .write("/proc/cpuinfo", &format!("processor : 0\nflags : fpu {flags}\n"));
+        machine.files.write("/proc/cmdline", &format!("{line}\n"));
+        let boot = planned(&machine).unwrap().boot;
+        let pages = boot
+            .into_iter()
+            .filter(|argument| argument.text.contains("hugepages"));
+        pages
+            .map(|argument| format!("{}{}", argument.text, if argument.is_there() { "!" } else { "" }))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    for line in ["", "hugepages=512", "default_hugepagesz=2M hugepages=512"] {
+        assert_eq!(pages("pdpe1gb", line), "hugepagesz=1G hugepages=1", "{line}");
+    }
+    for theirs in ["hugepagesz=1G hugepages=8", "default_hugepagesz=1G hugepages=8"] {
+        assert_eq!(
+            pages("pdpe1gb", theirs),
+            "hugepagesz=1G! hugepages=8!",
+            "{theirs}"
+        );
+        assert_eq!(pages("", theirs), "hugepagesz=2M hugepages=512", "{theirs}");
+    }
 }
 
 #[test]
@@ -144,4 +175,27 @@ fn of_several_remedies_the_first_is_made_and_no_core_is_switched_off() {
     );
     assert_eq!(plan.by_hand[0].check, "smt");
     assert_eq!(plan.by_hand[0].fix.commands, [format!("echo 0 > {online}")]);
+}
+
+/// For a run the process is in the root of cgroup v2: its memory limit and its quota are those of its own cgroup.
+#[test]
+fn a_process_goes_back_to_its_cgroup() {
+    let machine = Machine::new();
+    let home = "/sys/fs/cgroup/user.slice/session";
+    machine
+        .files
+        .write("/proc/self/cgroup", "1:name=systemd:/x\n0::/user.slice/session\n");
+    machine.files.write(&format!("{home}/cgroup.procs"), "");
+    let stay = host::partition::home(&machine.files.sys);
+    assert!(stay.is_some());
+    drop(stay);
+    assert_eq!(
+        machine.holds(&format!("{home}/cgroup.procs")),
+        "",
+        "it never left"
+    );
+    let stay = host::partition::home(&machine.files.sys);
+    machine.files.write("/proc/self/cgroup", "0::/\n");
+    drop(stay);
+    assert_eq!(machine.holds(&format!("{home}/cgroup.procs")), "0");
 }

@@ -1,12 +1,13 @@
 //! A capture under way: its queues, its ring, its files, what it tells, and when it is over.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use capture::merge::Order;
 use capture::pcapng::{self, Interface};
-use capture::ring::{Consumer, Producer, Ring, Seat};
+use capture::ring::{Producer, Ring};
 use dataplane::capture::{
     CaptureCounters, CaptureResult, CaptureTask, MergeCounters, QueueSource, Source, SourcePlan,
 };
@@ -17,7 +18,7 @@ use report::published::{self, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::{RunDir, file};
 
-use super::disk::DiskSide;
+use super::consumer::ConsumerSide;
 use super::summary;
 use crate::explain::Received;
 use crate::plan::CapturePlan;
@@ -46,7 +47,8 @@ pub struct ActiveCapture {
     pub sides: Vec<CaptureSide>,
     pub merged: Arc<MergeCounters>,
     pub totals: Slot<CaptureResult>,
-    pub disk: Option<DiskSide>,
+    ring: Ring,
+    pub consumers: Vec<ConsumerSide>,
     /// How long anything came.
     active: Duration,
     /// How long it went.
@@ -83,8 +85,12 @@ impl OnSource for Queue {
 }
 
 impl ActiveCapture {
-    /// Puts one task onto all queues, and makes the ring.
-    pub fn wire<'p, 'e: 'p>(plan: CapturePlan, stage: &mut Stage<'_, 'p, 'e>) -> Result<Self> {
+    /// Puts one task onto all queues, and makes the ring and its consumers; `sink` gets a stream of pcapng.
+    pub fn wire<'p, 'e: 'p>(
+        plan: CapturePlan,
+        sink: Option<File>,
+        stage: &mut Stage<'_, 'p, 'e>,
+    ) -> Result<Self> {
         let interfaces: Vec<Interface> = stage.ports.iter().map(|open| interface(open, &plan)).collect();
         let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
         let preamble = pcapng::preamble(application, &interfaces);
@@ -115,10 +121,13 @@ impl ActiveCapture {
         let merged = Arc::<MergeCounters>::default();
         let (totals, leave) = Slot::new();
         let order = plan.patience_ns.map_or(Order::Strict, Order::Bounded);
-        let disk = match &plan.files {
-            Some(files) => Some(DiskSide::start(files, &ring, consumer(&mut producer, &ring)?)?),
-            None => None,
-        };
+        let mut consumers = Vec::new();
+        if let Some(files) = &plan.files {
+            consumers.push(ConsumerSide::files(files, &mut producer, &ring)?);
+        }
+        if let Some(sink) = sink {
+            consumers.push(ConsumerSide::stream(sink, &mut producer, &ring)?);
+        }
         let task = CaptureTask::new(
             sources,
             (order, plan.count.unwrap_or(u64::MAX)),
@@ -136,7 +145,8 @@ impl ActiveCapture {
             sides,
             merged,
             totals,
-            disk,
+            ring,
+            consumers,
             active: Duration::ZERO,
             elapsed: Duration::ZERO,
             rows: stage.dir.keep(rows).ok(),
@@ -201,17 +211,12 @@ impl ActiveCapture {
             .duration_ns
             .is_some_and(|ns| elapsed >= Duration::from_nanos(ns));
         let by_count = self.plan.count.is_some_and(|count| total.captured >= count);
-        let is_gone = look.ports.iter().any(OpenPort::is_gone);
+        // Without anybody who takes packets there is nothing left to do.
+        let mut consumers = self.consumers.iter();
+        let is_alone = !self.consumers.is_empty() && consumers.all(ConsumerSide::is_gone);
+        let is_gone = is_alone || look.ports.iter().any(OpenPort::is_gone);
         look.is_interrupted || is_idle || look.worker_died || is_gone || by_time || by_count
     }
-}
-
-/// A lossless consumer of the ring, in this process.
-fn consumer(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
-    let (seat, page) = ring.seat(true)?;
-    // Nobody polls yet: the producer takes notice here.
-    producer.commit();
-    Ok((seat, Consumer::new(ring.file(), page)?))
 }
 
 /// What is told of a port in the file.
@@ -258,6 +263,8 @@ impl Active for ActiveCapture {
             (self.seen, self.moved_at) = (total.received, elapsed);
         }
         self.elapsed = elapsed;
+        let begun = self.ring.begun();
+        self.consumers.iter_mut().for_each(|consumer| consumer.look(begun));
         if self.is_over(total, look) {
             Next::Stop
         } else {

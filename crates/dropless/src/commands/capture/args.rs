@@ -15,6 +15,7 @@ use crate::plan::{CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzer
   dropless capture --port xdp:eth1 --to eth1.pcapng               every packet, until Ctrl-C
   dropless capture --port packet:eth1 --to a.pcapng --count 1000  the first thousand
   dropless capture --port pci:0000:3b:00.0 --port pci:0000:3b:00.1 --queues 4 --to both.pcapng
+  dropless capture --port xdp:eth1 --stdout | tshark -i -         into any program that reads pcapng
   dropless capture --port xdp:eth1 --to ring.pcapng --file-size 1G --files 10   the newest 10 GB")]
 pub struct Args {
     /// Port to capture from; repeat for several
@@ -36,6 +37,9 @@ pub struct Args {
     /// File of pcapng to write
     #[arg(long, short = 'w', value_name = "FILE", help_heading = "Capture")]
     pub to: Option<PathBuf>,
+    /// Stream pcapng to standard output, for tshark -i -, tcpdump -r - and others
+    #[arg(long, conflicts_with = "json", help_heading = "Capture")]
+    pub stdout: bool,
     /// Begin a new file when one has this many bytes
     #[arg(long, value_name = "BYTES", requires = "to", help_heading = "Capture")]
     pub file_size: Option<String>,

@@ -2,12 +2,15 @@
 
 mod active;
 pub mod args;
-mod disk;
+mod consumer;
 mod summary;
 
+use std::fs::File;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use measure::Note;
 use serde::Serialize;
 
@@ -29,16 +32,32 @@ const LARGEST_FRAME: usize = 1518;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
+    let plan = args.plan()?;
     let job = CaptureJob {
-        plan: args.plan()?,
+        plan,
+        sink: args.stdout.then(own_stdout).transpose()?,
         is_quiet: args.run.output.quiet,
     };
     run::run(job, &args.run.settings()?)
 }
 
+/// Standard output for packets alone: whatever else is printed there goes to standard error from now on.
+fn own_stdout() -> Result<File> {
+    let stdout = std::io::stdout();
+    ensure!(
+        !stdout.is_terminal(),
+        "--stdout writes binary pcapng, which a terminal cannot show; pipe it: | tshark -i -, or > FILE"
+    );
+    let own = stdout.as_fd().try_clone_to_owned().context("standard output")?;
+    nix::unistd::dup2_stdout(std::io::stderr()).context("standard output")?;
+    Ok(File::from(own))
+}
+
 /// A run that captures.
 pub struct CaptureJob {
     plan: CapturePlan,
+    /// Gets a stream of pcapng.
+    sink: Option<File>,
     /// Nobody wants to hear that no peer has come.
     is_quiet: bool,
 }
@@ -89,6 +108,6 @@ impl Job for CaptureJob {
     }
 
     fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveCapture> {
-        ActiveCapture::wire(self.plan, stage)
+        ActiveCapture::wire(self.plan, self.sink, stage)
     }
 }

@@ -1,10 +1,9 @@
 //! The ledger, the verdict and the summary of a capture.
 
-use capture::disk::Written;
 use capture::pcapng::Statistics;
 use measure::verdict::{Evidence, Role};
 use measure::{
-    Balance, CaptureSummary, ConsumerSummary, FileSummary, Imbalance, Note, Place, PortSummary, Verdict,
+    Balance, CaptureSummary, ConsumerSummary, Imbalance, Place, PortSummary, Verdict,
 };
 use report::published::{Ended, State};
 use report::rundir::file;
@@ -20,25 +19,14 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     let held = job.totals.get().map_or(0, |totals| totals.held);
     let seconds = job.elapsed.as_secs_f64().max(1e-9);
     let ledger = ledger(&ending, total, held);
-    let disk = job.disk.take().map(|disk| {
-        let last = statistics(&ending, &job);
-        let (seat, path) = (std::sync::Arc::clone(&disk.seat), disk.path.clone());
-        (seat, path, disk.finish(last))
-    });
+    let last = statistics(&ending, &job);
     let (mut consumers, mut files) = (Vec::new(), None);
-    if let Some((seat, path, written)) = disk {
-        let offered = total.captured.saturating_sub(seat.first());
-        match written {
-            Ok(written) => {
-                ending.notes.extend(notes(&written));
-                consumers.push(consumer(&written, offered));
-                files = Some(FileSummary {
-                    path: path.display().to_string(),
-                    files: written.files,
-                    packets: written.packets,
-                    bytes: written.bytes,
-                    errors: written.errors,
-                });
+    for consumer in std::mem::take(&mut job.consumers) {
+        match consumer.finish(total.captured, last.clone()) {
+            Ok(left) => {
+                consumers.push(left.summary);
+                files = files.or(left.files);
+                ending.notes.extend(left.notes);
             }
             Err(error) => ending.died = ending.died.take().or(Some(error.to_string())),
         }
@@ -115,17 +103,6 @@ fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
     blocks
 }
 
-fn consumer(written: &Written, offered: u64) -> ConsumerSummary {
-    ConsumerSummary {
-        name: "files".into(),
-        lossless: true,
-        offered,
-        taken: written.packets,
-        lost: written.lost,
-        ..ConsumerSummary::default()
-    }
-}
-
 /// What a consumer was offered it took, lost, or left.
 fn unbalanced(consumer: &ConsumerSummary) -> Option<Imbalance> {
     let charged = consumer.taken + consumer.lost + consumer.left;
@@ -135,28 +112,6 @@ fn unbalanced(consumer: &ConsumerSummary) -> Option<Imbalance> {
         lost: consumer.lost + consumer.left,
         unexplained: 0,
     })
-}
-
-fn notes(written: &Written) -> Vec<Note> {
-    let mut notes = Vec::new();
-    if written.errors > 0 {
-        let error = written.error.clone().unwrap_or_default();
-        let text = format!(
-            "the disk refused to be written {} times{}; what the ring still held was written later",
-            written.errors,
-            if error.is_empty() {
-                String::new()
-            } else {
-                format!(" ({error})")
-            }
-        );
-        notes.push(Note::new("disk_refused", text));
-    }
-    if written.cached > 0 {
-        let text = "the file system cannot be written past the page cache (O_DIRECT): files go through it, which costs memory bandwidth";
-        notes.push(Note::new("files_cached", text));
-    }
-    notes
 }
 
 impl run::Summary for CaptureSummary {

@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let interrupt = Interrupt::install()?;
     let dir = run::directory(&args.output.runs, &plan, told.board())?;
     let trials = dir.file(file::TRIALS);
-    std::fs::create_dir_all(&trials)?;
+    report::ours::make_dirs(&trials)?;
     if !console.quiet {
         report::out::print_stderr(&show::beginning(&plan))?;
     }

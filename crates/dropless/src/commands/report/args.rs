@@ -17,7 +17,7 @@ use report::export::{self, Export};
                                                      a gate for CI: exit 1 when it is worse
   dropless report old.csv.zst --html old.html        intervals of the older dpdk-project
 
-Exit codes: 0 shown; 1 shown, and a --fail-if failed; 2 could not be read, compared or written.")]
+Exit codes: 0 shown; 1 shown, and a --fail-if failed; 2 could not be read, compared or written, or no RUN ended.")]
 pub struct Args {
     /// Run directories, or files of intervals (CSV, plain or zstd); the first is what others are compared with
     #[arg(value_name = "RUN", required = true)]

@@ -6,11 +6,14 @@ use anyhow::{Result, bail, ensure};
 use report::compare::fail_if::{Judgement, Rule};
 use report::compare::settings::differing;
 use report::export::Shown;
+use report::input::clean;
 use report::load::{self, Loaded};
 use report::out::{Console, print_stdout};
 
 pub use args::Args;
 use args::Output;
+
+use crate::EXIT_INVALID;
 
 /// Every run is a row or a line at least; more of them are not read.
 const RUNS_MAX: usize = 1000;
@@ -55,6 +58,10 @@ pub fn run(args: &Args) -> Result<u8> {
             ));
         }
     }
+    // Nothing was measured to the end.
+    if !runs.iter().any(Loaded::has_ended) {
+        return Ok(EXIT_INVALID);
+    }
     Ok(u8::from(!failed.is_empty()))
 }
 
@@ -91,7 +98,7 @@ fn show(args: &Args, runs: &[Loaded], failed: &[String], console: Console) -> Re
     match file {
         Some(path) if path.as_os_str() != "-" => {
             export.write(path, &shown)?;
-            console.human(&format!("report: {}\n", path.display()))?;
+            console.human(&format!("report: {}\n", clean(&path.display().to_string())))?;
         }
         _ => print_stdout(&(export.render)(&shown)?)?,
     }

@@ -82,6 +82,9 @@ pub struct SearchArgs {
     /// Go on with an interrupted search, by its run directory; other arguments are ignored, but for output
     #[arg(long, value_name = "DIR", help_heading = "Search")]
     pub resume: Option<PathBuf>,
+    /// Let its plan pass arguments to DPDK, use file ports, and take devices by force: only if you know who wrote it
+    #[arg(long, requires = "resume", help_heading = "Search")]
+    pub trust_plan: bool,
 
     /// Queues, cores and memory
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! `trials.jsonl`: every trial on a line, forced to the disk before the next one starts, so that a search can go on.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use measure::VERSION;
 use measure::search::{Again, Ceiling, INVALID_IN_A_ROW_MAX, Trial};
 use nix::fcntl::{Flock, FlockArg};
+use report::{input, ours};
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the run directory.
@@ -37,9 +38,17 @@ pub struct Line {
     /// The longest time that one of our workers did not poll, ns.
     #[serde(default)]
     pub pause_ns: u64,
+    /// Packets that came after their trial had ended (the one before, most likely), or later than it was to wait for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub overdue: u64,
     /// What was asked, and what came of it.
     #[serde(flatten)]
     pub trial: Trial,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's way of asking")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The file, open at its end.
@@ -57,19 +66,14 @@ impl Journal {
     /// whatever was wrong has been mended since, or will be told again.
     pub fn open(directory: &Path) -> Result<(Self, Vec<Line>)> {
         let path = directory.join(FILE);
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        let file = ours::append(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
             anyhow!(
                 "another process goes on with the search in {}; wait for its end, or see it with: dropless top",
                 directory.display()
             )
         })?;
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => bail!("cannot read {}: {error}", path.display()),
-        };
+        let text = input::text_file(&path)?;
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines: Vec<Line> = Vec::new();
         let (mut end, mut believed) = (0, (0, 0));
@@ -135,12 +139,13 @@ impl Journal {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use measure::Note;
     use measure::search::{Ask, Losses};
 
-    fn line(lost: u64) -> Line {
+    /// A trial that lost so many packets on the path.
+    pub fn line(lost: u64) -> Line {
         Line {
             version: 0,
             number: 0,
@@ -151,6 +156,7 @@ mod tests {
             run: "runs/x".into(),
             wall_s: 1.5,
             pause_ns: 0,
+            overdue: 0,
             trial: Trial {
                 ask: Ask::lasting(1234.5, 1_000_000_000),
                 due: 1234,
@@ -159,6 +165,7 @@ mod tests {
                     path: lost,
                     ..Losses::default()
                 },
+                bunches: Vec::new(),
                 latency_ns: measure::Percentiles::default(),
                 invalid: Vec::new(),
             },

@@ -2,7 +2,9 @@
 
 pub mod args;
 mod disturbance;
+mod doubts;
 mod journal;
+mod patience;
 mod plan;
 mod progress;
 
@@ -22,6 +24,8 @@ use report::out::Console;
 use report::published::{self, Bounds};
 use report::rundir::{RunDir, file};
 
+use crate::plan::SendPlan;
+use crate::plan::foreign::TRUST;
 use crate::run::child::{Child, Ended as ChildEnded, LOOK, Start};
 use crate::run::page;
 use crate::run::preflight;
@@ -30,7 +34,9 @@ use crate::status::Trials;
 pub use args::SearchArgs as Args;
 use args::SearchArgs;
 use disturbance::Disturbance;
+use doubts::doubts;
 use journal::{Journal, Line};
+use patience::Patience;
 use plan::SearchPlan;
 use progress::Progress;
 
@@ -52,7 +58,7 @@ const FULL: f64 = 0.999;
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &SearchArgs) -> Result<u8> {
     let plan = match &args.resume {
-        Some(directory) => SearchPlan::load(directory)?,
+        Some(directory) => SearchPlan::load(directory)?.accept(args.trust_plan)?,
         None => SearchPlan::from_args(args)?,
     };
     let console = args.run.output.console();
@@ -90,6 +96,8 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         wall_s: 0.0,
         made: 0,
         disturbance: Disturbance::default(),
+        patience: Patience::default(),
+        notes: Vec::new(),
     };
     let mut report = run.go()?;
     report.notes.extend(trials.board().note());
@@ -137,6 +145,9 @@ struct Run<'r> {
     /// Trials so far, replayed ones too.
     made: u64,
     disturbance: Disturbance,
+    patience: Patience,
+    /// What is to be said of sizes.
+    notes: Vec<Note>,
 }
 
 /// How the search of one size ended.
@@ -176,6 +187,7 @@ impl Run<'_> {
         );
         report.notes.push(Note::new("time_taken", text));
         report.notes.extend(self.disturbance.note());
+        report.notes.append(&mut self.notes);
         self.progress.clear();
         for leftover in [TRIAL_PLAN, TRIAL_LOG, TRIAL_RESULT] {
             let _ = std::fs::remove_file(self.dir.file(leftover));
@@ -267,6 +279,7 @@ impl Run<'_> {
         result.range = Some(range);
         result.result = search.result();
         result.result.with_bit_rates(mean);
+        self.notes.extend(doubts(&result, &tried));
         Ok((result, ended))
     }
 
@@ -384,6 +397,7 @@ impl Run<'_> {
         };
         self.made += 1;
         self.disturbance.look(self.made, &line);
+        self.patience.look(&line);
         self.wall_s += line.wall_s;
         self.overhead.0 += line.wall_s - line.trial.ask.seconds();
         self.overhead.1 += 1.0;
@@ -404,9 +418,14 @@ impl Run<'_> {
 
     fn make(&mut self, size: &str, ask: Option<Ask>, purpose: &Purpose, number: u64) -> Result<Option<Line>> {
         let extent = ask.map_or(Extent::DurationNs(self.plan.first_ns()), |ask| ask.extent);
-        let send = self
+        let mut send = self
             .plan
             .trial(size, ask.map(|ask| ask.rate_pps), extent, number)?;
+        // RFC 2544, section 23, wants two seconds.
+        send.quiet_ns = self
+            .patience
+            .quiet_ns()
+            .filter(|_| self.plan.method == Method::Mlr);
         let path = self.dir.file(TRIAL_PLAN);
         self.dir.write_json(TRIAL_PLAN, &send)?;
         // A trial waits for its links as long as any run.
@@ -415,13 +434,19 @@ impl Run<'_> {
         let Some(ended) = self.run_child(&path)? else {
             return Ok(None);
         };
-        let stall_ns = match &ended {
-            ChildEnded::Result(summary) => longest_stall_ns(summary),
-            _ => 0,
+        let (stall_ns, overdue) = match &ended {
+            ChildEnded::Result(summary) => (longest_stall_ns(summary), overdue(summary)),
+            _ => (0, 0),
         };
         let (trial, ceiling, run) = match (ended, ask) {
             (ChildEnded::Failed(why), _) => bail!("a trial could not be run: {why}"),
-            (ChildEnded::Result(summary), Some(ask)) => (Trial::of(ask, &summary), None, summary.run),
+            (ChildEnded::Result(summary), Some(ask)) => {
+                let mut trial = Trial::of(ask, &summary);
+                if bears_all(&send) {
+                    trial.bunches.clear();
+                }
+                (trial, None, summary.run)
+            }
             (ChildEnded::Result(summary), None) => {
                 let (trial, ceiling) = highest(&summary, extent);
                 (trial, Some(ceiling), summary.run)
@@ -441,6 +466,7 @@ impl Run<'_> {
             run: self.relative(&run),
             wall_s: 0.0,
             pause_ns: stall_ns,
+            overdue,
             trial,
         }))
     }
@@ -448,7 +474,8 @@ impl Run<'_> {
     /// Runs the trial whose plan is in the file `plan`; `None` when it was interrupted.
     fn run_child(&mut self, plan: &Path) -> Result<Option<ChildEnded<Summary>>> {
         let runs = self.dir.file(TRIALS);
-        let words = ["send", "--json", "--quiet", "--no-doctor", "--plan"];
+        // The plan is the user's own, or was accepted when it was read.
+        let words = ["send", "--json", "--quiet", "--no-doctor", TRUST, "--plan"];
         let mut arguments: Vec<String> = words.map(Into::into).to_vec();
         arguments.extend([
             plan.display().to_string(),
@@ -510,6 +537,19 @@ impl Run<'_> {
 fn longest_stall_ns(summary: &Summary) -> u64 {
     let stalls = summary.workers.iter().map(|worker| worker.poll_gap_ns_max);
     stalls.max().unwrap_or(0)
+}
+
+/// Whether the path loses no bunches: the embedded ring pushes back, and drops only what its injector drops.
+fn bears_all(send: &SendPlan) -> bool {
+    let is_policed = send.fault.as_ref().is_some_and(|fault| fault.limit.is_some());
+    let mut ports = send.machine.ports.iter();
+    ports.all(|port| port.kind.traits().is_reflected) && !is_policed
+}
+
+/// Packets that somebody did not wait for long enough: this trial, or the one before it.
+fn overdue(summary: &Summary) -> u64 {
+    let of_others = summary.ledger.arrived.foreign.get("other_run");
+    summary.late.saturating_add(of_others.copied().unwrap_or(0))
 }
 
 /// Whether every goal knows a rate that was carried and one that was not.

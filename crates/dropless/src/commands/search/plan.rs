@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::args::SearchArgs;
 use crate::args::send_plan::{one_stream, send_plan};
+use crate::plan::foreign::{Foreign, Named};
 use crate::plan::{SendPlan, trial_duration};
 
 /// Version of this format.
@@ -90,29 +91,16 @@ impl SearchPlan {
         Ok(plan)
     }
 
-    /// Reads the plan of a search that was interrupted.
-    pub fn load(directory: &Path) -> Result<Self> {
-        let path = directory.join(report::rundir::file::PLAN);
-        let shown = path.display();
-        let advice = "name the run directory of a `dropless search`";
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| anyhow::anyhow!("--resume: cannot read {shown}: {error}; {advice}"))?;
-        let head: serde_json::Value = serde_json::from_str(&text)
-            .map_err(|error| anyhow::anyhow!("--resume: {shown} is damaged ({error}); {advice}"))?;
-        ensure!(
-            head["command"] == "search",
-            "--resume: {shown} is the plan of a {} run; {advice}",
-            head["command"].as_str().unwrap_or("foreign")
-        );
-        let version = head["version"].as_u64().unwrap_or(0);
-        ensure!(
-            version <= u64::from(VERSION),
-            "--resume: {shown} has version {version}, and this dropless knows up to {VERSION}; use a newer dropless"
-        );
-        let plan: Self = serde_json::from_value(head)
-            .map_err(|error| anyhow::anyhow!("--resume: {shown} is damaged ({error}); {advice}"))?;
+    /// Reads the plan of a search that was interrupted, or of somebody else's.
+    pub fn load(directory: &Path) -> Result<Foreign<Self>> {
+        let named = Named {
+            flag: "--resume",
+            path: &directory.join(report::rundir::file::PLAN),
+            advice: "name the run directory of a `dropless search`",
+        };
+        let plan: Self = named.read("search", VERSION)?;
         plan.validate()?;
-        Ok(plan)
+        Ok(Foreign::new(plan, |plan| &plan.send.machine, &named))
     }
 
     fn validate(&self) -> Result<()> {
@@ -254,10 +242,14 @@ impl SearchPlan {
         }))
     }
 
-    /// What a trial takes beyond its own time, before any was measured: half of them wait for what is lost.
+    /// What a trial takes beyond its own time, before any was measured: with RFC 2544 half of them wait for what is lost.
     pub fn pace(&self) -> Pace {
+        let waits_s = match self.method {
+            Method::Rfc2544 => self.send.drain_ns as f64 / 2e9,
+            Method::Mlr => 0.0,
+        };
         Pace {
-            overhead_s: START_S + self.send.drain_ns as f64 / 2e9 + self.settle_ns as f64 / 1e9,
+            overhead_s: START_S + waits_s + self.settle_ns as f64 / 1e9,
         }
     }
 }

@@ -4,7 +4,7 @@ use measure::search::{Ask, Extent, Purpose, Trial};
 use measure::units::{format_count, format_duration, format_rate, format_share};
 use report::number::span;
 use report::out::Console;
-use report::style::{Paint, Stream, Style};
+use report::style::{ERASE, Paint, Stream, Style};
 
 use super::plan::SearchPlan;
 
@@ -131,7 +131,7 @@ impl Progress {
             return;
         }
         let shown = self.style.paint(Paint::Dim, line);
-        let _ = report::out::print_stderr(&format!("\r\x1b[K{shown}"));
+        let _ = report::out::print_stderr(&format!("{ERASE}{shown}"));
     }
 }
 

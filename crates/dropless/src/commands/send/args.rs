@@ -71,6 +71,9 @@ pub struct Args {
     /// Replay the plan.json of an earlier run; other arguments are ignored, but for output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub plan: Option<PathBuf>,
+    /// Let the plan pass arguments to DPDK, use file ports, and take devices by force: only if you know who wrote it
+    #[arg(long, requires = "plan", help_heading = "Output")]
+    pub trust_plan: bool,
 }
 
 impl Args {

@@ -37,7 +37,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let plan = match &args.plan {
-        Some(path) => SendPlan::load(path)?,
+        Some(path) => SendPlan::load(path)?.accept(args.trust_plan)?,
         None => args.plan()?,
     };
     run::run(SendJob::new(plan), &args.run.settings()?)

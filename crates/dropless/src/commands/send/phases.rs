@@ -34,7 +34,7 @@ fn is_given_up(plan: &SendPlan, wiring: &Wiring, look: &Look<'_, '_>) -> bool {
 pub fn end_sending(plan: &SendPlan, wiring: &Wiring) -> Nanos {
     let times = &wiring.times;
     let asked_to_stop = now().min(times.end);
-    wiring.cut.store(asked_to_stop.0, Ordering::Relaxed);
+    wiring.cut.store(asked_to_stop.0, Ordering::Release);
     let end = if plan.count.is_some() && wiring.is_done() {
         wiring.last_sent().min(asked_to_stop)
     } else {
@@ -76,7 +76,9 @@ impl Drain {
         // Where two may have heard one packet, what came says nothing of what is still to come.
         let everything = !wiring.hear_each_other
             && back + known_lost(wiring) >= wiring.sent(|counters| counters.accepted.get());
-        waited >= plan.drain_ns
+        // Where ports share a link, what one hears of another one is no quiet of its own.
+        let quiet = plan.quiet_ns.filter(|_| !wiring.hear_each_other);
+        waited >= quiet.unwrap_or(plan.drain_ns).min(plan.drain_ns)
             || (everything && waited >= GRACE_NS.min(plan.drain_ns))
             || self.begun.look(true).as_nanos() as u64 >= plan.drain_ns * DRAINS_MAX
             || look.worker_died

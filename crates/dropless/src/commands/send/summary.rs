@@ -1,5 +1,6 @@
 //! From what the tasks, ports and pools counted to the verdict and the summary of a send run.
 
+use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
 use measure::verdict::{Evidence, Role};
 use measure::{Expectation, GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict};
@@ -89,6 +90,7 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
         latency_scheduled_ns: Percentiles::from(&scheduled),
         pdv_ns: latency.pdv(),
         gap_ns: gaps(job),
+        bunches: bunched(job),
         streams,
         ..Summary::default()
     }
@@ -145,6 +147,16 @@ fn stalled_ns(job: &ActiveSend) -> u64 {
 fn gap_ticks(job: &ActiveSend) -> Vec<Histogram> {
     let sides = job.wiring.send.iter();
     sides.map(|side| side.counters.gap_ticks.snapshot()).collect()
+}
+
+/// How often how many packets were due at once, on all queues.
+fn bunched(job: &ActiveSend) -> Vec<Bunch> {
+    let counters = || job.wiring.send.iter().map(|side| &side.counters);
+    let all: Vec<Histogram> = counters().map(|counters| counters.bunches.snapshot()).collect();
+    let whole: Vec<Histogram> = counters()
+        .map(|counters| counters.whole_bunches.snapshot())
+        .collect();
+    bunches(&merged(all.iter()), &merged(whole.iter()))
 }
 
 /// The gaps between departures of all queues, beside the gap that the rate of one queue means.

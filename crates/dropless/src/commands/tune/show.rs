@@ -160,6 +160,11 @@ pub fn undone(changes: &[Change], style: &Style) -> String {
         _ => format!("{restored} restored, {left} left."),
     };
     text.push_str(&paragraph(&line, 0, style));
+    let boots = |change: &Change| change.path == DROP_IN && matches!(change.undone, Undone::Restored { .. });
+    if changes.iter().any(boots) {
+        let line = "The kernel boots with its old command line again after: update-grub && reboot";
+        text.push_str(&paragraph(line, 0, style));
+    }
     text
 }
 

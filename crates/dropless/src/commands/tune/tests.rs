@@ -1,5 +1,6 @@
 //! What people read of a plan and of what became of it.
 
+use doctor::tune::boot::DROP_IN;
 use doctor::tune::{Action, Outcome, Plan, Step, Undone};
 use report::Style;
 
@@ -78,4 +79,22 @@ fn what_a_reboot_reset_is_counted_and_not_listed() {
         "  /proc/a: left alone: somebody else has made it ''\n\
          0 restored, 1 left; 1 more were reset by the reboot since.\n"
     );
+}
+
+#[test]
+fn what_the_boot_loader_still_has_is_said() {
+    let undone = |path: &str, undone| {
+        let change = Change {
+            path: path.into(),
+            undone,
+        };
+        show::undone(&[change], &Style::plain())
+    };
+    let restored = || Undone::Restored {
+        value: "no file".into(),
+    };
+    assert!(undone(DROP_IN, restored()).ends_with("after: update-grub && reboot\n"));
+    for text in [undone(DROP_IN, Undone::AsItWas), undone("/proc/a", restored())] {
+        assert!(!text.contains("update-grub"), "{text}");
+    }
 }

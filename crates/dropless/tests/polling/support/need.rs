@@ -23,6 +23,8 @@ pub enum Need {
     Processors(usize),
     /// Free hugepages for two processes.
     Hugepages,
+    /// Cgroups that can be given a quota of CPU time.
+    CpuController,
     /// The reference implementation of `MLRsearch`, where `./dev setup` puts it.
     Oracle,
 }
@@ -46,6 +48,11 @@ impl Need {
             Self::File(path) if !std::path::Path::new(path).exists() => Some(format!("needs {path}")),
             Self::Hugepages => hugepages_missing(),
             Self::Oracle => oracle_missing(),
+            Self::CpuController => {
+                let reason =
+                    || "needs a cgroup controller for CPU time (cpu.max, or cpu.cfs_quota_us)".to_owned();
+                cpu_controller().is_none().then(reason)
+            }
             Self::VlanInterfaces => vlan_interfaces_missing(),
             Self::Root | Self::Tool(_) | Self::File(_) => None,
         }
@@ -61,6 +68,18 @@ fn oracle_missing() -> Option<String> {
     let found = oracle().join("MLRsearch/__init__.py").is_file();
     let reason = || "needs the Python package MLRsearch, which ./dev setup installs".to_owned();
     Need::Tool("python3").missing().or_else(|| (!found).then(reason))
+}
+
+/// The folder below which a cgroup has a quota of CPU time, in either version.
+pub fn cpu_controller() -> Option<std::path::PathBuf> {
+    let version_1 = std::path::PathBuf::from("/sys/fs/cgroup/cpu");
+    let version_2 = std::path::PathBuf::from("/sys/fs/cgroup");
+    let children = std::fs::read_to_string(version_2.join("cgroup.subtree_control")).unwrap_or_default();
+    if version_1.join("cpu.cfs_quota_us").exists() {
+        return Some(version_1);
+    }
+    let has_quotas = children.split_whitespace().any(|controller| controller == "cpu");
+    has_quotas.then_some(version_2)
 }
 
 fn hugepages_missing() -> Option<String> {

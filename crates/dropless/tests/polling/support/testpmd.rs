@@ -94,6 +94,7 @@ impl Builder {
         command.current_dir(&self.directory);
         let mut testpmd = Testpmd {
             process: Running::spawn(command),
+            _folder: Folder(Path::new("/var/run/dpdk").join(&self.prefix)),
         };
         testpmd.wait_for_prompt(0);
         testpmd
@@ -111,6 +112,17 @@ fn cores(worker: Option<&str>) -> String {
 /// A running `dpdk-testpmd` that waits at its prompt.
 pub struct Testpmd {
     process: Running,
+    // Fields drop in order: it is gone by then.
+    _folder: Folder,
+}
+
+/// What DPDK leaves of a process, taken away when dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// What `show port stats` counts for one port.

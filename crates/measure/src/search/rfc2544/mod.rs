@@ -15,17 +15,11 @@ pub use frame_loss::FrameLossRow;
 pub use latency::LatencyResult;
 
 use super::result::{Limit, Rfc2544Result, SearchResult};
-use super::{Again, Ask, Doubt, Purpose, Range, Step, Trial};
+use super::{Again, Ask, Doubt, Purpose, Range, SPOILED_IN_A_ROW_MAX, Step, Trial};
 use back_to_back::BackToBack;
 use frame_loss::FrameLoss;
 use latency::Latency;
 use throughput::Throughput;
-
-/// Trials at a rate, of which our own side spoils each, before it is believed to be the limit there.
-///
-/// A single trial decides here, and one pause of our receiver would halve the answer. What ails us always is told by
-/// the third trial as well.
-const SPOILED_IN_A_ROW_MAX: u32 = 3;
 
 /// A test of RFC 2544.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -113,6 +107,7 @@ pub struct Rfc2544 {
     spoiled: Option<(Limit, u32)>,
     trials: u64,
     invalid_trials: u64,
+    bunched_trials: u64,
     seconds: f64,
 }
 
@@ -130,6 +125,7 @@ impl Rfc2544 {
             spoiled: None,
             trials: 0,
             invalid_trials: 0,
+            bunched_trials: 0,
             seconds: 0.0,
         }
     }
@@ -167,13 +163,19 @@ impl Rfc2544 {
         let Some((test, ask, _)) = self.wanted() else {
             return;
         };
-        if !self.doubt.accepts(trial) || self.is_spoiled(trial) {
+        if !self.doubt.accepts(trial) {
+            self.invalid_trials += 1;
+            return;
+        }
+        let charged = self.doubt.charged(trial);
+        self.bunched_trials += u64::from(charged.limit(0.0) != trial.limit(0.0));
+        if self.is_spoiled(&charged) {
             self.invalid_trials += 1;
             return;
         }
         self.trials += 1;
         self.seconds += ask.seconds();
-        let trial = Trial { ask, ..trial.clone() };
+        let trial = Trial { ask, ..charged };
         match test {
             Test::Throughput => self.throughput.record(&trial),
             Test::Latency => self.latency.iter_mut().for_each(|test| test.record(&trial)),
@@ -182,7 +184,8 @@ impl Rfc2544 {
         }
     }
 
-    /// Whether only our own side kept the trial from being good, and another one may tell more of the path.
+    /// Whether only our own side kept the trial from being good, and another one may tell more of the path: a single trial
+    /// decides here, and one pause of our receiver would halve the answer.
     fn is_spoiled(&mut self, trial: &Trial) -> bool {
         let before = self.spoiled.take().map_or(0, |(_, in_a_row)| in_a_row);
         let ours = trial.limit(0.0).filter(|limit| limit.is_ours());
@@ -204,6 +207,7 @@ impl Rfc2544 {
             }),
             trials: self.trials,
             invalid_trials: self.invalid_trials,
+            bunched_trials: self.bunched_trials,
             seconds: self.seconds,
             complete: self.wanted().is_none(),
         }

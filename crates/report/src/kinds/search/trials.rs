@@ -57,6 +57,18 @@ pub fn read(directory: &Path, report: &SearchReport) -> Result<Vec<SearchedTrial
     Ok(trials)
 }
 
+/// How many the file `journal` of a search that did not end tells of, as far as it can be read.
+pub fn made(journal: &Path) -> u64 {
+    let Ok(mut lines) = Lines::open(journal) else {
+        return 0;
+    };
+    let mut made = 0;
+    while let Ok(Some(_)) = lines.next_line() {
+        made += u64::from(lines.is_ended());
+    }
+    made
+}
+
 /// Why a line is no trial.
 enum Unread {
     Later(u64),

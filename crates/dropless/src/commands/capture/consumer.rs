@@ -1,0 +1,251 @@
+//! Consumers of the ring in this process: files, and standard output. Each is a thread of its own, which may be as slow as
+//! it likes.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, anyhow};
+use capture::disk::{Disk, Policy, Written};
+use capture::ring::{Consumer, Producer, Ring, Seat};
+use measure::{ConsumerSummary, FileSummary, Note};
+
+use crate::plan::FilesPlan;
+
+/// From one look at the ring to the next.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// What came is on the disk after this long.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// What a consumer came to.
+#[derive(Default)]
+struct Came {
+    taken: u64,
+    lost: u64,
+    files: Option<FileSummary>,
+    notes: Vec<Note>,
+}
+
+/// A consumer as control sees it.
+pub struct ConsumerSide {
+    name: &'static str,
+    seat: Arc<Seat>,
+    /// What ends its stream is sent here, once the producer has ended.
+    last: mpsc::Sender<Vec<u8>>,
+    thread: JoinHandle<Result<Came>>,
+    behind_max: u64,
+}
+
+/// What a consumer left.
+pub struct Left {
+    pub summary: ConsumerSummary,
+    pub files: Option<FileSummary>,
+    pub notes: Vec<Note>,
+}
+
+impl ConsumerSide {
+    /// The files of `plan`: the first one is opened here, so that a wrong name is an error before there is any packet.
+    pub fn files(plan: &FilesPlan, producer: &mut Producer, ring: &Ring) -> Result<Self> {
+        let (seat, consumer) = seat(producer, ring)?;
+        let named = || format!("cannot write {}", plan.path.display());
+        let mut disk = Disk::new(ring.clone(), consumer, policy(plan)).with_context(named)?;
+        let path = plan.path.display().to_string();
+        Self::start("files", seat, move |ends| {
+            let written = loop {
+                disk.step(Instant::now())?;
+                if let Some(last) = ended(ends) {
+                    break disk.finish(&last)?;
+                }
+            };
+            Ok(Came {
+                taken: written.packets,
+                lost: written.lost,
+                notes: notes(&written),
+                files: Some(FileSummary {
+                    path,
+                    files: written.files,
+                    packets: written.packets,
+                    bytes: written.bytes,
+                    errors: written.errors,
+                }),
+            })
+        })
+    }
+
+    /// A stream of pcapng to `sink`, which may wait.
+    pub fn stream(mut sink: File, producer: &mut Producer, ring: &Ring) -> Result<Self> {
+        let (seat, mut consumer) = seat(producer, ring)?;
+        Self::start("standard output", seat, move |ends| {
+            let mut taken = 0;
+            let written = stream(&mut sink, &mut consumer, ends, &mut taken);
+            let mut came = Came {
+                taken,
+                ..Came::default()
+            };
+            match written {
+                Err(Stop::Reader(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    let text = format!("standard output took no more: {error}");
+                    came.notes.push(Note::new("stream_ended", text));
+                }
+                Err(Stop::Ring(error)) => return Err(error),
+                // Whoever read has what it wanted.
+                Err(Stop::Reader(_)) | Ok(()) => {}
+            }
+            Ok(came)
+        })
+    }
+
+    fn start(
+        name: &'static str,
+        seat: Arc<Seat>,
+        work: impl FnOnce(&mpsc::Receiver<Vec<u8>>) -> Result<Came> + Send + 'static,
+    ) -> Result<Self> {
+        let (last, ends) = mpsc::channel::<Vec<u8>>();
+        let thread = std::thread::Builder::new().name("consumer".into());
+        let thread = thread.spawn(move || work(&ends));
+        Ok(Self {
+            name,
+            seat,
+            last,
+            thread: thread.context("cannot start the thread of a consumer")?,
+            behind_max: 0,
+        })
+    }
+
+    /// Sees how far it is behind, in segments of the ring.
+    pub fn look(&mut self, begun: u64) {
+        self.behind_max = self.behind_max.max(begun.saturating_sub(self.seat.released()));
+        if self.is_gone() {
+            self.seat.vacate();
+        }
+    }
+
+    /// Whether it has ended by itself: its reader went away.
+    pub fn is_gone(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// The producer has ended after so many packets: what is left is taken, and the stream ends with `last`.
+    pub fn finish(self, captured: u64, last: Vec<u8>) -> Result<Left> {
+        let (offered, lossless) = (captured.saturating_sub(self.seat.first()), true);
+        let _ = self.last.send(last);
+        let died = |_| Err(anyhow!("the thread of a consumer ended by itself"));
+        let came = self.thread.join().unwrap_or_else(died)?;
+        let summary = ConsumerSummary {
+            name: self.name.into(),
+            lossless,
+            offered,
+            taken: came.taken,
+            lost: came.lost,
+            left: offered.saturating_sub(came.taken + came.lost),
+            behind_max: self.behind_max,
+        };
+        Ok(Left {
+            summary,
+            files: came.files,
+            notes: came.notes,
+        })
+    }
+}
+
+/// A lossless seat in the ring, and who sits there.
+fn seat(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
+    let (seat, page) = ring.seat(true)?;
+    // Nobody polls yet: the producer takes notice here.
+    producer.commit();
+    Ok((seat, Consumer::new(ring.file(), page)?))
+}
+
+/// What ends the stream, once the producer has ended; waits for it for a moment.
+fn ended(ends: &mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+    match ends.recv_timeout(LOOK_EVERY) {
+        Ok(last) => Some(last),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(Vec::new()),
+    }
+}
+
+/// Why a stream ends early.
+enum Stop {
+    Reader(io::Error),
+    Ring(anyhow::Error),
+}
+
+/// Writes the head, every packet's block as it comes, and the end; without the worklists, which only files need.
+fn stream(
+    sink: &mut File,
+    consumer: &mut Consumer,
+    ends: &mpsc::Receiver<Vec<u8>>,
+    taken: &mut u64,
+) -> Result<(), Stop> {
+    sink.write_all(&consumer.preamble()).map_err(Stop::Reader)?;
+    // What of the segment under way was written.
+    let (mut packets, mut bytes) = (0, 0);
+    let mut last = None;
+    loop {
+        let number = consumer.next_segment();
+        let segment = consumer.segment(number).map_err(|error| Stop::Ring(error.into()))?;
+        let Some(segment) = segment.filter(|segment| segment.blocks.len() > bytes || segment.whole.is_some()) else {
+            if let Some(last) = &last {
+                return sink.write_all(last).map_err(Stop::Reader);
+            }
+            last = ended(ends);
+            continue;
+        };
+        sink.write_all(&segment.blocks[bytes..]).map_err(Stop::Reader)?;
+        *taken += (segment.packets - packets) as u64;
+        (packets, bytes) = (segment.packets, segment.blocks.len());
+        if segment.whole.is_some() {
+            consumer.release(number, packets as u64);
+            (packets, bytes) = (0, 0);
+        }
+    }
+}
+
+fn policy(plan: &FilesPlan) -> Policy {
+    let (path, rotates) = (plan.path.clone(), plan.rotates());
+    Policy {
+        name: Box::new(move |number| {
+            if rotates {
+                numbered(&path, number)
+            } else {
+                path.clone()
+            }
+        }),
+        size: plan.size,
+        every: plan.every_ns.map(Duration::from_nanos),
+        files: plan.files,
+        flush: FLUSH,
+    }
+}
+
+/// The name of one of several files: `name_00001_2026-11-22T12-34-56Z.pcapng`.
+fn numbered(path: &Path, number: u64) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let time = report::utc::stamp(SystemTime::now());
+    let extension = path
+        .extension()
+        .map(|extension| format!(".{}", extension.to_string_lossy()));
+    path.with_file_name(format!("{stem}_{number:05}_{time}{}", extension.unwrap_or_default()))
+}
+
+fn notes(written: &Written) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if written.errors > 0 {
+        let why = written.error.as_ref().map_or_else(String::new, |error| format!(" ({error})"));
+        let text = format!(
+            "the disk refused to be written {} times{why}; what the ring still held was tried again",
+            written.errors
+        );
+        notes.push(Note::new("disk_refused", text));
+    }
+    if written.cached > 0 {
+        let text = "the file system cannot be written past the page cache (O_DIRECT): files go through it, which costs memory bandwidth";
+        notes.push(Note::new("files_cached", text));
+    }
+    notes
+}

@@ -1,0 +1,216 @@
+//! `dropless capture`: what came is in the file, byte for byte and in order, or is counted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::wire::{Wire, assert_invalid, assert_refused, interrupted};
+use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
+
+const NEEDS: [Need; 1] = [Need::Namespaces];
+const READ: [Need; 3] = [Need::Namespaces, Need::Tool("tshark"), Need::Tool("capinfos")];
+
+/// A running capture within a namespace, that takes packets.
+fn capture(lab: &Lab, namespace: &Namespace, arguments: &[&str]) -> Running {
+    let mut running = lab
+        .dropless(&[&["capture", "--json"][..], arguments].concat())
+        .within(namespace)
+        .spawn();
+    running.wait_for("capturing from", Duration::from_secs(30));
+    running
+}
+
+/// Probes from the near end that nobody returns.
+fn send(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Finished {
+    let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let to = ["--tx-only", "--to-mac", far.trim()];
+    wire.send(lab, "packet", &[&to[..], arguments].concat()).run()
+}
+
+/// received = captured + named drops, and what each consumer was offered it took or lost.
+fn assert_balanced(run: &Finished) {
+    let ledger = &run.json()["ledger"];
+    let places = ledger["places"].as_array().map_or(&[][..], Vec::as_slice);
+    let charged: u64 = places.iter().filter_map(|place| place["charged"].as_u64()).sum();
+    let number = |name: &str| ledger[name].as_u64().expect("a count");
+    assert_eq!(number("entered"), number("left") + charged + number("unexplained"), "{run}");
+    assert_eq!(number("left"), run.number("captured"), "{run}");
+    assert_eq!(number("unexplained"), 0, "{run}");
+    for consumer in run.json()["consumers"].as_array().expect("consumers") {
+        let number = |name: &str| consumer[name].as_u64().expect("a count");
+        assert_eq!(number("offered"), number("taken") + number("lost") + number("left"), "{run}");
+    }
+}
+
+/// The fields of each packet of a file, by tshark.
+fn fields(file: &str, filter: &str, names: &[&str]) -> Vec<String> {
+    let mut arguments = vec!["-r", file, "-Y", filter, "-T", "fields"];
+    arguments.extend(names.iter().flat_map(|name| ["-e", name]));
+    let output = std::process::Command::new("tshark").args(&arguments).output().expect("tshark");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().map(str::to_owned).collect()
+}
+
+fn path(lab: &Lab, name: &str) -> String {
+    lab.path(name).display().to_string()
+}
+
+#[test]
+fn what_was_sent_is_in_the_file_byte_for_byte_and_in_order() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let file = path(&lab, "a.pcapng");
+    let running = capture(&lab, &wire.far, &["--port", "packet:far0", "--to", &file]);
+    let sent = send(&lab, &wire, &["--size", "64-1518", "--rate", "20kpps", "--count", "5820"]);
+    assert_eq!(sent.number("sent"), 5820, "{sent}");
+    let run = interrupted(running);
+    assert_balanced(&run);
+    assert_eq!(run.code, Some(0), "{run}");
+    assert_eq!(run.number("captured"), 5820, "{run}");
+    let lines = fields(&file, "udp.dstport==7", &["frame.len", "udp.checksum.status", "frame.time_delta"]);
+    assert_eq!(lines.len(), 5820);
+    for line in &lines {
+        let mut parts = line.split('\t').skip(2);
+        assert!(parts.next().is_some_and(|delta| !delta.starts_with('-')), "{line}");
+    }
+    // Every size in its turn, without the FCS.
+    let lens: Vec<usize> = lines.iter().filter_map(|line| line.split('\t').next()?.parse().ok()).collect();
+    let mut sizes = lens.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    assert!(sizes.into_iter().eq(60..=1514), "every size");
+    // The whole payload is what was sent: its checksum, written by the sender, holds.
+    let sums = ["-o", "udp.check_checksum:TRUE"];
+    let bad = std::process::Command::new("tshark")
+        .args([&["-r", &file, "-Y", "udp.checksum.status==0"][..], &sums].concat())
+        .output()
+        .expect("tshark");
+    assert_eq!(String::from_utf8_lossy(&bad.stdout), "");
+    let about = std::process::Command::new("capinfos").args(["-o", &file]).output().expect("capinfos");
+    assert!(String::from_utf8_lossy(&about.stdout).contains("True"), "{about:?}");
+}
+
+/// What the file says of its interfaces is what the ledger says.
+#[test]
+fn two_ports_are_two_interfaces_of_one_file() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    wire.near.veth("near1", &wire.far, "far1");
+    wire.near.without_ipv6("near1");
+    wire.far.without_ipv6("far1");
+    wire.near.up("near1", &[]);
+    wire.far.up("far1", &[]);
+    wire.near.wait_for_link("near1");
+    let file = path(&lab, "two.pcapng");
+    let ports = ["--port", "packet:far0", "--port", "packet:far1", "--to", &file];
+    let running = capture(&lab, &wire.far, &ports);
+    let sent = send(&lab, &wire, &["--port", "packet:near1", "--rate", "10kpps", "--count", "4000"]);
+    assert_eq!(sent.number("sent"), 4000, "{sent}");
+    let run = interrupted(running);
+    assert_balanced(&run);
+    assert_eq!(run.number("captured"), 4000, "{run}");
+    let of = |interface: &str| {
+        let filter = format!("frame.interface_id=={interface}");
+        fields(&file, &filter, &["frame.number"]).len()
+    };
+    assert_eq!((of("0"), of("1")), (2000, 2000));
+}
+
+#[test]
+fn as_many_are_captured_as_were_asked_for() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let file = path(&lab, "count.pcapng");
+    let arguments = ["--port", "packet:far0", "--to", &file, "--count", "100", "--snaplen", "50"];
+    let running = capture(&lab, &wire.far, &arguments);
+    let _ = send(&lab, &wire, &["--rate", "20kpps", "--count", "3000"]);
+    let run = running.wait(Duration::from_secs(30));
+    assert_balanced(&run);
+    assert_eq!((run.code, run.number("captured")), (Some(0), 100), "{run}");
+    let lines = fields(&file, "frame", &["frame.cap_len", "frame.len"]);
+    assert!(lines.len() == 100 && lines.iter().all(|line| line == "50\t60"), "{lines:?}");
+}
+
+#[test]
+fn files_take_turns_and_the_newest_are_kept() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let file = path(&lab, "turns.pcapng");
+    let arguments = ["--port", "packet:far0", "--to", &file, "--file-size", "2MiB", "--files", "2"];
+    let running = capture(&lab, &wire.far, &arguments);
+    let _ = send(&lab, &wire, &["--size", "1518", "--rate", "20kpps", "--count", "8000"]);
+    let run = interrupted(running);
+    assert_balanced(&run);
+    assert_eq!(run.number("files.packets"), 8000, "{run}");
+    let written: Vec<PathBuf> = std::fs::read_dir(lab.path(""))
+        .expect("the lab")
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pcapng"))
+        .collect();
+    assert!(run.number("files.files") > 4 && written.len() == 2, "{written:?} {run}");
+    let packets: usize = written
+        .iter()
+        .map(|file| fields(&file.display().to_string(), "frame", &["frame.number"]).len())
+        .sum();
+    assert!(packets > 0 && packets < 8000);
+}
+
+/// What came more than a moment before is on the disk, whatever happens to the program.
+#[test]
+fn a_killed_capture_leaves_what_came() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let file = path(&lab, "killed.pcapng");
+    let running = capture(&lab, &wire.far, &["--port", "packet:far0", "--to", &file]);
+    let _ = send(&lab, &wire, &["--rate", "10kpps", "--count", "1000"]);
+    let count = || fields(&file, "udp.dstport==7", &["frame.number"]).len();
+    assert!(until(Duration::from_secs(20), || count() == 1000), "{}", count());
+    running.signal(Signal::SIGKILL);
+    let _ = running.wait(Duration::from_secs(30));
+    assert_eq!(count(), 1000);
+}
+
+/// The reader ends when it has what it wants, and the capture with it.
+#[test]
+fn a_stream_goes_into_tshark() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let program = env!("CARGO_BIN_EXE_dropless");
+    let script = format!("{program} capture --port packet:far0 --stdout --no-huge --no-doctor --runs {} | tshark -l -n -i - -c 500 -T fields -e udp.dstport", lab.path("runs").display());
+    let mut running = wire.far.spawn("sh", &["-c", &script]);
+    running.wait_for("capturing from", Duration::from_secs(30));
+    let _ = send(&lab, &wire, &["--rate", "5kpps", "--count", "2000"]);
+    let ended = running.wait(Duration::from_secs(30));
+    assert_eq!(ended.stdout.lines().filter(|line| *line == "7").count(), 500, "{ended}");
+    assert!(ended.stderr.contains("VALID: "), "{ended}");
+}
+
+#[test]
+fn a_capture_of_nothing_is_no_capture() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let file = path(&lab, "empty.pcapng");
+    let arguments = ["capture", "--json", "--port", "packet:far0", "--to", &file, "--duration", "300ms"];
+    let run = lab.dropless(&arguments).within(&wire.far).run();
+    assert_invalid(&run, "no packet was received");
+}
+
+#[test]
+fn wrong_uses_are_one_line() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let all = [&["capture", "--port", "packet:far0"][..], arguments].concat();
+        assert_refused(&lab.dropless(&all).within(&wire.far).run(), words);
+    };
+    refused(&["--to", "/nonexistent/a.pcapng"], &["/nonexistent/a.pcapng", "No such file"]);
+    refused(&["--snaplen", "3"], &["--snaplen 3", "14"]);
+    refused(&["--to", "a.pcapng", "--files", "3"], &["--files", "--file-size"]);
+    refused(&["--to", "a.pcapng", "--file-size", "10k"], &["--file-size", "use more"]);
+    refused(&["--port", "kernel:198.18.0.9"], &["kernel:198.18.0.9", "packet:"]);
+    let link = lab.path("link.pcapng");
+    std::os::unix::fs::symlink("/etc/hostname", &link).expect("a link");
+    refused(&["--to", &link.display().to_string()], &["link.pcapng"]);
+}

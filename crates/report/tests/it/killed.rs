@@ -1,0 +1,116 @@
+//! Run directories without a result: what was written until then is shown, as that of a run that did not end.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::Path;
+
+use report::export::{csv, json};
+use report::load::{self, Loaded};
+use report::{Style, html, intervals, terminal};
+use serde_json::Value;
+
+const ROWS: &str = "1000.000,100,90,10,0.5,1000.000,10,0,0,0,0,100.000,90.000,1,2,3,4,5,6\n\
+                    2000.000,100,100,0,0.5,1000.000,0,0,0,0,0,100.000,100.000,1,2,3,4,5,6\n";
+
+/// A directory as `kill -9` leaves it, whose `intervals.csv` holds `rows`.
+fn killed(run: &Path, rows: &str) -> Loaded {
+    fs::write(run.join("plan.json"), r#"{"version": 1, "command": "send"}"#).unwrap();
+    fs::write(run.join("intervals.csv"), rows).unwrap();
+    load::load(run).unwrap()
+}
+
+/// What is said of it in the terminal, and as JSON.
+fn said(run: Loaded) -> (String, Value) {
+    let runs = [run];
+    let object = serde_json::to_value(json::object(&runs, &[])).unwrap();
+    assert!(html::page(&runs).unwrap().contains("DID NOT END"));
+    csv::table(&runs);
+    let style = Style {
+        width: 1000,
+        ..Style::plain()
+    };
+    (terminal::runs(&runs, &style), object)
+}
+
+#[test]
+fn the_rows_so_far_are_shown_and_are_no_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = killed(dir.path(), &format!("{}\n{ROWS}", intervals::COLUMNS));
+    assert!(!run.has_ended() && run.is_invalid());
+    assert_eq!(run.series.as_ref().unwrap().rows, 2);
+    let (text, object) = said(run);
+    assert!(
+        text.starts_with("DID NOT END: it has no summary.json") && text.contains("it left 2 intervals"),
+        "{text}"
+    );
+    let run = &object["runs"][0];
+    assert_eq!(
+        (&run["ended"], &run["summary"]),
+        (&Value::Bool(false), &Value::Null)
+    );
+    assert_eq!(
+        (&run["metrics"]["lost"], &run["intervals"]),
+        (&10.0.into(), &2.into())
+    );
+}
+
+/// The kernel ends a write of many rows in the middle, too.
+#[test]
+fn a_row_that_was_being_written_is_left_out() {
+    let whole = format!("{}\n{ROWS}", intervals::COLUMNS);
+    for cut in 0..whole.len() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = killed(dir.path(), &whole[..cut]);
+        let rows = whole[..cut].matches('\n').count().saturating_sub(1);
+        let found = run.series.as_ref().map_or(0, |series| series.rows);
+        assert_eq!(
+            (found, run.missing.as_slice()),
+            (rows as u64, &[][..]),
+            "cut at {cut}"
+        );
+        let (text, object) = said(run);
+        assert!(text.starts_with("DID NOT END: "), "{text}");
+        assert_eq!(text.contains("it left no interval"), rows == 0, "{text}");
+        assert_eq!(object["runs"][0]["ended"], false);
+    }
+}
+
+/// What cannot be read is said; the rest is shown all the same.
+#[test]
+fn damage_in_it_is_told_and_hides_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("host.json"), "{\"cpu\":").unwrap();
+    let run = killed(dir.path(), "nonsense\n1,2\n");
+    assert_eq!(run.missing.len(), 2, "{:?}", run.missing);
+    let (text, _) = said(run);
+    assert!(
+        text.contains("host.json is damaged") && text.contains("intervals.csv"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_of_intervals_without_rows_is_not_called_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("intervals.csv");
+    for text in [String::new(), format!("{}\n", intervals::COLUMNS)] {
+        fs::write(&file, &text).unwrap();
+        let error = load::load(&file).unwrap_err().to_string();
+        assert!(
+            error.contains("has no rows: the run that writes it was ended"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_search_says_how_many_trials_it_made_and_how_to_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("trials.jsonl"), "{}\n{}\n{\"ver").unwrap();
+    let (text, object) = said(load::load(dir.path()).unwrap());
+    assert!(
+        text.contains("a search of 2 trials so far") && text.contains("dropless search --resume "),
+        "{text}"
+    );
+    assert_eq!(object["runs"][0]["ended"], false);
+}
