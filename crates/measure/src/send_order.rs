@@ -59,7 +59,8 @@ mod tests {
         let end = SEQUENCE_MASK;
         assert_eq!(
             agree(&[(end - 1, end), (2, end + 9), (end, end + 1)]),
-            [false, true, true]
+            [true; 3],
+            "both wrap"
         );
     }
 

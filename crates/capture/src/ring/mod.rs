@@ -8,11 +8,14 @@ mod consumer;
 pub mod layout;
 mod memory;
 mod producer;
+pub mod share;
 
 pub use consumer::{Consumer, Packet, Packets, Segment};
 pub use producer::{Full, Producer, Ring, Seat, longest_packet};
 
+use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use layout::{CONSUMER_MAGIC, Geometry, VERSION};
 use memory::Memory;
@@ -38,6 +41,12 @@ pub enum RingError {
     /// Too many consumers at once.
     #[error("the ring has no seat for another consumer now: end one of those that read it")]
     Crowded,
+    /// Nobody lets in at that place.
+    #[error("no ring at {place}: {cause}; is a capture with --ring running?", place = .0.display(), cause = .1)]
+    Door(PathBuf, io::Error),
+    /// The producer refused.
+    #[error("the ring refused: {0}")]
+    Refused(String),
     /// It contradicts itself.
     #[error("the ring is damaged: {0}")]
     Damaged(&'static str),

@@ -10,3 +10,4 @@ mod disk;
 mod merge;
 mod pcapng;
 mod ring;
+mod share;

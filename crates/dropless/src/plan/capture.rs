@@ -45,6 +45,10 @@ pub struct RingPlan {
     pub segments: u32,
     /// How long each is, bytes.
     pub segment_len: u32,
+    /// The socket at which other processes join it.
+    pub door: Option<PathBuf>,
+    /// The group that may, too.
+    pub group: Option<u32>,
 }
 
 impl RingPlan {
@@ -62,6 +66,8 @@ impl RingPlan {
         Ok(Self {
             segments: segments as u32,
             segment_len: Self::SEGMENT_LEN,
+            door: None,
+            group: None,
         })
     }
 

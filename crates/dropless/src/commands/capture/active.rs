@@ -1,19 +1,22 @@
 //! A capture under way: its queues, its ring, its files, what it tells, and when it is over.
 
 use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use capture::merge::Order;
 use capture::pcapng::{self, Interface};
+use capture::ring::share::{Door, Guest};
 use capture::ring::{Producer, Ring};
 use dataplane::capture::{
     CaptureCounters, CaptureResult, CaptureTask, MergeCounters, QueueSource, Source, SourcePlan,
 };
 use dataplane::io::Receive;
 use dataplane::slot::Slot;
-use measure::{Clock, QueueSummary, Ticks};
+use measure::{Clock, ConsumerSummary, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::{RunDir, file};
@@ -32,6 +35,8 @@ use crate::run::{Active, Next};
 
 /// Rows that may wait for the disk.
 const ROWS_WAITING: usize = 4096;
+/// Other processes that take nothing for so long after the end get nothing more.
+const GUESTS_QUIET: Duration = Duration::from_secs(3);
 /// The columns of `intervals.csv`.
 const HEADER: &str = "time,rx_packets,captured,dropped\n";
 
@@ -49,6 +54,8 @@ pub struct ActiveCapture {
     pub totals: Slot<CaptureResult>,
     ring: Ring,
     pub consumers: Vec<ConsumerSide>,
+    /// Where other processes join the ring.
+    pub door: Option<Door>,
     /// How long anything came.
     active: Duration,
     /// How long it went.
@@ -118,6 +125,8 @@ impl ActiveCapture {
                 }
             }
         }
+        let door = plan.ring.door.as_deref().map(|path| open_door(path, plan.ring.group));
+        let door = door.transpose()?;
         let merged = Arc::<MergeCounters>::default();
         let (totals, leave) = Slot::new();
         let order = plan.patience_ns.map_or(Order::Strict, Order::Bounded);
@@ -147,6 +156,7 @@ impl ActiveCapture {
             totals,
             ring,
             consumers,
+            door,
             active: Duration::ZERO,
             elapsed: Duration::ZERO,
             rows: stage.dir.keep(rows).ok(),
@@ -184,6 +194,29 @@ impl ActiveCapture {
         (begun, begun + self.elapsed.as_nanos() as u64)
     }
 
+    /// The producer has ended: other processes take what is left, as long as they go on taking.
+    pub fn see_out(&mut self, captured: u64) -> Vec<ConsumerSummary> {
+        let Some(mut door) = self.door.take() else { return Vec::new() };
+        let mut moved = (0, Instant::now());
+        loop {
+            door.look(&self.ring);
+            let guests = || door.guests().iter().filter(|guest| guest.seat.is_taken());
+            let mut waits = guests().filter(|guest| !guest.is_gone);
+            let waits = waits.any(|guest| {
+                let (taken, lost) = guest.seat.counts();
+                guest.seat.first() + taken + lost < captured
+            });
+            let taken: u64 = guests().map(|guest| guest.seat.counts().0).sum();
+            if taken > moved.0 {
+                moved = (taken, Instant::now());
+            }
+            if !waits || moved.1.elapsed() > GUESTS_QUIET {
+                return guests().map(|guest| of_guest(guest, captured)).collect();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn write_rows(&mut self, elapsed: Duration, total: Total) {
         while self.next_row <= elapsed {
             let base = std::mem::replace(&mut self.row_base, total);
@@ -213,9 +246,38 @@ impl ActiveCapture {
         let by_count = self.plan.count.is_some_and(|count| total.captured >= count);
         // Without anybody who takes packets there is nothing left to do.
         let mut consumers = self.consumers.iter();
-        let is_alone = !self.consumers.is_empty() && consumers.all(ConsumerSide::is_gone);
+        let is_alone =
+            self.door.is_none() && !self.consumers.is_empty() && consumers.all(ConsumerSide::is_gone);
         let is_gone = is_alone || look.ports.iter().any(OpenPort::is_gone);
         look.is_interrupted || is_idle || look.worker_died || is_gone || by_time || by_count
+    }
+}
+
+/// Opens the socket at which other processes join the ring, in a directory that is made if it is not there.
+fn open_door(path: &Path, group: Option<u32>) -> Result<Door> {
+    let made = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let made = made.map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| Door::open(path, group)).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "--ring {}: another capture has this name; choose another, or end that one",
+            path.display()
+        ),
+        _ => anyhow!("--ring {}: {error}", path.display()),
+    })
+}
+
+/// What a consumer in another process came to.
+fn of_guest(guest: &Guest, captured: u64) -> ConsumerSummary {
+    let (taken, lost) = guest.seat.counts();
+    let offered = captured.saturating_sub(guest.seat.first());
+    ConsumerSummary {
+        name: format!("{} ({})", guest.name, guest.process),
+        lossless: guest.is_lossless,
+        offered,
+        taken,
+        lost,
+        left: offered.saturating_sub(taken + lost),
+        behind_max: guest.behind_max,
     }
 }
 
@@ -265,6 +327,9 @@ impl Active for ActiveCapture {
         self.elapsed = elapsed;
         let begun = self.ring.begun();
         self.consumers.iter_mut().for_each(|consumer| consumer.look(begun));
+        if let Some(door) = &mut self.door {
+            door.look(&self.ring);
+        }
         if self.is_over(total, look) {
             Next::Stop
         } else {

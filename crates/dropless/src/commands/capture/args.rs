@@ -1,6 +1,6 @@
 //! Arguments of `dropless capture`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use measure::units::{parse_bytes, parse_count};
@@ -37,6 +37,12 @@ pub struct Args {
     /// File of pcapng to write
     #[arg(long, short = 'w', value_name = "FILE", help_heading = "Capture")]
     pub to: Option<PathBuf>,
+    /// Let other processes join the shared memory, at a socket of this name in /run/dropless, or at this path
+    #[arg(long, value_name = "NAME", help_heading = "Capture")]
+    pub ring: Option<PathBuf>,
+    /// Let a group join it, too
+    #[arg(long, value_name = "GROUP", requires = "ring", help_heading = "Capture")]
+    pub ring_group: Option<String>,
     /// Stream pcapng to standard output, for tshark -i -, tcpdump -r - and others
     #[arg(long, conflicts_with = "json", help_heading = "Capture")]
     pub stdout: bool,
@@ -118,7 +124,11 @@ impl Args {
             queues: self.queues,
             snap_len: self.snaplen,
             patience_ns: optional(self.patience.as_deref(), "--patience", nonzero_ns)?,
-            ring: RingPlan::of_bytes(ring)?,
+            ring: RingPlan {
+                door: self.ring.as_deref().map(door_at),
+                group: self.ring_group.as_deref().map(group).transpose()?,
+                ..RingPlan::of_bytes(ring)?
+            },
             files: self.files()?,
             count: self
                 .count
@@ -148,4 +158,23 @@ impl Args {
             files: self.files,
         }))
     }
+}
+
+/// Where the rings of this machine are.
+const RINGS: &str = "/run/dropless";
+
+/// The socket of a ring: a name alone is one of this machine's.
+pub fn door_at(name: &Path) -> PathBuf {
+    if name.components().count() == 1 && !name.starts_with(".") {
+        Path::new(RINGS).join(name).with_extension("ring")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The id of a group.
+fn group(name: &str) -> Result<u32> {
+    let found = nix::unistd::Group::from_name(name).context("--ring-group")?;
+    let found = found.with_context(|| format!("--ring-group {name}: there is no such group"))?;
+    Ok(found.gid.as_raw())
 }

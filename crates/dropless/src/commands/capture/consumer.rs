@@ -185,7 +185,7 @@ fn stream(
     sink.write_all(&consumer.preamble()).map_err(Stop::Reader)?;
     // What of the segment under way was written.
     let (mut packets, mut bytes) = (0, 0);
-    let mut last = None;
+    let mut last: Option<Vec<u8>> = None;
     loop {
         let number = consumer.next_segment();
         let segment = consumer.segment(number).map_err(|error| Stop::Ring(error.into()))?;

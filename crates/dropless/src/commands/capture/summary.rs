@@ -31,6 +31,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
             Err(error) => ending.died = ending.died.take().or(Some(error.to_string())),
         }
     }
+    consumers.extend(job.see_out(total.captured));
     let mut imbalances: Vec<Imbalance> = Imbalance::of(&ledger).into_iter().collect();
     imbalances.extend(consumers.iter().filter_map(unbalanced));
     let verdict = Verdict::of(&Evidence {
