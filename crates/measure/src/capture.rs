@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
-use crate::place::Balance;
+use crate::place::{Balance, Owner};
 use crate::result::{ClockSummary, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
 use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
 use crate::verdict::Validity;
@@ -135,9 +135,15 @@ impl CaptureSummary {
             .iter()
             .map(|consumer| consumer.lost)
             .fold(0, u64::saturating_add);
+        let places = self.ledger.places.iter();
+        let on_purpose = places.filter(|charge| charge.owner == Owner::Purpose);
+        let on_purpose = on_purpose
+            .map(|charge| charge.charged)
+            .fold(0, u64::saturating_add);
         self.ledger
             .entered
             .saturating_sub(self.ledger.left)
+            .saturating_sub(on_purpose)
             .saturating_add(of_consumers)
     }
 

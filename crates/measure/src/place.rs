@@ -51,6 +51,10 @@ pub struct Place {
 pub const NOT_AWAITED: &str = "not_awaited";
 /// What the fault injector dropped.
 pub const FAULT_DROP: &str = "fault_drop";
+/// What found no place in the ring of a capture.
+pub const RING_FULL: &str = "ring_full";
+/// What came after as many as were to be captured.
+pub const UNWANTED: &str = "unwanted";
 /// What begins the names of a reflector's places.
 pub const REFLECTOR: &str = "reflector_";
 
@@ -74,11 +78,25 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 11] = [
+pub static PLACES: [Place; 13] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
     place(FAULT_DROP, Purpose, Exact, "dropped on purpose (--fault)", false),
+    place(
+        RING_FULL,
+        Receiver,
+        Exact,
+        "a consumer still needed what was in the ring",
+        false,
+    ),
+    place(
+        UNWANTED,
+        Purpose,
+        Exact,
+        "came after as many as were wanted",
+        false,
+    ),
     place("held", Sender, Exact, "still queued when the run ended", false),
     place(
         "tx_held",

@@ -67,7 +67,9 @@ impl Door {
             return Err(io::ErrorKind::AddrInUse.into());
         }
         match std::fs::symlink_metadata(path) {
-            Ok(there) if std::os::unix::fs::FileTypeExt::is_socket(&there.file_type()) => std::fs::remove_file(path)?,
+            Ok(there) if std::os::unix::fs::FileTypeExt::is_socket(&there.file_type()) => {
+                std::fs::remove_file(path)?;
+            }
             Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => {}
         }
@@ -165,7 +167,13 @@ impl Guest {
         let files = [ring.file().as_raw_fd(), page.as_raw_fd()];
         let answer = answer(0);
         let (bytes, rights) = ([IoSlice::new(&answer)], [ControlMessage::ScmRights(&files)]);
-        sendmsg::<()>(self.stream.as_raw_fd(), &bytes, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
+        sendmsg::<()>(
+            self.stream.as_raw_fd(),
+            &bytes,
+            &rights,
+            MsgFlags::MSG_NOSIGNAL,
+            None,
+        )?;
         Ok(())
     }
 
@@ -207,7 +215,8 @@ impl Asked {
         }
         let mut stream = stream;
         stream.read_exact(&mut message)?;
-        let word = |at: usize| u32::from_ne_bytes([message[at], message[at + 1], message[at + 2], message[at + 3]]);
+        let word =
+            |at: usize| u32::from_ne_bytes([message[at], message[at + 1], message[at + 2], message[at + 3]]);
         if message[..8] != JOIN {
             return Err(io::ErrorKind::InvalidData.into());
         }

@@ -36,7 +36,12 @@ fn serve(door: &mut Door, (producer, ring): (&mut Producer, &Ring), mut until: i
 /// This program once more, as a consumer: see `a_consumer_elsewhere`.
 fn elsewhere(path: &Path, how: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["share::a_consumer_elsewhere", "--exact", "--ignored", "--nocapture"])
+        .args([
+            "share::a_consumer_elsewhere",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
         .env("RING", path)
         .env("HOW", how)
         .stdout(Stdio::piped())
@@ -48,7 +53,9 @@ fn elsewhere(path: &Path, how: &str) -> Child {
 #[test]
 #[ignore = "elsewhere() runs it in another process"]
 fn a_consumer_elsewhere() {
-    let Some(path) = std::env::var_os("RING") else { return };
+    let Some(path) = std::env::var_os("RING") else {
+        return;
+    };
     let mut joined = Joined::new(Path::new(&path), "elsewhere", true).unwrap();
     let (mut taken, mut next) = (0, None);
     loop {
@@ -56,7 +63,10 @@ fn a_consumer_elsewhere() {
         while let Some(packets) = joined.consumer.packets().unwrap() {
             for packet in packets.iter() {
                 let packet = packet.unwrap();
-                assert!(next.is_none_or(|next| packet.time_ns == next), "once, and in order");
+                assert!(
+                    next.is_none_or(|next| packet.time_ns == next),
+                    "once, and in order"
+                );
                 next = Some(packet.time_ns + 1);
                 taken += 1;
             }
@@ -94,7 +104,10 @@ fn a_consumer_in_another_process_gets_everything() {
     assert!(said.contains("taken 5000 5000"), "{said}");
     serve(&mut door, (&mut producer, &ring), |door| door.guests()[0].is_gone);
     let guest = &door.guests()[0];
-    assert_eq!((guest.name.as_str(), guest.seat.counts()), ("elsewhere", (5000, 0)));
+    assert_eq!(
+        (guest.name.as_str(), guest.seat.counts()),
+        ("elsewhere", (5000, 0))
+    );
 }
 
 /// A lossless consumer that is killed holds the ring no longer.
@@ -140,7 +153,10 @@ fn the_packets_of_a_dead_producer_are_there() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("taken 100 100"), "{said}");
-    assert!(matches!(Joined::new(&path, "late", true), Err(RingError::Door(..))));
+    assert!(matches!(
+        Joined::new(&path, "late", true),
+        Err(RingError::Door(..))
+    ));
 }
 
 #[test]

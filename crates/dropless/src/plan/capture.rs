@@ -109,8 +109,15 @@ impl CapturePlan {
             "--snaplen {} is less than an Ethernet header; use 14 or more, or leave it out to keep whole packets",
             self.snap_len
         );
-        if let Some(port) = self.machine.ports.iter().find(|port| port.kind.traits().medium == Medium::Sockets) {
-            bail!("port {port} is a socket and has no frames; capture from the interface below it: --port packet:INTERFACE");
+        if let Some(port) = self
+            .machine
+            .ports
+            .iter()
+            .find(|port| port.kind.traits().medium == Medium::Sockets)
+        {
+            bail!(
+                "port {port} is a socket and has no frames; capture from the interface below it: --port packet:INTERFACE"
+            );
         }
         ensure!(
             !self.machine.has(|traits| traits.is_reflected),

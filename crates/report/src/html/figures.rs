@@ -36,7 +36,7 @@ impl Column {
     fn title(self, origin: Origin) -> &'static str {
         let drops = origin.is_of_arrivals();
         match self {
-                        Self::Mean(Channel::Loss) if drops => "dropped",
+            Self::Mean(Channel::Loss) if drops => "dropped",
             Self::Largest(Channel::Loss) if drops => "most dropped",
             Self::Lost if drops => "frames dropped",
             Self::Mean(Channel::Sent) => origin.out(),

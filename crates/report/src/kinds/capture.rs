@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use measure::place::Owner;
 use measure::{CaptureSummary, PortSummary, Validity};
 
 use crate::html::element::section;
@@ -148,7 +149,11 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
         table.item("  out of order", [bad(summary.late)]);
     }
     for charge in &summary.ledger.places {
-        table.item(&format!("  {}", charge.place), [bad(charge.charged)]);
+        let charged = match charge.owner {
+            Owner::Purpose => number(charge.charged),
+            _ => bad(charge.charged),
+        };
+        table.item(&format!("  {}", charge.place), [charged]);
     }
     table.item("unexplained", [bad(summary.ledger.unexplained)]);
     table.render(style)
@@ -187,13 +192,10 @@ fn consumers(summary: &CaptureSummary, style: &Style) -> String {
 
 fn of_capture(summary: &CaptureSummary) -> Flow {
     let mut ends = vec![node("captured", summary.captured, End::Good, "in the ring")];
-    ends.extend(
-        summary
-            .ledger
-            .places
-            .iter()
-            .map(|charge| node(&charge.place, charge.charged, End::Lost, "lost")),
-    );
+    ends.extend(summary.ledger.places.iter().map(|charge| match charge.owner {
+        Owner::Purpose => node(&charge.place, charge.charged, End::Plain, "on purpose"),
+        _ => node(&charge.place, charge.charged, End::Lost, "lost"),
+    }));
     Flow {
         source: node("came", summary.ledger.entered, End::Plain, "frames"),
         ends,

@@ -16,6 +16,7 @@ use dataplane::capture::{
 };
 use dataplane::io::Receive;
 use dataplane::slot::Slot;
+use measure::place::RING_FULL;
 use measure::{Clock, ConsumerSummary, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
@@ -125,7 +126,11 @@ impl ActiveCapture {
                 }
             }
         }
-        let door = plan.ring.door.as_deref().map(|path| open_door(path, plan.ring.group));
+        let door = plan
+            .ring
+            .door
+            .as_deref()
+            .map(|path| open_door(path, plan.ring.group));
         let door = door.transpose()?;
         let merged = Arc::<MergeCounters>::default();
         let (totals, leave) = Slot::new();
@@ -196,7 +201,9 @@ impl ActiveCapture {
 
     /// The producer has ended: other processes take what is left, as long as they go on taking.
     pub fn see_out(&mut self, captured: u64) -> Vec<ConsumerSummary> {
-        let Some(mut door) = self.door.take() else { return Vec::new() };
+        let Some(mut door) = self.door.take() else {
+            return Vec::new();
+        };
         let mut moved = (0, Instant::now());
         loop {
             door.look(&self.ring);
@@ -257,13 +264,14 @@ impl ActiveCapture {
 fn open_door(path: &Path, group: Option<u32>) -> Result<Door> {
     let made = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let made = made.map_or(Ok(()), std::fs::create_dir_all);
-    made.and_then(|()| Door::open(path, group)).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => anyhow!(
-            "--ring {}: another capture has this name; choose another, or end that one",
-            path.display()
-        ),
-        _ => anyhow!("--ring {}: {error}", path.display()),
-    })
+    made.and_then(|()| Door::open(path, group))
+        .map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => anyhow!(
+                "--ring {}: another capture has this name; choose another, or end that one",
+                path.display()
+            ),
+            _ => anyhow!("--ring {}: {error}", path.display()),
+        })
 }
 
 /// What a consumer in another process came to.
@@ -326,7 +334,9 @@ impl Active for ActiveCapture {
         }
         self.elapsed = elapsed;
         let begun = self.ring.begun();
-        self.consumers.iter_mut().for_each(|consumer| consumer.look(begun));
+        self.consumers
+            .iter_mut()
+            .for_each(|consumer| consumer.look(begun));
         if let Some(door) = &mut self.door {
             door.look(&self.ring);
         }
@@ -362,7 +372,7 @@ impl Active for ActiveCapture {
             queues: self.queues(),
             ..State::default()
         };
-        state.add_places([("ring_full", total.ring_full)]);
+        state.add_places([(RING_FULL, total.ring_full)]);
         state
     }
 

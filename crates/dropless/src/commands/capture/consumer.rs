@@ -1,8 +1,9 @@
 //! Consumers of the ring in this process: files, and standard output. Each is a thread of its own, which may be as slow as
 //! it likes.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, anyhow};
 use capture::disk::{Disk, Policy, Written};
 use capture::ring::{Consumer, Producer, Ring, Seat};
 use measure::{ConsumerSummary, FileSummary, Note};
+use nix::fcntl::OFlag;
 
 use crate::plan::FilesPlan;
 
@@ -188,8 +190,11 @@ fn stream(
     let mut last: Option<Vec<u8>> = None;
     loop {
         let number = consumer.next_segment();
-        let segment = consumer.segment(number).map_err(|error| Stop::Ring(error.into()))?;
-        let Some(segment) = segment.filter(|segment| segment.blocks.len() > bytes || segment.whole.is_some()) else {
+        let segment = consumer
+            .segment(number)
+            .map_err(|error| Stop::Ring(error.into()))?;
+        let Some(segment) = segment.filter(|segment| segment.blocks.len() > bytes || segment.whole.is_some())
+        else {
             if let Some(last) = &last {
                 return sink.write_all(last).map_err(Stop::Reader);
             }
@@ -204,6 +209,20 @@ fn stream(
             (packets, bytes) = (0, 0);
         }
     }
+}
+
+/// Whether the first file can be written, before anything else is done; what is there stays as it is.
+pub fn check_file(plan: &FilesPlan) -> Result<()> {
+    let path = (policy(plan).name)(1);
+    let was_there = std::fs::symlink_metadata(&path).is_ok();
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let opened = options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(&path);
+    opened.with_context(|| format!("cannot write {}", path.display()))?;
+    if !was_there {
+        let _ = std::fs::remove_file(&path);
+    }
+    Ok(())
 }
 
 fn policy(plan: &FilesPlan) -> Policy {
@@ -230,13 +249,19 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
     let extension = path
         .extension()
         .map(|extension| format!(".{}", extension.to_string_lossy()));
-    path.with_file_name(format!("{stem}_{number:05}_{time}{}", extension.unwrap_or_default()))
+    path.with_file_name(format!(
+        "{stem}_{number:05}_{time}{}",
+        extension.unwrap_or_default()
+    ))
 }
 
 fn notes(written: &Written) -> Vec<Note> {
     let mut notes = Vec::new();
     if written.errors > 0 {
-        let why = written.error.as_ref().map_or_else(String::new, |error| format!(" ({error})"));
+        let why = written
+            .error
+            .as_ref()
+            .map_or_else(String::new, |error| format!(" ({error})"));
         let text = format!(
             "the disk refused to be written {} times{why}; what the ring still held was tried again",
             written.errors

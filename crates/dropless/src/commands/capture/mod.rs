@@ -33,6 +33,9 @@ const LARGEST_FRAME: usize = 1518;
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let plan = args.plan()?;
+    if let Some(files) = &plan.files {
+        consumer::check_file(files)?;
+    }
     let job = CaptureJob {
         plan,
         sink: args.stdout.then(own_stdout).transpose()?,

@@ -1,10 +1,9 @@
 //! The ledger, the verdict and the summary of a capture.
 
 use capture::pcapng::Statistics;
+use measure::place::{RING_FULL, UNWANTED};
 use measure::verdict::{Evidence, Role};
-use measure::{
-    Balance, CaptureSummary, ConsumerSummary, Imbalance, Place, PortSummary, Verdict,
-};
+use measure::{Balance, CaptureSummary, ConsumerSummary, Imbalance, Place, PortSummary, Verdict};
 use report::published::{Ended, State};
 use report::rundir::file;
 
@@ -72,8 +71,8 @@ fn ledger(ending: &Ending<'_>, total: Total, held: u64) -> Balance {
     let sum = |of: fn(&PortSummary) -> u64| ending.ports.iter().map(|port| of(&port.summary)).sum::<u64>();
     let (missed, no_buffer) = (sum(|port| port.rx_missed), sum(|port| port.rx_nombuf));
     let counted = [
-        (Place::of_job("ring_full"), total.ring_full),
-        (Place::of_job("unwanted"), total.unwanted),
+        (Place::named(RING_FULL), total.ring_full),
+        (Place::named(UNWANTED), total.unwanted),
         (Place::named("held"), held),
         (Place::named("rx_missed"), missed),
         (Place::named("rx_nombuf"), no_buffer),
