@@ -265,11 +265,14 @@ impl<R: Receive> ReceiveTask<R> {
 }
 
 impl Books {
-    /// Counts a probe that comes from one of our own ports.
+    /// Counts a probe that comes from one of our own ports, and was sent to none of them: a bystander heard it.
     #[inline]
     fn hear(&mut self, frame: &[u8]) {
-        let own = |mac: &[u8; 6]| frame.get(6..12) == Some(mac);
-        self.as_sent += u64::from(self.plan.own_macs.iter().any(own));
+        let is_own = |at: usize| {
+            let own = |mac: &[u8; 6]| frame.get(at..at + 6) == Some(mac);
+            self.plan.own_macs.iter().any(own)
+        };
+        self.as_sent += u64::from(is_own(6) && !is_own(0));
     }
 
     /// Books a run of probes.

@@ -107,8 +107,10 @@ pub struct Evidence {
     pub perhaps_copies: u64,
     /// How often sequence numbers contradicted the times at which they were sent.
     pub contradictions: u64,
-    /// Probes that came from the address of one of our own ports, as they were sent, of all that came.
+    /// Probes that came from the address of one of our own ports, as they were sent to somebody else, of all that came.
     pub as_sent: u64,
+    /// Whether that somebody had told us his address, so that he was there to return them.
+    pub is_answered: bool,
     /// All probes of the run that came, copies included.
     pub probes: u64,
 }
@@ -171,7 +173,7 @@ pub enum Reason {
     #[error("{} times a sequence number contradicted the time at which it was sent: a run of the same number is on the link, or damage that --verify none does not look for; run again", format_count(*.0))]
     Contradicted(u64),
     /// The ports of the run heard each other, beside what the far side returned.
-    #[error("{} probes came as they were sent and others were returned: ports of this run hear each other, and what one hears of another says nothing of the far side; put them on links of their own", format_count(*.0))]
+    #[error("{} probes came as they were sent to another address: ports of this run hear each other, and what one hears of another says nothing of the far side; put them on links of their own", format_count(*.0))]
     HeardEachOther(u64),
     /// Buffers did not come back.
     #[error("pool {pool} leaked {leaked} buffers{}", place.as_ref().map(|place| format!(", last seen: {place}")).unwrap_or_default())]
@@ -272,8 +274,9 @@ impl Verdict {
         reasons.extend(copies.map(Reason::PerhapsCopies));
         let contradictions = Some(evidence.contradictions).filter(|count| *count > 0);
         reasons.extend(contradictions.map(Reason::Contradicted));
-        // All of them: that is a cable between two of our ports.
-        let heard = Some(evidence.as_sent).filter(|heard| (1..evidence.probes).contains(heard));
+        // All of them, where nobody was there to return them: two of our ports are the ends of a path that only forwards.
+        let is_path = evidence.as_sent == evidence.probes && !evidence.is_answered;
+        let heard = Some(evidence.as_sent).filter(|heard| *heard > 0 && !is_path);
         reasons.extend(heard.map(Reason::HeardEachOther));
         reasons.extend(clock(evidence));
         reasons.extend(leaks(evidence));

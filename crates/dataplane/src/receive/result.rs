@@ -43,7 +43,8 @@ pub struct ReceiveResult {
     pub clock_backwards: u64,
     /// How often a lane's sequence number and its stamp contradicted those before: they are not of one sender.
     pub contradictions: u64,
-    /// Probes that came from the MAC address of one of our own ports: on a link that several of them share.
+    /// Probes that came from the MAC address of one of our own ports and were sent to none of them: on a link that several
+    /// of them share.
     pub as_sent: u64,
     /// Sequence numbers that were skipped, in the order in which that was seen; the first of them only.
     pub holes: Vec<Hole>,

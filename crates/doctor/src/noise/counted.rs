@@ -89,7 +89,9 @@ impl Counted {
     /// Gives what was counted to the stalls of a core, which are in order. `hz` is what makes ticks seconds.
     pub fn charge(&self, core: Core, named: &mut [AttributedStall], hz: f64) {
         for growth in &self.throttled {
-            let (stalls, mut left) = (within(named, growth), growth.ticks(hz));
+            // The count is of all cores together: one of them was kept from running for no longer than the time there was.
+            let most = growth.to.saturating_sub(growth.from);
+            let (stalls, mut left) = (within(named, growth), growth.ticks(hz).min(most));
             for stall in &mut *stalls {
                 // Where nobody ran there is no other reason.
                 let idle = stall.reassign(|cause| *cause == Cause::NotRunnable, &Cause::Quota, u64::MAX);

@@ -100,7 +100,7 @@ impl<P> Foreign<P> {
 impl MachinePlan {
     /// What it does but moving packets, a few words each: code that it has DPDK load or run, files that it names, and a
     /// device that it takes from the kernel by force.
-    fn acts(&self) -> Vec<String> {
+    pub fn acts(&self) -> Vec<String> {
         let mut acts: Vec<String> = Vec::new();
         if let Some(arguments) = self.eal.as_deref().filter(|words| !words.trim().is_empty()) {
             acts.push(format!("it passes `{arguments}` to DPDK, which can load code"));

@@ -63,7 +63,17 @@ fn lock(uri: &PortUri, name: &str, index: u32) -> Result<Claim> {
             Err(_) => break,
         }
     }
-    let who = holder(&key).map_or_else(String::new, |id| format!(" (process {id})"));
+    let holder = holder(&key);
+    let name_of = |id| fs::read_to_string(format!("/proc/{id}/comm")).ok();
+    let stranger = holder.and_then(|id| Some((id, name_of(id)?)));
+    if let Some((id, name_of)) = stranger.filter(|(_, name)| !name.starts_with("dropless")) {
+        let what = format!(
+            "process {id} ({}) holds the lock of {name}, and is no dropless",
+            name_of.trim()
+        );
+        return Err(Problem::new(uri, what, Fix::advice(format!("end it: kill {id}"))).into());
+    }
+    let who = holder.map_or_else(String::new, |id| format!(" (process {id})"));
     let fix = Fix::advice("wait for its end, or choose another interface");
     Err(Problem::new(uri, format!("another dropless{who} has {name}"), fix).into())
 }

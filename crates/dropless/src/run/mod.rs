@@ -274,7 +274,7 @@ impl<'r, 'e> Run<'r, 'e> {
         let clock = RunClock::calibrate(&cores);
         let explainer = Explainer::start(machine, &cores, &ports);
         // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
-        let kept = Kept::with(&self.preflight.ports);
+        let kept = Kept::with(&self.preflight.ports, machine.explain);
         notes.extend(kept.drop_the_rest());
         let threshold_ns = machine.pause_ns;
         let lead = clock.clock.ticks_from_ns(job.lead_ns());

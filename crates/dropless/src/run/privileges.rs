@@ -17,14 +17,17 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What is needed with these ports open.
-    pub fn with(ports: &[PortUri]) -> Self {
-        Self::of(ports, report::ours::invoker().is_some())
+    /// What is needed with these ports open, where `explains` says whether it is asked who took the cores.
+    pub fn with(ports: &[PortUri], explains: bool) -> Self {
+        Self::of(ports, report::ours::invoker().is_some(), explains)
     }
 
-    fn of(ports: &[PortUri], gives_away: bool) -> Self {
+    fn of(ports: &[PortUri], gives_away: bool, explains: bool) -> Self {
         // Rows, pages and plans lie where the user wants them, perhaps in a directory that root only may write to as root.
-        let mut rights = CapabilitySet::DAC_OVERRIDE;
+        // Threads of DPDK that keep everything are moved into the cores' partition with us.
+        let mut rights = CapabilitySet::DAC_OVERRIDE | CapabilitySet::SYS_NICE;
+        // Whose a counter of perf is stands in what other processes have open.
+        rights.set(CapabilitySet::SYS_PTRACE, explains);
         rights.set(CapabilitySet::CHOWN, gives_away);
         for port in ports {
             match port.kind.traits().keeps {
@@ -95,12 +98,12 @@ mod tests {
 
     fn kept(ports: &[&str], gives_away: bool) -> Option<CapabilitySet> {
         let ports: Vec<PortUri> = ports.iter().map(|port| port.parse().expect("a port")).collect();
-        Kept::of(&ports, gives_away).rights
+        Kept::of(&ports, gives_away, false).rights
     }
 
     #[test]
     fn what_is_kept_is_what_the_neediest_port_wants() {
-        let files = CapabilitySet::DAC_OVERRIDE;
+        let files = CapabilitySet::DAC_OVERRIDE | CapabilitySet::SYS_NICE;
         let (net, xdp) = (
             CapabilitySet::NET_ADMIN,
             set_of(&[Capability::Bpf, Capability::SysAdmin]),
@@ -111,6 +114,10 @@ mod tests {
         assert_eq!(kept(&["ring", "xdp:a"], false), Some(files | net | xdp));
         assert_eq!(kept(&["xdp:a", "pci:0000:3b:00.0"], false), None);
         assert_eq!(kept(&["vdev:net_null0"], true), None);
+        assert_eq!(
+            Kept::of(&[], false, true).rights,
+            Some(files | CapabilitySet::SYS_PTRACE)
+        );
     }
 
     /// A thread of its own, whose rights are gone with it.

@@ -1,5 +1,6 @@
 //! Whether the limit of a path wandered while it was looked for: then the answer is of no time at all.
 
+use super::trial::Extent;
 use super::{Limit, Trial};
 
 /// Orders in which the same outcomes might have come, at the least, for their order to say anything.
@@ -24,15 +25,29 @@ pub struct Drift {
 
 /// Looks at the trials of one frame size, in the order in which they were made, with what a goal allows.
 ///
-/// A path that loses at random contradicts itself as often in either direction. Trials that our own side spoiled say nothing.
+/// A path that loses at random contradicts itself as often in either direction, as long as the trials are of one length: in
+/// a longer one it has more time to lose, and the longer ones come later. Trials that our own side spoiled say nothing.
 pub fn drift(trials: &[Trial], loss_ratio: f64) -> Option<Drift> {
+    let mut extents: Vec<Extent> = Vec::new();
+    for trial in trials {
+        if !extents.contains(&trial.ask.extent) {
+            extents.push(trial.ask.extent);
+        }
+    }
+    let of_extent = |extent: Extent| trials.iter().filter(move |trial| trial.ask.extent == extent);
+    extents
+        .into_iter()
+        .find_map(|extent| drift_of(of_extent(extent), loss_ratio))
+}
+
+fn drift_of<'t>(trials: impl Iterator<Item = &'t Trial>, loss_ratio: f64) -> Option<Drift> {
     let outcome = |trial: &Trial| match trial.without_bunches(0).limit(loss_ratio) {
         _ if !trial.invalid.is_empty() => None,
         None => Some((trial.ask.rate_pps, true)),
         Some(Limit::Path) => Some((trial.ask.rate_pps, false)),
         Some(_) => None,
     };
-    let outcomes: Vec<(f64, bool)> = trials.iter().filter_map(outcome).collect();
+    let outcomes: Vec<(f64, bool)> = trials.filter_map(outcome).collect();
     let rates = |good: bool| {
         let of_it = outcomes.iter().filter(move |(_, was_good)| *was_good == good);
         of_it.map(|(rate, _)| *rate)

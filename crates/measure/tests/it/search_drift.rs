@@ -89,3 +89,26 @@ fn a_path_that_is_steady_or_loses_at_random_does_not_drift() {
     });
     assert!(random.0 + random.1 <= FEW, "{random:?}");
 }
+
+/// A search begins with short trials and ends with long ones, which lose more on any path that loses at random.
+#[test]
+fn longer_trials_are_no_drift() {
+    for (first, last, sum, random_loss) in [(1, 30, 60, 1e-5), (1, 10, 60, 1e-5), (1, 60, 120, 2e-6)] {
+        let goal = Goal {
+            initial_duration_ns: first * 1_000_000_000,
+            final_duration_ns: last * 1_000_000_000,
+            duration_sum_ns: sum * 1_000_000_000,
+            ..Goal::ndr()
+        };
+        let path = |_: usize, _: &mut Dice| ModelPath {
+            random_loss,
+            ..ModelPath::limited(20_000.0)
+        };
+        let drifts = |seed: &u64| {
+            let trials = trials(&goal, &mut Dice::new(seed + 1), &path);
+            drift(&trials, goal.loss_ratio).is_some()
+        };
+        let found = (0..100).filter(drifts).count();
+        assert!(found <= FEW, "{found} for {first}, {last}");
+    }
+}

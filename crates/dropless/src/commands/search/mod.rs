@@ -246,9 +246,9 @@ impl Run<'_> {
                     break Ended::Not(vec![Note::new("unsteady", text)]);
                 }
                 Step::Failed(mut reasons) => {
-                    let shown = self.dir.path().display();
                     let text = format!(
-                        "given up after {INVALID_IN_A_ROW_MAX} such trials in a row; mend it, then go on with: dropless search --resume {shown}"
+                        "given up after {INVALID_IN_A_ROW_MAX} such trials in a row; mend it, then go on with: {}",
+                        self.resume()
                     );
                     reasons.push(Note::new("given_up", text));
                     break Ended::Not(reasons);
@@ -327,11 +327,17 @@ impl Run<'_> {
         self.stopped("interrupted", "interrupted")
     }
 
+    /// The command that goes on with this search.
+    fn resume(&self) -> String {
+        let acts = !self.plan.send.machine.acts().is_empty();
+        let trust = if acts { format!(" {TRUST}") } else { String::new() };
+        format!("dropless search --resume {}{trust}", self.dir.path().display())
+    }
+
     /// Not at its end, for this reason.
     fn stopped(&self, code: &'static str, why: &str) -> Ended {
-        let shown = self.dir.path().display();
         let made = counted(self.journal.lines, "trial");
-        let text = format!("{why} after {made}; go on with: dropless search --resume {shown}");
+        let text = format!("{why} after {made}; go on with: {}", self.resume());
         Ended::Not(vec![Note::new(code, text)])
     }
 

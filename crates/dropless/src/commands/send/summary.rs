@@ -112,6 +112,7 @@ fn evidence(
         asked_pps,
         sending_ns: ((job.seconds() * 1e9) as u64).saturating_sub(stalled_ns(job)),
         senders: job.wiring.send.len(),
+        is_answered: job.loads.iter().any(|load| load.asked),
         link_losses: ending.link_losses.clone(),
         ..results.evidence(ledger, ending.evidence(role))
     }
