@@ -13,6 +13,7 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// Bits of `CapEff` (capabilities(7)).
 const CHOWN: u64 = 1 << 0;
 const DAC_OVERRIDE: u64 = 1 << 1;
+const SYS_NICE: u64 = 1 << 23;
 const NET_ADMIN: u64 = 1 << 12;
 const BPF_AND_SYS_ADMIN: u64 = 1 << 39 | 1 << 21;
 /// A user and group who may be anybody.
@@ -90,7 +91,7 @@ fn sender(lab: &Lab, further: &[&str]) -> crate::support::Dropless {
 fn threads_keep_what_they_still_need_and_no_more() {
     let Some(lab) = require(&[Need::Root]) else { return };
     let running = sender(&lab, &["--metrics", ":0"]).spawn();
-    let threads = assert_kept(&running, DAC_OVERRIDE);
+    let threads = assert_kept(&running, DAC_OVERRIDE | SYS_NICE);
     assert!(
         ["metrics", "signals", "dropless"]
             .iter()
@@ -103,7 +104,7 @@ fn threads_keep_what_they_still_need_and_no_more() {
         .env("SUDO_UID", &user)
         .env("SUDO_GID", &user)
         .spawn();
-    assert_kept(&running, DAC_OVERRIDE | CHOWN);
+    assert_kept(&running, DAC_OVERRIDE | SYS_NICE | CHOWN);
     running.kill();
 }
 
@@ -126,7 +127,7 @@ fn what_a_port_made_is_taken_away_with_the_rights_that_are_left() {
         let running = sender(&lab, &[&["--port", port][..], &path].concat())
             .within(&own)
             .spawn();
-        assert_kept(&running, kept | DAC_OVERRIDE);
+        assert_kept(&running, kept | DAC_OVERRIDE | SYS_NICE);
         running.signal(nix::sys::signal::Signal::SIGINT);
         let ended = running.wait(LIMIT);
         assert!(!ended.stdout.contains("could not be given up"), "{ended}");
