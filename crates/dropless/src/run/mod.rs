@@ -11,6 +11,7 @@ pub(crate) mod eal;
 pub(crate) mod glance;
 pub(crate) mod kernel_missed;
 pub(crate) mod kernel_port;
+pub(crate) mod listening;
 pub(crate) mod open;
 pub(crate) mod opening;
 pub(crate) mod page;

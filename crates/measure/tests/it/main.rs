@@ -1,5 +1,6 @@
 //! What the crate promises, against simple models and over many seeds.
 
+mod dice;
 mod expect;
 mod interval;
 mod ledger;

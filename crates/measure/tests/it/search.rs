@@ -8,34 +8,11 @@ use measure::search::{
     Rfc2544Settings, Search, SearchReport, SearchResult, SizeResult, Step, Test, Trial, estimate,
 };
 
+use crate::dice::Dice;
+
 /// No search on paper is so long.
 const TRIALS_MAX: u64 = 3000;
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// A small generator of numbers from 0 to 1 (xorshift64*): the tests need spread, not secrecy.
-struct Dice(u64);
-
-impl Dice {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    fn roll(&mut self) -> f64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Evenly spread in relative terms.
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        low * (high / low).powf(self.roll())
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[(self.roll() * from.len() as f64) as usize]
-    }
-}
 
 fn range(min_pps: f64, max_pps: f64) -> Range {
     Range {

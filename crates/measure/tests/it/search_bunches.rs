@@ -5,23 +5,13 @@ use measure::search::{
     Again, Ask, Ceiling, Goal, Limit, Losses, Mlr, Range, Rfc2544, Rfc2544Settings, Search, Step, Trial,
 };
 
+use crate::dice::Dice;
+
 /// What the policer lets through for ever, and at once.
 const LIMIT_PPS: f64 = 20_100.0;
 const DEPTH: u64 = 50;
 /// The largest bunch of the sender.
 const BUNCH_MAX: u64 = 400;
-
-/// A small generator (xorshift64*).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
-    }
-}
 
 /// A trial whose sender bunched so much: what exceeds the rate is lost, and of every bunch what the bucket does not hold.
 fn trial(ask: Ask, bunches: Vec<Bunch>) -> Trial {
@@ -52,7 +42,7 @@ fn bunch(due: u64) -> Bunch {
 
 /// Of ten trials so many have a bunch.
 fn searched(mut search: Search, tenths: u64, seed: u64) -> Search {
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut dice = Dice::new(seed);
     while let Step::Trial(ask, _) = search.next() {
         let is_late = dice.below(10) < tenths;
         let largest = BUNCH_MAX.min(ask.packets() / 2).max(34);
@@ -113,7 +103,7 @@ fn what_our_bunches_cost_is_not_the_paths() {
 #[test]
 fn a_moment_in_which_our_sender_falls_short_is_not_its_limit() {
     for seed in 0..200 {
-        let mut dice = Dice((seed + 1_u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let mut dice = Dice::new(seed + 1_u64);
         let mut search = mlr();
         while let Step::Trial(ask, _) = search.next() {
             let mut trial = trial(ask, Vec::new());

@@ -3,26 +3,12 @@
 use measure::search::drift::drift;
 use measure::search::{Ceiling, Goal, Mlr, ModelPath, Range, Search, Step, Trial};
 
+use crate::dice::Dice;
+
 const TRIALS_MAX: usize = 600;
 const SEARCHES: u64 = 300;
 const MOST: usize = 270;
 const FEW: usize = 6;
-
-/// A small generator (xorshift64*).
-struct Dice(u64);
-
-impl Dice {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    fn roll(&mut self) -> f64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
 
 /// The trials of a search for `goal` over what `path` makes of trial number so and so.
 fn trials(goal: &Goal, dice: &mut Dice, path: &dyn Fn(usize, &mut Dice) -> ModelPath) -> Vec<Trial> {

@@ -29,6 +29,7 @@ use crate::plan::CapturePlan;
 use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
+use crate::run::listening::Listening;
 use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::stage::{OnSource, Stage};
@@ -57,19 +58,11 @@ pub struct ActiveCapture {
     pub consumers: Vec<ConsumerSide>,
     /// Where other processes join the ring.
     pub door: Option<Door>,
-    /// How long anything came.
-    active: Duration,
-    /// How long it went.
-    pub elapsed: Duration,
+    pub course: Listening,
     rows: Option<RowWriter<String>>,
     row_base: Total,
-    next_row: Duration,
-    begun: Ticks,
     clock: Clock,
     epoch_ns: u64,
-    ticks_per_row: u64,
-    seen: u64,
-    moved_at: Duration,
 }
 
 /// Sums over all queues.
@@ -153,8 +146,12 @@ impl ActiveCapture {
         stage.add((0, "capture"), Box::new(task));
         let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
         Ok(Self {
-            ticks_per_row: stage.clock.ticks_from_ns(plan.interval_ns),
-            next_row: Duration::from_nanos(plan.interval_ns),
+            course: Listening::new(
+                &stage.clock,
+                plan.interval_ns,
+                plan.duration_ns,
+                plan.idle_exit_ns,
+            ),
             plan,
             sides,
             merged,
@@ -162,15 +159,10 @@ impl ActiveCapture {
             ring,
             consumers,
             door,
-            active: Duration::ZERO,
-            elapsed: Duration::ZERO,
             rows: stage.dir.keep(rows).ok(),
             row_base: Total::default(),
-            begun: stage.start,
             clock: stage.clock,
             epoch_ns,
-            seen: 0,
-            moved_at: Duration::ZERO,
         })
     }
 
@@ -195,8 +187,8 @@ impl ActiveCapture {
 
     /// When it began and ended, ns since the epoch of Unix.
     pub fn times_ns(&self) -> (u64, u64) {
-        let begun = self.epoch_ns.wrapping_add(self.clock.ns(self.begun).0);
-        (begun, begun + self.elapsed.as_nanos() as u64)
+        let begun = self.epoch_ns.wrapping_add(self.clock.ns(self.course.begun).0);
+        (begun, begun + self.course.elapsed.as_nanos() as u64)
     }
 
     /// The producer has ended: other processes take what is left, as long as they go on taking.
@@ -224,12 +216,12 @@ impl ActiveCapture {
         }
     }
 
-    fn write_rows(&mut self, elapsed: Duration, total: Total) {
-        while self.next_row <= elapsed {
+    fn write_rows(&mut self, total: Total) {
+        while let Some(at) = self.course.row() {
             let base = std::mem::replace(&mut self.row_base, total);
             let row = format!(
                 "{},{},{},{}\n",
-                self.next_row.as_secs_f64() * 1e3,
+                at.as_secs_f64() * 1e3,
                 total.received - base.received,
                 total.captured - base.captured,
                 total.ring_full - base.ring_full,
@@ -237,26 +229,16 @@ impl ActiveCapture {
             if let Some(rows) = &mut self.rows {
                 rows.push(row);
             }
-            self.next_row += Duration::from_nanos(self.plan.interval_ns);
         }
     }
 
     fn is_over(&self, total: Total, look: &Look<'_, '_>) -> bool {
-        let elapsed = self.elapsed;
-        let is_idle = self.plan.idle_exit_ns.is_some_and(|idle| {
-            total.received > 0 && elapsed.saturating_sub(self.moved_at) > Duration::from_nanos(idle)
-        });
-        let by_time = self
-            .plan
-            .duration_ns
-            .is_some_and(|ns| elapsed >= Duration::from_nanos(ns));
         let by_count = self.plan.count.is_some_and(|count| total.captured >= count);
         // Without anybody who takes packets there is nothing left to do.
         let mut consumers = self.consumers.iter();
         let is_alone =
             self.door.is_none() && !self.consumers.is_empty() && consumers.all(ConsumerSide::is_gone);
-        let is_gone = is_alone || look.ports.iter().any(OpenPort::is_gone);
-        look.is_interrupted || is_idle || look.worker_died || is_gone || by_time || by_count
+        by_count || is_alone || self.course.is_over(look)
     }
 }
 
@@ -313,26 +295,13 @@ impl Active for ActiveCapture {
     type Summary = measure::CaptureSummary;
 
     fn ready(&mut self, look: &Look<'_, '_>) {
-        self.begun = now();
-        if !look.is_quiet {
-            let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
-            let _ = report::out::print_stderr(&format!(
-                "capturing from {}; Ctrl-C ends it; results in {}\n",
-                uris.join(", "),
-                look.dir.path().display()
-            ));
-        }
+        self.course.begin("capturing from", look);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
         let total = self.total();
-        let (before, elapsed) = (self.elapsed, look.since(self.begun));
-        self.write_rows(elapsed, total);
-        if total.received > self.seen {
-            self.active += elapsed.saturating_sub(before);
-            (self.seen, self.moved_at) = (total.received, elapsed);
-        }
-        self.elapsed = elapsed;
+        self.course.look(look, total.received);
+        self.write_rows(total);
         let begun = self.ring.begun();
         self.consumers
             .iter_mut()
@@ -348,15 +317,12 @@ impl Active for ActiveCapture {
     }
 
     fn wakes_at(&self) -> Option<Ticks> {
-        let rows = self.next_row.as_nanos() / u128::from(self.plan.interval_ns);
-        Some(self.begun.after(rows as u64 * self.ticks_per_row))
+        Some(self.course.wakes_at())
     }
 
     fn status(&self, look: &Look<'_, '_>) -> State {
         let total = self.total();
-        let elapsed_s = look.elapsed().as_secs_f64();
-        let planned_s = self.plan.duration_ns.map(|ns| ns as f64 / 1e9);
-        let by_time = planned_s.map(|planned| elapsed_s / planned);
+        let (planned_s, by_time) = self.course.done(look);
         let by_count = self.plan.count.map(|count| total.captured as f64 / count as f64);
         let done = by_time.into_iter().chain(by_count).reduce(f64::max);
         let mut state = State {
@@ -384,7 +350,7 @@ impl Active for ActiveCapture {
 
     fn received(&self) -> Vec<Received<'_>> {
         let all: u64 = self.sides.iter().map(|side| side.counters.frames.get()).sum();
-        let rate_pps = all as f64 / self.active.as_secs_f64().max(1e-3);
+        let rate_pps = self.course.rate_pps(all);
         let sides = self.sides.iter().map(|side| Received {
             port: side.place.port,
             core: side.place.core,

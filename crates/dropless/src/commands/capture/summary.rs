@@ -16,7 +16,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     let dir = ending.dir;
     let total = job.total();
     let held = job.totals.get().map_or(0, |totals| totals.held);
-    let seconds = job.elapsed.as_secs_f64().max(1e-9);
+    let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let ledger = ledger(&ending, total, held);
     let last = statistics(&ending, &job);
     let (mut consumers, mut files) = (Vec::new(), None);

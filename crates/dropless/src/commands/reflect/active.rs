@@ -15,9 +15,9 @@ use wire::{Addresses, ReflectorCounters};
 use super::summary;
 use crate::explain::Received;
 use crate::plan::ReflectPlan;
-use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
+use crate::run::listening::Listening;
 use crate::run::open::{OpenPort, losses};
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::reflector::{ReflectSide, Reflecting, drops, fault_drops};
@@ -33,21 +33,11 @@ const HEADER: &str = "time,rx_packets,tx_packets,dropped\n";
 pub struct ActiveReflect {
     pub plan: ReflectPlan,
     pub sides: Vec<ReflectSide>,
-    /// How long anything came.
-    pub active: Duration,
-    /// How long it went.
-    pub elapsed: Duration,
+    pub course: Listening,
     /// What the far sender of each port is told.
     own_counters: Vec<Arc<OwnCounters>>,
     rows: Option<RowWriter<String>>,
     row_base: Total,
-    next_row: Duration,
-    /// When the first look was due, and the clock's rate: rows are at exact times.
-    begun: Ticks,
-    ticks_per_row: u64,
-    /// What was received at the last look, and when that last rose.
-    seen: u64,
-    moved_at: Duration,
 }
 
 /// Sums over all queues.
@@ -120,20 +110,18 @@ impl ActiveReflect {
             }
         }
         let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
-        let interval = Duration::from_nanos(plan.interval_ns);
         Self {
-            ticks_per_row: stage.clock.ticks_from_ns(plan.interval_ns),
+            course: Listening::new(
+                &stage.clock,
+                plan.interval_ns,
+                plan.duration_ns,
+                plan.idle_exit_ns,
+            ),
             plan,
             sides,
             own_counters,
             rows: stage.dir.keep(rows).ok(),
-            active: Duration::ZERO,
-            elapsed: Duration::ZERO,
             row_base: Total::default(),
-            next_row: interval,
-            begun: stage.start,
-            seen: 0,
-            moved_at: Duration::ZERO,
         }
     }
 
@@ -146,13 +134,12 @@ impl ActiveReflect {
         }))
     }
 
-    fn write_rows(&mut self, elapsed: Duration, total: Total) {
-        while self.next_row <= elapsed {
+    fn write_rows(&mut self, total: Total) {
+        while let Some(at) = self.course.row() {
             if let Some(rows) = &mut self.rows {
-                rows.push(total.row(self.next_row, &self.row_base));
+                rows.push(total.row(at, &self.row_base));
             }
             self.row_base = total;
-            self.next_row += Duration::from_nanos(self.plan.interval_ns);
         }
     }
 
@@ -188,38 +175,17 @@ impl Active for ActiveReflect {
     type Summary = measure::ReflectSummary;
 
     fn ready(&mut self, look: &Look<'_, '_>) {
-        self.begun = now();
-        if !look.is_quiet {
-            let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
-            let _ = report::out::print_stderr(&format!(
-                "reflecting on {}; Ctrl-C ends it; results in {}\n",
-                uris.join(", "),
-                look.dir.path().display()
-            ));
-        }
+        self.course.begin("reflecting on", look);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
         let total = Total::of(&self.sides);
-        let (before, elapsed) = (self.elapsed, look.since(self.begun));
-        self.write_rows(elapsed, total);
-        if total.received > self.seen {
-            self.active += elapsed.saturating_sub(before);
-            (self.seen, self.moved_at) = (total.received, elapsed);
-        }
-        self.elapsed = elapsed;
+        self.course.look(look, total.received);
+        self.write_rows(total);
         for (index, (open, own)) in look.ports.iter().zip(&self.own_counters).enumerate() {
             own.publish(self.counters(index, open));
         }
-        let is_idle = self.plan.idle_exit_ns.is_some_and(|idle| {
-            total.received > 0 && elapsed.saturating_sub(self.moved_at) > Duration::from_nanos(idle)
-        });
-        let is_over = self
-            .plan
-            .duration_ns
-            .is_some_and(|ns| elapsed >= Duration::from_nanos(ns));
-        let is_gone = look.ports.iter().any(OpenPort::is_gone);
-        if look.is_interrupted || is_idle || look.worker_died || is_gone || is_over {
+        if self.course.is_over(look) {
             Next::Stop
         } else {
             Next::GoOn
@@ -227,18 +193,16 @@ impl Active for ActiveReflect {
     }
 
     fn wakes_at(&self) -> Option<Ticks> {
-        let rows = self.next_row.as_nanos() / u128::from(self.plan.interval_ns);
-        Some(self.begun.after(rows as u64 * self.ticks_per_row))
+        Some(self.course.wakes_at())
     }
 
     fn status(&self, look: &Look<'_, '_>) -> State {
         let total = Total::of(&self.sides);
-        let elapsed_s = look.elapsed().as_secs_f64();
-        let planned_s = self.plan.duration_ns.map(|ns| ns as f64 / 1e9);
+        let (planned_s, done) = self.course.done(look);
         let mut state = State {
             phase: published::Phase::Reflecting,
             planned_s,
-            done: planned_s.map(|planned| (elapsed_s / planned).min(1.0)),
+            done,
             total: Totals {
                 sent: total.returned,
                 received: total.received,
@@ -263,7 +227,7 @@ impl Active for ActiveReflect {
     fn received(&self) -> Vec<Received<'_>> {
         // The ring of the busiest queue, while anything came.
         let most = self.sides.iter().map(|side| side.counters.frames.get()).max();
-        let rate_pps = most.unwrap_or(0) as f64 / self.active.as_secs_f64().max(1e-3);
+        let rate_pps = self.course.rate_pps(most.unwrap_or(0));
         let sides = self.sides.iter().map(|side| Received {
             port: side.place.port,
             core: side.place.core,

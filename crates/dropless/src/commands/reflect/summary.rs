@@ -23,7 +23,7 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
     });
     ending.notes.extend(link_notes(&ending.ports));
     ending.notes.extend(dir.note());
-    let seconds = job.elapsed.as_secs_f64().max(1e-9);
+    let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let counters = || job.sides.iter().map(|side| &side.counters);
     let mut summary = ReflectSummary {
         run: dir.path().display().to_string(),

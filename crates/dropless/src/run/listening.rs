@@ -1,0 +1,106 @@
+//! The course of a run that takes what others send: it has no schedule of its own, and ends when it was told to or when
+//! nothing comes any more.
+
+use std::time::Duration;
+
+use measure::{Clock, Ticks};
+
+use super::clock::now;
+use super::control::Look;
+use super::open::OpenPort;
+
+/// How long it goes, and when its rows are due.
+pub struct Listening {
+    /// How long it went.
+    pub elapsed: Duration,
+    /// When it began.
+    pub begun: Ticks,
+    /// How long anything came.
+    active: Duration,
+    /// What was received at the last look, and when that last rose.
+    seen: u64,
+    moved_at: Duration,
+    /// Rows are at exact times.
+    interval: Duration,
+    ticks_per_row: u64,
+    next_row: Duration,
+    lasts: Option<Duration>,
+    idle_exit: Option<Duration>,
+}
+
+impl Listening {
+    /// With a row every `interval_ns`; it ends after `duration_ns`, or `idle_exit_ns` after the last packet.
+    pub fn new(clock: &Clock, interval_ns: u64, duration_ns: Option<u64>, idle_exit_ns: Option<u64>) -> Self {
+        let interval = Duration::from_nanos(interval_ns);
+        Self {
+            elapsed: Duration::ZERO,
+            begun: now(),
+            active: Duration::ZERO,
+            seen: 0,
+            moved_at: Duration::ZERO,
+            interval,
+            ticks_per_row: clock.ticks_from_ns(interval_ns),
+            next_row: interval,
+            lasts: duration_ns.map(Duration::from_nanos),
+            idle_exit: idle_exit_ns.map(Duration::from_nanos),
+        }
+    }
+
+    /// It begins now: whoever waits for it is told what it is `doing`.
+    pub fn begin(&mut self, doing: &str, look: &Look<'_, '_>) {
+        self.begun = now();
+        if !look.is_quiet {
+            let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
+            let _ = report::out::print_stderr(&format!(
+                "{doing} {}; Ctrl-C ends it; results in {}\n",
+                uris.join(", "),
+                look.dir.path().display()
+            ));
+        }
+    }
+
+    /// One look, when so many frames have been received.
+    pub fn look(&mut self, look: &Look<'_, '_>, received: u64) {
+        let before = std::mem::replace(&mut self.elapsed, look.since(self.begun));
+        if received > self.seen {
+            self.active += self.elapsed.saturating_sub(before);
+            (self.seen, self.moved_at) = (received, self.elapsed);
+        }
+    }
+
+    /// When the next row ends, if it has.
+    pub fn row(&mut self) -> Option<Duration> {
+        let at = self.next_row;
+        (at <= self.elapsed).then(|| {
+            self.next_row += self.interval;
+            at
+        })
+    }
+
+    /// When the row under way ends.
+    pub fn wakes_at(&self) -> Ticks {
+        let rows = self.next_row.as_nanos() / self.interval.as_nanos();
+        self.begun.after(rows as u64 * self.ticks_per_row)
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self, look: &Look<'_, '_>) -> bool {
+        let idle = self.elapsed.saturating_sub(self.moved_at);
+        let is_idle = self.seen > 0 && self.idle_exit.is_some_and(|most| idle > most);
+        let by_time = self.lasts.is_some_and(|lasts| self.elapsed >= lasts);
+        let is_gone = look.ports.iter().any(OpenPort::is_gone);
+        look.is_interrupted || is_idle || look.worker_died || is_gone || by_time
+    }
+
+    /// How long it will last, s, and how much of that is done.
+    pub fn done(&self, look: &Look<'_, '_>) -> (Option<f64>, Option<f64>) {
+        let planned_s = self.lasts.map(|lasts| lasts.as_secs_f64());
+        let elapsed_s = look.elapsed().as_secs_f64();
+        (planned_s, planned_s.map(|planned| (elapsed_s / planned).min(1.0)))
+    }
+
+    /// The rate at which so many frames came, while anything came.
+    pub fn rate_pps(&self, frames: u64) -> f64 {
+        frames as f64 / self.active.as_secs_f64().max(1e-3)
+    }
+}
