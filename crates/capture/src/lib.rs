@@ -3,6 +3,7 @@
 //! [`merge`] says which queue's packet is next, without I/O; [`pcapng`] writes blocks; [`ring`] is the shared memory.
 
 pub mod disk;
+pub mod filter;
 pub mod merge;
 pub mod pcapng;
 pub mod ring;
