@@ -8,6 +8,3 @@
 
 mod disk;
 mod merge;
-mod pcapng;
-mod ring;
-mod share;
