@@ -7,6 +7,8 @@
 )]
 
 mod disk;
+mod foreign;
+mod input;
 mod merge;
 mod pcapng;
 mod ring;
