@@ -10,6 +10,3 @@ mod disk;
 mod foreign;
 mod input;
 mod merge;
-mod pcapng;
-mod ring;
-mod share;
