@@ -90,19 +90,14 @@ struct Bed<'e> {
 }
 
 impl<'e> Bed<'e> {
-    fn new(
-        eal: &'e Eal,
-        pool: &'e Pool<'e>,
-        name: &str,
-        size: usize,
-    ) -> Result<(Self, Vec<RxQueue<'e>>), Box<dyn Error>> {
+    fn new(eal: &'e Eal, pool: &'e Pool<'e>, name: &str) -> Result<(Self, Vec<RxQueue<'e>>), Box<dyn Error>> {
         let mut bed = Self {
             eal,
             pool,
             _ports: Vec::new(),
             tx: Vec::new(),
             frames: Burst::new(eal),
-            size: size - 4,
+            size: 60,
         };
         let mut all = Vec::new();
         for port in 0..QUEUES {
@@ -158,28 +153,94 @@ fn now() -> Ticks {
     Ticks(dpdk::tsc())
 }
 
-/// Measures everything once, at frames of `size` bytes with FCS.
-pub fn measure<'e>(
-    (eal, pool): (&'e Eal, &'e Pool<'e>),
-    size: usize,
+/// Everything that is measured, on ports of its own.
+pub struct Subjects<'e> {
+    bed: Bed<'e>,
+    rx: Vec<RxQueue<'e>>,
+    our_bed: Bed<'e>,
+    task: CaptureTask<'e>,
+    counters: Arc<MergeCounters>,
+    _ring: Ring,
     hz: f64,
-    round: u32,
-) -> Result<Costs, Box<dyn Error>> {
-    let (mut bed, rx) = Bed::new(eal, pool, &format!("b{size}_{round}_"), size)?;
-    let mut rx = rx;
-    let receive = receive_and_free(&mut bed, &mut rx, hz)?;
-    let bare_copy = copy(&mut bed, &mut rx, hz)? - receive;
-    let [known_receive, known_merge, known_copy] = known(&mut bed, &mut rx, hz)?;
-    Ok(Costs {
-        size,
-        receive,
-        bare_copy,
-        bare_merge: bare_merge(hz),
-        ours: ours(&mut bed, rx, hz)?,
-        known_receive,
-        known_merge,
-        known_copy,
-    })
+}
+
+impl<'e> Subjects<'e> {
+    /// Opens the ports.
+    pub fn new(eal: &'e Eal, pool: &'e Pool<'e>, hz: f64) -> Result<Self, Box<dyn Error>> {
+        let (bed, rx) = Bed::new(eal, pool, "bare")?;
+        let (our_bed, our_rx) = Bed::new(eal, pool, "ours")?;
+        let (producer, ring) = ring()?;
+        let counters = Arc::<MergeCounters>::default();
+        let clock = Clock::from_calibration(now().0, 1 << 40, hz);
+        let task = CaptureTask::new(
+            sources(eal, our_rx),
+            (Order::Strict, u64::MAX),
+            producer,
+            (clock, now),
+            Arc::clone(&counters),
+            Slot::new().1,
+        );
+        Ok(Self {
+            bed,
+            rx,
+            our_bed,
+            task,
+            counters,
+            _ring: ring,
+            hz,
+        })
+    }
+
+    /// Measures everything once, at frames of `size` bytes with FCS.
+    pub fn measure(&mut self, size: usize) -> Result<Costs, Box<dyn Error>> {
+        let (bed, rx, hz) = (&mut self.bed, &mut self.rx, self.hz);
+        bed.size = size - 4;
+        let receive = receive_and_free(bed, rx, hz)?;
+        let bare_copy = copy(bed, rx, hz)? - receive;
+        let [known_receive, known_merge, known_copy] = known(bed, rx, hz)?;
+        self.our_bed.size = size - 4;
+        Ok(Costs {
+            size,
+            receive,
+            bare_copy,
+            bare_merge: bare_merge(hz),
+            ours: self.ours()?,
+            known_receive,
+            known_merge,
+            known_copy,
+        })
+    }
+
+    /// The capturing loop itself.
+    fn ours(&mut self) -> Result<f64, Box<dyn Error>> {
+        let before = self.counters.written.get() as usize;
+        let mut spent = Spent::default();
+        for _ in 0..LOOKS {
+            self.our_bed.fill()?;
+            spent.on(|| self.task.poll(now(), Phase::Run));
+        }
+        // What is held back by equal times goes with the next look.
+        let written = self.counters.written.get() as usize - before;
+        if written + QUEUES * WAITING < PACKETS {
+            return Err(format!("{written} of {PACKETS} packets are in the ring").into());
+        }
+        Ok(spent.ns(PACKETS, self.hz))
+    }
+}
+
+fn sources<'e>(eal: &'e Eal, queues: Vec<RxQueue<'e>>) -> Vec<Box<dyn Source + 'e>> {
+    let source = |(port, queue)| {
+        let plan = SourcePlan {
+            interface: port as u32,
+            queue: None,
+            snap_len: 1 << 16,
+            burst: 64,
+            epoch_ns: 0,
+            counters: Arc::default(),
+        };
+        Box::new(QueueSource::new(DpdkReceive::new(eal, queue, false), plan)) as Box<dyn Source + 'e>
+    };
+    queues.into_iter().enumerate().map(source).collect()
 }
 
 fn receive_and_free<'e>(bed: &mut Bed<'e>, rx: &mut [RxQueue<'e>], hz: f64) -> Result<f64, Box<dyn Error>> {
@@ -322,47 +383,6 @@ fn known<'e>(bed: &mut Bed<'e>, rx: &mut [RxQueue<'e>], hz: f64) -> Result<[f64;
         });
     }
     Ok(spent.map(|spent| spent.ns(PACKETS, hz)))
-}
-
-/// The capturing loop itself.
-fn ours<'e>(bed: &mut Bed<'e>, rx: Vec<RxQueue<'e>>, hz: f64) -> Result<f64, Box<dyn Error>> {
-    let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
-    for (port, queue) in rx.into_iter().enumerate() {
-        let plan = SourcePlan {
-            interface: port as u32,
-            queue: None,
-            snap_len: 1 << 16,
-            burst: 64,
-            epoch_ns: 0,
-            counters: Arc::default(),
-        };
-        sources.push(Box::new(QueueSource::new(
-            DpdkReceive::new(bed.eal, queue, false),
-            plan,
-        )));
-    }
-    let (producer, _ring) = ring()?;
-    let counters = Arc::<MergeCounters>::default();
-    let clock = Clock::from_calibration(now().0, 1 << 40, hz);
-    let mut task = CaptureTask::new(
-        sources,
-        (Order::Strict, u64::MAX),
-        producer,
-        (clock, now),
-        Arc::clone(&counters),
-        Slot::new().1,
-    );
-    let mut spent = Spent::default();
-    for _ in 0..LOOKS {
-        bed.fill()?;
-        spent.on(|| task.poll(now(), Phase::Run));
-    }
-    // What is held back by equal times goes with the next look.
-    let written = counters.written.get() as usize;
-    if written + QUEUES * WAITING < PACKETS {
-        return Err(format!("{written} of {PACKETS} packets are in the ring").into());
-    }
-    Ok(spent.ns(PACKETS, hz))
 }
 
 /// A ring without consumers.

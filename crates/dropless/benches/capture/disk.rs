@@ -70,6 +70,7 @@ fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()
         every: None,
         files: None,
         flush: Duration::from_millis(500),
+        compress: false,
     };
     let mut disk = Disk::new(ring, consumer, policy).map_err(|error| error.to_string())?;
     let (begun, before) = (Instant::now(), used());

@@ -32,6 +32,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use dpdk::{Eal, Pool};
 
+use costs::Subjects;
 use machine::Machine;
 use results::Results;
 use support::require;
@@ -116,7 +117,7 @@ fn main() -> ExitCode {
 /// The environment of the parts that are measured in this process, on the worker's core.
 fn with_pool(
     machine: &Machine,
-    measure: impl for<'e> FnOnce(&'e Eal, &Pool<'e>, f64) -> Result<(), Box<dyn Error>>,
+    measure: impl for<'e> FnOnce(&'e Eal, &'e Pool<'e>, f64) -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     let name = format!("bench-{}", std::process::id());
     let core = machine.worker.to_string();
@@ -135,11 +136,14 @@ fn with_pool(
 
 fn costs(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
     with_pool(machine, |eal, pool, hz| {
+        let mut subjects = Subjects::new(eal, pool, hz)?;
         for size in SIZES {
-            for round in 0..args.rounds {
-                results.costs.push(costs::measure((eal, pool), size, hz, round)?);
+            for _ in 0..args.rounds {
+                results.costs.push(subjects.measure(size)?);
             }
         }
+        // Its frames go back before others take them.
+        drop(subjects);
         if args.wants(PARTS[1]) {
             scattered_in(args, (eal, pool), hz, results)?;
         }

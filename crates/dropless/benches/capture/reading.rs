@@ -26,6 +26,7 @@ pub fn write(path: &Path) -> Result<(), Box<dyn Error>> {
         every: None,
         files: None,
         flush: Duration::from_secs(1),
+        compress: false,
     };
     let mut disk = Disk::new(ring, consumer, policy)?;
     let mut frame = [0_u8; 60];

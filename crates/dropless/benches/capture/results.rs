@@ -90,7 +90,11 @@ impl Results {
         let facts = machine.facts().into_iter();
         let facts = facts.map(|(name, fact)| vec![name.to_owned(), fact]);
         text += &layout(&["machine", ""], facts.collect());
-        let _ = writeln!(text, "\nThe hypervisor gave {:.1} % of the time of all cores to others meanwhile.\n", self.stolen_share() * 100.0);
+        let _ = writeln!(
+            text,
+            "\nThe hypervisor gave {:.1} % of the time of all cores to others meanwhile.\n",
+            self.stolen_share() * 100.0
+        );
         text += &layout(&["target", "reached", "asked", "met"], self.targets());
         text += &self.cost_table();
         text += &self.read_table();
@@ -308,8 +312,16 @@ impl Results {
             let mpps = |rate: Option<f64>| number(rate.map(|rate| rate / 1e6), 3);
             let lost =
                 of(|reached| Some(reached.flood.lost as f64 / reached.flood.sent.max(1) as f64 * 100.0));
-            let all: Vec<f64> = self.tools.iter().filter(|(other, _, _)| *other == name).filter_map(|(_, _, reached)| reached.lossless).collect();
-            let range = spread(&all).map_or_else(|| "-".into(), |(low, high)| format!("{:.3} .. {:.3}", low / 1e6, high / 1e6));
+            let all: Vec<f64> = self
+                .tools
+                .iter()
+                .filter(|(other, _, _)| *other == name)
+                .filter_map(|(_, _, reached)| reached.lossless)
+                .collect();
+            let range = spread(&all).map_or_else(
+                || "-".into(),
+                |(low, high)| format!("{:.3} .. {:.3}", low / 1e6, high / 1e6),
+            );
             let is_sender = of(|reached| Some(f64::from(u8::from(reached.is_sender)))) > Some(0.5);
             rows.push(vec![
                 name.into(),

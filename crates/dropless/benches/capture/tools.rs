@@ -161,7 +161,13 @@ pub fn search(lab: &Lab, tool: &Tool, frames: (usize, bool), cores: &[String; 2]
 }
 
 /// Sends for half a second, and counts what is in the file.
-fn trial(lab: &Lab, tool: &Tool, (size, huge): (usize, bool), rate: Option<f64>, cores: &[String; 2]) -> Trial {
+fn trial(
+    lab: &Lab,
+    tool: &Tool,
+    (size, huge): (usize, bool),
+    rate: Option<f64>,
+    cores: &[String; 2],
+) -> Trial {
     let wire = (tool.link == Link::Veth).then(|| Wire::between(lab, 1));
     let bed = Bed {
         lab,
@@ -256,7 +262,15 @@ impl Bed<'_> {
 
     fn dropless(&self, port: &str) -> Vec<Running> {
         let file = self.file.display().to_string();
-        let arguments = ["capture", "--port", port, "--to", &file, "--cores", &self.cores[1]];
+        let arguments = [
+            "capture",
+            "--port",
+            port,
+            "--to",
+            &file,
+            "--cores",
+            &self.cores[1],
+        ];
         let mut running = self.within(self.lab.dropless(&arguments), false).spawn();
         if self.wire.is_some() {
             running.wait_for("capturing from", LIMIT);
