@@ -1,6 +1,6 @@
 //! Arguments of `dropless capture`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use measure::units::{parse_bytes, parse_count};
@@ -67,6 +67,9 @@ pub struct Args {
     /// Keep only the newest so many files
     #[arg(long, value_name = "N", requires = "to", help_heading = "Capture")]
     pub files: Option<usize>,
+    /// Compress each file with zstd once it is closed
+    #[arg(long, requires = "to", help_heading = "Capture")]
+    pub compress: bool,
     /// Bytes kept of each packet
     #[arg(
         long,
@@ -158,7 +161,7 @@ impl Args {
             sample: self.sample.as_deref().map(one_in).transpose()?,
             patience_ns: self.patience()?,
             ring: RingPlan {
-                door: self.ring.as_deref().map(door_at),
+                door: self.ring.as_deref().map(capture::ring::share::door_at),
                 group: self.ring_group.as_deref().map(group).transpose()?,
                 ..RingPlan::of_bytes(ring)?
             },
@@ -206,19 +209,8 @@ impl Args {
                 .context("--file-size")?,
             every_ns: optional(self.file_time.as_deref(), "--file-time", nonzero_ns)?,
             files: self.files,
+            compress: self.compress,
         }))
-    }
-}
-
-/// Where the rings of this machine are.
-const RINGS: &str = "/run/dropless";
-
-/// The socket of a ring: a name alone is one of this machine's.
-pub fn door_at(name: &Path) -> PathBuf {
-    if name.components().count() == 1 && !name.starts_with(".") {
-        Path::new(RINGS).join(name).with_extension("ring")
-    } else {
-        name.to_owned()
     }
 }
 
