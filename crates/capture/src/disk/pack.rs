@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -119,6 +119,9 @@ fn write(from: &Path, to: &Path) -> io::Result<u64> {
         .create_new(true)
         .mode(0o600)
         .open(to)?;
+    // Whose the one is the other is, too, on a file system that has owners.
+    let was = from.metadata()?;
+    let _ = fchown(&to, Some(was.uid()), Some(was.gid()));
     let mut encoder = zstd::Encoder::new(&to, LEVEL)?;
     encoder.include_checksum(true)?;
     io::copy(&mut from, &mut encoder)?;
