@@ -35,6 +35,8 @@ pub struct Packet<'r> {
     pub interface: &'r Interface,
     /// Which of [`Reader::interfaces`] that is.
     pub interface_index: usize,
+    /// How many interfaces there are, as far as was told before the packet.
+    pub interface_count: usize,
     /// When, ns since the epoch of Unix. Files need not be in order. `None` where the file does not say: a Simple Packet
     /// Block has no time.
     pub time_ns: Option<i64>,
@@ -226,6 +228,7 @@ impl Reader {
         Packet {
             interface: &self.interfaces[found.interface],
             interface_index: found.interface,
+            interface_count: self.interfaces.len(),
             time_ns: found.time_ns,
             original_len: found.original_len,
             data: self.window.at(found.data),

@@ -29,6 +29,7 @@ subcommands! {
     search,
     reflect,
     capture,
+    read,
     compare,
     noise,
     ports,
