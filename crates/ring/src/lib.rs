@@ -54,6 +54,11 @@ pub enum RingError {
         "the ring has version {0}, this program reads version {VERSION}: use the same version of dropless on both sides"
     )]
     Version(u32),
+    /// Who wants to join was made by another version.
+    #[error(
+        "the ring has version {VERSION}, who wants to join it reads version {0}: use the same version of dropless on both sides"
+    )]
+    Joiner(u32),
     /// Too many consumers at once.
     #[error("the ring has no seat for another consumer now: end one of those that read it")]
     Crowded,

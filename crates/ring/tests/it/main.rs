@@ -6,6 +6,9 @@
     reason = "a test says so by failing"
 )]
 
+mod daq;
+mod in_c;
 mod pcapng;
 mod ring;
 mod share;
+mod support;
