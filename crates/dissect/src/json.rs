@@ -5,8 +5,9 @@ use capture::pcapng::Direction;
 use wire::Ip;
 use wire::checksum::TCP;
 
+use crate::bytes::{array, be16, be32};
 use crate::clock::Clock;
-use crate::line::{array, be16, be32, tcp_flags};
+use crate::line::tcp_flags;
 use crate::names;
 use crate::text::Text;
 use crate::view::{Network, View};

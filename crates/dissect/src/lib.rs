@@ -6,6 +6,7 @@
 //! No I/O, and no allocation a packet.
 #![forbid(unsafe_code)]
 
+mod bytes;
 mod clock;
 pub mod flow;
 

@@ -5,6 +5,8 @@ use capture::pcapng::Direction;
 use wire::headers::{behind_tags, parse_ip};
 use wire::{Ip, Mac, Parsed, VlanTag};
 
+use crate::bytes::array;
+
 /// Bytes of the heads of Linux's "any" interface, and of those of a loopback.
 const SLL: usize = 16;
 const SLL2: usize = 20;
@@ -112,8 +114,8 @@ fn elsewhere(link: LinkType, data: &[u8]) -> Network {
         LinkType::Raw => (0, version(data, 0)),
         // The family's number is another one on every system; IP says itself which it is.
         LinkType::Null | LinkType::Loopback => (LOOPBACK, version(data, LOOPBACK)),
-        LinkType::Sll => (SLL, be16(data, SLL - 2)),
-        LinkType::Sll2 => (SLL2, be16(data, 0)),
+        LinkType::Sll => (SLL, ether_type(data, SLL - 2)),
+        LinkType::Sll2 => (SLL2, ether_type(data, 0)),
         LinkType::Other(number) => return Network::Unknown(number),
     };
     match ether_type {
@@ -134,7 +136,6 @@ fn version(data: &[u8], at: usize) -> Option<u16> {
     Some(if data.get(at)? >> 4 == 6 { IPV6 } else { IPV4 })
 }
 
-fn be16(data: &[u8], at: usize) -> Option<u16> {
-    let bytes = data.get(at..)?.first_chunk::<2>()?;
-    Some(u16::from_be_bytes(*bytes))
+fn ether_type(data: &[u8], at: usize) -> Option<u16> {
+    array(data, at).map(|bytes| u16::from_be_bytes(*bytes))
 }

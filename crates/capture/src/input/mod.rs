@@ -11,22 +11,21 @@ mod error;
 mod interface;
 mod pcap;
 mod source;
+mod step;
 mod window;
 
 pub use error::InputError;
 pub use interface::{Interface, LinkType, Resolution};
+pub use step::RECORD_MAX;
 
 use std::io::Read;
-use std::ops::Range;
 use std::path::Path;
 
 use crate::pcapng::Direction;
 use blocks::Blocks;
 use pcap::Pcap;
+use step::{Found, Step};
 use window::Window;
-
-/// Bytes of a packet's record or block at most: what libpcap takes of pcapng. It bounds the memory of a reader.
-pub const RECORD_MAX: usize = 16 << 20;
 
 /// A packet as its file has it; its bytes are there until the next one is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -64,27 +63,6 @@ pub struct Reader {
 enum Format {
     Pcap(Pcap),
     Pcapng(Blocks),
-}
-
-/// What lies at the beginning of the bytes that were not taken yet.
-enum Step {
-    /// A packet, and the length of all that belongs to it.
-    Packet(Found, usize),
-    /// Nothing to give; what comes next is behind so many bytes.
-    Skip(u64),
-    /// So many bytes are needed to say more.
-    More(usize),
-}
-
-/// A packet's place in memory, and what was told of it.
-struct Found {
-    interface: usize,
-    time_ns: Option<i64>,
-    original_len: u32,
-    data: Range<usize>,
-    direction: Option<Direction>,
-    dropped: Option<u64>,
-    queue: Option<u32>,
 }
 
 impl Reader {

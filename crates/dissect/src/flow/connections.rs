@@ -6,8 +6,8 @@ use serde::Serialize;
 use wire::Ip;
 use wire::checksum::TCP;
 
+use super::count::{Count, Evicted};
 use super::table::{Entry, Table};
-use super::{Count, Evicted};
 use crate::line::tcp_flags;
 use crate::text::Text;
 use crate::view::{Network, View};

@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use lru::LruCache;
 
-use super::{Count, Evicted};
+use super::count::{Count, Evicted};
 
 /// What a table counts for a key.
 pub trait Entry: Default {

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use super::count::{Count, Evicted};
 use super::table::{Entry, Table};
-use super::{Count, Evicted};
 use crate::view::{Network, View};
 
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::{array, be16, behind};
+use crate::bytes::{array, be16, behind};
 use crate::text::Text;
 
 const LEN: usize = 28;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use wire::headers::parse_ip;
 use wire::{Ip, Parsed};
 
-use super::{array, be16};
+use crate::bytes::{array, be16};
 use crate::names;
 use crate::text::Text;
 

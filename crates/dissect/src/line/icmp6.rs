@@ -5,7 +5,8 @@ use std::net::Ipv6Addr;
 use wire::Parsed;
 use wire::headers::parse_ip;
 
-use super::{array, be16, icmp};
+use super::icmp;
+use crate::bytes::{array, be16, be32};
 use crate::text::Text;
 
 const HEADER: usize = 8;
@@ -45,7 +46,7 @@ pub fn line(text: &mut Text, data: &[u8], at: usize, len: usize) {
     match kind {
         1 => unreachable(text, data, at + HEADER, code),
         2 => {
-            text.number(super::be32(header, 4));
+            text.number(be32(header, 4));
         }
         128 | 129 => {
             text.number(be16(header, 4)).put(", seq ").number(be16(header, 6));

@@ -3,7 +3,8 @@
 use wire::Ip;
 use wire::checksum::{ICMPV6, TCP, UDP};
 
-use super::{array, be16, be32, icmp, icmp6, tcp};
+use super::{icmp, icmp6, tcp};
+use crate::bytes::{array, be16, be32};
 use crate::names;
 use crate::text::Text;
 

@@ -11,6 +11,7 @@ pub(crate) use tcp::flags as tcp_flags;
 use capture::input::{LinkType, Packet};
 use capture::pcapng::Direction;
 
+use crate::bytes::behind;
 use crate::clock::Clock;
 use crate::names;
 use crate::text::Text;
@@ -118,25 +119,4 @@ fn rest(text: &mut Text, packet: &Packet<'_>, view: &View<'_>, network: Network)
             text.put("truncated, length ").number(packet.original_len);
         }
     }
-}
-
-/// How long a packet was behind its first `at` bytes.
-fn behind(original_len: u32, at: usize) -> usize {
-    (original_len as usize).saturating_sub(at)
-}
-
-/// The first `N` bytes at `at`, if they are there.
-#[inline]
-pub(crate) fn array<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> {
-    data.get(at..)?.first_chunk()
-}
-
-#[inline]
-pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
-    array(bytes, at).map_or(0, |bytes| u16::from_be_bytes(*bytes))
-}
-
-#[inline]
-pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
-    array(bytes, at).map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }

@@ -1,6 +1,6 @@
 //! TCP (RFC 9293 section 3.1): flags, numbers as they are on the wire, options.
 
-use super::{array, be16, be32};
+use crate::bytes::{array, be16, be32};
 use crate::text::Text;
 
 const HEADER: usize = 20;

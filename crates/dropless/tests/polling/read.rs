@@ -324,6 +324,64 @@ fn a_ring_is_read_live() {
     assert_same_lines(&read(&lab, &[&file]).stdout, &wanted);
 }
 
+/// Who does not wait for a reader overwrites, and the reader says how much: each packet is printed or counted.
+#[test]
+fn what_a_ring_overwrote_is_told() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let door = lab.path("small.sock").display().to_string();
+    let arguments = [
+        "capture",
+        "--json",
+        "--port",
+        "packet:far0",
+        "--ring",
+        &door,
+        "--ring-size",
+        "4MiB",
+    ];
+    let mut capture = lab.dropless(&arguments).within(&wire.far).spawn();
+    capture.wait_for("capturing from", LIMIT);
+    let mut live = lab.dropless(&["read", &door, "--json"]).spawn();
+    let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let send = |how: &[&str]| {
+        let to = ["--tx-only", "--to-mac", far.trim()];
+        wire.send(&lab, "packet", &[&to[..], how].concat()).run()
+    };
+    // It has joined when it prints; what came before was not offered to it.
+    assert!(until(LIMIT, || {
+        send(&["--rate", "1kpps", "--count", "100"]);
+        !live.stdout().is_empty()
+    }));
+    live.signal(Signal::SIGSTOP);
+    send(&["--size", "1518", "--rate", "10kpps", "--count", "10000"]);
+    live.signal(Signal::SIGCONT);
+    send(&["--rate", "1kpps", "--count", "100"]);
+    live.wait_for("\"length\":60", LIMIT);
+    let capture = interrupted(capture).json();
+    let live = live.wait(LIMIT);
+    let consumers = capture["consumers"].as_array().expect("consumers");
+    let reader = consumers
+        .iter()
+        .find(|consumer| consumer.to_string().contains("dropless read"));
+    let reader = reader.expect("the reader");
+    let lost = reader["lost"].as_u64().expect("a count");
+    assert!(lost > 0 && live.code == Some(1), "{reader} {}", live.stderr);
+    assert!(
+        live.stderr.contains(&format!("{} overwritten before", lost)),
+        "{reader} {}",
+        live.stderr
+    );
+    assert_eq!(
+        reader["offered"],
+        lost + live.stdout.lines().count() as u64,
+        "{}",
+        live.stderr
+    );
+}
+
 /// A stream of another program, until it ends or this is interrupted; what has come is told at once.
 #[test]
 fn a_stream_is_read_as_it_comes() {
@@ -379,6 +437,7 @@ fn what_cannot_be_read_is_one_line() {
     std::fs::write(lab.path("empty"), "").expect("a file");
     refused(&["empty"], &["empty is empty"]);
     refused(&["."], &["is a directory"]);
+    refused(&["empty", "--connections"], &["empty is empty"]);
     refused(&["text", "--count", "0"], &["--count 0"]);
     refused(&["text", "--top", "many"], &["--top", "many"]);
     // What was before the damage is told, and then where it is.

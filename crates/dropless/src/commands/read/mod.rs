@@ -3,6 +3,8 @@
 pub mod args;
 mod output;
 mod patient;
+mod progress;
+mod reading;
 mod ring;
 mod sink;
 mod source;
@@ -10,10 +12,10 @@ mod statistics;
 mod tables;
 
 use anyhow::Result;
-use capture::input::Reader;
 
 use crate::run::signals::Interrupt;
 pub use args::Args;
+use reading::Reading;
 use sink::Sink;
 use source::Source;
 
@@ -22,20 +24,14 @@ const EXIT_LOST: u8 = 1;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let mut reading = Reading {
-        sink: Sink::new(args)?,
-        left: match &args.count {
-            Some(count) => args::count(count, "--count")?,
-            None => u64::MAX,
-        },
-        interrupt: Interrupt::install()?,
-    };
+    let wanted = args.count.as_deref().map(|count| args::count(count, "--count"));
+    let mut reading = Reading::new(Sink::new(args)?, wanted.transpose()?, Interrupt::install()?);
     let mut lost = 0;
     let read = args.sources.iter().try_for_each(|path| {
         if reading.is_over() {
             return Ok(());
         }
-        match source::find(path, &reading.interrupt)? {
+        match source::find(path, reading.interrupt())? {
             Source::File(reader) => reading.file(*reader),
             Source::Ring(door) => {
                 lost += ring::read(&door, args.lossless, &mut reading)?;
@@ -43,46 +39,10 @@ pub fn run(args: &Args) -> Result<u8> {
             }
         }
     });
-    // What was read before an error is told first.
-    reading.sink.finish()?;
+    // What was read before an error is told first, if anything was.
+    if read.is_ok() || reading.taken() > 0 {
+        reading.finish()?;
+    }
     read?;
     Ok(if lost > 0 { EXIT_LOST } else { 0 })
-}
-
-/// What is read, to where, and how much of it.
-struct Reading {
-    sink: Sink,
-    left: u64,
-    interrupt: Interrupt,
-}
-
-impl Reading {
-    /// Whether nothing more is wanted.
-    fn is_over(&self) -> bool {
-        self.left == 0 || self.sink.is_closed() || self.interrupt.is_set()
-    }
-
-    fn take(&mut self, packet: &capture::input::Packet<'_>) -> Result<()> {
-        self.left -= 1;
-        self.sink.take(packet)
-    }
-
-    fn file(&mut self, mut reader: Reader) -> Result<()> {
-        while !self.is_over() {
-            if let Some(packet) = reader.next_in_memory()? {
-                self.take(&packet)?;
-                continue;
-            }
-            // What comes next may have to be waited for.
-            self.sink.flush()?;
-            match reader.next_packet() {
-                Ok(Some(packet)) => self.take(&packet)?,
-                Ok(None) => break,
-                // An interrupt ends a stream wherever it is.
-                Err(_) if self.interrupt.is_set() => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
 }

@@ -10,7 +10,7 @@ use capture::ring::share::Joined;
 use report::Console;
 use report::number::counted;
 
-use super::Reading;
+use super::reading::Reading;
 
 /// How this calls itself there.
 const NAME: &str = "dropless read";
@@ -21,11 +21,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub fn read(door: &Path, is_lossless: bool, reading: &mut Reading) -> Result<u64> {
     let mut joined = Joined::new(door, NAME, is_lossless)?;
     let interfaces = interfaces(joined.consumer.preamble())?;
-    let left = reading.left;
+    let before = reading.taken();
     let taken = loop {
         let is_last = joined.consumer.is_ended() || joined.is_alone();
         let taken = take(&mut joined, &interfaces, reading);
-        reading.sink.flush()?;
+        reading.pause()?;
         if taken.is_err() || is_last || reading.is_over() {
             break taken;
         }
@@ -34,7 +34,7 @@ pub fn read(door: &Path, is_lossless: bool, reading: &mut Reading) -> Result<u64
     let (_, lost) = joined.consumer.counts();
     Console::json_or_text(true).human(&format!(
         "{} read from {}, {lost} overwritten before\n",
-        counted(left - reading.left, "packet"),
+        counted(reading.taken() - before, "packet"),
         report::input::clean(&door.display().to_string()),
     ))?;
     taken.map(|()| lost)
@@ -63,7 +63,7 @@ fn take(joined: &mut Joined, interfaces: &[Interface], reading: &mut Reading) ->
                 queue: None,
             };
             reading.take(&told)?;
-            if reading.left == 0 || reading.sink.is_closed() {
+            if reading.is_over() {
                 return Ok(());
             }
         }

@@ -44,6 +44,11 @@ impl Sink {
         self.output.is_closed()
     }
 
+    /// Whether it says nothing before the end.
+    pub fn is_silent(&self) -> bool {
+        matches!(self.form, Form::Statistics(_))
+    }
+
     /// Takes a packet.
     #[inline]
     pub fn take(&mut self, packet: &Packet<'_>) -> Result<()> {
