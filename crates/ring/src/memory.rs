@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::protocol::Words;
+
 /// A file mapped whole, shared with other processes.
 #[derive(Debug)]
 pub struct Memory {
@@ -103,6 +105,23 @@ impl Memory {
             let word = self.number(at + index * 8).load(Ordering::Relaxed).to_ne_bytes();
             chunk.copy_from_slice(&word[..chunk.len()]);
         }
+    }
+}
+
+impl Words for Memory {
+    #[inline]
+    fn load(&self, at: usize, order: Ordering) -> u64 {
+        self.number(at).load(order)
+    }
+
+    #[inline]
+    fn store(&self, at: usize, value: u64, order: Ordering) {
+        self.number(at).store(value, order);
+    }
+
+    #[inline]
+    fn fence(&self, order: Ordering) {
+        std::sync::atomic::fence(order);
     }
 }
 
