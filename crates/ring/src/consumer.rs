@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::RingError;
 use crate::layout::{CONSUMER_MAGIC, Geometry, MAGIC, VERSION, consumer, header};
-use crate::memory::Memory;
+use crate::memory::{Memory, is_sealed};
 use crate::pcapng::{ENTRY, PACKET_HEAD};
 use crate::protocol::{self, Cursor, Look};
 
@@ -100,6 +100,10 @@ impl Consumer {
     /// The consumer of the ring in `ring` that has the seat of `page`.
     pub fn new(ring: impl AsFd, page: impl AsFd) -> Result<Self, RingError> {
         let (geometry, memory) = map(ring)?;
+        let page_len = nix::sys::stat::fstat(&page).map_err(RingError::Memory)?.st_size;
+        if !is_sealed(&page) || page_len < consumer::LEN as i64 {
+            return Err(RingError::NotARing("the consumer's page is none"));
+        }
         let page = Memory::map(page, consumer::LEN, true).map_err(RingError::Memory)?;
         let mut magic = [0; 16];
         page.copy(0, &mut magic);
@@ -258,6 +262,10 @@ fn map(ring: impl AsFd) -> Result<(Geometry, Memory), RingError> {
     let size = usize::try_from(size).map_err(|_| RingError::NotARing("it has no size"))?;
     if size < header::LEN {
         return Err(RingError::NotARing("it is shorter than a page"));
+    }
+    // Its end would take us with it.
+    if !is_sealed(&ring) {
+        return Err(RingError::NotARing("its memory could shrink"));
     }
     let memory = Memory::map(&ring, size, false).map_err(RingError::Memory)?;
     let mut head = [0; 64];

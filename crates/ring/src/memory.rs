@@ -153,3 +153,10 @@ pub fn seal_writing(file: impl AsFd) -> nix::Result<()> {
     let future_write = SealFlag::from_bits_retain(0x10);
     fcntl(file, FcntlArg::F_ADD_SEALS(future_write | SealFlag::F_SEAL_SEAL)).map(drop)
 }
+
+/// Whether a file can become no shorter: whoever has it mapped would die of that.
+pub fn is_sealed(file: impl AsFd) -> bool {
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+    let seals = fcntl(file, FcntlArg::F_GET_SEALS).map(SealFlag::from_bits_truncate);
+    seals.is_ok_and(|seals| seals.contains(SealFlag::F_SEAL_SHRINK))
+}
