@@ -20,6 +20,7 @@ mod elsewhere;
 mod fooled;
 mod health;
 mod hostile;
+mod ids;
 mod interfaces;
 mod interrupted;
 mod kernel_peer;
