@@ -7,4 +7,6 @@
 )]
 
 mod disk;
+mod foreign;
+mod input;
 mod merge;

@@ -55,6 +55,9 @@ pub struct Args {
     /// Keep only the newest so many files
     #[arg(long, value_name = "N", requires = "to", help_heading = "Capture")]
     pub files: Option<usize>,
+    /// Compress each file with zstd once it is closed
+    #[arg(long, requires = "to", help_heading = "Capture")]
+    pub compress: bool,
     /// Bytes kept of each packet
     #[arg(
         long,
@@ -156,6 +159,7 @@ impl Args {
                 .context("--file-size")?,
             every_ns: optional(self.file_time.as_deref(), "--file-time", nonzero_ns)?,
             files: self.files,
+            compress: self.compress,
         }))
     }
 }
