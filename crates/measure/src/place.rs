@@ -53,6 +53,10 @@ pub const NOT_AWAITED: &str = "not_awaited";
 pub const FAULT_DROP: &str = "fault_drop";
 /// What found no place in the ring of a capture.
 pub const RING_FULL: &str = "ring_full";
+/// What the filter of a capture refused.
+pub const FILTERED: &str = "filtered";
+/// What belongs to flows that are not in the sample of a capture.
+pub const SAMPLED_OUT: &str = "sampled_out";
 /// What came after as many as were to be captured.
 pub const UNWANTED: &str = "unwanted";
 /// What begins the names of a reflector's places.
@@ -78,7 +82,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 13] = [
+pub static PLACES: [Place; 15] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -88,6 +92,20 @@ pub static PLACES: [Place; 13] = [
         Receiver,
         Exact,
         "a consumer still needed what was in the ring",
+        false,
+    ),
+    place(
+        FILTERED,
+        Purpose,
+        Exact,
+        "refused by the filter (--filter)",
+        false,
+    ),
+    place(
+        SAMPLED_OUT,
+        Purpose,
+        Exact,
+        "of a flow that is not in the sample (--sample)",
         false,
     ),
     place(

@@ -9,6 +9,9 @@
 
 mod absence;
 mod capture;
+mod capture_limits;
+mod capture_wanted;
+mod capture_watched;
 mod cli;
 mod compare;
 mod dashboard;
