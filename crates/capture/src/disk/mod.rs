@@ -11,9 +11,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::ring::{Consumer, Ring, RingError};
 use file::CaptureFile;
 use queue::WriteQueue;
+use ring::{Consumer, Ring, RingError};
 
 /// Writes at once.
 const DEPTH: u32 = 8;

@@ -1,6 +1,6 @@
 //! Arguments of `dropless capture`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use measure::units::{parse_bytes, parse_count};
@@ -125,7 +125,7 @@ impl Args {
             snap_len: self.snaplen,
             patience_ns: optional(self.patience.as_deref(), "--patience", nonzero_ns)?,
             ring: RingPlan {
-                door: self.ring.as_deref().map(door_at),
+                door: self.ring.as_deref().map(capture::ring::share::door_at),
                 group: self.ring_group.as_deref().map(group).transpose()?,
                 ..RingPlan::of_bytes(ring)?
             },
@@ -157,18 +157,6 @@ impl Args {
             every_ns: optional(self.file_time.as_deref(), "--file-time", nonzero_ns)?,
             files: self.files,
         }))
-    }
-}
-
-/// Where the rings of this machine are.
-const RINGS: &str = "/run/dropless";
-
-/// The socket of a ring: a name alone is one of this machine's.
-pub fn door_at(name: &Path) -> PathBuf {
-    if name.components().count() == 1 && !name.starts_with(".") {
-        Path::new(RINGS).join(name).with_extension("ring")
-    } else {
-        name.to_owned()
     }
 }
 

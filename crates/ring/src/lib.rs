@@ -2,11 +2,27 @@
 //!
 //! The producer never waits. A *lossless* consumer keeps what it has not released from being overwritten, and the producer
 //! is told that the ring is full; a *lossy* one reads what is there, learns what was overwritten, and holds nobody up.
-//! [`layout`] has every byte.
+//! [`layout`] has every byte, [`pcapng`] what lies in the segments.
+//!
+//! Who only wants to read joins the ring of another process and takes what comes:
+//!
+//! ```no_run
+//! # use ring::share::{Joined, door_at};
+//! # fn main() -> Result<(), ring::RingError> {
+//! let mut joined = Joined::new(&door_at("uplink".as_ref()), "my reader", true)?;
+//! while let Some(packets) = joined.consumer.packets()? {
+//!     for packet in packets.iter() {
+//!         println!("{} bytes", packet?.data.len());
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod consumer;
 pub mod layout;
 mod memory;
+pub mod pcapng;
 mod producer;
 pub mod share;
 
