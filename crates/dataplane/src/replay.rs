@@ -24,6 +24,8 @@ pub struct ReplayCounters {
     pub bytes: Counter,
     /// Transmit calls that took less than was due: the queue was full.
     pub queue_full: Counter,
+    /// Packets that were due and refused when they were offered last.
+    pub refused: Counter,
     /// Times that no buffer was free.
     pub no_buffer: Counter,
     /// Times that packets were due, or without a schedule could have been sent, and had not been read yet.
@@ -38,7 +40,7 @@ pub struct ReplayCounters {
     pub last_ticks: Counter,
     /// When that one was due, ticks after the first.
     pub due_ticks: Counter,
-    /// How much of the input has been sent, bytes.
+    /// How much of the input had been read before the packet that was sent last, bytes.
     pub position: Counter,
     /// 1 once everything is sent.
     pub done: Counter,
@@ -55,6 +57,7 @@ impl ReplayCounters {
             sent: Counter::default(),
             bytes: Counter::default(),
             queue_full: Counter::default(),
+            refused: Counter::default(),
             no_buffer: Counter::default(),
             starved: Counter::default(),
             starved_ticks: Counter::default(),
@@ -102,6 +105,7 @@ pub struct ReplayPlan {
 #[derive(Clone, Copy)]
 struct Copied {
     at: u64,
+    position: u64,
     len: u32,
 }
 
@@ -122,9 +126,10 @@ pub struct ReplayTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     begun: Option<Ticks>,
     /// When the last one was, ticks after the first, and when it was due.
     last: Option<(u64, u64)>,
-    /// Since when there was nothing to send although the input has not ended.
+    /// Since when there was nothing to copy although the input has not ended.
     starved_since: Option<Ticks>,
-    /// Packets of this chunk that were due by then, ticks after the first, were late because of their input.
+    /// When a chunk came last that had been waited for, ticks after the first packet: what is copied from then on, and was
+    /// due before, is late because of its input.
     read_at: u64,
     totals: Fill<ReplayResult>,
 }
@@ -180,6 +185,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
             }
             self.copied.push_back(Copied {
                 at: packet.at,
+                position: packet.position,
                 len: bytes.len() as u32,
             });
             if packet.at < self.read_at {
@@ -196,12 +202,11 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         let Some(chunk) = self.plan.feed.next() else {
             if has_ended {
                 self.plan.counters.done.set(u64::from(self.copied.is_empty()));
-            } else if self.copied.is_empty() && self.begun.is_some() {
+            } else if self.begun.is_some() {
                 self.starved_since.get_or_insert(now);
             }
             return false;
         };
-        self.read_at = 0;
         if let (Some(since), Some((first, _))) = (self.starved_since.take(), chunk.get(0)) {
             self.fed_again(since, now, first.at);
         }
@@ -210,7 +215,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         true
     }
 
-    /// There was nothing to send from `since` on, and the first packet that came now was due at `at`.
+    /// There was nothing to copy from `since` on, and the first packet that came now was due at `at`.
     #[cold]
     fn fed_again(&mut self, since: Ticks, now: Ticks, at: u64) {
         let missed = self.elapsed(now).saturating_sub(self.elapsed(since).max(at));
@@ -225,7 +230,6 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
 
     fn end_chunk(&mut self) {
         if let Some(chunk) = self.chunk.take() {
-            self.plan.counters.position.set(chunk.position);
             self.plan.feed.give_back(chunk);
         }
     }
@@ -244,6 +248,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         let taken = self.io.transmit(&mut self.frames, count);
         let counters = &self.plan.counters;
         self.refused = count - taken;
+        counters.refused.set(self.refused as u64);
         if self.refused > 0 {
             counters.queue_full.add(1);
         }
@@ -253,6 +258,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         let mut bytes = 0;
         for packet in self.copied.drain(..taken) {
             bytes += u64::from(packet.len);
+            counters.position.set(packet.position);
             if self.plan.is_paced {
                 counters.late_ticks.record(elapsed.saturating_sub(packet.at), 1);
                 if let Some((handed_over, due)) = self.last {

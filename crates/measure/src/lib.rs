@@ -25,6 +25,7 @@ pub mod noise;
 pub mod note;
 pub mod pacer;
 pub mod place;
+pub mod replay;
 pub mod result;
 pub mod schedule;
 pub mod search;
@@ -55,6 +56,7 @@ pub use noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 pub use note::Note;
 pub use pacer::{Allowance, Pacer, Rate};
 pub use place::{Balance, Charge, Place};
+pub use replay::{ReplaySummary, StarvedSummary};
 pub use result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, Percentiles, PoolSummary,
     PortSummary, QueueSummary, Stall, StallCause, StreamSummary, WorkerSummary,

@@ -14,6 +14,8 @@ const BYTES_PER_PACKET: usize = 60;
 pub struct Planned {
     /// When it is due, ticks after the first packet.
     pub at: u64,
+    /// How much of the input had been read before it, bytes.
+    pub position: u64,
     /// Where its bytes begin.
     offset: u32,
     /// How many there are.
@@ -25,8 +27,6 @@ pub struct Planned {
 pub struct Chunk {
     bytes: Vec<u8>,
     packets: Vec<Planned>,
-    /// How much of its input had been read when it was full, bytes.
-    pub position: u64,
 }
 
 impl Chunk {
@@ -34,7 +34,6 @@ impl Chunk {
         Self {
             bytes: Vec::with_capacity(len),
             packets: Vec::with_capacity(len / BYTES_PER_PACKET + 1),
-            position: 0,
         }
     }
 
@@ -57,12 +56,13 @@ impl Chunk {
     }
 
     /// Appends a packet, if there is room for it: a chunk never grows.
-    fn push(&mut self, at: u64, bytes: &[u8]) -> bool {
+    fn push(&mut self, at: u64, bytes: &[u8], position: u64) -> bool {
         let has_room = self.bytes.capacity() - self.bytes.len() >= bytes.len()
             && self.packets.len() < self.packets.capacity();
         if has_room {
             self.packets.push(Planned {
                 at,
+                position,
                 offset: self.bytes.len() as u32,
                 len: bytes.len() as u32,
             });
@@ -116,27 +116,25 @@ pub fn feed(count: usize, len: usize) -> (Filler, Feed) {
 }
 
 impl Filler {
-    /// Appends a packet that is due `at` ticks after the first, when `position` bytes of the input have been read. False
-    /// while there is no room: the worker still has all chunks. One longer than a chunk never finds room.
+    /// Appends a packet that is due `at` ticks after the first, and before which `position` bytes of the input had been
+    /// read. False while there is no room: the worker still has all chunks. One longer than a chunk never finds room.
     pub fn push(&mut self, at: u64, bytes: &[u8], position: u64) -> bool {
-        if !self.open.as_mut().is_some_and(|chunk| chunk.push(at, bytes)) {
-            self.flush();
-            if self.open.is_none() {
-                self.open = self.shared.empty.pop();
-                self.open.as_mut().map(|chunk| chunk.clear());
-            }
-            if self.open.is_none() {
+        let push = |open: &mut Option<Box<Chunk>>| {
+            open.as_mut().is_some_and(|chunk| chunk.push(at, bytes, position))
+        };
+        if push(&mut self.open) {
+            return true;
+        }
+        self.flush();
+        if self.open.is_none() {
+            self.open = self.shared.empty.pop();
+            match &mut self.open {
+                Some(chunk) => chunk.clear(),
                 // The worker need not wait any longer for a full feed.
-                self.prime();
-            }
-            if !self.open.as_mut().is_some_and(|chunk| chunk.push(at, bytes)) {
-                return false;
+                None => self.prime(),
             }
         }
-        if let Some(chunk) = &mut self.open {
-            chunk.position = position;
-        }
-        true
+        push(&mut self.open)
     }
 
     /// Whether less than half of the chunks wait for the worker.
@@ -168,10 +166,15 @@ impl Drop for Filler {
 }
 
 impl Feed {
-    /// Whether it was full once, or will not be.
+    /// Whether the worker may begin: it was full once, or will not be.
     #[inline]
     pub fn is_primed(&self) -> bool {
         self.0.is_primed.load(Ordering::Acquire)
+    }
+
+    /// The worker need not wait any longer for a full feed.
+    pub fn prime(&self) {
+        self.0.is_primed.store(true, Ordering::Release);
     }
 
     /// Whether nothing will follow but what [`Feed::next`] still gives.

@@ -29,6 +29,7 @@ subcommands! {
     search,
     reflect,
     capture,
+    replay,
     compare,
     noise,
     ports,

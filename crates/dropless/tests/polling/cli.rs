@@ -54,6 +54,7 @@ fn the_documented_help_is_the_printed_help() {
         ("search.txt", &["search", "--help"]),
         ("reflect.txt", &["reflect", "--help"]),
         ("capture.txt", &["capture", "--help"]),
+        ("replay.txt", &["replay", "--help"]),
         ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),
         ("ports.txt", &["ports", "--help"]),
@@ -203,8 +204,8 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split([' ', '`']).next().unwrap_or_default();
             let page = match command {
-                "send" | "search" | "compare" | "reflect" | "capture" | "noise" | "ports" | "doctor"
-                | "tune" | "report" | "top" => stdout(&[command, "--help"]),
+                "send" | "search" | "compare" | "reflect" | "capture" | "replay" | "noise" | "ports"
+                | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

@@ -30,6 +30,7 @@ mod names;
 mod packet;
 mod pcap;
 mod ports;
+mod replay;
 mod report_command;
 mod report_page;
 mod restart;

@@ -108,6 +108,8 @@ pub enum Phase {
     Draining,
     /// Packets are returned.
     Reflecting,
+    /// A capture is sent.
+    Replaying,
     /// Packets are taken.
     Capturing,
     /// Cores are polled on without packets.
@@ -129,6 +131,7 @@ impl Phase {
             Self::Sending => "sending",
             Self::Draining => "draining",
             Self::Reflecting => "reflecting",
+            Self::Replaying => "replaying",
             Self::Capturing => "capturing",
             Self::Watching => "watching",
             Self::Idle => "idle",
