@@ -244,17 +244,16 @@ impl Reading {
     fn once(&mut self, reader: &mut Reader, is_stream: bool, before: u64) -> Result<bool, InputError> {
         loop {
             let position = before + reader.offset();
-            let packet = match reader.next_in_memory()? {
-                Some(packet) => packet,
-                None => {
-                    // It may take long: the worker has all there is, unless it has plenty.
-                    if is_stream || self.filler.is_low() {
-                        self.filler.flush();
-                    }
-                    match reader.next_packet()? {
-                        Some(packet) => packet,
-                        None => return Ok(true),
-                    }
+            let packet = if let Some(packet) = reader.next_in_memory()? {
+                packet
+            } else {
+                // It may take long: the worker has all there is, unless it has plenty.
+                if is_stream || self.filler.is_low() {
+                    self.filler.flush();
+                }
+                match reader.next_packet()? {
+                    Some(packet) => packet,
+                    None => return Ok(true),
                 }
             };
             if self.stop.load(Ordering::Acquire) {
