@@ -53,6 +53,10 @@ pub const NOT_AWAITED: &str = "not_awaited";
 pub const FAULT_DROP: &str = "fault_drop";
 /// What found no place in the ring of a capture.
 pub const RING_FULL: &str = "ring_full";
+/// What the filter of a capture refused.
+pub const FILTERED: &str = "filtered";
+/// What belongs to flows that are not in the sample of a capture.
+pub const SAMPLED_OUT: &str = "sampled_out";
 /// What came after as many as were to be captured.
 pub const UNWANTED: &str = "unwanted";
 /// What of a capture is longer than the port carries.
@@ -88,7 +92,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 18] = [
+pub static PLACES: [Place; 20] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -98,6 +102,20 @@ pub static PLACES: [Place; 18] = [
         Receiver,
         Exact,
         "a consumer still needed what was in the ring",
+        false,
+    ),
+    place(
+        FILTERED,
+        Purpose,
+        Exact,
+        "refused by the filter (--filter)",
+        false,
+    ),
+    place(
+        SAMPLED_OUT,
+        Purpose,
+        Exact,
+        "of a flow that is not in the sample (--sample)",
         false,
     ),
     place(

@@ -24,6 +24,7 @@ pub mod layout;
 mod memory;
 pub mod pcapng;
 mod producer;
+mod protocol;
 pub mod share;
 
 pub use consumer::{Consumer, Packet, Packets, Segment};
@@ -54,6 +55,11 @@ pub enum RingError {
         "the ring has version {0}, this program reads version {VERSION}: use the same version of dropless on both sides"
     )]
     Version(u32),
+    /// Who wants to join was made by another version.
+    #[error(
+        "the ring has version {VERSION}, who wants to join it reads version {0}: use the same version of dropless on both sides"
+    )]
+    Joiner(u32),
     /// Too many consumers at once.
     #[error("the ring has no seat for another consumer now: end one of those that read it")]
     Crowded,

@@ -132,7 +132,7 @@ impl Door {
     fn let_in(&mut self, ring: &Ring, stream: UnixStream, asked: Asked) {
         let seated = match asked.version {
             VERSION => ring.seat(asked.is_lossless),
-            other => Err(RingError::Version(other)),
+            other => Err(RingError::Joiner(other)),
         };
         match seated {
             Ok((seat, page)) => self.guests.push(Guest {

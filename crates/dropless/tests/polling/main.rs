@@ -9,6 +9,9 @@
 
 mod absence;
 mod capture;
+mod capture_limits;
+mod capture_wanted;
+mod capture_watched;
 mod cli;
 mod compare;
 mod dashboard;
@@ -17,6 +20,7 @@ mod elsewhere;
 mod fooled;
 mod health;
 mod hostile;
+mod ids;
 mod interfaces;
 mod interrupted;
 mod kernel_peer;

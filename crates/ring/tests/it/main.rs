@@ -6,6 +6,11 @@
     reason = "a test says so by failing"
 )]
 
+mod damaged;
+mod daq;
+mod in_c;
+mod killed;
 mod pcapng;
 mod ring;
 mod share;
+mod support;

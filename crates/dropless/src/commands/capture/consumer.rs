@@ -15,6 +15,7 @@ use capture::disk::{Disk, Policy, Written};
 use capture::ring::{Consumer, Producer, Ring, Seat};
 use measure::{ConsumerSummary, FileSummary, Note};
 use nix::fcntl::OFlag;
+use report::published::ConsumerLevel;
 
 use crate::plan::FilesPlan;
 
@@ -63,6 +64,7 @@ impl ConsumerSide {
                     break disk.finish(&last)?;
                 }
             };
+            let packed = written.packed.clone().unwrap_or_default();
             Ok(Came {
                 taken: written.packets,
                 lost: written.lost,
@@ -73,6 +75,8 @@ impl ConsumerSide {
                     packets: written.packets,
                     bytes: written.bytes,
                     errors: written.errors,
+                    compressed: packed.files,
+                    compressed_bytes: packed.bytes,
                 }),
             })
         })
@@ -123,6 +127,19 @@ impl ConsumerSide {
         self.behind_max = self.behind_max.max(begun.saturating_sub(self.seat.released()));
         if self.is_gone() {
             self.seat.vacate();
+        }
+    }
+
+    /// How it stands, when so many segments have been begun.
+    pub fn level(&self, begun: u64) -> ConsumerLevel {
+        let (taken, lost) = self.seat.counts();
+        ConsumerLevel {
+            name: self.name.into(),
+            lossless: true,
+            taken,
+            lost,
+            behind: begun.saturating_sub(self.seat.released()),
+            behind_max: self.behind_max,
         }
     }
 
@@ -238,7 +255,9 @@ fn policy(plan: &FilesPlan) -> Policy {
         size: plan.size,
         every: plan.every_ns.map(Duration::from_nanos),
         files: plan.files,
+        owner: report::ours::invoker(),
         flush: FLUSH,
+        compress: plan.compress,
     }
 }
 
@@ -267,6 +286,14 @@ fn notes(written: &Written) -> Vec<Note> {
             written.errors
         );
         notes.push(Note::new("disk_refused", text));
+    }
+    if let Some(packed) = written.packed.as_ref().filter(|packed| packed.failed > 0) {
+        let why = packed.error.as_deref().unwrap_or("for no known reason");
+        let text = format!(
+            "{} files were not compressed and stay as they are: {why}",
+            packed.failed
+        );
+        notes.push(Note::new("not_compressed", text));
     }
     if written.cached > 0 {
         let text = "the file system cannot be written past the page cache (O_DIRECT): files go through it, which costs memory bandwidth";

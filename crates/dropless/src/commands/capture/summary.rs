@@ -1,13 +1,15 @@
 //! The ledger, the verdict and the summary of a capture.
 
+use std::collections::BTreeMap;
+
 use capture::pcapng::Statistics;
-use measure::place::{RING_FULL, UNWANTED};
+use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, UNWANTED};
 use measure::verdict::{Evidence, Role};
 use measure::{Balance, CaptureSummary, ConsumerSummary, Imbalance, Place, PortSummary, Verdict};
 use report::published::{Ended, State};
 use report::rundir::file;
 
-use super::active::{ActiveCapture, Total};
+use super::active::{ActiveCapture, CaptureSide, Total};
 use crate::run;
 use crate::run::close::Ending;
 use crate::status::end_workers;
@@ -33,6 +35,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     consumers.extend(job.see_out(total.captured));
     let mut imbalances: Vec<Imbalance> = Imbalance::of(&ledger).into_iter().collect();
     imbalances.extend(consumers.iter().filter_map(unbalanced));
+    imbalances.extend(job.generated().and_then(|sent| uneven(sent, total.received)));
     let verdict = Verdict::of(&Evidence {
         imbalances,
         received: total.received,
@@ -44,6 +47,10 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
         reasons: verdict.notes(),
+        filter: job.plan.filter.clone(),
+        sampled_one_in: job.plan.sample,
+        stamped_by: stamped_by(&ending),
+        generated: job.generated(),
         received: total.received,
         received_bytes: total.bytes,
         captured: total.captured,
@@ -71,6 +78,8 @@ fn ledger(ending: &Ending<'_>, total: Total, held: u64) -> Balance {
     let sum = |of: fn(&PortSummary) -> u64| ending.ports.iter().map(|port| of(&port.summary)).sum::<u64>();
     let (missed, no_buffer) = (sum(|port| port.rx_missed), sum(|port| port.rx_nombuf));
     let counted = [
+        (Place::named(FILTERED), total.filtered),
+        (Place::named(SAMPLED_OUT), total.sampled_out),
         (Place::named(RING_FULL), total.ring_full),
         (Place::named(UNWANTED), total.unwanted),
         (Place::named("held"), held),
@@ -86,21 +95,45 @@ fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
     let (from_ns, to_ns) = job.times_ns();
     for (index, port) in ending.ports.iter().enumerate() {
         let sides = || job.sides.iter().filter(|side| side.place.port == index);
-        let received: u64 = sides().map(|side| side.counters.frames.get()).sum();
-        let dropped: u64 = sides().map(|side| side.counters.refused.get()).sum();
+        let received: u64 = sides().map(|side| side.counters.received.frames.get()).sum();
+        let dropped: u64 = sides().map(|side| side.counters.written.refused.get()).sum();
+        let left_out = |side: &CaptureSide| {
+            let counters = &side.counters.received;
+            counters.filtered.get() + counters.sampled_out.get()
+        };
+        let unwanted: u64 = sides().map(|side| side.counters.written.unwanted.get()).sum();
+        let accepted = received - sides().map(left_out).sum::<u64>();
         let missed = port.summary.rx_missed + port.summary.rx_nombuf;
         let statistics = Statistics {
             from_ns,
             to_ns,
             received: received + missed,
             interface_dropped: missed,
-            accepted: received,
+            accepted,
             dropped,
-            delivered: received - dropped,
+            delivered: accepted - dropped - unwanted,
         };
         blocks.extend(statistics.block(index as u32));
     }
     blocks
+}
+
+/// All that a generator sent in this process has come.
+fn uneven(generated: u64, received: u64) -> Option<Imbalance> {
+    (generated != received).then_some(Imbalance::Accepted {
+        accepted: generated,
+        received,
+        lost: 0,
+        unexplained: 0,
+    })
+}
+
+/// The clock of each port's stamps: none of them is the NIC's own.
+fn stamped_by(ending: &Ending<'_>) -> BTreeMap<String, String> {
+    let ports = ending.ports.iter();
+    ports
+        .map(|port| (port.summary.uri.clone(), "tsc".into()))
+        .collect()
 }
 
 /// What a consumer was offered it took, lost, or left.

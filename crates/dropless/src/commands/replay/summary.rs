@@ -34,8 +34,13 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         ns: ns(counters.starved_ticks.get()),
         packets: counters.late_by_file.get(),
     };
-    let [late_ns, gap_error_ns] =
-        [&counters.late_ticks, &counters.gap_error_ticks].map(|seen| in_ns(&seen.snapshot(), &ending.clock));
+    let (late, gap_error) = (
+        counters.late_ticks.snapshot(),
+        counters.gap_error_ticks.snapshot(),
+    );
+    if job.is_paced {
+        let _ = dir.write_kept_times(&gap_error, &late, tick_ns(&ending.clock));
+    }
     let ledger = ledger(job, &ending);
     // From the first packet on there is one gap less than there are packets.
     let per_second = |ns: u64| (ns > 0).then(|| sent.saturating_sub(1) as f64 / (ns as f64 / 1e9));
@@ -69,8 +74,8 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         snapped: job.read.snapped.get(),
         times: job.came.times,
         starved,
-        gap_error_ns,
-        late_ns,
+        gap_error_ns: in_ns(&gap_error, &ending.clock),
+        late_ns: in_ns(&late, &ending.clock),
         queue_full: counters.queue_full.get(),
         planned_s: planned_ns.map(|ns| ns as f64 / 1e9),
         duration_s: took_ns as f64 / 1e9,
@@ -127,10 +132,13 @@ fn in_ns(ticks: &Histogram, clock: &Clock) -> Percentiles {
         p99: ns(found.p99),
         p999: ns(found.p999),
         max: ns(found.max),
-        mean: found
-            .mean
-            .map(|mean| mean * clock.ns_from_ticks(1_000_000_000) as f64 / 1e9),
+        mean: found.mean.map(|mean| mean * tick_ns(clock)),
     }
+}
+
+/// A tick in ns, of very many of them: one alone would be rounded.
+fn tick_ns(clock: &Clock) -> f64 {
+    clock.ns_from_ticks(1_000_000_000) as f64 / 1e9
 }
 
 fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note> {
