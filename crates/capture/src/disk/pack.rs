@@ -114,14 +114,14 @@ fn write(from: &Path, to: &Path) -> io::Result<u64> {
     // What an earlier run left half done.
     let _ = std::fs::remove_file(to);
     let mut from = File::open(from)?;
+    let owner = from.metadata()?;
     let to = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(to)?;
-    // Whose the one is the other is, too, on a file system that has owners.
-    let was = from.metadata()?;
-    let _ = fchown(&to, Some(was.uid()), Some(was.gid()));
+    // A file system without owners has none to give it to.
+    let _ = fchown(&to, Some(owner.uid()), Some(owner.gid()));
     let mut encoder = zstd::Encoder::new(&to, LEVEL)?;
     encoder.include_checksum(true)?;
     io::copy(&mut from, &mut encoder)?;

@@ -230,17 +230,16 @@ impl<'e> Subjects<'e> {
 
 fn sources<'e>(eal: &'e Eal, queues: Vec<RxQueue<'e>>) -> Vec<Box<dyn Source + 'e>> {
     let source = |(port, queue)| {
-        let packets = PacketPlan {
-            interface: port as u32,
-            queue: None,
-            snap_len: 1 << 16,
-            epoch_ns: 0,
-            drops: Arc::default(),
-        };
         let plan = QueuePlan {
             burst: 64,
-            selector: Selector::default(),
-            packets,
+            selector: Selector::new(None, None),
+            packets: PacketPlan {
+                interface: port as u32,
+                queue: None,
+                snap_len: 1 << 16,
+                epoch_ns: 0,
+                drops: Arc::default(),
+            },
             counters: Arc::default(),
         };
         Box::new(QueueSource::new(DpdkReceive::new(eal, queue, false), plan)) as Box<dyn Source + 'e>
