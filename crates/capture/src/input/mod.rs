@@ -57,6 +57,7 @@ pub struct Reader {
     window: Window,
     format: Format,
     interfaces: Vec<Interface>,
+    is_compressed: bool,
     is_over: bool,
 }
 
@@ -77,7 +78,7 @@ impl Reader {
 
     /// Reads `source`, whose `name` errors tell.
     pub fn new(name: String, source: impl Read + Send + 'static) -> Result<Self, InputError> {
-        let plain = match source::decompressed(Box::new(source)) {
+        let (plain, is_compressed) = match source::decompressed(Box::new(source)) {
             Ok(plain) => plain,
             Err(error) => return Err(InputError::Open(name, error)),
         };
@@ -107,6 +108,7 @@ impl Reader {
             window,
             format,
             interfaces,
+            is_compressed,
             is_over: false,
         })
     }
@@ -128,6 +130,11 @@ impl Reader {
     /// The interfaces that the file has told of so far. The same interface in several sections of a file is one.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
+    }
+
+    /// Whether it is compressed, so that its bytes are more than its file has.
+    pub fn is_compressed(&self) -> bool {
+        self.is_compressed
     }
 
     /// How far the file was read, bytes; of a compressed one, those it was made of.

@@ -30,6 +30,7 @@ subcommands! {
     reflect,
     capture,
     read,
+    replay,
     compare,
     noise,
     ports,

@@ -35,6 +35,7 @@ mod packet;
 mod pcap;
 mod ports;
 mod read;
+mod replay;
 mod report_command;
 mod report_page;
 mod restart;
