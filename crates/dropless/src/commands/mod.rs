@@ -29,6 +29,8 @@ subcommands! {
     search,
     reflect,
     capture,
+    read,
+    replay,
     compare,
     noise,
     ports,
