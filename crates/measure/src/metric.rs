@@ -1,11 +1,12 @@
 //! The figures of a result that an expectation can be about.
 
+use crate::replay::ReplaySummary;
 use crate::summary::Summary;
 use crate::units::{decimal_prefix, time_unit_ns};
 
 /// What a metric counts in, and so which units its bound may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A part of the whole.
     Ratio,
     /// A number of packets.
@@ -56,12 +57,21 @@ impl Kind {
     }
 }
 
-/// Something of the result that can be compared.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Metric {
+/// Something of a result that can be compared.
+#[derive(Debug)]
+pub struct Metric<S: 'static> {
+    /// Its name.
     pub name: &'static str,
+    /// What it counts in.
     pub kind: Kind,
-    pub value: fn(&Summary) -> Option<f64>,
+    /// What it is in a result.
+    pub value: fn(&S) -> Option<f64>,
+}
+
+/// A result that expectations can be about.
+pub trait Measured: Sized + 'static {
+    /// Every metric that it has.
+    fn metrics() -> &'static [Metric<Self>];
 }
 
 /// A time in ns as f64.
@@ -78,12 +88,12 @@ fn count(value: u64) -> Option<f64> {
     Some(value as f64)
 }
 
-const fn row(name: &'static str, kind: Kind, value: fn(&Summary) -> Option<f64>) -> Metric {
+const fn row<S>(name: &'static str, kind: Kind, value: fn(&S) -> Option<f64>) -> Metric<S> {
     Metric { name, kind, value }
 }
 
-/// Every metric there is.
-static METRICS: [Metric; 21] = [
+/// Those of a run that sends probes.
+static OF_SEND: [Metric<Summary>; 21] = [
     row("loss", Kind::Ratio, Summary::loss),
     row("lost", Kind::Packets, |s| count(s.lost)),
     row("sent", Kind::Packets, |s| count(s.sent)),
@@ -107,12 +117,43 @@ static METRICS: [Metric; 21] = [
     row("rate_rx", Kind::Rate, |s| Some(s.rate_rx_pps)),
 ];
 
-/// The names of all metrics.
-pub fn metric_names() -> impl Iterator<Item = &'static str> {
-    METRICS.iter().map(|metric| metric.name)
+/// Those of a replay.
+static OF_REPLAY: [Metric<ReplaySummary>; 13] = [
+    row("loss", Kind::Ratio, |s| {
+        (s.ledger.entered > 0).then(|| s.lost() as f64 / s.ledger.entered as f64)
+    }),
+    row("lost", Kind::Packets, |s| count(s.lost())),
+    row("sent", Kind::Packets, |s| count(s.sent)),
+    row("unexplained", Kind::Packets, |s| count(s.ledger.unexplained)),
+    row("rate_tx", Kind::Rate, |s| Some(s.rate_tx_pps)),
+    row("gap_error_p50", Kind::Nanoseconds, |s| time(s.gap_error_ns.p50)),
+    row("gap_error_p99", Kind::Nanoseconds, |s| time(s.gap_error_ns.p99)),
+    row("gap_error_p999", Kind::Nanoseconds, |s| time(s.gap_error_ns.p999)),
+    row("gap_error_max", Kind::Nanoseconds, |s| time(s.gap_error_ns.max)),
+    row("lateness_p50", Kind::Nanoseconds, |s| time(s.late_ns.p50)),
+    row("lateness_p99", Kind::Nanoseconds, |s| time(s.late_ns.p99)),
+    row("lateness_p999", Kind::Nanoseconds, |s| time(s.late_ns.p999)),
+    row("lateness_max", Kind::Nanoseconds, |s| time(s.late_ns.max)),
+];
+
+impl Measured for Summary {
+    fn metrics() -> &'static [Metric<Self>] {
+        &OF_SEND
+    }
+}
+
+impl Measured for ReplaySummary {
+    fn metrics() -> &'static [Metric<Self>] {
+        &OF_REPLAY
+    }
+}
+
+/// The names of all metrics of a result.
+pub fn metric_names<S: Measured>() -> impl Iterator<Item = &'static str> {
+    S::metrics().iter().map(|metric| metric.name)
 }
 
 /// The metric of that name.
-pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().find(|metric| metric.name == name)
+pub(crate) fn metric<S: Measured>(name: &str) -> Option<&'static Metric<S>> {
+    S::metrics().iter().find(|metric| metric.name == name)
 }

@@ -109,7 +109,7 @@ fn bash_completes_commands_and_flags() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(
         said.lines().collect::<Vec<_>>(),
-        ["reflect report", "--port", "checksum"],
+        ["reflect replay report", "--port", "checksum"],
         "{output:?}"
     );
 }
