@@ -29,6 +29,7 @@ subcommands! {
     search,
     reflect,
     capture,
+    read,
     replay,
     compare,
     noise,

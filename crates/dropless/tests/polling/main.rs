@@ -34,6 +34,7 @@ mod names;
 mod packet;
 mod pcap;
 mod ports;
+mod read;
 mod replay;
 mod report_command;
 mod report_page;
