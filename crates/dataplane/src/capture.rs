@@ -1,8 +1,10 @@
 //! The capturing loop: takes what several queues receive, in the order of its stamps, into the ring.
 
 mod source;
+mod tap;
 
 pub use source::{CaptureCounters, QueueSource, Source, SourcePlan, Taken, buffers_held};
+pub use tap::{Resting, TapCounters, TapReceive, TapSource};
 
 use std::sync::Arc;
 
@@ -99,8 +101,8 @@ impl Task for CaptureTask<'_> {
             source.stamp(now);
             moved += received;
             self.merge.set_head(queue, source.head());
-            if source.is_polled() {
-                self.merge.set_watermark(queue, now);
+            if let Some(watermark) = source.watermark() {
+                self.merge.set_watermark(queue, watermark);
             }
         }
         moved += self.write(now);

@@ -55,6 +55,10 @@ pub const FAULT_DROP: &str = "fault_drop";
 pub const RING_FULL: &str = "ring_full";
 /// What came after as many as were to be captured.
 pub const UNWANTED: &str = "unwanted";
+/// What a tap on another run did not copy, since that run's worker had no time for it.
+pub const TAP_BUDGET: &str = "tap_budget";
+/// What a tap on another run did not copy, since its ring was full.
+pub const TAP_FULL: &str = "tap_full";
 /// What begins the names of a reflector's places.
 pub const REFLECTOR: &str = "reflector_";
 
@@ -78,7 +82,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 13] = [
+pub static PLACES: [Place; 15] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -88,6 +92,20 @@ pub static PLACES: [Place; 13] = [
         Receiver,
         Exact,
         "a consumer still needed what was in the ring",
+        false,
+    ),
+    place(
+        TAP_BUDGET,
+        Receiver,
+        Exact,
+        "the tapped worker had no time to copy it",
+        false,
+    ),
+    place(
+        TAP_FULL,
+        Receiver,
+        Exact,
+        "the tap was full: not read in time",
         false,
     ),
     place(

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use capture::pcapng::PacketHead;
+use capture::pcapng::{Direction, PacketHead};
 use capture::ring::Producer;
 use measure::Counter;
 
@@ -39,6 +39,8 @@ pub struct SourcePlan {
     pub interface: u32,
     /// The queue's number, where the port has several.
     pub queue: Option<u32>,
+    /// Which way they went, where that is not plain.
+    pub direction: Option<Direction>,
     /// Bytes kept of each frame, at most.
     pub snap_len: usize,
     /// Frames a burst.
@@ -66,8 +68,8 @@ pub trait Source: Send {
     fn poll(&mut self, flush: bool) -> usize;
     /// The burst that was just taken came at `now`, ns.
     fn stamp(&mut self, now: u64);
-    /// Whether the last poll asked the queue.
-    fn is_polled(&self) -> bool;
+    /// What comes from now on is stamped at this time or later; `None` where the queue was not asked.
+    fn watermark(&self) -> Option<u64>;
     /// The stamp of the first burst that has not gone.
     fn head(&self) -> Option<u64>;
     /// Writes the first burst, if it is stamped `until` or earlier, and returns its stamp. Of its frames `wanted` are
@@ -86,6 +88,7 @@ pub struct QueueSource<R: Receive> {
     free: Vec<R::Frames>,
     is_polled: bool,
     has_new: bool,
+    watermark: Option<u64>,
     /// Frames refused since one was written.
     dropped: u64,
 }
@@ -100,6 +103,7 @@ impl<R: Receive> QueueSource<R> {
             waiting: VecDeque::with_capacity(BURSTS),
             is_polled: false,
             has_new: false,
+            watermark: None,
             dropped: 0,
         }
     }
@@ -114,7 +118,7 @@ impl<R: Receive> QueueSource<R> {
             time_ns,
             original_len: whole as u32,
             queue: self.plan.queue,
-            direction: None,
+            direction: self.plan.direction,
             dropped: self.dropped,
         };
         let first = frames.bytes(index);
@@ -170,10 +174,12 @@ impl<R: Receive> Source for QueueSource<R> {
         if let Some((stamp, _)) = self.waiting.back_mut().filter(|_| self.has_new) {
             *stamp = now;
         }
+        self.watermark = self.is_polled.then_some(now);
     }
 
-    fn is_polled(&self) -> bool {
-        self.is_polled
+    #[inline]
+    fn watermark(&self) -> Option<u64> {
+        self.watermark
     }
 
     #[inline]

@@ -64,6 +64,7 @@ fn check(case: &Case) {
         let plan = SourcePlan {
             interface: index,
             queue: Some(index),
+            direction: None,
             snap_len: case.snap_len,
             burst: case.burst,
             epoch_ns: 0,

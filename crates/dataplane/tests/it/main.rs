@@ -3,3 +3,4 @@
 mod capture;
 mod chained;
 mod conservation;
+mod tap;

@@ -8,6 +8,7 @@
 )]
 
 mod absence;
+mod attach;
 mod capture;
 mod cli;
 mod compare;

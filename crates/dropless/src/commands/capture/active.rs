@@ -12,16 +12,18 @@ use capture::pcapng::{self, Interface};
 use capture::ring::share::{Door, Guest};
 use capture::ring::{Producer, Ring};
 use dataplane::capture::{
-    CaptureCounters, CaptureResult, CaptureTask, MergeCounters, QueueSource, Source, SourcePlan,
+    CaptureCounters, CaptureResult, CaptureTask, MergeCounters, QueueSource, Resting, Source, SourcePlan,
+    TapReceive, TapSource,
 };
 use dataplane::io::Receive;
 use dataplane::slot::Slot;
-use measure::place::RING_FULL;
+use measure::place::{RING_FULL, TAP_BUDGET, TAP_FULL};
 use measure::{Clock, ConsumerSummary, QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::{RunDir, file};
 
+use super::attach::{Attached, Link};
 use super::consumer::ConsumerSide;
 use super::summary;
 use crate::explain::Received;
@@ -45,6 +47,8 @@ const HEADER: &str = "time,rx_packets,captured,dropped\n";
 /// One captured queue.
 pub struct CaptureSide {
     pub place: QueuePlace,
+    /// `rx`, or `tx` where it is a tap on what another run sends.
+    direction: &'static str,
     pub counters: Arc<CaptureCounters>,
 }
 
@@ -59,6 +63,8 @@ pub struct ActiveCapture {
     /// Where other processes join the ring.
     pub door: Option<Door>,
     pub course: Listening,
+    /// The run that is looked into.
+    pub link: Option<Link>,
     rows: Option<RowWriter<String>>,
     row_base: Total,
     clock: Clock,
@@ -89,10 +95,13 @@ impl ActiveCapture {
     /// Puts one task onto all queues, and makes the ring and its consumers; `sink` gets a stream of pcapng.
     pub fn wire<'p, 'e: 'p>(
         plan: CapturePlan,
-        sink: Option<File>,
+        (sink, attached): (Option<File>, Option<Attached>),
         stage: &mut Stage<'_, 'p, 'e>,
     ) -> Result<Self> {
-        let interfaces: Vec<Interface> = stage.ports.iter().map(|open| interface(open, &plan)).collect();
+        let interfaces: Vec<Interface> = match &attached {
+            Some(host) => host.interfaces(&plan),
+            None => stage.ports.iter().map(|open| interface(open, &plan)).collect(),
+        };
         let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
         let preamble = pcapng::preamble(application, &interfaces);
         let (mut producer, ring) = Producer::new(plan.ring.segments, plan.ring.segment_len, &preamble)?;
@@ -106,6 +115,7 @@ impl ActiveCapture {
                 let counters = Arc::<CaptureCounters>::default();
                 let source = Queue(SourcePlan {
                     interface: port as u32,
+                    direction: None,
                     queue: several.then_some(queue as u32),
                     snap_len: plan.snap_len as usize,
                     burst: plan.machine.burst,
@@ -115,10 +125,41 @@ impl ActiveCapture {
                 if let Some(source) = stage.source(port, rx, source) {
                     sources.push(source);
                     let place = QueuePlace { port, queue, core };
-                    sides.push(CaptureSide { place, counters });
+                    sides.push(CaptureSide {
+                        place,
+                        direction: "rx",
+                        counters,
+                    });
                 }
             }
         }
+        let link = attached.map(|host| {
+            let (link, taps) = host.into_link();
+            for ((told, consumer), tap) in taps.into_iter().zip(&link.taps) {
+                let counters = Arc::<CaptureCounters>::default();
+                let source = SourcePlan {
+                    interface: told.port,
+                    queue: Some(told.queue),
+                    direction: Some(told.direction),
+                    snap_len: plan.snap_len as usize,
+                    burst: plan.machine.burst,
+                    epoch_ns,
+                    counters: Arc::clone(&counters),
+                };
+                let read = TapReceive::new(consumer, stage.clock, Arc::clone(tap));
+                sources.push(Box::new(TapSource::new(read, source)));
+                sides.push(CaptureSide {
+                    place: QueuePlace {
+                        port: told.port as usize,
+                        queue: told.queue as usize,
+                        core,
+                    },
+                    direction: told.name(),
+                    counters,
+                });
+            }
+            link
+        });
         let door = plan
             .ring
             .door
@@ -143,7 +184,10 @@ impl ActiveCapture {
             Arc::clone(&merged),
             leave,
         );
-        stage.add((0, "capture"), Box::new(task));
+        match link {
+            Some(_) => stage.add((0, "capture"), Box::new(Resting(task))),
+            None => stage.add((0, "capture"), Box::new(task)),
+        }
         let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
         Ok(Self {
             course: Listening::new(
@@ -152,6 +196,7 @@ impl ActiveCapture {
                 plan.duration_ns,
                 plan.idle_exit_ns,
             ),
+            link,
             plan,
             sides,
             merged,
@@ -181,7 +226,7 @@ impl ActiveCapture {
         shares(
             self.sides
                 .iter()
-                .map(|side| side.place.moved("rx", side.counters.frames.get())),
+                .map(|side| side.place.moved(side.direction, side.counters.frames.get())),
         )
     }
 
@@ -295,7 +340,8 @@ impl Active for ActiveCapture {
     type Summary = measure::CaptureSummary;
 
     fn ready(&mut self, look: &Look<'_, '_>) {
-        self.course.begin("capturing from", look);
+        let doing = self.link.as_ref().map(|link| &*link.what);
+        self.course.begin(doing.unwrap_or("capturing from"), look);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
@@ -309,11 +355,11 @@ impl Active for ActiveCapture {
         if let Some(door) = &mut self.door {
             door.look(&self.ring);
         }
-        if self.is_over(total, look) {
-            Next::Stop
-        } else {
-            Next::GoOn
+        let mut is_over = self.is_over(total, look);
+        if let Some(link) = &mut self.link {
+            is_over = link.look(total.received, is_over);
         }
+        if is_over { Next::Stop } else { Next::GoOn }
     }
 
     fn wakes_at(&self) -> Option<Ticks> {
@@ -323,6 +369,10 @@ impl Active for ActiveCapture {
     fn status(&self, look: &Look<'_, '_>) -> State {
         let total = self.total();
         let (planned_s, by_time) = self.course.done(look);
+        let tapped = self
+            .link
+            .as_ref()
+            .map_or([0; 2], |link| link.counts(total.received).1);
         let by_count = self.plan.count.map(|count| total.captured as f64 / count as f64);
         let done = by_time.into_iter().chain(by_count).reduce(f64::max);
         let mut state = State {
@@ -331,14 +381,18 @@ impl Active for ActiveCapture {
             done: done.map(|done| done.min(1.0)),
             total: Totals {
                 received: total.received,
-                lost: total.ring_full,
+                lost: total.ring_full + tapped.iter().sum::<u64>(),
                 received_bytes: total.bytes,
                 ..Totals::default()
             },
             queues: self.queues(),
             ..State::default()
         };
-        state.add_places([(RING_FULL, total.ring_full)]);
+        state.add_places([
+            (RING_FULL, total.ring_full),
+            (TAP_BUDGET, tapped[0]),
+            (TAP_FULL, tapped[1]),
+        ]);
         state
     }
 
@@ -351,7 +405,9 @@ impl Active for ActiveCapture {
     fn received(&self) -> Vec<Received<'_>> {
         let all: u64 = self.sides.iter().map(|side| side.counters.frames.get()).sum();
         let rate_pps = self.course.rate_pps(all);
-        let sides = self.sides.iter().map(|side| Received {
+        // The ports of a run that is looked into are not ours.
+        let sides = self.sides.iter().filter(|_| self.link.is_none());
+        let sides = sides.map(|side| Received {
             port: side.place.port,
             core: side.place.core,
             rate_pps,

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use measure::units::{parse_bytes, parse_count};
 
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
-use crate::plan::{CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzero_ns, optional, stall_ns};
+use crate::plan::{
+    AttachPlan, CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzero_ns, optional, stall_ns,
+};
 
 /// Take packets from many queues, in the order of their time stamps, into shared memory and files
 #[derive(clap::Args, Debug)]
@@ -16,17 +19,24 @@ use crate::plan::{CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzer
   dropless capture --port packet:eth1 --to a.pcapng --count 1000  the first thousand
   dropless capture --port pci:0000:3b:00.0 --port pci:0000:3b:00.1 --queues 4 --to both.pcapng
   dropless capture --port xdp:eth1 --stdout | tshark -i -         into any program that reads pcapng
-  dropless capture --port xdp:eth1 --to ring.pcapng --file-size 1G --files 10   the newest 10 GB")]
+  dropless capture --port xdp:eth1 --to ring.pcapng --file-size 1G --files 10   the newest 10 GB
+  dropless capture --attach 4711 --stdout | tshark -i -           what a run sees")]
 pub struct Args {
     /// Port to capture from; repeat for several
     #[arg(
         long = "port",
         short = 'p',
         value_name = "URI",
-        required = true,
+        required_unless_present = "attach",
         help_heading = "Path"
     )]
     pub ports: Vec<String>,
+    /// Look into a running send or reflect: its process, or its run directory
+    #[arg(long, value_name = "RUN|PID", conflicts_with = "ports", help_heading = "Path")]
+    pub attach: Option<String>,
+    /// What of its frames: those that it receives, those that it sends, or both
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = Way::Both, requires = "attach", help_heading = "Path")]
+    pub direction: Way,
     /// Further EAL arguments for DPDK, as one string
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
     pub eal: Option<String>,
@@ -105,9 +115,18 @@ pub struct Args {
     pub run: RunArgs,
 }
 
+/// Which frames of a run are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "each would make the help page a long one")]
+pub enum Way {
+    In,
+    Out,
+    Both,
+}
+
 impl Args {
     /// The validated plan.
-    pub fn plan(&self) -> Result<CapturePlan> {
+    pub fn plan(&self, attach: Option<AttachPlan>) -> Result<CapturePlan> {
         let ring = parse_bytes(&self.ring_size).context("--ring-size")?;
         let plan = CapturePlan {
             version: VERSION,
@@ -121,6 +140,7 @@ impl Args {
                     .device
                     .plan(parse_ports(&self.ports)?, self.cores.as_deref(), &self.wait)?
             },
+            attach,
             queues: self.queues,
             snap_len: self.snaplen,
             patience_ns: optional(self.patience.as_deref(), "--patience", nonzero_ns)?,

@@ -2,6 +2,7 @@
 
 mod active;
 pub mod args;
+mod attach;
 mod consumer;
 mod summary;
 
@@ -24,6 +25,7 @@ use crate::run::signals::Interrupt;
 use crate::run::stage::Stage;
 use crate::run::{self, Job, Needs};
 use active::ActiveCapture;
+use attach::Attached;
 
 /// How often control looks.
 const TICK: Duration = Duration::from_millis(20);
@@ -32,16 +34,28 @@ const LARGEST_FRAME: usize = 1518;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let plan = args.plan()?;
+    let found = args.attach.as_deref().map(attach::find).transpose()?;
+    let attach = found.as_ref().map(|found| attach::plan(found, args.direction));
+    let mut plan = args.plan(attach)?;
     if let Some(files) = &plan.files {
         consumer::check_file(files)?;
     }
+    let sink = args.stdout.then(own_stdout).transpose()?;
+    let mut settings = args.run.settings()?;
+    let mut attached = None;
+    if let (Some(found), Some(wanted)) = (found, &plan.attach) {
+        let mut host = Attached::new(found, wanted, plan.snap_len)?;
+        settings.has_doctor = false;
+        host.share_machine(&mut plan.machine);
+        attached = Some(host);
+    }
     let job = CaptureJob {
         plan,
-        sink: args.stdout.then(own_stdout).transpose()?,
+        attached,
+        sink,
         is_quiet: args.run.output.quiet,
     };
-    run::run(job, &args.run.settings()?)
+    run::run(job, &settings)
 }
 
 /// Standard output for packets alone: whatever else is printed there goes to standard error from now on.
@@ -59,6 +73,8 @@ fn own_stdout() -> Result<File> {
 /// A run that captures.
 pub struct CaptureJob {
     plan: CapturePlan,
+    /// The run that is looked into, in the place of ports.
+    attached: Option<Attached>,
     /// Gets a stream of pcapng.
     sink: Option<File>,
     /// Nobody wants to hear that no peer has come.
@@ -102,7 +118,8 @@ impl Job for CaptureJob {
         _ports: &mut [OpenPort<'e>],
         _interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
-        Ok(Vec::new())
+        let notes = self.attached.as_mut().map(|host| std::mem::take(&mut host.notes));
+        Ok(notes.unwrap_or_default())
     }
 
     /// One: it polls, merges and copies.
@@ -111,6 +128,6 @@ impl Job for CaptureJob {
     }
 
     fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveCapture> {
-        ActiveCapture::wire(self.plan, self.sink, stage)
+        ActiveCapture::wire(self.plan, (self.sink, self.attached), stage)
     }
 }

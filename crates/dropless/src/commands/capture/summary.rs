@@ -1,13 +1,14 @@
 //! The ledger, the verdict and the summary of a capture.
 
 use capture::pcapng::Statistics;
-use measure::place::{RING_FULL, UNWANTED};
+use measure::place::{RING_FULL, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::verdict::{Evidence, Role};
 use measure::{Balance, CaptureSummary, ConsumerSummary, Imbalance, Place, PortSummary, Verdict};
 use report::published::{Ended, State};
 use report::rundir::file;
 
 use super::active::{ActiveCapture, Total};
+use super::attach::Link;
 use crate::run;
 use crate::run::close::Ending;
 use crate::status::end_workers;
@@ -17,8 +18,18 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     let total = job.total();
     let held = job.totals.get().map_or(0, |totals| totals.held);
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
-    let ledger = ledger(&ending, total, held);
-    let last = statistics(&ending, &job);
+    let tapped = job.link.as_ref().map(|link| link.counts(total.received));
+    let ledger = match &tapped {
+        Some((seen, lost, _)) => tap_ledger(*seen, *lost, total, held),
+        None => ledger(&ending, total, held),
+    };
+    ending.notes.extend(tapped.and_then(|(_, _, note)| note));
+    let problem = job.link.as_ref().and_then(Link::problem);
+    ending.died = ending.died.take().or(problem);
+    let last = match &job.link {
+        Some(link) => tap_statistics(&job, link),
+        None => statistics(&ending, &job),
+    };
     let (mut consumers, mut files) = (Vec::new(), None);
     for consumer in std::mem::take(&mut job.consumers) {
         match consumer.finish(total.captured, last.clone()) {
@@ -37,6 +48,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         imbalances,
         received: total.received,
         link_losses: ending.link_losses.clone(),
+        ports: job.link.as_ref().map_or(ending.ports.len(), |link| link.ports),
         ..ending.evidence(Role::Capture)
     });
     ending.notes.extend(dir.note());
@@ -80,6 +92,18 @@ fn ledger(ending: &Ending<'_>, total: Total, held: u64) -> Balance {
     Balance::of(total.received + missed + no_buffer, total.captured, counted)
 }
 
+/// What went by in the run that was looked into, and where it went.
+fn tap_ledger(seen: u64, [no_time, no_room]: [u64; 2], total: Total, held: u64) -> Balance {
+    let counted = [
+        (Place::named(TAP_BUDGET), no_time),
+        (Place::named(TAP_FULL), no_room),
+        (Place::named(RING_FULL), total.ring_full),
+        (Place::named(UNWANTED), total.unwanted),
+        (Place::named("held"), held),
+    ];
+    Balance::of(seen, total.captured, counted)
+}
+
 /// What ends a file: what each port counted.
 fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
     let mut blocks = Vec::new();
@@ -101,6 +125,30 @@ fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
         blocks.extend(statistics.block(index as u32));
     }
     blocks
+}
+
+/// The same of a run that was looked into: what each of its ports moved, and what of that was not copied.
+fn tap_statistics(job: &ActiveCapture, link: &Link) -> Vec<u8> {
+    let (from_ns, to_ns) = job.times_ns();
+    let of_port = |port: usize| {
+        let taps = job.sides.iter().zip(&link.taps);
+        let mut all = Statistics {
+            from_ns,
+            to_ns,
+            ..Statistics::default()
+        };
+        for (side, tap) in taps.filter(|(side, _)| side.place.port == port) {
+            let (taken, refused) = (side.counters.frames.get(), side.counters.refused.get());
+            let missed = tap.no_time.get() + tap.no_room.get();
+            all.received += taken + missed;
+            all.interface_dropped += missed;
+            all.accepted += taken;
+            all.dropped += refused;
+            all.delivered += taken - refused;
+        }
+        all.block(port as u32)
+    };
+    (0..link.ports).flat_map(of_port).collect()
 }
 
 /// What a consumer was offered it took, lost, or left.
