@@ -6,7 +6,9 @@ run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
 build_packages="build-essential pkg-config libdpdk-dev libclang-dev ca-certificates"
 # dpdk-dev has dpdk-testpmd; prometheus has promtool; xz-utils unpacks the kernel modules of the virtual machine; pip
 # installs the oracle.
-test_packages="dpdk-dev iproute2 iputils-ping ethtool nftables prometheus python3-pip socat tcpdump tshark xz-utils"
+test_packages="argus-server dpdk-dev ethtool iproute2 iputils-ping libdaq-dev mmdebstrap nftables p0f prometheus python3-pip socat softflowd tcpdump tshark xz-utils"
+# What `./dev bench capture` compares with.
+bench_packages="fio netsniff-ng"
 # These open report.html in a real browser. Not every distribution has them as packages.
 browser_packages="chromium chromium-driver python3-selenium"
 lint_packages="shellcheck"
@@ -50,12 +52,14 @@ setup_build() {
 }
 
 setup_test() {
-    no_prometheus=$(missing_packages prometheus)
+    not_there=$(missing_packages argus-server prometheus softflowd)
     # shellcheck disable=SC2086
     install_packages $test_packages && setup_oracle || return 1
-    # Debian starts what it installs; the tests want the program, and nobody a service on port 9090 for that.
-    if [ -n "$no_prometheus" ] && have systemctl; then
-        as_root systemctl --quiet disable --now prometheus 2>/dev/null || true
+    # Debian starts what it installs; the tests want the programs, and nobody a service on port 9090 for that.
+    if have systemctl; then
+        for package in $not_there; do
+            as_root systemctl --quiet disable --now "${package%-server}" 2>/dev/null || true
+        done
     fi
     # shellcheck disable=SC2086
     install_packages $browser_packages || say "no browser: the tests that open report.html will be skipped"

@@ -1,8 +1,10 @@
 //! Many receive queues as one ordered stream of packets, back to back in shared memory, for whoever wants it.
 //!
-//! [`merge`] says which queue's packet is next, without I/O; [`pcapng`] writes blocks; [`ring`] is the shared memory.
+//! [`merge`] says which queue's packet is next, without I/O; [`ring`] is the shared memory, and [`pcapng`] what lies in
+//! it; [`disk`] writes files, [`input`] reads those of any program.
 
 pub mod disk;
+pub mod input;
 pub mod merge;
-pub mod pcapng;
-pub mod ring;
+
+pub use ring::{self, pcapng};

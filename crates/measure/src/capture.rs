@@ -44,6 +44,12 @@ pub struct FileSummary {
     pub bytes: u64,
     /// How often the disk refused.
     pub errors: u64,
+    /// Files that were compressed, and their bytes then.
+    #[serde(default)]
+    pub compressed: u64,
+    /// See `compressed`.
+    #[serde(default)]
+    pub compressed_bytes: u64,
 }
 
 /// The result of `capture`.

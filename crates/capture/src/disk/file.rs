@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Instant;
 
-use crate::pcapng;
-use crate::ring::Segment;
+use ring::Segment;
+use ring::pcapng;
 
 /// A file that grows by whole segments, past the page cache where the file system can do that.
 pub struct CaptureFile {

@@ -4,6 +4,7 @@
 //! can still hold.
 
 mod file;
+mod pack;
 mod queue;
 
 use std::collections::VecDeque;
@@ -11,9 +12,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::ring::{Consumer, Ring, RingError};
 use file::CaptureFile;
+pub use pack::Packed;
+use pack::Packer;
 use queue::WriteQueue;
+use ring::{Consumer, Ring, RingError};
 
 /// Writes at once.
 const DEPTH: u32 = 8;
@@ -32,6 +35,8 @@ pub struct Policy {
     pub files: Option<usize>,
     /// What came is on the disk after this long, however little it is.
     pub flush: Duration,
+    /// Files are compressed once they are closed.
+    pub compress: bool,
 }
 
 /// What has become of the packets so far.
@@ -51,6 +56,8 @@ pub struct Written {
     pub errors: u64,
     /// Packets that were still in the ring when the disk refused for the last time.
     pub lost: u64,
+    /// What was compressed, where that was asked for.
+    pub packed: Option<Packed>,
 }
 
 /// A segment on its way to the disk.
@@ -76,6 +83,7 @@ pub struct Disk {
     refused_at: Option<Instant>,
     flushed_at: Instant,
     asked_to_close: bool,
+    packer: Option<Packer>,
 }
 
 impl Disk {
@@ -87,6 +95,7 @@ impl Disk {
             consumer,
             ring,
             queue: Some(WriteQueue::new(DEPTH)?),
+            packer: policy.compress.then(Packer::start).transpose()?,
             policy,
             file: None,
             files: VecDeque::new(),
@@ -137,6 +146,7 @@ impl Disk {
         let left = self.left()?;
         self.written.lost = left;
         self.end_file(last);
+        self.written.packed = self.packer.take().map(Packer::finish);
         Ok(self.written.clone())
     }
 
@@ -314,8 +324,10 @@ impl Disk {
             .files
             .is_some_and(|most| self.files.len() > most.max(1))
         {
-            if let Some(oldest) = self.files.pop_front() {
-                let _ = std::fs::remove_file(oldest);
+            match (self.files.pop_front(), &self.packer) {
+                (Some(oldest), Some(packer)) => packer.remove(oldest),
+                (Some(oldest), None) => drop(std::fs::remove_file(oldest)),
+                (None, _) => {}
             }
         }
         Ok(())
@@ -324,7 +336,12 @@ impl Disk {
     fn end_file(&mut self, last: &[u8]) {
         let Some(file) = self.file.take() else { return };
         match file.end(last) {
-            Ok(len) => self.written.bytes += len,
+            Ok(len) => {
+                self.written.bytes += len;
+                if let (Some(path), Some(packer)) = (self.files.back(), &self.packer) {
+                    packer.pack(path);
+                }
+            }
             Err(error) => {
                 self.written.error = Some(error.to_string());
                 self.written.errors += 1;

@@ -33,6 +33,7 @@ fn policy(dir: &Path) -> Policy {
         every: None,
         files: None,
         flush: Duration::from_secs(3600),
+        compress: false,
     }
 }
 
@@ -159,6 +160,51 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
         .collect();
     assert_eq!(kept.len(), 3);
     assert!(kept.iter().all(|len| *len <= size), "{kept:?}");
+    let numbers = numbers(dir.path());
+    assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
+}
+
+#[test]
+fn closed_files_are_compressed_and_the_newest_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let rotating = Policy {
+        size: Some(u64::from(SEGMENT_MIN) * 2 + 4096),
+        files: Some(3),
+        compress: true,
+        ..policy(dir.path())
+    };
+    // One that cannot be compressed stays as it is.
+    let in_the_way = dir.path().join("00002.pcapng.zst.part/x");
+    std::fs::create_dir_all(&in_the_way).unwrap();
+    let mut disk = disk((&mut producer, &ring), rotating);
+    for number in 0..2000 {
+        while !push(&mut producer, number, 1000) {
+            disk.step(Instant::now()).unwrap();
+        }
+        producer.commit();
+    }
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    let packed = written.packed.clone().unwrap();
+    assert_eq!(
+        (packed.files, packed.failed),
+        (written.files - 1, 1),
+        "{written:?}"
+    );
+    assert!(packed.bytes < written.bytes / 4, "{written:?}");
+    std::fs::remove_dir_all(in_the_way.parent().unwrap()).unwrap();
+    let kept: Vec<_> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    for path in kept {
+        assert_eq!(path.extension().unwrap(), "zst");
+        let plain = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+        std::fs::write(path.with_extension(""), plain).unwrap();
+        std::fs::remove_file(path).unwrap();
+    }
     let numbers = numbers(dir.path());
     assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
 }

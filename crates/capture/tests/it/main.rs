@@ -7,7 +7,6 @@
 )]
 
 mod disk;
+mod foreign;
+mod input;
 mod merge;
-mod pcapng;
-mod ring;
-mod share;

@@ -1,7 +1,6 @@
 //! All results of one run: as a page, as JSON, and as an exit code.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use crate::args::Args;
 use crate::flat::FlatRounds;
 use crate::machine::Machine;
 use crate::rounds::{Rounds, rate};
-use crate::table;
+use crate::{page, table, tables};
 
 /// A worker that has less of its core was disturbed.
 const QUIET: f64 = 0.9;
@@ -45,7 +44,7 @@ impl Results {
 
     /// The page for people.
     pub fn markdown(&self, machine: &Machine) -> String {
-        let mut page = String::from("# Benchmark\n\n");
+        let mut page = String::new();
         let program = if self.other == "testpmd" {
             "dpdk-testpmd"
         } else {
@@ -64,7 +63,7 @@ impl Results {
             .facts()
             .into_iter()
             .map(|(name, fact)| vec![name.to_string(), fact]);
-        page += &table::layout(&["machine", ""], facts.collect());
+        page += &tables::layout(&["machine", ""], facts.collect());
         if !self.rows.is_empty() {
             page += &self.figures();
         }
@@ -92,7 +91,7 @@ impl Results {
                 format!("{} B", row.frame_size),
             ]
         });
-        text += &table::layout(&["row", "dropless", self.other, "frame"], works.collect());
+        text += &tables::layout(&["row", "dropless", self.other, "frame"], works.collect());
         text += "\nBy the wall clock, as medians; the ratio of the medians is judged. Packets count once: when they\n\
                  have come back, or when they have gone out where nothing comes back.\n\n";
         text += &table::rates(&self.rows, self.other, self.judged);
@@ -179,17 +178,17 @@ impl Results {
         })
     }
 
-    /// Writes the JSON below cargo's target directory, and the page: into the documentation if it is complete.
+    /// Writes the JSON below cargo's target directory, and the text: into the documentation if it is complete.
     pub fn write(&self, machine: &Machine) {
-        let directory = target().join("bench");
+        let directory = page::target().join("bench");
         let json = format!("{:#}\n", self.json(machine));
-        write(&directory.join("testpmd.json"), &json);
-        let page = if self.complete {
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmark.md")
+        page::write(&directory.join("testpmd.json"), &json);
+        let text = self.markdown(machine);
+        if self.complete {
+            page::replace("testpmd", &text);
         } else {
-            directory.join("testpmd.md")
-        };
-        write(&page, &self.markdown(machine));
+            page::write(&directory.join("testpmd.md"), &text);
+        }
     }
 
     /// 2: a row could not be measured; 1: a target was missed, or a packet lost that must not be; 0: all is well.
@@ -205,22 +204,5 @@ impl Results {
             shortfall => shortfall.is_some(),
         };
         ExitCode::from(u8::from(self.rows.iter().any(missed)))
-    }
-}
-
-/// Cargo's target directory: the binary lies in its profile's directory.
-fn target() -> PathBuf {
-    let binary = Path::new(env!("CARGO_BIN_EXE_dropless"));
-    binary
-        .ancestors()
-        .nth(2)
-        .map_or_else(|| PathBuf::from("target"), Path::to_path_buf)
-}
-
-fn write(path: &Path, text: &str) {
-    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    match made.and_then(|()| std::fs::write(path, text)) {
-        Ok(()) => eprintln!("bench: wrote {}", path.display()),
-        Err(error) => eprintln!("bench: {}: {error}", path.display()),
     }
 }

@@ -3,6 +3,7 @@
 use crate::flat::FlatRounds;
 use crate::rounds::{Measured, Rounds, rate, rate_per_cpu_second, total};
 use crate::statistics::{median, spread};
+use crate::tables::layout;
 use std::fmt::Write as _;
 
 /// One row as a line, when it is done.
@@ -141,33 +142,6 @@ pub fn costs(all: &[FlatRounds]) -> String {
         }
     }
     layout(&head, rows)
-}
-
-/// A table of these columns.
-pub fn layout(head: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut all = vec![head.iter().map(ToString::to_string).collect::<Vec<_>>()];
-    all.extend(rows);
-    let width = |column: usize| {
-        all.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut text = String::new();
-    for (place, row) in all.iter().enumerate() {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, &width)| format!("{cell:width$}"))
-            .collect();
-        let _ = writeln!(text, "| {} |", cells.join(" | "));
-        if place == 0 {
-            let lines: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
-            let _ = writeln!(text, "| {} |", lines.join(" | "));
-        }
-    }
-    text
 }
 
 fn met(rounds: &Rounds, judged: bool) -> String {

@@ -104,6 +104,9 @@ pub struct FilesPlan {
     pub every_ns: Option<u64>,
     /// Only the newest so many are kept.
     pub files: Option<usize>,
+    /// Each is compressed once it is closed.
+    #[serde(default)]
+    pub compress: bool,
 }
 
 impl FilesPlan {

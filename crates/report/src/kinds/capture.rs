@@ -186,6 +186,15 @@ fn consumers(summary: &CaptureSummary, style: &Style) -> String {
             files.path
         );
         text.push_str(&last);
+        if files.compressed > 0 {
+            let packed = format!(
+                "  {} compressed: {} of {} bytes\n",
+                counted(files.compressed, "file"),
+                count(files.compressed_bytes),
+                count(files.bytes)
+            );
+            text.push_str(&packed);
+        }
     }
     text
 }

@@ -1,6 +1,6 @@
 //! Arguments of `dropless capture`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -65,6 +65,9 @@ pub struct Args {
     /// Keep only the newest so many files
     #[arg(long, value_name = "N", requires = "to", help_heading = "Capture")]
     pub files: Option<usize>,
+    /// Compress each file with zstd once it is closed
+    #[arg(long, requires = "to", help_heading = "Capture")]
+    pub compress: bool,
     /// Bytes kept of each packet
     #[arg(
         long,
@@ -145,7 +148,7 @@ impl Args {
             snap_len: self.snaplen,
             patience_ns: optional(self.patience.as_deref(), "--patience", nonzero_ns)?,
             ring: RingPlan {
-                door: self.ring.as_deref().map(door_at),
+                door: self.ring.as_deref().map(capture::ring::share::door_at),
                 group: self.ring_group.as_deref().map(group).transpose()?,
                 ..RingPlan::of_bytes(ring)?
             },
@@ -176,19 +179,8 @@ impl Args {
                 .context("--file-size")?,
             every_ns: optional(self.file_time.as_deref(), "--file-time", nonzero_ns)?,
             files: self.files,
+            compress: self.compress,
         }))
-    }
-}
-
-/// Where the rings of this machine are.
-const RINGS: &str = "/run/dropless";
-
-/// The socket of a ring: a name alone is one of this machine's.
-pub fn door_at(name: &Path) -> PathBuf {
-    if name.components().count() == 1 && !name.starts_with(".") {
-        Path::new(RINGS).join(name).with_extension("ring")
-    } else {
-        name.to_owned()
     }
 }
 

@@ -63,6 +63,7 @@ impl ConsumerSide {
                     break disk.finish(&last)?;
                 }
             };
+            let packed = written.packed.clone().unwrap_or_default();
             Ok(Came {
                 taken: written.packets,
                 lost: written.lost,
@@ -73,6 +74,8 @@ impl ConsumerSide {
                     packets: written.packets,
                     bytes: written.bytes,
                     errors: written.errors,
+                    compressed: packed.files,
+                    compressed_bytes: packed.bytes,
                 }),
             })
         })
@@ -239,6 +242,7 @@ fn policy(plan: &FilesPlan) -> Policy {
         every: plan.every_ns.map(Duration::from_nanos),
         files: plan.files,
         flush: FLUSH,
+        compress: plan.compress,
     }
 }
 
@@ -267,6 +271,14 @@ fn notes(written: &Written) -> Vec<Note> {
             written.errors
         );
         notes.push(Note::new("disk_refused", text));
+    }
+    if let Some(packed) = written.packed.as_ref().filter(|packed| packed.failed > 0) {
+        let why = packed.error.as_deref().unwrap_or("for no known reason");
+        let text = format!(
+            "{} files were not compressed and stay as they are: {why}",
+            packed.failed
+        );
+        notes.push(Note::new("not_compressed", text));
     }
     if written.cached > 0 {
         let text = "the file system cannot be written past the page cache (O_DIRECT): files go through it, which costs memory bandwidth";

@@ -2,11 +2,27 @@
 //!
 //! The producer never waits. A *lossless* consumer keeps what it has not released from being overwritten, and the producer
 //! is told that the ring is full; a *lossy* one reads what is there, learns what was overwritten, and holds nobody up.
-//! [`layout`] has every byte.
+//! [`layout`] has every byte, [`pcapng`] what lies in the segments.
+//!
+//! Who only wants to read joins the ring of another process and takes what comes:
+//!
+//! ```no_run
+//! # use ring::share::{Joined, door_at};
+//! # fn main() -> Result<(), ring::RingError> {
+//! let mut joined = Joined::new(&door_at("uplink".as_ref()), "my reader", true)?;
+//! while let Some(packets) = joined.consumer.packets()? {
+//!     for packet in packets.iter() {
+//!         println!("{} bytes", packet?.data.len());
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod consumer;
 pub mod layout;
 mod memory;
+pub mod pcapng;
 mod producer;
 pub mod share;
 
@@ -38,6 +54,11 @@ pub enum RingError {
         "the ring has version {0}, this program reads version {VERSION}: use the same version of dropless on both sides"
     )]
     Version(u32),
+    /// Who wants to join was made by another version.
+    #[error(
+        "the ring has version {VERSION}, who wants to join it reads version {0}: use the same version of dropless on both sides"
+    )]
+    Joiner(u32),
     /// Too many consumers at once.
     #[error("the ring has no seat for another consumer now: end one of those that read it")]
     Crowded,

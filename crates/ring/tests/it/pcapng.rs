@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use capture::pcapng::{self, Interface, PacketHead, Statistics};
-use capture::ring::Consumer;
-use capture::ring::Producer;
-use capture::ring::layout::SEGMENT_MIN;
+use ring::Consumer;
+use ring::Producer;
+use ring::layout::SEGMENT_MIN;
+use ring::pcapng::{self, Interface, PacketHead, Statistics};
 
 /// The output of a tool that complains about nothing; `None` where it is not installed.
 fn output(tool: &str, arguments: &[&str]) -> Option<String> {

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, fence};
 
 use crossbeam_queue::ArrayQueue;
 
-use super::layout::{self, Geometry, MAGIC, VERSION, consumer, header, slot};
-use super::memory::{Memory, seal_writing, shared};
-use super::{RingError, consumer_page};
+use crate::layout::{self, Geometry, MAGIC, VERSION, consumer, header, slot};
+use crate::memory::{Memory, seal_writing, shared};
 use crate::pcapng::{self, ENTRY, PADDING_MIN, PacketHead, WORKLIST, WORKLIST_OVERHEAD};
+use crate::{RingError, consumer_page};
 
 /// The ring is full of what a lossless consumer still needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,13 @@
 /// Sizes on disk are multiples of this: what `O_DIRECT` asks for.
 pub const ALIGN: usize = 4096;
 
-const SECTION_HEADER: u32 = 0x0A0D_0D0A;
-const INTERFACE: u32 = 1;
+/// The block that begins a section.
+pub const SECTION_HEADER: u32 = 0x0A0D_0D0A;
+/// The block that describes an interface.
+pub const INTERFACE: u32 = 1;
 const STATISTICS: u32 = 5;
-const ENHANCED_PACKET: u32 = 6;
+/// The block of a packet.
+pub const ENHANCED_PACKET: u32 = 6;
 /// Block of local use: what it is stands in its first word.
 pub const LOCAL: u32 = 0x8000_0BAD;
 /// A block of local use that only fills a gap.

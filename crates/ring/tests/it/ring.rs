@@ -3,10 +3,10 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capture::pcapng::{self, Direction, Interface, PacketHead};
-use capture::ring::layout::SEGMENT_MIN;
-use capture::ring::{Consumer, Full, Producer, Ring, RingError};
 use proptest::prelude::*;
+use ring::layout::SEGMENT_MIN;
+use ring::pcapng::{self, Direction, Interface, PacketHead};
+use ring::{Consumer, Full, Producer, Ring, RingError};
 
 fn preamble() -> Vec<u8> {
     let interface = |name: &str| Interface {

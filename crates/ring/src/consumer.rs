@@ -4,9 +4,9 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 
-use super::RingError;
-use super::layout::{CONSUMER_MAGIC, Geometry, MAGIC, VERSION, consumer, header, slot};
-use super::memory::Memory;
+use crate::RingError;
+use crate::layout::{CONSUMER_MAGIC, Geometry, MAGIC, VERSION, consumer, header, slot};
+use crate::memory::Memory;
 use crate::pcapng::{ENTRY, PACKET_HEAD};
 
 /// A packet where it lies.

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use capture::pcapng::{self, PacketHead};
-use capture::ring::layout::SEGMENT_MIN;
-use capture::ring::share::{Door, Joined};
-use capture::ring::{Producer, Ring, RingError};
+use ring::layout::SEGMENT_MIN;
+use ring::pcapng::{self, PacketHead};
+use ring::share::{Door, Joined};
+use ring::{Producer, Ring, RingError};
 
 fn ring() -> (Producer, Ring) {
     Producer::new(4, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap()

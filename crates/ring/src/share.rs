@@ -8,7 +8,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt::PeerCredentials,
 };
 
-use super::layout::VERSION;
-use super::{Consumer, Ring, RingError, Seat};
+use crate::layout::VERSION;
+use crate::{Consumer, Ring, RingError, Seat};
 
 /// What a joiner's message begins with.
 pub const JOIN: [u8; 8] = *b"DRPLJOIN";
@@ -29,6 +29,22 @@ const JOIN_LEN: usize = 16 + NAME;
 const SEAT_LEN: usize = 16;
 /// How long either side waits for the other's message.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the rings of this machine are.
+const RINGS: &str = "/run/dropless";
+
+/// The socket of a ring: a name alone is one of this machine's.
+pub fn door_at(name: &Path) -> PathBuf {
+    let mut parts = name.components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(alone)), None) => {
+            let mut file = alone.to_owned();
+            file.push(".ring");
+            Path::new(RINGS).join(file)
+        }
+        _ => name.to_owned(),
+    }
+}
 
 /// A consumer in another process.
 #[derive(Debug)]
@@ -116,7 +132,7 @@ impl Door {
     fn let_in(&mut self, ring: &Ring, stream: UnixStream, asked: Asked) {
         let seated = match asked.version {
             VERSION => ring.seat(asked.is_lossless),
-            other => Err(RingError::Version(other)),
+            other => Err(RingError::Joiner(other)),
         };
         match seated {
             Ok((seat, page)) => self.guests.push(Guest {

@@ -1,0 +1,118 @@
+/* Which of several readers of one ring a packet is for: both directions of a flow go to the same one.
+ *
+ * docs/ring.md defines the hash.
+ *
+ * SPDX-License-Identifier: Apache-2.0 OR MIT
+ */
+#ifndef DROPLESS_FLOW_H
+#define DROPLESS_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What of a frame tells its flow. */
+struct dropless_flow {
+    uint64_t ends[2];
+    uint16_t ports[2];
+    uint8_t protocol;
+};
+
+static inline uint64_t dropless_be(const uint8_t *at, int len)
+{
+    uint64_t value = 0;
+    for (int byte = 0; byte < len; byte++)
+        value = value << 8 | at[byte];
+    return value;
+}
+
+/* The finalizer of SplitMix64. */
+static inline uint64_t dropless_mix(uint64_t value)
+{
+    value += 0x9e3779b97f4a7c15;
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+    value = (value ^ value >> 27) * 0x94d049bb133111eb;
+    return value ^ value >> 31;
+}
+
+/* Ports of TCP, UDP and SCTP at `at`, if they are there. */
+static inline void dropless_ports(struct dropless_flow *flow, const uint8_t *frame, uint64_t len, uint64_t at)
+{
+    if ((flow->protocol != 6 && flow->protocol != 17 && flow->protocol != 132) || at + 4 > len)
+        return;
+    flow->ports[0] = (uint16_t)dropless_be(frame + at, 2);
+    flow->ports[1] = (uint16_t)dropless_be(frame + at + 2, 2);
+}
+
+static inline bool dropless_flow_v4(struct dropless_flow *flow, const uint8_t *frame, uint64_t len, uint64_t at)
+{
+    if (at + 20 > len)
+        return false;
+    uint64_t header = (frame[at] & 15u) * 4, total = dropless_be(frame + at + 2, 2);
+    if (frame[at] >> 4 != 4 || header < 20 || total < header || at + header > len)
+        return false;
+    flow->protocol = frame[at + 9];
+    flow->ends[0] = dropless_be(frame + at + 12, 4);
+    flow->ends[1] = dropless_be(frame + at + 16, 4);
+    /* Of several fragments only the first has ports: all go without. */
+    if ((dropless_be(frame + at + 6, 2) & 0x3fff) == 0)
+        dropless_ports(flow, frame, len, at + header);
+    return true;
+}
+
+static inline bool dropless_flow_v6(struct dropless_flow *flow, const uint8_t *frame, uint64_t len, uint64_t at)
+{
+    if (at + 40 > len || frame[at] >> 4 != 6)
+        return false;
+    for (int end = 0; end < 2; end++) {
+        const uint8_t *address = frame + at + 8 + end * 16;
+        flow->ends[end] = dropless_mix(dropless_be(address, 8)) ^ dropless_be(address + 8, 8);
+    }
+    flow->protocol = frame[at + 6];
+    at += 40;
+    /* Hop-by-hop, routing, destination options; fragment; authentication. */
+    for (int headers = 0; headers < 8; headers++) {
+        uint8_t kind = flow->protocol;
+        if (kind != 0 && kind != 43 && kind != 60 && kind != 44 && kind != 51) {
+            dropless_ports(flow, frame, len, at);
+            return true;
+        }
+        if (at + 2 > len)
+            return false;
+        flow->protocol = frame[at];
+        at += 8 + frame[at + 1] * (kind == 44 ? 0u : kind == 51 ? 4u : 8u);
+        if (at > len)
+            return false;
+        if (kind == 44)
+            return true;
+    }
+    return false;
+}
+
+/* The hash of the flow of an Ethernet frame, of which `len` bytes are there. */
+static inline uint64_t dropless_flow_hash(const uint8_t *frame, uint64_t len)
+{
+    struct dropless_flow flow = {{0}, {0}, 0};
+    uint64_t at = 12, kind = len >= 14 ? dropless_be(frame + at, 2) : 0;
+    /* VLAN tags are no part of a flow. */
+    for (int tags = 0; tags < 2 && (kind == 0x8100 || kind == 0x88a8); tags++) {
+        at += 4;
+        kind = at + 2 <= len ? dropless_be(frame + at, 2) : 0;
+    }
+    bool is_ip = (kind == 0x0800 && dropless_flow_v4(&flow, frame, len, at + 2)) ||
+                 (kind == 0x86dd && dropless_flow_v6(&flow, frame, len, at + 2));
+    if (!is_ip) {
+        /* What is not IP is told by its MAC addresses. */
+        flow = (struct dropless_flow){{len >= 6 ? dropless_be(frame, 6) : 0, len >= 12 ? dropless_be(frame + 6, 6) : 0}, {0}, 0};
+    }
+    uint64_t one = dropless_mix(dropless_mix(flow.ends[0]) ^ flow.ports[0]);
+    uint64_t other = dropless_mix(dropless_mix(flow.ends[1]) ^ flow.ports[1]);
+    return dropless_mix((one + other) ^ flow.protocol);
+}
+
+/* Which of `count` readers a flow is for, from 0. */
+static inline uint32_t dropless_flow_share(uint64_t hash, uint32_t count)
+{
+    return (uint32_t)((hash >> 32) * count >> 32);
+}
+
+#endif

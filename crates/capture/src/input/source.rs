@@ -1,0 +1,44 @@
+//! Where the bytes come from: a file, standard input, and what is compressed with gzip or Zstandard.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+type Source = Box<dyn Read + Send>;
+
+/// The first bytes of gzip (RFC 1952 section 2.3.1) and of Zstandard (RFC 8878 section 3.1.1).
+const GZIP: &[u8] = &[0x1F, 0x8B];
+const ZSTANDARD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
+
+/// Opens a file; `-` is standard input.
+pub fn open(path: &Path) -> io::Result<Source> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Ok(Box::new(file))
+}
+
+/// What is in `source`, if need be decompressed: its first bytes tell, not its name.
+pub fn decompressed(mut source: Source) -> io::Result<Source> {
+    let mut head = Vec::with_capacity(ZSTANDARD.len());
+    source
+        .by_ref()
+        .take(ZSTANDARD.len() as u64)
+        .read_to_end(&mut head)?;
+    let is_gzip = head.starts_with(GZIP);
+    let is_zstandard = head.starts_with(ZSTANDARD);
+    let whole = Cursor::new(head).chain(source);
+    Ok(if is_gzip {
+        Box::new(MultiGzDecoder::new(BufReader::new(whole)))
+    } else if is_zstandard {
+        Box::new(zstd::Decoder::new(whole)?)
+    } else {
+        Box::new(whole)
+    })
+}

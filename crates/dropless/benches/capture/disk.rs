@@ -1,0 +1,112 @@
+//! To the disk: a capture's files beside fio, which has nothing else to do.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use capture::disk::{Disk, Policy};
+use capture::ring::{Consumer, Full, Producer, Ring};
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::costs::{head, ring};
+
+/// Bytes written a measurement.
+const BYTES: u64 = 2 << 30;
+const FRAME: usize = 1514;
+/// From one look at the ring to the next, as a capture does.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// What one writer did once.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Wrote {
+    /// Bytes a second.
+    pub rate: f64,
+    /// Share of a core that the writing thread took.
+    pub core_share: f64,
+}
+
+/// The files of a capture, as fast as they take packets.
+pub fn ours(path: &Path) -> Result<Wrote, Box<dyn Error>> {
+    let (mut producer, ring) = ring()?;
+    let (seat, page) = ring.seat(true)?;
+    producer.commit();
+    let consumer = Consumer::new(ring.file(), page)?;
+    let (end, ends) = mpsc::channel();
+    let path = path.to_path_buf();
+    let writer = std::thread::spawn(move || write(ring, consumer, path, &ends));
+    let frame = [0x5A; FRAME];
+    let packets = BYTES as usize / (FRAME + 46);
+    for index in 0..packets {
+        // A capture counts what the ring has no room for. Here the disk says how fast it goes.
+        while push(&mut producer, index, &frame).is_err() {
+            producer.commit();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        if index % 64 == 0 {
+            producer.commit();
+        }
+    }
+    producer.end();
+    end.send(())?;
+    let wrote = writer.join().map_err(|_| "the writer panicked")??;
+    if seat.counts().0 != packets as u64 {
+        return Err("packets are missing in the file".into());
+    }
+    Ok(wrote)
+}
+
+fn push(producer: &mut Producer, index: usize, frame: &[u8]) -> Result<(), Full> {
+    producer.push(&head(index, frame.len()), frame.len(), [frame])
+}
+
+fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()>) -> Result<Wrote, String> {
+    let policy = Policy {
+        name: Box::new(move |_| path.clone()),
+        size: None,
+        every: None,
+        files: None,
+        flush: Duration::from_millis(500),
+        compress: false,
+    };
+    let mut disk = Disk::new(ring, consumer, policy).map_err(|error| error.to_string())?;
+    let (begun, before) = (Instant::now(), used());
+    let written = loop {
+        disk.step(Instant::now()).map_err(|error| error.to_string())?;
+        if !matches!(ends.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout)) {
+            break disk.finish(&[]).map_err(|error| error.to_string())?;
+        }
+    };
+    let elapsed = begun.elapsed().as_secs_f64();
+    Ok(Wrote {
+        rate: written.bytes as f64 / elapsed,
+        core_share: (used() - before).as_secs_f64() / elapsed,
+    })
+}
+
+/// Time that this thread was on a core.
+fn used() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+/// Nothing but writes of the same size, depth and flags.
+pub fn plain(path: &Path) -> Result<Wrote, Box<dyn Error>> {
+    let output = Command::new("fio")
+        .args(["--name=plain", "--ioengine=io_uring", "--direct=1", "--rw=write"])
+        .args(["--bs=1M", "--iodepth=8", "--output-format=json"])
+        .arg(format!("--size={BYTES}"))
+        .arg(format!("--filename={}", path.display()))
+        .output()
+        .map_err(|error| format!("fio: {error}; fix: ./dev setup"))?;
+    let said: Value = serde_json::from_slice(&output.stdout)?;
+    let job = &said["jobs"][0];
+    let number = |value: &Value| value.as_f64().ok_or("fio says no figure");
+    let percent = number(&job["usr_cpu"])? + number(&job["sys_cpu"])?;
+    Ok(Wrote {
+        rate: number(&job["write"]["bw_bytes"])?,
+        core_share: percent / 100.0,
+    })
+}

@@ -1,0 +1,225 @@
+//! `./dev bench capture`: what capturing costs, beside the bare costs, the known pipeline, and the tools that are there.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a measurement that cannot be made ends like a failed test, and its row says so"
+)]
+
+#[path = "../../tests/polling/support/mod.rs"]
+mod support;
+
+#[path = "../testpmd/machine.rs"]
+mod machine;
+#[path = "../testpmd/page.rs"]
+mod page;
+#[path = "../testpmd/statistics.rs"]
+mod statistics;
+#[path = "../testpmd/tables.rs"]
+mod tables;
+
+mod costs;
+mod disk;
+mod reading;
+mod results;
+mod scattered;
+mod tools;
+
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use dpdk::{Eal, Pool};
+
+use costs::Subjects;
+use machine::Machine;
+use results::Results;
+use support::require;
+use tools::{Link, TOOLS};
+
+const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
+const PARTS: [&str; 5] = ["costs", "scattered", "disk", "tools", "read"];
+
+/// Measures capturing: what a packet costs on one core, what reading it costs, the disk, and the highest rate without loss
+/// beside other tools.
+#[derive(Parser)]
+#[command(
+    bin_name = "./dev bench capture",
+    after_help = "Parts: costs scattered disk tools read. A full run writes its part of docs/benchmark.md.
+Exit codes: 0 every target was met; 1 one was not; 2 something could not be measured."
+)]
+struct Args {
+    /// Parts to measure [default: all]
+    #[arg(value_name = "PART", value_parser = PARTS)]
+    parts: Vec<String>,
+    /// Rounds; medians are told
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// What cargo tells a benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+impl Args {
+    fn wants(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|wanted| wanted == part)
+    }
+}
+
+fn main() -> ExitCode {
+    if !std::env::args().any(|argument| argument == "--bench") {
+        // `cargo test --all-targets` starts benchmarks too, and a test run is no place to measure.
+        println!("measures only in `cargo bench`: ./dev bench capture");
+        return ExitCode::SUCCESS;
+    }
+    let args = Args::parse();
+    let machine = match Machine::prepare() {
+        Ok(machine) => machine,
+        Err(reason) => {
+            eprintln!("bench: {reason}");
+            return ExitCode::from(2);
+        }
+    };
+    for note in &machine.notes {
+        eprintln!("bench: {note}");
+    }
+    let mut results = Results::new(args.rounds);
+    let parts: [(
+        &str,
+        fn(&Args, &Machine, &mut Results) -> Result<(), Box<dyn Error>>,
+    ); 5] = [
+        (PARTS[0], costs),
+        (PARTS[1], scattered),
+        (PARTS[2], disk),
+        (PARTS[3], tools),
+        (PARTS[4], read),
+    ];
+    for (name, measure) in parts.into_iter().filter(|(name, _)| args.wants(name)) {
+        if machine.interrupted() {
+            break;
+        }
+        eprintln!("bench: {name}");
+        if let Err(error) = measure(&args, &machine, &mut results) {
+            results.failed.push((name, error.to_string()));
+        }
+    }
+    let text = results.markdown(&machine);
+    print!("\n{text}");
+    let json = format!("{:#}\n", results.json(&machine));
+    page::write(&page::target().join("bench/capture.json"), &json);
+    if args.parts.is_empty() && !machine.interrupted() {
+        page::replace("capture", &text);
+    }
+    results.exit_code()
+}
+
+/// The environment of the parts that are measured in this process, on the worker's core.
+fn with_pool(
+    machine: &Machine,
+    measure: impl for<'e> FnOnce(&'e Eal, &'e Pool<'e>, f64) -> Result<(), Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    let name = format!("bench-{}", std::process::id());
+    let core = machine.worker.to_string();
+    let mut arguments = vec!["--no-pci", "--no-telemetry", "--file-prefix", &name, "-l", &core];
+    let memory: &[&str] = if machine.huge {
+        &["--in-memory", "--single-file-segments"]
+    } else {
+        &["--no-huge", "-m", "256"]
+    };
+    arguments.extend(memory);
+    let eal = Eal::init(&arguments.into_iter().map(str::to_owned).collect::<Vec<_>>())?;
+    let hz = dpdk::calibrate(std::time::Duration::from_millis(100)).hz;
+    let pool = Pool::new(&eal, "packets", (1 << 15) - 1, 512, 2048, None)?;
+    measure(&eal, &pool, hz)
+}
+
+fn costs(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
+    with_pool(machine, |eal, pool, hz| {
+        let mut subjects = Subjects::new(eal, pool, hz)?;
+        for size in SIZES {
+            for _ in 0..args.rounds {
+                results.costs.push(subjects.measure(size)?);
+            }
+        }
+        // Its frames go back before others take them.
+        drop(subjects);
+        if args.wants(PARTS[1]) {
+            scattered_in(args, (eal, pool), hz, results)?;
+        }
+        Ok(())
+    })
+}
+
+/// EAL starts once a process: this part goes with the one before where that is asked for.
+fn scattered(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
+    if args.wants(PARTS[0]) {
+        return Ok(());
+    }
+    with_pool(machine, |eal, pool, hz| {
+        scattered_in(args, (eal, pool), hz, results)
+    })
+}
+
+fn scattered_in<'e>(
+    args: &Args,
+    (eal, pool): (&'e Eal, &Pool<'e>),
+    hz: f64,
+    results: &mut Results,
+) -> Result<(), Box<dyn Error>> {
+    for size in SIZES {
+        for _ in 0..args.rounds {
+            results.reads.push(scattered::measure(eal, pool, size, hz)?);
+        }
+    }
+    Ok(())
+}
+
+fn disk(args: &Args, _machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("written");
+    for round in 0..args.rounds {
+        let ours = || disk::ours(&file);
+        let plain = || disk::plain(&file);
+        let (mine, theirs) = if round % 2 == 0 {
+            let mine = ours()?;
+            (mine, plain()?)
+        } else {
+            let theirs = plain()?;
+            (ours()?, theirs)
+        };
+        results.disk.push((mine, theirs));
+    }
+    Ok(())
+}
+
+fn tools(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
+    for tool in &TOOLS {
+        for _ in 0..args.rounds.min(3) {
+            let Some(lab) = require(tool.needs) else {
+                results
+                    .failed
+                    .push((tool.name, "something that it needs is missing".into()));
+                break;
+            };
+            let cores = [machine.second, machine.worker].map(|core| core.to_string());
+            let reached = tools::search(&lab, tool, (64, machine.huge && tool.link == Link::Memif), &cores);
+            results.tools.push((tool.name, tool.link, reached));
+        }
+    }
+    Ok(())
+}
+
+fn read(args: &Args, _machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("ten-million.pcapng");
+    reading::write(&file)?;
+    let dropless = Path::new(env!("CARGO_BIN_EXE_dropless"));
+    for _ in 0..args.rounds.min(3) {
+        results.read.push((
+            reading::time(dropless, &["read"], &file)?,
+            reading::time(Path::new("tcpdump"), &["-n", "-r"], &file)?,
+        ));
+    }
+    Ok(())
+}

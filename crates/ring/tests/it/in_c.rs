@@ -1,0 +1,128 @@
+//! The reader in C: the same packets, the same counts, and no crash whatever it finds.
+
+use std::path::PathBuf;
+
+use crate::support::{Compiler, SUM, Served, contrib, ended, spawn, sum_on};
+
+/// Packet `number`: of all lengths, and told by its number.
+fn frame(number: u64) -> Vec<u8> {
+    let len = 14 + number.wrapping_mul(0x9E37_79B9) % 1500;
+    (0..len).map(|at| (number.wrapping_mul(31) + at) as u8).collect()
+}
+
+fn count(compiler: &Compiler) -> PathBuf {
+    compiler.compile("count", &contrib().join("c/count.c"), &[])
+}
+
+/// Pushes so many packets, every so many committed together; returns their bytes and their sum.
+fn feed(served: &mut Served, packets: u64) -> (u64, u64) {
+    let (mut bytes, mut sum) = (0, SUM);
+    for number in 0..packets {
+        let frame = frame(number);
+        served.push(number, &frame);
+        (bytes, sum) = (bytes + frame.len() as u64, sum_on(sum, &frame));
+        if number % 23 == 0 {
+            served.producer.commit();
+            served.door.look(&served.ring);
+        }
+    }
+    (bytes, sum)
+}
+
+#[test]
+fn a_lossless_reader_gets_every_byte() {
+    let Some(compiler) = Compiler::new() else { return };
+    let mut served = Served::new();
+    let child = spawn(&count(&compiler), &[served.path().as_os_str()]);
+    served.wait_for(1);
+    let (bytes, sum) = feed(&mut served, 5000);
+    served.producer.end();
+    let (said, complaints, code) = ended(child);
+    let wanted = format!("packets 5000 bytes {bytes} sum {sum:016x} taken 5000 lost 0\n");
+    assert_eq!((said, complaints.as_str(), code), (wanted, "", Some(0)));
+    served.serve(|door| door.guests()[0].is_gone);
+    let guest = &served.door.guests()[0];
+    assert_eq!((guest.name.as_str(), guest.seat.counts()), ("count", (5000, 0)));
+}
+
+/// A lossy one gets what the ring still holds.
+#[test]
+fn a_lossy_reader_gets_every_byte_that_is_there() {
+    let Some(compiler) = Compiler::new() else { return };
+    let mut served = Served::new();
+    let child = spawn(&count(&compiler), &[served.path().as_os_str(), "lossy".as_ref()]);
+    served.wait_for(1);
+    let (bytes, sum) = feed(&mut served, 200);
+    served.producer.end();
+    let (said, complaints, code) = ended(child);
+    let wanted = format!("packets 200 bytes {bytes} sum {sum:016x} taken 200 lost 0\n");
+    assert_eq!((said, complaints.as_str(), code), (wanted, "", Some(0)));
+}
+
+/// What is overwritten before it was read is counted, to the packet.
+#[test]
+fn a_lossy_reader_counts_what_it_lost() {
+    let Some(compiler) = Compiler::new() else { return };
+    let mut served = Served::new();
+    let child = spawn(&count(&compiler), &[served.path().as_os_str(), "lossy".as_ref()]);
+    served.wait_for(1);
+    feed(&mut served, 50_000);
+    served.producer.end();
+    let (said, complaints, code) = ended(child);
+    let number = |name: &str| {
+        let mut words = said.split_whitespace().skip_while(|word| *word != name);
+        words.nth(1).and_then(|word| word.parse::<u64>().ok()).unwrap()
+    };
+    assert_eq!((complaints.as_str(), code), ("", Some(0)), "{said}");
+    assert_eq!(number("packets"), number("taken"), "{said}");
+    assert_eq!(number("taken") + number("lost"), 50_000, "{said}");
+}
+
+/// What a dead producer committed is read to its end.
+#[test]
+fn the_packets_of_a_dead_producer_are_read() {
+    let Some(compiler) = Compiler::new() else { return };
+    let mut served = Served::new();
+    let child = spawn(&count(&compiler), &[served.path().as_os_str()]);
+    served.wait_for(1);
+    let (bytes, sum) = feed(&mut served, 100);
+    served.producer.commit();
+    drop(served);
+    let (said, ..) = ended(child);
+    let wanted = format!("packets 100 bytes {bytes} sum {sum:016x} taken 100 lost 0\n");
+    assert_eq!(said, wanted);
+}
+
+/// A reader of another version is told so, by the ring.
+#[test]
+fn another_version_is_one_line() {
+    let Some(compiler) = Compiler::new() else { return };
+    let dir = compiler.dir.path();
+    let read = |name: &str| std::fs::read_to_string(contrib().join("c").join(name)).unwrap();
+    let (ours, theirs) = ("DROPLESS_RING_VERSION 1u", "DROPLESS_RING_VERSION 7u");
+    let header = read("dropless_ring.h");
+    assert!(header.contains(ours));
+    std::fs::write(dir.join("dropless_ring.h"), header.replace(ours, theirs)).unwrap();
+    std::fs::write(dir.join("count.c"), read("count.c")).unwrap();
+    let count = compiler.compile("count7", &dir.join("count.c"), &[]);
+    let mut served = Served::new();
+    let mut child = spawn(&count, &[served.path().as_os_str()]);
+    served.serve(|_| child.try_wait().unwrap().is_some());
+    let (said, complaints, code) = ended(child);
+    assert_eq!((said.as_str(), code), ("", Some(2)));
+    assert_eq!(
+        complaints,
+        "count: the ring refused: the ring has version 1, who wants to join it reads version 7: use the same version of dropless on both sides\n"
+    );
+}
+
+#[test]
+fn no_ring_is_one_line() {
+    let Some(compiler) = Compiler::new() else { return };
+    let (said, complaints, code) = ended(spawn(&count(&compiler), &["/nonexistent/ring".as_ref()]));
+    assert_eq!((said.as_str(), code), ("", Some(2)));
+    assert_eq!(
+        complaints,
+        "count: no ring at /nonexistent/ring: No such file or directory; is a capture with --ring running?\n"
+    );
+}

@@ -1,0 +1,14 @@
+//! What a ring promises, from outside.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test says so by failing"
+)]
+
+mod daq;
+mod in_c;
+mod pcapng;
+mod ring;
+mod share;
+mod support;
