@@ -194,6 +194,8 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     for port in &preflight.abandoned {
         port.make_way(&Sys::live())?;
     }
+    // They go after the environment that uses them.
+    let _pages = (preflight.memory == eal::Memory::Shared).then(sweep::OwnPages::new);
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
     let make_pools = |eal| preflight.pools.make(eal, preflight.room);
     let mut pools = eal.as_ref().map(make_pools).transpose()?;

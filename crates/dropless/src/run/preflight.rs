@@ -96,8 +96,11 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             host::hugepages::check(&sys, &what, wanted(pool), pool.node)?;
         }
     }
+    if plan.dpdk_tools {
+        host::hugepages::check(&sys, "--dpdk-tools", bytes + SPARE, None)?;
+    }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
-        Memory::Huge
+        if plan.dpdk_tools { Memory::Shared } else { Memory::Huge }
     } else {
         pools = PoolsPlan::together(&holds, workers, plan.buffers)?;
         let bytes = pools.bytes(room, true);
@@ -106,7 +109,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             mib: (bytes >> 20) + EAL_MIB,
         }
     };
-    if memory != Memory::Huge && !plan.no_huge {
+    if matches!(memory, Memory::Ordinary { .. }) && !plan.no_huge {
         let wanted = pools.bytes(room, false) + SPARE;
         let (free, needed) = (free >> 20, wanted >> 20);
         let more = host::hugepages::reservation(&host::hugepages::pools(&sys), wanted, None);
