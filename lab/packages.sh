@@ -5,10 +5,8 @@
 # ${XDG_CACHE_HOME:-~/.cache}/dropless/vm, so no root is needed and the system's apt stays as it is.
 set -eu
 
-fail() {
-    echo "lab: $*" >&2
-    exit 1
-}
+# shellcheck source=lab/mirror.sh
+. "$(dirname "$0")/mirror.sh"
 
 [ "$(uname -m)" = x86_64 ] || fail "the virtual machine is for x86_64, this is $(uname -m)"
 ID='' VERSION_CODENAME=''
@@ -30,15 +28,7 @@ if [ "$VERSION_CODENAME" = bookworm ]; then
     suites="$suites $qemu_suite"
 fi
 
-# Other vendors name their suites after Debian's too, but only Debian has "-updates".
-mirror() {
-    # shellcheck disable=SC2016 # apt fills these in, not the shell
-    apt-get indextargets 'Created-By: Packages' --format '$(SITE) $(RELEASE)' |
-        awk -v suite="$VERSION_CODENAME" '$2 == suite { any = $1 } $2 == suite "-updates" { best = $1; exit }
-            END { print best ? best : any }'
-}
 mirror=$(mirror)
-[ -n "$mirror" ] || fail "no Debian mirror among this machine's apt sources"
 
 mkdir -p "$cache/lists/partial" "$cache/archives/partial" "$root"
 for suite in $suites; do

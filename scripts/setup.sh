@@ -3,10 +3,10 @@
 
 # DPDK loads its drivers at run time, so nothing that links to the binary names these.
 run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
-build_packages="build-essential pkg-config libdpdk-dev libclang-dev ca-certificates"
+build_packages="build-essential pkg-config libdpdk-dev libpcap-dev libclang-dev ca-certificates"
 # dpdk-dev has dpdk-testpmd; prometheus has promtool; xz-utils unpacks the kernel modules of the virtual machine; pip
 # installs the oracle.
-test_packages="argus-server dpdk-dev ethtool iproute2 iputils-ping libdaq-dev mmdebstrap nftables p0f prometheus python3-pip socat softflowd tcpdump tshark xz-utils"
+test_packages="argus-client argus-server dpdk-dev ethtool iproute2 iputils-ping libdaq-dev mmdebstrap nftables p0f prometheus python3-pip socat softflowd tcpdump tshark xz-utils"
 # What `./dev bench capture` compares with.
 bench_packages="fio netsniff-ng"
 # These open report.html in a real browser. Not every distribution has them as packages.

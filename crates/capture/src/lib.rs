@@ -4,6 +4,7 @@
 //! it; [`disk`] writes files, [`input`] reads those of any program.
 
 pub mod disk;
+pub mod filter;
 pub mod input;
 pub mod merge;
 

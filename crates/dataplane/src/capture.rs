@@ -1,29 +1,53 @@
 //! The capturing loop: takes what several queues receive, in the order of its stamps, into the ring.
+//!
+//! Where one core suffices, [`CaptureTask`] polls the [`QueueSource`]s itself; where there are more, each queue has a
+//! [`ReceiverTask`] on another worker, and the merge takes from [`HandedSource`]s.
 
+mod counters;
+mod hand_over;
+mod select;
 mod source;
 mod tap;
+mod write;
 
-pub use source::{CaptureCounters, QueueSource, Source, SourcePlan, Taken, buffers_held};
+pub use counters::{CaptureCounters, InterfaceDrops, MergeCounters, ReceivedCounters, WrittenCounters};
+pub use hand_over::{HandedSource, ReceiverTask, hand_over};
+pub use select::{Marks, Sample, Selector};
+pub use source::{QueueSource, Source};
 pub use tap::{Resting, TapCounters, TapReceive, TapSource};
+pub use write::{PacketPlan, Taken};
 
 use std::sync::Arc;
 
 use capture::merge::{Merge, Order};
 use capture::ring::Producer;
-use measure::{Clock, Counter, Ticks};
+use measure::{Clock, Ticks};
 
 use crate::slot::Fill;
 use crate::{Phase, Task};
 
-/// What the merge publishes. One writer: its worker.
-#[derive(Debug, Default)]
-pub struct MergeCounters {
-    /// Frames written to the ring.
-    pub written: Counter,
-    /// Frames that came after as many as were wanted.
-    pub unwanted: Counter,
-    /// Frames among `written` that came after one with a later stamp had gone.
-    pub late: Counter,
+/// What a queue publishes.
+pub type QueueCounters = Arc<CaptureCounters>;
+
+/// What is captured of a queue, and how.
+pub struct QueuePlan {
+    /// Frames a burst.
+    pub burst: usize,
+    /// What is wanted.
+    pub selector: Selector,
+    /// What its frames are told of.
+    pub packets: PacketPlan,
+    /// What it publishes.
+    pub counters: QueueCounters,
+}
+
+/// Buffers that a queue may hold back; more where its bursts are `handed` to another worker.
+pub const fn buffers_held(burst: usize, handed: bool) -> usize {
+    if handed {
+        hand_over::buffers_held(burst)
+    } else {
+        source::buffers_held(burst)
+    }
 }
 
 /// What a capturing task leaves when it has ended.
@@ -33,7 +57,7 @@ pub struct CaptureResult {
     pub held: u64,
 }
 
-/// Merges queues of one worker into a ring.
+/// Merges queues into a ring.
 pub struct CaptureTask<'q> {
     sources: Vec<Box<dyn Source + 'q>>,
     merge: Merge,
@@ -68,6 +92,22 @@ impl<'q> CaptureTask<'q> {
         }
     }
 
+    /// Takes what has come from all queues. Returns how many frames came, and when the last one was asked.
+    #[inline]
+    fn take(&mut self, phase: Phase) -> (usize, u64) {
+        let (mut moved, mut now) = (0, 0);
+        for (queue, source) in self.sources.iter_mut().enumerate() {
+            moved += source.poll(phase == Phase::Warm);
+            now = self.clock.ns((self.tsc)()).0;
+            source.stamp(now);
+            self.merge.set_head(queue, source.head());
+            if let Some(watermark) = source.watermark() {
+                self.merge.set_watermark(queue, watermark);
+            }
+        }
+        (moved, now)
+    }
+
     /// Writes what may go. Returns how many frames went.
     #[inline]
     fn write(&mut self, now: u64) -> usize {
@@ -80,7 +120,6 @@ impl<'q> CaptureTask<'q> {
             self.merge.went(stamp);
             self.merge.set_head(turn.queue, source.head());
             self.counters.written.add(taken.written);
-            self.counters.unwanted.add(taken.unwanted);
             self.wanted -= taken.written;
             if turn.is_late {
                 self.counters.late.add(taken.written);
@@ -93,24 +132,31 @@ impl<'q> CaptureTask<'q> {
 
 impl Task for CaptureTask<'_> {
     fn poll(&mut self, _now: Ticks, phase: Phase) -> usize {
-        let mut moved = 0;
-        let mut now = 0;
-        for (queue, source) in self.sources.iter_mut().enumerate() {
-            let received = source.poll(phase == Phase::Warm);
-            now = self.clock.ns((self.tsc)()).0;
-            source.stamp(now);
-            moved += received;
-            self.merge.set_head(queue, source.head());
-            if let Some(watermark) = source.watermark() {
-                self.merge.set_watermark(queue, watermark);
-            }
-        }
-        moved += self.write(now);
+        let (came, now) = self.take(phase);
+        let went = self.write(now);
         self.ring.commit();
-        moved
+        came + went
     }
 
+    /// Waits for the workers that receive for it, which have been told to stop, too, and wait for nobody.
     fn finish(mut self: Box<Self>) {
+        loop {
+            let mut is_over = true;
+            for (queue, source) in self.sources.iter_mut().enumerate() {
+                is_over &= source.settle();
+                self.merge.set_head(queue, source.head());
+                if let Some(watermark) = source.watermark() {
+                    self.merge.set_watermark(queue, watermark);
+                }
+            }
+            if is_over {
+                break;
+            }
+            // Who waits for an empty burst gets one.
+            self.write(self.clock.ns((self.tsc)()).0);
+            self.ring.commit();
+            std::hint::spin_loop();
+        }
         self.merge.end();
         self.write(u64::MAX);
         self.ring.end();

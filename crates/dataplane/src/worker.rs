@@ -8,7 +8,7 @@ use crate::stall::StallLog;
 use crate::{Phase, Task};
 
 /// Rounds between two looks at the control word.
-const ROUNDS_PER_LOOK: u32 = 8;
+pub const ROUNDS_PER_LOOK: u32 = 8;
 
 /// The control words that all workers follow.
 #[derive(Debug)]

@@ -122,7 +122,10 @@ fn prepare<'e>(eal: Option<&'e Eal>, name: &str, core: usize) -> Result<Option<R
         source,
     })?;
     // EAL refuses other processes once a thread is registered, and lends a thread that is not no cache of buffers.
-    let registered = eal.filter(|eal| !eal.serves_dumps()).map(Registered::new).transpose();
+    let registered = eal
+        .filter(|eal| !eal.serves_dumps())
+        .map(Registered::new)
+        .transpose();
     registered.map_err(|source| WorkerError::Register {
         name: name.to_owned(),
         source,

@@ -66,6 +66,17 @@ pub struct CaptureSummary {
     pub verdict: Validity,
     /// Why not; empty when valid.
     pub reasons: Vec<Note>,
+    /// The filter of what was captured, in the syntax of libpcap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// One flow of so many was captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled_one_in: Option<u64>,
+    /// The clock that stamped the packets of each port: `tsc` is the processor's, read when a burst was taken.
+    pub stamped_by: BTreeMap<String, String>,
+    /// What the generator at the other end sent; with an embedded ring only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generated: Option<u64>,
     /// Frames received.
     pub received: u64,
     /// Bytes of these, without FCS.
@@ -112,6 +123,10 @@ impl Default for CaptureSummary {
             run: String::new(),
             verdict: Validity::default(),
             reasons: Vec::new(),
+            filter: None,
+            sampled_one_in: None,
+            stamped_by: BTreeMap::new(),
+            generated: None,
             received: 0,
             received_bytes: 0,
             captured: 0,

@@ -53,6 +53,10 @@ pub const NOT_AWAITED: &str = "not_awaited";
 pub const FAULT_DROP: &str = "fault_drop";
 /// What found no place in the ring of a capture.
 pub const RING_FULL: &str = "ring_full";
+/// What the filter of a capture refused.
+pub const FILTERED: &str = "filtered";
+/// What belongs to flows that are not in the sample of a capture.
+pub const SAMPLED_OUT: &str = "sampled_out";
 /// What came after as many as were to be captured.
 pub const UNWANTED: &str = "unwanted";
 /// What a tap on another run did not copy, since that run's worker had no time for it.
@@ -82,7 +86,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 15] = [
+pub static PLACES: [Place; 17] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -106,6 +110,20 @@ pub static PLACES: [Place; 15] = [
         Receiver,
         Exact,
         "the tap was full: not read in time",
+        false,
+    ),
+    place(
+        FILTERED,
+        Purpose,
+        Exact,
+        "refused by the filter (--filter)",
+        false,
+    ),
+    place(
+        SAMPLED_OUT,
+        Purpose,
+        Exact,
+        "of a flow that is not in the sample (--sample)",
         false,
     ),
     place(

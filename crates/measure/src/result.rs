@@ -1,5 +1,7 @@
 //! The parts of a run's result, as they stand in `summary.json`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -171,6 +173,9 @@ pub struct QueueSummary {
     pub packets: u64,
     /// Part (0 to 1) of all packets of this port and direction.
     pub share: f64,
+    /// Those of them that went no further, by place.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub places: BTreeMap<String, u64>,
 }
 
 /// One worker thread.

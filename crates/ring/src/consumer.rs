@@ -1,13 +1,13 @@
 //! A consumer: reads packets by the worklist, and trusts nothing that it finds.
 
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::fence;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::RingError;
-use crate::layout::{CONSUMER_MAGIC, Geometry, MAGIC, VERSION, consumer, header, slot};
-use crate::memory::Memory;
+use crate::layout::{CONSUMER_MAGIC, Geometry, MAGIC, VERSION, consumer, header};
+use crate::memory::{Memory, is_sealed};
 use crate::pcapng::{ENTRY, PACKET_HEAD};
+use crate::protocol::{self, Cursor, Look};
 
 /// A packet where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,16 +93,6 @@ impl<'r> Segment<'r> {
     }
 }
 
-/// What was there at one look.
-struct Look {
-    /// The segment's number.
-    number: u64,
-    /// Packets of it that were taken before.
-    taken: usize,
-    packets: usize,
-    bytes: usize,
-}
-
 /// Reads a ring.
 #[derive(Debug)]
 pub struct Consumer {
@@ -110,11 +100,7 @@ pub struct Consumer {
     page: Memory,
     geometry: Geometry,
     is_lossless: bool,
-    /// The segment that is read, and how many of its packets are done.
-    number: u64,
-    done: usize,
-    /// The number of the next packet among all of the ring.
-    next: u64,
+    cursor: Cursor,
     /// Of a lossy consumer: what was copied out of the segment, and its entries.
     copied: Vec<u8>,
     entries: Vec<u8>,
@@ -124,6 +110,10 @@ impl Consumer {
     /// The consumer of the ring in `ring` that has the seat of `page`.
     pub fn new(ring: impl AsFd, page: impl AsFd) -> Result<Self, RingError> {
         let (geometry, memory) = map(ring)?;
+        let page_len = nix::sys::stat::fstat(&page).map_err(RingError::Memory)?.st_size;
+        if !is_sealed(&page) || page_len < consumer::LEN as i64 {
+            return Err(RingError::NotARing("the consumer's page is none"));
+        }
         let page = Memory::map(page, consumer::LEN, true).map_err(RingError::Memory)?;
         let mut magic = [0; 16];
         page.copy(0, &mut magic);
@@ -131,16 +121,12 @@ impl Consumer {
             return Err(RingError::NotARing("the consumer's page does not begin as one"));
         }
         let is_lossless = word(&magic, 12) == Some(1);
-        let number = page.number(consumer::RELEASED).load(Acquire);
-        let next = page.number(consumer::FIRST).load(Acquire);
         let mut this = Self {
+            cursor: Cursor::new(geometry, &page, is_lossless),
             memory,
             page,
             geometry,
             is_lossless,
-            number,
-            done: 0,
-            next,
             copied: Vec::new(),
             entries: Vec::new(),
         };
@@ -171,7 +157,7 @@ impl Consumer {
 
     /// Whether the producer has ended: what [`Consumer::packets`] has not given by then never comes.
     pub fn is_ended(&self) -> bool {
-        self.memory.number(header::ENDED).load(Acquire) == 1
+        protocol::is_ended(&self.memory)
     }
 
     /// Packets taken, and such as were overwritten before.
@@ -184,16 +170,16 @@ impl Consumer {
     /// each call, whatever it got from those before.
     pub fn packets(&mut self) -> Result<Option<Packets<'_>>, RingError> {
         loop {
-            let Some(look) = self.look()? else { return Ok(None) };
-            let new = look.packets - look.taken;
+            let Some(look) = self.cursor.look(&self.memory, &self.page)? else {
+                return Ok(None);
+            };
             if self.is_lossless {
-                self.took(new);
+                self.cursor.took(&self.page, &look);
                 return Ok(Some(self.in_place(&look)));
             }
             if self.copy(&look)? {
-                self.took(new);
-                let first = look.taken;
-                let entries = &self.entries[..(look.packets - first) * ENTRY];
+                self.cursor.took(&self.page, &look);
+                let entries = &self.entries[..look.new_packets() * ENTRY];
                 return Ok(Some(Packets {
                     bytes: &self.copied[..look.bytes],
                     entries,
@@ -204,18 +190,18 @@ impl Consumer {
 
     /// The first segment that was not given back.
     pub fn next_segment(&self) -> u64 {
-        self.number
+        self.cursor.number()
     }
 
     /// Segment `number` (not given back yet) as it lies there, as far as it goes; `None` if it was not begun. Only for a
     /// lossless consumer.
     pub fn segment(&self, number: u64) -> Result<Option<Segment<'_>>, RingError> {
-        let begun = self.memory.number(header::BEGUN).load(Acquire);
-        if !self.is_lossless || number < self.number || number >= begun {
+        let begun = protocol::begun(&self.memory);
+        if !self.is_lossless || number < self.cursor.number() || number >= begun {
             return Ok(None);
         }
-        let is_closed = self.field(number, slot::CLOSED) > 0;
-        let (packets, bytes) = self.committed(number)?;
+        let (is_closed, committed) = protocol::committed(&self.memory, &self.geometry, number);
+        let (packets, bytes) = committed?;
         let len = self.geometry.segment_len as usize;
         // SAFETY: what is returned of it is committed, or closed, and this consumer has not released it: nobody writes that.
         let whole = unsafe { self.memory.bytes(self.geometry.segment_at(number), len) };
@@ -229,115 +215,16 @@ impl Consumer {
 
     /// Gives back all segments up to `number`, of which these packets were taken.
     pub fn release(&mut self, number: u64, packets: u64) {
-        self.page.number(consumer::TAKEN).fetch_add(packets, Relaxed);
-        self.go_to(number + 1);
+        self.cursor.release(&self.page, number, packets);
     }
 
-    /// Packets and bytes of a segment that may be read.
-    fn committed(&self, number: u64) -> Result<(usize, usize), RingError> {
-        let committed = self.field(number, slot::COMMITTED);
-        let (packets, bytes) = ((committed >> 32) as usize, (committed & 0xFFFF_FFFF) as usize);
-        let fits = packets
-            .checked_mul(ENTRY)
-            .and_then(|entries| entries.checked_add(bytes))
-            .is_some_and(|len| len + 4 <= self.geometry.segment_len as usize);
-        if fits {
-            Ok((packets, bytes))
-        } else {
-            Err(RingError::Damaged("a segment has more than it can hold"))
-        }
-    }
-
-    fn took(&mut self, count: usize) {
-        self.done += count;
-        self.next += count as u64;
-        self.page.number(consumer::TAKEN).fetch_add(count as u64, Relaxed);
-    }
-
-    fn field(&self, number: u64, field: usize) -> u64 {
-        self.memory
-            .number(self.geometry.slot_at(number) + field)
-            .load(Acquire)
-    }
-
-    /// The number of the first packet of a segment, if it is there.
-    fn first_of(&self, number: u64) -> Option<u64> {
-        let first = self.field(number, slot::FIRST);
-        fence(Acquire);
-        (self.field(number, slot::NUMBER) == number + 1).then_some(first)
-    }
-
-    /// Goes on to the next segment where this one is done, and says what is new; skips what was overwritten.
-    fn look(&mut self) -> Result<Option<Look>, RingError> {
-        loop {
-            let begun = self.memory.number(header::BEGUN).load(Acquire);
-            if self.number >= begun {
-                return Ok(None);
-            }
-            // What is committed first: it is complete if the segment is closed by then.
-            let closed = self.field(self.number, slot::CLOSED) > 0;
-            let committed = self.committed(self.number);
-            fence(Acquire);
-            if self.field(self.number, slot::NUMBER) != self.number + 1 {
-                if self.is_lossless {
-                    return Err(RingError::Damaged(
-                        "a segment was overwritten that was not released",
-                    ));
-                }
-                self.skip(begun)?;
-                continue;
-            }
-            let (packets, bytes) = committed?;
-            if packets < self.done {
-                return Err(RingError::Damaged("a segment has fewer packets than before"));
-            }
-            if packets > self.done {
-                return Ok(Some(Look {
-                    number: self.number,
-                    taken: self.done,
-                    packets,
-                    bytes,
-                }));
-            }
-            if !closed {
-                return Ok(None);
-            }
-            self.go_to(self.number + 1);
-        }
-    }
-
-    fn go_to(&mut self, number: u64) {
-        self.number = number;
-        self.done = 0;
-        self.page.number(consumer::RELEASED).store(number, Release);
-    }
-
-    /// Goes to a segment that will not be overwritten at once; what lies between is lost.
-    fn skip(&mut self, begun: u64) -> Result<(), RingError> {
-        let margin = u64::from(self.geometry.segments / 2);
-        let oldest = begun.saturating_sub(margin).max(self.number + 1);
-        let there = (oldest..begun).find_map(|number| Some((number, self.first_of(number)?)));
-        let Some((number, first)) = there else {
-            // The newest one is always there, unless it is the newest no more.
-            let is_newer = self.memory.number(header::BEGUN).load(Acquire) > begun;
-            return is_newer
-                .then_some(())
-                .ok_or(RingError::Damaged("its newest segment is not there"));
-        };
-        let lost = first.saturating_sub(self.next);
-        self.page.number(consumer::LOST).fetch_add(lost, Relaxed);
-        self.next = first;
-        self.go_to(number);
-        Ok(())
-    }
-
-    /// Where the entries of packets `from` to `to` lie in a segment, the last one first.
+    /// Where the entries of a segment of so many packets begin, that of the last one first.
     fn entries_at(&self, number: u64, to: usize) -> usize {
         self.geometry.segment_at(number) + self.geometry.segment_len as usize - 4 - to * ENTRY
     }
 
     fn in_place(&self, look: &Look) -> Packets<'_> {
-        let len = (look.packets - look.taken) * ENTRY;
+        let len = look.new_packets() * ENTRY;
         // SAFETY: committed, and this consumer has not released the segment: the producer does not begin it anew.
         let (bytes, entries) = unsafe {
             (
@@ -351,7 +238,7 @@ impl Consumer {
 
     /// Copies what is new; `false` if it was overwritten meanwhile.
     fn copy(&mut self, look: &Look) -> Result<bool, RingError> {
-        let len = (look.packets - look.taken) * ENTRY;
+        let len = look.new_packets() * ENTRY;
         let entries_at = self.entries_at(look.number, look.packets);
         // Words are read whole: the entries end 4 bytes before a word does.
         let begin = entries_at - entries_at % 8;
@@ -370,13 +257,12 @@ impl Consumer {
         let segment = self.geometry.segment_at(look.number);
         self.memory
             .copy(segment + from, &mut self.copied[from..look.bytes]);
-        fence(Acquire);
-        Ok(self.field(look.number, slot::NUMBER) == look.number + 1)
+        Ok(protocol::is_there(&self.memory, &self.geometry, look.number))
     }
 
     /// Where the blocks begin that are new, rounded down to whole words: at the first new packet's head.
     fn copied_to(&self, look: &Look) -> Result<usize, RingError> {
-        let last = (look.packets - look.taken - 1) * ENTRY;
+        let last = (look.new_packets() - 1) * ENTRY;
         let at = word(&self.entries, last).unwrap_or(0) as usize;
         let begin = at.saturating_sub(PACKET_HEAD);
         if begin > look.bytes {
@@ -392,6 +278,10 @@ fn map(ring: impl AsFd) -> Result<(Geometry, Memory), RingError> {
     let size = usize::try_from(size).map_err(|_| RingError::NotARing("it has no size"))?;
     if size < header::LEN {
         return Err(RingError::NotARing("it is shorter than a page"));
+    }
+    // Its end would take us with it.
+    if !is_sealed(&ring) {
+        return Err(RingError::NotARing("its memory could shrink"));
     }
     let memory = Memory::map(&ring, size, false).map_err(RingError::Memory)?;
     let mut head = [0; 64];

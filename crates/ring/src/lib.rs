@@ -24,6 +24,7 @@ pub mod layout;
 mod memory;
 pub mod pcapng;
 mod producer;
+mod protocol;
 pub mod share;
 
 pub use consumer::{Consumer, Packet, Packets, Segment};

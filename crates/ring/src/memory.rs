@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::protocol::Words;
+
 /// A file mapped whole, shared with other processes.
 #[derive(Debug)]
 pub struct Memory {
@@ -106,6 +108,23 @@ impl Memory {
     }
 }
 
+impl Words for Memory {
+    #[inline]
+    fn load(&self, at: usize, order: Ordering) -> u64 {
+        self.number(at).load(order)
+    }
+
+    #[inline]
+    fn store(&self, at: usize, value: u64, order: Ordering) {
+        self.number(at).store(value, order);
+    }
+
+    #[inline]
+    fn fence(&self, order: Ordering) {
+        std::sync::atomic::fence(order);
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: the mapping that was made in `map`; nothing borrowed from it can outlive `self`.
@@ -133,4 +152,11 @@ pub fn seal_writing(file: impl AsFd) -> nix::Result<()> {
     // F_SEAL_FUTURE_WRITE (Linux 5.1).
     let future_write = SealFlag::from_bits_retain(0x10);
     fcntl(file, FcntlArg::F_ADD_SEALS(future_write | SealFlag::F_SEAL_SEAL)).map(drop)
+}
+
+/// Whether a file can become no shorter: whoever has it mapped would die of that.
+pub fn is_sealed(file: impl AsFd) -> bool {
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+    let seals = fcntl(file, FcntlArg::F_GET_SEALS).map(SealFlag::from_bits_truncate);
+    seals.is_ok_and(|seals| seals.contains(SealFlag::F_SEAL_SHRINK))
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, fence};
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::layout::{self, Geometry, MAGIC, VERSION, consumer, header, slot};
+use crate::layout::{self, Geometry, MAGIC, VERSION, consumer, header};
 use crate::memory::{Memory, seal_writing, shared};
 use crate::pcapng::{self, ENTRY, PADDING_MIN, PacketHead, WORKLIST, WORKLIST_OVERHEAD};
-use crate::{RingError, consumer_page};
+use crate::{RingError, consumer_page, protocol};
 
 /// The ring is full of what a lossless consumer still needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Ring {
 
     /// Segments begun.
     pub fn begun(&self) -> u64 {
-        self.shared.memory.number(header::BEGUN).load(Acquire)
+        protocol::begun(&self.shared.memory)
     }
 
     /// The sizes.
@@ -124,7 +124,7 @@ struct Open {
 
 /// Consumers that the producer may be told of at once.
 const NEW_MAX: usize = 64;
-/// Consumers at most: the producer asks each of them before it begins a segment.
+/// Lossless consumers at most: the producer asks each of them before it begins a segment.
 const SEATS_MAX: usize = 256;
 
 /// Writes a ring.
@@ -198,6 +198,8 @@ impl Producer {
     fn look(&mut self) {
         self.shared.asked.store(false, Relaxed);
         fence(Acquire);
+        // Nothing is kept for those that are gone.
+        self.seats.retain(|seat| seat.is_lossless.load(Relaxed));
         while self.seats.len() < SEATS_MAX {
             let Some(seat) = self.shared.new.pop() else { break };
             // It begins with the segment under way: what is in that already it gets, too.
@@ -210,7 +212,9 @@ impl Producer {
                 .store(self.packets - before, Relaxed);
             seat.page.number(consumer::RELEASED).store(segment, Relaxed);
             seat.is_taken.store(true, Release);
-            self.seats.push(seat);
+            if seat.is_lossless.load(Relaxed) {
+                self.seats.push(seat);
+            }
         }
         if self.shared.closes.swap(false, Relaxed) {
             self.close();
@@ -309,12 +313,8 @@ impl Producer {
     #[inline]
     fn publish(&self) {
         if let Some(open) = self.open {
-            let committed = u64::from(open.packets) << 32 | open.bytes as u64;
-            let at = self.shared.geometry.slot_at(open.number);
-            self.shared
-                .memory
-                .number(at + slot::COMMITTED)
-                .store(committed, Release);
+            let (memory, geometry) = (&self.shared.memory, &self.shared.geometry);
+            protocol::commit(memory, geometry, open.number, (open.packets, open.bytes));
         }
     }
 
@@ -322,7 +322,7 @@ impl Producer {
     pub fn end(&mut self) {
         self.commit();
         self.close();
-        self.shared.memory.number(header::ENDED).store(1, Release);
+        protocol::end(&self.shared.memory);
     }
 
     #[inline]
@@ -336,8 +336,10 @@ impl Producer {
     fn turn_over(&mut self, len: usize) -> Result<Open, Full> {
         self.close();
         let number = self.next;
-        let segments = u64::from(self.shared.geometry.segments);
-        let needs = |seat: &Arc<Seat>| seat.is_lossless.load(Acquire) && seat.released() + segments <= number;
+        let (memory, geometry) = (&self.shared.memory, &self.shared.geometry);
+        let needs = |seat: &Arc<Seat>| {
+            seat.is_lossless.load(Acquire) && protocol::is_held(seat.released(), geometry, number)
+        };
         if self.seats.iter().any(needs) {
             return Err(Full);
         }
@@ -350,20 +352,7 @@ impl Producer {
         if !self.fits(&open, len) {
             return Err(Full);
         }
-        let at = self.shared.geometry.slot_at(number);
-        let memory = &self.shared.memory;
-        let field = |field: usize| memory.number(at + field);
-        // Who reads the one before without a gate sees that it is gone before any of its bytes change.
-        field(slot::NUMBER).store(0, Relaxed);
-        fence(Release);
-        field(slot::COMMITTED).store(0, Relaxed);
-        field(slot::CLOSED).store(0, Relaxed);
-        field(slot::FIRST).store(self.packets, Relaxed);
-        field(slot::NUMBER).store(number + 1, Release);
-        self.shared
-            .memory
-            .number(header::BEGUN)
-            .store(number + 1, Release);
+        protocol::begin(memory, geometry, number, self.packets);
         self.next += 1;
         self.open = Some(open);
         Ok(open)
@@ -392,11 +381,7 @@ impl Producer {
         // SAFETY: the last word of the segment, behind the entries.
         let end = unsafe { self.shared.memory.room(open.at + whole - 4, 4) };
         end.copy_from_slice(&(worklist as u32).to_ne_bytes());
-        let at = self.shared.geometry.slot_at(open.number);
-        self.shared
-            .memory
-            .number(at + slot::CLOSED)
-            .store(whole as u64, Release);
+        protocol::close(&self.shared.memory, &self.shared.geometry, open.number);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, fchown};
 use std::path::Path;
 use std::time::Instant;
 
@@ -24,15 +24,21 @@ pub struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Creates the file, for its owner alone, and writes the head. One that is there is overwritten, a link to one is not
-    /// followed.
-    pub fn create(path: &Path, preamble: &[u8]) -> io::Result<Self> {
+    /// Creates the file, for its owner alone, and writes the head; a new one is given to `owner`. One that is there is
+    /// overwritten, a link to one is not followed.
+    pub fn create(path: &Path, preamble: &[u8], owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options
-            .clone()
-            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-            .open(path)?;
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        let file = match options.clone().create_new(true).open(path) {
+            Ok(file) => {
+                // A file system without owners has none to give it to.
+                let _ = owner.map(|(user, group)| fchown(&file, Some(user), Some(group)));
+                file
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(path)?,
+            Err(error) => return Err(error),
+        };
         let direct = options
             .create(false)
             .truncate(false)

@@ -33,6 +33,8 @@ pub struct Policy {
     pub every: Option<Duration>,
     /// Only the newest so many files are kept.
     pub files: Option<usize>,
+    /// The user and group that new files are given to; `None` leaves them ours.
+    pub owner: Option<(u32, u32)>,
     /// What came is on the disk after this long, however little it is.
     pub flush: Duration,
     /// Files are compressed once they are closed.
@@ -314,7 +316,7 @@ impl Disk {
         }
         let number = self.written.files + 1;
         let path = (self.policy.name)(number);
-        let file = CaptureFile::create(&path, &self.preamble)?;
+        let file = CaptureFile::create(&path, &self.preamble, self.policy.owner)?;
         self.written.cached += u64::from(!file.is_direct());
         self.file = Some(file);
         self.written.files = number;

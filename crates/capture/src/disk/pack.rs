@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -114,11 +114,14 @@ fn write(from: &Path, to: &Path) -> io::Result<u64> {
     // What an earlier run left half done.
     let _ = std::fs::remove_file(to);
     let mut from = File::open(from)?;
+    let owner = from.metadata()?;
     let to = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(to)?;
+    // A file system without owners has none to give it to.
+    let _ = fchown(&to, Some(owner.uid()), Some(owner.gid()));
     let mut encoder = zstd::Encoder::new(&to, LEVEL)?;
     encoder.include_checksum(true)?;
     io::copy(&mut from, &mut encoder)?;

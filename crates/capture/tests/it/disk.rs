@@ -32,6 +32,7 @@ fn policy(dir: &Path) -> Policy {
         size: None,
         every: None,
         files: None,
+        owner: None,
         flush: Duration::from_secs(3600),
         compress: false,
     }

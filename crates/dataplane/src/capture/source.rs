@@ -1,72 +1,39 @@
-//! One queue of a capture: what it received and what has not gone to the ring yet.
+//! One queue of a capture as the merge sees it: bursts that came and have not gone to the ring yet.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use capture::pcapng::{Direction, PacketHead};
 use capture::ring::Producer;
-use measure::Counter;
 
+use super::select::{Marks, Selector};
+use super::write::{Taken, Writer};
+use super::{QueueCounters, QueuePlan};
 use crate::io::{Frames, Receive};
 
 /// Bursts that a queue may hold while the merge waits for another one. After that it is not polled, and its frames wait
 /// where they are.
 const BURSTS: usize = 4;
 
-/// Buffers that a capturing queue may hold back.
+/// Buffers that a queue may hold back whose worker merges, too.
 pub const fn buffers_held(burst: usize) -> usize {
     BURSTS * burst
 }
 
-/// What a queue publishes. One writer: its worker.
-#[derive(Debug, Default)]
-pub struct CaptureCounters {
-    /// Frames taken from the queue since the run began.
-    pub frames: Counter,
-    /// Bytes of these, without FCS.
-    pub bytes: Counter,
-    /// Frames thrown out before the run began.
-    pub flushed: Counter,
-    /// Frames for which the ring had no place.
-    pub refused: Counter,
-    /// Polls for which all bursts were still held.
-    pub full: Counter,
+/// A burst that came.
+pub(super) struct Batch<F> {
+    pub stamp: u64,
+    pub frames: F,
+    /// Frames that are not wanted.
+    pub unwanted: Marks,
 }
 
-/// What a queue's frames are told of in the ring.
-pub struct SourcePlan {
-    /// The port's number among the interfaces.
-    pub interface: u32,
-    /// The queue's number, where the port has several.
-    pub queue: Option<u32>,
-    /// Which way they went, where that is not plain.
-    pub direction: Option<Direction>,
-    /// Bytes kept of each frame, at most.
-    pub snap_len: usize,
-    /// Frames a burst.
-    pub burst: usize,
-    /// From the run's clock to nanoseconds since the epoch of Unix.
-    pub epoch_ns: u64,
-    /// What it publishes.
-    pub counters: Arc<CaptureCounters>,
-}
-
-/// What became of a burst.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Frames written to the ring.
-    pub written: u64,
-    /// Frames for which there was no place.
-    pub refused: u64,
-    /// Frames that came after all that were wanted.
-    pub unwanted: u64,
-}
+/// Batches are handed on by their address: they are a kilobyte.
+pub(super) type Boxed<F> = Box<Batch<F>>;
 
 /// A queue as the merge sees it: bursts, not frames, so that a call through a table costs little.
 pub trait Source: Send {
-    /// Takes a burst from the queue, if there is room for one; throws it away if `flush`. Returns how many frames came.
+    /// Takes what has come, if there is room for it; throws it away if `flush`. Returns how many frames came.
     fn poll(&mut self, flush: bool) -> usize;
-    /// The burst that was just taken came at `now`, ns.
+    /// What was just taken came at `now`, ns, where nobody else has said so.
     fn stamp(&mut self, now: u64);
     /// What comes from now on is stamped at this time or later; `None` where the queue was not asked.
     fn watermark(&self) -> Option<u64>;
@@ -75,70 +42,89 @@ pub trait Source: Send {
     /// Writes the first burst, if it is stamped `until` or earlier, and returns its stamp. Of its frames `wanted` are
     /// written at most; the others are thrown away.
     fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(u64, Taken)>;
+    /// The run is over: takes what is on its way from another worker. Whether that was all, since that worker has ended.
+    fn settle(&mut self) -> bool;
     /// Frames that have not gone.
     fn held(&self) -> u64;
 }
 
-/// A queue of some kind of port.
-pub struct QueueSource<R: Receive> {
+/// Asks a queue, and judges what came.
+pub(super) struct Poller<R: Receive> {
     io: R,
-    plan: SourcePlan,
-    /// Bursts that came, with their stamps; the last one may not have its stamp yet.
-    waiting: VecDeque<(u64, R::Frames)>,
-    free: Vec<R::Frames>,
+    burst: usize,
+    selector: Selector,
+    counters: QueueCounters,
+}
+
+impl<R: Receive> Poller<R> {
+    pub fn new(io: R, plan: QueuePlan) -> (Self, Writer) {
+        let writer = Writer::new(plan.packets, plan.counters.clone());
+        let poller = Self {
+            io,
+            burst: plan.burst,
+            selector: plan.selector,
+            counters: plan.counters,
+        };
+        (poller, writer)
+    }
+
+    pub fn batch(&self) -> Batch<R::Frames> {
+        Batch {
+            stamp: u64::MAX,
+            frames: self.io.batch(),
+            unwanted: 0,
+        }
+    }
+
+    /// Takes a burst into `batch`, which is empty; what comes before the run is thrown away (`flush`).
+    #[inline]
+    pub fn receive(&mut self, batch: &mut Batch<R::Frames>, flush: bool) -> usize {
+        let count = self.io.receive(&mut batch.frames, self.burst);
+        let counters = &self.counters.received;
+        if count == 0 {
+            return 0;
+        }
+        if flush {
+            batch.frames.clear();
+            counters.flushed.add(count as u64);
+        } else {
+            counters.frames.add(count as u64);
+            batch.unwanted = self.selector.unwanted(&batch.frames, counters);
+        }
+        count
+    }
+
+    /// There is no room for what may have come.
+    pub fn leave(&self) {
+        self.counters.received.full.add(1);
+    }
+}
+
+/// A queue of some kind of port, polled by the worker that merges.
+pub struct QueueSource<R: Receive> {
+    poller: Poller<R>,
+    writer: Writer,
+    /// Bursts that came; the last one may not have its stamp yet.
+    waiting: VecDeque<Boxed<R::Frames>>,
+    free: Vec<Boxed<R::Frames>>,
     is_polled: bool,
     has_new: bool,
     watermark: Option<u64>,
-    /// Frames refused since one was written.
-    dropped: u64,
 }
 
 impl<R: Receive> QueueSource<R> {
     /// The queue `io`.
-    pub fn new(io: R, plan: SourcePlan) -> Self {
+    pub fn new(io: R, plan: QueuePlan) -> Self {
+        let (poller, writer) = Poller::new(io, plan);
         Self {
-            free: (0..BURSTS).map(|_| io.batch()).collect(),
-            io,
-            plan,
+            free: (0..BURSTS).map(|_| Box::new(poller.batch())).collect(),
+            poller,
+            writer,
             waiting: VecDeque::with_capacity(BURSTS),
             is_polled: false,
             has_new: false,
             watermark: None,
-            dropped: 0,
         }
-    }
-
-    /// Writes frame `index` of a burst; false if there is no place.
-    #[inline]
-    fn write(&mut self, frames: &R::Frames, index: usize, time_ns: u64, ring: &mut Producer) -> bool {
-        let whole = frames.whole_len(index);
-        let captured = whole.min(self.plan.snap_len);
-        let head = PacketHead {
-            interface: self.plan.interface,
-            time_ns,
-            original_len: whole as u32,
-            queue: self.plan.queue,
-            direction: self.plan.direction,
-            dropped: self.dropped,
-        };
-        let first = frames.bytes(index);
-        let written = if first.len() >= captured {
-            ring.push(&head, captured, [&first[..captured]])
-        } else {
-            let mut left = captured;
-            let parts = frames.segments(index).map(move |part| {
-                let kept = part.len().min(left);
-                left -= kept;
-                &part[..kept]
-            });
-            ring.push(&head, captured, parts)
-        };
-        if written.is_ok() {
-            self.dropped = 0;
-        } else {
-            self.dropped += 1;
-        }
-        written.is_ok()
     }
 }
 
@@ -146,24 +132,17 @@ impl<R: Receive> Source for QueueSource<R> {
     #[inline]
     fn poll(&mut self, flush: bool) -> usize {
         self.has_new = false;
-        let Some(frames) = self.free.last_mut() else {
+        let Some(mut batch) = self.free.pop() else {
             self.is_polled = false;
-            self.plan.counters.full.add(1);
+            self.poller.leave();
             return 0;
         };
         self.is_polled = true;
-        let count = self.io.receive(frames, self.plan.burst);
-        if count == 0 {
-            return 0;
-        }
-        if flush {
-            frames.clear();
-            self.plan.counters.flushed.add(count as u64);
-            return count;
-        }
-        self.plan.counters.frames.add(count as u64);
-        if let Some(frames) = self.free.pop() {
-            self.waiting.push_back((u64::MAX, frames));
+        let count = self.poller.receive(&mut batch, flush);
+        if batch.frames.is_empty() {
+            self.free.push(batch);
+        } else {
+            self.waiting.push_back(batch);
             self.has_new = true;
         }
         count
@@ -171,8 +150,8 @@ impl<R: Receive> Source for QueueSource<R> {
 
     #[inline]
     fn stamp(&mut self, now: u64) {
-        if let Some((stamp, _)) = self.waiting.back_mut().filter(|_| self.has_new) {
-            *stamp = now;
+        if let Some(batch) = self.waiting.back_mut().filter(|_| self.has_new) {
+            batch.stamp = now;
         }
         self.watermark = self.is_polled.then_some(now);
     }
@@ -184,36 +163,35 @@ impl<R: Receive> Source for QueueSource<R> {
 
     #[inline]
     fn head(&self) -> Option<u64> {
-        self.waiting.front().map(|(stamp, _)| *stamp)
+        self.waiting.front().map(|batch| batch.stamp)
     }
 
     fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(u64, Taken)> {
-        let (stamp, _) = self.waiting.front().filter(|(stamp, _)| *stamp <= until)?;
-        let stamp = *stamp;
-        let (_, mut frames) = self.waiting.pop_front()?;
-        let time_ns = self.plan.epoch_ns.wrapping_add(stamp);
-        let (mut taken, mut bytes) = (Taken::default(), 0);
-        let count = frames.len();
-        for index in 0..count {
-            bytes += frames.whole_len(index) as u64;
-            if taken.written == wanted {
-                taken.unwanted += 1;
-            } else if self.write(&frames, index, time_ns, ring) {
-                taken.written += 1;
-            } else {
-                taken.refused += 1;
-            }
-        }
-        frames.clear();
-        self.free.push(frames);
-        self.plan.counters.bytes.add(bytes);
-        if taken.refused > 0 {
-            self.plan.counters.refused.add(taken.refused);
-        }
+        let mut batch = take_until(&mut self.waiting, until)?;
+        let taken = self.writer.write(&mut batch, wanted, ring);
+        let stamp = batch.stamp;
+        self.free.push(batch);
         Some((stamp, taken))
     }
 
-    fn held(&self) -> u64 {
-        self.waiting.iter().map(|(_, frames)| frames.len() as u64).sum()
+    fn settle(&mut self) -> bool {
+        true
     }
+
+    fn held(&self) -> u64 {
+        held(&self.waiting)
+    }
+}
+
+/// The first of the batches that wait, if it is stamped `until` or earlier.
+#[inline]
+pub(super) fn take_until<F>(waiting: &mut VecDeque<Boxed<F>>, until: u64) -> Option<Boxed<F>> {
+    waiting.front().filter(|batch| batch.stamp <= until)?;
+    waiting.pop_front()
+}
+
+/// Wanted frames of the batches that wait.
+pub(super) fn held<F: Frames>(waiting: &VecDeque<Boxed<F>>) -> u64 {
+    let wanted = |batch: &Batch<F>| batch.frames.len() as u64 - u64::from(batch.unwanted.count_ones());
+    waiting.iter().map(|batch| wanted(batch)).sum()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use capture::ring::{Consumer, Producer, RingError};
 use measure::{Clock, Counter, Ticks};
 
-use super::{QueueSource, Source, SourcePlan, Taken};
+use super::{QueuePlan, QueueSource, Source, Taken};
 use crate::io::{Frames, NicStamp, Receive};
 use crate::tap::{NO_ROOM, NO_TIME, SEEN};
 use crate::{Phase, Task};
@@ -33,6 +33,13 @@ pub struct TapCounters {
     pub damaged: Counter,
     /// When the burst that came last was stamped, ns; 0 if the last look found none.
     stamp: Counter,
+}
+
+impl TapCounters {
+    /// Frames that went by and were not copied.
+    pub fn lost(&self) -> u64 {
+        self.no_time.get() + self.no_room.get()
+    }
 }
 
 /// A tap's ring as a queue.
@@ -173,7 +180,7 @@ pub struct TapSource {
 
 impl TapSource {
     /// The tap that `tap` reads.
-    pub fn new(tap: TapReceive, plan: SourcePlan) -> Self {
+    pub fn new(tap: TapReceive, plan: QueuePlan) -> Self {
         Self {
             counters: Arc::clone(&tap.counters),
             queue: QueueSource::new(tap, plan),
@@ -206,6 +213,10 @@ impl Source for TapSource {
 
     fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(u64, Taken)> {
         self.queue.emit(until, wanted, ring)
+    }
+
+    fn settle(&mut self) -> bool {
+        self.queue.settle()
     }
 
     fn held(&self) -> u64 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use capture::merge::Order;
 use capture::pcapng::{self, PacketHead};
 use capture::ring::{Producer, Ring};
-use dataplane::capture::{CaptureTask, MergeCounters, QueueSource, Source, SourcePlan};
+use dataplane::capture::{CaptureTask, MergeCounters, PacketPlan, QueuePlan, QueueSource, Selector, Source};
 use dataplane::dpdk_io::DpdkReceive;
 use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
@@ -230,13 +230,17 @@ impl<'e> Subjects<'e> {
 
 fn sources<'e>(eal: &'e Eal, queues: Vec<RxQueue<'e>>) -> Vec<Box<dyn Source + 'e>> {
     let source = |(port, queue)| {
-        let plan = SourcePlan {
-            interface: port as u32,
-            queue: None,
-            direction: None,
-            snap_len: 1 << 16,
+        let plan = QueuePlan {
             burst: 64,
-            epoch_ns: 0,
+            selector: Selector::new(None, None),
+            packets: PacketPlan {
+                direction: None,
+                interface: port as u32,
+                queue: None,
+                snap_len: 1 << 16,
+                epoch_ns: 0,
+                drops: Arc::default(),
+            },
             counters: Arc::default(),
         };
         Box::new(QueueSource::new(DpdkReceive::new(eal, queue, false), plan)) as Box<dyn Source + 'e>

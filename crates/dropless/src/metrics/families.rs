@@ -3,7 +3,7 @@
 use measure::PortSummary;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder as _, TextEncoder};
-use report::published::{State, Worker};
+use report::published::{ConsumerLevel, State, Worker};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -43,6 +43,12 @@ fn help(name: &str) -> &'static str {
         "port_receive_errors_total" => "Packets received in error.",
         "port_transmit_errors_total" => "Packets that the port failed to send.",
         "queue_packets_total" => "Packets through a queue.",
+        "consumer_taken_packets_total" => "Packets that a consumer of a capture took from the ring.",
+        "consumer_lost_packets_total" => "Packets that a consumer of a capture did not get.",
+        "consumer_behind_segments" => {
+            "Segments of the ring that a consumer is behind, the one under way among them."
+        }
+        "consumer_behind_max_segments" => "The most segments that a consumer was behind.",
         "worker_polls_total" => "Rounds of a worker over its queues; the worker is named by its core.",
         "worker_busy_polls_total" => "Rounds that moved a packet.",
         "worker_stalls_total" => "Stalls of a worker longer than --pause.",
@@ -60,6 +66,7 @@ pub fn exposition(state: &State) -> String {
     families.extend(packets(state));
     families.extend(ports(state));
     families.push(queues(state));
+    families.extend(consumers(state));
     families.extend(workers(state));
     families.push(latency(state));
     families.retain(|family| !family.get_metric().is_empty());
@@ -205,6 +212,34 @@ fn queues(state: &State) -> MetricFamily {
         counter(&labels, queue.packets as f64)
     });
     counters("queue_packets_total", metrics.collect())
+}
+
+fn consumers(state: &State) -> Vec<MetricFamily> {
+    let of = |pick: fn(&ConsumerLevel) -> u64, make: fn(Labels<'_>, f64) -> Metric| {
+        let metric = |consumer: &ConsumerLevel| {
+            let kind = if consumer.lossless { "lossless" } else { "lossy" };
+            make(
+                &[("consumer", &consumer.name), ("kind", kind)],
+                pick(consumer) as f64,
+            )
+        };
+        state.consumers.iter().map(metric).collect()
+    };
+    vec![
+        counters(
+            "consumer_taken_packets_total",
+            of(|consumer| consumer.taken, counter),
+        ),
+        counters(
+            "consumer_lost_packets_total",
+            of(|consumer| consumer.lost, counter),
+        ),
+        gauges("consumer_behind_segments", of(|consumer| consumer.behind, gauge)),
+        gauges(
+            "consumer_behind_max_segments",
+            of(|consumer| consumer.behind_max, gauge),
+        ),
+    ]
 }
 
 fn workers(state: &State) -> Vec<MetricFamily> {

@@ -1,10 +1,12 @@
 //! The plan of a `capture` run.
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
+use capture::filter::Filter;
 use capture::ring::layout::SEGMENT_MIN;
-use host::Medium;
+use host::{Medium, PortKind, PortUri};
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, check_interval};
@@ -25,6 +27,10 @@ pub struct CapturePlan {
     pub queues: u16,
     /// Bytes kept of each packet, at most.
     pub snap_len: u32,
+    /// What is captured, in the syntax of libpcap; `None` is everything.
+    pub filter: Option<String>,
+    /// One flow of so many is captured; `None` is every one.
+    pub sample: Option<u64>,
     /// How long a queue that says nothing is waited for, ns; `None` is for ever, so that the stream is sorted.
     pub patience_ns: Option<u64>,
     /// The shared memory.
@@ -117,6 +123,26 @@ impl FilesPlan {
 }
 
 impl CapturePlan {
+    /// Whether the queues are polled by other workers than the one that merges.
+    pub fn has_receivers(&self) -> bool {
+        self.machine.cores.len() > 1
+    }
+
+    /// Queues of all ports.
+    fn queues_of_all(&self) -> usize {
+        let of_port = |port: &PortUri| usize::from(port.queues.map_or(self.queues, NonZeroU16::get));
+        self.machine.ports.iter().map(of_port).sum()
+    }
+
+    fn check_cores(&self) -> Result<()> {
+        let (cores, most) = (self.machine.cores.len(), self.queues_of_all() + 1);
+        ensure!(
+            cores <= most,
+            "--cores names {cores}, and at most {most} have something to do: one for each queue and one that merges; name fewer, or use more --queues"
+        );
+        Ok(())
+    }
+
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         if self.attach.is_none() {
@@ -140,10 +166,20 @@ impl CapturePlan {
                 "port {port} is a socket and has no frames; capture from the interface below it: --port packet:INTERFACE"
             );
         }
+        let is_loop = |kind: &PortKind| matches!(kind, PortKind::Ring { direct: true, .. });
+        if let Some(port) = self.machine.ports.iter().find(|port| is_loop(&port.kind)) {
+            bail!(
+                "port {port} gives back what this run sends, which is nothing; use ring, into which a generator sends"
+            );
+        }
+        if let Some(filter) = &self.filter {
+            Filter::compile(filter).map_err(|error| anyhow!("--filter {error}"))?;
+        }
         ensure!(
-            !self.machine.has(|traits| traits.is_reflected),
-            "port ring has nobody at its other end but a reflector, nobody could send to this one; use a port that another program can reach"
+            self.sample != Some(0),
+            "--sample 1/0 is no share of the flows; write 1/10 for every tenth"
         );
+        self.check_cores()?;
         if let Some(files) = &self.files {
             ensure!(
                 files.files.is_none() || files.rotates(),

@@ -8,6 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod close;
 pub(crate) mod control;
 pub(crate) mod eal;
+pub(crate) mod generator;
 pub(crate) mod glance;
 pub(crate) mod kernel_missed;
 pub(crate) mod kernel_port;

@@ -100,7 +100,11 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         host::hugepages::check(&sys, "--dpdk-tools", bytes + SPARE, None)?;
     }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
-        if plan.dpdk_tools { Memory::Shared } else { Memory::Huge }
+        if plan.dpdk_tools {
+            Memory::Shared
+        } else {
+            Memory::Huge
+        }
     } else {
         pools = PoolsPlan::together(&holds, workers, plan.buffers)?;
         let bytes = pools.bytes(room, true);
@@ -158,22 +162,27 @@ fn check_mtu(sys: &Sys, port: &Prepared, largest_frame: usize) -> Result<()> {
 
 /// Ordinary pages are taken at start: more than there are would fail in DPDK's words, or wake the OOM killer.
 fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
+    let available = available_memory();
+    ensure!(
+        bytes <= available,
+        "{buffers} packet buffers need {} MiB, and {} MiB of memory are available; use fewer --buffers, queues or --descriptors",
+        bytes >> 20,
+        available >> 20
+    );
+    Ok(())
+}
+
+/// Bytes that the kernel could give away without swapping; as many as anybody wants where it does not say.
+pub fn available_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = text.lines().find_map(|line| {
+    let kib = text.lines().find_map(|line| {
         line.strip_prefix("MemAvailable:")?
             .trim()
             .strip_suffix(" kB")?
             .parse::<u64>()
             .ok()
     });
-    let Some(available) = available else { return Ok(()) };
-    ensure!(
-        bytes >> 10 <= available,
-        "{buffers} packet buffers need {} MiB, and {} MiB of memory are available; use fewer --buffers, queues or --descriptors",
-        bytes >> 20,
-        available >> 10
-    );
-    Ok(())
+    kib.map_or(u64::MAX, |kib| kib << 10)
 }
 
 /// What `host.json` says.

@@ -41,10 +41,13 @@ pub trait OnReceive {
     fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Task + 'p>;
 }
 
-/// Makes a source of a queue that receives: one of several that a task polls.
+/// A source of a merge, and the task that receives for it, where that is another one.
+pub type Sourced<'p> = (Box<dyn Source + 'p>, Option<Box<dyn Task + 'p>>);
+
+/// Makes a source of a queue that receives: one of several that a task merges.
 pub trait OnSource {
-    /// The source that polls `rx`.
-    fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Source + 'p>;
+    /// The source of what `rx` receives.
+    fn on<'p>(self, rx: impl Receive + 'p) -> Sourced<'p>;
 }
 
 /// Makes a task of a queue that sends.
@@ -110,15 +113,24 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         true
     }
 
-    /// Makes a source of `rx`, a queue of `port`. `None` where there is no such queue: a device without DPDK.
-    pub fn source(&self, port: usize, rx: Rx<'e>, source: impl OnSource) -> Option<Box<dyn Source + 'p>> {
-        match (rx, self.dpdk(port)) {
-            (Rx::Socket(rx), _) => Some(source.on(*rx)),
-            (Rx::Device(rx), Some(dpdk)) => {
-                Some(source.on(DpdkReceive::new(dpdk.eal, rx, self.is_cold(port))))
-            }
-            (Rx::Device(_), None) => None,
+    /// Makes a source of `rx`, a queue of `port`; what receives for it, `worker` polls. `None` where there is no such
+    /// queue: a device without DPDK.
+    pub fn source(
+        &mut self,
+        (worker, role): (usize, &'static str),
+        port: usize,
+        rx: Rx<'e>,
+        source: impl OnSource,
+    ) -> Option<Box<dyn Source + 'p>> {
+        let (source, receiver) = match (rx, self.dpdk(port)) {
+            (Rx::Socket(rx), _) => source.on(*rx),
+            (Rx::Device(rx), Some(dpdk)) => source.on(DpdkReceive::new(dpdk.eal, rx, self.is_cold(port))),
+            (Rx::Device(_), None) => return None,
+        };
+        if let Some(receiver) = receiver {
+            self.workers[worker].add(role, receiver);
         }
+        Some(source)
     }
 
     /// Has `worker` poll a task that has its queues already.

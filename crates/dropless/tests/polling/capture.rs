@@ -12,7 +12,7 @@ const NEEDS: [Need; 1] = [Need::Namespaces];
 const READ: [Need; 3] = [Need::Namespaces, Need::Tool("tshark"), Need::Tool("capinfos")];
 
 /// A running capture within a namespace, that takes packets.
-fn capture(lab: &Lab, namespace: &Namespace, arguments: &[&str]) -> Running {
+pub fn capture(lab: &Lab, namespace: &Namespace, arguments: &[&str]) -> Running {
     let mut running = lab
         .dropless(&[&["capture", "--json"][..], arguments].concat())
         .within(namespace)
@@ -22,14 +22,14 @@ fn capture(lab: &Lab, namespace: &Namespace, arguments: &[&str]) -> Running {
 }
 
 /// Probes from the near end that nobody returns.
-fn send(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Finished {
+pub fn send(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Finished {
     let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
     let to = ["--tx-only", "--to-mac", far.trim()];
     wire.send(lab, "packet", &[&to[..], arguments].concat()).run()
 }
 
 /// received = captured + named drops, and what each consumer was offered it took or lost.
-fn assert_balanced(run: &Finished) {
+pub fn assert_balanced(run: &Finished) {
     let ledger = &run.json()["ledger"];
     let places = ledger["places"].as_array().map_or(&[][..], Vec::as_slice);
     let charged: u64 = places.iter().filter_map(|place| place["charged"].as_u64()).sum();
@@ -60,14 +60,14 @@ fn tshark(file: &str, filter: &str, names: &[&str]) -> std::process::Output {
 }
 
 /// The same of a file without a fault, by lines.
-fn fields(file: &str, filter: &str, names: &[&str]) -> Vec<String> {
+pub fn fields(file: &str, filter: &str, names: &[&str]) -> Vec<String> {
     let output = tshark(file, filter, names);
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("text");
     text.lines().map(str::to_owned).collect()
 }
 
-fn path(lab: &Lab, name: &str) -> String {
+pub fn path(lab: &Lab, name: &str) -> String {
     lab.path(name).display().to_string()
 }
 

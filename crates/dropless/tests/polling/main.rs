@@ -10,6 +10,9 @@
 mod absence;
 mod attach;
 mod capture;
+mod capture_limits;
+mod capture_wanted;
+mod capture_watched;
 mod cli;
 mod compare;
 mod dashboard;
@@ -18,6 +21,7 @@ mod elsewhere;
 mod fooled;
 mod health;
 mod hostile;
+mod ids;
 mod interfaces;
 mod interrupted;
 mod kernel_peer;

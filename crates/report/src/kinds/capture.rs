@@ -145,6 +145,16 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
     table.item("came", [number(summary.ledger.entered)]);
     table.item("received", [number(summary.received), rate, lasting]);
     table.item("captured", [number(summary.captured)]);
+    let told = |text: &str| Cell::left(text).paint(Paint::Dim);
+    if let Some(filter) = &summary.filter {
+        table.item("  filter", [told(""), told(filter)]);
+    }
+    if let Some(flows) = summary.sampled_one_in {
+        table.item(
+            "  sample",
+            [told(""), told(&format!("1 of {} flows", count(flows)))],
+        );
+    }
     if summary.late > 0 {
         table.item("  out of order", [bad(summary.late)]);
     }
@@ -163,7 +173,8 @@ fn consumers(summary: &CaptureSummary, style: &Style) -> String {
     if summary.consumers.is_empty() {
         return String::new();
     }
-    let mut table = Table::section("Consumers", &["offered", "taken", "lost", "left"]);
+    let titles = ["offered", "taken", "lost", "left", "most segments behind"];
+    let mut table = Table::section("Consumers", &titles);
     for consumer in &summary.consumers {
         let kind = if consumer.lossless { "lossless" } else { "lossy" };
         let number = |packets: u64| Cell::right(count(packets));
@@ -174,6 +185,7 @@ fn consumers(summary: &CaptureSummary, style: &Style) -> String {
                 number(consumer.taken),
                 bad(consumer.lost),
                 number(consumer.left),
+                number(consumer.behind_max),
             ],
         );
     }

@@ -50,6 +50,8 @@ pub struct State {
     pub ports: Vec<PortSummary>,
     /// The queues.
     pub queues: Vec<QueueSummary>,
+    /// Whoever takes packets out of the ring of a capture.
+    pub consumers: Vec<ConsumerLevel>,
     /// The workers.
     pub workers: Vec<Worker>,
     /// The latest stalls of the workers, the newest last.
@@ -71,6 +73,24 @@ impl State {
             }
         }
     }
+}
+
+/// A consumer of a capture's ring.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConsumerLevel {
+    /// Its name.
+    pub name: String,
+    /// Whether the ring keeps for it what it has not taken.
+    pub lossless: bool,
+    /// Packets that it took.
+    pub taken: u64,
+    /// Packets that it did not get.
+    pub lost: u64,
+    /// Segments of the ring that it is behind, the one under way among them.
+    pub behind: u64,
+    /// The most of them so far.
+    pub behind_max: u64,
 }
 
 /// The process of a run.

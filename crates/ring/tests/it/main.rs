@@ -6,8 +6,10 @@
     reason = "a test says so by failing"
 )]
 
+mod damaged;
 mod daq;
 mod in_c;
+mod killed;
 mod pcapng;
 mod ring;
 mod share;

@@ -1,9 +1,10 @@
 //! The ring: what goes in comes out, byte for byte and in order, or is counted.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
+
+use crate::support::{contents, sealed};
 use ring::layout::SEGMENT_MIN;
 use ring::pcapng::{self, Direction, Interface, PacketHead};
 use ring::{Consumer, Full, Producer, Ring, RingError};
@@ -247,14 +248,9 @@ fn consumers_cannot_write_the_ring() {
 
 #[test]
 fn a_ring_that_is_none_says_so() {
-    let page = |bytes: &[u8]| {
-        let file = tempfile::tempfile().unwrap();
-        std::io::Write::write_all(&mut &file, bytes).unwrap();
-        file
-    };
     let (_producer, ring) = Producer::new(2, SEGMENT_MIN, &preamble()).unwrap();
     let (_, seat) = ring.seat(true).unwrap();
-    let error = |bytes: &[u8]| Consumer::new(page(bytes).as_fd(), &seat).map(drop).unwrap_err();
+    let error = |bytes: &[u8]| Consumer::new(sealed(bytes), &seat).map(drop).unwrap_err();
     assert!(matches!(error(b"short"), RingError::NotARing(_)));
     assert!(matches!(error(&[0; 8192]), RingError::NotARing(_)));
     let mut other = vec![0; 8192];
@@ -266,4 +262,10 @@ fn a_ring_that_is_none_says_so() {
     other[12..16].copy_from_slice(&4_u32.to_ne_bytes());
     other[16..20].copy_from_slice(&SEGMENT_MIN.to_ne_bytes());
     assert!(matches!(error(&other), RingError::NotARing(_)));
+    // A file that may become shorter is none, whatever is in it.
+    let file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut &file, &contents(ring.file())).unwrap();
+    let unsealed = |error| matches!(error, RingError::NotARing("its memory could shrink"));
+    assert!(unsealed(Consumer::new(&file, &seat).map(drop).unwrap_err()));
+    assert!(Consumer::new(ring.file(), &file).is_err());
 }

@@ -2,10 +2,14 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use ring::layout::SEGMENT_MIN;
 use ring::pcapng::{self, PacketHead};
 use ring::share::Door;
@@ -17,24 +21,33 @@ pub struct Served {
     pub producer: Producer,
     pub ring: Ring,
     pub door: Door,
-    dir: TempDir,
+    path: PathBuf,
+    /// Where it lies, if that is its own.
+    _dir: Option<TempDir>,
 }
 
 impl Served {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let mut this = Self::at(&dir.path().join("ring.sock"));
+        this._dir = Some(dir);
+        this
+    }
+
+    /// With its door at this path.
+    pub fn at(path: &Path) -> Self {
         let (producer, ring) = Producer::new(4, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
-        let door = Door::open(&dir.path().join("ring.sock"), None).unwrap();
         Self {
             producer,
             ring,
-            door,
-            dir,
+            door: Door::open(path, None).unwrap(),
+            path: path.to_owned(),
+            _dir: None,
         }
     }
 
     pub fn path(&self) -> PathBuf {
-        self.dir.path().join("ring.sock")
+        self.path.clone()
     }
 
     /// Takes part in the ring until `until` is so.
@@ -67,6 +80,23 @@ impl Served {
             self.door.look(&self.ring);
         }
     }
+}
+
+/// Memory of these bytes that cannot shrink.
+pub fn sealed(bytes: &[u8]) -> OwnedFd {
+    let file = memfd_create("test", MFdFlags::MFD_ALLOW_SEALING).unwrap();
+    let file = std::fs::File::from(file);
+    file.write_all_at(bytes, 0).unwrap();
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
+    file.into()
+}
+
+/// All bytes of a file.
+pub fn contents(file: impl AsFd) -> Vec<u8> {
+    let file = std::fs::File::from(file.as_fd().try_clone_to_owned().unwrap());
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
 }
 
 /// FNV-1a, as the programs in C have it.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod common;
+mod flow;
 mod foreign;
 mod numbers;
 mod parse;

@@ -1,74 +1,67 @@
-//! A capture under way: its queues, its ring, its files, what it tells, and when it is over.
+//! A capture under way: what it counts and tells, and when it is over.
 
-use std::fs::File;
-use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
-use capture::merge::Order;
-use capture::pcapng::{self, Interface};
+use capture::ring::Ring;
 use capture::ring::share::{Door, Guest};
-use capture::ring::{Producer, Ring};
-use dataplane::capture::{
-    CaptureCounters, CaptureResult, CaptureTask, MergeCounters, QueueSource, Resting, Source, SourcePlan,
-    TapReceive, TapSource,
-};
-use dataplane::io::Receive;
+use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters};
+use dataplane::send::SendCounters;
 use dataplane::slot::Slot;
-use measure::place::{RING_FULL, TAP_BUDGET, TAP_FULL};
+use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::{Clock, ConsumerSummary, QueueSummary, Ticks};
-use report::published::{self, State, Totals};
+use report::published::{self, ConsumerLevel, State, Totals};
 use report::rows::RowWriter;
-use report::rundir::{RunDir, file};
+use report::rundir::RunDir;
 
-use super::attach::{Attached, Link};
+use super::attach::Link;
 use super::consumer::ConsumerSide;
+use super::draining::Draining;
 use super::summary;
 use crate::explain::Received;
 use crate::plan::CapturePlan;
-use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
+use crate::run::generator;
 use crate::run::listening::Listening;
-use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
-use crate::run::stage::{OnSource, Stage};
 use crate::run::{Active, Next};
 
-/// Rows that may wait for the disk.
-const ROWS_WAITING: usize = 4096;
 /// Other processes that take nothing for so long after the end get nothing more.
 const GUESTS_QUIET: Duration = Duration::from_secs(3);
-/// The columns of `intervals.csv`.
-const HEADER: &str = "time,rx_packets,captured,dropped\n";
 
 /// One captured queue.
 pub struct CaptureSide {
     pub place: QueuePlace,
     /// `rx`, or `tx` where it is a tap on what another run sends.
-    direction: &'static str,
+    pub direction: &'static str,
     pub counters: Arc<CaptureCounters>,
 }
 
-/// A capture whose task is on its queues.
+/// A capture whose tasks are on its queues.
 pub struct ActiveCapture {
     pub plan: CapturePlan,
+    /// The run that is looked into.
+    pub link: Option<Link>,
     pub sides: Vec<CaptureSide>,
     pub merged: Arc<MergeCounters>,
     pub totals: Slot<CaptureResult>,
-    ring: Ring,
+    /// What each port lost.
+    pub drops: Vec<Arc<InterfaceDrops>>,
+    /// What generators at the other end of ports sent.
+    pub generators: Vec<Arc<SendCounters>>,
+    pub ring: Ring,
     pub consumers: Vec<ConsumerSide>,
     /// Where other processes join the ring.
     pub door: Option<Door>,
     pub course: Listening,
-    /// The run that is looked into.
-    pub link: Option<Link>,
-    rows: Option<RowWriter<String>>,
-    row_base: Total,
-    clock: Clock,
-    epoch_ns: u64,
+    pub rows: Option<RowWriter<String>>,
+    pub row_base: Total,
+    pub clock: Clock,
+    /// From the run's clock to the epoch of Unix, ns.
+    pub epoch_ns: u64,
+    /// The end of a capture with generators.
+    pub draining: Option<Draining>,
 }
 
 /// Sums over all queues.
@@ -78,156 +71,79 @@ pub struct Total {
     pub bytes: u64,
     pub captured: u64,
     pub ring_full: u64,
+    /// Refused by the filter.
+    pub filtered: u64,
+    /// Of flows that are not in the sample.
+    pub sampled_out: u64,
     /// Came after as many as were wanted.
     pub unwanted: u64,
 }
 
-/// A source to be.
-struct Queue(SourcePlan);
-
-impl OnSource for Queue {
-    fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Source + 'p> {
-        Box::new(QueueSource::new(rx, self.0))
-    }
-}
-
 impl ActiveCapture {
-    /// Puts one task onto all queues, and makes the ring and its consumers; `sink` gets a stream of pcapng.
-    pub fn wire<'p, 'e: 'p>(
-        plan: CapturePlan,
-        (sink, attached): (Option<File>, Option<Attached>),
-        stage: &mut Stage<'_, 'p, 'e>,
-    ) -> Result<Self> {
-        let interfaces: Vec<Interface> = match &attached {
-            Some(host) => host.interfaces(&plan),
-            None => stage.ports.iter().map(|open| interface(open, &plan)).collect(),
-        };
-        let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
-        let preamble = pcapng::preamble(application, &interfaces);
-        let (mut producer, ring) = Producer::new(plan.ring.segments, plan.ring.segment_len, &preamble)?;
-        let (mut sides, mut sources) = (Vec::new(), Vec::new());
-        let epoch_ns = epoch_ns(stage);
-        let core = stage.cores[0];
-        for port in 0..stage.ports.len() {
-            let queues: Vec<_> = stage.ports[port].rx.drain(..).collect();
-            let several = queues.len() > 1;
-            for (queue, rx) in queues.into_iter().enumerate() {
-                let counters = Arc::<CaptureCounters>::default();
-                let source = Queue(SourcePlan {
-                    interface: port as u32,
-                    direction: None,
-                    queue: several.then_some(queue as u32),
-                    snap_len: plan.snap_len as usize,
-                    burst: plan.machine.burst,
-                    epoch_ns,
-                    counters: Arc::clone(&counters),
-                });
-                if let Some(source) = stage.source(port, rx, source) {
-                    sources.push(source);
-                    let place = QueuePlace { port, queue, core };
-                    sides.push(CaptureSide {
-                        place,
-                        direction: "rx",
-                        counters,
-                    });
-                }
-            }
-        }
-        let link = attached.map(|host| {
-            let (link, taps) = host.into_link();
-            for ((told, consumer), tap) in taps.into_iter().zip(&link.taps) {
-                let counters = Arc::<CaptureCounters>::default();
-                let source = SourcePlan {
-                    interface: told.port,
-                    queue: Some(told.queue),
-                    direction: Some(told.direction),
-                    snap_len: plan.snap_len as usize,
-                    burst: plan.machine.burst,
-                    epoch_ns,
-                    counters: Arc::clone(&counters),
-                };
-                let read = TapReceive::new(consumer, stage.clock, Arc::clone(tap));
-                sources.push(Box::new(TapSource::new(read, source)));
-                sides.push(CaptureSide {
-                    place: QueuePlace {
-                        port: told.port as usize,
-                        queue: told.queue as usize,
-                        core,
-                    },
-                    direction: told.name(),
-                    counters,
-                });
-            }
-            link
-        });
-        let door = plan
-            .ring
-            .door
-            .as_deref()
-            .map(|path| open_door(path, plan.ring.group));
-        let door = door.transpose()?;
-        let merged = Arc::<MergeCounters>::default();
-        let (totals, leave) = Slot::new();
-        let order = plan.patience_ns.map_or(Order::Strict, Order::Bounded);
-        let mut consumers = Vec::new();
-        if let Some(files) = &plan.files {
-            consumers.push(ConsumerSide::files(files, &mut producer, &ring)?);
-        }
-        if let Some(sink) = sink {
-            consumers.push(ConsumerSide::stream(sink, &mut producer, &ring)?);
-        }
-        let task = CaptureTask::new(
-            sources,
-            (order, plan.count.unwrap_or(u64::MAX)),
-            producer,
-            (stage.clock, now),
-            Arc::clone(&merged),
-            leave,
-        );
-        match link {
-            Some(_) => stage.add((0, "capture"), Box::new(Resting(task))),
-            None => stage.add((0, "capture"), Box::new(task)),
-        }
-        let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
-        Ok(Self {
-            course: Listening::new(
-                &stage.clock,
-                plan.interval_ns,
-                plan.duration_ns,
-                plan.idle_exit_ns,
-            ),
-            link,
-            plan,
-            sides,
-            merged,
-            totals,
-            ring,
-            consumers,
-            door,
-            rows: stage.dir.keep(rows).ok(),
-            row_base: Total::default(),
-            clock: stage.clock,
-            epoch_ns,
-        })
-    }
-
     pub fn total(&self) -> Total {
         let sum = |of: fn(&CaptureCounters) -> u64| self.sides.iter().map(|side| of(&side.counters)).sum();
         Total {
-            received: sum(|counters| counters.frames.get()),
-            bytes: sum(|counters| counters.bytes.get()),
+            received: sum(|counters| counters.received.frames.get()),
+            bytes: sum(|counters| counters.written.bytes.get()),
             captured: self.merged.written.get(),
-            ring_full: sum(|counters| counters.refused.get()),
-            unwanted: self.merged.unwanted.get(),
+            ring_full: sum(|counters| counters.written.refused.get()),
+            filtered: sum(|counters| counters.received.filtered.get()),
+            sampled_out: sum(|counters| counters.received.sampled_out.get()),
+            unwanted: sum(|counters| counters.written.unwanted.get()),
         }
     }
 
     pub fn queues(&self) -> Vec<QueueSummary> {
-        shares(
-            self.sides
-                .iter()
-                .map(|side| side.place.moved(side.direction, side.counters.frames.get())),
-        )
+        let queue = |side: &CaptureSide| {
+            let (received, written) = (&side.counters.received, &side.counters.written);
+            let places = [
+                (FILTERED, received.filtered.get()),
+                (SAMPLED_OUT, received.sampled_out.get()),
+                (RING_FULL, written.refused.get()),
+                (UNWANTED, written.unwanted.get()),
+            ];
+            let places = places.into_iter().filter(|(_, packets)| *packets > 0);
+            QueueSummary {
+                places: places.map(|(place, packets)| (place.into(), packets)).collect(),
+                ..side.place.moved(side.direction, received.frames.get())
+            }
+        };
+        shares(self.sides.iter().map(queue))
+    }
+
+    /// What generators have sent that came, and what was thrown out before the run began; nothing where there are none.
+    pub fn generated(&self) -> Option<u64> {
+        let flushed: u64 = self
+            .sides
+            .iter()
+            .map(|side| side.counters.received.flushed.get())
+            .sum();
+        let sent = self
+            .generators
+            .iter()
+            .map(|sent| sent.accepted.get())
+            .sum::<u64>();
+        (!self.generators.is_empty()).then(|| sent.saturating_sub(flushed))
+    }
+
+    /// Whoever takes packets out of the ring now.
+    fn levels(&self) -> Vec<ConsumerLevel> {
+        let begun = self.ring.begun();
+        let own = self.consumers.iter().map(|consumer| consumer.level(begun));
+        let guests = self.door.iter().flat_map(Door::guests);
+        let guests = guests.filter(|guest| guest.seat.is_taken() && !guest.is_gone);
+        let of_guest = |guest: &Guest| {
+            let (taken, lost) = guest.seat.counts();
+            ConsumerLevel {
+                name: name(guest),
+                lossless: guest.is_lossless,
+                taken,
+                lost,
+                behind: begun.saturating_sub(guest.seat.released()),
+                behind_max: guest.behind_max,
+            }
+        };
+        own.chain(guests.map(of_guest)).collect()
     }
 
     /// When it began and ended, ns since the epoch of Unix.
@@ -277,6 +193,22 @@ impl ActiveCapture {
         }
     }
 
+    /// One look at the run that is looked into.
+    fn step_attached(&mut self, total: Total, look: &Look<'_, '_>) -> Next {
+        let is_over = self.is_over(total, look);
+        let Some(link) = &mut self.link else {
+            return Next::Stop;
+        };
+        for (port, drops) in self.drops.iter().enumerate() {
+            drops.set_missed(link.lost(|tap| self.sides[tap].place.port == port));
+        }
+        if link.look(total.received, is_over) {
+            Next::Stop
+        } else {
+            Next::GoOn
+        }
+    }
+
     fn is_over(&self, total: Total, look: &Look<'_, '_>) -> bool {
         let by_count = self.plan.count.is_some_and(|count| total.captured >= count);
         // Without anybody who takes packets there is nothing left to do.
@@ -287,18 +219,8 @@ impl ActiveCapture {
     }
 }
 
-/// Opens the socket at which other processes join the ring, in a directory that is made if it is not there.
-fn open_door(path: &Path, group: Option<u32>) -> Result<Door> {
-    let made = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let made = made.map_or(Ok(()), std::fs::create_dir_all);
-    made.and_then(|()| Door::open(path, group))
-        .map_err(|error| match error.kind() {
-            ErrorKind::AddrInUse => anyhow!(
-                "--ring {}: another capture has this name; choose another, or end that one",
-                path.display()
-            ),
-            _ => anyhow!("--ring {}: {error}", path.display()),
-        })
+fn name(guest: &Guest) -> String {
+    format!("{} ({})", guest.name, guest.process)
 }
 
 /// What a consumer in another process came to.
@@ -306,7 +228,7 @@ fn of_guest(guest: &Guest, captured: u64) -> ConsumerSummary {
     let (taken, lost) = guest.seat.counts();
     let offered = captured.saturating_sub(guest.seat.first());
     ConsumerSummary {
-        name: format!("{} ({})", guest.name, guest.process),
+        name: name(guest),
         lossless: guest.is_lossless,
         offered,
         taken,
@@ -316,32 +238,21 @@ fn of_guest(guest: &Guest, captured: u64) -> ConsumerSummary {
     }
 }
 
-/// What is told of a port in the file.
-fn interface(open: &OpenPort<'_>, plan: &CapturePlan) -> Interface {
-    Interface {
-        name: open.uri.to_string(),
-        description: "stamped by the processor's time stamp counter when its burst was polled".into(),
-        mac: Some(open.mac),
-        speed: None,
-        snap_len: plan.snap_len,
-        filter: None,
-    }
-}
-
-/// From the run's clock (`CLOCK_MONOTONIC`) to the epoch of Unix, ns.
-fn epoch_ns(stage: &Stage<'_, '_, '_>) -> u64 {
-    let before = stage.clock.ns(now()).0;
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let after = stage.clock.ns(now()).0;
-    (unix.as_nanos() as u64).wrapping_sub(before + (after - before) / 2)
-}
-
 impl Active for ActiveCapture {
     type Summary = measure::CaptureSummary;
 
     fn ready(&mut self, look: &Look<'_, '_>) {
-        let doing = self.link.as_ref().map(|link| &*link.what);
-        self.course.begin(doing.unwrap_or("capturing from"), look);
+        let doing = if let Some(link) = &self.link {
+            link.what.clone()
+        } else if self.generators.is_empty() {
+            "capturing from".to_owned()
+        } else {
+            let pps = report::number::pps(generator::RATE_PPS);
+            format!(
+                "capturing what a generator in this process sends ({pps} a port; --port captures from an interface), from"
+            )
+        };
+        self.course.begin(&doing, look);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
@@ -355,11 +266,29 @@ impl Active for ActiveCapture {
         if let Some(door) = &mut self.door {
             door.look(&self.ring);
         }
-        let mut is_over = self.is_over(total, look);
-        if let Some(link) = &mut self.link {
-            is_over = link.look(total.received, is_over);
+        for (port, drops) in look.ports.iter().zip(&self.drops) {
+            drops.set_missed(port.rx_missed());
         }
-        if is_over { Next::Stop } else { Next::GoOn }
+        if self.link.is_some() {
+            return self.step_attached(total, look);
+        }
+        if self.draining.is_none() && !self.is_over(total, look) {
+            return Next::GoOn;
+        }
+        if self.generators.is_empty() {
+            return Next::Stop;
+        }
+        let draining = self
+            .draining
+            .get_or_insert_with(|| Draining::new(look, total.received));
+        let is_quiet = draining.is_quiet(total.received);
+        let generators_know = draining.is_seen(look);
+        let has_come = self.generated().is_none_or(|sent| total.received >= sent);
+        if (generators_know && has_come) || is_quiet || look.worker_died {
+            Next::Stop
+        } else {
+            Next::Drain
+        }
     }
 
     fn wakes_at(&self) -> Option<Ticks> {
@@ -386,10 +315,14 @@ impl Active for ActiveCapture {
                 ..Totals::default()
             },
             queues: self.queues(),
+            consumers: self.levels(),
             ..State::default()
         };
         state.add_places([
             (RING_FULL, total.ring_full),
+            (FILTERED, total.filtered),
+            (SAMPLED_OUT, total.sampled_out),
+            (UNWANTED, total.unwanted),
             (TAP_BUDGET, tapped[0]),
             (TAP_FULL, tapped[1]),
         ]);
@@ -403,7 +336,11 @@ impl Active for ActiveCapture {
     }
 
     fn received(&self) -> Vec<Received<'_>> {
-        let all: u64 = self.sides.iter().map(|side| side.counters.frames.get()).sum();
+        let all: u64 = self
+            .sides
+            .iter()
+            .map(|side| side.counters.received.frames.get())
+            .sum();
         let rate_pps = self.course.rate_pps(all);
         // The ports of a run that is looked into are not ours.
         let sides = self.sides.iter().filter(|_| self.link.is_none());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use measure::units::{parse_bytes, parse_count};
 
@@ -12,24 +12,36 @@ use crate::plan::{
     AttachPlan, CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzero_ns, optional, stall_ns,
 };
 
+/// How long `--order bounded` waits, where nothing else is said.
+const PATIENCE_NS: u64 = 1_000_000;
+
+/// What is done about a queue that says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum OrderArg {
+    /// It is waited for: the stream is sorted
+    Strict,
+    /// It is waited for a moment (--patience); what it then has is out of order, and counted
+    Bounded,
+}
+
 /// Take packets from many queues, in the order of their time stamps, into shared memory and files
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
+  dropless capture                                                embedded ring, with a generator at its other end
   dropless capture --port xdp:eth1 --to eth1.pcapng               every packet, until Ctrl-C
+  dropless capture --port xdp:eth1 --to dns.pcapng udp port 53    what tcpdump would call for
   dropless capture --port packet:eth1 --to a.pcapng --count 1000  the first thousand
   dropless capture --port pci:0000:3b:00.0 --port pci:0000:3b:00.1 --queues 4 --to both.pcapng
   dropless capture --port xdp:eth1 --stdout | tshark -i -         into any program that reads pcapng
   dropless capture --port xdp:eth1 --to ring.pcapng --file-size 1G --files 10   the newest 10 GB
   dropless capture --attach 4711 --stdout | tshark -i -           what a run sees")]
 pub struct Args {
-    /// Port to capture from; repeat for several
-    #[arg(
-        long = "port",
-        short = 'p',
-        value_name = "URI",
-        required_unless_present = "attach",
-        help_heading = "Path"
-    )]
+    /// What to capture, in the syntax of tcpdump, as --filter
+    #[arg(value_name = "FILTER", conflicts_with = "filter")]
+    pub words: Vec<String>,
+
+    /// Port to capture from; repeat for several [default: ring, with a generator at its other end]
+    #[arg(long = "port", short = 'p', value_name = "URI", help_heading = "Path")]
     pub ports: Vec<String>,
     /// Look into a running send or reflect: its process, or its run directory
     #[arg(long, value_name = "RUN|PID", conflicts_with = "ports", help_heading = "Path")]
@@ -77,7 +89,24 @@ pub struct Args {
         help_heading = "Capture"
     )]
     pub snaplen: u32,
-    /// Wait no longer than this for a queue that says nothing; what it then has is marked late [default: wait]
+    /// What to capture, in the syntax of tcpdump, e.g. 'udp port 53 and net 10.0.0.0/8'
+    #[arg(long, short = 'f', value_name = "FILTER", help_heading = "Capture")]
+    pub filter: Option<String>,
+    /// Capture one flow of N, whole and in both directions: by a hash of addresses, protocol and ports
+    #[arg(long, value_name = "1/N", help_heading = "Capture")]
+    pub sample: Option<String>,
+    /// For a queue that says nothing: wait, so that all is sorted, or wait no longer than --patience [default: strict]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "strict|bounded",
+        hide_possible_values = true,
+        hide_default_value = true,
+        default_value_t = OrderArg::Strict,
+        help_heading = "Capture"
+    )]
+    pub order: OrderArg,
+    /// How long --order bounded waits [default: 1ms]
     #[arg(long, value_name = "TIME", help_heading = "Capture")]
     pub patience: Option<String>,
     /// Shared memory for packets that consumers have not taken yet
@@ -87,7 +116,7 @@ pub struct Args {
     /// Receive queues a port (RSS spreads flows over them)
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Machine")]
     pub queues: u16,
-    /// The worker core [default: chosen and printed]
+    /// Worker cores, e.g. 2-4: one does all; of more the first merges and the others receive [default: one, chosen and printed]
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub cores: Option<String>,
     /// Packets a burst, at most
@@ -131,6 +160,10 @@ impl Args {
     /// The validated plan.
     pub fn plan(&self, attach: Option<AttachPlan>) -> Result<CapturePlan> {
         let ring = parse_bytes(&self.ring_size).context("--ring-size")?;
+        let mut ports = parse_ports(&self.ports)?;
+        if ports.is_empty() && attach.is_none() {
+            ports.push("ring".parse()?);
+        }
         let plan = CapturePlan {
             version: VERSION,
             command: "capture".into(),
@@ -139,14 +172,14 @@ impl Args {
                 burst: self.burst,
                 explain: self.explain.explain,
                 pause_ns: stall_ns(&self.explain.pause)?,
-                ..self
-                    .device
-                    .plan(parse_ports(&self.ports)?, self.cores.as_deref(), &self.wait)?
+                ..self.device.plan(ports, self.cores.as_deref(), &self.wait)?
             },
             attach,
             queues: self.queues,
             snap_len: self.snaplen,
-            patience_ns: optional(self.patience.as_deref(), "--patience", nonzero_ns)?,
+            filter: self.expression(),
+            sample: self.sample.as_deref().map(one_in).transpose()?,
+            patience_ns: self.patience()?,
             ring: RingPlan {
                 door: self.ring.as_deref().map(capture::ring::share::door_at),
                 group: self.ring_group.as_deref().map(group).transpose()?,
@@ -167,6 +200,23 @@ impl Args {
         Ok(plan)
     }
 
+    /// The filter: the flag's, or the words of the command line.
+    fn expression(&self) -> Option<String> {
+        let words = self.words.join(" ");
+        self.filter.clone().or((!words.is_empty()).then_some(words))
+    }
+
+    fn patience(&self) -> Result<Option<u64>> {
+        let patience = optional(self.patience.as_deref(), "--patience", nonzero_ns)?;
+        match self.order {
+            OrderArg::Bounded => Ok(Some(patience.unwrap_or(PATIENCE_NS))),
+            OrderArg::Strict if patience.is_none() => Ok(None),
+            OrderArg::Strict => {
+                bail!("--patience is how long --order bounded waits; add that, or leave it out")
+            }
+        }
+    }
+
     fn files(&self) -> Result<Option<FilesPlan>> {
         let Some(path) = &self.to else { return Ok(None) };
         Ok(Some(FilesPlan {
@@ -182,6 +232,12 @@ impl Args {
             compress: self.compress,
         }))
     }
+}
+
+/// `1/N`.
+fn one_in(text: &str) -> Result<u64> {
+    let flows = text.strip_prefix("1/").and_then(|flows| parse_count(flows).ok());
+    flows.with_context(|| format!("--sample {text}: write it as 1/10 for every tenth flow"))
 }
 
 /// The id of a group.

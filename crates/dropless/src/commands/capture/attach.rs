@@ -169,7 +169,7 @@ impl Attached {
             mac: None,
             speed: None,
             snap_len: plan.snap_len,
-            filter: None,
+            filter: plan.filter.clone(),
         };
         (0..self.ports()).map(told).collect()
     }
@@ -234,6 +234,14 @@ impl Link {
     /// Whether all taps have ended, and everything has come.
     fn is_whole(&self) -> bool {
         self.taps.iter().all(|tap| tap.ended.get() == 1)
+    }
+
+    /// What was not copied by those taps.
+    pub fn lost(&self, is_meant: impl Fn(usize) -> bool) -> u64 {
+        let taps = self.taps.iter().enumerate();
+        taps.filter(|(index, _)| is_meant(*index))
+            .map(|(_, tap)| tap.lost())
+            .sum()
     }
 
     /// What is wrong with what came.

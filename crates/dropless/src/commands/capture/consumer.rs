@@ -15,6 +15,7 @@ use capture::disk::{Disk, Policy, Written};
 use capture::ring::{Consumer, Producer, Ring, Seat};
 use measure::{ConsumerSummary, FileSummary, Note};
 use nix::fcntl::OFlag;
+use report::published::ConsumerLevel;
 
 use crate::plan::FilesPlan;
 
@@ -126,6 +127,19 @@ impl ConsumerSide {
         self.behind_max = self.behind_max.max(begun.saturating_sub(self.seat.released()));
         if self.is_gone() {
             self.seat.vacate();
+        }
+    }
+
+    /// How it stands, when so many segments have been begun.
+    pub fn level(&self, begun: u64) -> ConsumerLevel {
+        let (taken, lost) = self.seat.counts();
+        ConsumerLevel {
+            name: self.name.into(),
+            lossless: true,
+            taken,
+            lost,
+            behind: begun.saturating_sub(self.seat.released()),
+            behind_max: self.behind_max,
         }
     }
 
@@ -241,6 +255,7 @@ fn policy(plan: &FilesPlan) -> Policy {
         size: plan.size,
         every: plan.every_ns.map(Duration::from_nanos),
         files: plan.files,
+        owner: report::ours::invoker(),
         flush: FLUSH,
         compress: plan.compress,
     }

@@ -4,23 +4,29 @@ mod active;
 pub mod args;
 mod attach;
 mod consumer;
+mod draining;
 mod summary;
+mod wiring;
 
 use std::fs::File;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use capture::ring::share::Door;
 use measure::Note;
 use serde::Serialize;
 
 pub use args::Args;
 
-use crate::plan::{CapturePlan, MachinePlan};
+use crate::plan::{CapturePlan, MachinePlan, RingPlan};
+use crate::run::generator;
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
 use crate::run::pools::Pools;
+use crate::run::preflight;
 use crate::run::signals::Interrupt;
 use crate::run::stage::Stage;
 use crate::run::{self, Job, Needs};
@@ -37,9 +43,12 @@ pub fn run(args: &Args) -> Result<u8> {
     let found = args.attach.as_deref().map(attach::find).transpose()?;
     let attach = found.as_ref().map(|found| attach::plan(found, args.direction));
     let mut plan = args.plan(attach)?;
+    check_memory(&plan.ring)?;
     if let Some(files) = &plan.files {
         consumer::check_file(files)?;
     }
+    let door = plan.ring.door.as_deref();
+    let door = door.map(|path| open_door(path, plan.ring.group)).transpose()?;
     let sink = args.stdout.then(own_stdout).transpose()?;
     let mut settings = args.run.settings()?;
     let mut attached = None;
@@ -52,10 +61,37 @@ pub fn run(args: &Args) -> Result<u8> {
     let job = CaptureJob {
         plan,
         attached,
+        door,
         sink,
         is_quiet: args.run.output.quiet,
     };
     run::run(job, &settings)
+}
+
+/// The ring is there as a whole before the first packet: more than there is would wake the OOM killer.
+fn check_memory(ring: &RingPlan) -> Result<()> {
+    let (wanted, available) = (ring.bytes(), preflight::available_memory());
+    ensure!(
+        wanted <= available,
+        "--ring-size: the ring needs {} MiB, and {} MiB of memory are available; use a smaller one",
+        wanted >> 20,
+        available >> 20
+    );
+    Ok(())
+}
+
+/// Opens the socket at which other processes join the ring, in a directory that is made if it is not there.
+fn open_door(path: &Path, group: Option<u32>) -> Result<Door> {
+    let made = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let made = made.map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| Door::open(path, group))
+        .map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => anyhow!(
+                "--ring {}: another capture has this name; choose another, or end that one",
+                path.display()
+            ),
+            _ => anyhow!("--ring {}: {error}", path.display()),
+        })
 }
 
 /// Standard output for packets alone: whatever else is printed there goes to standard error from now on.
@@ -77,8 +113,22 @@ pub struct CaptureJob {
     attached: Option<Attached>,
     /// Gets a stream of pcapng.
     sink: Option<File>,
+    /// Where other processes join the ring.
+    door: Option<Door>,
     /// Nobody wants to hear that no peer has come.
     is_quiet: bool,
+}
+
+impl CaptureJob {
+    fn buffers_held(&self) -> usize {
+        let (plan, burst) = (&self.plan, self.plan.machine.burst);
+        let held = dataplane::capture::buffers_held(burst, plan.has_receivers());
+        if plan.machine.has(|traits| traits.is_reflected) {
+            held + generator::buffers_held(burst)
+        } else {
+            held
+        }
+    }
 }
 
 impl Job for CaptureJob {
@@ -104,7 +154,7 @@ impl Job for CaptureJob {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
             largest_frame: LARGEST_FRAME,
-            held_per_queue: dataplane::capture::buffers_held(self.plan.machine.burst),
+            held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,
             sockets: self.plan.sockets(),
             patience: Patience::Forever(remark),
@@ -122,12 +172,12 @@ impl Job for CaptureJob {
         Ok(notes.unwrap_or_default())
     }
 
-    /// One: it polls, merges and copies.
+    /// One, which polls, merges and copies, unless the user names more.
     fn workers(&self, _ports: &[OpenPort<'_>]) -> usize {
         1
     }
 
     fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveCapture> {
-        ActiveCapture::wire(self.plan, (self.sink, self.attached), stage)
+        wiring::wire(self.plan, self.attached, (self.sink, self.door), stage)
     }
 }

@@ -1,13 +1,15 @@
 //! The ledger, the verdict and the summary of a capture.
 
+use std::collections::BTreeMap;
+
 use capture::pcapng::Statistics;
-use measure::place::{RING_FULL, TAP_BUDGET, TAP_FULL, UNWANTED};
+use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::verdict::{Evidence, Role};
 use measure::{Balance, CaptureSummary, ConsumerSummary, Imbalance, Place, PortSummary, Verdict};
 use report::published::{Ended, State};
 use report::rundir::file;
 
-use super::active::{ActiveCapture, Total};
+use super::active::{ActiveCapture, CaptureSide, Total};
 use super::attach::Link;
 use crate::run;
 use crate::run::close::Ending;
@@ -19,17 +21,16 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     let held = job.totals.get().map_or(0, |totals| totals.held);
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let tapped = job.link.as_ref().map(|link| link.counts(total.received));
-    let ledger = match &tapped {
-        Some((seen, lost, _)) => tap_ledger(*seen, *lost, total, held),
-        None => ledger(&ending, total, held),
-    };
+    let ledger = ledger(
+        &ending,
+        tapped.as_ref().map(|(seen, lost, _)| (*seen, *lost)),
+        total,
+        held,
+    );
+    let last = statistics(&ending, &job);
     ending.notes.extend(tapped.and_then(|(_, _, note)| note));
     let problem = job.link.as_ref().and_then(Link::problem);
     ending.died = ending.died.take().or(problem);
-    let last = match &job.link {
-        Some(link) => tap_statistics(&job, link),
-        None => statistics(&ending, &job),
-    };
     let (mut consumers, mut files) = (Vec::new(), None);
     for consumer in std::mem::take(&mut job.consumers) {
         match consumer.finish(total.captured, last.clone()) {
@@ -44,6 +45,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     consumers.extend(job.see_out(total.captured));
     let mut imbalances: Vec<Imbalance> = Imbalance::of(&ledger).into_iter().collect();
     imbalances.extend(consumers.iter().filter_map(unbalanced));
+    imbalances.extend(job.generated().and_then(|sent| uneven(sent, total.received)));
     let verdict = Verdict::of(&Evidence {
         imbalances,
         received: total.received,
@@ -56,6 +58,10 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
         reasons: verdict.notes(),
+        filter: job.plan.filter.clone(),
+        sampled_one_in: job.plan.sample,
+        stamped_by: stamped_by(&ending),
+        generated: job.generated(),
         received: total.received,
         received_bytes: total.bytes,
         captured: total.captured,
@@ -78,28 +84,22 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     summary
 }
 
-/// What came to the ports, and where it went.
-fn ledger(ending: &Ending<'_>, total: Total, held: u64) -> Balance {
+/// What came to the ports, or went by in the run that was looked into (`tapped`: so much, of which so much was lost for want
+/// of time and of room), and where it went.
+fn ledger(ending: &Ending<'_>, tapped: Option<(u64, [u64; 2])>, total: Total, held: u64) -> Balance {
     let sum = |of: fn(&PortSummary) -> u64| ending.ports.iter().map(|port| of(&port.summary)).sum::<u64>();
     let (missed, no_buffer) = (sum(|port| port.rx_missed), sum(|port| port.rx_nombuf));
+    let (seen, [no_time, no_room]) = tapped.unwrap_or((total.received + missed + no_buffer, [0; 2]));
     let counted = [
+        (Place::named(TAP_BUDGET), no_time),
+        (Place::named(TAP_FULL), no_room),
+        (Place::named(FILTERED), total.filtered),
+        (Place::named(SAMPLED_OUT), total.sampled_out),
         (Place::named(RING_FULL), total.ring_full),
         (Place::named(UNWANTED), total.unwanted),
         (Place::named("held"), held),
         (Place::named("rx_missed"), missed),
         (Place::named("rx_nombuf"), no_buffer),
-    ];
-    Balance::of(total.received + missed + no_buffer, total.captured, counted)
-}
-
-/// What went by in the run that was looked into, and where it went.
-fn tap_ledger(seen: u64, [no_time, no_room]: [u64; 2], total: Total, held: u64) -> Balance {
-    let counted = [
-        (Place::named(TAP_BUDGET), no_time),
-        (Place::named(TAP_FULL), no_room),
-        (Place::named(RING_FULL), total.ring_full),
-        (Place::named(UNWANTED), total.unwanted),
-        (Place::named("held"), held),
     ];
     Balance::of(seen, total.captured, counted)
 }
@@ -108,47 +108,50 @@ fn tap_ledger(seen: u64, [no_time, no_room]: [u64; 2], total: Total, held: u64) 
 fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
     let mut blocks = Vec::new();
     let (from_ns, to_ns) = job.times_ns();
-    for (index, port) in ending.ports.iter().enumerate() {
+    for index in 0..job.drops.len() {
         let sides = || job.sides.iter().filter(|side| side.place.port == index);
-        let received: u64 = sides().map(|side| side.counters.frames.get()).sum();
-        let dropped: u64 = sides().map(|side| side.counters.refused.get()).sum();
-        let missed = port.summary.rx_missed + port.summary.rx_nombuf;
+        let received: u64 = sides().map(|side| side.counters.received.frames.get()).sum();
+        let dropped: u64 = sides().map(|side| side.counters.written.refused.get()).sum();
+        let left_out = |side: &CaptureSide| {
+            let counters = &side.counters.received;
+            counters.filtered.get() + counters.sampled_out.get()
+        };
+        let unwanted: u64 = sides().map(|side| side.counters.written.unwanted.get()).sum();
+        let accepted = received - sides().map(left_out).sum::<u64>();
+        let missed = match (&job.link, ending.ports.get(index)) {
+            (Some(link), _) => link.lost(|tap| job.sides[tap].place.port == index),
+            (None, port) => port.map_or(0, |port| port.summary.rx_missed + port.summary.rx_nombuf),
+        };
         let statistics = Statistics {
             from_ns,
             to_ns,
             received: received + missed,
             interface_dropped: missed,
-            accepted: received,
+            accepted,
             dropped,
-            delivered: received - dropped,
+            delivered: accepted - dropped - unwanted,
         };
         blocks.extend(statistics.block(index as u32));
     }
     blocks
 }
 
-/// The same of a run that was looked into: what each of its ports moved, and what of that was not copied.
-fn tap_statistics(job: &ActiveCapture, link: &Link) -> Vec<u8> {
-    let (from_ns, to_ns) = job.times_ns();
-    let of_port = |port: usize| {
-        let taps = job.sides.iter().zip(&link.taps);
-        let mut all = Statistics {
-            from_ns,
-            to_ns,
-            ..Statistics::default()
-        };
-        for (side, tap) in taps.filter(|(side, _)| side.place.port == port) {
-            let (taken, refused) = (side.counters.frames.get(), side.counters.refused.get());
-            let missed = tap.no_time.get() + tap.no_room.get();
-            all.received += taken + missed;
-            all.interface_dropped += missed;
-            all.accepted += taken;
-            all.dropped += refused;
-            all.delivered += taken - refused;
-        }
-        all.block(port as u32)
-    };
-    (0..link.ports).flat_map(of_port).collect()
+/// All that a generator sent in this process has come.
+fn uneven(generated: u64, received: u64) -> Option<Imbalance> {
+    (generated != received).then_some(Imbalance::Accepted {
+        accepted: generated,
+        received,
+        lost: 0,
+        unexplained: 0,
+    })
+}
+
+/// The clock of each port's stamps: none of them is the NIC's own.
+fn stamped_by(ending: &Ending<'_>) -> BTreeMap<String, String> {
+    let ports = ending.ports.iter();
+    ports
+        .map(|port| (port.summary.uri.clone(), "tsc".into()))
+        .collect()
 }
 
 /// What a consumer was offered it took, lost, or left.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use measure::Percentiles;
+use measure::place::{FILTERED, SAMPLED_OUT, UNWANTED};
 use report::number;
 use report::published::{Bounds, State};
 use report::style::{Paint, Style};
@@ -33,7 +34,9 @@ pub fn packets(state: &State, style: &Style) -> Vec<Table> {
         found(state, style),
         traffic(state, style),
         latency(state, style),
-        places(state),
+        lost_at(state),
+        left_out(state),
+        consumers(state, style),
     ];
     all.into_iter().filter(Table::has_items).collect()
 }
@@ -215,10 +218,40 @@ fn latency(state: &State, style: &Style) -> Table {
     table
 }
 
-fn places(state: &State) -> Table {
+fn is_left_out(place: &str) -> bool {
+    [FILTERED, SAMPLED_OUT, UNWANTED].contains(&place)
+}
+
+fn lost_at(state: &State) -> Table {
     let mut table = Table::section("Lost at", &[">packets"]);
-    for (place, count) in &state.places {
+    for (place, count) in state.places.iter().filter(|(place, _)| !is_left_out(place)) {
         table.item(place, [count_cell(*count)]);
+    }
+    table
+}
+
+/// What nobody wanted: that is no loss.
+fn left_out(state: &State) -> Table {
+    let mut table = Table::section("Left out", &[">packets"]);
+    for (place, count) in state.places.iter().filter(|(place, _)| is_left_out(place)) {
+        table.item(place, [Cell::right(number::count(*count))]);
+    }
+    table
+}
+
+/// Whoever takes packets from a capture, and how far each is behind, in segments of the ring.
+fn consumers(state: &State, style: &Style) -> Table {
+    let columns = if style.width < NARROW { 3 } else { 4 };
+    let titles = [">taken", ">lost", ">behind", ">at most"];
+    let mut table = Table::section("Consumers", &titles[..columns]);
+    for consumer in &state.consumers {
+        let cells = [
+            Cell::right(number::count(consumer.taken)),
+            count_cell(consumer.lost),
+            Cell::right(number::count(consumer.behind)),
+            Cell::right(number::count(consumer.behind_max)),
+        ];
+        table.item(&consumer.name, cells.into_iter().take(columns));
     }
     table
 }

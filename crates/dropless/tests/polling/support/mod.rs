@@ -32,7 +32,7 @@ pub mod wire;
 pub use dropless::Dropless;
 pub use lab::Lab;
 pub use namespace::Namespace;
-pub use need::{Need, cpu_controller, oracle, require};
+pub use need::{Need, cpu_controller, oracle, require, skip};
 pub use process::{Finished, Running, until};
 pub use tagger::VlanInterface;
 pub use testpmd::{Builder as TestpmdBuilder, PortStats, Testpmd};

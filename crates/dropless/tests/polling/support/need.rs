@@ -147,7 +147,7 @@ pub fn require(needs: &[Need]) -> Option<Lab> {
 }
 
 /// Appends `name: reason` to the file that `./dev test` reads its skips from.
-fn skip(reason: &str) {
+pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let line = format!("{}: {reason}\n", thread.name().unwrap_or("?"));
     eprint!("skipped: {line}");

@@ -84,6 +84,7 @@ fn queue(port: u16, direction: &str, queue: u16, core: u32, packets: u64, share:
         core,
         packets,
         share,
+        ..QueueSummary::default()
     }
 }
 

@@ -1,0 +1,252 @@
+//! Wires a capture: its ring and consumers, and which worker polls what.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, anyhow};
+use capture::filter::Filter;
+use capture::merge::Order;
+use capture::pcapng::{self, Interface};
+use capture::ring::Producer;
+use capture::ring::share::Door;
+use dataplane::Task;
+use dataplane::capture::{
+    CaptureCounters, CaptureTask, InterfaceDrops, MergeCounters, PacketPlan, QueuePlan, QueueSource, Resting,
+    Sample, Selector, Source, TapReceive, TapSource, hand_over,
+};
+use dataplane::io::Receive;
+use dataplane::slot::Slot;
+use measure::Clock;
+use report::rows::RowWriter;
+use report::rundir::file;
+
+use super::active::{ActiveCapture, CaptureSide, Total};
+use super::attach::{Attached, Link};
+use super::consumer::ConsumerSide;
+use crate::plan::CapturePlan;
+use crate::run::clock::now;
+use crate::run::generator;
+use crate::run::listening::Listening;
+use crate::run::open::OpenPort;
+use crate::run::queues::QueuePlace;
+use crate::run::stage::{OnSource, Sourced, Stage};
+
+/// Rows that may wait for the disk.
+const ROWS_WAITING: usize = 4096;
+/// The columns of `intervals.csv`.
+const HEADER: &str = "time,rx_packets,captured,dropped\n";
+
+/// A source to be, polled by the worker that merges, or, where there is a clock, by another one.
+struct Queue(QueuePlan, Option<Clock>);
+
+impl OnSource for Queue {
+    fn on<'p>(self, rx: impl Receive + 'p) -> Sourced<'p> {
+        let Self(plan, clock) = self;
+        let Some(clock) = clock else {
+            return (Box::new(QueueSource::new(rx, plan)), None);
+        };
+        let (task, source) = hand_over(rx, plan, (clock, now));
+        (Box::new(source), Some(Box::new(task) as Box<dyn Task + 'p>))
+    }
+}
+
+/// The queues of a capture on their workers.
+struct Queues<'p> {
+    sources: Vec<Box<dyn Source + 'p>>,
+    sides: Vec<CaptureSide>,
+    drops: Vec<Arc<InterfaceDrops>>,
+}
+
+/// Puts the tasks onto all queues, and makes the ring and its consumers; `sink` gets a stream of pcapng.
+pub fn wire<'p, 'e: 'p>(
+    plan: CapturePlan,
+    attached: Option<Attached>,
+    (sink, door): (Option<File>, Option<Door>),
+    stage: &mut Stage<'_, 'p, 'e>,
+) -> Result<ActiveCapture> {
+    let interfaces: Vec<Interface> = match &attached {
+        Some(host) => host.interfaces(&plan),
+        None => stage.ports.iter().map(|open| interface(open, &plan)).collect(),
+    };
+    let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
+    let preamble = pcapng::preamble(application, &interfaces);
+    let (mut producer, ring) = Producer::new(plan.ring.segments, plan.ring.segment_len, &preamble)?;
+    let epoch_ns = epoch_ns(&stage.clock);
+    let mut all = queues(&plan, epoch_ns, stage)?;
+    let link = attached.map(|host| taps(host, &plan, epoch_ns, (stage, &mut all)));
+    let link = link.transpose()?;
+    let Queues {
+        sources,
+        sides,
+        drops,
+    } = all;
+    let mut consumers = Vec::new();
+    if let Some(files) = &plan.files {
+        consumers.push(ConsumerSide::files(files, &mut producer, &ring)?);
+    }
+    if let Some(sink) = sink {
+        consumers.push(ConsumerSide::stream(sink, &mut producer, &ring)?);
+    }
+    let merged = Arc::<MergeCounters>::default();
+    let (totals, leave) = Slot::new();
+    let order = plan.patience_ns.map_or(Order::Strict, Order::Bounded);
+    let task = CaptureTask::new(
+        sources,
+        (order, plan.count.unwrap_or(u64::MAX)),
+        producer,
+        (stage.clock, now),
+        Arc::clone(&merged),
+        leave,
+    );
+    let role = if plan.has_receivers() { "merge" } else { "capture" };
+    match link {
+        Some(_) => stage.add((0, role), Box::new(Resting(task))),
+        None => stage.add((0, role), Box::new(task)),
+    }
+    let (last, mut generators) = (stage.cores.len() - 1, Vec::new());
+    for port in 0..stage.ports.len() {
+        generators.extend(generator::feed(stage, (last, plan.machine.burst), port)?);
+    }
+    let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
+    let lasts = (plan.duration_ns, plan.idle_exit_ns);
+    Ok(ActiveCapture {
+        course: Listening::new(&stage.clock, plan.interval_ns, lasts.0, lasts.1),
+        plan,
+        link,
+        sides,
+        merged,
+        totals,
+        drops,
+        generators,
+        ring,
+        consumers,
+        door,
+        rows: stage.dir.keep(rows).ok(),
+        row_base: Total::default(),
+        clock: stage.clock,
+        epoch_ns,
+        draining: None,
+    })
+}
+
+/// One worker polls all queues and merges. Of several the first merges, and the queues take turns on the others.
+fn queues<'p, 'e: 'p>(
+    plan: &CapturePlan,
+    epoch_ns: u64,
+    stage: &mut Stage<'_, 'p, 'e>,
+) -> Result<Queues<'p>> {
+    let mut all = Queues {
+        sources: Vec::new(),
+        sides: Vec::new(),
+        drops: stage.ports.iter().map(|_| Arc::default()).collect(),
+    };
+    let receivers = stage.cores.len() - 1;
+    let hands_over = (receivers > 0).then_some(stage.clock);
+    for port in 0..stage.ports.len() {
+        let queues: Vec<_> = stage.ports[port].rx.drain(..).collect();
+        let several = queues.len() > 1;
+        for (queue, rx) in queues.into_iter().enumerate() {
+            let worker = if receivers > 0 {
+                1 + all.sides.len() % receivers
+            } else {
+                0
+            };
+            let counters = Arc::<CaptureCounters>::default();
+            let packets = PacketPlan {
+                direction: None,
+                interface: port as u32,
+                queue: several.then_some(queue as u32),
+                snap_len: plan.snap_len as usize,
+                epoch_ns,
+                drops: Arc::clone(&all.drops[port]),
+            };
+            let of_queue = QueuePlan {
+                burst: plan.machine.burst,
+                selector: selector(plan)?,
+                packets,
+                counters: Arc::clone(&counters),
+            };
+            let source = Queue(of_queue, hands_over);
+            if let Some(source) = stage.source((worker, "receive"), port, rx, source) {
+                all.sources.push(source);
+                let core = stage.cores[worker];
+                let place = QueuePlace { port, queue, core };
+                all.sides.push(CaptureSide {
+                    place,
+                    direction: "rx",
+                    counters,
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The taps of the run that is looked into: queues of its ports.
+fn taps<'p>(
+    host: Attached,
+    plan: &CapturePlan,
+    epoch_ns: u64,
+    (stage, all): (&Stage<'_, 'p, '_>, &mut Queues<'p>),
+) -> Result<Link> {
+    let (link, taps) = host.into_link();
+    all.drops = (0..link.ports).map(|_| Arc::default()).collect();
+    for ((told, consumer), tap) in taps.into_iter().zip(&link.taps) {
+        let counters = Arc::<CaptureCounters>::default();
+        let packets = PacketPlan {
+            interface: told.port,
+            queue: Some(told.queue),
+            direction: Some(told.direction),
+            snap_len: plan.snap_len as usize,
+            epoch_ns,
+            drops: Arc::clone(&all.drops[told.port as usize]),
+        };
+        let queue = QueuePlan {
+            burst: plan.machine.burst,
+            selector: selector(plan)?,
+            packets,
+            counters: Arc::clone(&counters),
+        };
+        let read = TapReceive::new(consumer, stage.clock, Arc::clone(tap));
+        all.sources.push(Box::new(TapSource::new(read, queue)));
+        let place = QueuePlace {
+            port: told.port as usize,
+            queue: told.queue as usize,
+            core: stage.cores[0],
+        };
+        all.sides.push(CaptureSide {
+            place,
+            direction: told.name(),
+            counters,
+        });
+    }
+    Ok(link)
+}
+
+/// What is wanted of a queue.
+fn selector(plan: &CapturePlan) -> Result<Selector> {
+    let filter = plan.filter.as_deref().map(Filter::compile).transpose();
+    let filter = filter.map_err(|error| anyhow!("--filter {error}"))?;
+    Ok(Selector::new(filter, plan.sample.map(Sample::one_in)))
+}
+
+/// What is told of a port in the file.
+fn interface(open: &OpenPort<'_>, plan: &CapturePlan) -> Interface {
+    Interface {
+        name: open.uri.to_string(),
+        description: "stamped by the processor's time stamp counter when its burst was polled".into(),
+        mac: Some(open.mac),
+        speed: None,
+        snap_len: plan.snap_len,
+        filter: plan.filter.clone(),
+    }
+}
+
+/// From the run's clock (`CLOCK_MONOTONIC`) to the epoch of Unix, ns.
+fn epoch_ns(clock: &Clock) -> u64 {
+    let before = clock.ns(now()).0;
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let after = clock.ns(now()).0;
+    (unix.as_nanos() as u64).wrapping_sub(before + (after - before) / 2)
+}

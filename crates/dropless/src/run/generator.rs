@@ -1,0 +1,108 @@
+//! A generator at the other end of an embedded ring, so that a run that only receives has something to receive: probes of
+//! usual sizes in some flows, at a gentle rate.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::Result;
+use dataplane::Task;
+use dataplane::io::{Allocate, Transmit};
+use dataplane::send::{SendCounters, SendPlan, SendResult, SendTask};
+use dataplane::slot::{Fill, Slot};
+use measure::{IntervalRing, Pacer, Rate, Schedule, SizeMix, StreamWeights, Ticks};
+use wire::{Template, TemplateSpec};
+
+use super::stage::{OnTransmit, Stage};
+use crate::plan::FAR_V4;
+
+/// Packets a second that it sends into each port.
+pub const RATE_PPS: f64 = 10_000.0;
+/// Flows of each queue.
+const FLOWS: u32 = 64;
+/// What its packets come from, and where they go.
+const FROM: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 18, 0, 1), 49_152);
+const TO_PORT: u16 = 7;
+/// Nobody reads its intervals: one that lasts as long as any run.
+const INTERVAL_NS: u64 = 1 << 62;
+
+/// Buffers that the generator of a queue may hold back.
+pub const fn buffers_held(burst: usize) -> usize {
+    dataplane::send::buffers_held(burst)
+}
+
+/// A task to be.
+struct GeneratorQueue(SendPlan, Fill<SendResult>);
+
+impl OnTransmit for GeneratorQueue {
+    fn on<'p, A: Allocate + 'p>(
+        self,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p> {
+        Box::new(SendTask::new(tx, buffers, self.0, self.1))
+    }
+}
+
+/// Has `worker` send bursts of at most `burst` frames into `port`, where its other end is in this process. What each queue
+/// sent.
+pub fn feed<'p, 'e: 'p>(
+    stage: &mut Stage<'_, 'p, 'e>,
+    (worker, burst): (usize, usize),
+    port: usize,
+) -> Result<Vec<Arc<SendCounters>>> {
+    let (near_mac, clock, start) = (stage.ports[port].mac, stage.clock, stage.start);
+    let Some(far) = &mut stage.ports[port].far else {
+        return Ok(Vec::new());
+    };
+    let (far_mac, backlog) = (far.mac, far.tx_room());
+    let queues: Vec<_> = far.tx.drain(..).collect();
+    let count = queues.len();
+    let mix = SizeMix::Imix(64);
+    let schedule = Schedule::build(&[StreamWeights::new(1.0, &mix)])?;
+    let mut all = Vec::new();
+    for (queue, tx) in queues.into_iter().enumerate() {
+        let template = |(frame_size, _)| {
+            Template::new(&TemplateSpec {
+                src_mac: far_mac,
+                dst_mac: near_mac,
+                vlans: Vec::new(),
+                src: SocketAddr::from(FROM),
+                dst: SocketAddr::new(FAR_V4.into(), TO_PORT),
+                frame_size,
+                ttl: 64,
+                dscp: 0,
+                run: 0,
+                lane: queue as u16,
+                flows: FLOWS,
+                dst_ports: TO_PORT..=TO_PORT,
+            })
+        };
+        let templates: Result<Vec<_>, _> = mix.sizes().into_iter().map(template).collect();
+        let counters = SendCounters::new();
+        let plan = SendPlan {
+            templates: templates?,
+            schedule: schedule.entries().to_vec(),
+            flows: vec![FLOWS],
+            flow_start: queue as u32,
+            flow_step: count as u32,
+            lane_base: 0,
+            pacer: Pacer::of_queue(Rate::Pps(RATE_PPS), (queue, count), start, clock.hz()),
+            end: Ticks(u64::MAX),
+            burst,
+            backlog,
+            clock,
+            intervals: Arc::new(IntervalRing::for_sender(1, INTERVAL_NS, 1, clock.ns(start))?),
+            cut: Arc::new(AtomicU64::new(u64::MAX)),
+            counters: Arc::clone(&counters),
+            replies: Arc::default(),
+            checksum_offload: false,
+        };
+        // What it sent is known from its counters, also while it runs.
+        let (_, leave) = Slot::new();
+        if stage.transmit((worker, "generate"), port, tx, GeneratorQueue(plan, leave)) {
+            all.push(counters);
+        }
+    }
+    Ok(all)
+}

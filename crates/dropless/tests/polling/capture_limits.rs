@@ -1,0 +1,253 @@
+//! `dropless capture` where something has an end: slow readers, full disks, memory, names that are taken.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::capture::{assert_balanced, capture, fields, path, send};
+use crate::support::wire::{Wire, assert_refused, interrupted};
+use crate::support::{Finished, Lab, Need, require, until};
+
+const READ: [Need; 2] = [Need::Namespaces, Need::Tool("tshark")];
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a field of the file's packets or blocks comes to, all together.
+fn sum(lines: &[String]) -> u64 {
+    lines.iter().filter_map(|line| line.parse::<u64>().ok()).sum()
+}
+
+/// A counter of the statistics at the end of a file.
+fn statistic(file: &str, name: &str) -> u64 {
+    let field = format!("pcapng.options.option.data.interface.{name}");
+    let output = std::process::Command::new("tshark")
+        .args([
+            "-X",
+            "read_format:MIME Files Format",
+            "-r",
+            file,
+            "-T",
+            "fields",
+            "-e",
+            &field,
+        ])
+        .output()
+        .expect("tshark");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    sum(&text.trim().split(',').map(str::to_owned).collect::<Vec<_>>())
+}
+
+/// The only result below a directory of runs.
+fn summary(lab: &Lab) -> Value {
+    let mut runs = std::fs::read_dir(lab.path("captures")).expect("runs");
+    let run = runs.next().expect("a run").expect("a directory").path();
+    let text = std::fs::read_to_string(run.join("summary.json")).expect("a result");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// What the ring had no place for stands in the file: the packet that comes next says how many were lost before it.
+#[test]
+fn the_file_says_what_a_slow_reader_lost() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let (file, go, pid) = (path(&lab, "slow.pcapng"), path(&lab, "go"), lab.path("pid"));
+    let script = format!(
+        "(echo $BASHPID > {pid}; exec {} capture --port packet:far0 --stdout --ring-size 2MiB --no-huge --no-doctor --runs {}) | \
+         (while [ ! -e {go} ]; do sleep 0.05; done; cat > {file})",
+        env!("CARGO_BIN_EXE_dropless"),
+        lab.path("captures").display(),
+        pid = pid.display(),
+    );
+    let mut running = wire.far.spawn("bash", &["-c", &script]);
+    running.wait_for("capturing from", Duration::from_secs(30));
+    let flood = send(
+        &lab,
+        &wire,
+        &[
+            "--size",
+            "1518",
+            "--rate",
+            "20kpps",
+            "--count",
+            "6000",
+            "--backlog",
+            "6000",
+        ],
+    );
+    assert_eq!(flood.number("sent"), 6000, "{flood}");
+    std::fs::write(&go, "").expect("writing");
+    // Once all that was in the ring has gone, there is room again.
+    let drained = || std::fs::metadata(&file).is_ok_and(|file| file.len() > 1 << 20);
+    assert!(until(LIMIT, drained));
+    std::thread::sleep(Duration::from_millis(200));
+    let later = send(
+        &lab,
+        &wire,
+        &["--rate", "5kpps", "--count", "100", "--backlog", "100"],
+    );
+    assert_eq!(later.number("sent"), 100, "{later}");
+    let pid = std::fs::read_to_string(pid).expect("the id of the process");
+    let pid = nix::unistd::Pid::from_raw(pid.trim().parse().expect("a number"));
+    nix::sys::signal::kill(pid, Signal::SIGINT).expect("signalling");
+    let ended = running.wait(LIMIT);
+    let summary = summary(&lab);
+    let places = summary["ledger"]["places"].as_array().expect("places");
+    let place = |name: &str| {
+        let found = places.iter().find(|charge| charge["place"] == name);
+        found.and_then(|charge| charge["charged"].as_u64()).unwrap_or(0)
+    };
+    let lost = place("ring_full") + place("rx_missed");
+    assert!(place("ring_full") > 0, "{ended} {summary}");
+    let told = sum(&fields(&file, "frame.drop_count", &["frame.drop_count"]));
+    assert_eq!(told, lost, "{summary}");
+    let captured = summary["captured"].as_u64().expect("a count");
+    assert_eq!(fields(&file, "frame", &["frame.number"]).len() as u64, captured);
+    assert_eq!(statistic(&file, "dropped_by_os"), place("ring_full"));
+    assert_eq!(statistic(&file, "dropped"), place("rx_missed"));
+    assert_eq!(statistic(&file, "delivered_to_user"), captured);
+    assert_eq!(
+        Some(statistic(&file, "received")),
+        summary["ledger"]["entered"].as_u64()
+    );
+}
+
+/// So does what the port missed while the program stood still.
+#[test]
+fn the_file_says_what_the_port_missed() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let file = path(&lab, "missed.pcapng");
+    let arguments = ["--port", "packet:far0", "--to", &file, "--descriptors", "64"];
+    let running = capture(&lab, &wire.far, &arguments);
+    running.signal(Signal::SIGSTOP);
+    let flood = send(
+        &lab,
+        &wire,
+        &["--rate", "10kpps", "--count", "3000", "--backlog", "3000"],
+    );
+    running.signal(Signal::SIGCONT);
+    assert_eq!(flood.number("sent"), 3000, "{flood}");
+    let later = send(
+        &lab,
+        &wire,
+        &["--rate", "1kpps", "--count", "100", "--backlog", "100"],
+    );
+    assert_eq!(later.number("sent"), 100, "{later}");
+    let run = interrupted(running);
+    assert_balanced(&run);
+    let missed = run.number("ports.0.rx_missed");
+    assert!(missed > 0, "{run}");
+    assert_eq!(run.code, Some(1), "{run}");
+    assert_eq!(missed + run.number("captured"), 3100, "{run}");
+    assert_eq!(
+        sum(&fields(&file, "frame.drop_count", &["frame.drop_count"])),
+        missed,
+        "{run}"
+    );
+    assert_eq!(statistic(&file, "dropped"), missed, "{run}");
+    assert_eq!(statistic(&file, "received"), 3100, "{run}");
+}
+
+/// A disk of 8 MiB ends nothing: what the ring could hold is kept, the rest is counted.
+#[test]
+fn a_full_disk_is_survived_and_counted() {
+    let Some(lab) = require(&[&READ[..], &[Need::Root]].concat()) else {
+        return;
+    };
+    let disk = lab.path("disk");
+    std::fs::create_dir(&disk).expect("a directory");
+    let mounted = lab.shell("mount -t tmpfs -o size=8m tmpfs disk").wait(LIMIT);
+    assert_eq!(mounted.code, Some(0), "{mounted}");
+    let wire = Wire::between(&lab, 1);
+    let file = disk.join("full.pcapng").display().to_string();
+    let running = capture(
+        &lab,
+        &wire.far,
+        &["--port", "packet:far0", "--to", &file, "--ring-size", "4MiB"],
+    );
+    let sent = send(
+        &lab,
+        &wire,
+        &[
+            "--size",
+            "1518",
+            "--rate",
+            "20kpps",
+            "--count",
+            "20000",
+            "--backlog",
+            "20000",
+        ],
+    );
+    let run = interrupted(running);
+    let packets = fields(&file, "frame", &["frame.number"]).len() as u64;
+    let _ = lab.shell("umount disk").wait(LIMIT);
+    assert_eq!(sent.number("sent"), 20_000, "{sent}");
+    assert_balanced(&run);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.json()["notes"].to_string().contains("disk_refused"), "{run}");
+    let files = run.json()["consumers"][0].clone();
+    assert_eq!(files["taken"].as_u64(), Some(packets), "{run}");
+    assert!(packets > 3000, "most of 8 MiB: {run}");
+    assert!(run.number("files.errors") > 0, "{run}");
+}
+
+/// What fails before the first packet leaves what was there.
+#[test]
+fn a_file_that_is_there_survives_a_capture_that_does_not_start() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let file = path(&lab, "old.pcapng");
+    std::fs::write(&file, "precious").expect("writing");
+    let kept = |run: &Finished, words: &[&str]| {
+        assert_refused(run, words);
+        assert_eq!(
+            std::fs::read_to_string(&file).expect("the file"),
+            "precious",
+            "{run}"
+        );
+    };
+    let with = |arguments: &[&str]| {
+        lab.dropless(&[&["capture", "--to", &file][..], arguments].concat())
+            .run()
+    };
+    kept(&with(&["--port", "packet:nowhere0"]), &["nowhere0"]);
+    kept(&with(&["--filter", "nonsense and"]), &["--filter"]);
+    kept(
+        &with(&["--ring-size", "64GiB"]),
+        &["--ring-size", "MiB", "smaller"],
+    );
+    kept(&with(&["--ring-size", "1TiB"]), &["--ring-size", "64 GiB"]);
+    let ring = path(&lab, "taken.ring");
+    let mut first = lab.dropless(&["capture", "--ring", &ring]).spawn();
+    first.wait_for("Ctrl-C ends it", Duration::from_secs(30));
+    kept(
+        &with(&["--ring", &ring]),
+        &["--ring", "another capture has this name"],
+    );
+    assert!(first.is_alive());
+    let _ = interrupted(first);
+}
+
+/// Under sudo a file is the caller's; one that was there stays whose it was.
+#[test]
+fn a_file_belongs_to_whoever_called_sudo() {
+    const USER: u32 = 65534;
+    let Some(lab) = require(&[Need::Root]) else { return };
+    let (new, old) = (path(&lab, "new.pcapng"), path(&lab, "old.pcapng"));
+    std::fs::write(&old, "old").expect("writing");
+    for file in [&new, &old] {
+        let run = lab
+            .dropless(&["capture", "--json", "--to", file, "--count", "100"])
+            .env("SUDO_UID", &USER.to_string())
+            .env("SUDO_GID", &USER.to_string())
+            .run();
+        assert_eq!(run.code, Some(0), "{run}");
+    }
+    let about = |file: &str| std::fs::metadata(file).expect("a file");
+    assert_eq!((about(&new).uid(), about(&new).gid()), (USER, USER));
+    assert_eq!(about(&new).mode() & 0o777, 0o600);
+    assert_eq!(about(&old).uid(), 0);
+}
