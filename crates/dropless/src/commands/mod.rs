@@ -29,6 +29,7 @@ subcommands! {
     search,
     reflect,
     capture,
+    extcap,
     compare,
     noise,
     ports,
