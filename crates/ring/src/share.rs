@@ -5,7 +5,7 @@
 //! consumer's page; or a number that is not 0, and a sentence. The connection then stays open: the seat ends with it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Component, Path, PathBuf};
@@ -192,11 +192,7 @@ impl Guest {
 }
 
 fn hand_over(stream: &UnixStream, ring: &Ring, page: &OwnedFd) -> io::Result<()> {
-    let files = [ring.file().as_raw_fd(), page.as_raw_fd()];
-    let answer = answer(0);
-    let (bytes, rights) = ([IoSlice::new(&answer)], [ControlMessage::ScmRights(&files)]);
-    sendmsg::<()>(stream.as_raw_fd(), &bytes, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
-    Ok(())
+    send(stream, &answer(0), [ring.file(), page.as_fd()])
 }
 
 fn answer(code: u32) -> [u8; SEAT_LEN] {
@@ -267,7 +263,7 @@ impl Joined {
         message[16..16 + name.len()].copy_from_slice(name);
         stream.write_all(&message).map_err(failed)?;
         let mut answer = [0; SEAT_LEN];
-        let files = receive(stream.as_raw_fd(), &mut answer).map_err(failed)?;
+        let files = receive(&stream, &mut answer).map_err(failed)?;
         if answer[..8] != SEAT {
             return Err(RingError::NotARing("whoever listens there is no dropless"));
         }
@@ -292,12 +288,26 @@ impl Joined {
     }
 }
 
+/// Sends bytes, and a ring and a consumer's page with them.
+pub fn send(stream: &UnixStream, message: &[u8], files: [BorrowedFd<'_>; 2]) -> io::Result<()> {
+    let files = files.map(|file| file.as_raw_fd());
+    let (bytes, rights) = ([IoSlice::new(message)], [ControlMessage::ScmRights(&files)]);
+    sendmsg::<()>(stream.as_raw_fd(), &bytes, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
+}
+
 /// Reads bytes and the file descriptors that come with them.
-fn receive(stream: RawFd, answer: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+pub fn receive(stream: &UnixStream, answer: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+    let expected = answer.len();
     let mut bytes = [IoSliceMut::new(answer)];
     let mut rights = nix::cmsg_space!([RawFd; 2]);
-    let came = recvmsg::<()>(stream, &mut bytes, Some(&mut rights), MsgFlags::MSG_CMSG_CLOEXEC)?;
-    if came.bytes < SEAT_LEN {
+    let came = recvmsg::<()>(
+        stream.as_raw_fd(),
+        &mut bytes,
+        Some(&mut rights),
+        MsgFlags::MSG_CMSG_CLOEXEC,
+    )?;
+    if came.bytes < expected {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let mut files = Vec::new();
