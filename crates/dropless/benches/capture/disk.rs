@@ -69,6 +69,7 @@ fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()
         size: None,
         every: None,
         files: None,
+        owner: None,
         flush: Duration::from_millis(500),
         compress: false,
         owner: None,

@@ -25,6 +25,7 @@ pub fn write(path: &Path) -> Result<(), Box<dyn Error>> {
         size: None,
         every: None,
         files: None,
+        owner: None,
         flush: Duration::from_secs(1),
         compress: false,
         owner: None,
