@@ -72,7 +72,6 @@ fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()
         owner: None,
         flush: Duration::from_millis(500),
         compress: false,
-        owner: None,
     };
     let mut disk = Disk::new(ring, consumer, policy).map_err(|error| error.to_string())?;
     let (begun, before) = (Instant::now(), used());
