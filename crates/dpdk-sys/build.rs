@@ -4,7 +4,7 @@ use std::{env, error::Error, path::PathBuf, process::Command};
 
 const OLDEST: &str = "22.11";
 /// What the shim itself calls; every other driver is loaded by EAL from its driver directory.
-const LIBRARIES: [&str; 8] = [
+const LIBRARIES: [&str; 9] = [
     "rte_ethdev",
     "rte_mbuf",
     "rte_mempool",
@@ -12,6 +12,7 @@ const LIBRARIES: [&str; 8] = [
     "rte_eal",
     "rte_net_ring",
     "rte_net_vhost",
+    "rte_pdump",
     "rte_vhost",
 ];
 const SOURCES: [&str; 6] = ["burst", "eal", "log", "pool", "port", "unmap"];

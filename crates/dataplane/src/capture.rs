@@ -7,12 +7,14 @@ mod counters;
 mod hand_over;
 mod select;
 mod source;
+mod tap;
 mod write;
 
 pub use counters::{CaptureCounters, InterfaceDrops, MergeCounters, ReceivedCounters, WrittenCounters};
 pub use hand_over::{HandedSource, ReceiverTask, hand_over};
 pub use select::{Marks, Sample, Selector};
 pub use source::{QueueSource, Source};
+pub use tap::{Resting, TapCounters, TapReceive, TapSource};
 pub use write::{PacketPlan, Taken};
 
 use std::sync::Arc;

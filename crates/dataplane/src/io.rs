@@ -91,6 +91,8 @@ pub trait Receive: Send {
     fn batch(&self) -> Self::Frames;
     /// Appends up to `max` frames and returns how many came. Never waits.
     fn receive(&mut self, into: &mut Self::Frames, max: usize) -> usize;
+    /// Takes what control has left for the queue, as [`crate::Task::renew`] has it.
+    fn renew(&mut self) {}
 }
 
 /// Where frames go.
@@ -102,6 +104,8 @@ pub trait Transmit: Send {
     fn batch(&self) -> Self::Frames;
     /// Offers the first `count` frames, removes those accepted, and returns how many those were. Never waits.
     fn transmit(&mut self, from: &mut Self::Frames, count: usize) -> usize;
+    /// Takes what control has left for the queue, as [`crate::Task::renew`] has it.
+    fn renew(&mut self) {}
 }
 
 /// Where fresh buffers come from.

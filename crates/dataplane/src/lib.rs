@@ -25,6 +25,7 @@ pub mod resolve;
 pub mod send;
 pub mod slot;
 pub mod stall;
+pub mod tap;
 pub mod worker;
 
 use measure::Ticks;

@@ -443,6 +443,10 @@ impl<R: Receive> Task for ReceiveTask<R> {
         count
     }
 
+    fn renew(&mut self) {
+        self.io.renew();
+    }
+
     fn finish(mut self: Box<Self>) {
         for lane in &mut self.books.lanes {
             lane.window.end();

@@ -277,6 +277,11 @@ where
         moved + self.offer(now)
     }
 
+    fn renew(&mut self) {
+        self.rx.renew();
+        self.tx.renew();
+    }
+
     fn finish(self: Box<Self>) {
         let held = self.faults.as_ref().map_or(0, Faults::held);
         self.totals.fill(ReflectResult {

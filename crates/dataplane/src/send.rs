@@ -459,6 +459,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
         moved
     }
 
+    fn renew(&mut self) {
+        self.io.renew();
+    }
+
     fn finish(self: Box<Self>) {
         let flows = |lane: &Lane| {
             // start, start + step, ... modulo `flows` repeats after flows / gcd(flows, step) packets.

@@ -6,6 +6,7 @@
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
 #include <rte_lcore.h>
+#include <rte_pdump.h>
 #include <rte_ring.h>
 #include <rte_version.h>
 
@@ -25,6 +26,12 @@ int dl_eal_init(int argc, char **argv)
 {
 	rte_errno = 0;
 	return error_of(rte_eal_init(argc, argv));
+}
+
+int dl_pdump_init(void)
+{
+	rte_errno = 0;
+	return error_of(rte_pdump_init());
 }
 
 int dl_eal_cleanup(void)

@@ -57,6 +57,8 @@ void dl_before_unmap(void (*wait)(void));
 /* ---- eal.c: 0 or a count, or -errno ---- */
 
 int dl_eal_init(int argc, char **argv);
+/* Serves dpdk-dumpcap and dpdk-pdump, where other processes can attach. */
+int dl_pdump_init(void);
 int dl_eal_cleanup(void);
 const char *dl_runtime_dir(void);
 const char *dl_version(void);

@@ -28,6 +28,8 @@ pub struct Eal {
     rings: Mutex<Vec<RingGroup>>,
     /// The log reaches standard error too.
     echo: bool,
+    /// Other processes may attach.
+    serves_dumps: AtomicBool,
 }
 
 impl Eal {
@@ -87,7 +89,26 @@ impl Eal {
             claimed: Mutex::default(),
             rings: Mutex::default(),
             echo,
+            serves_dumps: AtomicBool::new(false),
         })
+    }
+
+    /// Serves `dpdk-dumpcap` and `dpdk-pdump` from now on: they attach as secondary processes, and EAL must have been
+    /// started so that others can (hugepages in files, not `--in-memory`). Workers that start later have no cache of
+    /// buffers: EAL knows a thread, or lets other processes in.
+    pub fn serve_dumps(&self) -> Result<(), EalError> {
+        // SAFETY: EAL runs while `self` lives; a second call only registers anew.
+        match unsafe { sys::dl_pdump_init() } {
+            0 => {
+                self.serves_dumps.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            error => Err(EalError::Dumps(os_error(error))),
+        }
+    }
+
+    pub(crate) fn serves_dumps(&self) -> bool {
+        self.serves_dumps.load(Ordering::Relaxed)
     }
 
     /// The names of all ports, in the order of their ids.

@@ -23,6 +23,9 @@ pub enum EalError {
     /// An argument holds a zero byte.
     #[error("the EAL argument {0:?} holds a zero byte; fix: remove it")]
     Argument(String),
+    /// `rte_pdump_init` refused.
+    #[error("DPDK does not serve dpdk-dumpcap and dpdk-pdump: {0}; fix: leave --dpdk-tools out")]
+    Dumps(io::Error),
     /// `rte_eal_init` refused.
     #[error("DPDK did not start with `{arguments}`: {source}{}", tail(log))]
     Init {

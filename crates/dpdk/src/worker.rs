@@ -121,7 +121,11 @@ fn prepare<'e>(eal: Option<&'e Eal>, name: &str, core: usize) -> Result<Option<R
         core,
         source,
     })?;
-    let registered = eal.map(Registered::new).transpose();
+    // EAL refuses other processes once a thread is registered, and lends a thread that is not no cache of buffers.
+    let registered = eal
+        .filter(|eal| !eal.serves_dumps())
+        .map(Registered::new)
+        .transpose();
     registered.map_err(|source| WorkerError::Register {
         name: name.to_owned(),
         source,

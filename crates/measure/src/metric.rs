@@ -2,12 +2,13 @@
 
 use crate::capture::CaptureSummary;
 use crate::place::{FILTERED, RING_FULL, SAMPLED_OUT};
+use crate::replay::ReplaySummary;
 use crate::summary::Summary;
 use crate::units::{decimal_prefix, time_unit_ns};
 
 /// What a metric counts in, and so which units its bound may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A part of the whole.
     Ratio,
     /// A number of packets.
@@ -131,6 +132,25 @@ static CAPTURE_METRICS: [Metric<CaptureSummary>; 12] = [
     row("rate_rx", Kind::Rate, |s| Some(s.rate_rx_pps)),
 ];
 
+/// Those of a replay.
+static REPLAY_METRICS: [Metric<ReplaySummary>; 13] = [
+    row("loss", Kind::Ratio, |s| {
+        (s.ledger.entered > 0).then(|| s.lost() as f64 / s.ledger.entered as f64)
+    }),
+    row("lost", Kind::Packets, |s| count(s.lost())),
+    row("sent", Kind::Packets, |s| count(s.sent)),
+    row("unexplained", Kind::Packets, |s| count(s.ledger.unexplained)),
+    row("rate_tx", Kind::Rate, |s| Some(s.rate_tx_pps)),
+    row("gap_error_p50", Kind::Nanoseconds, |s| time(s.gap_error_ns.p50)),
+    row("gap_error_p99", Kind::Nanoseconds, |s| time(s.gap_error_ns.p99)),
+    row("gap_error_p999", Kind::Nanoseconds, |s| time(s.gap_error_ns.p999)),
+    row("gap_error_max", Kind::Nanoseconds, |s| time(s.gap_error_ns.max)),
+    row("lateness_p50", Kind::Nanoseconds, |s| time(s.late_ns.p50)),
+    row("lateness_p99", Kind::Nanoseconds, |s| time(s.late_ns.p99)),
+    row("lateness_p999", Kind::Nanoseconds, |s| time(s.late_ns.p999)),
+    row("lateness_max", Kind::Nanoseconds, |s| time(s.late_ns.max)),
+];
+
 /// What a place of the ledger was charged with.
 fn charged(summary: &CaptureSummary, place: &str) -> Option<f64> {
     let mut places = summary.ledger.places.iter();
@@ -147,6 +167,12 @@ impl Measured for Summary {
 impl Measured for CaptureSummary {
     fn metrics() -> &'static [Metric<Self>] {
         &CAPTURE_METRICS
+    }
+}
+
+impl Measured for ReplaySummary {
+    fn metrics() -> &'static [Metric<Self>] {
+        &REPLAY_METRICS
     }
 }
 

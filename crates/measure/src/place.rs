@@ -69,6 +69,10 @@ pub const NOT_ETHERNET: &str = "not_ethernet";
 pub const SNAPPED: &str = "snapped";
 /// What was read and not sent because the run was ended.
 pub const CUT_OFF: &str = "cut_off";
+/// What a tap on another run did not copy, since that run's worker had no time for it.
+pub const TAP_BUDGET: &str = "tap_budget";
+/// What a tap on another run did not copy, since its ring was full.
+pub const TAP_FULL: &str = "tap_full";
 /// What begins the names of a reflector's places.
 pub const REFLECTOR: &str = "reflector_";
 
@@ -92,7 +96,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 20] = [
+pub static PLACES: [Place; 22] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -102,6 +106,20 @@ pub static PLACES: [Place; 20] = [
         Receiver,
         Exact,
         "a consumer still needed what was in the ring",
+        false,
+    ),
+    place(
+        TAP_BUDGET,
+        Receiver,
+        Exact,
+        "the tapped worker had no time to copy it",
+        false,
+    ),
+    place(
+        TAP_FULL,
+        Receiver,
+        Exact,
+        "the tap was full: not read in time",
         false,
     ),
     place(

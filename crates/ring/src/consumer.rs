@@ -1,7 +1,7 @@
 //! A consumer: reads packets by the worklist, and trusts nothing that it finds.
 
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::RingError;
 use crate::layout::{CONSUMER_MAGIC, Geometry, MAGIC, VERSION, consumer, header};
@@ -83,6 +83,16 @@ pub struct Segment<'r> {
     pub whole: Option<&'r [u8]>,
 }
 
+impl<'r> Segment<'r> {
+    /// Packet `index` of it, from 0.
+    pub fn packet(&self, index: usize) -> Result<Packet<'r>, RingError> {
+        let end = self.entries.len().checked_sub(index * ENTRY);
+        let entry = end.and_then(|end| self.entries.get(end.checked_sub(ENTRY)?..end));
+        let entry = entry.ok_or(RingError::Damaged("a segment has fewer packets than it says"))?;
+        packet(self.blocks, entry)
+    }
+}
+
 /// Reads a ring.
 #[derive(Debug)]
 pub struct Consumer {
@@ -137,6 +147,12 @@ impl Consumer {
     /// The sizes of the ring.
     pub fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    /// The number with this index that the producer tells besides packets.
+    pub fn told(&self, index: usize) -> u64 {
+        let at = header::TOLD + 8 * (index % header::TOLD_COUNT);
+        self.memory.number(at).load(Acquire)
     }
 
     /// Whether the producer has ended: what [`Consumer::packets`] has not given by then never comes.

@@ -5,6 +5,7 @@
 //! | 0 | [`MAGIC`], version (u32), segments (u32), bytes of a segment (u32), bytes of the preamble (u32), producer (u32, process id) |
 //! | 64 | the newest segment that was begun, plus one (u64) |
 //! | 128 | 1 when the producer has ended (u64) |
+//! | 192 | eight numbers that the producer tells besides packets (u64 each): their meaning is its own |
 //! | 4096 | the slots, 64 bytes each, filled up to a multiple of 4096 |
 //! | then | the preamble: a pcapng section header and the interfaces |
 //! | then | the segments |
@@ -42,6 +43,10 @@ pub mod header {
     pub const BEGUN: usize = 64;
     /// 1 when the producer has ended.
     pub const ENDED: usize = 128;
+    /// Numbers that the producer tells besides packets.
+    pub const TOLD: usize = 192;
+    /// How many of them.
+    pub const TOLD_COUNT: usize = 8;
     /// Where the slots begin.
     pub const LEN: usize = 4096;
 }

@@ -221,6 +221,12 @@ impl Producer {
         }
     }
 
+    /// Bytes of a segment.
+    #[inline]
+    pub fn segment_len(&self) -> usize {
+        self.shared.geometry.segment_len as usize
+    }
+
     /// Packets written.
     pub fn packets(&self) -> u64 {
         self.packets
@@ -256,6 +262,43 @@ impl Producer {
         });
         self.packets += 1;
         Ok(())
+    }
+
+    /// Has place for `packets` packets, whose blocks are `len` bytes together, in one segment: [`Producer::withdraw`] can
+    /// take all of them back.
+    #[inline]
+    pub fn reserve(&mut self, packets: usize, len: usize) -> Result<(), Full> {
+        let len = len + ENTRY * packets;
+        match self.open {
+            Some(open) if self.fits(&open, len) => Ok(()),
+            _ => self.turn_over(len).map(drop),
+        }
+    }
+
+    /// Takes the last `count` packets back: they were written into room that was reserved, and not committed.
+    #[inline]
+    pub fn withdraw(&mut self, count: usize) {
+        let Some(open) = self.open.as_mut().filter(|open| open.packets as usize >= count) else {
+            return;
+        };
+        if count == 0 {
+            return;
+        }
+        open.packets -= count as u32;
+        self.packets -= count as u64;
+        let entries_end = open.at + self.shared.geometry.segment_len as usize - 4;
+        let entry_at = entries_end - ENTRY * (open.packets as usize + 1);
+        // SAFETY: the entry of the first of them, which is not committed: nobody reads or writes it.
+        let entry = unsafe { self.shared.memory.room(entry_at, ENTRY) };
+        let data_at = u32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);
+        open.bytes = data_at as usize - pcapng::PACKET_HEAD;
+    }
+
+    /// Tells consumers a number besides packets, the one with this index.
+    #[inline]
+    pub fn tell(&self, index: usize, value: u64) {
+        let at = header::TOLD + 8 * (index % header::TOLD_COUNT);
+        self.shared.memory.number(at).store(value, Release);
     }
 
     /// Lets consumers read what was written.

@@ -5,7 +5,7 @@
 //! consumer's page; or a number that is not 0, and a sentence. The connection then stays open: the seat ends with it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Component, Path, PathBuf};
@@ -27,6 +27,8 @@ pub const SEAT: [u8; 8] = *b"DRPLSEAT";
 const NAME: usize = 64;
 const JOIN_LEN: usize = 16 + NAME;
 const SEAT_LEN: usize = 16;
+/// Connections that have not said yet what they want, at most.
+const ASKING_MAX: usize = 64;
 /// How long either side waits for the other's message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -62,7 +64,8 @@ pub struct Guest {
     /// Whether its process has left; what it had not taken by then is nobody's.
     pub is_gone: bool,
     page: Option<OwnedFd>,
-    stream: UnixStream,
+    /// The connection, as long as it is there.
+    stream: Option<UnixStream>,
 }
 
 /// Where others join a ring.
@@ -116,6 +119,9 @@ impl Door {
                 self.asking.push(stream);
             }
         }
+        // Who says nothing makes place for those that do.
+        let silent = self.asking.len().saturating_sub(ASKING_MAX);
+        self.asking.drain(..silent);
         for stream in std::mem::take(&mut self.asking) {
             match Asked::read(&stream) {
                 Ok(None) => self.asking.push(stream),
@@ -124,7 +130,7 @@ impl Door {
             }
         }
         let begun = ring.begun();
-        for guest in self.guests.iter_mut().filter(|guest| !guest.is_gone) {
+        for guest in &mut self.guests {
             guest.look(ring, begun);
         }
     }
@@ -143,7 +149,7 @@ impl Door {
                 behind_max: 0,
                 is_gone: false,
                 page: Some(page),
-                stream,
+                stream: Some(stream),
             }),
             Err(error) => {
                 let mut answer = answer(1).to_vec();
@@ -162,41 +168,31 @@ impl Drop for Door {
 
 impl Guest {
     fn look(&mut self, ring: &Ring, begun: u64) {
-        if self.page.is_some() && self.seat.is_taken() {
-            let page = self.page.take();
-            if let Some(Err(_)) = page.map(|page| self.hand_over(ring, &page)) {
-                self.leave();
-            }
-        }
+        let Some(stream) = &self.stream else { return };
+        let is_new = self.page.is_some() && self.seat.is_taken();
+        let page = is_new.then(|| self.page.take()).flatten();
+        let is_seated = page.is_none_or(|page| hand_over(stream, ring, &page).is_ok());
         // It sends nothing more: what can be read is its end.
-        match (&self.stream).read(&mut [0; 16]) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Ok(more) if more > 0 => {}
-            _ => self.leave(),
-        }
-        if !self.is_gone && self.is_lossless {
+        let is_there = match (&*stream).read(&mut [0; 16]) {
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            Ok(more) => more > 0,
+        };
+        if !is_seated || !is_there {
+            self.leave();
+        } else if self.is_lossless {
             self.behind_max = self.behind_max.max(begun.saturating_sub(self.seat.released()));
         }
-    }
-
-    fn hand_over(&self, ring: &Ring, page: &OwnedFd) -> io::Result<()> {
-        let files = [ring.file().as_raw_fd(), page.as_raw_fd()];
-        let answer = answer(0);
-        let (bytes, rights) = ([IoSlice::new(&answer)], [ControlMessage::ScmRights(&files)]);
-        sendmsg::<()>(
-            self.stream.as_raw_fd(),
-            &bytes,
-            &rights,
-            MsgFlags::MSG_NOSIGNAL,
-            None,
-        )?;
-        Ok(())
     }
 
     fn leave(&mut self) {
         self.is_gone = true;
         self.seat.vacate();
+        (self.page, self.stream) = (None, None);
     }
+}
+
+fn hand_over(stream: &UnixStream, ring: &Ring, page: &OwnedFd) -> io::Result<()> {
+    send(stream, &answer(0), [ring.file(), page.as_fd()])
 }
 
 fn answer(code: u32) -> [u8; SEAT_LEN] {
@@ -267,7 +263,7 @@ impl Joined {
         message[16..16 + name.len()].copy_from_slice(name);
         stream.write_all(&message).map_err(failed)?;
         let mut answer = [0; SEAT_LEN];
-        let files = receive(stream.as_raw_fd(), &mut answer).map_err(failed)?;
+        let files = receive(&stream, &mut answer).map_err(failed)?;
         if answer[..8] != SEAT {
             return Err(RingError::NotARing("whoever listens there is no dropless"));
         }
@@ -292,12 +288,26 @@ impl Joined {
     }
 }
 
+/// Sends bytes, and a ring and a consumer's page with them.
+pub fn send(stream: &UnixStream, message: &[u8], files: [BorrowedFd<'_>; 2]) -> io::Result<()> {
+    let files = files.map(|file| file.as_raw_fd());
+    let (bytes, rights) = ([IoSlice::new(message)], [ControlMessage::ScmRights(&files)]);
+    sendmsg::<()>(stream.as_raw_fd(), &bytes, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
+}
+
 /// Reads bytes and the file descriptors that come with them.
-fn receive(stream: RawFd, answer: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+pub fn receive(stream: &UnixStream, answer: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+    let expected = answer.len();
     let mut bytes = [IoSliceMut::new(answer)];
     let mut rights = nix::cmsg_space!([RawFd; 2]);
-    let came = recvmsg::<()>(stream, &mut bytes, Some(&mut rights), MsgFlags::MSG_CMSG_CLOEXEC)?;
-    if came.bytes < SEAT_LEN {
+    let came = recvmsg::<()>(
+        stream.as_raw_fd(),
+        &mut bytes,
+        Some(&mut rights),
+        MsgFlags::MSG_CMSG_CLOEXEC,
+    )?;
+    if came.bytes < expected {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let mut files = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capture::pcapng::PacketHead;
+use capture::pcapng::{Direction, PacketHead};
 use capture::ring::Producer;
 
 use super::QueueCounters;
@@ -16,6 +16,8 @@ pub struct PacketPlan {
     pub interface: u32,
     /// The queue's number, where the port has several.
     pub queue: Option<u32>,
+    /// Which way they went, where that is not plain.
+    pub direction: Option<Direction>,
     /// Bytes kept of each frame, at most.
     pub snap_len: usize,
     /// From the run's clock to nanoseconds since the epoch of Unix.
@@ -98,7 +100,7 @@ impl Writer {
             time_ns,
             original_len: whole as u32,
             queue: self.plan.queue,
-            direction: None,
+            direction: self.plan.direction,
             dropped,
         };
         let first = frames.bytes(index);

@@ -80,6 +80,7 @@ fn plan(case: &Case, index: u32, counters: &Arc<CaptureCounters>, drops: &Arc<In
         burst: case.burst,
         selector: Selector::new(filter, None),
         packets: PacketPlan {
+            direction: None,
             interface: index,
             queue: Some(index),
             snap_len: case.snap_len,

@@ -4,3 +4,4 @@ mod capture;
 mod chained;
 mod conservation;
 mod replay;
+mod tap;

@@ -116,6 +116,9 @@ pub struct DeviceArgs {
     /// Ordinary pages even where hugepages are free
     #[arg(long, help_heading = "Machine")]
     pub no_huge: bool,
+    /// Let DPDK's own tools attach (dpdk-dumpcap, dpdk-pdump, dpdk-proc-info); needs hugepages
+    #[arg(long, conflicts_with = "no_huge", help_heading = "Machine")]
+    pub dpdk_tools: bool,
     /// Take a NIC from the kernel although this machine is reached through it
     #[arg(long, help_heading = "Machine")]
     pub force: bool,
@@ -192,6 +195,7 @@ impl DeviceArgs {
             burst: BURST,
             buffers: self.buffers,
             no_huge: self.no_huge,
+            dpdk_tools: self.dpdk_tools,
             force: self.force,
             wait_ns: duration_ns_or_zero(wait, "--wait")?,
             explain: false,

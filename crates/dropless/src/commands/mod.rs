@@ -31,6 +31,7 @@ subcommands! {
     capture,
     read,
     replay,
+    extcap,
     compare,
     noise,
     ports,

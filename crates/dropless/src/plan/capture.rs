@@ -21,6 +21,9 @@ pub struct CapturePlan {
     pub command: String,
     /// The machine's part.
     pub machine: MachinePlan,
+    /// The run that is looked into, in the place of ports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attach: Option<AttachPlan>,
     /// Receive queues a port.
     pub queues: u16,
     /// Bytes kept of each packet, at most.
@@ -45,6 +48,19 @@ pub struct CapturePlan {
     pub expect: Vec<String>,
     /// Length of a statistics interval, ns.
     pub interval_ns: u64,
+}
+
+/// A run that a capture looks into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachPlan {
+    /// Its process.
+    pub process: u32,
+    /// Its directory.
+    pub run: PathBuf,
+    /// What it receives is wanted.
+    pub received: bool,
+    /// What it sends is wanted.
+    pub sent: bool,
 }
 
 /// The shared memory of a capture.
@@ -132,7 +148,9 @@ impl CapturePlan {
 
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
-        self.machine.validate()?;
+        if self.attach.is_none() {
+            self.machine.validate()?;
+        }
         ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
         self.machine.check_queues("--queues", self.queues)?;
         check_interval(self.interval_ns)?;

@@ -26,6 +26,9 @@ pub struct MachinePlan {
     pub buffers: Option<u32>,
     /// Ordinary pages even where hugepages are free.
     pub no_huge: bool,
+    /// Processes of DPDK may attach to this one.
+    #[serde(default)]
+    pub dpdk_tools: bool,
     /// Take a device from the kernel although this machine is reached through it.
     #[serde(default)]
     pub force: bool,

@@ -20,7 +20,7 @@ mod reflect;
 mod replay;
 mod send;
 
-pub use capture::{CapturePlan, FilesPlan, RingPlan};
+pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;

@@ -2,6 +2,7 @@
 //! job's.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use dataplane::worker::WorkerCounters;
 use measure::verdict::{Evidence, LinkLoss, Role};
@@ -27,7 +28,7 @@ pub struct Closing<'r> {
     /// Cores and what was done on them.
     pub roles: Roles,
     /// What the workers published.
-    pub published: Vec<WorkerCounters>,
+    pub published: Vec<Arc<WorkerCounters>>,
     pub notes: Vec<Note>,
 }
 

@@ -2,10 +2,11 @@
 //!
 //! One thread, which no worker ever waits for.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dataplane::Phase;
-use dataplane::worker::Control;
+use dataplane::worker::{Control, WorkerCounters};
 use measure::verdict::LinkLoss;
 use measure::{Clock, Ticks};
 use report::live::Live;
@@ -14,6 +15,7 @@ use report::rundir::RunDir;
 use super::clock::now;
 use super::open::OpenPort;
 use super::peer::{Patience, Wait};
+use super::tap::Taps;
 use super::workers::Running;
 use super::{Active, Next, Run};
 use crate::explain::Explainer;
@@ -72,6 +74,7 @@ pub struct Watch<'w, 'e> {
     live: Live,
     explainer: Option<Explainer>,
     stalls: StallWatch<'w>,
+    taps: Taps,
     health: HealthCheck,
     drivers: Drivers,
     /// Of each port the loss of its link that has not ended.
@@ -84,7 +87,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         run: &'w Run<'w, 'e>,
         ports: &'w mut [OpenPort<'e>],
         explainer: Option<Explainer>,
-        stalls: StallWatch<'w>,
+        (stalls, taps): (StallWatch<'w>, Taps),
         expected: Expected,
         (clock, start): (Clock, Ticks),
     ) -> Self {
@@ -110,6 +113,7 @@ impl<'w, 'e> Watch<'w, 'e> {
             live: Live::stderr(run.settings.console.quiet),
             explainer,
             stalls,
+            taps,
             health: HealthCheck::new(expected),
             drivers: Drivers::default(),
         }
@@ -118,7 +122,7 @@ impl<'w, 'e> Watch<'w, 'e> {
     /// Takes the run through its phases.
     pub fn run<J: Active>(
         &mut self,
-        control: &Control,
+        (control, workers): (&Control, &[Arc<WorkerCounters>]),
         running: &Running<'_>,
         job: &mut J,
         has_schedule: bool,
@@ -137,6 +141,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         control.set(Phase::Run);
         loop {
             self.tick(running, job);
+            self.taps.look(control, workers);
             match job.step(&self.look) {
                 Next::GoOn => {}
                 Next::Drain => control.set(Phase::Drain),

@@ -33,6 +33,8 @@ pub enum Memory {
     },
     /// Hugepages, taken as needed and given back by the kernel when the process ends, however it ends.
     Huge,
+    /// Hugepages in files, which other processes of DPDK map, too.
+    Shared,
 }
 
 /// EAL arguments and the devices of the ports, in their order.
@@ -76,6 +78,7 @@ pub fn plan(
             add("--in-memory".into());
             add("--single-file-segments".into());
         }
+        Memory::Shared => add("--single-file-segments".into()),
     }
     if !verbose {
         add("--log-level=*:warning".into());

@@ -52,8 +52,8 @@ impl Listening {
         if !look.is_quiet {
             let uris: Vec<String> = look.ports.iter().map(|open| open.uri.to_string()).collect();
             let _ = report::out::print_stderr(&format!(
-                "{doing} {}; Ctrl-C ends it; results in {}\n",
-                uris.join(", "),
+                "{}; Ctrl-C ends it; results in {}\n",
+                [doing, &uris.join(", ")].join(" ").trim_end(),
                 look.dir.path().display()
             ));
         }

@@ -28,10 +28,12 @@ pub(crate) mod signals;
 pub(crate) mod stage;
 pub(crate) mod start;
 pub(crate) mod sweep;
+pub(crate) mod tap;
 pub(crate) mod waiting;
 pub(crate) mod workers;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
@@ -58,6 +60,7 @@ use preflight::Preflight;
 use privileges::Kept;
 use signals::Interrupt;
 use stage::Stage;
+use tap::Taps;
 use workers::Running;
 
 /// How a run is told and where it writes, whatever its job is.
@@ -192,6 +195,8 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     for port in &preflight.abandoned {
         port.make_way(&Sys::live())?;
     }
+    // They go after the environment that uses them.
+    let _pages = (preflight.memory == eal::Memory::Shared).then(sweep::OwnPages::new);
     let (eal, devices) = start::eal(job.machine(), &preflight, &needs, settings.verbose, &interrupt)?;
     let make_pools = |eal| preflight.pools.make(eal, preflight.room);
     let mut pools = eal.as_ref().map(make_pools).transpose()?;
@@ -281,25 +286,28 @@ impl<'r, 'e> Run<'r, 'e> {
         let threshold_ns = machine.pause_ns;
         let lead = clock.clock.ticks_from_ns(job.lead_ns());
         let start = Ticks(dpdk::tsc() + lead);
-        let mut stage = Stage::new(self.pools, &mut ports, &cores, (clock.clock, start), self.dir);
+        let published: Vec<Arc<WorkerCounters>> = cores.iter().map(|_| Arc::default()).collect();
+        let on = (&cores[..], &published[..]);
+        let mut stage = Stage::new(self.pools, &mut ports, on, (clock.clock, start), self.dir);
         let (has_schedule, expected) = (lead > 0, job.expected());
         let mut job = job.wire(&mut stage)?;
+        let taps = Taps::open(stage.take_taps(), &clock.clock);
+        notes.extend(taps.note.clone());
         let workers = stage.into_workers();
         let roles: workers::Roles = workers
             .iter()
             .map(|worker| (worker.core, worker.roles.clone()))
             .collect();
-        let published: Vec<WorkerCounters> = cores.iter().map(|_| WorkerCounters::default()).collect();
         let control = Control::default();
         placement::leave_to_workers(&cores);
         let threshold = clock.clock.ticks_from_ns(threshold_ns);
         let stalls = StallWatch::new(&roles, &published, clock.clock, threshold);
         let times = (clock.clock, start);
-        let mut watch = Watch::new(self, &mut ports, explainer, stalls, expected, times);
+        let mut watch = Watch::new(self, &mut ports, explainer, (stalls, taps), expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
             let allowed = (self.pools.map(Pools::eal), kept);
             let running = Running::start(scope, allowed, workers, &control, &published, threshold)?;
-            watch.run(&control, &running, &mut job, has_schedule);
+            watch.run((&control, &published), &running, &mut job, has_schedule);
             Ok(running.join())
         })
         .context("cannot start the workers")?;

@@ -46,7 +46,11 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             port.queues = NonZeroU16::new(asked);
         }
     }
-    let prepared: Vec<Prepared> = host::check_all(&ports, &sys)?;
+    // A run that only looks into another one has none.
+    let prepared: Vec<Prepared> = match ports.is_empty() {
+        true => Vec::new(),
+        false => host::check_all(&ports, &sys)?,
+    };
     for port in &prepared {
         check_mtu(&sys, port, largest_frame)?;
     }
@@ -92,8 +96,15 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             host::hugepages::check(&sys, &what, wanted(pool), pool.node)?;
         }
     }
+    if plan.dpdk_tools {
+        host::hugepages::check(&sys, "--dpdk-tools", bytes + SPARE, None)?;
+    }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
-        Memory::Huge
+        if plan.dpdk_tools {
+            Memory::Shared
+        } else {
+            Memory::Huge
+        }
     } else {
         pools = PoolsPlan::together(&holds, workers, plan.buffers)?;
         let bytes = pools.bytes(room, true);
@@ -102,7 +113,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             mib: (bytes >> 20) + EAL_MIB,
         }
     };
-    if memory != Memory::Huge && !plan.no_huge {
+    if matches!(memory, Memory::Ordinary { .. }) && !plan.no_huge {
         let wanted = pools.bytes(room, false) + SPARE;
         let (free, needed) = (free >> 20, wanted >> 20);
         let more = host::hugepages::reservation(&host::hugepages::pools(&sys), wanted, None);

@@ -1,14 +1,20 @@
 //! The stage of a job: where it puts its tasks onto the queues of open ports, be those devices or sockets.
 
+use std::sync::Arc;
+
+use capture::pcapng::Direction;
 use dataplane::Task;
 use dataplane::capture::Source;
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
+use dataplane::tap::{TapSlot, Tapped};
+use dataplane::worker::WorkerCounters;
 use measure::{Clock, Ticks};
 use report::rundir::RunDir;
 
 use super::open::{Dpdk, OpenPort, Rx, Tx};
 use super::pools::Pools;
+use super::tap::TapPlace;
 use super::workers::Worker;
 
 /// Open ports, workers without tasks, and the time of the first packet.
@@ -23,6 +29,10 @@ pub struct Stage<'s, 'p, 'e> {
     pub dir: &'s RunDir,
     pools: Option<&'p Pools<'e>>,
     workers: Vec<Worker<'p>>,
+    /// What each worker publishes.
+    counters: &'s [Arc<WorkerCounters>],
+    /// Queues that others may look into.
+    taps: Vec<TapPlace>,
 }
 
 /// Makes a task of a queue that receives.
@@ -65,7 +75,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     pub fn new(
         pools: Option<&'p Pools<'e>>,
         ports: &'s mut [OpenPort<'e>],
-        cores: &'s [usize],
+        (cores, counters): (&'s [usize], &'s [Arc<WorkerCounters>]),
         (clock, start): (Clock, Ticks),
         dir: &'s RunDir,
     ) -> Self {
@@ -77,6 +87,8 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             dir,
             pools,
             workers: cores.iter().map(|core| Worker::new(*core)).collect(),
+            counters,
+            taps: Vec::new(),
         }
     }
 
@@ -88,9 +100,13 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         rx: Rx<'e>,
         task: impl OnReceive,
     ) -> bool {
+        let tap = self.tap(worker, port, Direction::In);
         let task = match (rx, self.dpdk(port)) {
-            (Rx::Socket(rx), _) => task.on(*rx),
-            (Rx::Device(rx), Some(dpdk)) => task.on(DpdkReceive::new(dpdk.eal, rx, self.is_cold(port))),
+            (Rx::Socket(rx), _) => task.on(Tapped::new(*rx, tap)),
+            (Rx::Device(rx), Some(dpdk)) => {
+                let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(port));
+                task.on(Tapped::new(rx, tap))
+            }
             (Rx::Device(_), None) => return false,
         };
         self.workers[worker].add(role, task);
@@ -130,12 +146,16 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         tx: Tx<'e>,
         task: impl OnTransmit,
     ) -> bool {
+        let tap = self.tap(worker, port, Direction::Out);
         let task = match (tx, self.dpdk(port)) {
             (Tx::Socket(tx), _) => {
                 let buffers = tx.buffers();
-                task.on(*tx, buffers)
+                task.on(Tapped::new(*tx, tap), buffers)
             }
-            (Tx::Device(tx), Some(dpdk)) => task.on(DpdkTransmit::new(dpdk.eal, tx), dpdk.buffers()),
+            (Tx::Device(tx), Some(dpdk)) => {
+                let tx = DpdkTransmit::new(dpdk.eal, tx);
+                task.on(Tapped::new(tx, tap), dpdk.buffers())
+            }
             (Tx::Device(_), None) => return false,
         };
         self.workers[worker].add(role, task);
@@ -151,20 +171,49 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         tx: Tx<'e>,
         task: impl OnPair,
     ) -> bool {
+        let before = self.taps.len();
+        let [taps_in, taps_out] = [Direction::In, Direction::Out].map(|way| self.tap(worker, port, way));
         let task = match (rx, tx, self.dpdk(port)) {
             (Rx::Socket(rx), Tx::Socket(tx), _) => {
                 let buffers = tx.buffers();
-                task.on(*rx, *tx, buffers)
+                task.on(Tapped::new(*rx, taps_in), Tapped::new(*tx, taps_out), buffers)
             }
-            (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => task.on(
-                DpdkReceive::new(dpdk.eal, rx, self.is_cold(port)),
-                DpdkTransmit::new(dpdk.eal, tx),
-                dpdk.buffers(),
-            ),
+            (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => {
+                let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(port));
+                let tx = DpdkTransmit::new(dpdk.eal, tx);
+                task.on(
+                    Tapped::new(rx, taps_in),
+                    Tapped::new(tx, taps_out),
+                    dpdk.buffers(),
+                )
+            }
             _ => return false,
         };
+        if self.ports[port].far.is_some() {
+            // The other end of an embedded ring is the path, not the port.
+            self.taps.truncate(before);
+        }
         self.workers[worker].add(role, task);
         true
+    }
+
+    /// Where control leaves a tap for the next queue of `port` in this direction.
+    fn tap(&mut self, worker: usize, port: usize, direction: Direction) -> Arc<TapSlot> {
+        let slot = TapSlot::new(Arc::clone(&self.counters[worker]));
+        let same = |place: &&TapPlace| place.port == port && place.direction == direction;
+        let queue = self.taps.iter().filter(same).count();
+        self.taps.push(TapPlace {
+            port,
+            queue,
+            direction,
+            slot: Arc::clone(&slot),
+        });
+        slot
+    }
+
+    /// The queues that others may look into, once all tasks are there.
+    pub fn take_taps(&mut self) -> Vec<TapPlace> {
+        std::mem::take(&mut self.taps)
     }
 
     fn is_cold(&self, port: usize) -> bool {

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use dpdk::{Eal, PortConfig};
 
 use super::Needs;
-use super::eal::{self, Device, EalPlan};
+use super::eal::{self, Device, EalPlan, Memory};
 use super::open::OpenPort;
 use super::opening::Opening;
 use super::peer;
@@ -42,6 +42,9 @@ pub fn eal(
     match (eal, &plan.eal) {
         (Ok(eal), _) => {
             super::sweep::sweep(&eal.runtime_directory());
+            if preflight.memory == Memory::Shared {
+                eal.serve_dumps()?;
+            }
             Ok((Some(eal), devices))
         }
         (Err(dpdk::EalError::Init { log, .. }), Some(extra)) => {

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use host::Sys;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
@@ -25,6 +26,41 @@ pub fn sweep(own: &Path) {
             remove(&folder.path());
         }
     }
+}
+
+/// The hugepages of this process, where they are in files that others may map; removed with the end of this.
+pub struct OwnPages(());
+
+impl OwnPages {
+    /// Before DPDK starts: what killed runs left is removed, since it takes pages that nobody else gives back.
+    pub fn new() -> Self {
+        remove_pages(|id| !Path::new(&format!("/proc/{id}")).exists());
+        Self(())
+    }
+}
+
+impl Drop for OwnPages {
+    fn drop(&mut self) {
+        let own = std::process::id();
+        remove_pages(|id| id == own);
+    }
+}
+
+/// Removes the files of hugepages whose process is such a one.
+fn remove_pages(is_meant: impl Fn(u32) -> bool) {
+    for mount in Sys::live().mounts("hugetlbfs") {
+        for file in fs::read_dir(mount).into_iter().flatten().flatten() {
+            if page_owner(&file.file_name().to_string_lossy()).is_some_and(&is_meant) {
+                let _ = fs::remove_file(file.path());
+            }
+        }
+    }
+}
+
+/// Whose a file of hugepages is, by its name: `dropless-4711map_0`.
+fn page_owner(name: &str) -> Option<u32> {
+    let (id, _) = name.strip_prefix(PREFIX)?.split_once("map_")?;
+    id.parse().ok()
 }
 
 fn is_locked(file: &Path) -> bool {
@@ -52,6 +88,14 @@ pub fn remove(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_are_known_by_their_names() {
+        assert_eq!(page_owner("dropless-4711map_0"), Some(4711));
+        for other in ["rtemap_0", "dropless-map_0", "dropless-xmap_0", "dropless-4711"] {
+            assert_eq!(page_owner(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn only_the_folders_of_the_dead_go() {

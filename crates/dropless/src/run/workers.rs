@@ -1,5 +1,6 @@
 //! Worker threads: which core polls what, and how they are started, stopped and joined.
 
+use std::sync::Arc;
 use std::thread::Scope;
 
 use anyhow::{Result, anyhow};
@@ -78,7 +79,7 @@ type Handle<'s> = dpdk::Worker<'s, Stalled>;
 /// Workers under way.
 pub struct Running<'s> {
     handles: Vec<(usize, Handle<'s>)>,
-    counters: Vec<&'s WorkerCounters>,
+    counters: Vec<&'s Arc<WorkerCounters>>,
 }
 
 impl<'s> Running<'s> {
@@ -89,7 +90,7 @@ impl<'s> Running<'s> {
         (eal, rights): (Option<&'s Eal>, Kept),
         workers: Vec<Worker<'a>>,
         control: &'s Control,
-        counters: &'s [WorkerCounters],
+        counters: &'s [Arc<WorkerCounters>],
         stall_ticks: u64,
     ) -> Result<Self> {
         let (mut handles, mut kept) = (Vec::new(), Vec::new());

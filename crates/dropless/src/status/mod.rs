@@ -1,6 +1,7 @@
 //! The status board of a run: what control tells of it, for `dropless top` and for whoever asks `--metrics`.
 
 mod drivers;
+pub mod find;
 mod health;
 mod meter;
 mod stalls;

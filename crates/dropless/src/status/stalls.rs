@@ -1,6 +1,7 @@
 //! Workers' stalls as they pass: what the histograms of their poll gaps have gained since the last look.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use dataplane::worker::WorkerCounters;
 use measure::Clock;
@@ -13,7 +14,7 @@ const TOLD_MAX: usize = 64;
 
 pub struct StallWatch<'w> {
     roles: &'w [(usize, Vec<&'static str>)],
-    counters: &'w [WorkerCounters],
+    counters: &'w [Arc<WorkerCounters>],
     clock: Clock,
     threshold_ticks: u64,
     /// By worker and bucket: what was counted at the last look.
@@ -24,7 +25,7 @@ pub struct StallWatch<'w> {
 impl<'w> StallWatch<'w> {
     pub fn new(
         roles: &'w [(usize, Vec<&'static str>)],
-        counters: &'w [WorkerCounters],
+        counters: &'w [Arc<WorkerCounters>],
         clock: Clock,
         threshold_ticks: u64,
     ) -> Self {

@@ -56,6 +56,7 @@ fn the_documented_help_is_the_printed_help() {
         ("capture.txt", &["capture", "--help"]),
         ("read.txt", &["read", "--help"]),
         ("replay.txt", &["replay", "--help"]),
+        ("extcap.txt", &["extcap", "--help"]),
         ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),
         ("ports.txt", &["ports", "--help"]),
@@ -205,7 +206,7 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split([' ', '`']).next().unwrap_or_default();
             let page = match command {
-                "send" | "search" | "compare" | "reflect" | "capture" | "read" | "replay" | "noise" | "ports"
+                "send" | "search" | "compare" | "reflect" | "capture" | "read" | "replay" | "extcap" | "noise" | "ports"
                 | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),

@@ -8,6 +8,7 @@
 )]
 
 mod absence;
+mod attach;
 mod capture;
 mod capture_limits;
 mod capture_wanted;
@@ -16,7 +17,9 @@ mod cli;
 mod compare;
 mod dashboard;
 mod doctor;
+mod dumps;
 mod elsewhere;
+mod extcap;
 mod fooled;
 mod health;
 mod hostile;

@@ -101,6 +101,41 @@ proptest! {
         prop_assert_eq!(consumer.counts(), (written.len() as u64, 0));
     }
 
+    /// What is taken back before it is committed was never there, wherever a segment ends.
+    #[test]
+    fn what_was_withdrawn_nobody_sees(bursts in prop::collection::vec((1usize..64, 0usize..80, any::<bool>()), 1..200), longest in 60u64..1600) {
+        let (mut producer, ring) = Producer::new(4, SEGMENT_MIN, &preamble()).unwrap();
+        let mut consumer = seat((&mut producer, &ring), true);
+        let (mut number, mut written, mut taken) = (0, Vec::new(), Vec::new());
+        for (count, withdrawn, takes) in bursts {
+            let numbers: Vec<u64> = (number..).take(count).collect();
+            number += count as u64;
+            let block = |number: u64| {
+                let len = bytes(number, longest).len();
+                head(number, len).block_len(len)
+            };
+            let len = numbers.iter().map(|number| block(*number)).sum();
+            if producer.reserve(count, len).is_ok() {
+                for number in &numbers {
+                    prop_assert!(push(&mut producer, *number, longest).is_ok());
+                }
+                let withdrawn = withdrawn.min(count);
+                producer.withdraw(withdrawn);
+                written.extend(&numbers[..count - withdrawn]);
+            }
+            producer.commit();
+            if takes {
+                taken.extend(take(&mut consumer, longest));
+            }
+        }
+        producer.tell(2, number);
+        producer.end();
+        taken.extend(take(&mut consumer, longest));
+        prop_assert_eq!(&taken, &written);
+        prop_assert_eq!(consumer.told(2), number);
+        prop_assert_eq!(producer.packets(), written.len() as u64);
+    }
+
     /// A lossy one never stands in the way; what it did not get is counted, to the packet.
     #[test]
     fn a_lossy_consumer_counts_what_it_lost(bursts in prop::collection::vec((1u64..2000, any::<bool>()), 1..60), longest in 60u64..3000) {

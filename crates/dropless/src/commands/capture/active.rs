@@ -8,12 +8,13 @@ use capture::ring::share::{Door, Guest};
 use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters, ReceivedCounters};
 use dataplane::send::SendCounters;
 use dataplane::slot::Slot;
-use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, UNWANTED};
+use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::{Clock, ConsumerSummary, QueueSummary, Ticks};
 use report::published::{self, ConsumerLevel, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::RunDir;
 
+use super::attach::Link;
 use super::consumer::ConsumerSide;
 use super::draining::Draining;
 use super::summary;
@@ -32,12 +33,16 @@ const GUESTS_QUIET: Duration = Duration::from_secs(3);
 /// One captured queue.
 pub struct CaptureSide {
     pub place: QueuePlace,
+    /// `rx`, or `tx` where it is a tap on what another run sends.
+    pub direction: &'static str,
     pub counters: Arc<CaptureCounters>,
 }
 
 /// A capture whose tasks are on its queues.
 pub struct ActiveCapture {
     pub plan: CapturePlan,
+    /// The run that is looked into.
+    pub link: Option<Link>,
     pub sides: Vec<CaptureSide>,
     pub merged: Arc<MergeCounters>,
     pub totals: Slot<CaptureResult>,
@@ -107,7 +112,7 @@ impl ActiveCapture {
             let places = places.into_iter().filter(|(_, packets)| *packets > 0);
             QueueSummary {
                 places: places.map(|(place, packets)| (place.into(), packets)).collect(),
-                ..side.place.moved("rx", received.frames.get())
+                ..side.place.moved(side.direction, received.frames.get())
             }
         };
         shares(self.sides.iter().map(queue))
@@ -195,6 +200,22 @@ impl ActiveCapture {
         }
     }
 
+    /// One look at the run that is looked into.
+    fn step_attached(&mut self, total: Total, look: &Look<'_, '_>) -> Next {
+        let is_over = self.is_over(total, look);
+        let Some(link) = &mut self.link else {
+            return Next::Stop;
+        };
+        for (port, drops) in self.drops.iter().enumerate() {
+            drops.set_missed(link.lost(|tap| self.sides[tap].place.port == port));
+        }
+        if link.look(total.received, is_over) {
+            Next::Stop
+        } else {
+            Next::GoOn
+        }
+    }
+
     fn is_over(&self, total: Total, look: &Look<'_, '_>) -> bool {
         let by_count = self.plan.count.is_some_and(|count| total.captured >= count);
         // Without anybody who takes packets there is nothing left to do.
@@ -234,7 +255,8 @@ impl Active for ActiveCapture {
                 "a generator in this process sends {pps} into each ring; --port captures from an interface\n"
             ));
         }
-        self.course.begin("capturing from", look);
+        let doing = self.link.as_ref().map_or("capturing from", |link| &link.what);
+        self.course.begin(doing, look);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
@@ -250,6 +272,9 @@ impl Active for ActiveCapture {
         }
         for (port, drops) in look.ports.iter().zip(&self.drops) {
             drops.set_missed(port.rx_missed());
+        }
+        if self.link.is_some() {
+            return self.step_attached(total, look);
         }
         if self.draining.is_none() && !self.is_over(total, look) {
             return Next::GoOn;
@@ -279,6 +304,10 @@ impl Active for ActiveCapture {
     fn status(&self, look: &Look<'_, '_>) -> State {
         let total = self.total();
         let (planned_s, by_time) = self.course.done(look);
+        let tapped = self
+            .link
+            .as_ref()
+            .map_or([0; 2], |link| link.counts(total.received).1);
         let by_count = self.plan.count.map(|count| total.captured as f64 / count as f64);
         let done = by_time.into_iter().chain(by_count).reduce(f64::max);
         let mut state = State {
@@ -287,7 +316,7 @@ impl Active for ActiveCapture {
             done: done.map(|done| done.min(1.0)),
             total: Totals {
                 received: total.received,
-                lost: total.ring_full,
+                lost: total.ring_full + tapped.iter().sum::<u64>(),
                 received_bytes: total.bytes,
                 ..Totals::default()
             },
@@ -300,6 +329,8 @@ impl Active for ActiveCapture {
             (FILTERED, total.filtered),
             (SAMPLED_OUT, total.sampled_out),
             (UNWANTED, total.unwanted),
+            (TAP_BUDGET, tapped[0]),
+            (TAP_FULL, tapped[1]),
         ]);
         state
     }
@@ -317,7 +348,9 @@ impl Active for ActiveCapture {
             .map(|side| side.counters.received.frames.get())
             .sum();
         let rate_pps = self.course.rate_pps(all);
-        let sides = self.sides.iter().map(|side| Received {
+        // The ports of a run that is looked into are not ours.
+        let sides = self.sides.iter().filter(|_| self.link.is_none());
+        let sides = sides.map(|side| Received {
             port: side.place.port,
             core: side.place.core,
             rate_pps,

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use measure::units::{parse_bytes, parse_count};
 
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
-use crate::plan::{CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzero_ns, optional, stall_ns};
+use crate::plan::{
+    AttachPlan, CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzero_ns, optional, stall_ns,
+};
 
 /// How long `--order bounded` waits, where nothing else is said.
 const PATIENCE_NS: u64 = 1_000_000;
@@ -30,7 +33,8 @@ pub enum OrderArg {
   dropless capture --port packet:eth1 --to a.pcapng --count 1000  the first thousand
   dropless capture --port pci:0000:3b:00.0 --port pci:0000:3b:00.1 --queues 4 --to both.pcapng
   dropless capture --port xdp:eth1 --stdout | tshark -i -         into any program that reads pcapng
-  dropless capture --port xdp:eth1 --to ring.pcapng --file-size 1G --files 10   the newest 10 GB")]
+  dropless capture --port xdp:eth1 --to ring.pcapng --file-size 1G --files 10   the newest 10 GB
+  dropless capture --attach 4711 --stdout | tshark -i -           what a run sees")]
 pub struct Args {
     /// What to capture, in the syntax of tcpdump, as --filter
     #[arg(value_name = "FILTER", conflicts_with = "filter")]
@@ -39,6 +43,12 @@ pub struct Args {
     /// Port to capture from; repeat for several [default: ring, with a generator at its other end]
     #[arg(long = "port", short = 'p', value_name = "URI", help_heading = "Path")]
     pub ports: Vec<String>,
+    /// Look into a running send or reflect: its process, or its run directory
+    #[arg(long, value_name = "RUN|PID", conflicts_with = "ports", help_heading = "Path")]
+    pub attach: Option<String>,
+    /// What of its frames: those that it receives, those that it sends, or both
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = Way::Both, requires = "attach", help_heading = "Path")]
+    pub direction: Way,
     /// Further EAL arguments for DPDK, as one string
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
     pub eal: Option<String>,
@@ -140,12 +150,21 @@ pub struct Args {
     pub run: RunArgs,
 }
 
+/// Which frames of a run are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "each would make the help page a long one")]
+pub enum Way {
+    In,
+    Out,
+    Both,
+}
+
 impl Args {
     /// The validated plan.
-    pub fn plan(&self) -> Result<CapturePlan> {
+    pub fn plan(&self, attach: Option<AttachPlan>) -> Result<CapturePlan> {
         let ring = parse_bytes(&self.ring_size).context("--ring-size")?;
         let mut ports = parse_ports(&self.ports)?;
-        if ports.is_empty() {
+        if ports.is_empty() && attach.is_none() {
             ports.push("ring".parse()?);
         }
         let plan = CapturePlan {
@@ -158,6 +177,7 @@ impl Args {
                 pause_ns: stall_ns(&self.explain.pause)?,
                 ..self.device.plan(ports, self.cores.as_deref(), &self.wait)?
             },
+            attach,
             queues: self.queues,
             snap_len: self.snaplen,
             filter: self.expression(),

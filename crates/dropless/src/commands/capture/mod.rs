@@ -2,6 +2,7 @@
 
 mod active;
 pub mod args;
+mod attach;
 mod consumer;
 mod draining;
 mod summary;
@@ -30,6 +31,7 @@ use crate::run::signals::Interrupt;
 use crate::run::stage::Stage;
 use crate::run::{self, Job, Needs};
 use active::ActiveCapture;
+use attach::Attached;
 
 /// How often control looks.
 const TICK: Duration = Duration::from_millis(20);
@@ -38,20 +40,32 @@ const LARGEST_FRAME: usize = 1518;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let plan = args.plan()?;
+    let found = args.attach.as_deref().map(attach::find).transpose()?;
+    let attach = found.as_ref().map(|found| attach::plan(found, args.direction));
+    let mut plan = args.plan(attach)?;
     check_memory(&plan.ring)?;
     if let Some(files) = &plan.files {
         consumer::check_file(files)?;
     }
     let door = plan.ring.door.as_deref();
     let door = door.map(|path| open_door(path, plan.ring.group)).transpose()?;
+    let sink = args.stdout.then(own_stdout).transpose()?;
+    let mut settings = args.run.settings()?;
+    let mut attached = None;
+    if let (Some(found), Some(wanted)) = (found, &plan.attach) {
+        let mut host = Attached::new(found, wanted, plan.snap_len)?;
+        settings.has_doctor = false;
+        host.share_machine(&mut plan.machine);
+        attached = Some(host);
+    }
     let job = CaptureJob {
         plan,
+        attached,
         door,
-        sink: args.stdout.then(own_stdout).transpose()?,
+        sink,
         is_quiet: args.run.output.quiet,
     };
-    run::run(job, &args.run.settings()?)
+    run::run(job, &settings)
 }
 
 /// The ring is there as a whole before the first packet: more than there is would wake the OOM killer.
@@ -95,6 +109,8 @@ fn own_stdout() -> Result<File> {
 /// A run that captures.
 pub struct CaptureJob {
     plan: CapturePlan,
+    /// The run that is looked into, in the place of ports.
+    attached: Option<Attached>,
     /// Gets a stream of pcapng.
     sink: Option<File>,
     /// Where other processes join the ring.
@@ -152,7 +168,8 @@ impl Job for CaptureJob {
         _ports: &mut [OpenPort<'e>],
         _interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
-        Ok(Vec::new())
+        let notes = self.attached.as_mut().map(|host| std::mem::take(&mut host.notes));
+        Ok(notes.unwrap_or_default())
     }
 
     /// One, which polls, merges and copies, unless the user names more.
@@ -161,6 +178,6 @@ impl Job for CaptureJob {
     }
 
     fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveCapture> {
-        wiring::wire(self.plan, (self.sink, self.door), stage)
+        wiring::wire(self.plan, self.attached, (self.sink, self.door), stage)
     }
 }

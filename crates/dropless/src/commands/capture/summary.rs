@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use capture::pcapng::Statistics;
-use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, UNWANTED};
+use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, CaptureSummary, ConsumerSummary, Expectation, Imbalance, Note, Place, PortSummary, Verdict,
@@ -13,6 +13,7 @@ use report::published::{Ended, State};
 use report::rundir::file;
 
 use super::active::{ActiveCapture, CaptureSide, Generated, Total};
+use super::attach::Link;
 use crate::run;
 use crate::run::close::Ending;
 use crate::status::end_workers;
@@ -22,8 +23,17 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     let total = job.total();
     let held = job.totals.get().map_or(0, |totals| totals.held);
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
-    let ledger = ledger(&ending, total, held);
+    let tapped = job.link.as_ref().map(|link| link.counts(total.received));
+    let ledger = ledger(
+        &ending,
+        tapped.as_ref().map(|(seen, lost, _)| (*seen, *lost)),
+        total,
+        held,
+    );
     let last = statistics(&ending, &job);
+    ending.notes.extend(tapped.and_then(|(_, _, note)| note));
+    let problem = job.link.as_ref().and_then(Link::problem);
+    ending.died = ending.died.take().or(problem);
     let (mut consumers, mut files) = (Vec::new(), None);
     for consumer in std::mem::take(&mut job.consumers) {
         match consumer.finish(total.captured, last.clone()) {
@@ -43,6 +53,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         imbalances,
         received: total.received,
         link_losses: ending.link_losses.clone(),
+        ports: job.link.as_ref().map_or(ending.ports.len(), |link| link.ports),
         ..ending.evidence(Role::Capture)
     });
     ending.notes.extend(dir.note());
@@ -81,11 +92,15 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     summary
 }
 
-/// What came to the ports, and where it went.
-fn ledger(ending: &Ending<'_>, total: Total, held: u64) -> Balance {
+/// What came to the ports, or went by in the run that was looked into (`tapped`: so much, of which so much was lost for want
+/// of time and of room), and where it went.
+fn ledger(ending: &Ending<'_>, tapped: Option<(u64, [u64; 2])>, total: Total, held: u64) -> Balance {
     let sum = |of: fn(&PortSummary) -> u64| ending.ports.iter().map(|port| of(&port.summary)).sum::<u64>();
     let (missed, no_buffer) = (sum(|port| port.rx_missed), sum(|port| port.rx_nombuf));
+    let (seen, [no_time, no_room]) = tapped.unwrap_or((total.received + missed + no_buffer, [0; 2]));
     let counted = [
+        (Place::named(TAP_BUDGET), no_time),
+        (Place::named(TAP_FULL), no_room),
         (Place::named(FILTERED), total.filtered),
         (Place::named(SAMPLED_OUT), total.sampled_out),
         (Place::named(RING_FULL), total.ring_full),
@@ -94,14 +109,14 @@ fn ledger(ending: &Ending<'_>, total: Total, held: u64) -> Balance {
         (Place::named("rx_missed"), missed),
         (Place::named("rx_nombuf"), no_buffer),
     ];
-    Balance::of(total.received + missed + no_buffer, total.captured, counted)
+    Balance::of(seen, total.captured, counted)
 }
 
 /// What ends a file: what each port counted.
 fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
     let mut blocks = Vec::new();
     let (from_ns, to_ns) = job.times_ns();
-    for (index, port) in ending.ports.iter().enumerate() {
+    for index in 0..job.drops.len() {
         let sides = || job.sides.iter().filter(|side| side.place.port == index);
         let received: u64 = sides().map(|side| side.counters.received.frames.get()).sum();
         let dropped: u64 = sides().map(|side| side.counters.written.refused.get()).sum();
@@ -111,7 +126,10 @@ fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
         };
         let unwanted: u64 = sides().map(|side| side.counters.written.unwanted.get()).sum();
         let accepted = received - sides().map(left_out).sum::<u64>();
-        let missed = port.summary.rx_missed + port.summary.rx_nombuf;
+        let missed = match (&job.link, ending.ports.get(index)) {
+            (Some(link), _) => link.lost(|tap| job.sides[tap].place.port == index),
+            (None, port) => port.map_or(0, |port| port.summary.rx_missed + port.summary.rx_nombuf),
+        };
         let statistics = Statistics {
             from_ns,
             to_ns,

@@ -12,8 +12,8 @@ use capture::ring::Producer;
 use capture::ring::share::Door;
 use dataplane::Task;
 use dataplane::capture::{
-    CaptureCounters, CaptureTask, InterfaceDrops, MergeCounters, PacketPlan, QueuePlan, QueueSource, Sample,
-    Selector, Source, hand_over,
+    CaptureCounters, CaptureTask, InterfaceDrops, MergeCounters, PacketPlan, QueuePlan, QueueSource, Resting,
+    Sample, Selector, Source, TapReceive, TapSource, hand_over,
 };
 use dataplane::io::Receive;
 use dataplane::slot::Slot;
@@ -22,6 +22,7 @@ use report::rows::RowWriter;
 use report::rundir::file;
 
 use super::active::{ActiveCapture, CaptureSide, Total};
+use super::attach::{Attached, Link};
 use super::consumer::ConsumerSide;
 use crate::plan::CapturePlan;
 use crate::run::clock::now;
@@ -60,19 +61,26 @@ struct Queues<'p> {
 /// Puts the tasks onto all queues, and makes the ring and its consumers; `sink` gets a stream of pcapng.
 pub fn wire<'p, 'e: 'p>(
     plan: CapturePlan,
+    attached: Option<Attached>,
     (sink, door): (Option<File>, Option<Door>),
     stage: &mut Stage<'_, 'p, 'e>,
 ) -> Result<ActiveCapture> {
-    let interfaces: Vec<Interface> = stage.ports.iter().map(|open| interface(open, &plan)).collect();
+    let interfaces: Vec<Interface> = match &attached {
+        Some(host) => host.interfaces(&plan),
+        None => stage.ports.iter().map(|open| interface(open, &plan)).collect(),
+    };
     let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
     let preamble = pcapng::preamble(application, &interfaces);
     let (mut producer, ring) = Producer::new(plan.ring.segments, plan.ring.segment_len, &preamble)?;
     let epoch_ns = epoch_ns(&stage.clock);
+    let mut all = queues(&plan, epoch_ns, stage)?;
+    let link = attached.map(|host| taps(host, &plan, epoch_ns, (stage, &mut all)));
+    let link = link.transpose()?;
     let Queues {
         sources,
         sides,
         drops,
-    } = queues(&plan, epoch_ns, stage)?;
+    } = all;
     let mut consumers = Vec::new();
     if let Some(files) = &plan.files {
         consumers.push(ConsumerSide::files(files, &mut producer, &ring)?);
@@ -92,7 +100,10 @@ pub fn wire<'p, 'e: 'p>(
         leave,
     );
     let role = if plan.has_receivers() { "merge" } else { "capture" };
-    stage.add((0, role), Box::new(task));
+    match link {
+        Some(_) => stage.add((0, role), Box::new(Resting(task))),
+        None => stage.add((0, role), Box::new(task)),
+    }
     let (last, mut generators) = (stage.cores.len() - 1, Vec::new());
     for port in 0..stage.ports.len() {
         let fed = generator::feed(stage, (last, plan.machine.burst), port)?;
@@ -103,6 +114,7 @@ pub fn wire<'p, 'e: 'p>(
     Ok(ActiveCapture {
         course: Listening::new(&stage.clock, plan.interval_ns, lasts.0, lasts.1),
         plan,
+        link,
         sides,
         merged,
         totals,
@@ -143,6 +155,7 @@ fn queues<'p, 'e: 'p>(
             };
             let counters = Arc::<CaptureCounters>::default();
             let packets = PacketPlan {
+                direction: None,
                 interface: port as u32,
                 queue: several.then_some(queue as u32),
                 snap_len: plan.snap_len as usize,
@@ -160,11 +173,56 @@ fn queues<'p, 'e: 'p>(
                 all.sources.push(source);
                 let core = stage.cores[worker];
                 let place = QueuePlace { port, queue, core };
-                all.sides.push(CaptureSide { place, counters });
+                all.sides.push(CaptureSide {
+                    place,
+                    direction: "rx",
+                    counters,
+                });
             }
         }
     }
     Ok(all)
+}
+
+/// The taps of the run that is looked into: queues of its ports.
+fn taps<'p>(
+    host: Attached,
+    plan: &CapturePlan,
+    epoch_ns: u64,
+    (stage, all): (&Stage<'_, 'p, '_>, &mut Queues<'p>),
+) -> Result<Link> {
+    let (link, taps) = host.into_link();
+    all.drops = (0..link.ports).map(|_| Arc::default()).collect();
+    for ((told, consumer), tap) in taps.into_iter().zip(&link.taps) {
+        let counters = Arc::<CaptureCounters>::default();
+        let packets = PacketPlan {
+            interface: told.port,
+            queue: Some(told.queue),
+            direction: Some(told.direction),
+            snap_len: plan.snap_len as usize,
+            epoch_ns,
+            drops: Arc::clone(&all.drops[told.port as usize]),
+        };
+        let queue = QueuePlan {
+            burst: plan.machine.burst,
+            selector: selector(plan)?,
+            packets,
+            counters: Arc::clone(&counters),
+        };
+        let read = TapReceive::new(consumer, stage.clock, Arc::clone(tap));
+        all.sources.push(Box::new(TapSource::new(read, queue)));
+        let place = QueuePlace {
+            port: told.port as usize,
+            queue: told.queue as usize,
+            core: stage.cores[0],
+        };
+        all.sides.push(CaptureSide {
+            place,
+            direction: told.name(),
+            counters,
+        });
+    }
+    Ok(link)
 }
 
 /// What is wanted of a queue.

@@ -3,7 +3,6 @@
 mod ansi;
 pub mod args;
 mod draw;
-mod find;
 mod history;
 mod screen;
 mod text;
@@ -12,14 +11,14 @@ use anyhow::Result;
 use report::out;
 use report::style::{Stream, Style};
 
+use crate::status::find::{self, Target};
 pub use args::Args;
-use find::Target;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let target = Target::parse(args.run.as_deref());
     if args.once || args.json {
-        let found = find::one(&target)?;
+        let found = find::one(&target, "dropless top")?.state?;
         let text = if args.json {
             serde_json::to_string(&found)? + "\n"
         } else {

@@ -10,9 +10,9 @@ use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use report::published::{Found, State, is_alive, read};
 
 use super::draw;
-use super::find::{self, Target};
 use super::history::History;
 use crate::run::signals::Interrupt;
+use crate::status::find::{self, Target};
 
 /// How often the run is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -85,8 +85,8 @@ fn leave_out_trials(found: &mut Vec<Found>) {
     });
 }
 
-/// The one run that is meant.
-pub fn one(target: &Target) -> Result<State> {
+/// The one run that is meant; `naming` is the command line with which one names it.
+pub fn one(target: &Target, naming: &str) -> Result<Found> {
     let mut found = all(target);
     if found.len() > 1 {
         let list: Vec<String> = found.iter().map(|found| found.process.to_string()).collect();
@@ -95,7 +95,7 @@ pub fn one(target: &Target) -> Result<State> {
             _ => "here".to_owned(),
         };
         bail!(
-            "{} runs are active {place} (processes {}); name one: dropless top {}",
+            "{} runs are active {place} (processes {}); name one: {naming} {}",
             list.len(),
             list.join(", "),
             list[0]
@@ -111,9 +111,10 @@ pub fn one(target: &Target) -> Result<State> {
                     state.process.run.display()
                 );
             }
-            Ok(found.state.map_err(|refusal| {
-                anyhow::anyhow!("process {process}: {} {refusal}", found.path.display())
-            })?)
+            if let Err(refusal) = &found.state {
+                bail!("process {process}: {} {refusal}", found.path.display());
+            }
+            Ok(found)
         }
         None => bail!("{}", nothing(target)),
     }

@@ -1,0 +1,283 @@
+//! Looking into another run: its taps in the place of ports.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use capture::pcapng::{Direction, Interface};
+use capture::ring::{Consumer, share};
+use dataplane::capture::TapCounters;
+use host::Sys;
+use host::cores::{self, Core, CoreSet};
+use measure::Note;
+use report::published::{Found, Place, State};
+
+use super::args::Way;
+use crate::plan::{AttachPlan, CapturePlan, MachinePlan};
+use crate::run::tap::message::{Asked, TELL_LEN, Told};
+use crate::run::tap::socket_of;
+use crate::status::find::{self, Target};
+
+/// How long the other run has to hand over its taps, and to end them.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The lowest priority that a thread can have.
+const NICE: i32 = 19;
+
+/// The taps of another run, which live as long as this.
+pub struct Attached {
+    /// Who is looked into, when it was found.
+    pub host: State,
+    pub taps: Vec<(Told, Consumer)>,
+    /// What the user should know.
+    pub notes: Vec<Note>,
+    stream: UnixStream,
+}
+
+/// The run that is looked into.
+pub fn find(named: &str) -> Result<Found> {
+    let target = Target::parse(Some(named));
+    let found = find::one(&target, "dropless capture --attach")?;
+    let state = found.state.as_ref().map_err(|refusal| anyhow!("{refusal}"))?;
+    let (process, command) = (found.process, state.process.command.as_str());
+    ensure!(
+        found.alive && state.ended.is_none(),
+        "the run of process {process} has ended; what it left is in {}",
+        state.process.run.display()
+    );
+    match command {
+        "send" | "reflect" => Ok(found),
+        "search" | "compare" => bail!(
+            "process {process} is a {command}, whose trials are runs of their own; {}",
+            trial(process)
+        ),
+        "capture" => bail!(
+            "process {process} captures itself, and what it takes is there already: start it with --ring NAME, and join that"
+        ),
+        _ => bail!("process {process} is a {command}, which moves no packets that could be looked at"),
+    }
+}
+
+/// Which trial of a search could be looked into.
+fn trial(process: u32) -> String {
+    let mut runs = Place::visible().into_iter().flat_map(|place| place.list());
+    let is_trial = |found: &Found| {
+        found
+            .state
+            .as_ref()
+            .is_ok_and(|state| state.process.parent == process)
+    };
+    match runs.find(|found| found.alive && is_trial(found)) {
+        Some(found) => format!("the one that goes now is: --attach {}", found.process),
+        None => "none goes at this moment, try again".into(),
+    }
+}
+
+impl Attached {
+    /// Asks the run in `found` for taps.
+    pub fn new(found: Found, plan: &AttachPlan, snap_len: u32) -> Result<Self> {
+        let host = found.state.map_err(|refusal| anyhow!("{refusal}"))?;
+        let process = found.process;
+        let named = || format!("cannot look into the run of process {process}");
+        let mut stream = UnixStream::connect(socket_of(&found.path)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
+                "the run of process {process} lets nobody look into it yet, or no more: it starts, ends, or is of another version"
+            ),
+            ErrorKind::PermissionDenied => anyhow!("the run of process {process} is another user's; use sudo"),
+            _ => anyhow!(error).context(named()),
+        })?;
+        stream.set_read_timeout(Some(PATIENCE)).with_context(named)?;
+        let ways = [(plan.received, Direction::In), (plan.sent, Direction::Out)];
+        let ways: Vec<Direction> = ways
+            .into_iter()
+            .filter_map(|(is_wanted, way)| is_wanted.then_some(way))
+            .collect();
+        stream
+            .write_all(&Asked::new(&ways, snap_len).encode())
+            .with_context(named)?;
+        let mut taps = Vec::new();
+        loop {
+            let mut answer = [0; TELL_LEN];
+            let files = share::receive(&stream, &mut answer).map_err(|error| match error.kind() {
+                ErrorKind::WouldBlock => {
+                    anyhow!("the run of process {process} does not answer: is it stopped?")
+                }
+                _ => anyhow!(error).context(named()),
+            })?;
+            let told = Told::decode(&answer)
+                .with_context(|| format!("process {process} does not speak as a dropless does"))?;
+            let Some(told) = told else {
+                let mut why = String::new();
+                let _ = (&stream).take(1024).read_to_string(&mut why);
+                bail!("cannot look into the run of process {process}: {why}");
+            };
+            let [ring, page] = <[_; 2]>::try_from(files)
+                .map_err(|_| anyhow!("a tap came without its ring"))
+                .with_context(named)?;
+            taps.push((told, Consumer::new(ring, page).with_context(named)?));
+            if taps.len() >= told.taps as usize {
+                break;
+            }
+        }
+        stream.set_nonblocking(true).with_context(named)?;
+        Ok(Self {
+            host,
+            taps,
+            notes: Vec::new(),
+            stream,
+        })
+    }
+
+    /// Makes the plan one of a worker that takes nothing from the run: a core that it does not use, and where it uses all,
+    /// little of one. That worker rests between its looks, which is no stall.
+    pub fn share_machine(&mut self, machine: &mut MachinePlan) {
+        machine.pause_ns = u64::MAX;
+        machine.no_huge = true;
+        if !machine.cores.is_empty() {
+            return;
+        }
+        let workers = self.host.workers.iter();
+        let used: CoreSet = workers.map(|worker| Core(worker.summary.core)).collect();
+        match cores::allowed(&Sys::live()).without(&used).iter().next() {
+            Some(core) => machine.cores = std::iter::once(core).collect(),
+            None => {
+                // Where that is refused, the kernel shares the core evenly.
+                let _ = rustix::process::nice(NICE);
+                let text = "the run that is looked into uses every core: this process has the lowest priority, and its taps may lose more";
+                self.notes.push(Note::new("host_uses_all", text));
+            }
+        }
+    }
+
+    /// The ports of the run as they are told in a file.
+    pub fn interfaces(&self, plan: &CapturePlan) -> Vec<Interface> {
+        let name = |port: usize| {
+            self.host
+                .ports
+                .get(port)
+                .map_or_else(|| format!("port {port}"), |port| port.uri.clone())
+        };
+        let told = |port: usize| Interface {
+            name: name(port),
+            description: format!(
+                "as `dropless {}` (process {}) received and sent; stamped by the processor's time stamp counter when its burst was polled, or handed to the driver",
+                self.host.process.command, self.host.process.id
+            ),
+            mac: None,
+            speed: None,
+            snap_len: plan.snap_len,
+            filter: plan.filter.clone(),
+        };
+        (0..self.ports()).map(told).collect()
+    }
+
+    /// How many ports its taps are on.
+    fn ports(&self) -> usize {
+        let port = |(told, _): &(Told, Consumer)| told.port as usize + 1;
+        self.taps.iter().map(port).max().unwrap_or(0)
+    }
+
+    /// The connection, once the rings are in good hands.
+    pub fn into_link(self) -> (Link, Vec<(Told, Consumer)>) {
+        let link = Link {
+            ports: self.ports(),
+            what: format!(
+                "looking into `dropless {}` of process {}",
+                self.host.process.command, self.host.process.id
+            ),
+            stream: self.stream,
+            taps: self.taps.iter().map(|_| Arc::default()).collect(),
+            asked: None,
+            is_gone: false,
+            taken: 0,
+        };
+        (link, self.taps)
+    }
+}
+
+/// The connection to the run that is looked into.
+pub struct Link {
+    /// What is done, in words.
+    pub what: String,
+    /// How many ports are looked at.
+    pub ports: usize,
+    stream: UnixStream,
+    /// What is known of each tap.
+    pub taps: Vec<Arc<TapCounters>>,
+    /// When it was asked to end its taps.
+    asked: Option<Instant>,
+    /// Its process is gone.
+    is_gone: bool,
+    /// Frames taken at the last look.
+    taken: u64,
+}
+
+impl Link {
+    /// One look, when so many frames have been taken; whether all is over. `is_over` asks the run to end its taps, so that
+    /// nothing is open when the books are made.
+    pub fn look(&mut self, taken: u64, is_over: bool) -> bool {
+        let is_settled = self.is_gone && taken == self.taken;
+        self.taken = taken;
+        if is_over && self.asked.is_none() {
+            self.asked = Some(Instant::now());
+            let _ = self.stream.shutdown(Shutdown::Write);
+        }
+        let read = (&self.stream).read(&mut [0; 1]);
+        self.is_gone = !matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock);
+        let is_silent = self.asked.is_some_and(|asked| asked.elapsed() > PATIENCE);
+        self.is_whole() || is_settled || is_silent || self.problem().is_some()
+    }
+
+    /// Whether all taps have ended, and everything has come.
+    fn is_whole(&self) -> bool {
+        self.taps.iter().all(|tap| tap.ended.get() == 1)
+    }
+
+    /// What was not copied by those taps.
+    pub fn lost(&self, is_meant: impl Fn(usize) -> bool) -> u64 {
+        let taps = self.taps.iter().enumerate();
+        taps.filter(|(index, _)| is_meant(*index))
+            .map(|(_, tap)| tap.lost())
+            .sum()
+    }
+
+    /// What is wrong with what came.
+    pub fn problem(&self) -> Option<String> {
+        let damaged = self.taps.iter().any(|tap| tap.damaged.get() == 1);
+        damaged.then(|| "a tap's ring contradicts itself".into())
+    }
+
+    /// What went by, and what was lost of it for want of time and of room, when `taken` frames have been taken; and what is
+    /// to be told of that.
+    pub fn counts(&self, taken: u64) -> (u64, [u64; 2], Option<Note>) {
+        let sum = |of: fn(&TapCounters) -> u64| self.taps.iter().map(|tap| of(tap)).sum::<u64>();
+        let lost = [sum(|tap| tap.no_time.get()), sum(|tap| tap.no_room.get())];
+        if self.is_whole() {
+            return (sum(|tap| tap.seen.get()), lost, None);
+        }
+        let text =
+            "the run that was looked into died, or did not answer: what its taps saw last is not known";
+        (
+            taken + lost[0] + lost[1],
+            lost,
+            Some(Note::new("tap_not_ended", text)),
+        )
+    }
+}
+
+/// Whose run it is that a plan looks into.
+pub fn plan(found: &Found, way: Way) -> AttachPlan {
+    let run = found
+        .state
+        .as_ref()
+        .map_or_else(|_| PathBuf::new(), |state| state.process.run.clone());
+    AttachPlan {
+        process: found.process,
+        run,
+        received: way != Way::Out,
+        sent: way != Way::In,
+    }
+}

@@ -1,0 +1,144 @@
+//! What Wireshark can capture from: runs under way, and interfaces of the kernel.
+
+use anyhow::{Context, Result};
+use host::{CarrierKind, Sys, Usable};
+use report::published::{Found, Place};
+
+/// Begins the names of all our interfaces.
+const PREFIX: &str = "dropless-";
+/// The kinds of port that take an interface of the kernel.
+const KINDS: [&str; 2] = ["packet", "xdp"];
+
+/// An interface of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The run of a process.
+    Run(u32),
+    /// A port, by its URI.
+    Port(String),
+}
+
+impl Source {
+    /// What a name of [`list`] means.
+    pub fn parse(name: &str) -> Result<Self> {
+        let rest = name.strip_prefix(PREFIX);
+        let run = |rest: &str| rest.parse().ok().map(Self::Run);
+        let port = |rest: &str| {
+            let (kind, interface) = rest.split_once('-')?;
+            let is_whole = KINDS.contains(&kind) && !interface.is_empty();
+            is_whole.then(|| Self::Port(format!("{kind}:{interface}")))
+        };
+        let source = rest.and_then(|rest| run(rest).or_else(|| port(rest)));
+        source.with_context(|| format!("no interface of dropless is called '{name}'; tshark -D lists them"))
+    }
+
+    /// The options that Wireshark shows.
+    pub fn options(&self) -> String {
+        let mut text = String::from(
+            "arg {number=0}{call=--snaplen}{display=Bytes kept of each packet}{type=unsigned}{default=262144}{range=14,262144}\n",
+        );
+        if matches!(self, Self::Run(_)) {
+            text.push_str(
+                "arg {number=1}{call=--direction}{display=Direction}{type=selector}{default=both}\n",
+            );
+            for (value, display) in [("both", "both"), ("in", "received"), ("out", "sent")] {
+                let default = value == "both";
+                text.push_str(&format!(
+                    "value {{arg=1}}{{value={value}}}{{display={display}}}{{default={default}}}\n"
+                ));
+            }
+        }
+        text
+    }
+}
+
+/// All that can be captured from now.
+pub fn list() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut text = format!("extcap {{version={version}}}{{display=dropless}}\n");
+    let mut add = |value: String, display: String| {
+        text.push_str(&format!(
+            "interface {{value={PREFIX}{value}}}{{display={}}}\n",
+            plain(&display)
+        ));
+    };
+    for found in Place::visible().into_iter().flat_map(|place| place.list()) {
+        if let Some(display) = of_run(&found) {
+            add(found.process.to_string(), display);
+        }
+    }
+    for carrier in host::discover(&Sys::live()) {
+        if carrier.kind == CarrierKind::Interface && !matches!(carrier.usable, Usable::No { .. }) {
+            for kind in KINDS {
+                add(
+                    format!("{kind}-{}", carrier.name),
+                    format!("dropless, {kind}:{}", carrier.name),
+                );
+            }
+        }
+    }
+    text
+}
+
+/// What is shown of a run that can be looked into.
+fn of_run(found: &Found) -> Option<String> {
+    let state = found
+        .state
+        .as_ref()
+        .ok()
+        .filter(|state| found.alive && state.ended.is_none())?;
+    let command = state.process.command.as_str();
+    let ports: Vec<&str> = state.ports.iter().map(|port| port.uri.as_str()).collect();
+    ["send", "reflect"].contains(&command).then(|| {
+        format!(
+            "dropless {command} on {} (process {})",
+            ports.join(" "),
+            found.process
+        )
+    })
+}
+
+/// Without what ends a value.
+fn plain(text: &str) -> String {
+    text.chars()
+        .filter(|letter| !matches!(letter, '{' | '}') && !letter.is_control())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_what_is_meant() {
+        assert_eq!(Source::parse("dropless-4711").unwrap(), Source::Run(4711));
+        let port = Source::parse("dropless-packet-br-0").unwrap();
+        assert_eq!(port, Source::Port("packet:br-0".into()));
+        for wrong in [
+            "eth0",
+            "dropless-",
+            "dropless-packet-",
+            "dropless-pcap-/etc/passwd",
+            "dropless-x",
+        ] {
+            assert!(
+                Source::parse(wrong)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("tshark -D"),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_list_begins_with_who_we_are() {
+        let list = list();
+        assert!(list.starts_with("extcap {version="), "{list}");
+        let mut others = list.lines().skip(1);
+        assert!(
+            others.all(|line| line.starts_with("interface {value=dropless-")),
+            "{list}"
+        );
+    }
+}

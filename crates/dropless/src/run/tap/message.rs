@@ -1,0 +1,215 @@
+//! What is said over the socket of a run's taps, in the byte order of this machine. Both ends are the same program.
+//!
+//! Who asks sends [`ASK`], a version, what it wants (1 received, 2 sent, 3 both) and the bytes kept of each frame (u32 each),
+//! and ends its side of the connection when it wants no more. The answer is a message for each tap: [`TELL`], a version, 0,
+//! the number of taps, port, queue, and 1 (received) or 2 (sent) (u32 each), with two file descriptors: the tap's ring, and a
+//! lossless consumer's page. A refusal has 1 in the place of the 0, and a sentence after it.
+
+use std::io::{self, IoSliceMut, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+use capture::pcapng::Direction;
+use nix::sys::socket::{MsgFlags, recvmsg};
+
+const ASK: [u8; 8] = *b"DRPLTAP?";
+const TELL: [u8; 8] = *b"DRPLTAP!";
+const VERSION: u32 = 1;
+const ASK_LEN: usize = 20;
+/// Bytes of an answer.
+pub const TELL_LEN: usize = 32;
+
+/// What somebody wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    version: u32,
+    ways: u32,
+    /// Bytes kept of each frame.
+    pub snap_len: u32,
+}
+
+impl Asked {
+    /// Frames that go these ways.
+    pub fn new(ways: &[Direction], snap_len: u32) -> Self {
+        Self {
+            version: VERSION,
+            ways: ways.iter().map(|way| way_number(*way)).sum(),
+            snap_len,
+        }
+    }
+
+    /// Whether frames of this direction are wanted.
+    pub fn wants(&self, direction: Direction) -> bool {
+        self.ways & way_number(direction) != 0
+    }
+
+    /// Refuses what cannot be served.
+    pub fn check(&self) -> Result<(), String> {
+        if self.version != VERSION {
+            return Err(format!(
+                "it speaks version {VERSION} of its taps, and this program version {}: use the same dropless on both sides",
+                self.version
+            ));
+        }
+        if self.ways == 0 || self.ways > 3 {
+            return Err("it was asked for nothing".into());
+        }
+        Ok(())
+    }
+
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(&ASK, &[self.version, self.ways, self.snap_len])
+    }
+
+    /// Reads it, once all of it is there.
+    pub fn read(stream: &UnixStream) -> io::Result<Option<Self>> {
+        let mut message = [0; ASK_LEN];
+        let mut bytes = [IoSliceMut::new(&mut message)];
+        let came = match recvmsg::<()>(stream.as_raw_fd(), &mut bytes, None, MsgFlags::MSG_PEEK) {
+            Ok(came) => came.bytes,
+            Err(nix::Error::EAGAIN) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        match came {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            ASK_LEN => {}
+            _ => return Ok(None),
+        }
+        let mut stream = stream;
+        stream.read_exact(&mut message)?;
+        let [version, ways, snap_len] =
+            decode(&ASK, &message).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Some(Self {
+            version,
+            ways,
+            snap_len,
+        }))
+    }
+}
+
+/// A tap that is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// How many there are in all.
+    pub taps: u32,
+    /// Index of its port.
+    pub port: u32,
+    pub queue: u32,
+    pub direction: Direction,
+}
+
+impl Told {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let words = [
+            VERSION,
+            0,
+            self.taps,
+            self.port,
+            self.queue,
+            way_number(self.direction),
+        ];
+        encode(&TELL, &words)
+    }
+
+    /// Which way its frames go, in a word.
+    pub fn name(&self) -> &'static str {
+        match self.direction {
+            Direction::In => "rx",
+            Direction::Out => "tx",
+        }
+    }
+
+    /// What goes before a sentence that says why not.
+    pub fn refusal() -> Vec<u8> {
+        encode(&TELL, &[VERSION, 1, 0, 0, 0, 0])
+    }
+
+    /// Reads an answer: `Some(None)` is a refusal, `None` no answer of ours.
+    pub fn decode(message: &[u8]) -> Option<Option<Self>> {
+        let [version, code, taps, port, queue, way] = decode(&TELL, message)?;
+        if code != 0 || version != VERSION {
+            return Some(None);
+        }
+        let direction = [Direction::In, Direction::Out]
+            .into_iter()
+            .find(|known| way_number(*known) == way)?;
+        Some(Some(Self {
+            taps,
+            port,
+            queue,
+            direction,
+        }))
+    }
+}
+
+fn way_number(direction: Direction) -> u32 {
+    match direction {
+        Direction::In => 1,
+        Direction::Out => 2,
+    }
+}
+
+fn encode(magic: &[u8; 8], words: &[u32]) -> Vec<u8> {
+    let words = words.iter().flat_map(|word| word.to_ne_bytes());
+    magic.iter().copied().chain(words).collect()
+}
+
+fn decode<const N: usize>(magic: &[u8; 8], message: &[u8]) -> Option<[u32; N]> {
+    let rest = message.strip_prefix(magic)?;
+    let mut words = [0; N];
+    for (index, word) in words.iter_mut().enumerate() {
+        *word = u32::from_ne_bytes(*rest.get(index * 4..)?.first_chunk()?);
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let told = Told {
+            taps: 3,
+            port: 1,
+            queue: 7,
+            direction: Direction::Out,
+        };
+        assert_eq!(told.encode().len(), TELL_LEN);
+        assert_eq!(Told::decode(&told.encode()), Some(Some(told)));
+        assert_eq!(Told::decode(&Told::refusal()), Some(None));
+        assert_eq!(Told::decode(b"HTTP/1.1 400"), None);
+        let (here, there) = UnixStream::pair().unwrap();
+        there.set_nonblocking(true).unwrap();
+        let asked = Asked::new(&[Direction::In, Direction::Out], 96);
+        let bytes = asked.encode();
+        assert_eq!(bytes.len(), ASK_LEN);
+        (&here).write_all(&bytes[..9]).unwrap();
+        assert_eq!(
+            Asked::read(&there).unwrap(),
+            None,
+            "half of it waits for the rest"
+        );
+        (&here).write_all(&bytes[9..]).unwrap();
+        assert_eq!(Asked::read(&there).unwrap(), Some(asked));
+        drop(here);
+        assert!(Asked::read(&there).is_err(), "it has left");
+    }
+
+    #[test]
+    fn another_version_and_nothing_are_refused() {
+        let asked = Asked::new(&[Direction::In], 96);
+        assert!(asked.check().is_ok() && asked.wants(Direction::In) && !asked.wants(Direction::Out));
+        assert!(Asked::new(&[], 96).check().is_err());
+        assert!(
+            Asked { version: 2, ..asked }
+                .check()
+                .unwrap_err()
+                .contains("version")
+        );
+    }
+}

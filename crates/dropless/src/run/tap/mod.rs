@@ -1,0 +1,261 @@
+//! Taps into a run under way: another process asks at a socket beside the status board, and gets rings with copies of what
+//! the queues receive and send. Nothing is made before somebody asks, and control alone looks at the socket.
+
+pub mod message;
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use capture::pcapng::{self, Direction, Interface};
+use capture::ring::layout::SEGMENT_MIN;
+use capture::ring::{Producer, Ring, share};
+use dataplane::tap::{Tap, TapPlan, TapSlot};
+use dataplane::worker::{Control, WorkerCounters};
+use measure::{Clock, Note};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use report::published::Place;
+
+use super::clock::now;
+use message::{Asked, Told};
+
+/// Segments of a tap's ring.
+const SEGMENTS: u32 = 4;
+/// Bytes of each, where there are few taps.
+const SEGMENT_LEN: u32 = 1 << 20;
+/// Bytes of the rings of all taps together, at most.
+const MEMORY: u64 = 256 << 20;
+/// What a worker may spend on a tap at once: less than a stall that is told.
+const BURST_NS: u64 = 15_000;
+/// Connections that have not said yet what they want, at most.
+const ASKING_MAX: usize = 8;
+
+/// A queue that may be looked into.
+pub struct TapPlace {
+    /// Index of its port.
+    pub port: usize,
+    pub queue: usize,
+    pub direction: Direction,
+    pub slot: Arc<TapSlot>,
+}
+
+/// The taps of a run.
+pub struct Taps {
+    places: Vec<TapPlace>,
+    burst_ticks: u64,
+    socket: Option<Socket>,
+    asking: Vec<UnixStream>,
+    guest: Option<Guest>,
+    /// Why nobody can look into this run.
+    pub note: Option<Note>,
+}
+
+/// Removed with its end.
+struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+/// Whoever looks into the run.
+struct Guest {
+    stream: UnixStream,
+    process: i32,
+    /// What the queues have found once all workers have acknowledged this generation.
+    generation: u64,
+    /// Rings on their way to it.
+    rings: Vec<(usize, Ring, OwnedFd)>,
+    taps: u32,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Begins,
+    Looks,
+    Ends,
+}
+
+/// The socket of the process whose state is published at `published`.
+pub fn socket_of(published: &Path) -> PathBuf {
+    published.with_extension("tap")
+}
+
+impl Taps {
+    /// Opens the socket, where there is a queue to look into.
+    pub fn open(places: Vec<TapPlace>, clock: &Clock) -> Self {
+        let opened =
+            (!places.is_empty()).then(|| Socket::open(&socket_of(&Place::own().file(std::process::id()))));
+        let (socket, note) = match opened.transpose() {
+            Ok(socket) => (socket, None),
+            Err(error) => {
+                let text = format!("`dropless capture --attach` cannot look into this run: {error}");
+                (None, Some(Note::new("not_attachable", text)))
+            }
+        };
+        Self {
+            places,
+            burst_ticks: clock.ticks_from_ns(BURST_NS),
+            socket,
+            asking: Vec::new(),
+            guest: None,
+            note,
+        }
+    }
+
+    /// One look: who asks is let in, who left is forgotten. Never waits.
+    pub fn look(&mut self, control: &Control, workers: &[Arc<WorkerCounters>]) {
+        let Some(socket) = &self.socket else { return };
+        while let Ok((stream, _)) = socket.listener.accept() {
+            if self.asking.len() < ASKING_MAX && is_ours(&stream) && stream.set_nonblocking(true).is_ok() {
+                self.asking.push(stream);
+            }
+        }
+        for stream in std::mem::take(&mut self.asking) {
+            match Asked::read(&stream) {
+                Ok(None) => self.asking.push(stream),
+                Ok(Some(asked)) => self.let_in(stream, &asked, control),
+                Err(_) => {}
+            }
+        }
+        let is_acknowledged =
+            |generation| Control::is_acknowledged(generation, workers.iter().map(|worker| &**worker));
+        let Some(guest) = &mut self.guest else { return };
+        if guest.stage == Stage::Begins && is_acknowledged(guest.generation) {
+            guest.stage = Stage::Looks;
+        }
+        if guest.stage == Stage::Looks && (guest.hand_over(&self.places).is_err() || guest.has_left()) {
+            self.places.iter().for_each(|place| place.slot.leave(None));
+            guest.generation = control.publish_generation();
+            guest.stage = Stage::Ends;
+        }
+        if guest.stage == Stage::Ends && is_acknowledged(guest.generation) {
+            // Their rings end here, and their memory is given back.
+            self.places.iter().for_each(|place| drop(place.slot.take_back()));
+            self.guest = None;
+        }
+    }
+
+    fn let_in(&mut self, stream: UnixStream, asked: &Asked, control: &Control) {
+        let let_in = match &self.guest {
+            Some(guest) => Err(format!(
+                "process {} looks into this run already, and only one can: end that one",
+                guest.process
+            )),
+            None => self.tap(asked),
+        };
+        match let_in {
+            Ok(rings) => {
+                self.guest = Some(Guest {
+                    process: getsockopt(&stream, PeerCredentials).map_or(0, |peer| peer.pid()),
+                    stream,
+                    generation: control.publish_generation(),
+                    taps: rings.len() as u32,
+                    rings,
+                    stage: Stage::Begins,
+                });
+            }
+            Err(why) => {
+                let mut answer = Told::refusal().to_vec();
+                answer.extend(why.bytes());
+                let _ = (&stream).write_all(&answer);
+            }
+        }
+    }
+
+    /// Makes the taps that are asked for, and leaves them for the workers.
+    fn tap(&self, asked: &Asked) -> Result<Vec<(usize, Ring, OwnedFd)>, String> {
+        asked.check()?;
+        let wanted = |place: &&TapPlace| asked.wants(place.direction);
+        let taps = self.places.iter().filter(wanted).count() as u64;
+        let segment = MEMORY / taps.max(1) / u64::from(SEGMENTS) / 4096 * 4096;
+        let segment = segment.clamp(u64::from(SEGMENT_MIN), u64::from(SEGMENT_LEN)) as u32;
+        let (mut made, mut rings) = (Vec::new(), Vec::new());
+        for (index, place) in self.places.iter().enumerate().filter(|(_, place)| wanted(place)) {
+            let failed = |error: capture::ring::RingError| error.to_string();
+            let preamble = pcapng::preamble("dropless", &[Interface::default()]);
+            let (mut producer, ring) = Producer::new(SEGMENTS, segment, &preamble).map_err(failed)?;
+            // It keeps what was not taken, so that nothing is overwritten: what has no room is not copied, and counted.
+            let (_, page) = ring.seat(true).map_err(failed)?;
+            producer.commit();
+            let shares = |other: &&TapPlace| Arc::ptr_eq(other.slot.worker(), place.slot.worker());
+            let plan = TapPlan {
+                interface: place.port as u32,
+                queue: place.queue as u32,
+                direction: place.direction,
+                snap_len: asked.snap_len as usize,
+                taps: self.places.iter().filter(wanted).filter(shares).count() as u64,
+                burst_ticks: self.burst_ticks,
+                tsc: now,
+            };
+            made.push((place, Tap::new(producer, plan, Arc::clone(place.slot.worker()))));
+            rings.push((index, ring, page));
+        }
+        for (place, tap) in made {
+            place.slot.leave(Some(tap));
+        }
+        // The first one is handed over last.
+        rings.reverse();
+        Ok(rings)
+    }
+}
+
+impl Guest {
+    /// Hands over what is there, as far as the socket takes it.
+    fn hand_over(&mut self, places: &[TapPlace]) -> io::Result<()> {
+        while let Some((index, ring, page)) = self.rings.last() {
+            let place = &places[*index];
+            let told = Told {
+                taps: self.taps,
+                port: place.port as u32,
+                queue: place.queue as u32,
+                direction: place.direction,
+            };
+            match share::send(&self.stream, &told.encode(), [ring.file(), page.as_fd()]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                sent => sent?,
+            }
+            self.rings.pop();
+        }
+        Ok(())
+    }
+
+    /// Whether it is gone, or wants no more: it says nothing else.
+    fn has_left(&self) -> bool {
+        match (&self.stream).read(&mut [0; 16]) {
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+            Ok(_) => true,
+        }
+    }
+}
+
+/// Whether whoever is there is this user, or root.
+fn is_ours(stream: &UnixStream) -> bool {
+    let own = nix::unistd::geteuid().as_raw();
+    getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == own || peer.uid() == 0)
+}
+
+impl Socket {
+    fn open(path: &Path) -> io::Result<Self> {
+        // An earlier process may have had our number.
+        if std::fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket()) {
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        let socket = Self {
+            listener,
+            path: path.to_owned(),
+        };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        socket.listener.set_nonblocking(true)?;
+        Ok(socket)
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

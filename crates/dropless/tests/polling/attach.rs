@@ -1,0 +1,278 @@
+//! `dropless capture --attach`: what a running dropless receives and sends is seen, or counted, and the run does not notice.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::wire::{Wire, assert_all_back, assert_conserved, assert_refused, interrupted};
+use crate::support::{Finished, Lab, Need, Running, require, until};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const TSHARK: [Need; 1] = [Need::Tool("tshark")];
+
+/// A run over the embedded reflector that sends already.
+fn host(lab: &Lab, arguments: &[&str]) -> Running {
+    let all = [&["send", "--json", "--no-doctor", "--cores", "0"][..], arguments].concat();
+    let mut running = lab.dropless(&all).spawn();
+    running.wait_for("sending: tx", LIMIT);
+    running
+}
+
+/// A capture that looks into it already.
+fn attach(lab: &Lab, host: &Running, arguments: &[&str]) -> Running {
+    let process = host.id().to_string();
+    let all = [&["capture", "--json", "--attach", &process][..], arguments].concat();
+    let mut running = lab.dropless(&all).spawn();
+    running.wait_for("looking into", LIMIT);
+    running
+}
+
+/// What the host counted is captured or charged to a place; returns what the places have.
+fn assert_balanced(run: &Finished) -> u64 {
+    let json = run.json();
+    let ledger = &json["ledger"];
+    let places = ledger["places"].as_array().map_or(&[][..], Vec::as_slice);
+    let charged: u64 = places.iter().filter_map(|place| place["charged"].as_u64()).sum();
+    assert_eq!(ledger["unexplained"], 0, "{run}");
+    assert_eq!(
+        ledger["entered"].as_u64(),
+        ledger["left"].as_u64().map(|left| left + charged),
+        "{run}"
+    );
+    assert_eq!(ledger["left"], json["captured"], "{run}");
+    charged
+}
+
+fn place(run: &Finished, name: &str) -> u64 {
+    let json = run.json();
+    let places = json["ledger"]["places"].as_array().cloned().unwrap_or_default();
+    let found = places.iter().find(|place| place["place"] == name);
+    found.and_then(|place| place["charged"].as_u64()).unwrap_or(0)
+}
+
+/// The sequence numbers of the probes in a file that went this way: 1 is received, 2 is sent.
+fn sequences(file: &Path, way: u32) -> Vec<u64> {
+    let filter = format!("frame.packet_flags_direction == {way}");
+    let output = Command::new("tshark")
+        .arg("-r")
+        .arg(file)
+        .args(["-Y", &filter, "-T", "fields", "-e", "udp.payload"])
+        .output()
+        .expect("tshark");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    // Six bytes of a probe, from its seventh on.
+    text.lines()
+        .map(|payload| u64::from_str_radix(&payload[12..24], 16).expect("a sequence number"))
+        .collect()
+}
+
+/// The rings of taps that a process has mapped, and the files that it has open.
+fn rings(process: u32) -> usize {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    maps.lines().filter(|line| line.contains("dropless-ring")).count()
+}
+
+fn open_files(process: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn every_probe_is_seen_as_it_leaves_and_as_it_comes_back() {
+    let Some(lab) = require(&TSHARK) else { return };
+    let host = host(&lab, &["--rate", "1kpps", "--count", "4000"]);
+    let file = lab.path("both.pcapng");
+    let tap = attach(&lab, &host, &["--to", "both.pcapng"]);
+    let (sent, seen) = (host.wait(LIMIT), tap.wait(LIMIT));
+    assert_all_back(&sent);
+    // At this rate there is time and room for all.
+    assert_eq!(assert_balanced(&seen), 0, "{seen}");
+    assert_eq!((seen.code, seen.number("late")), (Some(0), 0), "{seen}");
+    let (out, back) = (sequences(&file, 2), sequences(&file, 1));
+    assert_eq!((out.len() + back.len()) as u64, seen.number("captured"));
+    for way in [&out, &back] {
+        // From the first that was seen on there is every one, up to the last.
+        let all: Vec<u64> = (way[0]..4000).collect();
+        assert_eq!(*way, all);
+    }
+    assert!(
+        back[0] <= out[0] + 1 && out[0] <= back[0] + 1,
+        "{} {}",
+        out[0],
+        back[0]
+    );
+}
+
+#[test]
+fn one_direction_is_one_direction_and_a_count_ends_it() {
+    let Some(lab) = require(&TSHARK) else { return };
+    let host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
+    let file = lab.path("out.pcapng");
+    let arguments = [
+        "--direction",
+        "out",
+        "--count",
+        "50",
+        "--to",
+        "out.pcapng",
+        "--snaplen",
+        "64",
+    ];
+    let seen = attach(&lab, &host, &arguments).wait(LIMIT);
+    assert_eq!(seen.number("captured"), 50, "{seen}");
+    assert_eq!(place(&seen, "tap_budget") + place(&seen, "tap_full"), 0, "{seen}");
+    assert_balanced(&seen);
+    assert_eq!(sequences(&file, 2).len(), 50);
+    assert_eq!(sequences(&file, 1).len(), 0);
+    assert_all_back(&interrupted(host));
+}
+
+#[test]
+fn a_tap_on_a_flood_loses_what_it_says_and_one_that_is_stopped_says_so_too() {
+    let Some(lab) = require(&[]) else { return };
+    let host = host(&lab, &["--rate", "max", "--duration", "60s"]);
+    let tap = attach(&lab, &host, &["--to", "flood.pcapng"]);
+    tap.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_secs(2));
+    tap.signal(Signal::SIGCONT);
+    std::thread::sleep(Duration::from_millis(500));
+    let seen = interrupted(tap);
+    let lost = assert_balanced(&seen);
+    assert!(place(&seen, "tap_budget") > 0, "{seen}");
+    assert!(place(&seen, "tap_full") > 0, "{seen}");
+    assert_eq!(
+        lost,
+        place(&seen, "tap_budget") + place(&seen, "tap_full"),
+        "{seen}"
+    );
+    assert_eq!(seen.code, Some(1), "{seen}");
+    let sent = interrupted(host);
+    assert_conserved(&sent);
+    assert_eq!(sent.number("ledger.unexplained"), 0, "{sent}");
+    // Nobody saw more than there was.
+    assert!(seen.number("ledger.entered") <= 2 * sent.number("sent"), "{sent}");
+}
+
+#[test]
+fn a_reflector_is_seen_before_and_after_it_turns_a_frame_round() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("tshark")]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let reflector = wire.reflect_far(&lab, "packet", &[]);
+    let file = lab.path("reflect.pcapng");
+    let tap = attach(&lab, &reflector, &["--to", "reflect.pcapng"]);
+    let mac = wire.far.run("cat", &["/sys/class/net/far0/address"]);
+    let sent = wire
+        .send(
+            &lab,
+            "packet",
+            &["--rate", "1kpps", "--count", "500", "--to-mac", mac.trim()],
+        )
+        .run();
+    assert_eq!(sent.number("received"), 500, "{sent}");
+    let seen = interrupted(tap);
+    assert_eq!(assert_balanced(&seen), 0, "{seen}");
+    let probes = |way: u32, port: &str| {
+        let filter = format!("frame.packet_flags_direction == {way} and udp.{port}port == 7");
+        let output = Command::new("tshark")
+            .arg("-r")
+            .arg(&file)
+            .args(["-Y", &filter])
+            .output();
+        String::from_utf8(output.expect("tshark").stdout)
+            .expect("text")
+            .lines()
+            .count()
+    };
+    // They came for port 7, and went from there.
+    assert_eq!((probes(1, "dst"), probes(2, "src")), (500, 500));
+    assert_eq!((probes(1, "src"), probes(2, "dst")), (0, 0));
+    interrupted(reflector);
+}
+
+#[test]
+fn whoever_looks_may_be_killed_and_the_run_gives_its_memory_back() {
+    let Some(lab) = require(&[]) else { return };
+    let mut host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
+    let before = open_files(host.id());
+    for _ in 0..3 {
+        let tap = attach(&lab, &host, &[]);
+        assert_eq!(rings(host.id()), 2, "a ring each way");
+        tap.kill();
+        assert!(until(LIMIT, || rings(host.id()) == 0), "{host:?}");
+        assert!(until(LIMIT, || open_files(host.id()) == before), "{host:?}");
+    }
+    assert!(host.is_alive());
+    assert_all_back(&interrupted(host));
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_what_its_tap_had() {
+    let Some(lab) = require(&TSHARK) else { return };
+    let host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
+    let tap = attach(&lab, &host, &["--to", "killed.pcapng"]);
+    std::thread::sleep(Duration::from_millis(500));
+    host.kill();
+    let seen = tap.wait(LIMIT);
+    assert_balanced(&seen);
+    assert_eq!(seen.json()["notes"][0]["code"], "tap_not_ended", "{seen}");
+    let file = lab.path("killed.pcapng");
+    let packets = sequences(&file, 1).len() + sequences(&file, 2).len();
+    assert_eq!(packets as u64, seen.number("captured"), "{seen}");
+    assert!(packets > 0);
+}
+
+#[test]
+fn what_cannot_be_looked_into_is_refused_in_a_line() {
+    let Some(lab) = require(&[]) else { return };
+    let refused = |named: &str, words: &[&str]| {
+        let run = lab
+            .dropless(&["capture", "--attach", named, "--to", "no.pcapng"])
+            .run();
+        assert_refused(&run, words);
+    };
+    refused("1", &["process 1 is not a dropless run"]);
+    refused("runs/nothing", &["no run is active in", "summary.json"]);
+    let host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
+    let named = host.id().to_string();
+    let first = attach(&lab, &host, &[]);
+    let holder = first.id().to_string();
+    refused(&named, &[&holder, "looks into this run already", "end that one"]);
+    refused(&holder, &["captures itself", "--ring"]);
+    // Who cannot see it, for it is another user's.
+    let nobody = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args([env!("CARGO_BIN_EXE_dropless"), "capture", "--attach", &named])
+        .output()
+        .expect("setpriv");
+    let said = String::from_utf8_lossy(&nobody.stderr).into_owned();
+    assert_eq!(nobody.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("is not a dropless run that this user may see"),
+        "{said}"
+    );
+    interrupted(first);
+    let directory = interrupted(host).json()["run"]
+        .as_str()
+        .expect("a directory")
+        .to_owned();
+    refused(&named, &["has ended", &directory]);
+    let search = lab.dropless(&["search", "--json", "--no-doctor"]).spawn();
+    let parent = search.id().to_string();
+    let mut said = String::new();
+    assert!(
+        until(LIMIT, || {
+            said = lab.dropless(&["capture", "--attach", &parent]).run().stderr;
+            said.contains("the one that goes now is: --attach ")
+        }),
+        "{said}"
+    );
+    assert!(
+        said.contains("is a search, whose trials are runs of their own"),
+        "{said}"
+    );
+    interrupted(search);
+}
