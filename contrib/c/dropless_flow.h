@@ -1,6 +1,6 @@
 /* Which of several readers of one ring a packet is for: both directions of a flow go to the same one.
  *
- * docs/ring.md defines the hash.
+ * docs/ring.md defines the hash; in Rust it is wire::flow_hash.
  *
  * SPDX-License-Identifier: Apache-2.0 OR MIT
  */
@@ -109,10 +109,11 @@ static inline uint64_t dropless_flow_hash(const uint8_t *frame, uint64_t len)
     return dropless_mix((one + other) ^ flow.protocol);
 }
 
-/* Which of `count` readers a flow is for, from 0. */
+/* Which of `count` readers a flow is for, from 0. The lower half of the hash says so: the upper one has chosen the
+ * flows of a capture with --sample. */
 static inline uint32_t dropless_flow_share(uint64_t hash, uint32_t count)
 {
-    return (uint32_t)((hash >> 32) * count >> 32);
+    return (uint32_t)((hash & 0xffffffff) * count >> 32);
 }
 
 #endif

@@ -1,8 +1,8 @@
 //! The hot loops: what moves packets, one task a file, over a small statically dispatched I/O trait.
 //!
 //! A [`worker`] is one pinned core that polls its [`Task`]s in turn: [`send`] writes stamped probes on an absolute
-//! schedule, [`receive`] verifies and accounts for what comes back, [`reflect`] returns what it gets, through
-//! [`fault`] when loss is wanted on purpose. A task owns its queues and its counters; the control thread only loads
+//! schedule, [`replay`] sends a capture by its own times, [`receive`] verifies and accounts for what comes back,
+//! [`reflect`] returns what it gets, through [`fault`] when loss is wanted on purpose. A task owns its queues and its counters; the control thread only loads
 //! what a task publishes, and finds the exact totals in the task's [`slot`] when the worker has ended.
 //!
 //! Nothing in a `poll` allocates, locks, logs, formats or makes a system call; but for those of [`kernel_io`], which are its
@@ -19,6 +19,7 @@ mod policer;
 pub mod receive;
 pub mod reflect;
 pub mod reflector_counters;
+pub mod replay;
 pub mod reply;
 pub mod resolve;
 pub mod send;

@@ -25,6 +25,7 @@ pub mod noise;
 pub mod note;
 pub mod pacer;
 pub mod place;
+pub mod replay;
 pub mod result;
 pub mod schedule;
 pub mod search;
@@ -36,6 +37,7 @@ mod stagger;
 pub mod stalls;
 pub mod summary;
 pub mod time;
+pub mod timetable;
 pub mod union;
 pub mod units;
 pub mod verdict;
@@ -54,6 +56,7 @@ pub use noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 pub use note::Note;
 pub use pacer::{Allowance, Pacer, Rate};
 pub use place::{Balance, Charge, Place};
+pub use replay::{ReplaySummary, StarvedSummary};
 pub use result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, Percentiles, PoolSummary,
     PortSummary, QueueSummary, Stall, StallCause, StreamSummary, WorkerSummary,
@@ -65,6 +68,7 @@ pub use shared_histogram::{CompactHistogram, SharedHistogram};
 pub use sizes::SizeMix;
 pub use summary::{ReflectSummary, Summary, VERSION};
 pub use time::{Clock, Nanos, Ticks};
+pub use timetable::{ReplayRate, TimesSummary, Timetable};
 pub use union::LaneUnion;
 pub use units::{RateSpec, UnitError};
 pub use verdict::{Evidence, Reason, Validity, Verdict};

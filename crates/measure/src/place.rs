@@ -63,6 +63,16 @@ pub const UNWANTED: &str = "unwanted";
 pub const TAP_BUDGET: &str = "tap_budget";
 /// What a tap on another run did not copy, since its ring was full.
 pub const TAP_FULL: &str = "tap_full";
+/// What of a capture is longer than the port carries.
+pub const TOO_LONG: &str = "too_long";
+/// What of it is shorter than the head of a frame.
+pub const TOO_SHORT: &str = "too_short";
+/// What of it is no frame of Ethernet.
+pub const NOT_ETHERNET: &str = "not_ethernet";
+/// What of it was left out because it was captured in part.
+pub const SNAPPED: &str = "snapped";
+/// What was read and not sent because the run was ended.
+pub const CUT_OFF: &str = "cut_off";
 /// What begins the names of a reflector's places.
 pub const REFLECTOR: &str = "reflector_";
 
@@ -86,7 +96,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 17] = [
+pub static PLACES: [Place; 22] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -133,6 +143,23 @@ pub static PLACES: [Place; 17] = [
         "came after as many as were wanted",
         false,
     ),
+    place(TOO_LONG, Sender, Exact, "longer than the port carries", false),
+    place(
+        TOO_SHORT,
+        Sender,
+        Exact,
+        "shorter than the head of a frame",
+        false,
+    ),
+    place(NOT_ETHERNET, Sender, Exact, "no frame of Ethernet", false),
+    place(
+        SNAPPED,
+        Purpose,
+        Exact,
+        "captured in part (--snapped skip)",
+        false,
+    ),
+    place(CUT_OFF, Purpose, Exact, "read when the run was ended", false),
     place("held", Sender, Exact, "still queued when the run ended", false),
     place(
         "tx_held",

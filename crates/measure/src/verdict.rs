@@ -109,6 +109,10 @@ pub struct Evidence {
     pub contradictions: u64,
     /// Probes that came from the address of one of our own ports, as they were sent to somebody else, of all that came.
     pub as_sent: u64,
+    /// Why a capture could not be read to its end.
+    pub broken_input: Option<String>,
+    /// Packets of it that were due before they had been read, and for how long in all, ns.
+    pub starved: (u64, u64),
     /// Whether that somebody had told us his address, so that he was there to return them.
     pub is_answered: bool,
     /// All probes of the run that came, copies included.
@@ -185,6 +189,17 @@ pub enum Reason {
         /// Where they were last seen.
         place: Option<String>,
     },
+    /// A capture could not be read to its end.
+    #[error("{0}")]
+    InputBroken(String),
+    /// A capture was read more slowly than it was to be sent.
+    #[error("the file is too slow: {} packets were due before they had been read, {} in all; put it on a faster disk or into memory (/dev/shm), give --buffer more, or lower --rate", format_count(*packets), format_duration(*ns))]
+    FileSlow {
+        /// Packets that left late because of it.
+        packets: u64,
+        /// How long there was nothing to send, in ns.
+        ns: u64,
+    },
     /// A worker ended by itself.
     #[error("worker {worker} died: {detail}")]
     WorkerDied {
@@ -231,6 +246,8 @@ impl Reason {
             Reason::Contradicted(_) => "contradicted",
             Reason::HeardEachOther(_) => "heard_each_other",
             Reason::PoolLeak { .. } => "pool_leak",
+            Reason::InputBroken(_) => "input_broken",
+            Reason::FileSlow { .. } => "file_slow",
             Reason::WorkerDied { .. } => "worker_died",
         }
     }
@@ -260,6 +277,9 @@ impl Verdict {
         );
         reasons.extend(evidence.imbalances.iter().cloned().map(Reason::Unbalanced));
         reasons.extend(movement(evidence));
+        reasons.extend(evidence.broken_input.clone().map(Reason::InputBroken));
+        let (packets, ns) = evidence.starved;
+        reasons.extend((packets > 0).then_some(Reason::FileSlow { packets, ns }));
         reasons.extend(underoffered(evidence));
         reasons.extend(evidence.link_losses.iter().cloned().map(Reason::LinkLost));
         reasons.extend(evidence.removed.iter().cloned().map(Reason::PortRemoved));

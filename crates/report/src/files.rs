@@ -45,6 +45,17 @@ impl RunDir {
         self.write_text(file::PACING, &hgrm::render_scaled(gaps, unit_ns))
     }
 
+    /// Writes the two distributions of a replay, counted in something of which one is `unit_ns`.
+    pub fn write_kept_times(
+        &self,
+        gap_error: &Histogram,
+        lateness: &Histogram,
+        unit_ns: f64,
+    ) -> Result<(), WriteError> {
+        let write = |name, seen| self.write_text(name, &hgrm::render_scaled(seen, unit_ns));
+        write(file::GAP_ERROR, gap_error).and(write(file::LATENESS, lateness))
+    }
+
     /// Writes `stalls.csv`, one row per stall; with no stall the file says so by having no row.
     pub fn write_stalls(&self, stalls: &[Stall]) -> Result<(), WriteError> {
         let mut text = format!("{STALL_COLUMNS}\n");

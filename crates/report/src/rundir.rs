@@ -32,6 +32,10 @@ pub mod file {
     pub const LATENCY: &str = "latency.hgrm";
     /// Gaps between departures, in the same form.
     pub const PACING: &str = "pacing.hgrm";
+    /// By how much the gaps of a replay differ from those of its capture, in the same form.
+    pub const GAP_ERROR: &str = "gap_error.hgrm";
+    /// How long after it was due each packet of a replay left.
+    pub const LATENESS: &str = "lateness.hgrm";
     /// What the doctor found before the start.
     pub const DOCTOR: &str = "doctor.json";
     /// The whole run as one page.

@@ -1,4 +1,4 @@
-//! Joins a ring by its name and prints once a second what came: packets, bytes, and frames by their EtherType.
+//! Joins a ring by its name and prints once a second what came: packets, bytes, and frames by their `EtherType`.
 //!
 //! `cargo run --example headers NAME [lossy]`, beside `dropless capture --port URI --ring NAME`.
 

@@ -111,7 +111,7 @@ impl Consumer {
     pub fn new(ring: impl AsFd, page: impl AsFd) -> Result<Self, RingError> {
         let (geometry, memory) = map(ring)?;
         let page_len = nix::sys::stat::fstat(&page).map_err(RingError::Memory)?.st_size;
-        if !is_sealed(&page) || page_len < consumer::LEN as i64 {
+        if !is_sealed(&page) || usize::try_from(page_len).unwrap_or(0) < consumer::LEN {
             return Err(RingError::NotARing("the consumer's page is none"));
         }
         let page = Memory::map(page, consumer::LEN, true).map_err(RingError::Memory)?;

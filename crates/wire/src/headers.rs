@@ -117,7 +117,7 @@ pub(crate) fn parse_any(frame: &[u8]) -> Parsed {
 /// Where the ether type behind the VLAN tags is, and which: that of a tag if there are more than [`MAX_VLANS`]. `None` if
 /// the frame ends before.
 #[inline]
-pub(crate) fn behind_tags(frame: &[u8]) -> Option<(usize, u16)> {
+pub fn behind_tags(frame: &[u8]) -> Option<(usize, u16)> {
     let mut at = TYPE_AT;
     for _ in 0..MAX_VLANS {
         match try_be16(frame, at)? {
@@ -128,8 +128,8 @@ pub(crate) fn behind_tags(frame: &[u8]) -> Option<(usize, u16)> {
     Some((at, try_be16(frame, at)?))
 }
 
-/// Finds the headers of the IP packet that begins at `at`.
-pub(crate) fn parse_ip(frame: &[u8], at: usize, v6: bool) -> Parsed {
+/// Finds the headers of the IP packet that begins at `at`, behind whatever kind of link.
+pub fn parse_ip(frame: &[u8], at: usize, v6: bool) -> Parsed {
     if v6 {
         parse_v6(frame, at)
     } else {
@@ -208,9 +208,9 @@ fn parse_v6(frame: &[u8], at: usize) -> Parsed {
 }
 
 impl Ip {
-    /// The VLAN tags, outermost first.
+    /// The VLAN tags, outermost first. Only of a packet behind Ethernet.
     pub fn vlans<'f>(&self, frame: &'f [u8]) -> impl Iterator<Item = VlanTag> + use<'f> {
-        let tags = frame.get(TYPE_AT..self.at - 2).unwrap_or_default();
+        let tags = frame.get(TYPE_AT..self.at.saturating_sub(2)).unwrap_or_default();
         tags.chunks_exact(4)
             .filter_map(|bytes| bytes.first_chunk().map(VlanTag::from_bytes))
     }

@@ -1,7 +1,7 @@
 //! The blocks of pcapng: those with packets and what these need; all others are passed over unseen.
 
 use super::interface::{Interface, Resolution};
-use super::{Found, RECORD_MAX, Step};
+use super::step::{Found, RECORD_MAX, Step};
 use crate::pcapng::{Direction, ENHANCED_PACKET, INTERFACE, SECTION_HEADER};
 
 const OBSOLETE_PACKET: u32 = 2;

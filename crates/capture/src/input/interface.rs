@@ -9,7 +9,7 @@ const SECOND_NS: i128 = 1_000_000_000;
 pub struct Interface {
     /// Its number in its section of the file.
     pub id: u32,
-    /// Its name; may be empty, and hold anything but control characters.
+    /// Its name, of letters, digits, ASCII signs and spaces; may be empty.
     pub name: String,
     /// What its packets begin with.
     pub link: LinkType,
@@ -90,7 +90,7 @@ impl Resolution {
     pub fn digits(self) -> u8 {
         match self {
             Self::Nanoseconds(ns) if ns % 1000 == 0 => 6,
-            Self::PerSecondLog2(exponent) if exponent == 0 => 6,
+            Self::PerSecondLog2(0) => 6,
             _ => 9,
         }
     }
@@ -109,14 +109,14 @@ impl Interface {
         }
     }
 
-    /// Takes a name that anybody may have written.
+    /// Takes a name that anybody may have written: nothing in it moves a cursor or turns the direction of writing.
     pub(super) fn set_name(&mut self, name: &[u8]) {
         let text = String::from_utf8_lossy(name);
-        self.name = text
+        let is_plain = |letter: char| letter == ' ' || letter.is_ascii_graphic() || letter.is_alphanumeric();
+        let plain = text
             .chars()
-            .filter(|letter| !letter.is_control())
-            .take(NAME_MAX)
-            .collect();
+            .map(|letter| if is_plain(letter) { letter } else { '?' });
+        self.name = plain.take(NAME_MAX).collect();
     }
 
     /// A time stamp in nanoseconds; `None` if 64 bits do not hold it.
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(time(9, 0, 7), Some(7));
         assert_eq!(time(9, 2, 7), Some(2_000_000_007));
         assert_eq!(time(12, 0, 7999), Some(7));
-        assert_eq!(time(0x80 | 10, 0, 1536), Some(1_500_000_000));
+        assert_eq!(time(0x8A, 0, 1536), Some(1_500_000_000));
         assert_eq!(time(0xFF, 0, u64::MAX), Some(0));
     }
 

@@ -11,22 +11,21 @@ mod error;
 mod interface;
 mod pcap;
 mod source;
+mod step;
 mod window;
 
 pub use error::InputError;
 pub use interface::{Interface, LinkType, Resolution};
+pub use step::RECORD_MAX;
 
 use std::io::Read;
-use std::ops::Range;
 use std::path::Path;
 
 use crate::pcapng::Direction;
 use blocks::Blocks;
 use pcap::Pcap;
+use step::{Found, Step};
 use window::Window;
-
-/// Bytes of a packet's record or block at most: what libpcap takes of pcapng. It bounds the memory of a reader.
-pub const RECORD_MAX: usize = 16 << 20;
 
 /// A packet as its file has it; its bytes are there until the next one is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +34,8 @@ pub struct Packet<'r> {
     pub interface: &'r Interface,
     /// Which of [`Reader::interfaces`] that is.
     pub interface_index: usize,
+    /// How many interfaces there are, as far as was told before the packet.
+    pub interface_count: usize,
     /// When, ns since the epoch of Unix. Files need not be in order. `None` where the file does not say: a Simple Packet
     /// Block has no time.
     pub time_ns: Option<i64>,
@@ -56,33 +57,13 @@ pub struct Reader {
     window: Window,
     format: Format,
     interfaces: Vec<Interface>,
+    is_compressed: bool,
     is_over: bool,
 }
 
 enum Format {
     Pcap(Pcap),
     Pcapng(Blocks),
-}
-
-/// What lies at the beginning of the bytes that were not taken yet.
-enum Step {
-    /// A packet, and the length of all that belongs to it.
-    Packet(Found, usize),
-    /// Nothing to give; what comes next is behind so many bytes.
-    Skip(u64),
-    /// So many bytes are needed to say more.
-    More(usize),
-}
-
-/// A packet's place in memory, and what was told of it.
-struct Found {
-    interface: usize,
-    time_ns: Option<i64>,
-    original_len: u32,
-    data: Range<usize>,
-    direction: Option<Direction>,
-    dropped: Option<u64>,
-    queue: Option<u32>,
 }
 
 impl Reader {
@@ -97,7 +78,7 @@ impl Reader {
 
     /// Reads `source`, whose `name` errors tell.
     pub fn new(name: String, source: impl Read + Send + 'static) -> Result<Self, InputError> {
-        let plain = match source::decompressed(Box::new(source)) {
+        let (plain, is_compressed) = match source::decompressed(Box::new(source)) {
             Ok(plain) => plain,
             Err(error) => return Err(InputError::Open(name, error)),
         };
@@ -127,6 +108,7 @@ impl Reader {
             window,
             format,
             interfaces,
+            is_compressed,
             is_over: false,
         })
     }
@@ -148,6 +130,11 @@ impl Reader {
     /// The interfaces that the file has told of so far. The same interface in several sections of a file is one.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
+    }
+
+    /// Whether it is compressed, so that its bytes are more than its file has.
+    pub fn is_compressed(&self) -> bool {
+        self.is_compressed
     }
 
     /// How far the file was read, bytes; of a compressed one, those it was made of.
@@ -226,6 +213,7 @@ impl Reader {
         Packet {
             interface: &self.interfaces[found.interface],
             interface_index: found.interface,
+            interface_count: self.interfaces.len(),
             time_ns: found.time_ns,
             original_len: found.original_len,
             data: self.window.at(found.data),

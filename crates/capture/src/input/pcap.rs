@@ -1,7 +1,7 @@
 //! The classic format: a head of 24 bytes, then records.
 
 use super::interface::{Interface, Resolution};
-use super::{Found, RECORD_MAX, Step};
+use super::step::{Found, RECORD_MAX, Step};
 
 /// Bytes of the file's head.
 pub const HEAD_LEN: usize = 24;

@@ -24,8 +24,8 @@ pub fn open(path: &Path) -> io::Result<Source> {
     Ok(Box::new(file))
 }
 
-/// What is in `source`, if need be decompressed: its first bytes tell, not its name.
-pub fn decompressed(mut source: Source) -> io::Result<Source> {
+/// What is in `source`, if need be decompressed, and whether it was: its first bytes tell, not its name.
+pub fn decompressed(mut source: Source) -> io::Result<(Source, bool)> {
     let mut head = Vec::with_capacity(ZSTANDARD.len());
     source
         .by_ref()
@@ -34,11 +34,12 @@ pub fn decompressed(mut source: Source) -> io::Result<Source> {
     let is_gzip = head.starts_with(GZIP);
     let is_zstandard = head.starts_with(ZSTANDARD);
     let whole = Cursor::new(head).chain(source);
-    Ok(if is_gzip {
+    let plain: Source = if is_gzip {
         Box::new(MultiGzDecoder::new(BufReader::new(whole)))
     } else if is_zstandard {
         Box::new(zstd::Decoder::new(whole)?)
     } else {
         Box::new(whole)
-    })
+    };
+    Ok((plain, is_gzip || is_zstandard))
 }

@@ -9,6 +9,25 @@ use proptest::prelude::*;
 
 use crate::foreign::{Sample, Writer};
 
+/// Files of other programs, four packets each but where there are two interfaces: of `tcpdump` from a loopback and from
+/// any interface (nanoseconds, `LINUX_SLL2`), the first by `editcap` as modified pcap, of `dumpcap` from both, and both by
+/// `mergecap`.
+const CORPUS: [(&str, &[u8], usize); 5] = [
+    ("lo.pcap", include_bytes!("../corpus/lo.pcap"), 1),
+    ("sll2.pcap", include_bytes!("../corpus/sll2.pcap"), 1),
+    ("mod.pcap", include_bytes!("../corpus/mod.pcap"), 1),
+    ("two.pcapng", include_bytes!("../corpus/two.pcapng"), 2),
+    ("merged.pcapng", include_bytes!("../corpus/merged.pcapng"), 2),
+];
+
+/// When the packets of all of them were seen, as `tshark` says.
+const MOMENTS_US: [i64; 4] = [
+    1_795_364_289_874_114,
+    1_795_364_289_874_130,
+    1_795_364_289_913_264,
+    1_795_364_289_913_279,
+];
+
 /// A packet as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
@@ -71,10 +90,10 @@ fn sample() -> impl Strategy<Value = Sample> {
         })
 }
 
-fn seen(sample: &Sample, interface: usize, time_ns: i64) -> Seen {
+fn seen(sample: &Sample, interface: usize, time_ns: u64) -> Seen {
     Seen {
         interface,
-        time_ns: Some(time_ns),
+        time_ns: i64::try_from(time_ns).ok(),
         original_len: sample.original_len,
         data: sample.data.clone(),
     }
@@ -92,16 +111,16 @@ fn blocks(samples: &[Sample], is_big_endian: bool) -> (Vec<u8>, Vec<Seen>) {
         match number % 5 {
             0 => {
                 file.enhanced(&packet);
-                all.push(seen(&packet, 0, packet.stamp as i64 * 1000));
+                all.push(seen(&packet, 0, packet.stamp * 1000));
             }
             1 => {
                 packet.interface = 1;
                 file.enhanced(&packet);
-                all.push(seen(&packet, 1, packet.stamp as i64 + 1_000_000_000_000));
+                all.push(seen(&packet, 1, packet.stamp + 1_000_000_000_000));
             }
             2 => {
                 file.obsolete(&packet, u16::MAX);
-                all.push(seen(&packet, 0, packet.stamp as i64 * 1000));
+                all.push(seen(&packet, 0, packet.stamp * 1000));
             }
             3 => {
                 let len = packet.data.len().min(100).min(packet.original_len as usize);
@@ -159,7 +178,7 @@ fn ours(samples: &[Sample]) -> (Vec<u8>, Vec<Seen>) {
         file.resize(gap + WORKLIST_OVERHEAD, 0);
         pcapng::fill(&mut file[gap..]);
     }
-    let all = samples.iter().map(|packet| seen(packet, 0, packet.stamp as i64));
+    let all = samples.iter().map(|packet| seen(packet, 0, packet.stamp));
     (file, all.collect())
 }
 
@@ -177,8 +196,8 @@ proptest! {
         for packet in &samples {
             file.record(packet, per_second, extra);
         }
-        let unit = (1_000_000_000 / per_second) as i64;
-        let wanted: Vec<Seen> = samples.iter().map(|packet| seen(packet, 0, packet.stamp as i64 * unit)).collect();
+        let unit = 1_000_000_000 / per_second;
+        let wanted: Vec<Seen> = samples.iter().map(|packet| seen(packet, 0, packet.stamp * unit)).collect();
         let (got, error) = read(&file.bytes, at_once);
         prop_assert!(error.is_none());
         prop_assert_eq!(got, wanted);
@@ -218,7 +237,7 @@ proptest! {
 
     /// Cut at any byte, a file gives all packets before, and says where it ends, if not between two of them.
     #[test]
-    fn a_file_cut_short(samples in vec(sample(), 1..8), kind in 0..3_usize, at in any::<prop::sample::Index>()) {
+    fn a_file_cut_short(samples in vec(sample(), 1..8), kind in 0..8_usize, at in any::<prop::sample::Index>()) {
         let (file, wanted) = any_kind(&samples, kind);
         let cut = at.index(file.len());
         let (got, error) = read(&file[..cut], 1000);
@@ -240,7 +259,7 @@ proptest! {
     #[test]
     fn a_damaged_file(
         samples in vec(sample(), 1..8),
-        kind in 0..3_usize,
+        kind in 0..8_usize,
         changes in vec((any::<prop::sample::Index>(), any::<[u8; 4]>(), 1..5_usize), 1..5),
         at_once in 1..4000_usize,
     ) {
@@ -276,12 +295,18 @@ fn any_kind(samples: &[Sample], kind: usize) -> (Vec<u8>, Vec<Seen>) {
     match kind {
         0 => ours(samples),
         1 => blocks(samples, true),
+        3.. => {
+            let file = CORPUS[(kind - 3) % CORPUS.len()].1.to_vec();
+            let (all, error) = read(&file, 1000);
+            assert!(error.is_none());
+            (file, all)
+        }
         _ => {
             let mut file = Writer::pcap(false, 0xA1B2_3C4D, 1);
             for packet in samples {
                 file.record(packet, 1_000_000_000, 0);
             }
-            let all = samples.iter().map(|packet| seen(packet, 0, packet.stamp as i64));
+            let all = samples.iter().map(|packet| seen(packet, 0, packet.stamp));
             (file.bytes, all.collect())
         }
     }
@@ -295,6 +320,27 @@ fn three() -> Vec<Sample> {
         data: vec![number; 60],
     };
     (1..4).map(sample).collect()
+}
+
+/// An echo and its answer by IPv4 and by IPv6, the same moments in every file.
+#[test]
+fn files_of_other_programs() {
+    for (name, file, interfaces) in CORPUS {
+        let (got, error) = read(file, 1000);
+        assert!(error.is_none(), "{name}: {error:?}");
+        assert_eq!(got.len(), 4 * interfaces, "{name}");
+        for packet in &got {
+            let micros = packet.time_ns.unwrap() / 1000;
+            assert!(
+                MOMENTS_US.contains(&micros) && packet.data.len() == packet.original_len as usize,
+                "{name}: {packet:?}"
+            );
+        }
+        let mut seen: Vec<usize> = got.iter().map(|packet| packet.interface).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, (0..interfaces).collect::<Vec<_>>(), "{name}");
+    }
 }
 
 #[test]

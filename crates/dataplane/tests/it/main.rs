@@ -3,4 +3,5 @@
 mod capture;
 mod chained;
 mod conservation;
+mod replay;
 mod tap;

@@ -30,6 +30,8 @@ subcommands! {
     reflect,
     capture,
     extcap,
+    read,
+    replay,
     compare,
     noise,
     ports,

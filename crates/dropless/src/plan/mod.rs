@@ -17,12 +17,14 @@ pub(crate) mod kernel;
 pub(crate) mod machine;
 mod noise;
 mod reflect;
+mod replay;
 mod send;
 
 pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;
+pub use replay::{BufferPlan, ReplayPlan, Snapped};
 pub use send::SendPlan;
 
 /// Version of `plan.json`.

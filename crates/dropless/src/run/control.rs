@@ -48,6 +48,13 @@ impl Look<'_, '_> {
         self.since(self.start)
     }
 
+    /// Whether a link was lost so long ago, ns, and is not back.
+    pub fn has_lost_link_for(&self, ns: u64) -> bool {
+        let at_ns = self.elapsed().as_nanos() as u64;
+        let mut lost = self.link_losses.iter().filter(|loss| loss.down_ns.is_none());
+        lost.any(|loss| at_ns.saturating_sub(loss.at_ns) > ns)
+    }
+
     pub fn since(&self, begun: Ticks) -> Duration {
         Duration::from_nanos(self.clock.ns_from_ticks(now().since(begun)))
     }

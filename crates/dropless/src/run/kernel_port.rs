@@ -21,7 +21,7 @@ const SLOTS: usize = 512;
 const SLOTS_FAULT: usize = 8192;
 
 /// What `send` or `reflect` wants of its sockets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SocketConfig {
     /// Sockets of the port.
     pub queues: u16,

@@ -55,6 +55,8 @@ fn the_documented_help_is_the_printed_help() {
         ("reflect.txt", &["reflect", "--help"]),
         ("capture.txt", &["capture", "--help"]),
         ("extcap.txt", &["extcap", "--help"]),
+        ("read.txt", &["read", "--help"]),
+        ("replay.txt", &["replay", "--help"]),
         ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),
         ("ports.txt", &["ports", "--help"]),
@@ -98,7 +100,7 @@ fn bash_completes_commands_and_flags() {
     let script = r#"
         source <("$0" completions bash)
         complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _dropless dropless "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[@]}"; }
-        complete_line dropless re
+        complete_line dropless co
         complete_line dropless send --por
         complete_line dropless send --verify ch
     "#;
@@ -109,7 +111,7 @@ fn bash_completes_commands_and_flags() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(
         said.lines().collect::<Vec<_>>(),
-        ["reflect report", "--port", "checksum"],
+        ["compare completions", "--port", "checksum"],
         "{output:?}"
     );
 }
@@ -204,8 +206,8 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split([' ', '`']).next().unwrap_or_default();
             let page = match command {
-                "send" | "search" | "compare" | "reflect" | "capture" | "extcap" | "noise" | "ports"
-                | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
+                "send" | "search" | "compare" | "reflect" | "capture" | "extcap" | "read" | "replay"
+                | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::support::wire::Wire;
-use crate::support::{Finished, Lab, Need, Running, require, skip};
+use crate::support::{Finished, Lab, Need, Running, require, skip, until};
 
 const PROBES: u64 = 4000;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -23,12 +23,19 @@ fn capture_into(lab: &Lab, wire: &Wire, tool: &str) -> Running {
 
 /// What the ledger says that went out of standard output.
 fn delivered(lab: &Lab) -> u64 {
+    taken(lab, "standard output")
+}
+
+/// What the ledger says that a lossless consumer took: all that it was offered.
+fn taken(lab: &Lab, name: &str) -> u64 {
     let mut runs = std::fs::read_dir(lab.path("captures")).expect("the captures");
     let run = runs.next().expect("a run").expect("a run directory").path();
     let summary = std::fs::read_to_string(run.join("summary.json")).expect("a summary");
     let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
     let consumer = &summary["consumers"][0];
-    assert_eq!(consumer["name"], "standard output");
+    // That of another process has its number behind.
+    let found = consumer["name"].as_str().unwrap_or_default();
+    assert!(found.starts_with(name), "{found}");
     assert_eq!(
         (&consumer["taken"], &consumer["lost"], &consumer["left"]),
         (&consumer["offered"], &0.into(), &0.into())
@@ -40,6 +47,15 @@ fn delivered(lab: &Lab) -> u64 {
 fn probes_into(lab: &Lab, tool: &str) -> (Finished, u64) {
     let wire = Wire::between(lab, 1);
     let running = capture_into(lab, &wire, tool);
+    send_probes(lab, &wire);
+    let ended = running.wait(LIMIT);
+    let delivered = delivered(lab);
+    assert!(delivered > 0, "{ended}");
+    (ended, delivered)
+}
+
+/// Probes of 50 flows, which nobody returns.
+fn send_probes(lab: &Lab, wire: &Wire) {
     let far = wire.far.run("cat", &["/sys/class/net/far0/address"]);
     let probes = PROBES.to_string();
     let sent = wire.send(
@@ -58,10 +74,6 @@ fn probes_into(lab: &Lab, tool: &str) -> (Finished, u64) {
         ],
     );
     assert_eq!(sent.run().number("sent"), PROBES);
-    let ended = running.wait(LIMIT);
-    let delivered = delivered(lab);
-    assert!(delivered > 0, "{ended}");
-    (ended, delivered)
 }
 
 /// The first number after these words.
@@ -175,4 +187,40 @@ fn suricata_counts_what_was_delivered() {
     assert_eq!((of("decoder.pkts"), of("decoder.udp")), (delivered, delivered));
     // A rule that asks for addresses and ports alone speaks once a flow.
     assert_eq!((of("flow.udp"), of("detect.alert ")), (50, 50));
+}
+
+/// The example in C, made as its page says, reads the ring of a capture.
+#[test]
+fn a_reader_in_c_counts_what_was_delivered() {
+    let needs = [Need::Namespaces, Need::Tool("make"), Need::Tool("cc")];
+    let Some(lab) = require(&needs) else { return };
+    let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib");
+    let made = std::process::Command::new("make")
+        .arg("-C")
+        .arg(contrib)
+        .arg(format!("OUT={}", lab.directory().display()))
+        .arg(lab.path("count"))
+        .output()
+        .expect("make");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let wire = Wire::between(&lab, 1);
+    let ring = lab.path("a.ring").display().to_string();
+    let captures = lab.path("captures").display().to_string();
+    let arguments = ["capture", "--port", "packet:far0", "--ring", &ring];
+    let ends = ["--idle-exit", "2s", "--runs", &captures];
+    let mut capture = lab
+        .dropless(&[&arguments[..], &ends].concat())
+        .within(&wire.far)
+        .spawn();
+    capture.wait_for("capturing from", LIMIT);
+    let program = lab.path("count").display().to_string();
+    let count = wire.far.spawn(&program, &[&ring]);
+    let maps = format!("/proc/{}/maps", count.id());
+    let has_ring = || std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("dropless-ring"));
+    assert!(until(LIMIT, has_ring), "it never joined: {count:?}");
+    send_probes(&lab, &wire);
+    let counted = count.wait(LIMIT);
+    let _ = capture.wait(LIMIT);
+    let packets = number_after(&counted.stdout, "packets");
+    assert!(packets > 0 && packets == taken(&lab, "count"), "{counted}");
 }

@@ -37,6 +37,8 @@ mod names;
 mod packet;
 mod pcap;
 mod ports;
+mod read;
+mod replay;
 mod report_command;
 mod report_page;
 mod restart;

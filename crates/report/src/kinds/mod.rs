@@ -18,6 +18,7 @@ kinds! {
     send,
     reflect,
     capture,
+    replay,
     search,
     compare,
     noise,

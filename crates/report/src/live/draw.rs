@@ -101,6 +101,12 @@ fn fields(state: &State) -> Vec<Field> {
             packets("returned", total.sent),
             bad("dropped", total.lost),
         ],
+        Phase::Replaying => vec![
+            tx,
+            packets("sent", total.sent),
+            bad("not sent", total.unsent),
+            bad("late by the file", total.late),
+        ],
         Phase::Capturing => vec![rx, packets("captured", total.received), bad("lost", total.lost)],
         _ => vec![
             tx,

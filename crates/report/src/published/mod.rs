@@ -128,6 +128,8 @@ pub enum Phase {
     Draining,
     /// Packets are returned.
     Reflecting,
+    /// A capture is sent.
+    Replaying,
     /// Packets are taken.
     Capturing,
     /// Cores are polled on without packets.
@@ -149,6 +151,7 @@ impl Phase {
             Self::Sending => "sending",
             Self::Draining => "draining",
             Self::Reflecting => "reflecting",
+            Self::Replaying => "replaying",
             Self::Capturing => "capturing",
             Self::Watching => "watching",
             Self::Idle => "idle",

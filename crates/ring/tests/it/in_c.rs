@@ -1,6 +1,11 @@
 //! The reader in C: the same packets, the same counts, and no crash whatever it finds.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use crate::support::{Compiler, SUM, Served, contrib, ended, spawn, sum_on};
 
@@ -125,4 +130,61 @@ fn no_ring_is_one_line() {
         complaints,
         "count: no ring at /nonexistent/ring: No such file or directory; is a capture with --ring running?\n"
     );
+}
+
+/// Frames of all kinds: IPv4 and IPv6, with tags and extension headers, fragments, cut short, and anything.
+fn frames() -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop_oneof![
+        Just(vec![8, 0, 0x45]),
+        Just(vec![8, 0, 0x47]),
+        Just(vec![0x86, 0xDD, 0x60]),
+        Just(vec![0x81, 0, 0, 5, 8, 0, 0x45]),
+        Just(vec![0x88, 0xA8, 0, 5, 0x81, 0, 0, 6, 0x86, 0xDD, 0x60]),
+        Just(vec![0x81, 0, 0, 5, 0x81, 0, 0, 5, 0x81, 0, 0, 6, 8, 0, 0x45]),
+        Just(vec![8, 6]),
+        prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    // What is carried, and extension headers, are among few numbers; so are lengths and fragments.
+    let byte = prop_oneof![
+        any::<u8>(),
+        prop::sample::select(vec![0, 0, 0, 0, 1, 6, 17, 43, 44, 51, 60, 132])
+    ];
+    let rest = prop::collection::vec(byte, 0..120);
+    (prop::collection::vec(any::<u8>(), 12), kind, rest)
+        .prop_map(|(macs, kind, rest)| [macs, kind, rest].concat())
+        .prop_flat_map(|frame| (Just(frame), prop_oneof![3 => Just(200), 1 => 0usize..60]))
+        .prop_map(|(mut frame, len)| {
+            frame.truncate(len);
+            frame
+        })
+}
+
+/// Both languages put a flow into the same place, and a sample of flows is shared by all.
+#[test]
+fn flows_are_told_apart_as_in_rust() {
+    let Some(compiler) = Compiler::new() else { return };
+    let include = format!("-I{}", contrib().join("c").display());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/flow.c");
+    let flow = compiler.compile("flow", &source, &[&include]);
+    let (mut runner, strategy) = (TestRunner::deterministic(), frames());
+    let (mut input, mut wanted, mut sampled) = (Vec::new(), String::new(), [0; 4]);
+    for _ in 0..20_000 {
+        let frame = strategy.new_tree(&mut runner).unwrap().current();
+        let hash = wire::flow_hash(&frame);
+        let share = ((hash & 0xFFFF_FFFF) * 4 >> 32) as usize;
+        sampled[share] += u32::from(hash >> 62 == 0);
+        writeln!(wanted, "{hash:016x} {share}").unwrap();
+        input.push(frame.len() as u8);
+        input.extend(frame);
+    }
+    let frames = compiler.dir.path().join("frames");
+    std::fs::write(&frames, input).unwrap();
+    let (said, complaints, code) = ended(spawn(&flow, &[frames.as_os_str()]));
+    assert_eq!((complaints.as_str(), code), ("", Some(0)));
+    let differs = said
+        .lines()
+        .zip(wanted.lines())
+        .position(|(said, wanted)| said != wanted);
+    assert_eq!((differs, said.len()), (None, wanted.len()));
+    assert!(sampled.iter().all(|count| *count > 500), "{sampled:?}");
 }

@@ -34,7 +34,7 @@ fn seed(round: u64) -> u64 {
     base.wrapping_mul(1_000_003) + round
 }
 
-/// SplitMix64.
+/// A number below another one (`SplitMix64`).
 fn random(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mixed = (*state ^ *state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -146,7 +146,9 @@ fn consumers_are_killed() {
             said.contains(&format!("taken {PACKETS}\n")),
             "seed {seed}: {said}"
         );
-        victims.iter_mut().for_each(|victim| drop(victim.wait()));
+        for victim in &mut victims {
+            let _ = victim.wait();
+        }
         served.serve(|door| door.guests().iter().all(|guest| guest.is_gone));
         for guest in served.door.guests() {
             let ((taken, lost), first) = (guest.seat.counts(), guest.seat.first());
@@ -187,10 +189,10 @@ fn a_producer_that_is_killed() {
 /// The last number after a word in what a producer said, of a whole line.
 fn last(said: &str, word: &str) -> u64 {
     let whole = said.rfind('\n').map_or("", |end| &said[..end]);
-    let numbers = whole
+    let mut numbers = whole
         .lines()
         .filter_map(|line| line.strip_prefix(word)?.trim().parse().ok());
-    numbers.last().unwrap_or(0)
+    numbers.next_back().unwrap_or(0)
 }
 
 /// Who holds the mapping of a dead producer's ring reads on to what it committed last.
@@ -262,7 +264,7 @@ fn a_stopped_consumer_loses_nothing_that_fits() {
     const LEN: usize = 1000;
     let mut served = Served::new();
     let slow = part("killed::a_consumer_that_is_killed", &served.path(), "lossless");
-    let pid = Pid::from_raw(slow.id() as i32);
+    let pid = Pid::from_raw(slow.id().try_into().unwrap());
     served.wait_for(1);
     kill(pid, Signal::SIGSTOP).unwrap();
     let stat = format!("/proc/{pid}/stat");

@@ -29,9 +29,11 @@ pub struct Served {
 impl Served {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut this = Self::at(&dir.path().join("ring.sock"));
-        this._dir = Some(dir);
-        this
+        let at = Self::at(&dir.path().join("ring.sock"));
+        Self {
+            _dir: Some(dir),
+            ..at
+        }
     }
 
     /// With its door at this path.

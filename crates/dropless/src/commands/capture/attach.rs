@@ -49,7 +49,7 @@ pub fn find(named: &str) -> Result<Found> {
         state.process.run.display()
     );
     match command {
-        "send" | "reflect" => Ok(found),
+        "send" | "reflect" | "replay" => Ok(found),
         "search" | "compare" => bail!(
             "process {process} is a {command}, whose trials are runs of their own; {}",
             trial(process)

@@ -89,7 +89,7 @@ fn of_run(found: &Found) -> Option<String> {
         .filter(|state| found.alive && state.ended.is_none())?;
     let command = state.process.command.as_str();
     let ports: Vec<&str> = state.ports.iter().map(|port| port.uri.as_str()).collect();
-    ["send", "reflect"].contains(&command).then(|| {
+    ["send", "reflect", "replay"].contains(&command).then(|| {
         format!(
             "dropless {command} on {} (process {})",
             ports.join(" "),

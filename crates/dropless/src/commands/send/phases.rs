@@ -25,9 +25,7 @@ pub fn sending_is_over(plan: &SendPlan, wiring: &Wiring, look: &Look<'_, '_>) ->
 
 /// A run without an end in time does not wait longer for a lost link than it would have at the start.
 fn is_given_up(plan: &SendPlan, wiring: &Wiring, look: &Look<'_, '_>) -> bool {
-    let at_ns = look.elapsed().as_nanos() as u64;
-    let mut lost = look.link_losses.iter().filter(|loss| loss.down_ns.is_none());
-    wiring.times.end.0 == u64::MAX && lost.any(|loss| at_ns.saturating_sub(loss.at_ns) > plan.machine.wait_ns)
+    wiring.times.end.0 == u64::MAX && look.has_lost_link_for(plan.machine.wait_ns)
 }
 
 /// Ends the sending now, and says when it ended: a run by time ends with its time; one by count with its last packet.

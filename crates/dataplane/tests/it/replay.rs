@@ -1,0 +1,277 @@
+//! The replaying loop over memory and a virtual clock: every packet leaves in its order, not before it is due, or is counted.
+#![allow(clippy::unwrap_used, reason = "a test says so by failing")]
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use dataplane::io::{Frames, Receive};
+use dataplane::memory::{MemoryBuffers, MemoryLink};
+use dataplane::replay::feed::{Filler, feed};
+use dataplane::replay::{ReplayCounters, ReplayPlan, ReplayResult, ReplayTask};
+use dataplane::slot::Slot;
+use dataplane::{Phase, Task};
+use measure::Ticks;
+use proptest::prelude::*;
+
+thread_local!(static NOW: Cell<u64> = const { Cell::new(0) });
+
+/// The virtual clock: one tick is one nanosecond.
+fn now() -> Ticks {
+    Ticks(NOW.get())
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    /// Time from the packet before, and length.
+    packets: Vec<(u64, usize)>,
+    is_paced: bool,
+    burst: usize,
+    chunks: usize,
+    chunk_len: usize,
+    /// Frames that the wire holds, and how many of them it carries away between two polls.
+    capacity: usize,
+    carried: usize,
+    /// Between two polls: time that passes, and packets that are read.
+    rounds: Vec<(u64, usize)>,
+    /// After so many polls the run is ended.
+    ends_after: usize,
+}
+
+struct Outcome {
+    /// When each frame was on the wire, and its bytes.
+    seen: Vec<(u64, Vec<u8>)>,
+    read: usize,
+    left_in_feed: u64,
+    begun: u64,
+    totals: ReplayResult,
+    counters: Arc<ReplayCounters>,
+}
+
+fn bytes(number: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + number) as u8).collect()
+}
+
+/// Reads up to `count` packets more; the feed may have no room.
+fn read(filler: &mut Option<Filler>, case: &Case, from: &mut usize, due: &mut u64, count: usize) {
+    let Some(open) = filler.as_mut() else { return };
+    for _ in 0..count {
+        let Some((gap, len)) = case.packets.get(*from) else {
+            break;
+        };
+        let at = if case.is_paced { *due + gap } else { 0 };
+        if !open.push(at, &bytes(*from, *len), *from as u64) {
+            break;
+        }
+        (*due, *from) = (at, *from + 1);
+    }
+    open.flush();
+    if *from == case.packets.len() {
+        *filler = None;
+    }
+}
+
+fn run(case: &Case) -> Outcome {
+    NOW.set(1_000_000);
+    let mut wire = MemoryLink::new(case.capacity);
+    let counters = ReplayCounters::new();
+    let (filler, feed) = feed(case.chunks, case.chunk_len);
+    filler.prime();
+    let left = feed.hold();
+    let plan = ReplayPlan {
+        feed,
+        burst: case.burst,
+        is_paced: case.is_paced,
+        now,
+        counters: Arc::clone(&counters),
+    };
+    let (totals, leave) = Slot::new();
+    let mut task: Box<dyn Task> = Box::new(ReplayTask::new(wire.clone(), MemoryBuffers, plan, leave));
+    let (mut filler, mut from, mut due) = (Some(filler), 0, 0);
+    let (mut seen, mut begun) = (Vec::new(), 0);
+    let mut rounds = case.rounds.iter().cycle();
+    let mut last_polls = 0;
+    for poll in 0.. {
+        let (step, count) = *rounds.next().unwrap();
+        NOW.set(NOW.get() + step);
+        read(&mut filler, case, &mut from, &mut due, count);
+        let phase = if poll < case.ends_after {
+            Phase::Run
+        } else {
+            Phase::Drain
+        };
+        task.poll(now(), phase);
+        if counters.first_ticks.get() != 0 && begun == 0 {
+            begun = counters.first_ticks.get();
+        }
+        let mut carried = wire.batch();
+        wire.receive(&mut carried, case.carried);
+        seen.extend(carried.each().map(|(bytes, _)| (NOW.get(), bytes.to_vec())));
+        last_polls += usize::from(phase == Phase::Drain || counters.done.get() == 1);
+        if last_polls > 3 {
+            break;
+        }
+    }
+    let mut rest = wire.batch();
+    while wire.receive(&mut rest, 64) > 0 {
+        seen.extend(rest.each().map(|(bytes, _)| (NOW.get(), bytes.to_vec())));
+        rest.clear();
+    }
+    task.finish();
+    drop(filler);
+    Outcome {
+        seen,
+        read: from,
+        left_in_feed: left.count_left(),
+        begun,
+        totals: *totals.get().unwrap(),
+        counters,
+    }
+}
+
+fn check(case: &Case) {
+    let outcome = run(case);
+    let Outcome {
+        seen,
+        totals,
+        counters,
+        ..
+    } = &outcome;
+    let sent = counters.sent.get();
+    assert_eq!(seen.len() as u64, sent);
+    assert_eq!(
+        outcome.read as u64,
+        sent + totals.held + totals.not_due + outcome.left_in_feed,
+        "{totals:?}"
+    );
+    let mut due = 0;
+    for (number, ((gap, len), (at, found))) in case.packets.iter().zip(seen).enumerate() {
+        assert!(*found == bytes(number, *len), "packet {number} is another one");
+        due += gap;
+        if case.is_paced {
+            assert!(
+                *at >= outcome.begun + due,
+                "packet {number} left before it was due"
+            );
+        }
+    }
+    let sum: u64 = case.packets[..seen.len()]
+        .iter()
+        .map(|(_, len)| *len as u64)
+        .sum();
+    assert_eq!(counters.bytes.get(), sum);
+    let [late, gaps] = [&counters.late_ticks, &counters.gap_error_ticks].map(|seen| seen.snapshot().count());
+    if case.is_paced {
+        assert_eq!((late, gaps), (sent, sent.saturating_sub(1)));
+    } else {
+        assert_eq!((late, gaps), (0, 0));
+    }
+    if counters.done.get() == 1 {
+        assert_eq!(
+            (sent, counters.position.get()),
+            (case.packets.len() as u64, sent - 1)
+        );
+    }
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let packets = prop::collection::vec((prop_oneof![Just(0), 0_u64..5_000], 14_usize..300), 1..200);
+    let rounds = prop::collection::vec((1_u64..2_000, prop_oneof![Just(0), 0_usize..40]), 1..40)
+        .prop_filter("somebody reads", |rounds| {
+            rounds.iter().any(|(_, count)| *count > 0)
+        });
+    let wire = (1_usize..64, 1_usize..64);
+    let feed = (2_usize..6, 300_usize..2_000);
+    let ends_after = prop_oneof![Just(usize::MAX), 0_usize..500];
+    (
+        packets,
+        any::<bool>(),
+        1_usize..=64,
+        feed,
+        wire,
+        rounds,
+        ends_after,
+    )
+        .prop_map(
+            |(mut packets, is_paced, burst, (chunks, chunk_len), (capacity, carried), rounds, ends_after)| {
+                packets[0].0 = 0;
+                Case {
+                    packets,
+                    is_paced,
+                    burst,
+                    chunks,
+                    chunk_len,
+                    capacity,
+                    carried,
+                    rounds,
+                    ends_after,
+                }
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn every_packet_leaves_in_its_order_when_it_is_due_or_is_counted(case in cases()) {
+        check(&case);
+    }
+}
+
+/// So many packets, 1 us apart.
+fn plain(packets: usize, rounds: Vec<(u64, usize)>) -> Case {
+    Case {
+        packets: (0..packets)
+            .map(|number| (1000 * u64::from(number > 0), 60))
+            .collect(),
+        is_paced: true,
+        burst: 8,
+        chunks: 4,
+        chunk_len: 1000,
+        capacity: 1000,
+        carried: 64,
+        rounds,
+        ends_after: usize::MAX,
+    }
+}
+
+#[test]
+fn gaps_are_exact_to_the_poll() {
+    // Polled every 10 ns, packets 1 us apart: none is late, and no gap is wrong.
+    let case = plain(50, vec![(10, 10)]);
+    let outcome = run(&case);
+    assert_eq!(outcome.counters.sent.get(), 50);
+    assert_eq!(outcome.counters.gap_error_ticks.snapshot().max(), Some(0));
+    let took = outcome.counters.last_ticks.get() - outcome.counters.first_ticks.get();
+    assert_eq!(took, 49 * 1000);
+    assert_eq!(
+        (outcome.counters.starved.get(), outcome.counters.queue_full.get()),
+        (0, 0)
+    );
+}
+
+#[test]
+fn a_worker_that_was_away_catches_up_and_its_gaps_say_so() {
+    let mut rounds = vec![(10, 10); 1000];
+    rounds[500].0 = 20_000;
+    let outcome = run(&plain(50, rounds));
+    assert_eq!(outcome.counters.sent.get(), 50);
+    assert!(outcome.counters.late_ticks.snapshot().max() >= Some(10_000));
+    assert!(outcome.counters.gap_error_ticks.snapshot().max() >= Some(10_000));
+    assert_eq!(outcome.counters.late_by_file.get(), 0);
+}
+
+#[test]
+fn a_file_that_is_too_slow_is_named_with_its_packets() {
+    // One packet is read in 10 polls of 1 us, and one is due every microsecond.
+    let mut rounds = vec![(1000, 0); 10];
+    rounds[0].1 = 1;
+    let outcome = run(&plain(20, rounds));
+    assert_eq!(outcome.counters.sent.get(), 20);
+    // Each but the first was due 9 us before it had been read, and 9 us more with each.
+    assert_eq!(outcome.counters.late_by_file.get(), 19);
+    assert_eq!(outcome.counters.starved.get(), 19);
+    assert!(
+        outcome.counters.starved_ticks.get() >= 19 * 8000,
+        "{:?}",
+        outcome.counters
+    );
+}

@@ -1,0 +1,141 @@
+//! Where a packet's headers are, behind any kind of link.
+
+use capture::input::{LinkType, Packet};
+use capture::pcapng::Direction;
+use wire::headers::{behind_tags, parse_ip};
+use wire::{Ip, Mac, Parsed, VlanTag};
+
+use crate::bytes::array;
+
+/// Bytes of the heads of Linux's "any" interface, and of those of a loopback.
+const SLL: usize = 16;
+const SLL2: usize = 20;
+const LOOPBACK: usize = 4;
+
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86DD;
+const ARP: u16 = 0x0806;
+
+/// What a packet is behind its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// IPv4 or IPv6.
+    Ip(Ip),
+    /// ARP, which begins here.
+    Arp(usize),
+    /// Another ether type (or, below 1536, the length of IEEE 802.3), and where what it announces begins.
+    Other(u16, usize),
+    /// It ends before its headers do.
+    Truncated,
+    /// An IP header that contradicts itself.
+    Malformed,
+    /// A link that is not known here.
+    Unknown(u16),
+}
+
+/// A packet, and where its headers are.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'p> {
+    /// Its bytes.
+    pub data: &'p [u8],
+    /// What they begin with.
+    pub link: LinkType,
+    /// What is behind that.
+    pub network: Network,
+}
+
+impl<'p> View<'p> {
+    /// Looks at a packet. Never panics, whatever its bytes.
+    #[inline]
+    pub fn new(link: LinkType, data: &'p [u8]) -> Self {
+        let network = match link {
+            LinkType::Ethernet => ethernet(data),
+            _ => elsewhere(link, data),
+        };
+        Self { data, link, network }
+    }
+
+    /// Looks at a packet of a file.
+    #[inline]
+    pub fn of(packet: &Packet<'p>) -> Self {
+        Self::new(packet.interface.link, packet.data)
+    }
+
+    /// Destination and source of Ethernet.
+    pub fn macs(&self) -> Option<(Mac, Mac)> {
+        let is_ethernet = self.link == LinkType::Ethernet;
+        let (destination, rest) = self.data.split_first_chunk().filter(|_| is_ethernet)?;
+        Some((*destination, *rest.first_chunk()?))
+    }
+
+    /// Its VLAN tags, outermost first.
+    pub fn vlans(&self) -> impl Iterator<Item = VlanTag> + use<'p> {
+        let end = match self.network {
+            Network::Ip(ip) => ip.at,
+            Network::Arp(at) | Network::Other(_, at) => at,
+            _ => 0,
+        };
+        let end = if self.link == LinkType::Ethernet { end } else { 0 };
+        let tags = self.data.get(12..end.saturating_sub(2)).unwrap_or_default();
+        tags.chunks_exact(4)
+            .filter_map(|tag| tag.first_chunk().map(VlanTag::from_bytes))
+    }
+
+    /// Which way it went, by what Linux says in front of it.
+    pub fn direction(&self) -> Option<Direction> {
+        let kind = match self.link {
+            LinkType::Sll => self.data.get(1)?,
+            LinkType::Sll2 => self.data.get(10)?,
+            _ => return None,
+        };
+        // PACKET_OUTGOING of if_packet.h.
+        Some(if *kind == 4 { Direction::Out } else { Direction::In })
+    }
+}
+
+#[inline]
+fn ethernet(data: &[u8]) -> Network {
+    match wire::parse(data) {
+        Parsed::Ip(ip) => Network::Ip(ip),
+        Parsed::Arp(at) => Network::Arp(at),
+        Parsed::Other => match behind_tags(data) {
+            Some((at, ether_type)) => Network::Other(ether_type, at + 2),
+            None => Network::Truncated,
+        },
+        Parsed::Truncated => Network::Truncated,
+        Parsed::Malformed => Network::Malformed,
+    }
+}
+
+#[cold]
+fn elsewhere(link: LinkType, data: &[u8]) -> Network {
+    let (at, ether_type) = match link {
+        LinkType::Ethernet => return ethernet(data),
+        LinkType::Raw => (0, version(data, 0)),
+        // The family's number is another one on every system; IP says itself which it is.
+        LinkType::Null | LinkType::Loopback => (LOOPBACK, version(data, LOOPBACK)),
+        LinkType::Sll => (SLL, ether_type(data, SLL - 2)),
+        LinkType::Sll2 => (SLL2, ether_type(data, 0)),
+        LinkType::Other(number) => return Network::Unknown(number),
+    };
+    match ether_type {
+        None => Network::Truncated,
+        Some(_) if data.len() < at => Network::Truncated,
+        Some(ARP) => Network::Arp(at),
+        Some(ether_type @ (IPV4 | IPV6)) => match parse_ip(data, at, ether_type == IPV6) {
+            Parsed::Ip(ip) => Network::Ip(ip),
+            Parsed::Truncated => Network::Truncated,
+            _ => Network::Malformed,
+        },
+        Some(other) => Network::Other(other, at),
+    }
+}
+
+/// The ether type of the IP packet at `at`, by its version.
+fn version(data: &[u8], at: usize) -> Option<u16> {
+    Some(if data.get(at)? >> 4 == 6 { IPV6 } else { IPV4 })
+}
+
+fn ether_type(data: &[u8], at: usize) -> Option<u16> {
+    array(data, at).map(|bytes| u16::from_be_bytes(*bytes))
+}

@@ -1,0 +1,97 @@
+//! Arguments of `dropless read`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{ValueEnum, ValueHint};
+use dissect::TimeFormat;
+use measure::units::parse_count;
+
+/// Print packets of capture files, or of a running capture, one line each; or who talks to whom
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  dropless read a.pcapng                        one line a packet, like tcpdump -n
+  dropless read a.pcap.gz b.pcapng --count 10   the first ten of both, compressed or not
+  dropless read a.pcapng --top 10               the addresses with most bytes
+  dropless read a.pcapng --connections          who talked to whom, each way, the most bytes first
+  dropless read a.pcapng --json | jq -r .source
+  dropless capture --port xdp:eth1 --ring uplink    and in another terminal:
+  dropless read uplink                          what that captures, live
+  tcpdump -i eth0 -w - | dropless read -        from another program
+
+Exit codes: 0 all was read; 1 a ring overwrote packets before they were read;
+2 what was asked for cannot be read, or not to its end.")]
+pub struct Args {
+    /// Capture file, - for standard input, or the name or socket of a running capture's --ring
+    #[arg(value_name = "FILE|RING", required = true, value_hint = ValueHint::FilePath)]
+    pub sources: Vec<PathBuf>,
+
+    /// End after so many packets
+    #[arg(long, short = 'c', value_name = "N")]
+    pub count: Option<String>,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+
+    /// How times are written: clock (time of day), date (with the date) or epoch (seconds since 1970)
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        hide_possible_values = true,
+        default_value_t,
+        conflicts_with = "json",
+        help_heading = "Lines"
+    )]
+    pub time: Time,
+    /// Write times in UTC [default: the local time zone]
+    #[arg(long, help_heading = "Lines")]
+    pub utc: bool,
+    /// Show addresses of Ethernet and lengths of frames, too
+    #[arg(long, short = 'e', help_heading = "Lines")]
+    pub ethernet: bool,
+
+    /// Instead of packets, print the N addresses with most bytes
+    #[arg(long, value_name = "N", help_heading = "Statistics")]
+    pub top: Option<String>,
+    /// Instead of packets, print connections by protocol, addresses and ports
+    #[arg(long, help_heading = "Statistics")]
+    pub connections: bool,
+    /// Addresses and connections remembered at once; beyond, the longest unseen is forgotten, and counted
+    #[arg(long, value_name = "N", default_value = "1M", help_heading = "Statistics")]
+    pub flows_max: String,
+
+    /// Of a ring: hold up the capture rather than let it overwrite what was not read yet
+    #[arg(long, help_heading = "Ring")]
+    pub lossless: bool,
+}
+
+/// What `--time` takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Time {
+    /// The time of day
+    #[default]
+    Clock,
+    /// With the date
+    Date,
+    /// Seconds since 1970
+    Epoch,
+}
+
+impl Time {
+    /// As lines have it.
+    pub fn format(self) -> TimeFormat {
+        match self {
+            Self::Clock => TimeFormat::Clock,
+            Self::Date => TimeFormat::Date,
+            Self::Epoch => TimeFormat::Epoch,
+        }
+    }
+}
+
+/// A count of at least one.
+pub fn count(text: &str, flag: &'static str) -> Result<u64> {
+    let count = parse_count(text).context(flag)?;
+    anyhow::ensure!(count > 0, "{flag} 0 reads nothing; give a number from 1 on");
+    Ok(count)
+}

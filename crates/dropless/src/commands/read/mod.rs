@@ -1,0 +1,48 @@
+//! `dropless read`: packets of files and of rings as lines, or as statistics of who talks to whom.
+
+pub mod args;
+mod output;
+mod patient;
+mod progress;
+mod reading;
+mod ring;
+mod sink;
+mod source;
+mod statistics;
+mod tables;
+
+use anyhow::Result;
+
+use crate::run::signals::Interrupt;
+pub use args::Args;
+use reading::Reading;
+use sink::Sink;
+use source::Source;
+
+/// Exit code where a ring overwrote what was not read yet.
+const EXIT_LOST: u8 = 1;
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &Args) -> Result<u8> {
+    let wanted = args.count.as_deref().map(|count| args::count(count, "--count"));
+    let mut reading = Reading::new(Sink::new(args)?, wanted.transpose()?, Interrupt::install()?);
+    let mut lost = 0;
+    let read = args.sources.iter().try_for_each(|path| {
+        if reading.is_over() {
+            return Ok(());
+        }
+        match source::find(path, reading.interrupt())? {
+            Source::File(reader) => reading.file(*reader),
+            Source::Ring(door) => {
+                lost += ring::read(&door, args.lossless, &mut reading)?;
+                Ok(())
+            }
+        }
+    });
+    // What was read before an error is told first, if anything was.
+    if read.is_ok() || reading.taken() > 0 {
+        reading.finish()?;
+    }
+    read?;
+    Ok(if lost > 0 { EXIT_LOST } else { 0 })
+}

@@ -1,0 +1,78 @@
+//! Where packets go: lines for people, lines for scripts, or statistics.
+
+use anyhow::Result;
+use capture::input::Packet;
+use dissect::{Clock, Printer, Show, TimeFormat};
+
+use super::Args;
+use super::output::Output;
+use super::statistics::Statistics;
+
+enum Form {
+    Lines(Printer),
+    Json(Clock),
+    Statistics(Box<Statistics>),
+}
+
+/// Takes packets one after the other.
+pub struct Sink {
+    form: Form,
+    output: Output,
+}
+
+impl Sink {
+    /// What was asked for.
+    pub fn new(args: &Args) -> Result<Self> {
+        let form = if args.top.is_some() || args.connections {
+            Form::Statistics(Box::new(Statistics::new(args)?))
+        } else if args.json {
+            Form::Json(Clock::new(TimeFormat::Iso, true))
+        } else {
+            let show = Show {
+                ethernet: args.ethernet,
+            };
+            Form::Lines(Printer::new(Clock::new(args.time.format(), args.utc), show))
+        };
+        Ok(Self {
+            form,
+            output: Output::new(),
+        })
+    }
+
+    /// Whether nobody reads any more.
+    pub fn is_closed(&self) -> bool {
+        self.output.is_closed()
+    }
+
+    /// Whether it says nothing before the end.
+    pub fn is_silent(&self) -> bool {
+        matches!(self.form, Form::Statistics(_))
+    }
+
+    /// Takes a packet.
+    #[inline]
+    pub fn take(&mut self, packet: &Packet<'_>) -> Result<()> {
+        match &mut self.form {
+            Form::Lines(printer) => printer.line(&mut self.output.text, packet),
+            Form::Json(clock) => dissect::json(&mut self.output.text, clock, packet),
+            Form::Statistics(statistics) => {
+                statistics.add(packet);
+                return Ok(());
+            }
+        }
+        self.output.look()
+    }
+
+    /// Writes what was taken so far.
+    pub fn flush(&mut self) -> Result<()> {
+        self.output.flush()
+    }
+
+    /// Writes the rest.
+    pub fn finish(&mut self) -> Result<()> {
+        if let Form::Statistics(statistics) = &mut self.form {
+            statistics.write(&mut self.output)?;
+        }
+        self.output.flush()
+    }
+}

@@ -1,0 +1,199 @@
+//! A replay under way: its queue, its reader, what it tells, and when it is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use dataplane::Task;
+use dataplane::io::{Allocate, Transmit};
+use dataplane::replay::feed::{Feed, feed};
+use dataplane::replay::{ReplayCounters, ReplayPlan as TaskPlan, ReplayResult, ReplayTask};
+use dataplane::slot::{Fill, Slot};
+use measure::QueueSummary;
+use report::published::{self, State, Totals};
+use report::rundir::RunDir;
+
+use super::reader::{Came, ReadCounters, ReaderSide};
+use super::{FRAME_OVERHEAD, ReplayJob, summary};
+use crate::explain::Received;
+use crate::plan::ReplayPlan;
+use crate::run::clock::now;
+use crate::run::close::Ending;
+use crate::run::control::Look;
+use crate::run::open::OpenPort;
+use crate::run::queues::{QueuePlace, shares};
+use crate::run::stage::{OnTransmit, Stage};
+use crate::run::waiting::Waiting;
+use crate::run::{Active, Next};
+
+/// How long a file that does not fill the memory for it is waited for: then it is sent as it comes.
+const FILL: Duration = Duration::from_millis(500);
+/// How long the port may take to send what its driver took, and the driver to take what was due, at the end.
+const DRAIN: Duration = Duration::from_secs(1);
+/// Without the head, which an interface does not count in its MTU, but with which a capture begins.
+const HEAD_LEN: usize = 14;
+
+/// A replay whose task is on its queue.
+pub struct ActiveReplay {
+    pub plan: ReplayPlan,
+    pub place: QueuePlace,
+    pub counters: Arc<ReplayCounters>,
+    pub totals: Slot<ReplayResult>,
+    pub read: Arc<ReadCounters>,
+    /// What the reader left.
+    pub came: Came,
+    /// Packets that had been read when the worker ended, and that it had not taken.
+    pub left: u64,
+    pub is_paced: bool,
+    feed: Feed,
+    reader: Option<ReaderSide>,
+    draining: Option<Waiting>,
+}
+
+/// A task to be.
+struct Queue(TaskPlan, Fill<ReplayResult>);
+
+impl OnTransmit for Queue {
+    fn on<'p, A: Allocate + 'p>(
+        self,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        buffers: A,
+    ) -> Box<dyn Task + 'p> {
+        Box::new(ReplayTask::new(tx, buffers, self.0, self.1))
+    }
+}
+
+impl ActiveReplay {
+    /// Puts the task onto its queue, and starts the reader.
+    pub fn wire<'p, 'e: 'p>(job: ReplayJob, stage: &mut Stage<'_, 'p, 'e>) -> Result<Self> {
+        let ReplayJob {
+            plan,
+            input,
+            longest,
+            timetable,
+        } = job;
+        let timetable = timetable.context("the port was not met")?;
+        let is_paced = timetable.is_paced();
+        let (filler, feed) = feed(plan.buffer.chunks, plan.buffer.chunk_len);
+        let counters = ReplayCounters::new();
+        let (totals, leave) = Slot::new();
+        let task = TaskPlan {
+            feed: feed.hold(),
+            burst: plan.machine.burst,
+            is_paced,
+            now,
+            counters: Arc::clone(&counters),
+        };
+        let tx = stage.ports[0]
+            .tx
+            .drain(..)
+            .next()
+            .context("a port without queues")?;
+        stage.transmit((0, "replay"), 0, tx, Queue(task, leave));
+        let carries = longest - FRAME_OVERHEAD + HEAD_LEN;
+        let reader = ReaderSide::start(input, (filler, timetable, stage.clock), &plan, carries)?;
+        Ok(Self {
+            place: QueuePlace {
+                port: 0,
+                queue: 0,
+                core: stage.cores[0],
+            },
+            plan,
+            counters,
+            totals,
+            read: Arc::clone(&reader.counters),
+            came: Came::default(),
+            left: 0,
+            is_paced,
+            feed,
+            reader: Some(reader),
+            draining: None,
+        })
+    }
+
+    pub fn queues(&self) -> Vec<QueueSummary> {
+        shares([self.place.moved("tx", self.counters.sent.get())].into_iter())
+    }
+
+    /// How much of the capture has been sent, 0 to 1, where its length and the number of loops are known.
+    fn done(&self) -> Option<f64> {
+        let whole = self.read.loop_bytes.get() as f64 * self.plan.loops? as f64;
+        (whole > 0.0).then(|| (self.counters.position.get() as f64 / whole).min(1.0))
+    }
+
+    fn is_over(&self, look: &Look<'_, '_>) -> bool {
+        let planned = self.plan.duration_ns.map(Duration::from_nanos);
+        look.is_interrupted
+            || look.worker_died
+            || self.counters.done.get() == 1
+            || planned.is_some_and(|planned| look.elapsed() >= planned)
+            || look.ports.iter().any(OpenPort::is_gone)
+            || look.has_lost_link_for(self.plan.machine.wait_ns)
+    }
+
+    /// Whether the port has sent all that was due.
+    fn is_out(&self, look: &Look<'_, '_>) -> bool {
+        let sent: u64 = look.ports.iter().map(|open| open.summary().tx_packets).sum();
+        self.counters.refused.get() == 0 && sent >= self.counters.sent.get()
+    }
+}
+
+impl Active for ActiveReplay {
+    type Summary = measure::ReplaySummary;
+
+    fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        if look.elapsed() > FILL && self.read.packets.get() > 0 {
+            self.feed.prime();
+        }
+        if self.draining.is_none() && self.is_over(look) {
+            self.draining = Some(Waiting::begin());
+            return Next::Drain;
+        }
+        let is_out = self.is_out(look) || look.worker_died;
+        let waited = self.draining.as_mut().map(|waiting| waiting.look(true));
+        match waited {
+            Some(waited) if is_out || waited >= DRAIN => Next::Stop,
+            _ => Next::GoOn,
+        }
+    }
+
+    fn status(&self, _look: &Look<'_, '_>) -> State {
+        let counters = &self.counters;
+        let unsent = self.read.places().iter().map(|(_, count)| count).sum();
+        let mut state = State {
+            phase: match self.draining {
+                None => published::Phase::Replaying,
+                Some(_) => published::Phase::Draining,
+            },
+            done: self.done(),
+            total: Totals {
+                intended: self.read.packets.get(),
+                sent: counters.sent.get(),
+                unsent,
+                late: counters.late_by_file.get(),
+                sent_bytes: counters.bytes.get(),
+                ..Totals::default()
+            },
+            queues: self.queues(),
+            ..State::default()
+        };
+        state.add_places(self.read.places());
+        state
+    }
+
+    fn joined(&mut self, _dir: &RunDir) {
+        if let Some(reader) = self.reader.take() {
+            self.came = reader.finish();
+        }
+        self.left = self.feed.count_left();
+    }
+
+    /// Nothing is received.
+    fn received(&self) -> Vec<Received<'_>> {
+        Vec::new()
+    }
+
+    fn close(self, ending: Ending<'_>) -> measure::ReplaySummary {
+        summary::summarise(&self, ending)
+    }
+}

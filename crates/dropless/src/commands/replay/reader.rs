@@ -1,0 +1,314 @@
+//! Reads a capture ahead of the worker that sends it, in a thread of its own, which may wait for the disk.
+
+use std::fs::File;
+use std::io::{IsTerminal, Seek};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use capture::input::{InputError, LinkType, Packet, Reader};
+use dataplane::replay::feed::Filler;
+use measure::place::{CUT_OFF, NOT_ETHERNET, SNAPPED, TOO_LONG, TOO_SHORT};
+use measure::{Clock, Counter, TimesSummary, Timetable};
+
+use crate::plan::{ReplayPlan, Snapped};
+
+/// From one look for room to the next.
+const LOOK_EVERY: Duration = Duration::from_micros(200);
+/// Whoever waits for a pipe or a disk that does not answer is left behind after this long.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// The head of an Ethernet frame.
+const HEAD_LEN: usize = 14;
+/// A VLAN tag comes on top of what a port carries: the kernel and DPDK's drivers both leave room for one.
+const VLAN_TAG: usize = 4;
+
+/// A capture that was opened, and seen to be one.
+pub struct Input {
+    name: String,
+    file: File,
+    /// Its length, where it is a file that can be read again.
+    pub len: Option<u64>,
+}
+
+impl Input {
+    /// Opens the capture of `plan`. What can be seen at once is refused: that it is none, or that there is nothing to send.
+    pub fn open(plan: &ReplayPlan) -> Result<Self> {
+        let path = &plan.file;
+        let (name, file) = if plan.is_stdin() {
+            let stdin = std::io::stdin();
+            ensure!(
+                !stdin.is_terminal(),
+                "standard input is a terminal; pipe a capture into it, or name a file"
+            );
+            let own = stdin.as_fd().try_clone_to_owned().context("standard input")?;
+            ("standard input".to_owned(), File::from(own))
+        } else {
+            (path.display().to_string(), open_file(path)?)
+        };
+        let about = file.metadata().with_context(|| name.clone())?;
+        ensure!(
+            !about.is_dir(),
+            "{name} is a directory; name a pcap or pcapng file"
+        );
+        let len = about.is_file().then_some(about.len());
+        ensure!(
+            len.is_some() || plan.loops == Some(1),
+            "{name} can be read once only: --loop needs a file"
+        );
+        let mut input = Self { name, file, len };
+        if len.is_some() {
+            input.look()?;
+        }
+        Ok(input)
+    }
+
+    /// Looks at the first packet.
+    fn look(&mut self) -> Result<()> {
+        let name = self.name.clone();
+        let mut reader = self.reader()?;
+        let Some(packet) = reader.next_packet()? else {
+            bail!("{name} holds no packet; there is nothing to send");
+        };
+        ensure!(
+            packet.interface.link == LinkType::Ethernet,
+            "the packets of {name} are no Ethernet frames (they are {:?}); capture on one interface instead of `any`, or give them heads: tcprewrite --dlt=enet --enet-dmac=MAC --enet-smac=MAC -i {name} -o NEW",
+            packet.interface.link
+        );
+        Ok(())
+    }
+
+    /// A reader from its beginning.
+    fn reader(&mut self) -> Result<Reader, InputError> {
+        let again = if self.len.is_some() {
+            self.file.rewind()
+        } else {
+            Ok(())
+        };
+        match again.and_then(|()| self.file.try_clone()) {
+            Ok(file) => Reader::new(self.name.clone(), file),
+            Err(error) => Err(InputError::Open(self.name.clone(), error)),
+        }
+    }
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    File::open(path).map_err(|error| anyhow!("cannot read {}: {error}", path.display()))
+}
+
+/// What the thread counts while it reads. One writer.
+#[derive(Debug, Default)]
+pub struct ReadCounters {
+    /// Packets read.
+    pub packets: Counter,
+    /// Those that were captured in part.
+    pub snapped: Counter,
+    pub too_long: Counter,
+    pub too_short: Counter,
+    pub not_ethernet: Counter,
+    /// Left out because they were captured in part.
+    pub left_out: Counter,
+    /// Read when the run ended.
+    pub cut_off: Counter,
+    /// How often the capture was read to its end.
+    pub loops: Counter,
+    /// How long it is, bytes as they are read; 0 while that is not known.
+    pub loop_bytes: Counter,
+}
+
+impl ReadCounters {
+    /// What was read and did not get as far as the worker, by place.
+    pub fn places(&self) -> [(&'static str, u64); 5] {
+        [
+            (TOO_LONG, self.too_long.get()),
+            (TOO_SHORT, self.too_short.get()),
+            (NOT_ETHERNET, self.not_ethernet.get()),
+            (SNAPPED, self.left_out.get()),
+            (CUT_OFF, self.cut_off.get()),
+        ]
+    }
+}
+
+/// What the thread leaves.
+#[derive(Debug, Default)]
+pub struct Came {
+    pub times: TimesSummary,
+    /// Why it did not come to the end of the capture.
+    pub error: Option<String>,
+}
+
+/// The thread as control sees it.
+pub struct ReaderSide {
+    pub counters: Arc<ReadCounters>,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Came>,
+}
+
+impl ReaderSide {
+    /// Reads `input` into `filler`, as `plan` says; frames longer than `longest` bytes (without FCS) are counted and left out.
+    pub fn start(
+        input: Input,
+        (filler, timetable, clock): (Filler, Timetable, Clock),
+        plan: &ReplayPlan,
+        longest: usize,
+    ) -> Result<Self> {
+        let counters = Arc::<ReadCounters>::default();
+        let stop = Arc::<AtomicBool>::default();
+        let mut reading = Reading {
+            filler,
+            timetable,
+            clock,
+            loops: plan.loops,
+            snapped: plan.snapped,
+            longest,
+            padded: Vec::new(),
+            counters: Arc::clone(&counters),
+            stop: Arc::clone(&stop),
+        };
+        let thread = std::thread::Builder::new().name("reader".into());
+        let thread = thread.spawn(move || {
+            let error = reading.all(input).err();
+            Came {
+                times: reading.timetable.summary(),
+                error: error.map(|error| error.to_string()),
+            }
+        });
+        Ok(Self {
+            counters,
+            stop,
+            thread: thread.context("cannot start the thread that reads the capture")?,
+        })
+    }
+
+    /// Ends it; the worker has ended.
+    pub fn finish(self) -> Came {
+        self.stop.store(true, Ordering::Release);
+        let begun = Instant::now();
+        while !self.thread.is_finished() {
+            if begun.elapsed() > FAREWELL {
+                // It waits for a pipe that nobody writes to, and has no packet of its own.
+                return Came::default();
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let died = |_| Came {
+            error: Some("the thread that read the capture ended by itself".into()),
+            ..Came::default()
+        };
+        self.thread.join().unwrap_or_else(died)
+    }
+}
+
+/// The thread's own.
+struct Reading {
+    filler: Filler,
+    timetable: Timetable,
+    clock: Clock,
+    loops: Option<u64>,
+    snapped: Snapped,
+    longest: usize,
+    /// The packet at hand, with zeros in the place of what was not captured.
+    padded: Vec<u8>,
+    counters: Arc<ReadCounters>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Reading {
+    fn all(&mut self, mut input: Input) -> Result<(), InputError> {
+        let (mut done, mut length) = (0, 0);
+        while self.loops.is_none_or(|loops| done < loops) {
+            let before = self.counters.packets.get();
+            let mut reader = input.reader()?;
+            let len = input.len.filter(|_| !reader.is_compressed());
+            self.counters.loop_bytes.set(len.unwrap_or(length));
+            if !self.once(&mut reader, input.len.is_none(), done * length)? {
+                break;
+            }
+            length = reader.offset();
+            self.counters.loop_bytes.set(length);
+            done += 1;
+            self.counters.loops.set(done);
+            self.timetable.begin_again();
+            // A file that was emptied meanwhile is not read for ever.
+            if self.counters.packets.get() == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads to the end; false if the run ended before. The loops before were `before` bytes.
+    fn once(&mut self, reader: &mut Reader, is_stream: bool, before: u64) -> Result<bool, InputError> {
+        loop {
+            let position = before + reader.offset();
+            let packet = if let Some(packet) = reader.next_in_memory()? {
+                packet
+            } else {
+                // It may take long: the worker has all there is, unless it has plenty.
+                if is_stream || self.filler.is_low() {
+                    self.filler.flush();
+                }
+                match reader.next_packet()? {
+                    Some(packet) => packet,
+                    None => return Ok(true),
+                }
+            };
+            if self.stop.load(Ordering::Acquire) {
+                return Ok(false);
+            }
+            if !self.take(&packet, position) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Hands a packet on, or counts why not; false if the run ended before there was room for it.
+    fn take(&mut self, packet: &Packet<'_>, position: u64) -> bool {
+        let counters = &self.counters;
+        counters.packets.add(1);
+        self.timetable.pass(packet.time_ns);
+        let is_snapped = (packet.data.len() as u64) < u64::from(packet.original_len);
+        counters.snapped.add(u64::from(is_snapped));
+        let len = match self.snapped {
+            Snapped::Pad if is_snapped => packet.original_len as usize,
+            _ => packet.data.len(),
+        };
+        let has_tag = packet.data.get(12..14) == Some(&[0x81, 0x00]);
+        let carries = self.longest + if has_tag { VLAN_TAG } else { 0 };
+        let left_out = if packet.interface.link != LinkType::Ethernet {
+            &counters.not_ethernet
+        } else if is_snapped && self.snapped == Snapped::Skip {
+            &counters.left_out
+        } else if packet.data.len() < HEAD_LEN {
+            &counters.too_short
+        } else if len > carries {
+            &counters.too_long
+        } else {
+            return self.give(packet.data, len, position);
+        };
+        left_out.add(1);
+        true
+    }
+
+    fn give(&mut self, data: &[u8], len: usize, position: u64) -> bool {
+        let at = self.clock.ticks_from_ns(self.timetable.due_ns(len));
+        let mut bytes = data;
+        if len > data.len() {
+            self.padded.clear();
+            self.padded.extend_from_slice(data);
+            self.padded.resize(len, 0);
+            bytes = &self.padded;
+        }
+        while !self.filler.push(at, bytes, position) {
+            if self.stop.load(Ordering::Acquire) {
+                self.counters.cut_off.add(1);
+                return false;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        true
+    }
+}

@@ -1,0 +1,234 @@
+//! The ledger, the verdict and the summary of a replay.
+
+use measure::place::CUT_OFF;
+use measure::verdict::{Evidence, Role};
+use measure::{
+    Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplaySummary, StarvedSummary, Verdict,
+};
+use report::number::{count, counted};
+use report::published::{Ended, State};
+use report::rundir::file;
+
+use super::active::ActiveReplay;
+use crate::run;
+use crate::run::close::Ending;
+use crate::run::open::losses;
+use crate::status::end_workers;
+
+/// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
+const BEHIND_NS: u64 = 100_000_000;
+/// What a frame takes on a wire beside the bytes of a capture: FCS, preamble and gap.
+const ON_WIRE: u64 = 24;
+
+pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
+    let (dir, counters) = (ending.dir, &job.counters);
+    let ns = |ticks: u64| ending.clock.ns_from_ticks(ticks);
+    let sent = counters.sent.get();
+    let took_ns = ns(counters
+        .last_ticks
+        .get()
+        .saturating_sub(counters.first_ticks.get()));
+    let planned_ns = job.is_paced.then(|| ns(counters.due_ticks.get()));
+    let starved = StarvedSummary {
+        times: counters.starved.get(),
+        ns: ns(counters.starved_ticks.get()),
+        packets: counters.late_by_file.get(),
+    };
+    let (late, gap_error) = (
+        counters.late_ticks.snapshot(),
+        counters.gap_error_ticks.snapshot(),
+    );
+    if job.is_paced {
+        let _ = dir.write_kept_times(&gap_error, &late, tick_ns(&ending.clock));
+    }
+    let ledger = ledger(job, &ending);
+    // From the first packet on there is one gap less than there are packets.
+    let per_second = |ns: u64| (ns > 0).then(|| sent.saturating_sub(1) as f64 / (ns as f64 / 1e9));
+    let is_behind = planned_ns.is_some_and(|planned| took_ns > planned + BEHIND_NS);
+    let verdict = Verdict::of(&Evidence {
+        imbalances: Imbalance::of(&ledger).into_iter().collect(),
+        sent,
+        intended: sent,
+        asked_pps: planned_ns.filter(|_| is_behind).and_then(per_second),
+        sending_ns: took_ns,
+        senders: 1,
+        link_losses: ending.link_losses.clone(),
+        broken_input: job.came.error.clone(),
+        starved: (starved.packets, starved.ns),
+        ..ending.evidence(Role::SendOnly)
+    });
+    ending.notes.extend(notes(job, &ending, &ledger));
+    ending.notes.extend(dir.note());
+    let rate_tx_pps = per_second(took_ns).unwrap_or(0.0);
+    let mean_bytes = counters.bytes.get() as f64 / sent.max(1) as f64;
+    let mut summary = ReplaySummary {
+        run: dir.path().display().to_string(),
+        verdict: verdict.validity,
+        reasons: verdict.notes(),
+        file: job.plan.file.display().to_string(),
+        rate: job.plan.rate.clone(),
+        loops: job.read.loops.get(),
+        read: job.read.packets.get(),
+        sent,
+        sent_bytes: counters.bytes.get(),
+        snapped: job.read.snapped.get(),
+        times: job.came.times,
+        starved,
+        gap_error_ns: in_ns(&gap_error, &ending.clock),
+        late_ns: in_ns(&late, &ending.clock),
+        queue_full: counters.queue_full.get(),
+        planned_s: planned_ns.map(|ns| ns as f64 / 1e9),
+        duration_s: took_ns as f64 / 1e9,
+        rate_tx_pps,
+        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + ON_WIRE as f64) * 8.0,
+        ports: ending.port_summaries(),
+        queues: job.queues(),
+        workers: ending.workers,
+        pool: ending.pools.summary(),
+        clock: ending.clock_summary,
+        explanation: ending.explanation,
+        notes: ending.notes,
+        ..ReplaySummary::default()
+    };
+    summary.ledger = ledger;
+    let _ = dir.write_json(file::SUMMARY, &summary);
+    summary
+}
+
+/// Where every packet went that was read. What left is what the port counts itself, which may be less than its driver took.
+fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
+    let taken = job.counters.sent.get();
+    // The memif driver forgets its counters with its link, and what cannot be read is told apart.
+    let forgets = |port: &run::close::PortEnd| {
+        !port.is_read || (port.link_losses > 0 && port.summary.driver == "net_memif")
+    };
+    let left = if ending.ports.iter().any(forgets) {
+        taken
+    } else {
+        ending.ports.iter().map(|port| port.summary.tx_packets).sum()
+    };
+    let result = job.totals.get().copied().unwrap_or_default();
+    let mut places = vec![
+        (Place::named("held"), result.held),
+        (Place::named(CUT_OFF), result.not_due + job.left),
+        (Place::named("tx_held"), ending.pools.held()),
+    ];
+    places.extend(job.read.places().map(|(name, count)| (Place::named(name), count)));
+    for port in &ending.ports {
+        let [error, ..] = losses(&port.summary, port.counts_refusals);
+        places.push((Place::named(error.0), error.1));
+    }
+    Balance::of(job.read.packets.get(), left, places)
+}
+
+/// Percentiles of ticks in nanoseconds.
+fn in_ns(ticks: &Histogram, clock: &Clock) -> Percentiles {
+    let found = Percentiles::from(ticks);
+    let ns = |value: Option<u64>| value.map(|ticks| clock.ns_from_ticks(ticks));
+    Percentiles {
+        min: ns(found.min),
+        p50: ns(found.p50),
+        p90: ns(found.p90),
+        p99: ns(found.p99),
+        p999: ns(found.p999),
+        max: ns(found.max),
+        mean: found.mean.map(|mean| mean * tick_ns(clock)),
+    }
+}
+
+/// A tick in ns, of very many of them: one alone would be rounded.
+fn tick_ns(clock: &Clock) -> f64 {
+    clock.ns_from_ticks(1_000_000_000) as f64 / 1e9
+}
+
+fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut tell = |is_so: bool, code, text: String| {
+        if is_so {
+            notes.push(Note::new(code, text));
+        }
+    };
+    let (times, read) = (&job.came.times, &job.read);
+    tell(
+        ending.is_interrupted,
+        "interrupted",
+        "interrupted: this is the result up to then".into(),
+    );
+    tell(
+        times.backwards > 0,
+        "times_backwards",
+        format!(
+            "{} of the capture had a time before that of the one before, and followed it at once",
+            counted(times.backwards, "packet")
+        ),
+    );
+    tell(
+        times.untimed > 0,
+        "times_missing",
+        format!(
+            "{} of the capture had no time, and followed the one before at once",
+            counted(times.untimed, "packet")
+        ),
+    );
+    tell(
+        times.cut > 0,
+        "gaps_cut",
+        format!(
+            "{} longer than --max-gap were cut, by {} in all",
+            counted(times.cut, "gap"),
+            measure::units::format_duration(times.cut_ns)
+        ),
+    );
+    let snapped = read.snapped.get();
+    tell(
+        snapped > 0 && job.plan.snapped == crate::plan::Snapped::Send,
+        "snapped_sent",
+        format!(
+            "{} had been captured in part, and were sent as short as that; --snapped skip leaves them out, --snapped pad fills them up",
+            counted(snapped, "packet")
+        ),
+    );
+    tell(
+        read.too_long.get() > 0,
+        "too_long",
+        format!(
+            "{} longer than the port carries; raise the MTU of the interface, or give --max-frame more (where a kernel joined packets before they were captured: ethtool -K INTERFACE gro off, and capture again)",
+            counted(read.too_long.get(), "packet")
+        ),
+    );
+    let starved = job.counters.starved.get();
+    tell(
+        starved > 0 && !job.is_paced,
+        "file_slow",
+        format!(
+            "the port waited {} times for the file, {} in all: it could send faster than the file is read",
+            count(starved),
+            measure::units::format_duration(ending.clock.ns_from_ticks(job.counters.starved_ticks.get()))
+        ),
+    );
+    tell(
+        ledger.surplus() > 0,
+        "port_sent_more",
+        "the port counts more packets than were handed to it: somebody else sends through it".into(),
+    );
+    notes
+}
+
+impl run::Summary for ReplaySummary {
+    fn ended(&self) -> Ended {
+        Ended {
+            verdict: self.verdict.name().into(),
+            exit: self.exit_code(),
+            reasons: self.reasons.clone(),
+        }
+    }
+
+    fn settle(&self, state: &mut State) {
+        state.elapsed_s = self.duration_s;
+        state.total.sent = self.sent;
+        state.total.lost = self.lost();
+        state.ports.clone_from(&self.ports);
+        state.queues.clone_from(&self.queues);
+        end_workers(&mut state.workers, &self.workers);
+    }
+}

@@ -1,0 +1,149 @@
+//! What a replay came to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::note::Note;
+use crate::place::{Balance, Owner};
+use crate::result::{
+    ClockSummary, Explanation, Percentiles, PoolSummary, PortSummary, QueueSummary, WorkerSummary,
+};
+use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
+use crate::timetable::TimesSummary;
+use crate::verdict::Validity;
+
+/// Packets that were to be sent before they had been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StarvedSummary {
+    /// How often there was nothing to send.
+    pub times: u64,
+    /// For how long in all, in ns, counted from when the next packet was due.
+    pub ns: u64,
+    /// Packets that left late because of it; at rate `max` none is due.
+    pub packets: u64,
+}
+
+/// The result of `replay`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplaySummary {
+    /// Version of this format.
+    pub version: u32,
+    /// The subcommand, `replay`.
+    pub command: String,
+    /// The run directory.
+    pub run: String,
+    /// Whether it was what was asked for.
+    pub verdict: Validity,
+    /// Why not; empty when valid.
+    pub reasons: Vec<Note>,
+    /// The capture.
+    pub file: String,
+    /// How fast it was to be sent: `original`, `x2`, a rate, or `max`.
+    pub rate: String,
+    /// How often it was read to its end.
+    pub loops: u64,
+    /// Packets read, in all loops.
+    pub read: u64,
+    /// Packets that the driver took.
+    pub sent: u64,
+    /// Their bytes, without FCS.
+    pub sent_bytes: u64,
+    /// Packets of which the capture has only the beginning.
+    pub snapped: u64,
+    /// Where every packet went that was read; `left` is the port's own count of what it sent.
+    pub ledger: Balance,
+    /// What of the capture's times could not be taken as it is.
+    pub times: TimesSummary,
+    /// Whether it could be read as fast as it was to be sent.
+    pub starved: StarvedSummary,
+    /// By how much the time between two packets, as they were handed to the driver, differs from what it was to be, in ns.
+    pub gap_error_ns: Percentiles,
+    /// How long after it was due each packet was handed to the driver, in ns.
+    pub late_ns: Percentiles,
+    /// Calls in which the driver took less than was due.
+    pub queue_full: u64,
+    /// From the first packet to the last, as planned, in seconds; `null` at rate `max`.
+    pub planned_s: Option<f64>,
+    /// The same, as it was.
+    pub duration_s: f64,
+    /// Mean rate, in packets per second.
+    pub rate_tx_pps: f64,
+    /// The same in bits per second on layer 1.
+    pub rate_tx_bps_l1: f64,
+    /// Per port.
+    pub ports: Vec<PortSummary>,
+    /// Per queue.
+    pub queues: Vec<QueueSummary>,
+    /// Per worker.
+    pub workers: Vec<WorkerSummary>,
+    /// The buffer pool.
+    pub pool: PoolSummary,
+    /// The clock.
+    pub clock: ClockSummary,
+    /// Who took the core; only with `--explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+    /// What else the user should know.
+    pub notes: Vec<Note>,
+}
+
+impl Default for ReplaySummary {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            command: "replay".into(),
+            run: String::new(),
+            verdict: Validity::default(),
+            reasons: Vec::new(),
+            file: String::new(),
+            rate: String::new(),
+            loops: 0,
+            read: 0,
+            sent: 0,
+            sent_bytes: 0,
+            snapped: 0,
+            ledger: Balance::default(),
+            times: TimesSummary::default(),
+            starved: StarvedSummary::default(),
+            gap_error_ns: Percentiles::default(),
+            late_ns: Percentiles::default(),
+            queue_full: 0,
+            planned_s: None,
+            duration_s: 0.0,
+            rate_tx_pps: 0.0,
+            rate_tx_bps_l1: 0.0,
+            ports: Vec::new(),
+            queues: Vec::new(),
+            workers: Vec::new(),
+            pool: PoolSummary::default(),
+            clock: ClockSummary::default(),
+            explanation: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl ReplaySummary {
+    /// Packets that were read and not sent, although nobody asked for that.
+    pub fn lost(&self) -> u64 {
+        let on_purpose = self.ledger.places.iter();
+        let on_purpose = on_purpose
+            .filter(|charge| charge.owner == Owner::Purpose)
+            .map(|charge| charge.charged)
+            .fold(0, u64::saturating_add);
+        self.ledger
+            .entered
+            .saturating_sub(self.ledger.left)
+            .saturating_sub(on_purpose)
+    }
+
+    /// The process exit code: 0 when every packet was sent, 1 when one was not, 2 when it was not what was asked for.
+    pub fn exit_code(&self) -> u8 {
+        match self.verdict {
+            Validity::Invalid => EXIT_INVALID,
+            Validity::Valid if self.lost() > 0 => EXIT_LOSS,
+            Validity::Valid => EXIT_CLEAN,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `replay`: packets of a capture that were sent again, and when.
+
+use std::path::Path;
+
+use measure::place::Owner;
+use measure::{Percentiles, PortSummary, ReplaySummary, Validity};
+
+use crate::compare::metrics::{Metric, Unit, higher};
+use crate::html::element::section;
+use crate::html::flow::{self, End, Flow, node};
+use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::machine;
+use crate::number::{count, counted, loss, pps, time};
+use crate::read::{self, ReadError};
+use crate::rundir::file;
+use crate::sheet::Sheet;
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table, bad};
+use crate::terminal::{self, explanation, invalid, join, painted};
+
+/// How it is found and read.
+pub const KIND: Entry = Entry {
+    command: "replay",
+    file: file::SUMMARY,
+    required: &[
+        "verdict",
+        "reasons",
+        "file",
+        "rate",
+        "read",
+        "sent",
+        "ledger",
+        "times",
+        "starved",
+        "gap_error_ns",
+        "late_ns",
+        "duration_s",
+        "ports.*.uri",
+        "workers.*.core",
+        "notes",
+    ],
+    read: |run| Ok(Box::new(read(run)?)),
+    unfinished: |_| Ok(None),
+    metrics: &METRICS,
+};
+
+/// How well the times of the capture were kept.
+const METRICS: [Metric; 4] = [
+    higher("gap_error_p50", Unit::Nanoseconds),
+    higher("gap_error_p99", Unit::Nanoseconds),
+    higher("gap_error_max", Unit::Nanoseconds),
+    higher("sent_late_p99", Unit::Nanoseconds),
+];
+
+/// The result in the run directory `run`.
+pub fn read(run: &Path) -> Result<ReplaySummary, ReadError> {
+    read::result(run, &KIND, |_| Ok(()))
+}
+
+impl Kind for ReplaySummary {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(&KIND)
+    }
+
+    fn verdict(&self) -> Verdict {
+        let standing = Standing::of_exit(self.exit_code());
+        Verdict::judged(self.verdict, standing, &outcome(self), &self.reasons)
+    }
+
+    fn figure(&self, name: &str) -> Option<f64> {
+        let entered = self.ledger.entered;
+        let ns = |value: Option<u64>| value.map(|ns| ns as f64);
+        match name {
+            "rate_tx" => Some(self.rate_tx_pps),
+            "sent" => Some(self.sent as f64),
+            "loss" => (entered > 0).then(|| self.lost() as f64 / entered as f64),
+            "lost" => Some(self.lost() as f64),
+            "gap_error_p50" => ns(self.gap_error_ns.p50),
+            "gap_error_p99" => ns(self.gap_error_ns.p99),
+            "gap_error_max" => ns(self.gap_error_ns.max),
+            "sent_late_p99" => ns(self.late_ns.p99),
+            _ => None,
+        }
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let value = |name| self.figure(name);
+        Tile::known([
+            ("sent", value("rate_tx").map(pps)),
+            ("packets", Some(count(self.sent))),
+            ("not sent", value("loss").map(loss)),
+            ("gap error p99", value("gap_error_p99").map(time)),
+            ("lasted", Some(time(self.duration_s * 1e9))),
+        ])
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        join(&[
+            self.headline(style),
+            packets(self, style),
+            times(self).map_or_else(String::new, |sheet| sheet.terminal("Times", style)),
+            explanation::render(self.explanation.as_ref(), style),
+            machine::terminal(
+                &self.ports,
+                &self.queues,
+                &self.workers,
+                (&self.pool, &self.clock),
+                style,
+            ),
+            terminal::ending(&self.notes, &self.run, style),
+        ])
+    }
+
+    fn headline(&self, style: &Style) -> String {
+        match self.verdict {
+            Validity::Invalid => invalid(&self.reasons, style),
+            Validity::Valid => {
+                let paint = if self.lost() == 0 {
+                    Paint::Good
+                } else {
+                    Paint::Warn
+                };
+                painted(&format!("VALID: {}", outcome(self)), paint, style)
+            }
+        }
+    }
+
+    fn page(&self, named: &str, id: &str) -> String {
+        let drawn = flow::svg(&of_replay(self), id);
+        let kept = times(self).map_or_else(String::new, |sheet| {
+            section(&format!("Times kept{named}"), &sheet.html("Times"))
+        });
+        section(&format!("Where each packet went{named}"), &drawn)
+            + &kept
+            + &machine::balance_html(&self.queues, &self.workers, named)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        Part::of_workers(&self.workers)
+    }
+
+    fn notes(&self) -> &[measure::Note] {
+        &self.notes
+    }
+
+    fn ports(&self) -> &[PortSummary] {
+        &self.ports
+    }
+}
+
+/// The one sentence about a replay.
+fn outcome(summary: &ReplaySummary) -> String {
+    let read = counted(summary.read, "packet");
+    let sent = match summary.lost() {
+        0 => format!("{read} read, {} sent", count(summary.ledger.left)),
+        lost => format!(
+            "{read} read, {} sent, {} not sent",
+            count(summary.ledger.left),
+            count(lost)
+        ),
+    };
+    match summary.gap_error_ns.p99 {
+        Some(error) => format!("{sent}; gaps kept within {} (p99)", time(error as f64)),
+        None => sent,
+    }
+}
+
+fn packets(summary: &ReplaySummary, style: &Style) -> String {
+    let mut table = Table::section("Packets", &[]);
+    let number = |packets: u64| Cell::right(count(packets));
+    let lasting = Cell::left(format!("for {}", time(summary.duration_s * 1e9))).paint(Paint::Dim);
+    let loops = Cell::left(match summary.loops {
+        0 | 1 => String::new(),
+        loops => format!("in {loops} loops"),
+    });
+    table.item("read", [number(summary.ledger.entered), loops.paint(Paint::Dim)]);
+    let rate = Cell::right(pps(summary.rate_tx_pps));
+    table.item("sent", [number(summary.ledger.left), rate, lasting]);
+    for charge in &summary.ledger.places {
+        let charged = match charge.owner {
+            Owner::Purpose => number(charge.charged),
+            _ => bad(charge.charged),
+        };
+        table.item(&format!("  {}", charge.place), [charged]);
+    }
+    table.item("unexplained", [bad(summary.ledger.unexplained)]);
+    table.render(style)
+}
+
+/// How well the times were kept; none where there were none to keep.
+fn times(summary: &ReplaySummary) -> Option<Sheet<(&'static str, Percentiles)>> {
+    summary.late_ns.max?;
+    let shown = |value: Option<u64>| value.map(|ns| time(ns as f64));
+    let rows = [("gap error", summary.gap_error_ns), ("lateness", summary.late_ns)];
+    let sheet = Sheet::of(rows)
+        .name("", |(name, _)| (*name).to_owned())
+        .optional("p50", move |(_, found)| shown(found.p50))
+        .optional("p99", move |(_, found)| shown(found.p99))
+        .optional("p99.9", move |(_, found)| shown(found.p999))
+        .optional("max", move |(_, found)| shown(found.max));
+    Some(sheet)
+}
+
+fn of_replay(summary: &ReplaySummary) -> Flow {
+    let mut ends = vec![node("sent", summary.ledger.left, End::Good, "by the port")];
+    ends.extend(summary.ledger.places.iter().map(|charge| match charge.owner {
+        Owner::Purpose => node(&charge.place, charge.charged, End::Plain, "on purpose"),
+        _ => node(&charge.place, charge.charged, End::Lost, "not sent"),
+    }));
+    Flow {
+        source: node("read", summary.ledger.entered, End::Plain, "packets"),
+        ends,
+        further: Vec::new(),
+    }
+}
