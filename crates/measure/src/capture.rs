@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
 use crate::place::{Balance, Owner};
-use crate::result::{ClockSummary, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
+use crate::result::{
+    ClockSummary, ExpectationResult, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary,
+};
 use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
 use crate::verdict::Validity;
 
@@ -66,6 +68,8 @@ pub struct CaptureSummary {
     pub verdict: Validity,
     /// Why not; empty when valid.
     pub reasons: Vec<Note>,
+    /// The outcome of every `--expect`.
+    pub expectations: Vec<ExpectationResult>,
     /// The filter of what was captured, in the syntax of libpcap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
@@ -123,6 +127,7 @@ impl Default for CaptureSummary {
             run: String::new(),
             verdict: Validity::default(),
             reasons: Vec::new(),
+            expectations: Vec::new(),
             filter: None,
             sampled_one_in: None,
             stamped_by: BTreeMap::new(),
@@ -168,12 +173,26 @@ impl CaptureSummary {
             .saturating_add(of_consumers)
     }
 
-    /// The process exit code: 0 when nothing was lost, 1 when something was, 2 when it may not be believed.
+    /// Lost packets as a part (0 to 1) of those that came; `None` when nothing came.
+    pub fn loss(&self) -> Option<f64> {
+        let came = self.ledger.entered;
+        (came > 0).then(|| self.lost() as f64 / came as f64)
+    }
+
+    /// The process exit code: 2 when it may not be believed; with expectations they decide, else whether anything was lost.
     pub fn exit_code(&self) -> u8 {
         match self.verdict {
             Validity::Invalid => EXIT_INVALID,
-            Validity::Valid if self.lost() > 0 => EXIT_LOSS,
-            Validity::Valid => EXIT_CLEAN,
+            Validity::Valid if self.is_clean() => EXIT_CLEAN,
+            Validity::Valid => EXIT_LOSS,
+        }
+    }
+
+    fn is_clean(&self) -> bool {
+        if self.expectations.is_empty() {
+            self.lost() == 0
+        } else {
+            self.expectations.iter().all(|expectation| expectation.met)
         }
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::metric::{Kind, Metric, metric, metric_names};
+use crate::metric::{Kind, Measured, Metric, metric, metric_names};
 use crate::result::ExpectationResult;
 use crate::summary::Summary;
 use crate::units::split_number;
@@ -23,12 +23,12 @@ const OPERATORS: [(&str, Operator); 6] = [
 ];
 
 /// What the metric is compared with.
-#[derive(Debug, Clone, Copy)]
-enum Bound {
+#[derive(Debug, Clone)]
+enum Bound<S: 'static> {
     /// A value in the metric's own unit.
     Value(f64),
     /// Another metric of the same kind.
-    Metric(&'static Metric),
+    Metric(&'static Metric<S>),
 }
 
 /// Why an expectation cannot be read.
@@ -40,12 +40,14 @@ pub enum ExpectError {
     )]
     NoOperator(String),
     /// The metric does not exist.
-    #[error("expectation {text:?}: there is no metric {name:?}; there are {}", metric_names().collect::<Vec<_>>().join(", "))]
+    #[error("expectation {text:?}: there is no metric {name:?}; there are {known}")]
     UnknownMetric {
         /// The whole expectation.
         text: String,
         /// The name in it.
         name: String,
+        /// Those that there are.
+        known: String,
     },
     /// The bound does not fit the metric.
     #[error("expectation {text:?}: {bound:?} is no bound for {metric}: write a number in {allowed}")]
@@ -61,28 +63,29 @@ pub enum ExpectError {
     },
 }
 
-/// One condition on the result.
+/// One condition on the result `S`.
 #[derive(Debug, Clone)]
-pub struct Expectation {
+pub struct Expectation<S: 'static = Summary> {
     text: String,
-    metric: &'static Metric,
+    metric: &'static Metric<S>,
     operator: Operator,
-    bound: Bound,
+    bound: Bound<S>,
 }
 
-impl FromStr for Expectation {
+impl<S: Measured> FromStr for Expectation<S> {
     type Err = ExpectError;
 
-    fn from_str(text: &str) -> Result<Expectation, ExpectError> {
+    fn from_str(text: &str) -> Result<Self, ExpectError> {
         let place = text.find(['<', '>', '=', '!']).unwrap_or(text.len());
         let (name, rest) = (text[..place].trim(), &text[place..]);
         let (sign, operator) = OPERATORS
             .into_iter()
             .find(|(sign, _)| rest.starts_with(sign))
             .ok_or_else(|| ExpectError::NoOperator(text.to_owned()))?;
-        let metric = metric(name).ok_or_else(|| ExpectError::UnknownMetric {
+        let metric = metric::<S>(name).ok_or_else(|| ExpectError::UnknownMetric {
             text: text.to_owned(),
             name: name.to_owned(),
+            known: metric_names::<S>().collect::<Vec<_>>().join(", "),
         })?;
         let bound_text = rest[sign.len()..].trim();
         let bound = bound(metric, bound_text).ok_or_else(|| ExpectError::BadBound {
@@ -101,8 +104,8 @@ impl FromStr for Expectation {
 }
 
 /// Reads the right-hand side: a number with a unit of the metric's kind, or another metric of that kind.
-fn bound(left: &'static Metric, text: &str) -> Option<Bound> {
-    if let Some(right) = metric(text) {
+fn bound<S: Measured>(left: &'static Metric<S>, text: &str) -> Option<Bound<S>> {
+    if let Some(right) = metric::<S>(text) {
         return (right.kind == left.kind).then_some(Bound::Metric(right));
     }
     let (number, unit) = split_number(text)?;
@@ -113,17 +116,17 @@ fn bound(left: &'static Metric, text: &str) -> Option<Bound> {
     Some(Bound::Value(number * left.kind.factor(unit)?))
 }
 
-impl Expectation {
+impl<S: Measured> Expectation<S> {
     /// The expectation as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Compares with the result; what could not be measured does not meet any expectation.
-    pub fn evaluate(&self, summary: &Summary) -> ExpectationResult {
+    pub fn evaluate(&self, summary: &S) -> ExpectationResult {
         let actual = (self.metric.value)(summary).filter(|value| !value.is_nan());
-        let bound = match self.bound {
-            Bound::Value(value) => Some(value),
+        let bound = match &self.bound {
+            Bound::Value(value) => Some(*value),
             Bound::Metric(metric) => (metric.value)(summary),
         };
         let met = actual

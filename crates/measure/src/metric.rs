@@ -1,11 +1,14 @@
 //! The figures of a result that an expectation can be about.
 
+use crate::capture::CaptureSummary;
+use crate::place::{FILTERED, RING_FULL, SAMPLED_OUT};
+use crate::replay::ReplaySummary;
 use crate::summary::Summary;
 use crate::units::{decimal_prefix, time_unit_ns};
 
 /// What a metric counts in, and so which units its bound may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A part of the whole.
     Ratio,
     /// A number of packets.
@@ -56,12 +59,18 @@ impl Kind {
     }
 }
 
-/// Something of the result that can be compared.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Metric {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub value: fn(&Summary) -> Option<f64>,
+/// Something of the result `S` that can be compared.
+#[derive(Debug)]
+pub struct Metric<S> {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) value: fn(&S) -> Option<f64>,
+}
+
+/// A result that expectations can be about.
+pub trait Measured: Sized + 'static {
+    /// Every metric there is.
+    fn metrics() -> &'static [Metric<Self>];
 }
 
 /// A time in ns as f64.
@@ -78,12 +87,12 @@ fn count(value: u64) -> Option<f64> {
     Some(value as f64)
 }
 
-const fn row(name: &'static str, kind: Kind, value: fn(&Summary) -> Option<f64>) -> Metric {
+const fn row<S>(name: &'static str, kind: Kind, value: fn(&S) -> Option<f64>) -> Metric<S> {
     Metric { name, kind, value }
 }
 
-/// Every metric there is.
-static METRICS: [Metric; 21] = [
+/// The metrics of a run that sends.
+static METRICS: [Metric<Summary>; 21] = [
     row("loss", Kind::Ratio, Summary::loss),
     row("lost", Kind::Packets, |s| count(s.lost)),
     row("sent", Kind::Packets, |s| count(s.sent)),
@@ -107,12 +116,72 @@ static METRICS: [Metric; 21] = [
     row("rate_rx", Kind::Rate, |s| Some(s.rate_rx_pps)),
 ];
 
-/// The names of all metrics.
-pub fn metric_names() -> impl Iterator<Item = &'static str> {
-    METRICS.iter().map(|metric| metric.name)
+/// The metrics of a capture.
+static CAPTURE_METRICS: [Metric<CaptureSummary>; 12] = [
+    row("loss", Kind::Ratio, CaptureSummary::loss),
+    row("lost", Kind::Packets, |s| count(s.lost())),
+    row("came", Kind::Packets, |s| count(s.ledger.entered)),
+    row("received", Kind::Packets, |s| count(s.received)),
+    row("captured", Kind::Packets, |s| count(s.captured)),
+    row("late", Kind::Packets, |s| count(s.late)),
+    row("rx_missed", Kind::Packets, |s| charged(s, "rx_missed")),
+    row("ring_full", Kind::Packets, |s| charged(s, RING_FULL)),
+    row("filtered", Kind::Packets, |s| charged(s, FILTERED)),
+    row("sampled_out", Kind::Packets, |s| charged(s, SAMPLED_OUT)),
+    row("unexplained", Kind::Packets, |s| count(s.ledger.unexplained)),
+    row("rate_rx", Kind::Rate, |s| Some(s.rate_rx_pps)),
+];
+
+/// Those of a replay.
+static REPLAY_METRICS: [Metric<ReplaySummary>; 13] = [
+    row("loss", Kind::Ratio, |s| {
+        (s.ledger.entered > 0).then(|| s.lost() as f64 / s.ledger.entered as f64)
+    }),
+    row("lost", Kind::Packets, |s| count(s.lost())),
+    row("sent", Kind::Packets, |s| count(s.sent)),
+    row("unexplained", Kind::Packets, |s| count(s.ledger.unexplained)),
+    row("rate_tx", Kind::Rate, |s| Some(s.rate_tx_pps)),
+    row("gap_error_p50", Kind::Nanoseconds, |s| time(s.gap_error_ns.p50)),
+    row("gap_error_p99", Kind::Nanoseconds, |s| time(s.gap_error_ns.p99)),
+    row("gap_error_p999", Kind::Nanoseconds, |s| time(s.gap_error_ns.p999)),
+    row("gap_error_max", Kind::Nanoseconds, |s| time(s.gap_error_ns.max)),
+    row("lateness_p50", Kind::Nanoseconds, |s| time(s.late_ns.p50)),
+    row("lateness_p99", Kind::Nanoseconds, |s| time(s.late_ns.p99)),
+    row("lateness_p999", Kind::Nanoseconds, |s| time(s.late_ns.p999)),
+    row("lateness_max", Kind::Nanoseconds, |s| time(s.late_ns.max)),
+];
+
+/// What a place of the ledger was charged with.
+fn charged(summary: &CaptureSummary, place: &str) -> Option<f64> {
+    let mut places = summary.ledger.places.iter();
+    let found = places.find(|charge| charge.place == place);
+    count(found.map_or(0, |charge| charge.charged))
+}
+
+impl Measured for Summary {
+    fn metrics() -> &'static [Metric<Self>] {
+        &METRICS
+    }
+}
+
+impl Measured for CaptureSummary {
+    fn metrics() -> &'static [Metric<Self>] {
+        &CAPTURE_METRICS
+    }
+}
+
+impl Measured for ReplaySummary {
+    fn metrics() -> &'static [Metric<Self>] {
+        &REPLAY_METRICS
+    }
+}
+
+/// The names of all metrics of a result.
+pub fn metric_names<S: Measured>() -> impl Iterator<Item = &'static str> {
+    S::metrics().iter().map(|metric| metric.name)
 }
 
 /// The metric of that name.
-pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().find(|metric| metric.name == name)
+pub(crate) fn metric<S: Measured>(name: &str) -> Option<&'static Metric<S>> {
+    S::metrics().iter().find(|metric| metric.name == name)
 }

@@ -59,10 +59,6 @@ pub const FILTERED: &str = "filtered";
 pub const SAMPLED_OUT: &str = "sampled_out";
 /// What came after as many as were to be captured.
 pub const UNWANTED: &str = "unwanted";
-/// What a tap on another run did not copy, since that run's worker had no time for it.
-pub const TAP_BUDGET: &str = "tap_budget";
-/// What a tap on another run did not copy, since its ring was full.
-pub const TAP_FULL: &str = "tap_full";
 /// What of a capture is longer than the port carries.
 pub const TOO_LONG: &str = "too_long";
 /// What of it is shorter than the head of a frame.
@@ -73,6 +69,10 @@ pub const NOT_ETHERNET: &str = "not_ethernet";
 pub const SNAPPED: &str = "snapped";
 /// What was read and not sent because the run was ended.
 pub const CUT_OFF: &str = "cut_off";
+/// What a tap on another run did not copy, since that run's worker had no time for it.
+pub const TAP_BUDGET: &str = "tap_budget";
+/// What a tap on another run did not copy, since its ring was full.
+pub const TAP_FULL: &str = "tap_full";
 /// What begins the names of a reflector's places.
 pub const REFLECTOR: &str = "reflector_";
 

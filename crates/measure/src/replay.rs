@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::note::Note;
 use crate::place::{Balance, Owner};
 use crate::result::{
-    ClockSummary, Explanation, Percentiles, PoolSummary, PortSummary, QueueSummary, WorkerSummary,
+    ClockSummary, ExpectationResult, Explanation, Percentiles, PoolSummary, PortSummary, QueueSummary,
+    WorkerSummary,
 };
 use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
 use crate::timetable::TimesSummary;
@@ -71,6 +72,8 @@ pub struct ReplaySummary {
     pub rate_tx_pps: f64,
     /// The same in bits per second on layer 1.
     pub rate_tx_bps_l1: f64,
+    /// The expectations, in the order given.
+    pub expectations: Vec<ExpectationResult>,
     /// Per port.
     pub ports: Vec<PortSummary>,
     /// Per queue.
@@ -113,6 +116,7 @@ impl Default for ReplaySummary {
             duration_s: 0.0,
             rate_tx_pps: 0.0,
             rate_tx_bps_l1: 0.0,
+            expectations: Vec::new(),
             ports: Vec::new(),
             queues: Vec::new(),
             workers: Vec::new(),
@@ -138,10 +142,11 @@ impl ReplaySummary {
             .saturating_sub(on_purpose)
     }
 
-    /// The process exit code: 0 when every packet was sent, 1 when one was not, 2 when it was not what was asked for.
+    /// The process exit code: 0 when every packet was sent, 1 when one was not or an expectation is not met, 2 when it was not what was asked for.
     pub fn exit_code(&self) -> u8 {
         match self.verdict {
             Validity::Invalid => EXIT_INVALID,
+            Validity::Valid if self.expectations.iter().any(|one| !one.met) => EXIT_LOSS,
             Validity::Valid if self.lost() > 0 => EXIT_LOSS,
             Validity::Valid => EXIT_CLEAN,
         }

@@ -27,6 +27,8 @@ pub const SEAT: [u8; 8] = *b"DRPLSEAT";
 const NAME: usize = 64;
 const JOIN_LEN: usize = 16 + NAME;
 const SEAT_LEN: usize = 16;
+/// Connections that have not said yet what they want, at most.
+const ASKING_MAX: usize = 64;
 /// How long either side waits for the other's message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -62,7 +64,8 @@ pub struct Guest {
     /// Whether its process has left; what it had not taken by then is nobody's.
     pub is_gone: bool,
     page: Option<OwnedFd>,
-    stream: UnixStream,
+    /// The connection, as long as it is there.
+    stream: Option<UnixStream>,
 }
 
 /// Where others join a ring.
@@ -116,6 +119,9 @@ impl Door {
                 self.asking.push(stream);
             }
         }
+        // Who says nothing makes place for those that do.
+        let silent = self.asking.len().saturating_sub(ASKING_MAX);
+        self.asking.drain(..silent);
         for stream in std::mem::take(&mut self.asking) {
             match Asked::read(&stream) {
                 Ok(None) => self.asking.push(stream),
@@ -124,7 +130,7 @@ impl Door {
             }
         }
         let begun = ring.begun();
-        for guest in self.guests.iter_mut().filter(|guest| !guest.is_gone) {
+        for guest in &mut self.guests {
             guest.look(ring, begun);
         }
     }
@@ -143,7 +149,7 @@ impl Door {
                 behind_max: 0,
                 is_gone: false,
                 page: Some(page),
-                stream,
+                stream: Some(stream),
             }),
             Err(error) => {
                 let mut answer = answer(1).to_vec();
@@ -162,31 +168,31 @@ impl Drop for Door {
 
 impl Guest {
     fn look(&mut self, ring: &Ring, begun: u64) {
-        if self.page.is_some() && self.seat.is_taken() {
-            let page = self.page.take();
-            if let Some(Err(_)) = page.map(|page| self.hand_over(ring, &page)) {
-                self.leave();
-            }
-        }
+        let Some(stream) = &self.stream else { return };
+        let is_new = self.page.is_some() && self.seat.is_taken();
+        let page = is_new.then(|| self.page.take()).flatten();
+        let is_seated = page.is_none_or(|page| hand_over(stream, ring, &page).is_ok());
         // It sends nothing more: what can be read is its end.
-        match (&self.stream).read(&mut [0; 16]) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Ok(more) if more > 0 => {}
-            _ => self.leave(),
-        }
-        if !self.is_gone && self.is_lossless {
+        let is_there = match (&*stream).read(&mut [0; 16]) {
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            Ok(more) => more > 0,
+        };
+        if !is_seated || !is_there {
+            self.leave();
+        } else if self.is_lossless {
             self.behind_max = self.behind_max.max(begun.saturating_sub(self.seat.released()));
         }
-    }
-
-    fn hand_over(&self, ring: &Ring, page: &OwnedFd) -> io::Result<()> {
-        send(&self.stream, &answer(0), [ring.file(), page.as_fd()])
     }
 
     fn leave(&mut self) {
         self.is_gone = true;
         self.seat.vacate();
+        (self.page, self.stream) = (None, None);
     }
+}
+
+fn hand_over(stream: &UnixStream, ring: &Ring, page: &OwnedFd) -> io::Result<()> {
+    send(stream, &answer(0), [ring.file(), page.as_fd()])
 }
 
 fn answer(code: u32) -> [u8; SEAT_LEN] {

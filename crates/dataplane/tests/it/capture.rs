@@ -17,7 +17,7 @@ use capture::ring::layout::SEGMENT_MIN;
 use capture::ring::{Consumer, Producer};
 use dataplane::capture::{
     CaptureCounters, CaptureResult, CaptureTask, InterfaceDrops, MergeCounters, PacketPlan, QueuePlan,
-    QueueSource, Sample, Selector, Source, hand_over,
+    QueueSource, Sample, Selector, Source, buffers_held, hand_over,
 };
 use dataplane::memory::{MemoryFrame, MemoryLink};
 use dataplane::slot::Slot;
@@ -272,6 +272,56 @@ proptest! {
     fn everything_is_in_the_ring_in_order_or_counted(case in cases()) {
         check(&case);
     }
+}
+
+/// A queue that is not polled is waited for, and what others hold meanwhile is bounded: the rest stays where it is.
+#[test]
+fn who_waits_holds_a_bounded_number_of_frames() {
+    const FRAMES: u64 = 10_000;
+    let case = Case {
+        queues: 2,
+        snap_len: usize::MAX,
+        buffer: 2048,
+        burst: 32,
+        arrivals: Vec::new(),
+        takes_every: 1,
+        wanted: u64::MAX,
+        polls: Some(0),
+        order: Order::Strict,
+        is_filtered: false,
+    };
+    NOW.set(1_000_000);
+    let (producer, _ring) = Producer::new(64, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
+    let (books, mut receivers, mut merge) = build(&case, producer);
+    for number in 0..FRAMES {
+        books.links[0].inject_frame(frame(0, number, 60, 2048));
+    }
+    let came = || books.sum(|counters| counters.received.frames.get());
+    for _ in 0..FRAMES {
+        receivers[0].poll(now(), Phase::Run);
+        merge.poll(now(), Phase::Run);
+    }
+    assert_eq!(
+        books.merged.written.get(),
+        0,
+        "the other one may have an earlier one"
+    );
+    assert_eq!(came(), buffers_held(case.burst, true) as u64);
+    assert_eq!(came() + books.links[0].len() as u64, FRAMES);
+    assert!(
+        books.sum(|counters| counters.received.full.get()) > 0,
+        "and that is counted"
+    );
+    // One empty poll is proof.
+    while !books.links[0].is_empty() {
+        receivers.iter_mut().for_each(|receiver| {
+            receiver.poll(now(), Phase::Run);
+        });
+        merge.poll(now(), Phase::Run);
+    }
+    receivers.into_iter().for_each(Task::finish);
+    merge.finish();
+    assert_eq!((books.merged.written.get(), books.merged.late.get()), (FRAMES, 0));
 }
 
 /// One clock for all threads, in nanoseconds.

@@ -69,9 +69,9 @@ fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()
         size: None,
         every: None,
         files: None,
+        owner: None,
         flush: Duration::from_millis(500),
         compress: false,
-        owner: None,
     };
     let mut disk = Disk::new(ring, consumer, policy).map_err(|error| error.to_string())?;
     let (begun, before) = (Instant::now(), used());

@@ -25,9 +25,9 @@ pub fn write(path: &Path) -> Result<(), Box<dyn Error>> {
         size: None,
         every: None,
         files: None,
+        owner: None,
         flush: Duration::from_secs(1),
         compress: false,
-        owner: None,
     };
     let mut disk = Disk::new(ring, consumer, policy)?;
     let mut frame = [0_u8; 60];

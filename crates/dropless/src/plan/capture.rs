@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use capture::filter::Filter;
 use capture::ring::layout::SEGMENT_MIN;
 use host::{Medium, PortKind, PortUri};
+use measure::{CaptureSummary, Expectation};
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, check_interval};
@@ -43,6 +44,8 @@ pub struct CapturePlan {
     pub duration_ns: Option<u64>,
     /// End after this long without a packet, ns.
     pub idle_exit_ns: Option<u64>,
+    /// Conditions of success.
+    pub expect: Vec<String>,
     /// Length of a statistics interval, ns.
     pub interval_ns: u64,
 }
@@ -180,6 +183,9 @@ impl CapturePlan {
             "--sample 1/0 is no share of the flows; write 1/10 for every tenth"
         );
         self.check_cores()?;
+        for text in &self.expect {
+            text.parse::<Expectation<CaptureSummary>>()?;
+        }
         if let Some(files) = &self.files {
             ensure!(
                 files.files.is_none() || files.rotates(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 use host::{Medium, PortTraits};
-use measure::ReplayRate;
+use measure::{Expectation, ReplayRate, ReplaySummary};
 use serde::{Deserialize, Serialize};
 
 use super::MachinePlan;
@@ -52,6 +52,8 @@ pub struct ReplayPlan {
     pub buffer: BufferPlan,
     /// End after so long, ns.
     pub duration_ns: Option<u64>,
+    /// Conditions on the result.
+    pub expect: Vec<String>,
 }
 
 /// The memory between the file and the port.
@@ -98,6 +100,11 @@ impl ReplayPlan {
         Ok(self.rate.parse()?)
     }
 
+    /// The conditions on the result.
+    pub fn expectations(&self) -> Result<Vec<Expectation<ReplaySummary>>> {
+        self.expect.iter().map(|text| Ok(text.parse()?)).collect()
+    }
+
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
@@ -106,6 +113,7 @@ impl ReplayPlan {
             self.machine.ports.len() == 1,
             "a capture is sent to one port; give one --port"
         );
+        self.expectations()?;
         if let Some(most) = self.frame_max {
             ensure!(
                 FRAMES.contains(&most),

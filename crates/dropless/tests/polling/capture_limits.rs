@@ -250,4 +250,22 @@ fn a_file_belongs_to_whoever_called_sudo() {
     assert_eq!((about(&new).uid(), about(&new).gid()), (USER, USER));
     assert_eq!(about(&new).mode() & 0o777, 0o600);
     assert_eq!(about(&old).uid(), 0);
+    let packed = path(&lab, "packed.pcapng");
+    let arguments = [
+        "capture",
+        "--json",
+        "--to",
+        &packed,
+        "--compress",
+        "--count",
+        "100",
+    ];
+    let run = lab
+        .dropless(&arguments)
+        .env("SUDO_UID", &USER.to_string())
+        .env("SUDO_GID", &USER.to_string())
+        .run();
+    assert_eq!(run.code, Some(0), "{run}");
+    let packed = about(&format!("{packed}.zst"));
+    assert_eq!((packed.uid(), packed.mode() & 0o777), (USER, 0o600));
 }

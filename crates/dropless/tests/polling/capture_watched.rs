@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::capture::{assert_balanced, capture, path, send};
 use crate::support::served::{samples, scraped, serve};
 use crate::support::terminal::Terminal;
-use crate::support::wire::{Wire, interrupted};
+use crate::support::wire::{Wire, assert_refused, interrupted};
 use crate::support::{Need, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -101,6 +101,28 @@ fn promtool_finds_nothing_to_say() {
         "{page}"
     );
     let _ = interrupted(running);
+}
+
+/// Conditions decide the exit code; one that cannot be asked of a capture is refused.
+#[test]
+fn expectations_decide() {
+    let Some(lab) = require(&[]) else { return };
+    let run = |conditions: &[&str]| {
+        let mut arguments = vec!["capture", "--json", "--count", "1000", "greater", "500"];
+        arguments.extend(conditions.iter().flat_map(|condition| ["--expect", condition]));
+        lab.dropless(&arguments).run()
+    };
+    let met = run(&["loss==0", "captured==1000", "filtered>captured"]);
+    assert_eq!(met.code, Some(0), "{met}");
+    assert_eq!(
+        met.json()["expectations"].as_array().map(Vec::len),
+        Some(3),
+        "{met}"
+    );
+    let unmet = run(&["captured==1000", "filtered==0"]);
+    assert_eq!(unmet.code, Some(1), "{unmet}");
+    assert!(unmet.stderr.contains("FAILED  filtered==0"), "{unmet}");
+    assert_refused(&run(&["latency_p99<1ms"]), &["latency_p99", "sampled_out"]);
 }
 
 /// A program that takes all it gets of a core.

@@ -54,9 +54,9 @@ fn the_documented_help_is_the_printed_help() {
         ("search.txt", &["search", "--help"]),
         ("reflect.txt", &["reflect", "--help"]),
         ("capture.txt", &["capture", "--help"]),
-        ("extcap.txt", &["extcap", "--help"]),
         ("read.txt", &["read", "--help"]),
         ("replay.txt", &["replay", "--help"]),
+        ("extcap.txt", &["extcap", "--help"]),
         ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),
         ("ports.txt", &["ports", "--help"]),
@@ -206,8 +206,8 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split([' ', '`']).next().unwrap_or_default();
             let page = match command {
-                "send" | "search" | "compare" | "reflect" | "capture" | "extcap" | "read" | "replay"
-                | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
+                "send" | "search" | "compare" | "reflect" | "capture" | "read" | "replay" | "extcap" | "noise" | "ports"
+                | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

@@ -189,21 +189,23 @@ fn suricata_counts_what_was_delivered() {
     assert_eq!((of("flow.udp"), of("detect.alert ")), (50, 50));
 }
 
-/// The example in C, made as its page says, reads the ring of a capture.
-#[test]
-fn a_reader_in_c_counts_what_was_delivered() {
-    let needs = [Need::Namespaces, Need::Tool("make"), Need::Tool("cc")];
-    let Some(lab) = require(&needs) else { return };
+/// What `make -C contrib` makes of `name`, in the lab.
+fn make(lab: &Lab, name: &str) -> String {
     let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib");
     let made = std::process::Command::new("make")
         .arg("-C")
         .arg(contrib)
         .arg(format!("OUT={}", lab.directory().display()))
-        .arg(lab.path("count"))
+        .arg(lab.path(name))
         .output()
         .expect("make");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let wire = Wire::between(&lab, 1);
+    lab.path(name).display().to_string()
+}
+
+/// A capture with a ring that `readers` join, until nothing has come for a while; what they said.
+fn ring_into(lab: &Lab, readers: &[(&str, &[&str])]) -> Vec<Finished> {
+    let wire = Wire::between(lab, 1);
     let ring = lab.path("a.ring").display().to_string();
     let captures = lab.path("captures").display().to_string();
     let arguments = ["capture", "--port", "packet:far0", "--ring", &ring];
@@ -213,14 +215,69 @@ fn a_reader_in_c_counts_what_was_delivered() {
         .within(&wire.far)
         .spawn();
     capture.wait_for("capturing from", LIMIT);
-    let program = lab.path("count").display().to_string();
-    let count = wire.far.spawn(&program, &[&ring]);
-    let maps = format!("/proc/{}/maps", count.id());
-    let has_ring = || std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("dropless-ring"));
-    assert!(until(LIMIT, has_ring), "it never joined: {count:?}");
-    send_probes(&lab, &wire);
-    let counted = count.wait(LIMIT);
+    let start = |(program, arguments): &(&str, &[&str])| wire.far.spawn(program, arguments);
+    let readers: Vec<Running> = readers.iter().map(start).collect();
+    for reader in &readers {
+        let maps = format!("/proc/{}/maps", reader.id());
+        let has_ring = || std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("dropless-ring"));
+        assert!(until(LIMIT, has_ring), "it never joined: {reader:?}");
+    }
+    send_probes(lab, &wire);
+    let said = readers.into_iter().map(|reader| reader.wait(LIMIT)).collect();
     let _ = capture.wait(LIMIT);
-    let packets = number_after(&counted.stdout, "packets");
-    assert!(packets > 0 && packets == taken(&lab, "count"), "{counted}");
+    said
+}
+
+/// The example in C, made as its page says, reads the ring of a capture.
+#[test]
+fn a_reader_in_c_counts_what_was_delivered() {
+    let needs = [Need::Namespaces, Need::Tool("make"), Need::Tool("cc")];
+    let Some(lab) = require(&needs) else { return };
+    let count = make(&lab, "count");
+    let ring = lab.path("a.ring").display().to_string();
+    let counted = ring_into(&lab, &[(&count, &[&ring])]);
+    let packets = number_after(&counted[0].stdout, "packets");
+    assert!(packets > 0 && packets == taken(&lab, "count"), "{}", counted[0]);
+}
+
+/// Two engines of libdaq share the ring of a capture: each packet is one's or the other's.
+#[test]
+fn engines_share_a_capture() {
+    let headers = Need::File("/usr/include/daq_api.h");
+    let needs = [Need::Namespaces, Need::Tool("make"), Need::Tool("cc"), headers];
+    let Some(lab) = require(&needs) else { return };
+    make(&lab, "daq_dropless.so");
+    let drive = lab.path("drive").display().to_string();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ring/tests/c/drive.c");
+    let compiled = std::process::Command::new("cc")
+        .args(["-std=c11", "-D_GNU_SOURCE", "-o", &drive])
+        .arg(source)
+        .arg("-ldaq")
+        .output()
+        .expect("cc");
+    assert!(compiled.status.success(), "{compiled:?}");
+    let directory = lab.directory().display().to_string();
+    let ring = lab.path("a.ring").display().to_string();
+    let arguments = ["instance=1/2", "instance=2/2"].map(|instance| [&directory[..], &ring, instance]);
+    let engines = arguments.each_ref().map(|arguments| (&drive[..], &arguments[..]));
+    let said = ring_into(&lab, &engines);
+    let handed = |engine: &Finished| {
+        let packets = engine.stdout.lines().filter(|line| line.starts_with("packet "));
+        packets.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let (first, second) = (handed(&said[0]), handed(&said[1]));
+    assert!(
+        !first.is_empty() && !second.is_empty(),
+        "{} {}",
+        first.len(),
+        second.len()
+    );
+    assert_eq!((first.len() + second.len()) as u64, taken(&lab, "daq "));
+    // Probes differ, so their sums do; all lie in the ring.
+    let mut all = [first, second].concat();
+    assert!(all.iter().all(|packet| packet.ends_with(" 1")));
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count, "none was handed out twice");
 }

@@ -80,8 +80,9 @@ fn record(lab: &Lab) -> Wire {
     recording[1].wait_for("File: ", LIMIT);
     wire.near.run("ping", &["-c", "3", "-i", "0.1", FAR_V4]);
     wire.near.run("ping", &["-c", "2", "-i", "0.1", FAR_V6]);
+    // Some ports are of protocols that tcpdump decodes; these are not.
     let send = format!(
-        "head -c 20000 /dev/zero | socat -t5 - TCP:{FAR_V4}:7777; echo hello | socat -u - UDP:{FAR_V4}:9; echo hello | socat -u - UDP6:[{FAR_V6}]:9"
+        "head -c 20000 /dev/zero | socat -t5 - TCP:{FAR_V4}:7777,sourceport=40000; echo hello | socat -u - UDP:{FAR_V4}:9,sourceport=40001; echo hello | socat -u - UDP6:[{FAR_V6}]:9,sourceport=40002"
     );
     wire.near.run("sh", &["-c", &send]);
     // What comes last, and the recorders may not have yet.
@@ -305,8 +306,14 @@ fn a_ring_is_read_live() {
         "{live}"
     );
     // It joined while the capture ran: its packets are the last of them, and none is missing in between.
-    let whole = read(&lab, &[&file, "--json"]);
-    let whole = objects(&whole);
+    let mut whole = objects(&read(&lab, &[&file, "--json"]));
+    for packet in &mut whole {
+        // What stands in options of a file is not told of a ring.
+        packet
+            .as_object_mut()
+            .expect("an object")
+            .remove("dropped_before");
+    }
     assert_eq!(capture.number("captured"), whole.len() as u64, "{capture}");
     assert_eq!(got[..], whole[whole.len() - got.len()..]);
     assert!(live.stderr.contains(" 0 overwritten before"), "{live}");
@@ -370,7 +377,7 @@ fn what_a_ring_overwrote_is_told() {
     let lost = reader["lost"].as_u64().expect("a count");
     assert!(lost > 0 && live.code == Some(1), "{reader} {}", live.stderr);
     assert!(
-        live.stderr.contains(&format!("{} overwritten before", lost)),
+        live.stderr.contains(&format!("{lost} overwritten before")),
         "{reader} {}",
         live.stderr
     );
@@ -387,13 +394,16 @@ fn what_a_ring_overwrote_is_told() {
 fn a_stream_is_read_as_it_comes() {
     let Some(lab) = require(&[]) else { return };
     std::fs::write(lab.path("a.pcap"), pcap(3)).expect("a file");
-    let mut running = lab.shell("(cat a.pcap; sleep 60) | $DROPLESS read - --utc");
+    let mut running = lab.shell("(cat a.pcap; exec sleep 60) | $DROPLESS read - --utc");
     running.wait_for("00:00:02.000000", LIMIT);
     drop(running);
+    // An interrupt is the end of a pipe that nobody closes.
     let script =
-        "mkfifo pipe; $DROPLESS read pipe --connections & (cat a.pcap; sleep 1; kill -INT $!; wait) >pipe";
-    let run = lab.shell(script).wait(LIMIT);
-    assert!(run.stdout.contains("3 packets of 180 bytes"), "{run}");
+        "mkfifo pipe; (cat a.pcap; exec sleep 60) >pipe 2>/dev/null & exec $DROPLESS read pipe --utc";
+    let mut running = lab.shell(script);
+    running.wait_for("00:00:02.000000", LIMIT);
+    let run = interrupted(running);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run}");
     // Who looks at the first line wants no more, and hears no complaint.
     std::fs::write(lab.path("long.pcap"), pcap(100_000)).expect("a file");
     let run = lab.shell("$DROPLESS read long.pcap --utc | head -1").wait(LIMIT);

@@ -445,6 +445,20 @@ fn standard_input_is_a_capture_too() {
 }
 
 #[test]
+fn expectations_decide_the_exit_code() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let file = PLAIN.write(&lab, "expected.pcap", &frames(20, 1_000));
+    let expecting = |what: &str| to_null(&lab, &file, &["--rate", "max", "--expect", what]);
+    let (met, failed) = (expecting("sent==20"), expecting("sent<20"));
+    for (run, code, is_met) in [(&met, 0, true), (&failed, 1, false)] {
+        assert_eq!(run.code, Some(code), "{run}");
+        assert_eq!(run.json()["expectations"][0]["met"], is_met, "{run}");
+    }
+    let unknown = expecting("latency_p99<1us");
+    assert_refused(&unknown, &["latency_p99", "gap_error_p99"]);
+}
+
+#[test]
 fn wrong_uses_are_one_line() {
     let Some(lab) = require(&NEEDS) else { return };
     let refused = |file: &str, arguments: &[&str], words: &[&str]| {

@@ -3,7 +3,7 @@
 
 use measure::metric::metric_names;
 use measure::result::Percentiles;
-use measure::{Expectation, Ledger, Summary};
+use measure::{Balance, CaptureSummary, Expectation, Ledger, Place, Summary};
 
 /// A result in which every metric has a value of its own.
 fn summary() -> Summary {
@@ -124,7 +124,7 @@ fn every_metric_is_compared() {
         assert!(holds.starts_with(name));
     }
     let tested: Vec<&str> = METRICS.iter().map(|metric| metric.0).collect();
-    let mut there: Vec<&str> = metric_names().collect();
+    let mut there: Vec<&str> = metric_names::<Summary>().collect();
     let mut sorted = tested;
     sorted.sort_unstable();
     there.sort_unstable();
@@ -216,4 +216,43 @@ fn wrong_expectations_say_what_is_right() {
     }
     says("rate_rx>=10Gbps", "pps, kpps, Mpps or Gpps");
     says("lost<1%", "a whole number, k or M");
+}
+
+/// A capture has metrics of its own; those of a sender it has not.
+#[test]
+fn a_capture_is_asked_about_its_own_figures() {
+    let counted = [
+        (Place::named("filtered"), 300),
+        (Place::named("ring_full"), 50),
+        (Place::named("rx_missed"), 50),
+    ];
+    let capture = CaptureSummary {
+        received: 950,
+        captured: 600,
+        ledger: Balance::of(1000, 600, counted),
+        rate_rx_pps: 950.0,
+        ..CaptureSummary::default()
+    };
+    for (text, met) in [
+        ("loss<=10%", true),
+        ("lost<100", false),
+        ("captured==600", true),
+        ("filtered>200", true),
+        ("ring_full==rx_missed", true),
+        ("came>received", true),
+        ("late==0", true),
+        ("rate_rx>1kpps", false),
+    ] {
+        let result = text
+            .parse::<Expectation<CaptureSummary>>()
+            .unwrap()
+            .evaluate(&capture);
+        assert_eq!(result.met, met, "{result:?}");
+    }
+    let nothing = "loss<1%".parse::<Expectation<CaptureSummary>>().unwrap();
+    assert!(!nothing.evaluate(&CaptureSummary::default()).met);
+    let error = "latency_p99<1ms"
+        .parse::<Expectation<CaptureSummary>>()
+        .unwrap_err();
+    assert!(error.to_string().contains("sampled_out"), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use measure::place::Owner;
-use measure::{CaptureSummary, PortSummary, Validity};
+use measure::{CaptureSummary, ExpectationResult, PortSummary, Validity};
 
 use crate::html::element::section;
 use crate::html::flow::{self, End, Flow, node};
@@ -14,7 +14,7 @@ use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
-use crate::terminal::{self, explanation, invalid, join, painted};
+use crate::terminal::{self, expectations, explanation, invalid, join, painted};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
@@ -53,11 +53,10 @@ impl Kind for CaptureSummary {
     }
 
     fn figure(&self, name: &str) -> Option<f64> {
-        let entered = self.ledger.entered;
         match name {
             "rate_rx" => Some(self.rate_rx_pps),
             "received" => Some(self.received as f64),
-            "loss" => (entered > 0).then(|| self.lost() as f64 / entered as f64),
+            "loss" => self.loss(),
             "lost" => Some(self.lost() as f64),
             "rx_missed" => Some(machine::missed(&self.ports) as f64),
             _ => None,
@@ -92,7 +91,7 @@ impl Kind for CaptureSummary {
     }
 
     fn headline(&self, style: &Style) -> String {
-        match self.verdict {
+        let line = match self.verdict {
             Validity::Invalid => invalid(&self.reasons, style),
             Validity::Valid => {
                 let paint = if self.lost() == 0 {
@@ -102,7 +101,8 @@ impl Kind for CaptureSummary {
                 };
                 painted(&format!("VALID: {}", outcome(self)), paint, style)
             }
-        }
+        };
+        line + &expectations::render(&self.expectations, style)
     }
 
     fn page(&self, named: &str, id: &str) -> String {
@@ -113,6 +113,10 @@ impl Kind for CaptureSummary {
 
     fn parts(&self) -> Vec<Part> {
         Part::of_workers(&self.workers)
+    }
+
+    fn expectations(&self) -> &[ExpectationResult] {
+        &self.expectations
     }
 
     fn notes(&self) -> &[measure::Note] {
@@ -146,6 +150,11 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
     table.item("received", [number(summary.received), rate, lasting]);
     table.item("captured", [number(summary.captured)]);
     let told = |text: &str| Cell::left(text).paint(Paint::Dim);
+    let mut clocks: Vec<&str> = summary.stamped_by.values().map(String::as_str).collect();
+    clocks.dedup();
+    if !clocks.is_empty() {
+        table.item("  stamped by", [told(""), told(&clocks.join(", "))]);
+    }
     if let Some(filter) = &summary.filter {
         table.item("  filter", [told(""), told(filter)]);
     }

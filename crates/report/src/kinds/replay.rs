@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use measure::place::Owner;
-use measure::{Percentiles, PortSummary, ReplaySummary, Validity};
+use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary, Validity};
 
 use crate::compare::metrics::{Metric, Unit, higher};
 use crate::html::element::section;
@@ -16,7 +16,7 @@ use crate::rundir::file;
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
-use crate::terminal::{self, explanation, invalid, join, painted};
+use crate::terminal::{self, expectations, explanation, invalid, join, painted};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
@@ -112,17 +112,14 @@ impl Kind for ReplaySummary {
     }
 
     fn headline(&self, style: &Style) -> String {
-        match self.verdict {
+        let line = match self.verdict {
             Validity::Invalid => invalid(&self.reasons, style),
             Validity::Valid => {
-                let paint = if self.lost() == 0 {
-                    Paint::Good
-                } else {
-                    Paint::Warn
-                };
+                let paint = Standing::of_exit(self.exit_code()).paint();
                 painted(&format!("VALID: {}", outcome(self)), paint, style)
             }
-        }
+        };
+        line + &expectations::render(&self.expectations, style)
     }
 
     fn page(&self, named: &str, id: &str) -> String {
@@ -141,6 +138,10 @@ impl Kind for ReplaySummary {
 
     fn notes(&self) -> &[measure::Note] {
         &self.notes
+    }
+
+    fn expectations(&self) -> &[ExpectationResult] {
+        &self.expectations
     }
 
     fn ports(&self) -> &[PortSummary] {

@@ -9,6 +9,7 @@ use measure::Note;
 
 mod charts;
 mod compare;
+pub(crate) mod expectations;
 pub(crate) mod explanation;
 
 pub use crate::kinds::compare::render as comparison;

@@ -23,7 +23,7 @@ fn all(names: &[&str]) -> Vec<Loaded> {
     load::all(&paths).unwrap()
 }
 
-const EVERY: [&str; 8] = [
+const EVERY: [&str; 9] = [
     "v1",
     "noise",
     "search",
@@ -32,6 +32,7 @@ const EVERY: [&str; 8] = [
     "v1/intervals.csv",
     "noise",
     "v1",
+    "replay",
 ];
 
 #[test]
@@ -77,7 +78,7 @@ fn every_kind_has_its_table_and_is_compared_with_its_like() {
     assert_eq!(
         serde_json::json!(kinds),
         serde_json::json!([
-            "send", "noise", "search", "reflect", "compare", null, "noise", "send"
+            "send", "noise", "search", "reflect", "compare", null, "noise", "send", "replay"
         ])
     );
     let compared = object["differences"].as_array().unwrap();

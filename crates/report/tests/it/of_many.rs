@@ -263,7 +263,7 @@ fn what_trials_of_latency_lost_is_said() {
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    for name in ["search", "rfc2544", "compare", "v1", "noise"] {
+    for name in ["search", "rfc2544", "compare", "v1", "noise", "replay"] {
         let run = read(name);
         let wide = terminal::runs(std::slice::from_ref(&run), &Style::plain());
         let words: Vec<&str> = wide.split_whitespace().collect();

@@ -8,12 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use ring::layout::SEGMENT_MIN;
 use ring::pcapng::{ENTRY, PACKET_HEAD, PADDING_MIN, PacketHead, WORKLIST_OVERHEAD};
 use ring::share::Joined;
 
-use crate::support::{SUM, Served, sum_on};
+use crate::support::{SUM, Served, process, stop, sum_on};
 
 /// How far a producer may run ahead of its commit.
 const BURST: u64 = 32;
@@ -42,7 +41,7 @@ fn random(state: &mut u64, below: u64) -> u64 {
 }
 
 /// Packet `number`: it says which it is, and its last bytes are a sum over all others.
-fn frame(number: u64) -> Vec<u8> {
+pub fn frame(number: u64) -> Vec<u8> {
     let mut frame = number.to_le_bytes().to_vec();
     frame.resize(
         14 + (number.wrapping_mul(0x9E37_79B9) % 1200) as usize,
@@ -264,13 +263,8 @@ fn a_stopped_consumer_loses_nothing_that_fits() {
     const LEN: usize = 1000;
     let mut served = Served::new();
     let slow = part("killed::a_consumer_that_is_killed", &served.path(), "lossless");
-    let pid = Pid::from_raw(slow.id().try_into().unwrap());
     served.wait_for(1);
-    kill(pid, Signal::SIGSTOP).unwrap();
-    let stat = format!("/proc/{pid}/stat");
-    wait_until("a stopped consumer", || {
-        std::fs::read_to_string(&stat).unwrap().contains(") T ")
-    });
+    stop(&slow);
     // How many packets a segment holds, and the ring.
     let block = PACKET_HEAD + LEN.next_multiple_of(4) + 4;
     let fits = served.ring.geometry().segments as usize
@@ -290,7 +284,7 @@ fn a_stopped_consumer_loses_nothing_that_fits() {
         (accepted, refused)
     };
     assert_eq!(offer(&mut served, 2 * fits), (fits as u64, fits as u64));
-    kill(pid, Signal::SIGCONT).unwrap();
+    kill(process(&slow), Signal::SIGCONT).unwrap();
     served.serve(|door| door.guests()[0].seat.counts().0 == fits as u64);
     let (accepted, refused) = offer(&mut served, fits / 2);
     assert_eq!((accepted, refused), (fits as u64 + fits as u64 / 2, fits as u64));

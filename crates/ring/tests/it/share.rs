@@ -2,35 +2,23 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ring::layout::SEGMENT_MIN;
-use ring::pcapng::{self, PacketHead};
+use ring::RingError;
+use ring::pcapng::PacketHead;
 use ring::share::{Door, Joined};
-use ring::{Producer, Ring, RingError};
 
-fn ring() -> (Producer, Ring) {
-    Producer::new(4, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap()
-}
+use crate::support::Served;
 
-fn push(producer: &mut Producer, number: u64) -> bool {
+/// Packet `number`, if there is room for it.
+fn push(served: &mut Served, number: u64) -> bool {
     let head = PacketHead {
         time_ns: number,
         original_len: 1000,
         ..PacketHead::default()
     };
-    producer.push(&head, 1000, [&[number as u8; 1000][..]]).is_ok()
-}
-
-/// Takes part in the ring until `until` is so.
-fn serve(door: &mut Door, (producer, ring): (&mut Producer, &Ring), mut until: impl FnMut(&Door) -> bool) {
-    let begun = Instant::now();
-    while !until(door) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{door:?}");
-        producer.commit();
-        door.look(ring);
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let frame = [number as u8; 1000];
+    served.producer.push(&head, 1000, [&frame[..]]).is_ok()
 }
 
 /// This program once more, as a consumer: see `a_consumer_elsewhere`.
@@ -84,26 +72,21 @@ fn a_consumer_elsewhere() {
 
 #[test]
 fn a_consumer_in_another_process_gets_everything() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("ring.sock");
-    let (mut producer, ring) = ring();
-    let mut door = Door::open(&path, None).unwrap();
-    let child = elsewhere(&path, "takes");
-    serve(&mut door, (&mut producer, &ring), |door| {
-        door.guests().first().is_some_and(|guest| guest.seat.is_taken())
-    });
+    let mut served = Served::new();
+    let child = elsewhere(&served.path(), "takes");
+    served.wait_for(1);
     for number in 0..5000 {
-        while !push(&mut producer, number) {
-            producer.commit();
-            door.look(&ring);
+        while !push(&mut served, number) {
+            served.producer.commit();
+            served.door.look(&served.ring);
         }
     }
-    producer.end();
+    served.producer.end();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("taken 5000 5000"), "{said}");
-    serve(&mut door, (&mut producer, &ring), |door| door.guests()[0].is_gone);
-    let guest = &door.guests()[0];
+    served.serve(|door| door.guests()[0].is_gone);
+    let guest = &served.door.guests()[0];
     assert_eq!(
         (guest.name.as_str(), guest.seat.counts()),
         ("elsewhere", (5000, 0))
@@ -113,43 +96,34 @@ fn a_consumer_in_another_process_gets_everything() {
 /// A lossless consumer that is killed holds the ring no longer.
 #[test]
 fn a_dead_consumer_is_shown_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("ring.sock");
-    let (mut producer, ring) = ring();
-    let mut door = Door::open(&path, None).unwrap();
-    let mut child = elsewhere(&path, "stops");
-    serve(&mut door, (&mut producer, &ring), |door| {
-        door.guests().first().is_some_and(|guest| guest.seat.is_taken())
-    });
+    let mut served = Served::new();
+    let mut child = elsewhere(&served.path(), "stops");
+    served.wait_for(1);
     let mut number = 0;
-    while push(&mut producer, number) {
+    while push(&mut served, number) {
         number += 1;
-        producer.commit();
-        door.look(&ring);
+        served.producer.commit();
+        served.door.look(&served.ring);
     }
     child.kill().unwrap();
     let _ = child.wait();
-    serve(&mut door, (&mut producer, &ring), |door| door.guests()[0].is_gone);
-    assert!(push(&mut producer, number));
+    served.serve(|door| door.guests()[0].is_gone);
+    assert!(push(&mut served, number));
 }
 
 /// What a dead producer had committed can be read.
 #[test]
 fn the_packets_of_a_dead_producer_are_there() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("ring.sock");
-    let (mut producer, ring) = ring();
-    let mut door = Door::open(&path, None).unwrap();
+    let mut served = Served::new();
+    let path = served.path();
     let child = elsewhere(&path, "takes");
-    serve(&mut door, (&mut producer, &ring), |door| {
-        door.guests().first().is_some_and(|guest| guest.seat.is_taken())
-    });
+    served.wait_for(1);
     for number in 0..100 {
-        assert!(push(&mut producer, number));
+        assert!(push(&mut served, number));
     }
-    producer.commit();
+    served.producer.commit();
     // It never ends: it is gone.
-    drop((door, producer, ring));
+    drop(served);
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("taken 100 100"), "{said}");
@@ -157,6 +131,58 @@ fn the_packets_of_a_dead_producer_are_there() {
         Joined::new(&path, "late", true),
         Err(RingError::Door(..))
     ));
+}
+
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Readers come and go as long as a capture runs: the places of those that left are free, and their connections closed.
+#[test]
+#[ignore = "so_many_readers() runs it in another process"]
+fn readers_that_come_and_go() {
+    let mut served = Served::new();
+    let mut before = None;
+    for round in 0..400 {
+        let path = served.path();
+        let joined = std::thread::spawn(move || Joined::new(&path, "short", true).map(drop).is_ok());
+        served.serve(|_| joined.is_finished());
+        assert!(joined.join().unwrap(), "round {round}");
+        served.serve(|door| door.guests().iter().all(|guest| guest.is_gone));
+        assert_eq!(
+            *before.get_or_insert_with(open_files),
+            open_files(),
+            "round {round}"
+        );
+    }
+    // Nor do those that say nothing keep others out.
+    let silent: Vec<_> = (0..200)
+        .map(|_| {
+            let stream = std::os::unix::net::UnixStream::connect(served.path()).unwrap();
+            served.door.look(&served.ring);
+            stream
+        })
+        .collect();
+    let path = served.path();
+    let joined = std::thread::spawn(move || Joined::new(&path, "short", true).map(drop).is_ok());
+    served.serve(|_| joined.is_finished());
+    assert!(joined.join().unwrap());
+    let ours = silent.len() + before.unwrap();
+    assert!(open_files() < ours + 100, "{} of {ours}", open_files());
+}
+
+/// In a process of their own, where nobody else opens files.
+#[test]
+fn so_many_readers() {
+    let tested = Command::new(std::env::current_exe().unwrap())
+        .args(["share::readers_that_come_and_go", "--exact", "--ignored"])
+        .output()
+        .unwrap();
+    assert!(
+        tested.status.success(),
+        "{}",
+        String::from_utf8_lossy(&tested.stdout)
+    );
 }
 
 #[test]

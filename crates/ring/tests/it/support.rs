@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use ring::layout::SEGMENT_MIN;
 use ring::pcapng::{self, PacketHead};
 use ring::share::Door;
@@ -182,6 +184,22 @@ pub fn ended(child: Child) -> (String, String, Option<i32>) {
     let output = child.wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr), output.status.code())
+}
+
+/// For signals.
+pub fn process(child: &Child) -> Pid {
+    Pid::from_raw(child.id().try_into().unwrap())
+}
+
+/// Stops it, and waits until it stands.
+pub fn stop(child: &Child) {
+    kill(process(child), Signal::SIGSTOP).unwrap();
+    let stat = format!("/proc/{}/stat", child.id());
+    let begun = Instant::now();
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not stop");
+        std::thread::yield_now();
+    }
 }
 
 /// Appends to the file that `./dev test` reads its skips from.

@@ -135,6 +135,9 @@ pub struct Args {
     /// End after this long without a packet, once the first has come
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]
     pub idle_exit: Option<String>,
+    /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'captured>1M', 'late==0'; repeat for several
+    #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
+    pub expect: Vec<String>,
     /// Length of a statistics interval, 1 ms and up
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
     pub interval: String,
@@ -194,6 +197,7 @@ impl Args {
                 .context("--count")?,
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
+            expect: self.expect.clone(),
             interval_ns: nonzero_ns(&self.interval, "--interval")?,
         };
         plan.validate()?;

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use capture::pcapng::Statistics;
 use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::verdict::{Evidence, Role};
-use measure::{Balance, CaptureSummary, ConsumerSummary, Imbalance, Place, PortSummary, Verdict};
+use measure::{
+    Balance, CaptureSummary, ConsumerSummary, Expectation, Imbalance, Note, Place, PortSummary, Verdict,
+    WorkerSummary,
+};
 use report::published::{Ended, State};
 use report::rundir::file;
 
@@ -16,7 +19,7 @@ use crate::run::close::Ending;
 use crate::status::end_workers;
 
 pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSummary {
-    let dir = ending.dir;
+    let (dir, expect) = (ending.dir, job.plan.expect.clone());
     let total = job.total();
     let held = job.totals.get().map_or(0, |totals| totals.held);
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
@@ -54,6 +57,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         ..ending.evidence(Role::Capture)
     });
     ending.notes.extend(dir.note());
+    ending.notes.extend(full_core(&ending.workers, missed(&ending)));
     let mut summary = CaptureSummary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -80,6 +84,10 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         ..CaptureSummary::default()
     };
     summary.ledger = ledger;
+    let conditions = expect
+        .iter()
+        .filter_map(|text| text.parse::<Expectation<CaptureSummary>>().ok());
+    summary.expectations = conditions.map(|condition| condition.evaluate(&summary)).collect();
     let _ = dir.write_json(file::SUMMARY, &summary);
     summary
 }
@@ -136,6 +144,27 @@ fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
     blocks
 }
 
+/// A worker that moves packets in so many of its rounds hardly ever waits for one.
+const FULL_SHARE: f64 = 0.9;
+
+/// What the ports missed.
+fn missed(ending: &Ending<'_>) -> u64 {
+    ending.ports.iter().map(|port| port.summary.rx_missed).sum()
+}
+
+/// The one worker did all it could, and that was too little.
+fn full_core(workers: &[WorkerSummary], missed: u64) -> Option<Note> {
+    let [only] = workers else { return None };
+    (missed > 0 && only.busy_share > FULL_SHARE).then(|| {
+        let text = format!(
+            "core {0} moved packets in {1:.0} % of its rounds, and the ports missed {missed}: more cores may help, as --cores {0},N: the first merges, the others receive",
+            only.core,
+            only.busy_share * 100.0
+        );
+        Note::new("core_full", text)
+    })
+}
+
 /// All that a generator sent in this process has come.
 fn uneven(generated: u64, received: u64) -> Option<Imbalance> {
     (generated != received).then_some(Imbalance::Accepted {
@@ -181,5 +210,27 @@ impl run::Summary for CaptureSummary {
         state.ports.clone_from(&self.ports);
         state.queues.clone_from(&self.queues);
         end_workers(&mut state.workers, &self.workers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_cores_are_advised_where_one_was_full_and_packets_were_missed() {
+        let worker = |core: u32, busy_share: f64| WorkerSummary {
+            core,
+            busy_share,
+            ..WorkerSummary::default()
+        };
+        let note = full_core(&[worker(3, 0.97)], 12).expect("a note");
+        assert!(
+            note.code == "core_full" && note.text.contains("--cores 3,N") && note.text.contains("97 %"),
+            "{note:?}"
+        );
+        assert_eq!(full_core(&[worker(3, 0.97)], 0), None, "nothing was missed");
+        assert_eq!(full_core(&[worker(3, 0.5)], 12), None, "it had time");
+        assert_eq!(full_core(&[worker(3, 0.97), worker(4, 0.97)], 12), None);
     }
 }

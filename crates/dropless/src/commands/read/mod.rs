@@ -31,12 +31,15 @@ pub fn run(args: &Args) -> Result<u8> {
         if reading.is_over() {
             return Ok(());
         }
-        match source::find(path, reading.interrupt())? {
-            Source::File(reader) => reading.file(*reader),
-            Source::Ring(door) => {
+        match source::find(path, reading.interrupt()) {
+            Ok(Source::File(reader)) => reading.file(*reader),
+            Ok(Source::Ring(door)) => {
                 lost += ring::read(&door, args.lossless, &mut reading)?;
                 Ok(())
             }
+            // A stream that has not begun.
+            Err(_) if reading.interrupt().is_set() => Ok(()),
+            Err(error) => Err(error),
         }
     });
     // What was read before an error is told first, if anything was.

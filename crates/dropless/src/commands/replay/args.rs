@@ -19,6 +19,7 @@ use crate::plan::{
   dropless replay a.pcapng --port packet:eth1 --rate x2       twice as fast
   dropless replay a.pcap --port pci:0000:3b:00.0 --rate 10Gbps --loop forever
   dropless replay a.pcap --port xdp:eth1 --max-gap 1s         no pause longer than a second
+  dropless replay a.pcap --port xdp:eth1 --expect 'gap_error_p99<1us' --expect 'loss==0'
   zstdcat a.pcap.zst | dropless replay - --port xdp:eth1      from any program that writes pcap")]
 pub struct Args {
     /// The capture: pcap or pcapng, of any program, also compressed; - is standard input
@@ -74,6 +75,9 @@ pub struct Args {
     #[command(flatten)]
     pub device: DeviceArgs,
 
+    /// Exit 1 unless it holds, e.g. 'gap_error_p99<1us', 'loss==0'; repeat for several
+    #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
+    pub expect: Vec<String>,
     /// What is asked about stalls
     #[command(flatten)]
     pub explain: ExplainArgs,
@@ -110,6 +114,7 @@ impl Args {
             buffer: BufferPlan::of_bytes(
                 parse_bytes(&self.buffer).map_err(|error| anyhow::anyhow!("--buffer: {error}"))?,
             )?,
+            expect: self.expect.clone(),
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
         };
         plan.validate()?;

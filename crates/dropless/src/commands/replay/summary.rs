@@ -91,6 +91,8 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         ..ReplaySummary::default()
     };
     summary.ledger = ledger;
+    let expectations = job.plan.expectations().unwrap_or_default();
+    summary.expectations = expectations.iter().map(|one| one.evaluate(&summary)).collect();
     let _ = dir.write_json(file::SUMMARY, &summary);
     summary
 }

@@ -1,13 +1,12 @@
 //! What a `send` run came to in plain words, and its expectations.
 
 use measure::ledger::NOT_AWAITED;
-use measure::{ExpectationResult, Summary, Validity};
+use measure::{Summary, Validity};
 
 use crate::kind::Standing;
-use crate::number::{count, counted, pps, share, time};
-use crate::style::{Paint, Style};
-use crate::table::{Cell, Table};
-use crate::terminal::{invalid, painted};
+use crate::number::{count, counted, share};
+use crate::style::Style;
+use crate::terminal::{expectations, invalid, painted};
 
 /// The verdict, and below it each expectation.
 pub fn render(summary: &Summary, style: &Style) -> String {
@@ -18,7 +17,7 @@ pub fn render(summary: &Summary, style: &Style) -> String {
         }
         Validity::Invalid => invalid(&summary.reasons, style),
     };
-    line + &expectations(&summary.expectations, style)
+    line + &expectations::render(&summary.expectations, style)
 }
 
 /// The one sentence about a measured run.
@@ -50,41 +49,4 @@ pub fn outcome(summary: &Summary) -> String {
         _ if summary.lost > 0 => format!("{sent}, {}", troubles.join(", ")),
         _ => format!("{sent}, every one came back, but {}", troubles.join(", ")),
     }
-}
-
-fn expectations(expectations: &[ExpectationResult], style: &Style) -> String {
-    let mut table = Table::indented(2);
-    for expectation in expectations {
-        let (word, paint) = if expectation.met {
-            ("met", Paint::Good)
-        } else {
-            ("FAILED", Paint::Bad)
-        };
-        table.row([
-            Cell::left(word).paint(paint),
-            Cell::left(&expectation.text),
-            Cell::left(format!("found {}", actual(expectation))),
-        ]);
-    }
-    table.render(style)
-}
-
-/// The measured value as people write it, in the unit that `measure` names.
-fn actual(expectation: &ExpectationResult) -> String {
-    let Some(value) = expectation.actual else {
-        return "nothing to measure it on".to_owned();
-    };
-    match expectation.unit.as_str() {
-        // Ten digits: an expectation may be about one packet in a thousand million.
-        "ratio" => format!("{} %", trimmed(value * 100.0)),
-        "ns" => time(value),
-        "pps" => pps(value),
-        "packets" => count(value as u64),
-        unit => format!("{} {unit}", trimmed(value)),
-    }
-}
-
-fn trimmed(value: f64) -> String {
-    let text = format!("{value:.10}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -14,7 +14,15 @@ pub const OLDER: &str = "time,tx_packets,rx_packets,drop_rate,avg_latency\n";
 pub fn runs(base: &Path) -> Vec<PathBuf> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut runs = Vec::new();
-    for name in ["v1", "v1/reflect", "search", "rfc2544", "compare", "noise"] {
+    for name in [
+        "v1",
+        "v1/reflect",
+        "search",
+        "rfc2544",
+        "compare",
+        "noise",
+        "replay",
+    ] {
         let run = base.join(name.replace('/', "-"));
         fs::create_dir(&run).unwrap();
         for entry in fs::read_dir(golden.join(name)).unwrap().map(Result::unwrap) {
