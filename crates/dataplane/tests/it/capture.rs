@@ -314,9 +314,9 @@ fn who_waits_holds_a_bounded_number_of_frames() {
     );
     // One empty poll is proof.
     while !books.links[0].is_empty() {
-        receivers.iter_mut().for_each(|receiver| {
+        for receiver in &mut receivers {
             receiver.poll(now(), Phase::Run);
-        });
+        }
         merge.poll(now(), Phase::Run);
     }
     receivers.into_iter().for_each(Task::finish);
