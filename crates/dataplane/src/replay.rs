@@ -306,6 +306,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for ReplayTask<T, A> {
         }
     }
 
+    fn renew(&mut self) {
+        self.io.renew();
+    }
+
     fn finish(self: Box<Self>) {
         let in_chunk = self.chunk.as_ref().map_or(0, |chunk| chunk.len() - self.next);
         self.totals.fill(ReplayResult {

@@ -112,9 +112,9 @@ fn check(case: &Case) {
                     link.inject_frame(frame(number, case.len));
                     number += 1;
                 }
-                let came = tapped.receive(&mut waiting, *room);
-                assert_eq!(came, waiting.len());
-                seen.extend((0..came).map(|index| whole(&waiting, index)));
+                let moved = tapped.receive(&mut waiting, *room);
+                assert_eq!(moved, waiting.len());
+                seen.extend((0..moved).map(|index| whole(&waiting, index)));
                 waiting.clear();
             }
             NOW.set(NOW.get() + ticks);

@@ -13,7 +13,7 @@ use crate::row::ROWS;
     bin_name = "./dev bench",
     after_help = "Rows:
   null ring ring-two-cores reflect reflect-blank memif memif-copy xdp                beside testpmd
-  explain watched watched-null payload                                              beside a plain run, or alone
+  explain watched watched-null tap tap-stopped payload                               beside a plain run, or alone
   flat-null-flows flat-null-streams flat-ring-flows flat-ring-streams          cost per packet as their number grows
 
 A full run writes docs/benchmark.md. Exit codes: 0 every target was met; 1 one was not; 2 a row could not be measured."

@@ -20,6 +20,7 @@ mod row;
 mod statistics;
 mod table;
 mod tables;
+mod taps;
 mod theirs;
 mod viewers;
 mod worker;

@@ -2,7 +2,7 @@
 
 use crate::rounds::{Bench, Measured};
 use crate::support::{Lab, Need};
-use crate::{ours, theirs, viewers};
+use crate::{ours, taps, theirs, viewers};
 
 /// How one side is measured once.
 pub type Side = fn(&Bench, &Lab) -> Measured;
@@ -47,7 +47,7 @@ const PLAIN: Row = Row {
 };
 
 /// All rows, in their order.
-pub const ROWS: [Row; 12] = [
+pub const ROWS: [Row; 14] = [
     Row {
         name: "null",
         work: "send into null",
@@ -152,6 +152,28 @@ pub const ROWS: [Row; 12] = [
         needs: &[],
         ours: viewers::send_into_null,
         theirs: Some(ours::send_into_null),
+        ..PLAIN
+    },
+    Row {
+        name: "tap",
+        work: "send and verify on one core over ring, and `capture --attach` looks into it",
+        beside: "the same, by dropless, and nobody looks",
+        target: Some(0.97),
+        lossless: true,
+        needs: &TWO_CORES,
+        ours: taps::keeps_up,
+        theirs: Some(ours::send_over_ring),
+        ..PLAIN
+    },
+    Row {
+        name: "tap-stopped",
+        work: "the same, and what looks is stopped (SIGSTOP)",
+        beside: "the same, by dropless, and nobody looks",
+        target: Some(0.97),
+        lossless: true,
+        needs: &TWO_CORES,
+        ours: taps::is_stopped,
+        theirs: Some(ours::send_over_ring),
         ..PLAIN
     },
     Row {

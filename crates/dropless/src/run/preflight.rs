@@ -47,9 +47,10 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         }
     }
     // A run that only looks into another one has none.
-    let prepared: Vec<Prepared> = match ports.is_empty() {
-        true => Vec::new(),
-        false => host::check_all(&ports, &sys)?,
+    let prepared: Vec<Prepared> = if ports.is_empty() {
+        Vec::new()
+    } else {
+        host::check_all(&ports, &sys)?
     };
     for port in &prepared {
         check_mtu(&sys, port, largest_frame)?;

@@ -18,7 +18,7 @@ use report::published::{Found, Place, State};
 
 use super::args::Way;
 use crate::plan::{AttachPlan, CapturePlan, MachinePlan};
-use crate::run::tap::message::{Asked, TELL_LEN, Told};
+use crate::run::tap::message::{Answer, Asked, TELL_LEN, Told};
 use crate::run::tap::socket_of;
 use crate::status::find::{self, Target};
 
@@ -49,7 +49,7 @@ pub fn find(named: &str) -> Result<Found> {
         state.process.run.display()
     );
     match command {
-        "send" | "reflect" => Ok(found),
+        "send" | "reflect" | "replay" => Ok(found),
         "search" | "compare" => bail!(
             "process {process} is a {command}, whose trials are runs of their own; {}",
             trial(process)
@@ -107,9 +107,9 @@ impl Attached {
                 }
                 _ => anyhow!(error).context(named()),
             })?;
-            let told = Told::decode(&answer)
+            let answer = Told::decode(&answer)
                 .with_context(|| format!("process {process} does not speak as a dropless does"))?;
-            let Some(told) = told else {
+            let Answer::Tap(told) = answer else {
                 let mut why = String::new();
                 let _ = (&stream).take(1024).read_to_string(&mut why);
                 bail!("cannot look into the run of process {process}: {why}");
@@ -141,14 +141,13 @@ impl Attached {
         }
         let workers = self.host.workers.iter();
         let used: CoreSet = workers.map(|worker| Core(worker.summary.core)).collect();
-        match cores::allowed(&Sys::live()).without(&used).iter().next() {
-            Some(core) => machine.cores = std::iter::once(core).collect(),
-            None => {
-                // Where that is refused, the kernel shares the core evenly.
-                let _ = rustix::process::nice(NICE);
-                let text = "the run that is looked into uses every core: this process has the lowest priority, and its taps may lose more";
-                self.notes.push(Note::new("host_uses_all", text));
-            }
+        let free = cores::allowed(&Sys::live()).without(&used);
+        machine.cores = free.iter().take(1).collect();
+        if machine.cores.is_empty() {
+            // Where that is refused, the kernel shares the core evenly.
+            let _ = rustix::process::nice(NICE);
+            let text = "the run that is looked into uses every core: this process has the lowest priority, and its taps may lose more";
+            self.notes.push(Note::new("host_uses_all", text));
         }
     }
 

@@ -34,37 +34,37 @@ impl Source {
 
     /// The options that Wireshark shows.
     pub fn options(&self) -> String {
-        let mut text = String::from(
-            "arg {number=0}{call=--snaplen}{display=Bytes kept of each packet}{type=unsigned}{default=262144}{range=14,262144}\n",
-        );
+        let mut lines = vec![
+            "arg {number=0}{call=--snaplen}{display=Bytes kept of each packet}{type=unsigned}{default=262144}{range=14,262144}\n".to_owned(),
+        ];
         if matches!(self, Self::Run(_)) {
-            text.push_str(
-                "arg {number=1}{call=--direction}{display=Direction}{type=selector}{default=both}\n",
+            lines.push(
+                "arg {number=1}{call=--direction}{display=Direction}{type=selector}{default=both}\n".into(),
             );
             for (value, display) in [("both", "both"), ("in", "received"), ("out", "sent")] {
                 let default = value == "both";
-                text.push_str(&format!(
+                lines.push(format!(
                     "value {{arg=1}}{{value={value}}}{{display={display}}}{{default={default}}}\n"
                 ));
             }
         }
-        text
+        lines.concat()
     }
 }
 
 /// All that can be captured from now.
 pub fn list() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let mut text = format!("extcap {{version={version}}}{{display=dropless}}\n");
-    let mut add = |value: String, display: String| {
-        text.push_str(&format!(
-            "interface {{value={PREFIX}{value}}}{{display={}}}\n",
-            plain(&display)
+    let mut lines = vec![format!("extcap {{version={version}}}{{display=dropless}}\n")];
+    let mut add = |value: String, display: &str| {
+        let display = plain(display);
+        lines.push(format!(
+            "interface {{value={PREFIX}{value}}}{{display={display}}}\n"
         ));
     };
     for found in Place::visible().into_iter().flat_map(|place| place.list()) {
         if let Some(display) = of_run(&found) {
-            add(found.process.to_string(), display);
+            add(found.process.to_string(), &display);
         }
     }
     for carrier in host::discover(&Sys::live()) {
@@ -72,12 +72,12 @@ pub fn list() -> String {
             for kind in KINDS {
                 add(
                     format!("{kind}-{}", carrier.name),
-                    format!("dropless, {kind}:{}", carrier.name),
+                    &format!("dropless, {kind}:{}", carrier.name),
                 );
             }
         }
     }
-    text
+    lines.concat()
 }
 
 /// What is shown of a run that can be looked into.
@@ -89,7 +89,7 @@ fn of_run(found: &Found) -> Option<String> {
         .filter(|state| found.alive && state.ended.is_none())?;
     let command = state.process.command.as_str();
     let ports: Vec<&str> = state.ports.iter().map(|port| port.uri.as_str()).collect();
-    ["send", "reflect"].contains(&command).then(|| {
+    ["send", "reflect", "replay"].contains(&command).then(|| {
         format!(
             "dropless {command} on {} (process {})",
             ports.join(" "),

@@ -59,7 +59,7 @@ impl Asked {
 
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
-        encode(&ASK, &[self.version, self.ways, self.snap_len])
+        encode(ASK, &[self.version, self.ways, self.snap_len])
     }
 
     /// Reads it, once all of it is there.
@@ -79,7 +79,7 @@ impl Asked {
         let mut stream = stream;
         stream.read_exact(&mut message)?;
         let [version, ways, snap_len] =
-            decode(&ASK, &message).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+            decode(ASK, &message).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
         Ok(Some(Self {
             version,
             ways,
@@ -110,7 +110,7 @@ impl Told {
             self.queue,
             way_number(self.direction),
         ];
-        encode(&TELL, &words)
+        encode(TELL, &words)
     }
 
     /// Which way its frames go, in a word.
@@ -123,25 +123,34 @@ impl Told {
 
     /// What goes before a sentence that says why not.
     pub fn refusal() -> Vec<u8> {
-        encode(&TELL, &[VERSION, 1, 0, 0, 0, 0])
+        encode(TELL, &[VERSION, 1, 0, 0, 0, 0])
     }
 
-    /// Reads an answer: `Some(None)` is a refusal, `None` no answer of ours.
-    pub fn decode(message: &[u8]) -> Option<Option<Self>> {
-        let [version, code, taps, port, queue, way] = decode(&TELL, message)?;
+    /// Reads an answer; `None` is none of ours.
+    pub fn decode(message: &[u8]) -> Option<Answer> {
+        let [version, code, taps, port, queue, way] = decode(TELL, message)?;
         if code != 0 || version != VERSION {
-            return Some(None);
+            return Some(Answer::Refusal);
         }
         let direction = [Direction::In, Direction::Out]
             .into_iter()
             .find(|known| way_number(*known) == way)?;
-        Some(Some(Self {
+        Some(Answer::Tap(Self {
             taps,
             port,
             queue,
             direction,
         }))
     }
+}
+
+/// What may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A tap, with its ring.
+    Tap(Told),
+    /// None: a sentence follows.
+    Refusal,
 }
 
 fn way_number(direction: Direction) -> u32 {
@@ -151,13 +160,13 @@ fn way_number(direction: Direction) -> u32 {
     }
 }
 
-fn encode(magic: &[u8; 8], words: &[u32]) -> Vec<u8> {
+fn encode(magic: [u8; 8], words: &[u32]) -> Vec<u8> {
     let words = words.iter().flat_map(|word| word.to_ne_bytes());
-    magic.iter().copied().chain(words).collect()
+    magic.into_iter().chain(words).collect()
 }
 
-fn decode<const N: usize>(magic: &[u8; 8], message: &[u8]) -> Option<[u32; N]> {
-    let rest = message.strip_prefix(magic)?;
+fn decode<const N: usize>(magic: [u8; 8], message: &[u8]) -> Option<[u32; N]> {
+    let rest = message.strip_prefix(&magic)?;
     let mut words = [0; N];
     for (index, word) in words.iter_mut().enumerate() {
         *word = u32::from_ne_bytes(*rest.get(index * 4..)?.first_chunk()?);
@@ -180,8 +189,8 @@ mod tests {
             direction: Direction::Out,
         };
         assert_eq!(told.encode().len(), TELL_LEN);
-        assert_eq!(Told::decode(&told.encode()), Some(Some(told)));
-        assert_eq!(Told::decode(&Told::refusal()), Some(None));
+        assert_eq!(Told::decode(&told.encode()), Some(Answer::Tap(told)));
+        assert_eq!(Told::decode(&Told::refusal()), Some(Answer::Refusal));
         assert_eq!(Told::decode(b"HTTP/1.1 400"), None);
         let (here, there) = UnixStream::pair().unwrap();
         there.set_nonblocking(true).unwrap();

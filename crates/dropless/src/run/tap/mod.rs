@@ -158,7 +158,7 @@ impl Taps {
                 });
             }
             Err(why) => {
-                let mut answer = Told::refusal().to_vec();
+                let mut answer = Told::refusal();
                 answer.extend(why.bytes());
                 let _ = (&stream).write_all(&answer);
             }
@@ -224,10 +224,8 @@ impl Guest {
 
     /// Whether it is gone, or wants no more: it says nothing else.
     fn has_left(&self) -> bool {
-        match (&self.stream).read(&mut [0; 16]) {
-            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
-            Ok(_) => true,
-        }
+        let read = (&self.stream).read(&mut [0; 16]);
+        !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
