@@ -75,6 +75,11 @@ setup_oracle() {
     python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$target_dir/oracle" "$oracle"
 }
 
+setup_bench() {
+    # shellcheck disable=SC2086
+    install_packages $bench_packages || say "some tools to compare with are missing: their rows will be left out"
+}
+
 setup_lint() {
     # shellcheck disable=SC2086
     install_packages $lint_packages || say "going on without: $lint_packages"

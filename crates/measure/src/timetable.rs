@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_clock_that_stepped_back_costs_no_time_and_is_counted() {
         let mut table = timetable("original", None);
-        let back = DISORDER_MAX_NS as i64 + 1;
+        let back = i64::try_from(DISORDER_MAX_NS).unwrap() + 1;
         let stamps = [back, back + 100, 99, 199];
         assert_eq!(due(&mut table, &stamps), [0, 100, 100, 200]);
         table.pass(None);

@@ -54,7 +54,7 @@ impl Costs {
     }
 
     /// Merging and copying to the bare costs.
-    pub fn to_bare(&self) -> f64 {
+    pub fn of_bare(&self) -> f64 {
         self.merge_and_copy() / (self.bare_merge + self.bare_copy)
     }
 
@@ -82,8 +82,8 @@ impl Costs {
 struct Bed<'e> {
     eal: &'e Eal,
     pool: &'e Pool<'e>,
-    // Kept open.
-    _ports: Vec<Port<'e>>,
+    #[allow(dead_code, reason = "ports are open as long as they live")]
+    ports: Vec<Port<'e>>,
     tx: Vec<TxQueue<'e>>,
     frames: Burst<'e>,
     size: usize,
@@ -94,7 +94,7 @@ impl<'e> Bed<'e> {
         let mut bed = Self {
             eal,
             pool,
-            _ports: Vec::new(),
+            ports: Vec::new(),
             tx: Vec::new(),
             frames: Burst::new(eal),
             size: 60,
@@ -107,7 +107,7 @@ impl<'e> Bed<'e> {
             port.start()?;
             all.append(&mut rx);
             bed.tx.extend(tx);
-            bed._ports.push(port);
+            bed.ports.push(port);
         }
         Ok((bed, all))
     }

@@ -84,7 +84,7 @@ fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()
     let elapsed = begun.elapsed().as_secs_f64();
     Ok(Wrote {
         rate: written.bytes as f64 / elapsed,
-        core_share: (used() - before).as_secs_f64() / elapsed,
+        core_share: used().saturating_sub(before).as_secs_f64() / elapsed,
     })
 }
 

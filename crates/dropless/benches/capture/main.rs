@@ -26,6 +26,7 @@ mod scattered;
 mod tools;
 
 use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -61,6 +62,9 @@ struct Args {
     bench: bool,
 }
 
+/// Measures a part.
+type Measure = fn(&Args, &Machine, &mut Results) -> Result<(), Box<dyn Error>>;
+
 impl Args {
     fn wants(&self, part: &str) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|wanted| wanted == part)
@@ -85,10 +89,7 @@ fn main() -> ExitCode {
         eprintln!("bench: {note}");
     }
     let mut results = Results::new(args.rounds);
-    let parts: [(
-        &str,
-        fn(&Args, &Machine, &mut Results) -> Result<(), Box<dyn Error>>,
-    ); 5] = [
+    let parts: [(&str, Measure); 5] = [
         (PARTS[0], costs),
         (PARTS[1], scattered),
         (PARTS[2], disk),
@@ -193,19 +194,29 @@ fn disk(args: &Args, _machine: &Machine, results: &mut Results) -> Result<(), Bo
     Ok(())
 }
 
+/// One that fails is left out, and told.
 fn tools(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
+    let cores = [machine.second, machine.worker].map(|core| core.to_string());
     for tool in &TOOLS {
+        let huge = machine.huge && tool.link == Link::Memif;
         for _ in 0..args.rounds.min(3) {
-            let Some(lab) = require(tool.needs) else {
-                results
-                    .failed
-                    .push((tool.name, "something that it needs is missing".into()));
-                break;
-            };
-            let cores = [machine.second, machine.worker].map(|core| core.to_string());
-            let reached = tools::search(&lab, tool, (64, machine.huge && tool.link == Link::Memif), &cores);
-            results.tools.push((tool.name, tool.link, reached));
+            let lab = require(tool.needs).ok_or("something that it needs is missing".to_owned());
+            let searched = lab.and_then(|lab| {
+                let search = || tools::search(&lab, tool, (64, huge), &cores);
+                // What went wrong stands on standard error.
+                catch_unwind(AssertUnwindSafe(search)).map_err(|_| "it failed".to_owned())
+            });
+            match searched {
+                Ok(reached) => results.tools.push((tool.name, tool.link, reached)),
+                Err(reason) => {
+                    results.failed.push((tool.name, reason));
+                    break;
+                }
+            }
         }
+    }
+    if results.tools.is_empty() {
+        return Err("no tool could be measured".into());
     }
     Ok(())
 }

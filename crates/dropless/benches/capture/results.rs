@@ -166,7 +166,7 @@ impl Results {
         };
         at_most(
             "merge and copy, 64 bytes: to the bare merge and copy",
-            self.cost(64, Costs::to_bare),
+            self.cost(64, Costs::of_bare),
             TO_BARE,
         );
         at_most(

@@ -23,7 +23,7 @@ const LOWEST: f64 = 20e3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Link {
-    /// A virtual wire, from AF_XDP.
+    /// A virtual wire.
     Veth,
     /// Shared memory between processes.
     Memif,

@@ -24,17 +24,14 @@ fn tshark(lab: &Lab, within: Option<&str>, arguments: &[&str]) -> Output {
     const HIDE: &str = r#"
         all=$(tshark -G folders 2>/dev/null | sed -n 's/^\(Global \)\?Extcap path:[[:space:]]*//p')
         mount --bind extcap "$all" && exec tshark "$@""#;
-    let mut command = match within {
-        Some(namespace) => {
-            let mut command = Command::new("ip");
-            command.args(["netns", "exec", namespace, "unshare", "-m"]);
-            command
-        }
-        None => {
-            let mut command = Command::new("unshare");
-            command.arg("-m");
-            command
-        }
+    let mut command = if let Some(namespace) = within {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace, "unshare", "-m"]);
+        command
+    } else {
+        let mut command = Command::new("unshare");
+        command.arg("-m");
+        command
     };
     command
         .args(["sh", "-c", HIDE, "sh"])
