@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
+use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,17 @@ impl Counts {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("headers: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().ok_or("usage: headers NAME [lossy]")?;
     let is_lossless = arguments.next().is_none_or(|kind| kind != "lossy");

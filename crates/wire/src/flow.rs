@@ -3,42 +3,41 @@
 use std::net::IpAddr;
 
 use crate::bytes::try_array;
-use crate::headers::{Parsed, parse};
+use crate::headers::{Ip, Parsed, parse};
 
 /// The hash of a frame's flow: of addresses, protocol and ports, whichever way it goes. Fragments have no ports (only the
 /// first one holds them), so that those of two hosts are one flow; what is no IP is told apart by its MAC addresses.
 #[inline]
 pub fn flow_hash(frame: &[u8]) -> u64 {
-    let found = match parse(frame) {
-        Parsed::Ip(ip) => ip.addresses(frame).map(|addresses| {
-            let ports = ip.ports(frame).filter(|_| !ip.fragment).unwrap_or_default();
-            of_ends(address(addresses.0), address(addresses.1), ports, ip.protocol)
-        }),
-        _ => None,
+    let (ends, protocol) = match parse(frame) {
+        Parsed::Ip(ip) => (of_ip(&ip, frame), ip.protocol),
+        _ => (None, 0),
     };
-    found.unwrap_or_else(|| {
-        let mac = |at| {
-            let bytes = try_array::<6>(frame, at).unwrap_or(&[0; 6]);
-            bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte))
-        };
-        of_ends(mac(0), mac(6), (0, 0), 0)
-    })
+    // A sum has no first and no second end.
+    let ends = ends.unwrap_or_else(|| mac_end(frame, 0).wrapping_add(mac_end(frame, 6)));
+    mix(ends ^ u64::from(protocol))
 }
 
-fn address(address: IpAddr) -> u64 {
+fn of_ip(ip: &Ip, frame: &[u8]) -> Option<u64> {
+    let (from, to) = ip.addresses(frame)?;
+    let ports = if ip.fragment { None } else { ip.ports(frame) };
+    let (from_port, to_port) = ports.unwrap_or_default();
+    Some(ip_end(from, from_port).wrapping_add(ip_end(to, to_port)))
+}
+
+fn ip_end(address: IpAddr, port: u16) -> u64 {
     match address {
-        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V4(address) => mix(u64::from(u32::from(address)) << 16 | u64::from(port)),
         IpAddr::V6(address) => {
             let bits = u128::from(address);
-            mix((bits >> 64) as u64) ^ bits as u64
+            mix(mix((bits >> 64) as u64 ^ u64::from(port)) ^ bits as u64)
         }
     }
 }
 
-/// A sum has no first and no second end.
-fn of_ends(one: u64, other: u64, (port, other_port): (u16, u16), protocol: u8) -> u64 {
-    let end = |address: u64, port: u16| mix(mix(address) ^ u64::from(port));
-    mix(end(one, port).wrapping_add(end(other, other_port)) ^ u64::from(protocol))
+fn mac_end(frame: &[u8], at: usize) -> u64 {
+    let bytes = try_array::<6>(frame, at).unwrap_or(&[0; 6]);
+    mix(bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)))
 }
 
 /// The finalizer of `SplitMix64` (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): every bit of

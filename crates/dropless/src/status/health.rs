@@ -222,6 +222,22 @@ mod tests {
     }
 
     #[test]
+    fn a_capture_may_pause_but_a_replay_needs_its_link() {
+        let begun = Instant::now();
+        let at = |second| begun + Duration::from_secs(second);
+        let mut pulse = HealthCheck::default();
+        let sent = |count, up| state(Phase::Replaying, count, 0, up);
+        assert!(!pulse.judge(at(0), &sent(0, true)).healthy, "nothing was sent");
+        assert!(pulse.judge(at(1), &sent(1, true)).healthy);
+        assert!(pulse.judge(at(3600), &sent(1, true)).healthy);
+        let health = pulse.judge(at(3601), &sent(2, false));
+        assert_eq!(
+            (health.healthy, &*health.reason),
+            (false, "port ring has no link")
+        );
+    }
+
+    #[test]
     fn a_slow_schedule_is_no_silence() {
         let begun = Instant::now();
         let mut pulse = HealthCheck::new(Expected {

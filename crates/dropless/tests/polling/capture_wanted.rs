@@ -49,6 +49,30 @@ fn alone_it_captures_what_a_generator_sends() {
     assert_eq!(flows.len(), 64, "{flows:?}");
 }
 
+/// Beside a real port, whose packets are not the generator's.
+#[test]
+fn a_generator_and_an_interface_go_into_one_file() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let file = path(&lab, "mixed.pcapng");
+    let arguments = ["--port", "ring", "--port", "packet:far0", "--to", &file];
+    let running = capture(&lab, &wire.far, &arguments);
+    let sent = send(
+        &lab,
+        &wire,
+        &["--rate", "1kpps", "--count", "100", "--backlog", "100"],
+    );
+    assert_eq!(sent.number("sent"), 100, "{sent}");
+    let run = interrupted(running);
+    assert_balanced(&run);
+    assert_eq!(run.code, Some(0), "{run}");
+    assert_eq!(run.number("generated") + 100, run.number("captured"), "{run}");
+    assert_eq!(
+        fields(&file, "frame.interface_id==1", &["frame.number"]).len(),
+        100
+    );
+}
+
 #[test]
 fn the_generator_goes_into_a_pipe() {
     let Some(lab) = require(&[Need::Tool("tshark")]) else {

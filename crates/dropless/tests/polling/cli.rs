@@ -206,12 +206,14 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split([' ', '`']).next().unwrap_or_default();
             let page = match command {
-                "send" | "search" | "compare" | "reflect" | "capture" | "read" | "replay" | "extcap" | "noise" | "ports"
-                | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
+                "send" | "search" | "compare" | "reflect" | "capture" | "read" | "replay" | "extcap"
+                | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };
-            let flags = words.split([' ', '`', '=']).filter(|word| word.starts_with("--"));
+            // Behind a pipe it is another program's.
+            let own = words.split(" | ").next().unwrap_or_default();
+            let flags = own.split([' ', '`', '=']).filter(|word| word.starts_with("--"));
             for flag in flags {
                 seen += 1;
                 let known = page

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use capture::ring::Ring;
 use capture::ring::share::{Door, Guest};
-use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters};
+use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters, ReceivedCounters};
 use dataplane::send::SendCounters;
 use dataplane::slot::Slot;
 use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
@@ -48,8 +48,8 @@ pub struct ActiveCapture {
     pub totals: Slot<CaptureResult>,
     /// What each port lost.
     pub drops: Vec<Arc<InterfaceDrops>>,
-    /// What generators at the other end of ports sent.
-    pub generators: Vec<Arc<SendCounters>>,
+    /// Generators at the other end of ports: the port's number, and what was sent.
+    pub generators: Vec<(usize, Arc<SendCounters>)>,
     pub ring: Ring,
     pub consumers: Vec<ConsumerSide>,
     /// Where other processes join the ring.
@@ -62,6 +62,13 @@ pub struct ActiveCapture {
     pub epoch_ns: u64,
     /// The end of a capture with generators.
     pub draining: Option<Draining>,
+}
+
+/// What generators sent, and what of it came.
+#[derive(Clone, Copy)]
+pub struct Generated {
+    pub sent: u64,
+    pub received: u64,
 }
 
 /// Sums over all queues.
@@ -111,19 +118,19 @@ impl ActiveCapture {
         shares(self.sides.iter().map(queue))
     }
 
-    /// What generators have sent that came, and what was thrown out before the run began; nothing where there are none.
-    pub fn generated(&self) -> Option<u64> {
-        let flushed: u64 = self
-            .sides
-            .iter()
-            .map(|side| side.counters.received.flushed.get())
-            .sum();
-        let sent = self
-            .generators
-            .iter()
-            .map(|sent| sent.accepted.get())
-            .sum::<u64>();
-        (!self.generators.is_empty()).then(|| sent.saturating_sub(flushed))
+    /// Of the ports at whose other end a generator is: what was sent since the run began, and what of that came. Nothing
+    /// where there are none.
+    pub fn generated(&self) -> Option<Generated> {
+        let is_fed = |side: &&CaptureSide| self.generators.iter().any(|(port, _)| *port == side.place.port);
+        let sum = |of: fn(&ReceivedCounters) -> u64| -> u64 {
+            let sides = self.sides.iter().filter(is_fed);
+            sides.map(|side| of(&side.counters.received)).sum()
+        };
+        let sent: u64 = self.generators.iter().map(|(_, sent)| sent.accepted.get()).sum();
+        (!self.generators.is_empty()).then(|| Generated {
+            sent: sent.saturating_sub(sum(|counters| counters.flushed.get())),
+            received: sum(|counters| counters.frames.get()),
+        })
     }
 
     /// Whoever takes packets out of the ring now.
@@ -242,17 +249,14 @@ impl Active for ActiveCapture {
     type Summary = measure::CaptureSummary;
 
     fn ready(&mut self, look: &Look<'_, '_>) {
-        let doing = if let Some(link) = &self.link {
-            link.what.clone()
-        } else if self.generators.is_empty() {
-            "capturing from".to_owned()
-        } else {
+        if !self.generators.is_empty() && !look.is_quiet {
             let pps = report::number::pps(generator::RATE_PPS);
-            format!(
-                "capturing what a generator in this process sends ({pps} a port; --port captures from an interface), from"
-            )
-        };
-        self.course.begin(&doing, look);
+            let _ = report::out::print_stderr(&format!(
+                "a generator in this process sends {pps} into each ring; --port captures from an interface\n"
+            ));
+        }
+        let doing = self.link.as_ref().map_or("capturing from", |link| &link.what);
+        self.course.begin(doing, look);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
@@ -283,7 +287,9 @@ impl Active for ActiveCapture {
             .get_or_insert_with(|| Draining::new(look, total.received));
         let is_quiet = draining.is_quiet(total.received);
         let generators_know = draining.is_seen(look);
-        let has_come = self.generated().is_none_or(|sent| total.received >= sent);
+        let has_come = self
+            .generated()
+            .is_none_or(|generated| generated.received >= generated.sent);
         if (generators_know && has_come) || is_quiet || look.worker_died {
             Next::Stop
         } else {

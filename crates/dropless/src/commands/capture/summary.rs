@@ -12,7 +12,7 @@ use measure::{
 use report::published::{Ended, State};
 use report::rundir::file;
 
-use super::active::{ActiveCapture, CaptureSide, Total};
+use super::active::{ActiveCapture, CaptureSide, Generated, Total};
 use super::attach::Link;
 use crate::run;
 use crate::run::close::Ending;
@@ -48,7 +48,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     consumers.extend(job.see_out(total.captured));
     let mut imbalances: Vec<Imbalance> = Imbalance::of(&ledger).into_iter().collect();
     imbalances.extend(consumers.iter().filter_map(unbalanced));
-    imbalances.extend(job.generated().and_then(|sent| uneven(sent, total.received)));
+    imbalances.extend(job.generated().and_then(uneven));
     let verdict = Verdict::of(&Evidence {
         imbalances,
         received: total.received,
@@ -65,7 +65,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         filter: job.plan.filter.clone(),
         sampled_one_in: job.plan.sample,
         stamped_by: stamped_by(&ending),
-        generated: job.generated(),
+        generated: job.generated().map(|generated| generated.sent),
         received: total.received,
         received_bytes: total.bytes,
         captured: total.captured,
@@ -166,9 +166,9 @@ fn full_core(workers: &[WorkerSummary], missed: u64) -> Option<Note> {
 }
 
 /// All that a generator sent in this process has come.
-fn uneven(generated: u64, received: u64) -> Option<Imbalance> {
-    (generated != received).then_some(Imbalance::Accepted {
-        accepted: generated,
+fn uneven(Generated { sent, received }: Generated) -> Option<Imbalance> {
+    (sent != received).then_some(Imbalance::Accepted {
+        accepted: sent,
         received,
         lost: 0,
         unexplained: 0,

@@ -106,7 +106,8 @@ pub fn wire<'p, 'e: 'p>(
     }
     let (last, mut generators) = (stage.cores.len() - 1, Vec::new());
     for port in 0..stage.ports.len() {
-        generators.extend(generator::feed(stage, (last, plan.machine.burst), port)?);
+        let fed = generator::feed(stage, (last, plan.machine.burst), port)?;
+        generators.extend(fed.into_iter().map(|sent| (port, sent)));
     }
     let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
     let lasts = (plan.duration_ns, plan.idle_exit_ns);
