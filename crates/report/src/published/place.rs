@@ -110,6 +110,7 @@ impl Place {
             let found = self.look(process);
             if !found.alive && is_old(&found.path) && is_own(&found.path, false) {
                 let _ = fs::remove_file(&found.path);
+                let _ = fs::remove_file(tap_socket(&found.path));
             }
         }
     }
@@ -205,6 +206,11 @@ impl Publisher {
         }
         written
     }
+}
+
+/// Where the process that publishes at `published` lets others look into its run.
+pub fn tap_socket(published: &Path) -> PathBuf {
+    published.with_extension("tap")
 }
 
 impl Process {

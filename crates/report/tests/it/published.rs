@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use report::published::{Place, Process, Refusal, State, VERSION, decode, encode, read};
+use report::published::{Place, Process, Refusal, State, VERSION, decode, encode, read, tap_socket};
 
 fn state(sequence: u64) -> State {
     State {
@@ -146,11 +146,19 @@ fn what_the_dead_left_is_seen_for_a_while_and_then_swept() {
     left_behind(&place, fresh);
     left_behind(&place, old);
     age(&place.file(old));
+    let sockets = [fresh, old].map(|process| tap_socket(&place.file(process)));
+    for socket in &sockets {
+        std::os::unix::net::UnixListener::bind(socket).unwrap();
+    }
     let list = place.list();
     assert_eq!(list.len(), 1, "{list:?}");
     assert!(!list[0].alive, "another process has its id now");
     place.publisher().unwrap();
     assert!(place.file(fresh).exists() && !place.file(old).exists());
+    assert!(
+        sockets[0].exists() && !sockets[1].exists(),
+        "a tap's socket goes with it"
+    );
 }
 
 #[test]

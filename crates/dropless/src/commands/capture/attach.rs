@@ -14,12 +14,11 @@ use dataplane::capture::TapCounters;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
 use measure::Note;
-use report::published::{Found, Place, State};
+use report::published::{Found, Place, State, tap_socket};
 
 use super::args::Way;
 use crate::plan::{AttachPlan, CapturePlan, MachinePlan};
 use crate::run::tap::message::{Answer, Asked, TELL_LEN, Told};
-use crate::run::tap::socket_of;
 use crate::status::find::{self, Target};
 
 /// How long the other run has to hand over its taps, and to end them.
@@ -82,7 +81,7 @@ impl Attached {
         let host = found.state.map_err(|refusal| anyhow!("{refusal}"))?;
         let process = found.process;
         let named = || format!("cannot look into the run of process {process}");
-        let mut stream = UnixStream::connect(socket_of(&found.path)).map_err(|error| match error.kind() {
+        let mut stream = UnixStream::connect(tap_socket(&found.path)).map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
                 "the run of process {process} lets nobody look into it yet, or no more: it starts, ends, or is of another version"
             ),

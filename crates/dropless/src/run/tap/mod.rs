@@ -17,7 +17,7 @@ use dataplane::tap::{Tap, TapPlan, TapSlot};
 use dataplane::worker::{Control, WorkerCounters};
 use measure::{Clock, Note};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use report::published::Place;
+use report::published::{Place, tap_socket};
 
 use super::clock::now;
 use message::{Asked, Told};
@@ -78,16 +78,11 @@ enum Stage {
     Ends,
 }
 
-/// The socket of the process whose state is published at `published`.
-pub fn socket_of(published: &Path) -> PathBuf {
-    published.with_extension("tap")
-}
-
 impl Taps {
     /// Opens the socket, where there is a queue to look into.
     pub fn open(places: Vec<TapPlace>, clock: &Clock) -> Self {
         let opened =
-            (!places.is_empty()).then(|| Socket::open(&socket_of(&Place::own().file(std::process::id()))));
+            (!places.is_empty()).then(|| Socket::open(&tap_socket(&Place::own().file(std::process::id()))));
         let (socket, note) = match opened.transpose() {
             Ok(socket) => (socket, None),
             Err(error) => {
