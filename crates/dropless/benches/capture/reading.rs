@@ -35,7 +35,8 @@ pub fn write(path: &Path) -> Result<(), Box<dyn Error>> {
     frame[26..38].copy_from_slice(&[198, 18, 0, 1, 198, 18, 0, 2, 0x10, 0, 0, 7]);
     frame[39] = 26;
     for index in 0..PACKETS {
-        frame[28..30].copy_from_slice(&(index as u16).to_be_bytes());
+        // Flows differ by their port: tcpdump looks for every address in a list of those with the same first bytes.
+        frame[35] = (index % 64) as u8;
         while producer.push(&head(index, 60), 60, [&frame[..]]).is_err() {
             producer.commit();
             disk.step(Instant::now())?;
