@@ -18,8 +18,8 @@ use pack::Packer;
 use queue::WriteQueue;
 use ring::{Consumer, Ring, RingError};
 
-/// Writes at once.
-const DEPTH: u32 = 8;
+/// Writes at once: as many as a fast disk has done from one look to the next, and again.
+const DEPTH: u32 = 16;
 /// From an error to the next attempt.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -213,7 +213,7 @@ impl Disk {
         let all_back = self.pending.iter().all(|pending| pending.result.is_some());
         if all_back && !self.pending.is_empty() {
             self.pending.clear();
-            if let Some(error) = self.file.as_ref().and_then(|file| file.cut().err()) {
+            if let Some(error) = self.file.as_mut().and_then(|file| file.cut().err()) {
                 self.refuse(&error, now);
             }
         }

@@ -1,5 +1,6 @@
 //! The disk: what the ring held is in the files, once, in order; a full disk loses nothing that the ring can hold.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -161,6 +162,12 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
         .collect();
     assert_eq!(kept.len(), 3);
     assert!(kept.iter().all(|len| *len <= size), "{kept:?}");
+    // What was kept ahead went back.
+    let blocks: Vec<u64> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().blocks() * 512)
+        .collect();
+    assert!(blocks.iter().all(|bytes| *bytes <= size + (1 << 20)), "{blocks:?}");
     let numbers = numbers(dir.path());
     assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
 }
