@@ -84,6 +84,11 @@ impl CaptureFile {
         self.least
     }
 
+    /// Whether a part of a segment that is not closed is there behind [`CaptureFile::len`].
+    pub fn has_part(&self) -> bool {
+        self.beyond > 0
+    }
+
     /// When it was created.
     pub fn begun(&self) -> Instant {
         self.begun
@@ -142,7 +147,7 @@ impl CaptureFile {
 
     /// Cuts off what is not in it for good.
     pub fn cut(&mut self) -> io::Result<()> {
-        self.reserved = self.len;
+        (self.beyond, self.reserved) = (0, self.len);
         self.file.set_len(self.len)
     }
 

@@ -172,6 +172,75 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
     assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
 }
 
+/// A link on which little goes by: files end by time all the same, each with packets.
+#[test]
+fn files_end_at_their_time_on_a_quiet_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let rotating = Policy {
+        every: Some(Duration::ZERO),
+        flush: Duration::ZERO,
+        ..policy(dir.path())
+    };
+    let mut disk = disk((&mut producer, &ring), rotating);
+    let mut look = |producer: &mut Producer| {
+        producer.commit();
+        disk.step(Instant::now()).unwrap();
+    };
+    let (mut count, rounds) = (0, 6);
+    for round in 0..rounds {
+        for _ in 0..3 {
+            assert!(push(&mut producer, count, 1000));
+            count += 1;
+        }
+        look(&mut producer);
+        let there = numbers(dir.path());
+        assert!(there.into_iter().eq(0..count), "what came is on the disk");
+        // A silence, now and then a long one.
+        for _ in 0..round * 5 + 2 {
+            look(&mut producer);
+        }
+    }
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    assert_eq!((written.files, written.packets), (rounds, count), "{written:?}");
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        assert_eq!(packets(&std::fs::read(file.unwrap().path()).unwrap()).len(), 3);
+    }
+    assert!(numbers(dir.path()).into_iter().eq(0..count));
+}
+
+/// Files that end by time while much goes by, too, have every packet once.
+#[test]
+fn files_end_at_their_time_on_a_busy_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let rotating = Policy {
+        every: Some(Duration::ZERO),
+        flush: Duration::ZERO,
+        ..policy(dir.path())
+    };
+    let mut disk = disk((&mut producer, &ring), rotating);
+    for number in 0..2000 {
+        while !push(&mut producer, number, 1000) {
+            disk.step(Instant::now()).unwrap();
+        }
+        if number % 100 < 70 {
+            producer.commit();
+            if number % 7 == 0 {
+                disk.step(Instant::now()).unwrap();
+            }
+        }
+    }
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    assert!(written.files > 5 && written.packets == 2000, "{written:?}");
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        assert!(!packets(&std::fs::read(file.unwrap().path()).unwrap()).is_empty());
+    }
+    assert!(numbers(dir.path()).into_iter().eq(0..2000));
+}
+
 #[test]
 fn closed_files_are_compressed_and_the_newest_are_kept() {
     let dir = tempfile::tempdir().unwrap();
