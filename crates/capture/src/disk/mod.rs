@@ -140,10 +140,15 @@ impl Disk {
 
     /// The producer has ended: writes all that is left, as long as the disk takes it, and ends the file with `last`.
     pub fn finish(mut self, last: &[u8]) -> Result<Written, RingError> {
+        // One that refused may have room again: it is asked once more, as soon as all is back from it.
+        let mut asks_again = self.refused_at.is_some();
         while !self.is_done()? {
             self.step(Instant::now())?;
             if self.refused_at.is_some() && self.pending.is_empty() {
-                break;
+                if !std::mem::take(&mut asks_again) {
+                    break;
+                }
+                (self.refused_at, self.written.error) = (None, None);
             }
             std::thread::sleep(Duration::from_micros(200));
         }

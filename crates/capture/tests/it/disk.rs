@@ -289,6 +289,16 @@ fn closed_files_are_compressed_and_the_newest_are_kept() {
 /// A disk that is full for a while: what the ring held meanwhile is written when there is room again.
 #[test]
 fn a_full_disk_loses_nothing_that_the_ring_can_hold() {
+    full_for_a_while(true);
+}
+
+/// There is room again just before the end.
+#[test]
+fn a_full_disk_is_asked_once_more_at_the_end() {
+    full_for_a_while(false);
+}
+
+fn full_for_a_while(is_awaited: bool) {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
@@ -311,7 +321,7 @@ fn a_full_disk_loses_nothing_that_the_ring_can_hold() {
     assert!(mount(&["-o", "remount,size=8m", path]));
     producer.end();
     let begun = Instant::now();
-    while disk.written().packets < count / 2 && begun.elapsed() < Duration::from_secs(20) {
+    while is_awaited && disk.written().packets < count / 2 && begun.elapsed() < Duration::from_secs(20) {
         disk.step(Instant::now()).unwrap();
         std::thread::sleep(Duration::from_millis(5));
     }
