@@ -1,9 +1,9 @@
 //! One file of a capture.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ const AHEAD: u64 = 64 << 20;
 
 impl CaptureFile {
     /// Creates the file, for its owner alone, and writes the head; a new one is given to `owner`. One that is there is
-    /// overwritten, a link to one is not followed.
+    /// overwritten and then its owner's alone, too; a link to one is not followed.
     pub fn create(path: &Path, preamble: &[u8], owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -42,7 +42,14 @@ impl CaptureFile {
                 let _ = owner.map(|(user, group)| fchown(&file, Some(user), Some(group)));
                 file
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(path)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let file = options.open(path)?;
+                if file.metadata()?.is_file() {
+                    // Another's file, or one of a file system without modes, stays as it is.
+                    let _ = file.set_permissions(Permissions::from_mode(0o600));
+                }
+                file
+            }
             Err(error) => return Err(error),
         };
         let direct = options

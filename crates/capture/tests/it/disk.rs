@@ -1,6 +1,7 @@
 //! The disk: what the ring held is in the files, once, in order; a full disk loses nothing that the ring can hold.
 
-use std::os::unix::fs::MetadataExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -330,6 +331,21 @@ fn full_for_a_while(is_awaited: bool) {
     let _ = Command::new("umount").arg(path).status();
     assert_eq!((written.packets, written.lost), (count, 0), "{written:?}");
     assert!(there.into_iter().eq(0..count));
+}
+
+/// Whoever could read what was there cannot read the packets.
+#[test]
+fn a_file_that_is_there_is_its_owners_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("00001.pcapng");
+    std::fs::write(&path, "what was there").unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    let (mut producer, ring) = ring(4);
+    let disk = disk((&mut producer, &ring), policy(dir.path()));
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    producer.end();
+    assert_eq!(disk.finish(&[]).unwrap().files, 1);
 }
 
 #[test]
