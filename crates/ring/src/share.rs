@@ -48,6 +48,26 @@ pub fn door_at(name: &Path) -> PathBuf {
     }
 }
 
+/// What is known of a guest's seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeatState {
+    /// Whether the producer knows it: before, nobody reads from it.
+    pub is_taken: bool,
+    /// Packets taken, and such as were overwritten before.
+    pub counts: (u64, u64),
+    /// The number of the first packet that it may take.
+    pub first: u64,
+    /// Segments below this number it does not need any more.
+    pub released: u64,
+}
+
+/// Where a guest sits, or what it came to there: a seat is memory, of which a process can map only so much.
+#[derive(Debug)]
+enum Place {
+    Seat(Arc<Seat>),
+    Left(SeatState),
+}
+
 /// A consumer in another process.
 #[derive(Debug)]
 pub struct Guest {
@@ -57,8 +77,7 @@ pub struct Guest {
     pub process: i32,
     /// Whether the ring keeps for it what it has not taken.
     pub is_lossless: bool,
-    /// Its seat.
-    pub seat: Arc<Seat>,
+    place: Place,
     /// Most segments that it was behind.
     pub behind_max: u64,
     /// Whether its process has left; what it had not taken by then is nobody's.
@@ -145,7 +164,7 @@ impl Door {
                 name: asked.name,
                 process: getsockopt(&stream, PeerCredentials).map_or(0, |peer| peer.pid()),
                 is_lossless: asked.is_lossless,
-                seat,
+                place: Place::Seat(seat),
                 behind_max: 0,
                 is_gone: false,
                 page: Some(page),
@@ -167,9 +186,24 @@ impl Drop for Door {
 }
 
 impl Guest {
+    /// Its seat as it is now, or as it was when the guest left.
+    pub fn seat(&self) -> SeatState {
+        match &self.place {
+            Place::Seat(seat) => SeatState {
+                is_taken: seat.is_taken(),
+                counts: seat.counts(),
+                first: seat.first(),
+                released: seat.released(),
+            },
+            Place::Left(state) => *state,
+        }
+    }
+
     fn look(&mut self, ring: &Ring, begun: u64) {
-        let Some(stream) = &self.stream else { return };
-        let is_new = self.page.is_some() && self.seat.is_taken();
+        let Some(stream) = &self.stream else {
+            return self.let_go();
+        };
+        let is_new = self.page.is_some() && self.seat().is_taken;
         let page = is_new.then(|| self.page.take()).flatten();
         let is_seated = page.is_none_or(|page| hand_over(stream, ring, &page).is_ok());
         // It sends nothing more: what can be read is its end.
@@ -180,13 +214,22 @@ impl Guest {
         if !is_seated || !is_there {
             self.leave();
         } else if self.is_lossless {
-            self.behind_max = self.behind_max.max(begun.saturating_sub(self.seat.released()));
+            self.behind_max = self.behind_max.max(begun.saturating_sub(self.seat().released));
+        }
+    }
+
+    /// The memory of a seat that was left goes as soon as the producer has let go of it, which must not unmap it itself.
+    fn let_go(&mut self) {
+        if matches!(&self.place, Place::Seat(seat) if Arc::strong_count(seat) == 1) {
+            self.place = Place::Left(self.seat());
         }
     }
 
     fn leave(&mut self) {
         self.is_gone = true;
-        self.seat.vacate();
+        if let Place::Seat(seat) = &self.place {
+            seat.vacate();
+        }
         (self.page, self.stream) = (None, None);
     }
 }

@@ -148,7 +148,7 @@ fn instances_share_a_ring_by_flows() {
             "{of_flow:?}"
         );
         served.serve(|door| door.guests().iter().all(|guest| guest.is_gone));
-        let counted = served.door.guests().iter().map(|guest| guest.seat.counts());
+        let counted = served.door.guests().iter().map(|guest| guest.seat().counts);
         assert!(counted.into_iter().all(|counts| counts == (PACKETS, 0)));
     }
 }

@@ -49,7 +49,7 @@ fn a_lossless_reader_gets_every_byte() {
     assert_eq!((said, complaints.as_str(), code), (wanted, "", Some(0)));
     served.serve(|door| door.guests()[0].is_gone);
     let guest = &served.door.guests()[0];
-    assert_eq!((guest.name.as_str(), guest.seat.counts()), ("count", (5000, 0)));
+    assert_eq!((guest.name.as_str(), guest.seat().counts), ("count", (5000, 0)));
 }
 
 /// A lossy one gets what the ring still holds.

@@ -150,7 +150,7 @@ fn consumers_are_killed() {
         }
         served.serve(|door| door.guests().iter().all(|guest| guest.is_gone));
         for guest in served.door.guests() {
-            let ((taken, lost), first) = (guest.seat.counts(), guest.seat.first());
+            let ((taken, lost), first) = (guest.seat().counts, guest.seat().first);
             // What is left is none of a dead one's: the rest of what it was offered.
             let left = PACKETS.checked_sub(first + taken + lost);
             assert!(left.is_some(), "seed {seed}: {taken} + {lost}");
@@ -285,11 +285,11 @@ fn a_stopped_consumer_loses_nothing_that_fits() {
     };
     assert_eq!(offer(&mut served, 2 * fits), (fits as u64, fits as u64));
     kill(process(&slow), Signal::SIGCONT).unwrap();
-    served.serve(|door| door.guests()[0].seat.counts().0 == fits as u64);
+    served.serve(|door| door.guests()[0].seat().counts.0 == fits as u64);
     let (accepted, refused) = offer(&mut served, fits / 2);
     assert_eq!((accepted, refused), (fits as u64 + fits as u64 / 2, fits as u64));
     served.producer.end();
     let said = String::from_utf8(slow.wait_with_output().unwrap().stdout).unwrap();
     assert!(said.contains(&format!("taken {accepted}\n")), "{said}");
-    assert_eq!(served.door.guests()[0].seat.counts(), (accepted, 0));
+    assert_eq!(served.door.guests()[0].seat().counts, (accepted, 0));
 }

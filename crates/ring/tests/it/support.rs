@@ -67,7 +67,7 @@ impl Served {
 
     /// Until so many have joined.
     pub fn wait_for(&mut self, guests: usize) {
-        self.serve(|door| door.guests().iter().filter(|guest| guest.seat.is_taken()).count() >= guests);
+        self.serve(|door| door.guests().iter().filter(|guest| guest.seat().is_taken).count() >= guests);
     }
 
     /// Writes a packet; waits for whoever may not lose any.

@@ -138,15 +138,15 @@ impl ActiveCapture {
         let begun = self.ring.begun();
         let own = self.consumers.iter().map(|consumer| consumer.level(begun));
         let guests = self.door.iter().flat_map(Door::guests);
-        let guests = guests.filter(|guest| guest.seat.is_taken() && !guest.is_gone);
+        let guests = guests.filter(|guest| guest.seat().is_taken && !guest.is_gone);
         let of_guest = |guest: &Guest| {
-            let (taken, lost) = guest.seat.counts();
+            let (taken, lost) = guest.seat().counts;
             ConsumerLevel {
                 name: name(guest),
                 lossless: guest.is_lossless,
                 taken,
                 lost,
-                behind: begun.saturating_sub(guest.seat.released()),
+                behind: begun.saturating_sub(guest.seat().released),
                 behind_max: guest.behind_max,
             }
         };
@@ -167,13 +167,13 @@ impl ActiveCapture {
         let mut moved = (0, Instant::now());
         loop {
             door.look(&self.ring);
-            let guests = || door.guests().iter().filter(|guest| guest.seat.is_taken());
+            let guests = || door.guests().iter().filter(|guest| guest.seat().is_taken);
             let mut waits = guests().filter(|guest| !guest.is_gone);
             let waits = waits.any(|guest| {
-                let (taken, lost) = guest.seat.counts();
-                guest.seat.first() + taken + lost < captured
+                let (taken, lost) = guest.seat().counts;
+                guest.seat().first + taken + lost < captured
             });
-            let taken: u64 = guests().map(|guest| guest.seat.counts().0).sum();
+            let taken: u64 = guests().map(|guest| guest.seat().counts.0).sum();
             if taken > moved.0 {
                 moved = (taken, Instant::now());
             }
@@ -232,8 +232,8 @@ fn name(guest: &Guest) -> String {
 
 /// What a consumer in another process came to.
 fn of_guest(guest: &Guest, captured: u64) -> ConsumerSummary {
-    let (taken, lost) = guest.seat.counts();
-    let offered = captured.saturating_sub(guest.seat.first());
+    let (taken, lost) = guest.seat().counts;
+    let offered = captured.saturating_sub(guest.seat().first);
     ConsumerSummary {
         name: name(guest),
         lossless: guest.is_lossless,
