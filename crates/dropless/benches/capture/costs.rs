@@ -236,7 +236,7 @@ fn sources<'e>(eal: &'e Eal, queues: Vec<RxQueue<'e>>) -> Vec<Box<dyn Source + '
             packets: PacketPlan {
                 direction: None,
                 interface: port as u32,
-                queue: None,
+                queue: Some(0),
                 snap_len: 1 << 16,
                 epoch_ns: 0,
                 drops: Arc::default(),
