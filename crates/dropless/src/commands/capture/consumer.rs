@@ -29,6 +29,8 @@ const FLUSH: Duration = Duration::from_millis(500);
 struct Came {
     taken: u64,
     lost: u64,
+    /// What it has not taken is lost, too: it could not go on.
+    loses_rest: bool,
     files: Option<FileSummary>,
     notes: Vec<Note>,
 }
@@ -68,6 +70,7 @@ impl ConsumerSide {
             Ok(Came {
                 taken: written.packets,
                 lost: written.lost,
+                loses_rest: false,
                 notes: notes(&written),
                 files: Some(FileSummary {
                     path,
@@ -94,7 +97,8 @@ impl ConsumerSide {
             };
             match written {
                 Err(Stop::Reader(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
-                    let text = format!("standard output took no more: {error}");
+                    let text = format!("standard output took no more: {error}; what it did not take is lost");
+                    came.loses_rest = true;
                     came.notes.push(Note::new("stream_ended", text));
                 }
                 Err(Stop::Ring(error)) => return Err(error),
@@ -154,13 +158,15 @@ impl ConsumerSide {
         let _ = self.last.send(last);
         let died = |_| Err(anyhow!("the thread of a consumer ended by itself"));
         let came = self.thread.join().unwrap_or_else(died)?;
+        let rest = offered.saturating_sub(came.taken + came.lost);
+        let (cut, left) = if came.loses_rest { (rest, 0) } else { (0, rest) };
         let summary = ConsumerSummary {
             name: self.name.into(),
             lossless,
             offered,
             taken: came.taken,
-            lost: came.lost,
-            left: offered.saturating_sub(came.taken + came.lost),
+            lost: came.lost + cut,
+            left,
             behind_max: self.behind_max,
         };
         Ok(Left {

@@ -5,6 +5,7 @@ pub mod args;
 mod attach;
 mod consumer;
 mod draining;
+mod guests;
 mod summary;
 mod wiring;
 
