@@ -219,6 +219,23 @@ fn what_standard_output_could_not_take_is_lost() {
     assert!(taken > 0 && lost > 0, "{summary}");
 }
 
+/// Whoever reads standard output and stands still keeps no run from its end: what is in no pipe is lost.
+#[test]
+fn a_reader_that_stands_still_does_not_keep_the_run() {
+    let Some(lab) = require(&[]) else { return };
+    // It reads nothing until the run has ended, and then all.
+    let script = "mkfifo ended
+        { $DROPLESS capture --stdout --duration 1s --no-huge --no-doctor --runs captures; echo $? > ended; } |
+        { read code < ended; cat > some.pcapng; exit $code; }";
+    let ended = lab.shell(script).wait(LIMIT);
+    assert_eq!(ended.code, Some(1), "{ended}");
+    let summary = summary(&lab);
+    assert!(summary["notes"].to_string().contains("stream_ended"), "{summary}");
+    let (taken, lost) = taken_and_lost(&summary["consumers"][0]);
+    assert_eq!(taken + lost, summary["captured"], "{summary}");
+    assert!(lost > 0, "{summary}");
+}
+
 /// What the ring kept for a lossless consumer that did not take it is lost; one that left wanted no more.
 #[test]
 fn a_consumer_that_stands_still_loses_and_one_that_left_does_not() {

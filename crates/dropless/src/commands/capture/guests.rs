@@ -9,6 +9,8 @@ use report::published::ConsumerLevel;
 
 /// Guests that take nothing for so long after the end get nothing more.
 const QUIET: Duration = Duration::from_secs(3);
+/// Nor do those that take a little now and then.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// How a guest stands, when so many segments have been begun.
 pub fn level(guest: &Guest, begun: u64) -> ConsumerLevel {
@@ -23,9 +25,10 @@ pub fn level(guest: &Guest, begun: u64) -> ConsumerLevel {
     }
 }
 
-/// The producer has ended after so many packets: guests take what is left, as long as they go on taking.
+/// The producer has ended after so many packets: guests take what is left, as long as they go on taking, for a minute.
 pub fn see_out(mut door: Door, ring: &Ring, captured: u64) -> (Vec<ConsumerSummary>, Vec<Note>) {
-    let mut moved = (0, Instant::now());
+    let ended = Instant::now();
+    let mut moved = (0, ended);
     loop {
         door.look(ring);
         let guests = || door.guests().iter().filter(|guest| guest.seat.is_taken());
@@ -38,7 +41,7 @@ pub fn see_out(mut door: Door, ring: &Ring, captured: u64) -> (Vec<ConsumerSumma
         if taken > moved.0 {
             moved = (taken, Instant::now());
         }
-        if !waits || moved.1.elapsed() > QUIET {
+        if !waits || moved.1.elapsed() > QUIET || ended.elapsed() > LONGEST {
             let all = guests().map(|guest| of_guest(guest, captured));
             let (summaries, notes): (Vec<_>, Vec<_>) = all.unzip();
             return (summaries, notes.into_iter().flatten().collect());
