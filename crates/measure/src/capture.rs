@@ -24,9 +24,9 @@ pub struct ConsumerSummary {
     pub offered: u64,
     /// Packets that it took.
     pub taken: u64,
-    /// Packets that were overwritten, or could not be kept, before it took them.
+    /// Packets that were overwritten, or could not be kept, before it took them, or that it could not take.
     pub lost: u64,
-    /// Packets that it had not taken when it ended.
+    /// Packets that it had not taken when it went away by itself, or that were not kept for it.
     pub left: u64,
     /// Most segments of the ring that it was behind.
     pub behind_max: u64,

@@ -311,7 +311,8 @@ impl Disk {
     /// Whether the file under way has been there for as long as one shall be.
     fn is_old(&self, now: Instant) -> bool {
         let age = self.file.as_ref().map(|file| now.duration_since(file.begun()));
-        age.zip(self.policy.every).is_some_and(|(age, every)| age >= every)
+        age.zip(self.policy.every)
+            .is_some_and(|(age, every)| age >= every)
     }
 
     /// Whether the file under way has all that it shall have. What it has a part of belongs to it.

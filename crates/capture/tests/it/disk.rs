@@ -168,7 +168,10 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
         .unwrap()
         .map(|file| file.unwrap().metadata().unwrap().blocks() * 512)
         .collect();
-    assert!(blocks.iter().all(|bytes| *bytes <= size + (1 << 20)), "{blocks:?}");
+    assert!(
+        blocks.iter().all(|bytes| *bytes <= size + (1 << 20)),
+        "{blocks:?}"
+    );
     let numbers = numbers(dir.path());
     assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
 }

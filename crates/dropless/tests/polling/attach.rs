@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use crate::capture::fields;
 use crate::support::wire::{Wire, assert_all_back, assert_conserved, assert_refused, interrupted};
 use crate::support::{Finished, Lab, Need, Running, require, until};
 
@@ -126,6 +127,23 @@ fn one_direction_is_one_direction_and_a_count_ends_it() {
     assert_balanced(&seen);
     assert_eq!(sequences(&file, 2).len(), 50);
     assert_eq!(sequences(&file, 1).len(), 0);
+    assert_all_back(&interrupted(host));
+}
+
+#[test]
+fn a_filter_sees_whole_frames_and_the_file_has_them_cut() {
+    let Some(lab) = require(&TSHARK) else { return };
+    let host = host(&lab, &["--rate", "1kpps", "--duration", "60s", "--size", "1000"]);
+    // Of UDP there are 962 bytes, with its header: that is the last of them.
+    let filter = "greater 500 and len = 996 and udp[961] >= 0";
+    let arguments = ["--snaplen", "64", "--count", "50", "--to", "cut.pcapng", filter];
+    let seen = attach(&lab, &host, &arguments).wait(LIMIT);
+    assert_balanced(&seen);
+    assert_eq!(seen.number("captured"), 50, "{seen}");
+    assert_eq!(place(&seen, "filtered"), 0, "{seen}");
+    let file = lab.path("cut.pcapng").display().to_string();
+    let lens = fields(&file, "frame", &["frame.len", "frame.cap_len"]);
+    assert_eq!(lens, vec!["996\t64"; 50]);
     assert_all_back(&interrupted(host));
 }
 

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use capture::ring::share::Joined;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -44,6 +45,14 @@ fn summary(lab: &Lab) -> Value {
     let run = runs.next().expect("a run").expect("a directory").path();
     let text = std::fs::read_to_string(run.join("summary.json")).expect("a result");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// What a consumer took and lost, which is all that it was offered.
+fn taken_and_lost(consumer: &Value) -> (u64, u64) {
+    let number = |name: &str| consumer[name].as_u64().expect("a count");
+    assert_eq!(number("offered"), number("taken") + number("lost"), "{consumer}");
+    assert_eq!(number("left"), 0, "{consumer}");
+    (number("taken"), number("lost"))
 }
 
 /// What the ring had no place for stands in the file: the packet that comes next says how many were lost before it.
@@ -191,6 +200,79 @@ fn a_full_disk_is_survived_and_counted() {
     assert_eq!(files["taken"].as_u64(), Some(packets), "{run}");
     assert!(packets > 3000, "most of 8 MiB: {run}");
     assert!(run.number("files.errors") > 0, "{run}");
+}
+
+/// Whoever reads standard output through a file gets no more than fits there; the rest is lost to it.
+#[test]
+fn what_standard_output_could_not_take_is_lost() {
+    let Some(lab) = require(&[Need::Root]) else { return };
+    std::fs::create_dir(lab.path("disk")).expect("a directory");
+    let mounted = lab.shell("mount -t tmpfs -o size=1m tmpfs disk").wait(LIMIT);
+    assert_eq!(mounted.code, Some(0), "{mounted}");
+    let script = "exec $DROPLESS capture --stdout --no-huge --no-doctor --runs captures > disk/full.pcapng";
+    let ended = lab.shell(script).wait(LIMIT);
+    let _ = lab.shell("umount disk").wait(LIMIT);
+    assert_eq!(ended.code, Some(1), "{ended}");
+    let summary = summary(&lab);
+    assert!(summary["notes"].to_string().contains("stream_ended"), "{summary}");
+    let (taken, lost) = taken_and_lost(&summary["consumers"][0]);
+    assert!(taken > 0 && lost > 0, "{summary}");
+}
+
+/// Whoever reads standard output and stands still keeps no run from its end: what is in no pipe is lost.
+#[test]
+fn a_reader_that_stands_still_does_not_keep_the_run() {
+    let Some(lab) = require(&[]) else { return };
+    // It reads nothing until the run has ended, and then all.
+    let script = "mkfifo ended
+        { $DROPLESS capture --stdout --duration 1s --no-huge --no-doctor --runs captures; echo $? > ended; } |
+        { read code < ended; cat > some.pcapng; exit $code; }";
+    let ended = lab.shell(script).wait(LIMIT);
+    assert_eq!(ended.code, Some(1), "{ended}");
+    let summary = summary(&lab);
+    assert!(summary["notes"].to_string().contains("stream_ended"), "{summary}");
+    let (taken, lost) = taken_and_lost(&summary["consumers"][0]);
+    assert_eq!(taken + lost, summary["captured"], "{summary}");
+    assert!(lost > 0, "{summary}");
+}
+
+/// What the ring kept for a lossless consumer that did not take it is lost; one that left wanted no more.
+#[test]
+fn a_consumer_that_stands_still_loses_and_one_that_left_does_not() {
+    let Some(lab) = require(&[]) else { return };
+    let door = lab.path("still.ring");
+    let arguments = ["capture", "--json", "--no-huge", "--no-doctor", "--ring"];
+    let mut running = lab
+        .dropless(&[&arguments[..], &[&path(&lab, "still.ring")]].concat())
+        .spawn();
+    running.wait_for("capturing from", LIMIT);
+    let left = Joined::new(&door, "left", true).expect("a seat");
+    let still = Joined::new(&door, "still", true).expect("a seat");
+    // There are packets since both came, and neither has taken any.
+    let first = still.consumer.next_segment();
+    assert!(until(LIMIT, || {
+        let segment = still.consumer.segment(first);
+        segment.is_ok_and(|segment| segment.is_some_and(|segment| segment.packets > 0))
+    }));
+    drop(left);
+    let run = interrupted(running);
+    assert_balanced(&run);
+    assert_eq!(run.code, Some(1), "{run}");
+    let json = run.json();
+    let consumers = json["consumers"].as_array().expect("consumers");
+    let of = |name: &str, field: &str| {
+        let mut named = consumers
+            .iter()
+            .filter(|it| it["name"].to_string().contains(name));
+        named.next().and_then(|it| it[field].as_u64()).expect("a count")
+    };
+    assert!(of("still", "lost") > 0 && of("still", "left") == 0, "{run}");
+    assert!(of("left", "left") > 0 && of("left", "lost") == 0, "{run}");
+    let notes = json["notes"].to_string();
+    assert!(
+        notes.contains("consumer_cut") && notes.contains("consumer_left"),
+        "{run}"
+    );
 }
 
 /// What fails before the first packet leaves what was there.

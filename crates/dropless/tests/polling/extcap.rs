@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use crate::support::wire::{Wire, assert_all_back, interrupted};
+use crate::support::wire::{Wire, assert_all_back, assert_refused, interrupted};
 use crate::support::{Lab, Need, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -183,11 +183,24 @@ fn what_wireshark_asks_is_answered() {
             "{refused}"
         );
     }
-    std::fs::create_dir(lab.path("taken")).unwrap();
-    std::fs::write(lab.path("taken/dropless"), "somebody else's").unwrap();
-    let refused = lab.dropless(&["extcap", "--install", "--dir", "taken"]).run();
-    assert!(
-        refused.code == Some(2) && refused.stderr.contains("not ours"),
-        "{refused}"
-    );
+}
+
+/// What somebody else put there stays: a text, this program itself (which holds all that a script does), a directory.
+#[test]
+fn what_is_not_ours_is_neither_replaced_nor_removed() {
+    let Some(lab) = require(&[]) else { return };
+    let program = std::fs::read(env!("CARGO_BIN_EXE_dropless")).unwrap();
+    for (directory, bytes) in [("text", &b"somebody else's"[..]), ("program", &program)] {
+        std::fs::create_dir(lab.path(directory)).unwrap();
+        std::fs::write(lab.path(directory).join("dropless"), bytes).unwrap();
+    }
+    std::fs::create_dir_all(lab.path("directory/dropless")).unwrap();
+    for directory in ["text", "program", "directory"] {
+        for what in ["--install", "--uninstall"] {
+            let refused = lab.dropless(&["extcap", what, "--dir", directory]).run();
+            assert_refused(&refused, &["not ours", "--dir"]);
+        }
+    }
+    assert!(std::fs::read(lab.path("program/dropless")).unwrap() == program);
+    assert!(lab.path("text/dropless").is_file() && lab.path("directory/dropless").is_dir());
 }

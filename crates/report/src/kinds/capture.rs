@@ -1,5 +1,6 @@
 //! `capture`: frames received, and who took them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use measure::place::Owner;
@@ -94,11 +95,7 @@ impl Kind for CaptureSummary {
         let line = match self.verdict {
             Validity::Invalid => invalid(&self.reasons, style),
             Validity::Valid => {
-                let paint = if self.lost() == 0 {
-                    Paint::Good
-                } else {
-                    Paint::Warn
-                };
+                let paint = Standing::of_exit(self.exit_code()).paint();
                 painted(&format!("VALID: {}", outcome(self)), paint, style)
             }
         };
@@ -150,9 +147,9 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
     table.item("received", [number(summary.received), rate, lasting]);
     table.item("captured", [number(summary.captured)]);
     let told = |text: &str| Cell::left(text).paint(Paint::Dim);
-    let mut clocks: Vec<&str> = summary.stamped_by.values().map(String::as_str).collect();
-    clocks.dedup();
+    let clocks: BTreeSet<&str> = summary.stamped_by.values().map(String::as_str).collect();
     if !clocks.is_empty() {
+        let clocks: Vec<&str> = clocks.into_iter().collect();
         table.item("  stamped by", [told(""), told(&clocks.join(", "))]);
     }
     if let Some(filter) = &summary.filter {
@@ -230,5 +227,32 @@ fn of_capture(summary: &CaptureSummary) -> Flow {
         source: node("came", summary.ledger.entered, End::Plain, "frames"),
         ends,
         further: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_an_expectation_is_not_painted_as_good() {
+        let style = Style {
+            color: true,
+            ..Style::plain()
+        };
+        let with = |met: bool| CaptureSummary {
+            verdict: Validity::Valid,
+            expectations: vec![ExpectationResult {
+                met,
+                ..ExpectationResult::default()
+            }],
+            ..CaptureSummary::default()
+        };
+        let is_painted = |summary: &CaptureSummary, paint: Paint| {
+            let line = painted(&format!("VALID: {}", outcome(summary)), paint, &style);
+            summary.headline(&style).starts_with(&line)
+        };
+        assert!(is_painted(&with(true), Paint::Good));
+        assert!(is_painted(&with(false), Paint::Warn));
     }
 }

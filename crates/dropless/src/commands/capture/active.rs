@@ -1,15 +1,14 @@
 //! A capture under way: what it counts and tells, and when it is over.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use capture::ring::Ring;
-use capture::ring::share::{Door, Guest};
+use capture::ring::share::Door;
 use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters, ReceivedCounters};
 use dataplane::send::SendCounters;
 use dataplane::slot::Slot;
 use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
-use measure::{Clock, ConsumerSummary, QueueSummary, Ticks};
+use measure::{Clock, QueueSummary, Ticks};
 use report::published::{self, ConsumerLevel, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::RunDir;
@@ -17,6 +16,7 @@ use report::rundir::RunDir;
 use super::attach::Link;
 use super::consumer::ConsumerSide;
 use super::draining::Draining;
+use super::guests;
 use super::summary;
 use crate::explain::Received;
 use crate::plan::CapturePlan;
@@ -26,9 +26,6 @@ use crate::run::generator;
 use crate::run::listening::Listening;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::{Active, Next};
-
-/// Other processes that take nothing for so long after the end get nothing more.
-const GUESTS_QUIET: Duration = Duration::from_secs(3);
 
 /// One captured queue.
 pub struct CaptureSide {
@@ -139,49 +136,14 @@ impl ActiveCapture {
         let own = self.consumers.iter().map(|consumer| consumer.level(begun));
         let guests = self.door.iter().flat_map(Door::guests);
         let guests = guests.filter(|guest| guest.seat().is_taken && !guest.is_gone);
-        let of_guest = |guest: &Guest| {
-            let (taken, lost) = guest.seat().counts;
-            ConsumerLevel {
-                name: name(guest),
-                lossless: guest.is_lossless,
-                taken,
-                lost,
-                behind: begun.saturating_sub(guest.seat().released),
-                behind_max: guest.behind_max,
-            }
-        };
-        own.chain(guests.map(of_guest)).collect()
+        own.chain(guests.map(|guest| guests::level(guest, begun)))
+            .collect()
     }
 
     /// When it began and ended, ns since the epoch of Unix.
     pub fn times_ns(&self) -> (u64, u64) {
         let begun = self.epoch_ns.wrapping_add(self.clock.ns(self.course.begun).0);
         (begun, begun + self.course.elapsed.as_nanos() as u64)
-    }
-
-    /// The producer has ended: other processes take what is left, as long as they go on taking.
-    pub fn see_out(&mut self, captured: u64) -> Vec<ConsumerSummary> {
-        let Some(mut door) = self.door.take() else {
-            return Vec::new();
-        };
-        let mut moved = (0, Instant::now());
-        loop {
-            door.look(&self.ring);
-            let guests = || door.guests().iter().filter(|guest| guest.seat().is_taken);
-            let mut waits = guests().filter(|guest| !guest.is_gone);
-            let waits = waits.any(|guest| {
-                let (taken, lost) = guest.seat().counts;
-                guest.seat().first + taken + lost < captured
-            });
-            let taken: u64 = guests().map(|guest| guest.seat().counts.0).sum();
-            if taken > moved.0 {
-                moved = (taken, Instant::now());
-            }
-            if !waits || moved.1.elapsed() > GUESTS_QUIET {
-                return guests().map(|guest| of_guest(guest, captured)).collect();
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 
     fn write_rows(&mut self, total: Total) {
@@ -223,25 +185,6 @@ impl ActiveCapture {
         let is_alone =
             self.door.is_none() && !self.consumers.is_empty() && consumers.all(ConsumerSide::is_gone);
         by_count || is_alone || self.course.is_over(look)
-    }
-}
-
-fn name(guest: &Guest) -> String {
-    format!("{} ({})", guest.name, guest.process)
-}
-
-/// What a consumer in another process came to.
-fn of_guest(guest: &Guest, captured: u64) -> ConsumerSummary {
-    let (taken, lost) = guest.seat().counts;
-    let offered = captured.saturating_sub(guest.seat().first);
-    ConsumerSummary {
-        name: name(guest),
-        lossless: guest.is_lossless,
-        offered,
-        taken,
-        lost,
-        left: offered.saturating_sub(taken + lost),
-        behind_max: guest.behind_max,
     }
 }
 

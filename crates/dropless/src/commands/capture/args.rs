@@ -85,7 +85,7 @@ pub struct Args {
         long,
         short = 's',
         value_name = "BYTES",
-        default_value_t = 262_144,
+        default_value_t = super::WHOLE,
         help_heading = "Capture"
     )]
     pub snaplen: u32,

@@ -2,11 +2,11 @@
 //! it likes.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,10 +17,9 @@ use measure::{ConsumerSummary, FileSummary, Note};
 use nix::fcntl::OFlag;
 use report::published::ConsumerLevel;
 
+use super::stream::{Stop, ended, stream};
 use crate::plan::FilesPlan;
 
-/// From one look at the ring to the next.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What came is on the disk after this long.
 const FLUSH: Duration = Duration::from_millis(500);
 
@@ -29,6 +28,8 @@ const FLUSH: Duration = Duration::from_millis(500);
 struct Came {
     taken: u64,
     lost: u64,
+    /// What it has not taken is lost, too: it could not go on.
+    loses_rest: bool,
     files: Option<FileSummary>,
     notes: Vec<Note>,
 }
@@ -68,6 +69,7 @@ impl ConsumerSide {
             Ok(Came {
                 taken: written.packets,
                 lost: written.lost,
+                loses_rest: false,
                 notes: notes(&written),
                 files: Some(FileSummary {
                     path,
@@ -83,18 +85,19 @@ impl ConsumerSide {
     }
 
     /// A stream of pcapng to `sink`, which may wait.
-    pub fn stream(mut sink: File, producer: &mut Producer, ring: &Ring) -> Result<Self> {
+    pub fn stream(sink: File, producer: &mut Producer, ring: &Ring) -> Result<Self> {
         let (seat, mut consumer) = seat(producer, ring)?;
         Self::start("standard output", seat, move |ends| {
             let mut taken = 0;
-            let written = stream(&mut sink, &mut consumer, ends, &mut taken);
+            let written = stream(sink, &mut consumer, ends, &mut taken);
             let mut came = Came {
                 taken,
                 ..Came::default()
             };
             match written {
                 Err(Stop::Reader(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
-                    let text = format!("standard output took no more: {error}");
+                    let text = format!("standard output took no more: {error}; what it did not take is lost");
+                    came.loses_rest = true;
                     came.notes.push(Note::new("stream_ended", text));
                 }
                 Err(Stop::Ring(error)) => return Err(error),
@@ -154,13 +157,15 @@ impl ConsumerSide {
         let _ = self.last.send(last);
         let died = |_| Err(anyhow!("the thread of a consumer ended by itself"));
         let came = self.thread.join().unwrap_or_else(died)?;
+        let rest = offered.saturating_sub(came.taken + came.lost);
+        let (cut, left) = if came.loses_rest { (rest, 0) } else { (0, rest) };
         let summary = ConsumerSummary {
             name: self.name.into(),
             lossless,
             offered,
             taken: came.taken,
-            lost: came.lost,
-            left: offered.saturating_sub(came.taken + came.lost),
+            lost: came.lost + cut,
+            left,
             behind_max: self.behind_max,
         };
         Ok(Left {
@@ -177,55 +182,6 @@ fn seat(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
     // Nobody polls yet: the producer takes notice here.
     producer.commit();
     Ok((seat, Consumer::new(ring.file(), page)?))
-}
-
-/// What ends the stream, once the producer has ended; waits for it for a moment.
-fn ended(ends: &mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
-    match ends.recv_timeout(LOOK_EVERY) {
-        Ok(last) => Some(last),
-        Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => Some(Vec::new()),
-    }
-}
-
-/// Why a stream ends early.
-enum Stop {
-    Reader(io::Error),
-    Ring(anyhow::Error),
-}
-
-/// Writes the head, every packet's block as it comes, and the end; without the worklists, which only files need.
-fn stream(
-    sink: &mut File,
-    consumer: &mut Consumer,
-    ends: &mpsc::Receiver<Vec<u8>>,
-    taken: &mut u64,
-) -> Result<(), Stop> {
-    sink.write_all(&consumer.preamble()).map_err(Stop::Reader)?;
-    // What of the segment under way was written.
-    let (mut packets, mut bytes) = (0, 0);
-    let mut last: Option<Vec<u8>> = None;
-    loop {
-        let number = consumer.next_segment();
-        let segment = consumer
-            .segment(number)
-            .map_err(|error| Stop::Ring(error.into()))?;
-        let Some(segment) = segment.filter(|segment| segment.blocks.len() > bytes || segment.whole.is_some())
-        else {
-            if let Some(last) = &last {
-                return sink.write_all(last).map_err(Stop::Reader);
-            }
-            last = ended(ends);
-            continue;
-        };
-        sink.write_all(&segment.blocks[bytes..]).map_err(Stop::Reader)?;
-        *taken += (segment.packets - packets) as u64;
-        (packets, bytes) = (segment.packets, segment.blocks.len());
-        if segment.whole.is_some() {
-            consumer.release(number, packets as u64);
-            (packets, bytes) = (0, 0);
-        }
-    }
 }
 
 /// Whether the first file can be written, before anything else is done; what is there stays as it is.

@@ -5,6 +5,8 @@ pub mod args;
 mod attach;
 mod consumer;
 mod draining;
+mod guests;
+mod stream;
 mod summary;
 mod wiring;
 
@@ -37,6 +39,8 @@ use attach::Attached;
 const TICK: Duration = Duration::from_millis(20);
 /// The largest frame that buffers and links are made for, with FCS; longer ones come in several buffers.
 const LARGEST_FRAME: usize = 1518;
+/// Bytes kept of frames that are not cut.
+const WHOLE: u32 = 262_144;
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
@@ -53,7 +57,10 @@ pub fn run(args: &Args) -> Result<u8> {
     let mut settings = args.run.settings()?;
     let mut attached = None;
     if let (Some(found), Some(wanted)) = (found, &plan.attach) {
-        let mut host = Attached::new(found, wanted, plan.snap_len)?;
+        // Filter and sample look at whole frames, which are cut afterwards.
+        let is_looked_at = plan.filter.is_some() || plan.sample.is_some();
+        let snap_len = if is_looked_at { WHOLE } else { plan.snap_len };
+        let mut host = Attached::new(found, wanted, snap_len)?;
         settings.has_doctor = false;
         host.share_machine(&mut plan.machine);
         attached = Some(host);

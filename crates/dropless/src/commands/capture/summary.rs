@@ -14,6 +14,7 @@ use report::rundir::file;
 
 use super::active::{ActiveCapture, CaptureSide, Generated, Total};
 use super::attach::Link;
+use super::guests;
 use crate::run;
 use crate::run::close::Ending;
 use crate::status::end_workers;
@@ -45,7 +46,11 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
             Err(error) => ending.died = ending.died.take().or(Some(error.to_string())),
         }
     }
-    consumers.extend(job.see_out(total.captured));
+    if let Some(door) = job.door.take() {
+        let (guests, notes) = guests::see_out(door, &job.ring, total.captured);
+        consumers.extend(guests);
+        ending.notes.extend(notes);
+    }
     let mut imbalances: Vec<Imbalance> = Imbalance::of(&ledger).into_iter().collect();
     imbalances.extend(consumers.iter().filter_map(unbalanced));
     imbalances.extend(job.generated().and_then(uneven));

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use report::out;
 
 /// What the script is called there.
@@ -19,15 +19,16 @@ pub fn run(dir: Option<&Path>, installs: bool) -> Result<u8> {
     let dir = dir.map_or_else(directory, |dir| Ok(dir.to_owned()))?;
     let path = dir.join(NAME);
     let named = || path.display().to_string();
-    match fs::read_to_string(&path) {
-        Ok(text) if !text.contains(MARK) => bail!(
+    match fs::read(&path) {
+        Ok(bytes) if is_ours(&bytes) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            ensure!(installs, "{} is not there: nothing is installed", named())
+        }
+        // What cannot be read cannot be known as ours.
+        _ => bail!(
             "{} is there and not ours; remove it, or give another --dir",
             named()
         ),
-        Err(error) if !installs && error.kind() == ErrorKind::NotFound => {
-            bail!("{} is not there: nothing is installed", named())
-        }
-        _ => {}
     }
     let denied = || {
         format!(
@@ -53,6 +54,12 @@ pub fn run(dir: Option<&Path>, installs: bool) -> Result<u8> {
     let text = format!("installed {}: tshark -D lists what can be captured\n", named());
     out::print_stdout(&text)?;
     Ok(0)
+}
+
+/// Whether a file is a script of ours: this program, too, holds the mark, but not in its second line.
+fn is_ours(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    lines.nth(1) == Some(MARK.as_bytes())
 }
 
 fn script(program: &Path) -> String {
