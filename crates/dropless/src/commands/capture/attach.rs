@@ -13,7 +13,7 @@ use capture::ring::{Consumer, share};
 use dataplane::capture::TapCounters;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
-use measure::Note;
+use measure::{Note, PortSummary};
 use report::published::{Found, Place, State, tap_socket};
 
 use super::args::Way;
@@ -81,13 +81,21 @@ impl Attached {
         let host = found.state.map_err(|refusal| anyhow!("{refusal}"))?;
         let process = found.process;
         let named = || format!("cannot look into the run of process {process}");
-        let mut stream = UnixStream::connect(tap_socket(&found.path)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
+        let is_shut = || {
+            anyhow!(
                 "the run of process {process} lets nobody look into it yet, or no more: it starts, ends, or is of another version"
-            ),
-            ErrorKind::PermissionDenied => anyhow!("the run of process {process} is another user's; use sudo"),
-            _ => anyhow!(error).context(named()),
-        })?;
+            )
+        };
+        // What it tells of its ports it tells from its start on.
+        ensure!(!host.ports.is_empty(), is_shut());
+        let mut stream =
+            UnixStream::connect(tap_socket(&found.path)).map_err(|error| match error.kind() {
+                ErrorKind::NotFound | ErrorKind::ConnectionRefused => is_shut(),
+                ErrorKind::PermissionDenied => {
+                    anyhow!("the run of process {process} is another user's; use sudo")
+                }
+                _ => anyhow!(error).context(named()),
+            })?;
         stream.set_read_timeout(Some(PATIENCE)).with_context(named)?;
         let ways = [(plan.received, Direction::In), (plan.sent, Direction::Out)];
         let ways: Vec<Direction> = ways
@@ -106,7 +114,7 @@ impl Attached {
                 }
                 _ => anyhow!(error).context(named()),
             })?;
-            let answer = Told::decode(&answer)
+            let answer = Told::decode(&answer, host.ports.len())
                 .with_context(|| format!("process {process} does not speak as a dropless does"))?;
             let Answer::Tap(told) = answer else {
                 let mut why = String::new();
@@ -152,14 +160,8 @@ impl Attached {
 
     /// The ports of the run as they are told in a file.
     pub fn interfaces(&self, plan: &CapturePlan) -> Vec<Interface> {
-        let name = |port: usize| {
-            self.host
-                .ports
-                .get(port)
-                .map_or_else(|| format!("port {port}"), |port| port.uri.clone())
-        };
-        let told = |port: usize| Interface {
-            name: name(port),
+        let told = |port: &PortSummary| Interface {
+            name: port.uri.clone(),
             description: format!(
                 "as `dropless {}` (process {}) received and sent; stamped by the processor's time stamp counter when its burst was polled, or handed to the driver",
                 self.host.process.command, self.host.process.id
@@ -169,19 +171,13 @@ impl Attached {
             snap_len: plan.snap_len,
             filter: plan.filter.clone(),
         };
-        (0..self.ports()).map(told).collect()
-    }
-
-    /// How many ports its taps are on.
-    fn ports(&self) -> usize {
-        let port = |(told, _): &(Told, Consumer)| told.port as usize + 1;
-        self.taps.iter().map(port).max().unwrap_or(0)
+        self.host.ports.iter().map(told).collect()
     }
 
     /// The connection, once the rings are in good hands.
     pub fn into_link(self) -> (Link, Vec<(Told, Consumer)>) {
         let link = Link {
-            ports: self.ports(),
+            ports: self.host.ports.len(),
             what: format!(
                 "looking into `dropless {}` of process {}",
                 self.host.process.command, self.host.process.id
@@ -200,7 +196,7 @@ impl Attached {
 pub struct Link {
     /// What is done, in words.
     pub what: String,
-    /// How many ports are looked at.
+    /// How many ports it has.
     pub ports: usize,
     stream: UnixStream,
     /// What is known of each tap.
