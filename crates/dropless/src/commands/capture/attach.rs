@@ -26,11 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The lowest priority that a thread can have.
 const NICE: i32 = 19;
 
-/// The taps of another run, which live as long as this.
+/// The connection to another run, whose taps live as long as this.
 pub struct Attached {
     /// Who is looked into, when it was found.
     pub host: State,
-    pub taps: Vec<(Told, Consumer)>,
+    /// What is wanted of it.
+    wanted: AttachPlan,
     /// What the user should know.
     pub notes: Vec<Note>,
     stream: UnixStream,
@@ -75,12 +76,15 @@ fn trial(process: u32) -> String {
     }
 }
 
+fn cannot(process: u32) -> String {
+    format!("cannot look into the run of process {process}")
+}
+
 impl Attached {
-    /// Asks the run in `found` for taps.
-    pub fn new(found: Found, plan: &AttachPlan, snap_len: u32) -> Result<Self> {
+    /// Connects to the run in `found`, and asks nothing of it yet.
+    pub fn new(found: Found, wanted: AttachPlan) -> Result<Self> {
         let host = found.state.map_err(|refusal| anyhow!("{refusal}"))?;
         let process = found.process;
-        let named = || format!("cannot look into the run of process {process}");
         let is_shut = || {
             anyhow!(
                 "the run of process {process} lets nobody look into it yet, or no more: it starts, ends, or is of another version"
@@ -88,16 +92,30 @@ impl Attached {
         };
         // What it tells of its ports it tells from its start on.
         ensure!(!host.ports.is_empty(), is_shut());
-        let mut stream =
-            UnixStream::connect(tap_socket(&found.path)).map_err(|error| match error.kind() {
-                ErrorKind::NotFound | ErrorKind::ConnectionRefused => is_shut(),
-                ErrorKind::PermissionDenied => {
-                    anyhow!("the run of process {process} is another user's; use sudo")
-                }
-                _ => anyhow!(error).context(named()),
-            })?;
+        let stream = UnixStream::connect(tap_socket(&found.path)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => is_shut(),
+            ErrorKind::PermissionDenied => {
+                anyhow!("the run of process {process} is another user's; use sudo")
+            }
+            _ => anyhow!(error).context(cannot(process)),
+        })?;
+        Ok(Self {
+            host,
+            wanted,
+            notes: Vec::new(),
+            stream,
+        })
+    }
+
+    /// Asks for taps, which keep so many bytes of each frame.
+    fn ask(&mut self, snap_len: u32) -> Result<Vec<(Told, Consumer)>> {
+        let (process, stream) = (self.wanted.process, &mut self.stream);
+        let named = || cannot(process);
         stream.set_read_timeout(Some(PATIENCE)).with_context(named)?;
-        let ways = [(plan.received, Direction::In), (plan.sent, Direction::Out)];
+        let ways = [
+            (self.wanted.received, Direction::In),
+            (self.wanted.sent, Direction::Out),
+        ];
         let ways: Vec<Direction> = ways
             .into_iter()
             .filter_map(|(is_wanted, way)| is_wanted.then_some(way))
@@ -108,18 +126,18 @@ impl Attached {
         let mut taps = Vec::new();
         loop {
             let mut answer = [0; TELL_LEN];
-            let files = share::receive(&stream, &mut answer).map_err(|error| match error.kind() {
+            let files = share::receive(stream, &mut answer).map_err(|error| match error.kind() {
                 ErrorKind::WouldBlock => {
                     anyhow!("the run of process {process} does not answer: is it stopped?")
                 }
                 _ => anyhow!(error).context(named()),
             })?;
-            let answer = Told::decode(&answer, host.ports.len())
+            let answer = Told::decode(&answer, self.host.ports.len())
                 .with_context(|| format!("process {process} does not speak as a dropless does"))?;
             let Answer::Tap(told) = answer else {
                 let mut why = String::new();
-                let _ = (&stream).take(1024).read_to_string(&mut why);
-                bail!("cannot look into the run of process {process}: {why}");
+                let _ = stream.take(1024).read_to_string(&mut why);
+                bail!("{}: {why}", cannot(process));
             };
             let [ring, page] = <[_; 2]>::try_from(files)
                 .map_err(|_| anyhow!("a tap came without its ring"))
@@ -130,12 +148,7 @@ impl Attached {
             }
         }
         stream.set_nonblocking(true).with_context(named)?;
-        Ok(Self {
-            host,
-            taps,
-            notes: Vec::new(),
-            stream,
-        })
+        Ok(taps)
     }
 
     /// Makes the plan one of a worker that takes nothing from the run: a core that it does not use, and where it uses all,
@@ -174,8 +187,10 @@ impl Attached {
         self.host.ports.iter().map(told).collect()
     }
 
-    /// The connection, once the rings are in good hands.
-    pub fn into_link(self) -> (Link, Vec<(Told, Consumer)>) {
+    /// The taps, with so many bytes of each frame, and the connection that they live as long as. They fill from now on: this
+    /// is for the last moment before they are read.
+    pub fn tap(mut self, snap_len: u32) -> Result<(Link, Vec<(Told, Consumer)>)> {
+        let taps = self.ask(snap_len)?;
         let link = Link {
             ports: self.host.ports.len(),
             what: format!(
@@ -183,12 +198,12 @@ impl Attached {
                 self.host.process.command, self.host.process.id
             ),
             stream: self.stream,
-            taps: self.taps.iter().map(|_| Arc::default()).collect(),
+            taps: taps.iter().map(|_| Arc::default()).collect(),
             asked: None,
             is_gone: false,
             taken: 0,
         };
-        (link, self.taps)
+        Ok((link, taps))
     }
 }
 
