@@ -12,9 +12,11 @@
 
 /* What of a frame tells its flow. */
 struct dropless_flow {
-    uint64_t ends[2];
+    uint64_t high[2]; /* of an address of IPv6; else 0 */
+    uint64_t low[2];  /* the rest of an address */
     uint16_t ports[2];
     uint8_t protocol;
+    uint8_t version; /* of IP; 0: the addresses are MAC addresses */
 };
 
 static inline uint64_t dropless_be(const uint8_t *at, int len)
@@ -51,8 +53,9 @@ static inline bool dropless_flow_v4(struct dropless_flow *flow, const uint8_t *f
     if (frame[at] >> 4 != 4 || header < 20 || total < header || at + header > len)
         return false;
     flow->protocol = frame[at + 9];
-    flow->ends[0] = dropless_be(frame + at + 12, 4);
-    flow->ends[1] = dropless_be(frame + at + 16, 4);
+    flow->version = 4;
+    flow->low[0] = dropless_be(frame + at + 12, 4);
+    flow->low[1] = dropless_be(frame + at + 16, 4);
     /* Of several fragments only the first has ports: all go without. */
     if ((dropless_be(frame + at + 6, 2) & 0x3fff) == 0)
         dropless_ports(flow, frame, len, at + header);
@@ -65,8 +68,10 @@ static inline bool dropless_flow_v6(struct dropless_flow *flow, const uint8_t *f
         return false;
     for (int end = 0; end < 2; end++) {
         const uint8_t *address = frame + at + 8 + end * 16;
-        flow->ends[end] = dropless_mix(dropless_be(address, 8)) ^ dropless_be(address + 8, 8);
+        flow->high[end] = dropless_be(address, 8);
+        flow->low[end] = dropless_be(address + 8, 8);
     }
+    flow->version = 6;
     flow->protocol = frame[at + 6];
     at += 40;
     /* Hop-by-hop, routing, destination options; fragment; authentication. */
@@ -88,10 +93,20 @@ static inline bool dropless_flow_v6(struct dropless_flow *flow, const uint8_t *f
     return false;
 }
 
+/* One end of a flow: its address and port. */
+static inline uint64_t dropless_flow_end(const struct dropless_flow *flow, int end)
+{
+    if (flow->version == 6)
+        return dropless_mix(dropless_mix(flow->high[end] ^ flow->ports[end]) ^ flow->low[end]);
+    if (flow->version == 4)
+        return dropless_mix(flow->low[end] << 16 | flow->ports[end]);
+    return dropless_mix(flow->low[end]);
+}
+
 /* The hash of the flow of an Ethernet frame, of which `len` bytes are there. */
 static inline uint64_t dropless_flow_hash(const uint8_t *frame, uint64_t len)
 {
-    struct dropless_flow flow = {{0}, {0}, 0};
+    struct dropless_flow flow = {0};
     uint64_t at = 12, kind = len >= 14 ? dropless_be(frame + at, 2) : 0;
     /* VLAN tags are no part of a flow. */
     for (int tags = 0; tags < 2 && (kind == 0x8100 || kind == 0x88a8); tags++) {
@@ -102,11 +117,11 @@ static inline uint64_t dropless_flow_hash(const uint8_t *frame, uint64_t len)
                  (kind == 0x86dd && dropless_flow_v6(&flow, frame, len, at + 2));
     if (!is_ip) {
         /* What is not IP is told by its MAC addresses. */
-        flow = (struct dropless_flow){{len >= 6 ? dropless_be(frame, 6) : 0, len >= 12 ? dropless_be(frame + 6, 6) : 0}, {0}, 0};
+        flow = (struct dropless_flow){
+            .low = {len >= 6 ? dropless_be(frame, 6) : 0, len >= 12 ? dropless_be(frame + 6, 6) : 0}};
     }
-    uint64_t one = dropless_mix(dropless_mix(flow.ends[0]) ^ flow.ports[0]);
-    uint64_t other = dropless_mix(dropless_mix(flow.ends[1]) ^ flow.ports[1]);
-    return dropless_mix((one + other) ^ flow.protocol);
+    /* A sum has no first and no second end. */
+    return dropless_mix((dropless_flow_end(&flow, 0) + dropless_flow_end(&flow, 1)) ^ flow.protocol);
 }
 
 /* Which of `count` readers a flow is for, from 0. The lower half of the hash says so: the upper one has chosen the

@@ -88,8 +88,12 @@ impl<'p> View<'p> {
             LinkType::Sll2 => self.data.get(10)?,
             _ => return None,
         };
-        // PACKET_OUTGOING of if_packet.h.
-        Some(if *kind == 4 { Direction::Out } else { Direction::In })
+        // if_packet.h: to this host, to all, to many; what it sent. All else was for others.
+        match kind {
+            0..=2 => Some(Direction::In),
+            4 => Some(Direction::Out),
+            _ => None,
+        }
     }
 }
 

@@ -69,8 +69,9 @@ enum Pace {
     Max,
 }
 
-/// Packets of several queues stand in a file a little out of order; what goes back further than this is a clock that was set.
-const DISORDER_MAX_NS: u64 = 10_000_000;
+/// Packets of several queues and interfaces stand in a file a little out of order; what goes back further than this is a
+/// clock that was set, or a stamp that is wrong.
+const DISORDER_MAX_NS: u64 = 1_000_000_000;
 
 /// What of the times of a file could not be taken as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -94,6 +95,11 @@ pub struct Timetable {
     loop_gap_ns: Option<u64>,
     /// The latest stamp so far, since the clock was set; none before the first packet of a loop.
     last_stamp: Option<i64>,
+    /// The latest stamp before the clock was set back: whoever is beyond it again has not waited for all that lies between.
+    peak: Option<i64>,
+    /// Where the first packet of all that was to be sent stands in the file's own times: what was left out before it costs
+    /// no time.
+    first_ns: Option<u64>,
     /// Of the file's own times: ns since the first packet of all, before they are scaled.
     at_ns: u64,
     /// Where this loop began.
@@ -147,6 +153,8 @@ impl Timetable {
             gap_max_ns: gap_max_ns.unwrap_or(u64::MAX),
             loop_gap_ns,
             last_stamp: None,
+            peak: None,
+            first_ns: None,
             at_ns: 0,
             loop_begun_ns: 0,
             packets: 0,
@@ -174,7 +182,10 @@ impl Timetable {
                     if gap <= DISORDER_MAX_NS {
                         return;
                     }
+                    self.peak = self.peak.max(Some(last));
                 } else {
+                    let beyond = self.peak.take_if(|peak| *peak <= stamp);
+                    let gap = beyond.map_or(gap, |peak| gap.min(stamp.abs_diff(peak)));
                     let kept = gap.min(self.gap_max_ns);
                     self.summary.cut += u64::from(gap > kept);
                     self.summary.cut_ns = self.summary.cut_ns.saturating_add(gap - kept);
@@ -191,8 +202,15 @@ impl Timetable {
     pub fn due_ns(&mut self, bytes: usize) -> u64 {
         match &self.pace {
             Pace::Max => 0,
-            Pace::Times(1.0) => self.at_ns,
-            Pace::Times(times) => (self.at_ns as f64 / times) as u64,
+            Pace::Times(times) => {
+                let at_ns = self.at_ns - *self.first_ns.get_or_insert(self.at_ns);
+                #[allow(clippy::float_cmp, reason = "as it was given: whole nanoseconds stay what they are")]
+                if *times == 1.0 {
+                    at_ns
+                } else {
+                    (at_ns as f64 / times) as u64
+                }
+            }
             Pace::Units { pacer, bytes_more } => {
                 let due = pacer.instant(self.units).0;
                 let units = bytes_more.map_or(1, |more| ((bytes as u64 + FCS).max(SHORTEST) + more) * 8);
@@ -209,7 +227,7 @@ impl Timetable {
             packets => (self.at_ns - self.loop_begun_ns) / (packets - 1),
         };
         self.at_ns = self.at_ns.saturating_add(self.loop_gap_ns.unwrap_or(mean));
-        (self.last_stamp, self.packets) = (None, 0);
+        (self.last_stamp, self.peak, self.packets) = (None, None, 0);
     }
 
     /// What could not be taken as it is.
@@ -258,6 +276,22 @@ mod tests {
         table.pass(None);
         assert_eq!(table.due_ns(60), 200);
         assert_eq!((table.summary().backwards, table.summary().untimed), (1, 1));
+    }
+
+    #[test]
+    fn a_stamp_that_is_wrong_costs_no_time() {
+        let now = 1_700_000_000_000_000_000;
+        let stamps = [now, now + 10, 0, now + 30, now + 40];
+        assert_eq!(due(&mut timetable("original", None), &stamps), [0, 10, 10, 30, 40]);
+    }
+
+    #[test]
+    fn what_is_left_out_before_the_first_packet_costs_no_time() {
+        for (rate, expected) in [("original", [0, 100]), ("x2", [0, 50])] {
+            let mut table = timetable(rate, None);
+            table.pass(Some(1_000));
+            assert_eq!(due(&mut table, &[8_000, 8_100]), expected);
+        }
     }
 
     #[test]

@@ -194,13 +194,16 @@ impl Consumer {
     }
 
     /// Segment `number` (not given back yet) as it lies there, as far as it goes; `None` if it was not begun. Only for a
-    /// lossless consumer.
+    /// lossless consumer. One whose place another has is an error: nobody may overwrite what was not given back.
     pub fn segment(&self, number: u64) -> Result<Option<Segment<'_>>, RingError> {
         let begun = protocol::begun(&self.memory);
         if !self.is_lossless || number < self.cursor.number() || number >= begun {
             return Ok(None);
         }
         let (is_closed, committed) = protocol::committed(&self.memory, &self.geometry, number);
+        if !protocol::is_there(&self.memory, &self.geometry, number) {
+            return Err(RingError::Damaged(protocol::OVERWRITTEN));
+        }
         let (packets, bytes) = committed?;
         let len = self.geometry.segment_len as usize;
         // SAFETY: what is returned of it is committed, or closed, and this consumer has not released it: nobody writes that.

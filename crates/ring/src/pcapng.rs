@@ -146,23 +146,31 @@ impl PacketHead {
         len
     }
 
-    #[cold]
+    /// Writes the options to `room`, which is as long as they are.
+    #[inline]
     fn write_options(&self, room: &mut [u8]) {
-        let mut options = Options::default();
+        let mut at = 0;
+        let mut put = |code: u16, value: &[u8]| {
+            room[at..at + 2].copy_from_slice(&code.to_ne_bytes());
+            room[at + 2..at + 4].copy_from_slice(&(value.len() as u16).to_ne_bytes());
+            room[at + 4..at + 4 + value.len()].copy_from_slice(value);
+            at += 4 + value.len();
+        };
         if let Some(direction) = self.direction {
             let flags: u32 = match direction {
                 Direction::In => 1,
                 Direction::Out => 2,
             };
-            options.put(2, &flags.to_ne_bytes());
+            put(2, &flags.to_ne_bytes());
         }
         if self.dropped > 0 {
-            options.put(4, &self.dropped.to_ne_bytes());
+            put(4, &self.dropped.to_ne_bytes());
         }
         if let Some(queue) = self.queue {
-            options.put(6, &queue.to_ne_bytes());
+            put(6, &queue.to_ne_bytes());
         }
-        room.copy_from_slice(&options.end());
+        // The end of the options.
+        room[at..].fill(0);
     }
 }
 

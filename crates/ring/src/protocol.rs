@@ -10,6 +10,9 @@ use crate::RingError;
 use crate::layout::{Geometry, consumer, header, slot};
 use crate::pcapng::ENTRY;
 
+/// What is wrong where a segment that a lossless consumer still needs has gone.
+pub const OVERWRITTEN: &str = "a segment was overwritten that was not released";
+
 /// Numbers that several processes see: those of shared memory, or of the model.
 pub trait Words {
     /// Loads the number at `at`, a multiple of 8.
@@ -148,8 +151,7 @@ impl Cursor {
             let (is_closed, committed) = committed(ring, &self.geometry, self.number);
             if !is_there(ring, &self.geometry, self.number) {
                 if self.is_lossless {
-                    let what = "a segment was overwritten that was not released";
-                    return Err(RingError::Damaged(what));
+                    return Err(RingError::Damaged(OVERWRITTEN));
                 }
                 self.skip(ring, page, begun)?;
                 continue;

@@ -307,15 +307,16 @@ pub fn receive(stream: &UnixStream, answer: &mut [u8]) -> io::Result<Vec<OwnedFd
         Some(&mut rights),
         MsgFlags::MSG_CMSG_CLOEXEC,
     )?;
-    if came.bytes < expected {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
+    // First of all: none of them stays open, whatever else is wrong.
     let mut files = Vec::new();
     for message in came.cmsgs()? {
         if let ControlMessageOwned::ScmRights(received) = message {
             // SAFETY: the kernel just made them for us, and nobody else knows them.
             files.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
         }
+    }
+    if came.bytes < expected {
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(files)
 }

@@ -1,12 +1,13 @@
 //! One file of a capture.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::time::Instant;
 
+use nix::fcntl::{FallocateFlags, fallocate};
 use ring::Segment;
 use ring::pcapng;
 
@@ -21,11 +22,16 @@ pub struct CaptureFile {
     /// How much of it is there behind `len`: a part of a segment that is not closed.
     beyond: u64,
     begun: Instant,
+    /// Up to where the file system keeps room for it.
+    reserved: u64,
 }
+
+/// Room that is kept ahead: the file system finds it at once, and in one piece.
+const AHEAD: u64 = 64 << 20;
 
 impl CaptureFile {
     /// Creates the file, for its owner alone, and writes the head; a new one is given to `owner`. One that is there is
-    /// overwritten, a link to one is not followed.
+    /// overwritten and then its owner's alone, too; a link to one is not followed.
     pub fn create(path: &Path, preamble: &[u8], owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -36,7 +42,14 @@ impl CaptureFile {
                 let _ = owner.map(|(user, group)| fchown(&file, Some(user), Some(group)));
                 file
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(path)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let file = options.open(path)?;
+                if file.metadata()?.is_file() {
+                    // Another's file, or one of a file system without modes, stays as it is.
+                    let _ = file.set_permissions(Permissions::from_mode(0o600));
+                }
+                file
+            }
             Err(error) => return Err(error),
         };
         let direct = options
@@ -54,6 +67,7 @@ impl CaptureFile {
             len,
             beyond: 0,
             begun: Instant::now(),
+            reserved: 0,
         })
     }
 
@@ -77,14 +91,35 @@ impl CaptureFile {
         self.least
     }
 
+    /// Whether a part of a segment that is not closed is there behind [`CaptureFile::len`].
+    pub fn has_part(&self) -> bool {
+        self.beyond > 0
+    }
+
     /// When it was created.
     pub fn begun(&self) -> Instant {
         self.begun
     }
 
     /// Where a segment goes, behind so many others of `len` bytes that are under way.
-    pub fn place(&self, others: u64, len: u64) -> u64 {
-        self.len + others * len
+    pub fn place(&mut self, others: u64, len: u64) -> u64 {
+        let place = self.len + others * len;
+        self.reserve(place + len);
+        place
+    }
+
+    /// Keeps room up to `end`, and beyond: what is not needed goes back when the file is cut to its length. A file system
+    /// that cannot do that, or has no more room, says so when it is written to.
+    fn reserve(&mut self, end: u64) {
+        if end <= self.reserved {
+            return;
+        }
+        let from = self.reserved.max(self.len);
+        self.reserved = end + AHEAD;
+        let (from, len) = (i64::try_from(from), i64::try_from(self.reserved - from));
+        if let (Ok(from), Ok(len)) = (from, len) {
+            let _ = fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, len);
+        }
     }
 
     /// A segment of so many bytes was written.
@@ -118,12 +153,13 @@ impl CaptureFile {
     }
 
     /// Cuts off what is not in it for good.
-    pub fn cut(&self) -> io::Result<()> {
+    pub fn cut(&mut self) -> io::Result<()> {
+        (self.beyond, self.reserved) = (0, self.len);
         self.file.set_len(self.len)
     }
 
     /// Ends it with `last`. Returns its length.
-    pub fn end(self, last: &[u8]) -> io::Result<u64> {
+    pub fn end(mut self, last: &[u8]) -> io::Result<u64> {
         self.cut()?;
         self.file.write_all_at(last, self.len)?;
         Ok(self.len + last.len() as u64)

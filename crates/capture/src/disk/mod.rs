@@ -16,10 +16,10 @@ use file::CaptureFile;
 pub use pack::Packed;
 use pack::Packer;
 use queue::WriteQueue;
-use ring::{Consumer, Ring, RingError};
+use ring::{Consumer, Ring, RingError, Segment};
 
-/// Writes at once.
-const DEPTH: u32 = 8;
+/// Writes at once: as many as a fast disk has done from one look to the next, and again.
+const DEPTH: u32 = 16;
 /// From an error to the next attempt.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -84,7 +84,8 @@ pub struct Disk {
     written: Written,
     refused_at: Option<Instant>,
     flushed_at: Instant,
-    asked_to_close: bool,
+    /// The segment that was asked to be closed before it is full.
+    asked_to_close: Option<u64>,
     packer: Option<Packer>,
 }
 
@@ -105,7 +106,7 @@ impl Disk {
             written: Written::default(),
             refused_at: None,
             flushed_at: Instant::now(),
-            asked_to_close: false,
+            asked_to_close: None,
         };
         disk.open()?;
         Ok(disk)
@@ -129,7 +130,8 @@ impl Disk {
             return Ok(());
         }
         self.begin(now)?;
-        if self.pending.is_empty() && now.duration_since(self.flushed_at) >= self.policy.flush {
+        let is_idle = self.pending.is_empty() && self.refused_at.is_none();
+        if is_idle && now.duration_since(self.flushed_at) >= self.policy.flush {
             self.flushed_at = now;
             self.flush(now)?;
         }
@@ -138,10 +140,15 @@ impl Disk {
 
     /// The producer has ended: writes all that is left, as long as the disk takes it, and ends the file with `last`.
     pub fn finish(mut self, last: &[u8]) -> Result<Written, RingError> {
+        // One that refused may have room again: it is asked once more, as soon as all is back from it.
+        let mut asks_again = self.refused_at.is_some();
         while !self.is_done()? {
             self.step(Instant::now())?;
             if self.refused_at.is_some() && self.pending.is_empty() {
-                break;
+                if !std::mem::take(&mut asks_again) {
+                    break;
+                }
+                (self.refused_at, self.written.error) = (None, None);
             }
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -213,7 +220,7 @@ impl Disk {
         let all_back = self.pending.iter().all(|pending| pending.result.is_some());
         if all_back && !self.pending.is_empty() {
             self.pending.clear();
-            if let Some(error) = self.file.as_ref().and_then(|file| file.cut().err()) {
+            if let Some(error) = self.file.as_mut().and_then(|file| file.cut().err()) {
                 self.refuse(&error, now);
             }
         }
@@ -235,10 +242,12 @@ impl Disk {
             if (has_little || self.is_full(now)) && !self.pending.is_empty() {
                 return Ok(());
             }
+            if segment.packets == 0 {
+                self.consumer.release(number, 0);
+                continue;
+            }
             if self.file.is_none() || self.is_full(now) {
-                self.end_file(&[]);
-                if let Err(error) = self.open() {
-                    self.refuse(&error, now);
+                if !self.begin_file(now) {
                     return Ok(());
                 }
                 continue;
@@ -254,7 +263,6 @@ impl Disk {
                 }
                 self.consumer.release(number, packets);
                 self.written.packets += packets;
-                self.asked_to_close = false;
                 continue;
             }
             if !queue.has_room() {
@@ -275,26 +283,38 @@ impl Disk {
         }
     }
 
-    /// What is in the open segment goes to the disk, where the whole segment will overwrite it.
+    /// What is in the open segment goes to the disk, where the whole segment will overwrite it. A file whose time is over
+    /// ends with that: the segment is to be closed as it is.
     fn flush(&mut self, now: Instant) -> Result<(), RingError> {
-        if self.is_full(now) && !self.asked_to_close {
-            self.asked_to_close = true;
-            self.ring.close_segment();
+        let number = self.consumer.next_segment();
+        let is_empty = |segment: Segment<'_>| segment.packets == 0;
+        if self.consumer.segment(number)?.is_none_or(is_empty) {
+            return Ok(());
         }
-        let Some(segment) = self.consumer.segment(self.consumer.next_segment())? else {
+        if (self.file.is_none() || self.is_full(now)) && !self.begin_file(now) {
+            return Ok(());
+        }
+        let (Some(segment), Some(file)) = (self.consumer.segment(number)?, &mut self.file) else {
             return Ok(());
         };
-        let written = match &mut self.file {
-            Some(file) => file.write_part(&segment, false),
-            None => Ok(()),
-        };
-        if let Err(error) = written {
+        if let Err(error) = file.write_part(&segment, false) {
             self.refuse(&error, now);
+            return Ok(());
+        }
+        if segment.whole.is_none() && self.is_old(now) && self.asked_to_close != Some(number) {
+            self.asked_to_close = Some(number);
+            self.ring.close_segment();
         }
         Ok(())
     }
 
-    /// Whether the file under way has all that it shall have.
+    /// Whether the file under way has been there for as long as one shall be.
+    fn is_old(&self, now: Instant) -> bool {
+        let age = self.file.as_ref().map(|file| now.duration_since(file.begun()));
+        age.zip(self.policy.every).is_some_and(|(age, every)| age >= every)
+    }
+
+    /// Whether the file under way has all that it shall have. What it has a part of belongs to it.
     fn is_full(&self, now: Instant) -> bool {
         let Some(file) = &self.file else { return false };
         let segment = u64::from(self.ring.geometry().segment_len);
@@ -303,11 +323,18 @@ impl Disk {
             .policy
             .size
             .is_some_and(|size| file.len() + under_way + segment > size.max(file.least() + segment));
-        let is_old = self
-            .policy
-            .every
-            .is_some_and(|every| now.duration_since(file.begun()) >= every);
-        (is_large || is_old) && file.len() + under_way > file.least()
+        let has_part = self.pending.is_empty() && file.has_part();
+        (is_large || self.is_old(now)) && !has_part && file.len() + under_way > file.least()
+    }
+
+    /// Ends the file under way and begins the next one; `false` if the disk refuses it.
+    fn begin_file(&mut self, now: Instant) -> bool {
+        self.end_file(&[]);
+        let opened = self.open();
+        if let Err(error) = &opened {
+            self.refuse(error, now);
+        }
+        opened.is_ok()
     }
 
     fn open(&mut self) -> io::Result<()> {

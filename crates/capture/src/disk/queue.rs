@@ -38,7 +38,7 @@ impl WriteQueue {
         self.under_way < self.depth
     }
 
-    /// Begins to write `bytes` at `offset` of `file`.
+    /// Begins to write `bytes` at `offset` of `file`; where it is an error, nothing of them is written ever.
     ///
     /// # Safety
     /// Nobody writes to `bytes`, and they stay mapped, until the write has ended ([`WriteQueue::next_done`]) or the queue
@@ -52,15 +52,9 @@ impl WriteQueue {
         unsafe { self.ring.submission().push(&entry) }
             .map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
         self.under_way += 1;
-        match self.ring.submit() {
-            Err(error)
-                if error.kind() != io::ErrorKind::Interrupted
-                    && error.raw_os_error() != Some(libc::EBUSY) =>
-            {
-                Err(error)
-            }
-            _ => Ok(()),
-        }
+        // It is in the queue for good: one that the kernel does not take now goes with the next look.
+        let _ = self.ring.submit();
+        Ok(())
     }
 
     /// A write that has ended.

@@ -201,7 +201,8 @@ impl Blocks {
             .and_then(|interface| interface.time_ns(stamp));
         let mut found = Found {
             interface,
-            time_ns: Some(time_ns.ok_or("a time is before the year 1678 or after 2262")?),
+            // One before the year 1678 or after 2262 is none.
+            time_ns,
             original_len: original_len.max(captured),
             direction: None,
             dropped: None,

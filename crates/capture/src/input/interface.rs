@@ -112,7 +112,7 @@ impl Interface {
     /// Takes a name that anybody may have written: nothing in it moves a cursor or turns the direction of writing.
     pub(super) fn set_name(&mut self, name: &[u8]) {
         let text = String::from_utf8_lossy(name);
-        let is_plain = |letter: char| letter == ' ' || letter.is_ascii_graphic() || letter.is_alphanumeric();
+        let is_plain = |letter: char| letter == ' ' || letter.is_ascii_graphic();
         let plain = text
             .chars()
             .map(|letter| if is_plain(letter) { letter } else { '?' });

@@ -1,5 +1,7 @@
 //! The disk: what the ring held is in the files, once, in order; a full disk loses nothing that the ring can hold.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -161,8 +163,83 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
         .collect();
     assert_eq!(kept.len(), 3);
     assert!(kept.iter().all(|len| *len <= size), "{kept:?}");
+    // What was kept ahead went back.
+    let blocks: Vec<u64> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().blocks() * 512)
+        .collect();
+    assert!(blocks.iter().all(|bytes| *bytes <= size + (1 << 20)), "{blocks:?}");
     let numbers = numbers(dir.path());
     assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
+}
+
+/// A link on which little goes by: files end by time all the same, each with packets.
+#[test]
+fn files_end_at_their_time_on_a_quiet_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let rotating = Policy {
+        every: Some(Duration::ZERO),
+        flush: Duration::ZERO,
+        ..policy(dir.path())
+    };
+    let mut disk = disk((&mut producer, &ring), rotating);
+    let mut look = |producer: &mut Producer| {
+        producer.commit();
+        disk.step(Instant::now()).unwrap();
+    };
+    let (mut count, rounds) = (0, 6);
+    for round in 0..rounds {
+        for _ in 0..3 {
+            assert!(push(&mut producer, count, 1000));
+            count += 1;
+        }
+        look(&mut producer);
+        let there = numbers(dir.path());
+        assert!(there.into_iter().eq(0..count), "what came is on the disk");
+        // A silence, now and then a long one.
+        for _ in 0..round * 5 + 2 {
+            look(&mut producer);
+        }
+    }
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    assert_eq!((written.files, written.packets), (rounds, count), "{written:?}");
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        assert_eq!(packets(&std::fs::read(file.unwrap().path()).unwrap()).len(), 3);
+    }
+    assert!(numbers(dir.path()).into_iter().eq(0..count));
+}
+
+/// Files that end by time while much goes by, too, have every packet once.
+#[test]
+fn files_end_at_their_time_on_a_busy_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let rotating = Policy {
+        every: Some(Duration::ZERO),
+        flush: Duration::ZERO,
+        ..policy(dir.path())
+    };
+    let mut disk = disk((&mut producer, &ring), rotating);
+    for number in 0..2000 {
+        while !push(&mut producer, number, 1000) {
+            disk.step(Instant::now()).unwrap();
+        }
+        if number % 100 < 70 {
+            producer.commit();
+            if number % 7 == 0 {
+                disk.step(Instant::now()).unwrap();
+            }
+        }
+    }
+    producer.end();
+    let written = disk.finish(&[]).unwrap();
+    assert!(written.files > 5 && written.packets == 2000, "{written:?}");
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        assert!(!packets(&std::fs::read(file.unwrap().path()).unwrap()).is_empty());
+    }
+    assert!(numbers(dir.path()).into_iter().eq(0..2000));
 }
 
 #[test]
@@ -213,6 +290,16 @@ fn closed_files_are_compressed_and_the_newest_are_kept() {
 /// A disk that is full for a while: what the ring held meanwhile is written when there is room again.
 #[test]
 fn a_full_disk_loses_nothing_that_the_ring_can_hold() {
+    full_for_a_while(true);
+}
+
+/// There is room again just before the end.
+#[test]
+fn a_full_disk_is_asked_once_more_at_the_end() {
+    full_for_a_while(false);
+}
+
+fn full_for_a_while(is_awaited: bool) {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
@@ -235,7 +322,7 @@ fn a_full_disk_loses_nothing_that_the_ring_can_hold() {
     assert!(mount(&["-o", "remount,size=8m", path]));
     producer.end();
     let begun = Instant::now();
-    while disk.written().packets < count / 2 && begun.elapsed() < Duration::from_secs(20) {
+    while is_awaited && disk.written().packets < count / 2 && begun.elapsed() < Duration::from_secs(20) {
         disk.step(Instant::now()).unwrap();
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -244,6 +331,21 @@ fn a_full_disk_loses_nothing_that_the_ring_can_hold() {
     let _ = Command::new("umount").arg(path).status();
     assert_eq!((written.packets, written.lost), (count, 0), "{written:?}");
     assert!(there.into_iter().eq(0..count));
+}
+
+/// Whoever could read what was there cannot read the packets.
+#[test]
+fn a_file_that_is_there_is_its_owners_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("00001.pcapng");
+    std::fs::write(&path, "what was there").unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    let (mut producer, ring) = ring(4);
+    let disk = disk((&mut producer, &ring), policy(dir.path()));
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    producer.end();
+    assert_eq!(disk.finish(&[]).unwrap().files, 1);
 }
 
 #[test]

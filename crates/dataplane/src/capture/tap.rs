@@ -64,10 +64,10 @@ impl TapReceive {
         }
     }
 
-    /// Takes packets of one stamp.
+    /// Takes packets of one stamp, out of no more segments than the ring has.
     fn take(&mut self, into: &mut TapFrames, max: usize) -> Result<usize, RingError> {
         let mut stamp = None;
-        let mut count = 0;
+        let (mut count, mut ended) = (0, 0);
         while count < max {
             let Some(segment) = self.consumer.segment(self.segment)? else {
                 break;
@@ -80,7 +80,8 @@ impl TapReceive {
                 into.push(packet.data, packet.original_len as usize);
                 self.taken += 1;
                 count += 1;
-            } else if segment.whole.is_some() {
+            } else if segment.whole.is_some() && ended < self.consumer.geometry().segments {
+                ended += 1;
                 self.consumer.release(self.segment, segment.packets as u64);
                 (self.segment, self.taken) = (self.segment + 1, 0);
             } else {
@@ -105,6 +106,7 @@ impl Receive for TapReceive {
         let is_ended = self.consumer.is_ended();
         let count = self.take(into, max).unwrap_or_else(|_| {
             self.counters.damaged.set(1);
+            into.clear();
             0
         });
         for (counter, index) in [

@@ -2,11 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test says so by failing")]
 
 use std::cell::Cell;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use capture::pcapng::{self, Direction};
-use capture::ring::layout::SEGMENT_MIN;
+use capture::ring::layout::{SEGMENT_MIN, header, slot};
 use capture::ring::{Consumer, Producer};
 use dataplane::capture::{TapCounters, TapReceive};
 use dataplane::io::{Frames, FramesMut, Receive, Transmit};
@@ -14,6 +17,8 @@ use dataplane::memory::{MemoryFrame, MemoryLink};
 use dataplane::tap::{Tap, TapPlan, TapSlot, Tapped};
 use dataplane::worker::WorkerCounters;
 use measure::{Clock, Ticks};
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use proptest::prelude::*;
 
 thread_local!(static NOW: Cell<u64> = const { Cell::new(1_000_000) });
@@ -232,4 +237,32 @@ fn a_full_tap_only_counts() {
     assert_eq!((counters.seen.get(), counters.no_time.get()), (2_000, 0));
     assert_eq!(copied + counters.no_room.get(), 2_000);
     assert_eq!(counters.ended.get(), 1);
+}
+
+/// A ring that says that it has begun 2^64 segments, all of them empty, is damaged at the first look.
+#[test]
+fn a_damaged_ring_is_told_at_once() {
+    let (mut producer, ring) = Producer::new(2, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
+    let (_, page) = ring.seat(true).unwrap();
+    producer.commit();
+    let sound = File::from(ring.file().try_clone_to_owned().unwrap());
+    let mut bytes = vec![0; sound.metadata().unwrap().len() as usize];
+    sound.read_exact_at(&mut bytes, 0).unwrap();
+    let mut put = |at: usize, value: u64| bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    put(header::BEGUN, u64::MAX);
+    for number in 0..2 {
+        let at = header::LEN + number as usize * slot::LEN;
+        put(at + slot::NUMBER, number + 1);
+        put(at + slot::CLOSED, 1);
+    }
+    let damaged = memfd_create("test", MFdFlags::MFD_ALLOW_SEALING).unwrap();
+    let damaged = File::from(damaged);
+    damaged.write_all_at(&bytes, 0).unwrap();
+    fcntl(&damaged, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
+    let consumer = Consumer::new(damaged.as_fd(), page).unwrap();
+    let counters = Arc::<TapCounters>::default();
+    let clock = Clock::from_calibration(0, 0, 1e9);
+    let mut reader = TapReceive::new(consumer, clock, Arc::clone(&counters));
+    assert!(read(&mut reader).is_empty());
+    assert_eq!(counters.damaged.get(), 1);
 }

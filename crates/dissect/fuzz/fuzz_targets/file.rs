@@ -37,5 +37,5 @@ fuzz_target!(|bytes: &[u8]| {
         .map(|one| one.sent.packets + one.returned.packets)
         .sum();
     assert_eq!(shown + evicted.count.packets + other.packets, packets);
-    let _ = talkers.finish(8);
+    let _ = talkers.finish();
 });

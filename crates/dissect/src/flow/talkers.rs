@@ -64,8 +64,9 @@ impl Talkers {
         self.table.entry(destination).received.add(len);
     }
 
-    /// The `count` addresses with most bytes; what was forgotten; and what has no address.
-    pub fn finish(self, count: usize) -> (Vec<Talker>, Evicted, Count) {
+    /// All addresses, those with most bytes first; what was forgotten, each packet at both of its addresses; and what has
+    /// no address.
+    pub fn finish(self) -> (Vec<Talker>, Evicted, Count) {
         let (sums, evicted) = self.table.into_parts();
         let mut all: Vec<Talker> = sums
             .map(|(address, sums)| Talker {
@@ -78,7 +79,6 @@ impl Talkers {
             let bytes = talker.sent.bytes + talker.received.bytes;
             (std::cmp::Reverse(bytes), talker.address)
         });
-        all.truncate(count);
         (all, evicted, self.other)
     }
 }

@@ -110,7 +110,7 @@ proptest! {
             wanted.sort_unstable();
             prop_assert_eq!(got, wanted);
         }
-        let (all, evicted, other) = talkers.finish(usize::MAX);
+        let (all, evicted, other) = talkers.finish();
         prop_assert!(all.len() <= max);
         // Each packet counts for two addresses.
         let (shown, _) = total(all.iter().flat_map(|one| [&one.sent, &one.received]).chain([&evicted.count]));

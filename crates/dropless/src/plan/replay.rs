@@ -108,7 +108,13 @@ impl ReplayPlan {
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
-        self.rate()?;
+        let is_timed = matches!(self.rate()?, ReplayRate::Times(_));
+        for (flag, gap) in [("--max-gap", self.gap_max_ns), ("--loop-gap", self.loop_gap_ns)] {
+            ensure!(
+                is_timed || gap.is_none(),
+                "{flag} is about the capture's own times: leave it out, or use --rate original or xN"
+            );
+        }
         ensure!(
             self.machine.ports.len() == 1,
             "a capture is sent to one port; give one --port"

@@ -7,9 +7,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use ring::Consumer;
-use ring::layout::{Geometry, header};
+use ring::layout::{Geometry, header, slot};
 use ring::pcapng::{ENTRY, PacketHead};
+use ring::{Consumer, RingError};
 
 use crate::support::{Compiler, Served, contents, contrib, ended, sealed, spawn};
 
@@ -114,25 +114,23 @@ impl Image {
                     sum += packet.data.iter().map(|byte| u64::from(*byte)).sum::<u64>();
                 }
             }
-            Ok::<(), ring::RingError>(())
+            Ok::<(), RingError>(())
         };
         let is_wrong = go().is_err();
         (count, sum, is_wrong)
     }
 
     /// Reads it as files are written: by whole segments.
-    fn read_segments(&self) -> Result<(), ring::RingError> {
+    fn read_segments(&self) -> Result<(), RingError> {
         let mut consumer = Consumer::new(sealed(&self.ring), sealed(&self.page))?;
-        // No more than a few: a damaged ring may say that it has begun 2^64.
-        for _ in 0..16 {
+        loop {
             let number = consumer.next_segment();
             let Some(segment) = consumer.segment(number)? else {
-                break;
+                return Ok(());
             };
             let (packets, _) = (segment.packets as u64, segment.blocks.to_vec());
             consumer.release(number, packets);
         }
-        Ok(())
     }
 }
 
@@ -175,6 +173,20 @@ fn a_damaged_one_is_an_error_at_most() {
         let _ = image.read_segments();
     }
     assert!(sound > 20 && wrong > 20, "{sound} {wrong}");
+}
+
+/// One that says that it has begun 2^64 segments has no more than it has places for.
+#[test]
+fn segments_without_end_are_an_error() {
+    let mut image = sound(true);
+    let mut changes = vec![(Place::Header(header::BEGUN), u64::MAX)];
+    for segment in 0..4 {
+        let slot = segment * slot::LEN;
+        changes.push((Place::Slot(slot + slot::COMMITTED), 0));
+        changes.push((Place::Slot(slot + slot::CLOSED), 1));
+    }
+    image.change(&changes);
+    assert!(matches!(image.read_segments(), Err(RingError::Damaged(_))));
 }
 
 /// The reader in C, under the sanitizers, comes to the same.

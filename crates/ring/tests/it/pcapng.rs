@@ -5,7 +5,7 @@ use std::process::Command;
 use ring::Consumer;
 use ring::Producer;
 use ring::layout::SEGMENT_MIN;
-use ring::pcapng::{self, Interface, PacketHead, Statistics};
+use ring::pcapng::{self, Direction, Interface, PacketHead, Statistics};
 
 /// The output of a tool that complains about nothing; `None` where it is not installed.
 fn output(tool: &str, arguments: &[&str]) -> Option<String> {
@@ -139,4 +139,31 @@ fn tshark_and_tcpdump_read_what_the_ring_holds() {
             "{about}"
         );
     }
+}
+
+/// Flags, drop count and queue, and the end of the options, as the draft has them.
+#[test]
+fn options_of_a_packet() {
+    let head = PacketHead {
+        queue: Some(7),
+        direction: Some(Direction::Out),
+        dropped: 9,
+        ..PacketHead::default()
+    };
+    let mut room = vec![0xFF; head.block_len(5)];
+    let len = head.write(&mut room, 5, [&[1, 2, 3, 4, 5][..]]);
+    assert_eq!(len, room.len());
+    let mut wanted = vec![1, 2, 3, 4, 5, 0, 0, 0];
+    for (code, value) in [
+        (2_u16, &2_u32.to_ne_bytes()[..]),
+        (4, &9_u64.to_ne_bytes()),
+        (6, &7_u32.to_ne_bytes()),
+        (0, &[]),
+    ] {
+        wanted.extend(code.to_ne_bytes());
+        wanted.extend((value.len() as u16).to_ne_bytes());
+        wanted.extend(value);
+    }
+    wanted.extend((len as u32).to_ne_bytes());
+    assert_eq!(room[pcapng::PACKET_HEAD..], wanted);
 }

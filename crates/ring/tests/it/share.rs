@@ -1,12 +1,15 @@
 //! A ring in two processes: joining, leaving, and dying on either side.
 
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ring::RingError;
 use ring::pcapng::PacketHead;
-use ring::share::{Door, Joined};
+use ring::share::{self, Door, Joined};
 
 use crate::support::Served;
 
@@ -158,7 +161,7 @@ fn readers_that_come_and_go() {
     // Nor do those that say nothing keep others out.
     let silent: Vec<_> = (0..200)
         .map(|_| {
-            let stream = std::os::unix::net::UnixStream::connect(served.path()).unwrap();
+            let stream = UnixStream::connect(served.path()).unwrap();
             served.door.look(&served.ring);
             stream
         })
@@ -183,6 +186,19 @@ fn so_many_readers() {
         "{}",
         String::from_utf8_lossy(&tested.stdout)
     );
+}
+
+/// What comes with a message that is cut short is closed.
+#[test]
+fn files_of_a_short_message_are_closed() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (mut end, sent) = UnixStream::pair().unwrap();
+    share::send(&theirs, b"short", [sent.as_fd(), sent.as_fd()]).unwrap();
+    drop(sent);
+    assert!(share::receive(&ours, &mut [0; 16]).is_err());
+    // Nobody has the other end any more.
+    end.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(end.read(&mut [0; 1]).unwrap(), 0);
 }
 
 #[test]

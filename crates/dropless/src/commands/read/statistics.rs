@@ -43,6 +43,8 @@ enum Line<'s> {
         #[serde(flatten)]
         all: Count,
         not_ip: Count,
+        /// Addresses beyond those that `--top` asked for.
+        more_addresses: usize,
         forgotten_addresses: Evicted,
         forgotten_connections: Evicted,
     },
@@ -89,9 +91,12 @@ impl Statistics {
 
     /// Writes all of it.
     pub fn write(&mut self, output: &mut Output) -> Result<()> {
-        let talkers = self.top.take().map(|(top, talkers)| talkers.finish(top));
+        let (top, talkers) = self.top.take().unzip();
+        let talkers = talkers.map(Talkers::finish);
         let connections = self.connections.take().map(Connections::finish);
-        let (talkers, forgotten_addresses, not_ip) = talkers.unwrap_or_default();
+        let (mut talkers, forgotten_addresses, not_ip) = talkers.unwrap_or_default();
+        let more_addresses = talkers.len().saturating_sub(top.unwrap_or_default());
+        talkers.truncate(top.unwrap_or_default());
         let (connections, forgotten_connections, no_connection) = connections.unwrap_or_default();
         // Both counted the same packets, or one of them none.
         let not_ip = if not_ip.packets > 0 { not_ip } else { no_connection };
@@ -109,13 +114,14 @@ impl Statistics {
                     version: 1,
                     all: self.all,
                     not_ip,
+                    more_addresses,
                     forgotten_addresses,
                     forgotten_connections,
                 },
             );
         }
         if !talkers.is_empty() {
-            output.text.put(&tables::of_talkers(&talkers));
+            output.text.put(&tables::of_talkers(&talkers, more_addresses));
         }
         if !connections.is_empty() {
             let table = tables::of_connections(&connections, &mut self.clock);

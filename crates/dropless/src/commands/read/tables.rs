@@ -58,8 +58,8 @@ fn row(connection: &Connection, clock: &mut Clock) -> [Cell; 10] {
     ]
 }
 
-/// Addresses.
-pub fn of_talkers(talkers: &[Talker]) -> String {
+/// Addresses, and how many are left out.
+pub fn of_talkers(talkers: &[Talker], more: usize) -> String {
     let titles = [">packets sent", ">bytes", ">packets received", ">bytes"];
     let mut table = Table::section("addresses", &titles);
     for talker in talkers {
@@ -70,7 +70,11 @@ pub fn of_talkers(talkers: &[Talker]) -> String {
             cells.map(|number| Cell::right(count(number))),
         );
     }
-    table.render(&style())
+    let more = match more {
+        0 => String::new(),
+        more => format!("  and {} more (a larger --top shows them)\n", count(more as u64)),
+    };
+    table.render(&style()) + &more
 }
 
 fn style() -> Style {

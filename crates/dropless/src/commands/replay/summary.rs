@@ -3,7 +3,7 @@
 use measure::place::CUT_OFF;
 use measure::verdict::{Evidence, Role};
 use measure::{
-    Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplaySummary, StarvedSummary, Verdict,
+    Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary, StarvedSummary, Verdict,
 };
 use report::number::{count, counted};
 use report::published::{Ended, State};
@@ -53,7 +53,12 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         sending_ns: took_ns,
         senders: 1,
         link_losses: ending.link_losses.clone(),
-        broken_input: job.came.error.clone(),
+        // Who ended a pipe of programs has ended the one that wrote, too.
+        broken_input: job
+            .came
+            .error
+            .clone()
+            .filter(|_| !(ending.is_interrupted && job.plan.is_stdin())),
         starved: (starved.packets, starved.ns),
         ..ending.evidence(Role::SendOnly)
     });
@@ -151,13 +156,14 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
         }
     };
     let (times, read) = (&job.came.times, &job.read);
+    let is_timed = matches!(job.plan.rate(), Ok(ReplayRate::Times(_)));
     tell(
         ending.is_interrupted,
         "interrupted",
         "interrupted: this is the result up to then".into(),
     );
     tell(
-        times.backwards > 0,
+        is_timed && times.backwards > 0,
         "times_backwards",
         format!(
             "{} of the capture had a time before that of the one before, and followed it at once",
@@ -165,7 +171,7 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
         ),
     );
     tell(
-        times.untimed > 0,
+        is_timed && times.untimed > 0,
         "times_missing",
         format!(
             "{} of the capture had no time, and followed the one before at once",
@@ -179,6 +185,14 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
             "{} longer than --max-gap were cut, by {} in all",
             counted(times.cut, "gap"),
             measure::units::format_duration(times.cut_ns)
+        ),
+    );
+    tell(
+        read.not_ethernet.get() > 0,
+        "not_ethernet",
+        format!(
+            "{} of the capture had no Ethernet head, and were not sent; capture on one interface instead of `any`, or give them heads: tcprewrite --dlt=enet --enet-dmac=MAC --enet-smac=MAC -i FILE -o NEW",
+            counted(read.not_ethernet.get(), "packet")
         ),
     );
     let snapped = read.snapped.get();
