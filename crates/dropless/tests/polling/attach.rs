@@ -1,10 +1,12 @@
 //! `dropless capture --attach`: what a running dropless receives and sends is seen, or counted, and the run does not notice.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use report::published::{Place, tap_socket};
 
 use crate::capture::fields;
 use crate::support::wire::{Wire, assert_all_back, assert_conserved, assert_refused, interrupted};
@@ -226,6 +228,21 @@ fn whoever_looks_may_be_killed_and_the_run_gives_its_memory_back() {
         assert!(until(LIMIT, || open_files(host.id()) == before), "{host:?}");
     }
     assert!(host.is_alive());
+    assert_all_back(&interrupted(host));
+}
+
+#[test]
+fn connections_that_say_nothing_shut_nobody_out() {
+    let Some(lab) = require(&[]) else { return };
+    let host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
+    let socket = tap_socket(&Place::own().file(host.id()));
+    let silent: Vec<_> = (0..20)
+        .map(|_| UnixStream::connect(&socket).expect("a connection"))
+        .collect();
+    let seen = attach(&lab, &host, &["--count", "50", "--to", "seen.pcapng"]).wait(LIMIT);
+    assert_eq!(seen.number("captured"), 50, "{seen}");
+    assert_balanced(&seen);
+    drop(silent);
     assert_all_back(&interrupted(host));
 }
 

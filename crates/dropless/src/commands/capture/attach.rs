@@ -13,7 +13,7 @@ use capture::ring::{Consumer, share};
 use dataplane::capture::TapCounters;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
-use measure::Note;
+use measure::{Note, PortSummary};
 use report::published::{Found, Place, State, tap_socket};
 
 use super::args::Way;
@@ -26,11 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The lowest priority that a thread can have.
 const NICE: i32 = 19;
 
-/// The taps of another run, which live as long as this.
+/// The connection to another run, whose taps live as long as this.
 pub struct Attached {
     /// Who is looked into, when it was found.
     pub host: State,
-    pub taps: Vec<(Told, Consumer)>,
+    /// What is wanted of it.
+    wanted: AttachPlan,
     /// What the user should know.
     pub notes: Vec<Note>,
     stream: UnixStream,
@@ -75,21 +76,46 @@ fn trial(process: u32) -> String {
     }
 }
 
+fn cannot(process: u32) -> String {
+    format!("cannot look into the run of process {process}")
+}
+
 impl Attached {
-    /// Asks the run in `found` for taps.
-    pub fn new(found: Found, plan: &AttachPlan, snap_len: u32) -> Result<Self> {
+    /// Connects to the run in `found`, and asks nothing of it yet.
+    pub fn new(found: Found, wanted: AttachPlan) -> Result<Self> {
         let host = found.state.map_err(|refusal| anyhow!("{refusal}"))?;
         let process = found.process;
-        let named = || format!("cannot look into the run of process {process}");
-        let mut stream = UnixStream::connect(tap_socket(&found.path)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!(
+        let is_shut = || {
+            anyhow!(
                 "the run of process {process} lets nobody look into it yet, or no more: it starts, ends, or is of another version"
-            ),
-            ErrorKind::PermissionDenied => anyhow!("the run of process {process} is another user's; use sudo"),
-            _ => anyhow!(error).context(named()),
+            )
+        };
+        // What it tells of its ports it tells from its start on.
+        ensure!(!host.ports.is_empty(), is_shut());
+        let stream = UnixStream::connect(tap_socket(&found.path)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => is_shut(),
+            ErrorKind::PermissionDenied => {
+                anyhow!("the run of process {process} is another user's; use sudo")
+            }
+            _ => anyhow!(error).context(cannot(process)),
         })?;
+        Ok(Self {
+            host,
+            wanted,
+            notes: Vec::new(),
+            stream,
+        })
+    }
+
+    /// Asks for taps, which keep so many bytes of each frame.
+    fn ask(&mut self, snap_len: u32) -> Result<Vec<(Told, Consumer)>> {
+        let (process, stream) = (self.wanted.process, &mut self.stream);
+        let named = || cannot(process);
         stream.set_read_timeout(Some(PATIENCE)).with_context(named)?;
-        let ways = [(plan.received, Direction::In), (plan.sent, Direction::Out)];
+        let ways = [
+            (self.wanted.received, Direction::In),
+            (self.wanted.sent, Direction::Out),
+        ];
         let ways: Vec<Direction> = ways
             .into_iter()
             .filter_map(|(is_wanted, way)| is_wanted.then_some(way))
@@ -100,18 +126,18 @@ impl Attached {
         let mut taps = Vec::new();
         loop {
             let mut answer = [0; TELL_LEN];
-            let files = share::receive(&stream, &mut answer).map_err(|error| match error.kind() {
+            let files = share::receive(stream, &mut answer).map_err(|error| match error.kind() {
                 ErrorKind::WouldBlock => {
                     anyhow!("the run of process {process} does not answer: is it stopped?")
                 }
                 _ => anyhow!(error).context(named()),
             })?;
-            let answer = Told::decode(&answer)
+            let answer = Told::decode(&answer, self.host.ports.len())
                 .with_context(|| format!("process {process} does not speak as a dropless does"))?;
             let Answer::Tap(told) = answer else {
                 let mut why = String::new();
-                let _ = (&stream).take(1024).read_to_string(&mut why);
-                bail!("cannot look into the run of process {process}: {why}");
+                let _ = stream.take(1024).read_to_string(&mut why);
+                bail!("{}: {why}", cannot(process));
             };
             let [ring, page] = <[_; 2]>::try_from(files)
                 .map_err(|_| anyhow!("a tap came without its ring"))
@@ -122,12 +148,7 @@ impl Attached {
             }
         }
         stream.set_nonblocking(true).with_context(named)?;
-        Ok(Self {
-            host,
-            taps,
-            notes: Vec::new(),
-            stream,
-        })
+        Ok(taps)
     }
 
     /// Makes the plan one of a worker that takes nothing from the run: a core that it does not use, and where it uses all,
@@ -152,14 +173,8 @@ impl Attached {
 
     /// The ports of the run as they are told in a file.
     pub fn interfaces(&self, plan: &CapturePlan) -> Vec<Interface> {
-        let name = |port: usize| {
-            self.host
-                .ports
-                .get(port)
-                .map_or_else(|| format!("port {port}"), |port| port.uri.clone())
-        };
-        let told = |port: usize| Interface {
-            name: name(port),
+        let told = |port: &PortSummary| Interface {
+            name: port.uri.clone(),
             description: format!(
                 "as `dropless {}` (process {}) received and sent; stamped by the processor's time stamp counter when its burst was polled, or handed to the driver",
                 self.host.process.command, self.host.process.id
@@ -169,30 +184,26 @@ impl Attached {
             snap_len: plan.snap_len,
             filter: plan.filter.clone(),
         };
-        (0..self.ports()).map(told).collect()
+        self.host.ports.iter().map(told).collect()
     }
 
-    /// How many ports its taps are on.
-    fn ports(&self) -> usize {
-        let port = |(told, _): &(Told, Consumer)| told.port as usize + 1;
-        self.taps.iter().map(port).max().unwrap_or(0)
-    }
-
-    /// The connection, once the rings are in good hands.
-    pub fn into_link(self) -> (Link, Vec<(Told, Consumer)>) {
+    /// The taps, with so many bytes of each frame, and the connection that they live as long as. They fill from now on: this
+    /// is for the last moment before they are read.
+    pub fn tap(mut self, snap_len: u32) -> Result<(Link, Vec<(Told, Consumer)>)> {
+        let taps = self.ask(snap_len)?;
         let link = Link {
-            ports: self.ports(),
+            ports: self.host.ports.len(),
             what: format!(
                 "looking into `dropless {}` of process {}",
                 self.host.process.command, self.host.process.id
             ),
             stream: self.stream,
-            taps: self.taps.iter().map(|_| Arc::default()).collect(),
+            taps: taps.iter().map(|_| Arc::default()).collect(),
             asked: None,
             is_gone: false,
             taken: 0,
         };
-        (link, self.taps)
+        Ok((link, taps))
     }
 }
 
@@ -200,7 +211,7 @@ impl Attached {
 pub struct Link {
     /// What is done, in words.
     pub what: String,
-    /// How many ports are looked at.
+    /// How many ports it has.
     pub ports: usize,
     stream: UnixStream,
     /// What is known of each tap.

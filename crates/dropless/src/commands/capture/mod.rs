@@ -57,10 +57,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let mut settings = args.run.settings()?;
     let mut attached = None;
     if let (Some(found), Some(wanted)) = (found, &plan.attach) {
-        // Filter and sample look at whole frames, which are cut afterwards.
-        let is_looked_at = plan.filter.is_some() || plan.sample.is_some();
-        let snap_len = if is_looked_at { WHOLE } else { plan.snap_len };
-        let mut host = Attached::new(found, wanted, snap_len)?;
+        let mut host = Attached::new(found, wanted.clone())?;
         settings.has_doctor = false;
         host.share_machine(&mut plan.machine);
         attached = Some(host);

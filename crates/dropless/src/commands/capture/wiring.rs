@@ -21,6 +21,7 @@ use measure::Clock;
 use report::rows::RowWriter;
 use report::rundir::file;
 
+use super::WHOLE;
 use super::active::{ActiveCapture, CaptureSide, Total};
 use super::attach::{Attached, Link};
 use super::consumer::ConsumerSide;
@@ -191,7 +192,10 @@ fn taps<'p>(
     epoch_ns: u64,
     (stage, all): (&Stage<'_, 'p, '_>, &mut Queues<'p>),
 ) -> Result<Link> {
-    let (link, taps) = host.into_link();
+    // Filter and sample look at whole frames, which are cut afterwards.
+    let is_looked_at = plan.filter.is_some() || plan.sample.is_some();
+    let snap_len = if is_looked_at { WHOLE } else { plan.snap_len };
+    let (link, taps) = host.tap(snap_len)?;
     all.drops = (0..link.ports).map(|_| Arc::default()).collect();
     for ((told, consumer), tap) in taps.into_iter().zip(&link.taps) {
         let counters = Arc::<CaptureCounters>::default();

@@ -126,11 +126,14 @@ impl Told {
         encode(TELL, &[VERSION, 1, 0, 0, 0, 0])
     }
 
-    /// Reads an answer; `None` is none of ours.
-    pub fn decode(message: &[u8]) -> Option<Answer> {
+    /// Reads an answer of a run with so many ports; `None` is none of ours.
+    pub fn decode(message: &[u8], ports: usize) -> Option<Answer> {
         let [version, code, taps, port, queue, way] = decode(TELL, message)?;
         if code != 0 || version != VERSION {
             return Some(Answer::Refusal);
+        }
+        if port as usize >= ports {
+            return None;
         }
         let direction = [Direction::In, Direction::Out]
             .into_iter()
@@ -189,9 +192,10 @@ mod tests {
             direction: Direction::Out,
         };
         assert_eq!(told.encode().len(), TELL_LEN);
-        assert_eq!(Told::decode(&told.encode()), Some(Answer::Tap(told)));
-        assert_eq!(Told::decode(&Told::refusal()), Some(Answer::Refusal));
-        assert_eq!(Told::decode(b"HTTP/1.1 400"), None);
+        assert_eq!(Told::decode(&told.encode(), 2), Some(Answer::Tap(told)));
+        assert_eq!(Told::decode(&told.encode(), 1), None, "it has one port, 0");
+        assert_eq!(Told::decode(&Told::refusal(), 2), Some(Answer::Refusal));
+        assert_eq!(Told::decode(b"HTTP/1.1 400", 2), None);
         let (here, there) = UnixStream::pair().unwrap();
         there.set_nonblocking(true).unwrap();
         let asked = Asked::new(&[Direction::In, Direction::Out], 96);

@@ -104,7 +104,7 @@ impl Taps {
     pub fn look(&mut self, control: &Control, workers: &[Arc<WorkerCounters>]) {
         let Some(socket) = &self.socket else { return };
         while let Ok((stream, _)) = socket.listener.accept() {
-            if self.asking.len() < ASKING_MAX && is_ours(&stream) && stream.set_nonblocking(true).is_ok() {
+            if is_ours(&stream) && stream.set_nonblocking(true).is_ok() {
                 self.asking.push(stream);
             }
         }
@@ -115,6 +115,9 @@ impl Taps {
                 Err(_) => {}
             }
         }
+        // Who says nothing makes place for those that do.
+        let silent = self.asking.len().saturating_sub(ASKING_MAX);
+        self.asking.drain(..silent);
         let is_acknowledged =
             |generation| Control::is_acknowledged(generation, workers.iter().map(|worker| &**worker));
         let Some(guest) = &mut self.guest else { return };
