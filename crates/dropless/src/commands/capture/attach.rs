@@ -37,8 +37,20 @@ pub struct Attached {
     stream: UnixStream,
 }
 
-/// The run that is looked into.
+/// The run that is looked into. One that starts is waited for until it tells its ports.
 pub fn find(named: &str) -> Result<Found> {
+    let since = Instant::now();
+    loop {
+        let found = find_now(named)?;
+        let has_ports = found.state.as_ref().is_ok_and(|state| !state.ports.is_empty());
+        if has_ports || since.elapsed() > PATIENCE {
+            return Ok(found);
+        }
+        std::thread::sleep(super::TICK);
+    }
+}
+
+fn find_now(named: &str) -> Result<Found> {
     let target = Target::parse(Some(named));
     let found = find::one(&target, "dropless capture --attach")?;
     let state = found.state.as_ref().map_err(|refusal| anyhow!("{refusal}"))?;
