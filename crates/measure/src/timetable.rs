@@ -204,7 +204,10 @@ impl Timetable {
             Pace::Max => 0,
             Pace::Times(times) => {
                 let at_ns = self.at_ns - *self.first_ns.get_or_insert(self.at_ns);
-                #[allow(clippy::float_cmp, reason = "as it was given: whole nanoseconds stay what they are")]
+                #[allow(
+                    clippy::float_cmp,
+                    reason = "as it was given: whole nanoseconds stay what they are"
+                )]
                 if *times == 1.0 {
                     at_ns
                 } else {
@@ -282,7 +285,10 @@ mod tests {
     fn a_stamp_that_is_wrong_costs_no_time() {
         let now = 1_700_000_000_000_000_000;
         let stamps = [now, now + 10, 0, now + 30, now + 40];
-        assert_eq!(due(&mut timetable("original", None), &stamps), [0, 10, 10, 30, 40]);
+        assert_eq!(
+            due(&mut timetable("original", None), &stamps),
+            [0, 10, 10, 30, 40]
+        );
     }
 
     #[test]

@@ -408,7 +408,10 @@ fn a_packet_whose_time_cannot_be_has_none() {
     let mut file = Writer::new(true);
     let mut late = three()[0].clone();
     late.stamp = u64::MAX;
-    file.section().interface(1, 0, "a", None).enhanced(&late).enhanced(&three()[0]);
+    file.section()
+        .interface(1, 0, "a", None)
+        .enhanced(&late)
+        .enhanced(&three()[0]);
     let (got, error) = read(&file.bytes, 1000);
     assert!(error.is_none(), "{error:?}");
     let times: Vec<bool> = got.iter().map(|packet| packet.time_ns.is_some()).collect();

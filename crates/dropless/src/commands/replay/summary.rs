@@ -3,7 +3,8 @@
 use measure::place::CUT_OFF;
 use measure::verdict::{Evidence, Role};
 use measure::{
-    Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary, StarvedSummary, Verdict,
+    Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
+    StarvedSummary, Verdict,
 };
 use report::number::{count, counted};
 use report::published::{Ended, State};
