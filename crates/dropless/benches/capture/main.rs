@@ -115,8 +115,18 @@ fn main() -> ExitCode {
     results.exit_code()
 }
 
-/// The environment of the parts that are measured in this process, on the worker's core.
+/// The environment of the parts that are measured in this process, on the worker's core: in a thread of its own, since
+/// DPDK pins whoever starts it, and what that starts.
 fn with_pool(
+    machine: &Machine,
+    measure: impl for<'e> FnOnce(&'e Eal, &'e Pool<'e>, f64) -> Result<(), Box<dyn Error>> + Send,
+) -> Result<(), Box<dyn Error>> {
+    let pinned = || measure_on(machine, measure).map_err(|error| error.to_string());
+    let ended = std::thread::scope(|scope| scope.spawn(pinned).join());
+    Ok(ended.map_err(|_| "the measurement panicked")??)
+}
+
+fn measure_on(
     machine: &Machine,
     measure: impl for<'e> FnOnce(&'e Eal, &'e Pool<'e>, f64) -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {

@@ -339,6 +339,7 @@ impl Results {
         let head = [
             "tool",
             "without loss, Mpps",
+            "range",
             "limited by",
             "flood, Mpps",
             "lost in it, %",

@@ -175,6 +175,8 @@ fn trial(
         file: lab.path("captured"),
         cores,
     };
+    let needs_pages = tool.needs.iter().any(|need| matches!(need, Need::Hugepages));
+    let _pages = needs_pages.then(|| Hugetlbfs::mount(lab.path("huge")));
     let mut programs = (tool.start)(&bed);
     let sent = bed.send(size, rate, huge);
     std::thread::sleep(SETTLE);
@@ -205,6 +207,28 @@ fn count(file: &Path) -> u64 {
         .last()
         .and_then(|count| count.parse().ok())
         .unwrap_or_else(|| panic!("capinfos: {output:?}"))
+}
+
+/// Hugepages as files, by which DPDK's processes share them; gone when dropped.
+struct Hugetlbfs(PathBuf);
+
+impl Hugetlbfs {
+    fn mount(path: PathBuf) -> Self {
+        let made = std::fs::create_dir_all(&path);
+        made.expect("a directory to mount at");
+        let mounted = Command::new("mount")
+            .args(["-t", "hugetlbfs", "nodev"])
+            .arg(&path)
+            .status();
+        assert!(mounted.expect("mount").success());
+        Self(path)
+    }
+}
+
+impl Drop for Hugetlbfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
 }
 
 impl Bed<'_> {
@@ -301,9 +325,12 @@ impl Bed<'_> {
     fn dumpcap(&self, device: &str) -> Vec<Running> {
         let prefix = format!("bench-{}", std::process::id());
         let lcores = format!("0@{},1@{}", self.cores[0], self.cores[1]);
+        let pages = self.lab.path("huge").display().to_string();
         let testpmd = [
             "dpdk-testpmd",
             "--no-pci",
+            "--huge-dir",
+            &pages,
             "--file-prefix",
             &prefix,
             "--lcores",
