@@ -22,7 +22,7 @@ pub fn run(dir: Option<&Path>, installs: bool) -> Result<u8> {
     match fs::read(&path) {
         Ok(bytes) if is_ours(&bytes) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            ensure!(installs, "{} is not there: nothing is installed", named())
+            ensure!(installs, "{} is not there: nothing is installed", named());
         }
         // What cannot be read cannot be known as ours.
         _ => bail!(
