@@ -196,12 +196,12 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
             counted(read.not_ethernet.get(), "packet")
         ),
     );
-    let snapped = read.snapped.get();
+    let snapped = job.counters.snapped.get();
     tell(
         snapped > 0 && job.plan.snapped == crate::plan::Snapped::Send,
         "snapped_sent",
         format!(
-            "{} had been captured in part, and were sent as short as that; --snapped skip leaves them out, --snapped pad fills them up",
+            "{} had been captured in part, and went out as short as that; --snapped skip leaves them out, --snapped pad fills them up",
             counted(snapped, "packet")
         ),
     );
