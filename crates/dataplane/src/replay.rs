@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use measure::units::frame_on_wire;
 use measure::{Counter, SharedHistogram, Ticks};
 
 use crate::io::{Allocate, Frames, FreshFrames, Transmit};
@@ -22,6 +23,8 @@ pub struct ReplayCounters {
     pub sent: Counter,
     /// Their bytes, without FCS.
     pub bytes: Counter,
+    /// Their bytes as Ethernet carries them: with FCS, the shortest filled up.
+    pub wire_bytes: Counter,
     /// Those of them of which the input has only the beginning.
     pub snapped: Counter,
     /// Transmit calls that took less than was due: the queue was full.
@@ -58,6 +61,7 @@ impl ReplayCounters {
         Arc::new(Self {
             sent: Counter::default(),
             bytes: Counter::default(),
+            wire_bytes: Counter::default(),
             snapped: Counter::default(),
             queue_full: Counter::default(),
             refused: Counter::default(),
@@ -240,7 +244,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
     fn offer_due(&mut self) -> usize {
         let now = (self.plan.now)();
         let elapsed = now.since(*self.begun.get_or_insert(now));
-        let due = self.copied.iter().take_while(|packet| packet.planned.at <= elapsed);
+        let due = self
+            .copied
+            .iter()
+            .take_while(|packet| packet.planned.at <= elapsed);
         self.offer(due.count(), now, elapsed)
     }
 
@@ -256,13 +263,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         if taken == 0 {
             return 0;
         }
-        let (mut bytes, mut snapped) = (0, 0);
-        for Copied {
-            planned: packet,
-            len,
-        } in self.copied.drain(..taken)
-        {
+        let (mut bytes, mut wire_bytes, mut snapped) = (0, 0, 0);
+        for Copied { planned: packet, len } in self.copied.drain(..taken) {
             bytes += u64::from(len);
+            wire_bytes += frame_on_wire(u64::from(len));
             snapped += u64::from(packet.is_snapped);
             counters.position.set(packet.position);
             if self.plan.is_paced {
@@ -282,6 +286,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         }
         counters.last_ticks.set(now.0);
         counters.bytes.add(bytes);
+        counters.wire_bytes.add(wire_bytes);
         counters.snapped.add(snapped);
         counters.sent.add(taken as u64);
         taken
@@ -291,7 +296,9 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
     #[inline]
     fn is_due(&self, now: Ticks) -> bool {
         let elapsed = self.elapsed(now);
-        self.copied.front().is_some_and(|packet| packet.planned.at <= elapsed)
+        self.copied
+            .front()
+            .is_some_and(|packet| packet.planned.at <= elapsed)
     }
 }
 

@@ -169,6 +169,10 @@ fn check(case: &Case) {
         .map(|(_, len)| *len as u64)
         .sum();
     assert_eq!(counters.bytes.get(), sum);
+    let framed = case.packets[..seen.len()]
+        .iter()
+        .map(|(_, len)| (*len as u64 + 4).max(64));
+    assert_eq!(counters.wire_bytes.get(), framed.sum());
     let snapped = (0..seen.len()).filter(|number| is_snapped(*number)).count();
     assert_eq!(counters.snapped.get(), snapped as u64);
     let [late, gaps] = [&counters.late_ticks, &counters.gap_error_ticks].map(|seen| seen.snapshot().count());

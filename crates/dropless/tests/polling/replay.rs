@@ -365,6 +365,13 @@ fn what_cannot_be_sent_is_named() {
         assert_eq!(run.code, Some(1), "{run}");
         let seen = read(&seen_file);
         assert_eq!(seen.len(), sent);
+        // Ethernet fills up what is shorter than 64 bytes with FCS.
+        let on_wire = seen.iter().map(|(_, bytes)| (bytes.len() + 4).max(64) + 20);
+        let bits = (on_wire.sum::<usize>() * 8) as f64 / sent as f64;
+        let json = run.json();
+        let rate = |name: &str| json[name].as_f64().expect("a rate");
+        let found = rate("rate_tx_bps_l1") / rate("rate_tx_pps");
+        assert!((found / bits - 1.0).abs() < 1e-9, "{found}, not {bits}: {run}");
         assert!(
             seen.iter().any(|(_, bytes)| *bytes == packets[4].bytes),
             "{snapped}"

@@ -1,6 +1,7 @@
 //! The ledger, the verdict and the summary of a replay.
 
 use measure::place::CUT_OFF;
+use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
@@ -18,8 +19,6 @@ use crate::status::end_workers;
 
 /// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
 const BEHIND_NS: u64 = 100_000_000;
-/// What a frame takes on a wire beside the bytes of a capture: FCS, preamble and gap.
-const ON_WIRE: u64 = 24;
 
 pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let (dir, counters) = (ending.dir, &job.counters);
@@ -66,7 +65,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     ending.notes.extend(notes(job, &ending, &ledger));
     ending.notes.extend(dir.note());
     let rate_tx_pps = per_second(took_ns).unwrap_or(0.0);
-    let mean_bytes = counters.bytes.get() as f64 / sent.max(1) as f64;
+    let mean_bytes = counters.wire_bytes.get() as f64 / sent.max(1) as f64;
     let mut summary = ReplaySummary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -86,7 +85,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         planned_s: planned_ns.map(|ns| ns as f64 / 1e9),
         duration_s: took_ns as f64 / 1e9,
         rate_tx_pps,
-        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + ON_WIRE as f64) * 8.0,
+        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + LAYER1_OVERHEAD_BYTES) * 8.0,
         ports: ending.port_summaries(),
         queues: job.queues(),
         workers: ending.workers,
