@@ -6,10 +6,10 @@ use capture::pcapng::Statistics;
 use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::verdict::{Evidence, Role};
 use measure::{
-    Balance, CaptureSummary, ConsumerSummary, Expectation, Imbalance, Note, Place, PortSummary, Verdict,
-    WorkerSummary,
+    Balance, CaptureSummary, ConsumerSummary, Imbalance, Note, Place, PortSummary, Verdict, WorkerSummary,
+    expect,
 };
-use report::published::{Ended, State};
+use report::published::State;
 use report::rundir::file;
 
 use super::active::{ActiveCapture, CaptureSide, Generated, Total};
@@ -17,10 +17,9 @@ use super::attach::Link;
 use super::guests;
 use crate::run;
 use crate::run::close::Ending;
-use crate::status::end_workers;
 
 pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSummary {
-    let (dir, expect) = (ending.dir, job.plan.expect.clone());
+    let (dir, expectations) = (ending.dir, job.plan.expect.clone());
     let total = job.total();
     let held = job.totals.get().map_or(0, |totals| totals.held);
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
@@ -89,10 +88,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         ..CaptureSummary::default()
     };
     summary.ledger = ledger;
-    let conditions = expect
-        .iter()
-        .filter_map(|text| text.parse::<Expectation<CaptureSummary>>().ok());
-    summary.expectations = conditions.map(|condition| condition.evaluate(&summary)).collect();
+    summary.expectations = expect::evaluate(&expectations, &summary);
     let _ = dir.write_json(file::SUMMARY, &summary);
     summary
 }
@@ -200,21 +196,9 @@ fn unbalanced(consumer: &ConsumerSummary) -> Option<Imbalance> {
 }
 
 impl run::Summary for CaptureSummary {
-    fn ended(&self) -> Ended {
-        Ended {
-            verdict: self.verdict.name().into(),
-            exit: self.exit_code(),
-            reasons: self.reasons.clone(),
-        }
-    }
-
-    fn settle(&self, state: &mut State) {
-        state.elapsed_s = self.duration_s;
+    fn total(&self, state: &mut State) {
         state.total.received = self.received;
         state.total.lost = self.lost();
-        state.ports.clone_from(&self.ports);
-        state.queues.clone_from(&self.queues);
-        end_workers(&mut state.workers, &self.workers);
     }
 }
 
