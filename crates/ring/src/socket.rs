@@ -19,7 +19,7 @@ const SENTENCE_MAX: u64 = 1024;
 /// Where others connect and say what they want. The socket is removed with it.
 #[derive(Debug)]
 pub struct Listener {
-    listener: UnixListener,
+    socket: UnixListener,
     path: PathBuf,
     /// Connected, and have not said yet what they want.
     asking: Vec<UnixStream>,
@@ -38,7 +38,7 @@ impl Listener {
             Err(_) => {}
         }
         let listener = Self {
-            listener: UnixListener::bind(path)?,
+            socket: UnixListener::bind(path)?,
             path: path.to_owned(),
             asking: Vec::new(),
         };
@@ -47,7 +47,7 @@ impl Listener {
         }
         let mode = if group.is_some() { 0o660 } else { 0o600 };
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-        listener.listener.set_nonblocking(true)?;
+        listener.socket.set_nonblocking(true)?;
         Ok(listener)
     }
 
@@ -57,7 +57,7 @@ impl Listener {
         &mut self,
         mut read: impl FnMut(&UnixStream) -> io::Result<Option<T>>,
     ) -> Vec<(UnixStream, T)> {
-        while let Ok((stream, _)) = self.listener.accept() {
+        while let Ok((stream, _)) = self.socket.accept() {
             if stream.set_nonblocking(true).is_ok() {
                 self.asking.push(stream);
             }
