@@ -70,7 +70,7 @@ pub struct ReplaySummary {
     pub duration_s: f64,
     /// Mean rate, in packets per second.
     pub rate_tx_pps: f64,
-    /// The same in bits per second on layer 1.
+    /// The same in bits per second on layer 1: frames with FCS, filled up to 64 bytes, preamble and gap.
     pub rate_tx_bps_l1: f64,
     /// The expectations, in the order given.
     pub expectations: Vec<ExpectationResult>,

@@ -311,7 +311,7 @@ fn a_file_larger_than_the_memory_for_it_is_sent_whole() {
     let file = PLAIN.write(&lab, "large.pcap", &packets);
     let len = std::fs::metadata(&file).expect("the file").len();
     assert!(len > 100 * 100_000, "{len}");
-    let run = to_null(&lab, &file, &["--rate", "max", "--buffer", "100k", "--loop", "2"]);
+    let run = to_null(&lab, &file, &["--rate", "max", "--buffer", "110k", "--loop", "2"]);
     assert_all_sent(&run, 40_000);
     let bytes: usize = packets.iter().map(|made| made.bytes.len()).sum();
     assert_eq!(run.number("sent_bytes"), 2 * bytes as u64, "{run}");
@@ -333,10 +333,13 @@ fn what_cannot_be_sent_is_named() {
     packets[5].original_len = 13;
     packets[6].bytes.truncate(40);
     packets[6].original_len = 90;
+    // Captured in part, and not sent for another reason.
+    packets[7].bytes.truncate(12);
+    packets[7].original_len = 90;
     // A clock that was set back.
     packets[10].at_ns -= 5_000_000_000;
     let file = PLAIN.write(&lab, "odd.pcap", &packets);
-    for (snapped, sent, len) in [("send", 58, 40), ("pad", 58, 90), ("skip", 57, 0)] {
+    for (snapped, sent, too_short, len) in [("send", 57, 2, 40), ("pad", 57, 2, 90), ("skip", 56, 1, 0)] {
         let seen_file = lab.path(&format!("seen-{snapped}.pcap")).display().to_string();
         let seen = tcpdump(&wire, &seen_file, sent, "nano");
         let run = replay(&lab, &wire, &file, &["--snapped", snapped]);
@@ -349,14 +352,26 @@ fn what_cannot_be_sent_is_named() {
         );
         assert_eq!(
             (charged(&run, "too_long"), charged(&run, "too_short")),
-            (1, 1),
+            (1, too_short),
             "{run}"
         );
-        assert_eq!(charged(&run, "snapped"), u64::from(snapped == "skip"), "{run}");
+        let skipped = if snapped == "skip" { 2 } else { 0 };
+        assert_eq!(charged(&run, "snapped"), skipped, "{run}");
+        // What was captured in part is one thing, what of it was sent is another.
+        assert_eq!(run.number("snapped"), 2, "{run}");
+        let told = "1 packet had been captured in part, and went out";
+        assert_eq!(run.stdout.contains(told), snapped == "send", "{run}");
         assert_eq!(run.json()["times"]["backwards"], 1, "{run}");
         assert_eq!(run.code, Some(1), "{run}");
         let seen = read(&seen_file);
         assert_eq!(seen.len(), sent);
+        // Ethernet fills up what is shorter than 64 bytes with FCS.
+        let on_wire = seen.iter().map(|(_, bytes)| (bytes.len() + 4).max(64) + 20);
+        let bits = (on_wire.sum::<usize>() * 8) as f64 / sent as f64;
+        let json = run.json();
+        let rate = |name: &str| json[name].as_f64().expect("a rate");
+        let found = rate("rate_tx_bps_l1") / rate("rate_tx_pps");
+        assert!((found / bits - 1.0).abs() < 1e-9, "{found}, not {bits}: {run}");
         assert!(
             seen.iter().any(|(_, bytes)| *bytes == packets[4].bytes),
             "{snapped}"

@@ -49,7 +49,7 @@ const METRICS: [Metric; 4] = [
     higher("gap_error_p50", Unit::Nanoseconds),
     higher("gap_error_p99", Unit::Nanoseconds),
     higher("gap_error_max", Unit::Nanoseconds),
-    higher("sent_late_p99", Unit::Nanoseconds),
+    higher("lateness_p99", Unit::Nanoseconds),
 ];
 
 /// The result in the run directory `run`.
@@ -76,7 +76,7 @@ impl Kind for ReplaySummary {
             "gap_error_p50" => ns(self.gap_error_ns.p50),
             "gap_error_p99" => ns(self.gap_error_ns.p99),
             "gap_error_max" => ns(self.gap_error_ns.max),
-            "sent_late_p99" => ns(self.late_ns.p99),
+            "lateness_p99" => ns(self.late_ns.p99),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use capture::input::{InputError, LinkType, Packet, Reader};
-use dataplane::replay::feed::Filler;
+use dataplane::replay::feed::{Filler, Planned};
 use measure::place::{CUT_OFF, NOT_ETHERNET, SNAPPED, TOO_LONG, TOO_SHORT};
 use measure::{Clock, Counter, TimesSummary, Timetable};
 
@@ -287,13 +287,13 @@ impl Reading {
         } else if len > carries {
             &counters.too_long
         } else {
-            return self.give(packet.data, len, position);
+            return self.give(packet.data, len, (position, is_snapped));
         };
         left_out.add(1);
         true
     }
 
-    fn give(&mut self, data: &[u8], len: usize, position: u64) -> bool {
+    fn give(&mut self, data: &[u8], len: usize, (position, is_snapped): (u64, bool)) -> bool {
         let at = self.clock.ticks_from_ns(self.timetable.due_ns(len));
         let mut bytes = data;
         if len > data.len() {
@@ -302,7 +302,12 @@ impl Reading {
             self.padded.resize(len, 0);
             bytes = &self.padded;
         }
-        while !self.filler.push(at, bytes, position) {
+        let planned = Planned {
+            at,
+            position,
+            is_snapped,
+        };
+        while !self.filler.push(planned, bytes) {
             if self.stop.load(Ordering::Acquire) {
                 self.counters.cut_off.add(1);
                 return false;

@@ -1,6 +1,7 @@
 //! The ledger, the verdict and the summary of a replay.
 
 use measure::place::CUT_OFF;
+use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
@@ -17,8 +18,6 @@ use crate::run::open::losses;
 
 /// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
 const BEHIND_NS: u64 = 100_000_000;
-/// What a frame takes on a wire beside the bytes of a capture: FCS, preamble and gap.
-const ON_WIRE: u64 = 24;
 
 pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let (dir, counters) = (ending.dir, &job.counters);
@@ -65,7 +64,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     ending.notes.extend(notes(job, &ending, &ledger));
     ending.notes.extend(dir.note());
     let rate_tx_pps = per_second(took_ns).unwrap_or(0.0);
-    let mean_bytes = counters.bytes.get() as f64 / sent.max(1) as f64;
+    let mean_bytes = counters.wire_bytes.get() as f64 / sent.max(1) as f64;
     let mut summary = ReplaySummary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -85,7 +84,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         planned_s: planned_ns.map(|ns| ns as f64 / 1e9),
         duration_s: took_ns as f64 / 1e9,
         rate_tx_pps,
-        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + ON_WIRE as f64) * 8.0,
+        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + LAYER1_OVERHEAD_BYTES) * 8.0,
         ports: ending.port_summaries(),
         queues: job.queues(),
         workers: ending.workers,
@@ -189,12 +188,12 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
             counted(read.not_ethernet.get(), "packet")
         ),
     );
-    let snapped = read.snapped.get();
+    let snapped = job.counters.snapped.get();
     tell(
         snapped > 0 && job.plan.snapped == crate::plan::Snapped::Send,
         "snapped_sent",
         format!(
-            "{} had been captured in part, and were sent as short as that; --snapped skip leaves them out, --snapped pad fills them up",
+            "{} had been captured in part, and went out as short as that; --snapped skip leaves them out, --snapped pad fills them up",
             counted(snapped, "packet")
         ),
     );

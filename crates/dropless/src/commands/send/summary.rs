@@ -2,6 +2,7 @@
 
 use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
+use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Role};
 use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict, expect};
 use report::rundir::file;
@@ -75,7 +76,7 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
         reorder_extent_max: extents.max().unwrap_or(0),
         rate_tx_pps,
         rate_rx_pps: ledger.received as f64 / seconds,
-        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + 20.0) * 8.0,
+        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + LAYER1_OVERHEAD_BYTES) * 8.0,
         rate_tx_bps_l2: rate_tx_pps * mean_bytes * 8.0,
         duration_s: seconds,
         latency_ns: Percentiles::from(latency),
