@@ -67,7 +67,7 @@ enum Format {
 }
 
 impl Reader {
-    /// Opens a file; `-` is standard input.
+    /// Opens a file.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let name = path.display().to_string();
         match source::open(path) {

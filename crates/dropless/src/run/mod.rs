@@ -2,6 +2,7 @@
 //! control (`control`) and its close (`close`). A subcommand gives it a [`Job`].
 
 pub(crate) mod buffers;
+pub(crate) mod capture_input;
 pub(crate) mod child;
 pub(crate) mod claim;
 pub(crate) mod clock;
