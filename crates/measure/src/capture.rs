@@ -76,7 +76,7 @@ pub struct CaptureSummary {
     /// One flow of so many was captured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled_one_in: Option<u64>,
-    /// The clock that stamped the packets of each port: `tsc` is the processor's, read when a burst was taken.
+    /// The clock that stamped the packets of each port: `tsc` is the processor's, read when a burst was taken, `file` that of the file which a `pcap` port reads.
     pub stamped_by: BTreeMap<String, String>,
     /// What the generator at the other end sent; with an embedded ring only.
     #[serde(skip_serializing_if = "Option::is_none")]

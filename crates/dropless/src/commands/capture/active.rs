@@ -55,6 +55,8 @@ pub struct ActiveCapture {
     pub rows: Option<RowWriter<String>>,
     pub row_base: Total,
     pub clock: Clock,
+    /// Whose clock stamps the packets.
+    pub stamped_by: &'static str,
     /// From the run's clock to the epoch of Unix, ns.
     pub epoch_ns: u64,
     /// The end of a capture with generators.

@@ -68,7 +68,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         reasons: verdict.notes(),
         filter: job.plan.filter.clone(),
         sampled_one_in: job.plan.sample,
-        stamped_by: stamped_by(&ending),
+        stamped_by: stamped_by(&ending, job.stamped_by),
         generated: job.generated().map(|generated| generated.sent),
         received: total.received,
         received_bytes: total.bytes,
@@ -176,11 +176,11 @@ fn uneven(Generated { sent, received }: Generated) -> Option<Imbalance> {
     })
 }
 
-/// The clock of each port's stamps: none of them is the NIC's own.
-fn stamped_by(ending: &Ending<'_>) -> BTreeMap<String, String> {
+/// The clock of each port's stamps.
+fn stamped_by(ending: &Ending<'_>, clock: &str) -> BTreeMap<String, String> {
     let ports = ending.ports.iter();
     ports
-        .map(|port| (port.summary.uri.clone(), "tsc".into()))
+        .map(|port| (port.summary.uri.clone(), clock.to_owned()))
         .collect()
 }
 
