@@ -255,7 +255,10 @@ fn driver_stamps(ports: &[OpenPort<'_>]) -> Option<DriverStamps> {
 /// What is told of a port in the file.
 fn interface(open: &OpenPort<'_>, stamps: Option<DriverStamps>, plan: &CapturePlan) -> Interface {
     let description = match stamps {
-        Some(stamps) => format!("stamped as by the clock of its {}, in units of {} ns", stamps.clock, stamps.unit_ns),
+        Some(stamps) => format!(
+            "stamped as by the clock of its {}, in units of {} ns",
+            stamps.clock, stamps.unit_ns
+        ),
         None => "stamped by the processor's time stamp counter when its burst was polled".into(),
     };
     Interface {
