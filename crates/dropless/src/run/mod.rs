@@ -39,7 +39,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use dataplane::worker::{Control, WorkerCounters};
-use dpdk::Pool;
+use dpdk::{Pool, Reading};
 use host::Sys;
 use measure::{Note, RunResult, Ticks};
 use report::out::Console;
@@ -199,6 +199,7 @@ pub trait Summary: report::kind::Kind + RunResult + Serialize {
 
 /// Runs `job` from the first check to the printed result, which is its exit code.
 pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
+    let begun = Reading::now();
     let board = StatusBoard::open(&settings.status, J::COMMAND)?;
     let interrupt = Interrupt::install()?;
     let console = settings.console;
@@ -223,6 +224,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let ports = start::ports(pools.as_ref(), &preflight, &devices, &needs, &interrupt)?;
     let run = Run {
         settings,
+        begun,
         needs: &needs,
         preflight: &preflight,
         pools: pools.as_ref(),
@@ -263,6 +265,8 @@ pub(crate) fn random() -> u64 {
 /// The environment of one run.
 struct Run<'r, 'e> {
     settings: &'r Settings,
+    /// What the calibration of the clock begins with: all that the start takes is time to measure it.
+    begun: Reading,
     needs: &'r Needs,
     preflight: &'r Preflight,
     pools: Option<&'e Pools<'e>>,
@@ -295,7 +299,7 @@ impl<'r, 'e> Run<'r, 'e> {
             glance::tell(self.settings.console, &cores, &self.preflight.ports, self.dir);
         }
         let _home = placement::home();
-        let clock = RunClock::calibrate(&cores);
+        let clock = RunClock::calibrate(&cores, &self.begun);
         let explainer = Explainer::start(machine, &cores, &ports);
         // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
         let kept = Kept::with(&self.preflight.ports, machine.explain);
