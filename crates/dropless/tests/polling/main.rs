@@ -39,6 +39,7 @@ mod pcap;
 mod ports;
 mod read;
 mod replay;
+mod replay_limits;
 mod report_command;
 mod report_page;
 mod restart;

@@ -256,7 +256,7 @@ fn driver_stamps(ports: &[OpenPort<'_>]) -> Option<DriverStamps> {
 fn interface(open: &OpenPort<'_>, stamps: Option<DriverStamps>, plan: &CapturePlan) -> Interface {
     let description = match stamps {
         Some(stamps) => format!(
-            "stamped as by the clock of its {}, in units of {} ns",
+            "stamped by its driver with the clock of the {}, in units of {} ns",
             stamps.clock, stamps.unit_ns
         ),
         None => "stamped by the processor's time stamp counter when its burst was polled".into(),
