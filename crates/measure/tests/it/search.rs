@@ -4,8 +4,8 @@
 
 use measure::Note;
 use measure::search::{
-    Ask, Ceiling, Goal, GoalResult, Limit, Losses, Mlr, ModelPath, Pace, Range, Rfc2544,
-    Rfc2544Settings, Search, SearchReport, SizeResult, Step, Trial, estimate,
+    Ask, Ceiling, Goal, GoalResult, Limit, Losses, Mlr, ModelPath, Pace, Range, Rfc2544, Rfc2544Settings,
+    Search, SearchReport, SizeResult, Step, Trial, estimate,
 };
 
 use crate::dice::Dice;

@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use measure::search::{
-    Extent, Goal, Limit, ModelPath, Range, Rfc2544, Rfc2544Settings, Search, SearchResult, Step,
-    Test, Trial,
+    Extent, Goal, Limit, ModelPath, Range, Rfc2544, Rfc2544Settings, Search, SearchResult, Step, Test, Trial,
 };
 
 use crate::dice::Dice;
