@@ -67,13 +67,14 @@ pub fn wire<'p, 'e: 'p>(
     (sink, door): (Option<File>, Option<Door>),
     stage: &mut Stage<'_, 'p, 'e>,
 ) -> Result<ActiveCapture> {
-    let stamps = driver_stamps(&stage.ports);
+    let stamps = driver_stamps(stage.ports);
     let interfaces: Vec<Interface> = match &attached {
         Some(host) => host.interfaces(&plan),
-        None => {
-            let told = |open| interface(open, stamps, &plan);
-            stage.ports.iter().map(told).collect()
-        }
+        None => stage
+            .ports
+            .iter()
+            .map(|open| interface(open, stamps, &plan))
+            .collect(),
     };
     let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
     let preamble = pcapng::preamble(application, &interfaces);
