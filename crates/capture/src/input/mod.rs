@@ -132,6 +132,17 @@ impl Reader {
         &self.interfaces
     }
 
+    /// What errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it was read to its end, is a capture of this project, and lacks what that ends each file with: its writer was
+    /// killed, or has not ended it yet.
+    pub fn is_left_open(&self) -> bool {
+        self.is_over && matches!(&self.format, Format::Pcapng(blocks) if blocks.is_left_open())
+    }
+
     /// Whether it is compressed, so that its bytes are more than its file has.
     pub fn is_compressed(&self) -> bool {
         self.is_compressed

@@ -128,12 +128,12 @@ fn what_a_slow_reader_drops_is_counted_to_the_packet() {
             .send(
                 &lab,
                 "kernel:198.18.0.1,io=mmsg",
-                &["--rate", "10kpps", "--duration", "2s", "--drain", "2s"],
+                &["--rate", "10kpps", "--duration", "1200ms", "--drain", "1s"],
             )
             .spawn();
         sender.wait_for("sending", Duration::from_secs(30));
         reflector.signal(Signal::SIGSTOP);
-        std::thread::sleep(Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(500));
         reflector.signal(Signal::SIGCONT);
         let run = sender.wait(Duration::from_secs(30));
         let dropped = run.number("ledger.lost_at.reflector_rx_missed");

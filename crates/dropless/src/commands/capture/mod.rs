@@ -6,6 +6,7 @@ mod attach;
 mod consumer;
 mod draining;
 mod guests;
+mod statistics;
 mod stream;
 mod summary;
 mod wiring;

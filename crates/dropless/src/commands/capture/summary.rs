@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use capture::pcapng::Statistics;
 use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::verdict::{Evidence, Role};
 use measure::{
@@ -12,7 +11,7 @@ use measure::{
 use report::published::State;
 use report::rundir::file;
 
-use super::active::{ActiveCapture, CaptureSide, Generated, Total};
+use super::active::{ActiveCapture, Generated, Total};
 use super::attach::Link;
 use super::guests;
 use crate::run;
@@ -113,36 +112,14 @@ fn ledger(ending: &Ending<'_>, tapped: Option<(u64, [u64; 2])>, total: Total, he
     Balance::of(seen, total.captured, counted)
 }
 
-/// What ends a file: what each port counted.
+/// What ends a file: what each port counted, and what it says at the end that it missed.
 fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
-    let mut blocks = Vec::new();
-    let (from_ns, to_ns) = job.times_ns();
-    for index in 0..job.drops.len() {
-        let sides = || job.sides.iter().filter(|side| side.place.port == index);
-        let received: u64 = sides().map(|side| side.counters.received.frames.get()).sum();
-        let dropped: u64 = sides().map(|side| side.counters.written.refused.get()).sum();
-        let left_out = |side: &CaptureSide| {
-            let counters = &side.counters.received;
-            counters.filtered.get() + counters.sampled_out.get()
-        };
-        let unwanted: u64 = sides().map(|side| side.counters.written.unwanted.get()).sum();
-        let accepted = received - sides().map(left_out).sum::<u64>();
-        let missed = match (&job.link, ending.ports.get(index)) {
+    job.counted.blocks(job.times_ns(), |index| {
+        match (&job.link, ending.ports.get(index)) {
             (Some(link), _) => link.lost(|tap| job.sides[tap].place.port == index),
             (None, port) => port.map_or(0, |port| port.summary.rx_missed + port.summary.rx_nombuf),
-        };
-        let statistics = Statistics {
-            from_ns,
-            to_ns,
-            received: received + missed,
-            interface_dropped: missed,
-            accepted,
-            dropped,
-            delivered: accepted - dropped - unwanted,
-        };
-        blocks.extend(statistics.block(index as u32));
-    }
-    blocks
+        }
+    })
 }
 
 /// A worker that moves packets in so many of its rounds hardly ever waits for one.
@@ -186,11 +163,12 @@ fn stamped_by(ending: &Ending<'_>, clock: &str) -> BTreeMap<String, String> {
 
 /// What a consumer was offered it took, lost, or left.
 fn unbalanced(consumer: &ConsumerSummary) -> Option<Imbalance> {
-    let charged = consumer.taken + consumer.lost + consumer.left;
-    (charged != consumer.offered).then_some(Imbalance::Accepted {
+    // What one of another process says may be any number.
+    let gone = consumer.lost.saturating_add(consumer.left);
+    (consumer.taken.saturating_add(gone) != consumer.offered).then_some(Imbalance::Accepted {
         accepted: consumer.offered,
         received: consumer.taken,
-        lost: consumer.lost + consumer.left,
+        lost: gone,
         unexplained: 0,
     })
 }

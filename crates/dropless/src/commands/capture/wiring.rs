@@ -26,6 +26,7 @@ use super::WHOLE;
 use super::active::{ActiveCapture, CaptureSide, Total};
 use super::attach::{Attached, Link};
 use super::consumer::ConsumerSide;
+use super::statistics::Interfaces;
 use crate::plan::CapturePlan;
 use crate::run::clock::now;
 use crate::run::generator;
@@ -88,9 +89,12 @@ pub fn wire<'p, 'e: 'p>(
         sides,
         drops,
     } = all;
+    let counted = Interfaces::new(&drops, &sides);
     let mut consumers = Vec::new();
     if let Some(files) = &plan.files {
-        consumers.push(ConsumerSide::files(files, &mut producer, &ring)?);
+        let counted = counted.clone();
+        let end = Box::new(move || counted.so_far());
+        consumers.push(ConsumerSide::files(files, end, (&mut producer, &ring))?);
     }
     if let Some(sink) = sink {
         consumers.push(ConsumerSide::stream(sink, &mut producer, &ring)?);
@@ -126,6 +130,7 @@ pub fn wire<'p, 'e: 'p>(
         merged,
         totals,
         drops,
+        counted,
         generators,
         ring,
         consumers,
