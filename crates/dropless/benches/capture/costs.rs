@@ -79,18 +79,25 @@ impl Costs {
 }
 
 /// Four ports that lead back to themselves.
-struct Bed<'e> {
+pub struct Bed<'e> {
     eal: &'e Eal,
     pool: &'e Pool<'e>,
     #[allow(dead_code, reason = "ports are open as long as they live")]
     ports: Vec<Port<'e>>,
-    tx: Vec<TxQueue<'e>>,
+    /// What leads to them.
+    pub tx: Vec<TxQueue<'e>>,
     frames: Burst<'e>,
     size: usize,
 }
 
 impl<'e> Bed<'e> {
-    fn new(eal: &'e Eal, pool: &'e Pool<'e>, name: &str) -> Result<(Self, Vec<RxQueue<'e>>), Box<dyn Error>> {
+    /// Opens them, each with room for `depth` frames.
+    pub fn new(
+        eal: &'e Eal,
+        pool: &'e Pool<'e>,
+        name: &str,
+        depth: usize,
+    ) -> Result<(Self, Vec<RxQueue<'e>>), Box<dyn Error>> {
         let mut bed = Self {
             eal,
             pool,
@@ -101,7 +108,7 @@ impl<'e> Bed<'e> {
         };
         let mut all = Vec::new();
         for port in 0..QUEUES {
-            let name = eal.ring_loop(&format!("{name}{port}"), 256)?;
+            let name = eal.ring_loop(&format!("{name}{port}"), depth)?;
             let (mut port, mut rx, tx) =
                 Port::by_name(eal, &name)?.configure(&PortConfig::default(), pool)?;
             port.start()?;
@@ -149,7 +156,8 @@ impl Spent {
 
 const PACKETS: usize = LOOKS * QUEUES * WAITING;
 
-fn now() -> Ticks {
+/// The clock of the capture.
+pub fn now() -> Ticks {
     Ticks(dpdk::tsc())
 }
 
@@ -167,8 +175,8 @@ pub struct Subjects<'e> {
 impl<'e> Subjects<'e> {
     /// Opens the ports.
     pub fn new(eal: &'e Eal, pool: &'e Pool<'e>, hz: f64) -> Result<Self, Box<dyn Error>> {
-        let (bed, rx) = Bed::new(eal, pool, "bare")?;
-        let (our_bed, our_rx) = Bed::new(eal, pool, "ours")?;
+        let (bed, rx) = Bed::new(eal, pool, "bare", 256)?;
+        let (our_bed, our_rx) = Bed::new(eal, pool, "ours", 256)?;
         let (producer, ring) = ring()?;
         let counters = Arc::<MergeCounters>::default();
         let clock = Clock::from_calibration(now().0, 1 << 40, hz);
@@ -228,12 +236,14 @@ impl<'e> Subjects<'e> {
     }
 }
 
-fn sources<'e>(eal: &'e Eal, queues: Vec<RxQueue<'e>>) -> Vec<Box<dyn Source + 'e>> {
+/// What a capture takes frames from.
+pub fn sources<'e>(eal: &'e Eal, queues: Vec<RxQueue<'e>>) -> Vec<Box<dyn Source + 'e>> {
     let source = |(port, queue)| {
         let plan = QueuePlan {
             burst: 64,
             selector: Selector::new(None, None),
             packets: PacketPlan {
+                driver_unit_ns: None,
                 direction: None,
                 interface: port as u32,
                 queue: Some(0),

@@ -20,6 +20,7 @@ mod tables;
 
 mod costs;
 mod disk;
+mod flow;
 mod reading;
 mod results;
 mod scattered;
@@ -34,20 +35,21 @@ use clap::Parser;
 use dpdk::{Eal, Pool};
 
 use costs::Subjects;
+use flow::Four;
 use machine::Machine;
 use results::Results;
 use support::require;
 use tools::{Link, TOOLS};
 
 const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
-const PARTS: [&str; 5] = ["costs", "scattered", "disk", "tools", "read"];
+const PARTS: [&str; 6] = ["costs", "scattered", "four", "disk", "tools", "read"];
 
 /// Measures capturing: what a packet costs on one core, what reading it costs, the disk, and the highest rate without loss
 /// beside other tools.
 #[derive(Parser)]
 #[command(
     bin_name = "./dev bench capture",
-    after_help = "Parts: costs scattered disk tools read. A full run writes its part of docs/benchmark.md.
+    after_help = "Parts: costs scattered four disk tools read. A full run writes its part of docs/benchmark.md.
 Exit codes: 0 every target was met; 1 one was not; 2 something could not be measured."
 )]
 struct Args {
@@ -89,20 +91,20 @@ fn main() -> ExitCode {
         eprintln!("bench: {note}");
     }
     let mut results = Results::new(args.rounds);
-    let parts: [(&str, Measure); 5] = [
-        (PARTS[0], costs),
-        (PARTS[1], scattered),
-        (PARTS[2], disk),
-        (PARTS[3], tools),
-        (PARTS[4], read),
+    // EAL starts once a process: what is measured in this one goes together.
+    let parts: [(&[&'static str], Measure); 4] = [
+        (&PARTS[..3], in_process),
+        (&PARTS[3..4], disk),
+        (&PARTS[4..5], tools),
+        (&PARTS[5..], read),
     ];
-    for (name, measure) in parts.into_iter().filter(|(name, _)| args.wants(name)) {
-        if machine.interrupted() {
-            break;
+    for (names, measure) in parts {
+        if machine.interrupted() || !names.iter().any(|name| args.wants(name)) {
+            continue;
         }
-        eprintln!("bench: {name}");
+        eprintln!("bench: {}", names.join(" "));
         if let Err(error) = measure(&args, &machine, &mut results) {
-            results.failed.push((name, error.to_string()));
+            results.failed.push((names[0], error.to_string()));
         }
     }
     let text = results.markdown(&machine);
@@ -145,53 +147,51 @@ fn measure_on(
     measure(&eal, &pool, hz)
 }
 
-fn costs(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
+fn in_process(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
     with_pool(machine, |eal, pool, hz| {
-        let mut subjects = Subjects::new(eal, pool, hz)?;
-        for size in SIZES {
-            for _ in 0..args.rounds {
-                results.costs.push(subjects.measure(size)?);
+        if args.wants(PARTS[0]) {
+            // Its frames go back before others take them.
+            let mut subjects = Subjects::new(eal, pool, hz)?;
+            for size in SIZES {
+                for _ in 0..args.rounds {
+                    results.costs.push(subjects.measure(size)?);
+                }
             }
         }
-        // Its frames go back before others take them.
-        drop(subjects);
-        if args.wants(PARTS[1]) {
-            scattered_in(args, (eal, pool), hz, results)?;
+        for size in SIZES.into_iter().filter(|_| args.wants(PARTS[1])) {
+            for _ in 0..args.rounds {
+                results.reads.push(scattered::measure(eal, pool, size, hz)?);
+            }
+        }
+        if args.wants(PARTS[2]) {
+            let mut four = Four::new(eal, pool, machine.second, hz)?;
+            for size in SIZES {
+                for _ in 0..args.rounds {
+                    results.flows.push(four.search(size)?);
+                }
+            }
         }
         Ok(())
     })
-}
-
-/// EAL starts once a process: this part goes with the one before where that is asked for.
-fn scattered(args: &Args, machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
-    if args.wants(PARTS[0]) {
-        return Ok(());
-    }
-    with_pool(machine, |eal, pool, hz| {
-        scattered_in(args, (eal, pool), hz, results)
-    })
-}
-
-fn scattered_in<'e>(
-    args: &Args,
-    (eal, pool): (&'e Eal, &Pool<'e>),
-    hz: f64,
-    results: &mut Results,
-) -> Result<(), Box<dyn Error>> {
-    for size in SIZES {
-        for _ in 0..args.rounds {
-            results.reads.push(scattered::measure(eal, pool, size, hz)?);
-        }
-    }
-    Ok(())
 }
 
 fn disk(args: &Args, _machine: &Machine, results: &mut Results) -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("written");
     for round in 0..args.rounds {
-        let ours = || disk::ours(&file);
-        let plain = || disk::plain(&file);
+        // Both write a new file: what is there already takes writes faster.
+        let anew = || {
+            let _ = std::fs::remove_file(&file);
+            nix::unistd::sync();
+        };
+        let ours = || {
+            anew();
+            disk::ours(&file)
+        };
+        let plain = || {
+            anew();
+            disk::plain(&file)
+        };
         let (mine, theirs) = if round % 2 == 0 {
             let mine = ours()?;
             (mine, plain()?)

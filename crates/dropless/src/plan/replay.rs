@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 use host::{Medium, PortTraits};
-use measure::{Expectation, ReplayRate, ReplaySummary};
+use measure::{ReplayRate, ReplaySummary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::MachinePlan;
@@ -102,11 +102,6 @@ impl ReplayPlan {
         Ok(self.rate.parse()?)
     }
 
-    /// The conditions on the result.
-    pub fn expectations(&self) -> Result<Vec<Expectation<ReplaySummary>>> {
-        self.expect.iter().map(|text| Ok(text.parse()?)).collect()
-    }
-
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
@@ -121,7 +116,7 @@ impl ReplayPlan {
             self.machine.ports.len() == 1,
             "a capture is sent to one port; give one --port"
         );
-        self.expectations()?;
+        expect::check::<ReplaySummary>(&self.expect)?;
         if let Some(most) = self.frame_max {
             ensure!(
                 FRAMES.contains(&most),

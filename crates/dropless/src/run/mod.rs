@@ -2,6 +2,7 @@
 //! control (`control`) and its close (`close`). A subcommand gives it a [`Job`].
 
 pub(crate) mod buffers;
+pub(crate) mod capture_input;
 pub(crate) mod child;
 pub(crate) mod claim;
 pub(crate) mod clock;
@@ -40,7 +41,7 @@ use anyhow::{Context, Result};
 use dataplane::worker::{Control, WorkerCounters};
 use dpdk::{Pool, Reading};
 use host::Sys;
-use measure::{Note, Ticks};
+use measure::{Note, RunResult, Ticks};
 use report::out::Console;
 use report::published::{Ended, PoolLevel, State};
 use report::rundir::{RunDir, file};
@@ -48,7 +49,7 @@ use serde::Serialize;
 
 use crate::explain::{Explainer, Received};
 use crate::plan::MachinePlan;
-use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings};
+use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings, end_workers};
 use clock::RunClock;
 use close::{Closed, Ending};
 use control::{Look, Watch};
@@ -173,11 +174,27 @@ pub trait Active {
 }
 
 /// What a run comes to.
-pub trait Summary: report::kind::Kind + Serialize {
+pub trait Summary: report::kind::Kind + RunResult + Serialize {
+    /// Makes the totals of `state` those of the result.
+    fn total(&self, state: &mut State);
+
     /// Its verdict in a word, its exit code and its reasons.
-    fn ended(&self) -> Ended;
+    fn ended(&self) -> Ended {
+        Ended {
+            verdict: self.validity().name().into(),
+            exit: self.exit_code(),
+            reasons: self.reasons().to_vec(),
+        }
+    }
+
     /// Makes the state that was told last what the result says.
-    fn settle(&self, state: &mut State);
+    fn settle(&self, state: &mut State) {
+        self.total(state);
+        state.elapsed_s = self.duration_s();
+        state.ports = RunResult::ports(self).to_vec();
+        state.queues = self.queues().to_vec();
+        end_workers(&mut state.workers, self.workers());
+    }
 }
 
 /// Runs `job` from the first check to the printed result, which is its exit code.

@@ -10,7 +10,8 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use ring::layout::{Geometry, SEGMENT_MIN, VERSION, header};
 use ring::pcapng::{self, ENTRY, PacketHead};
-use ring::share::{self, Door, JOIN, Joined};
+use ring::share::{Door, JOIN, Joined};
+use ring::socket;
 use ring::{Consumer, Producer, Ring, RingError};
 
 pub const PACKETS: u64 = 700;
@@ -227,7 +228,7 @@ pub fn answer(sound: &[Image; 2], input: &[u8]) -> bool {
         scope.spawn(|| {
             let (mut stream, _) = listener.accept().unwrap();
             let _ = if has_files {
-                share::send(&stream, message, [ring.as_fd(), page.as_fd()])
+                socket::send(&stream, message, [ring.as_fd(), page.as_fd()])
             } else {
                 stream.write_all(message)
             };
