@@ -97,7 +97,7 @@ fn write(
     Ok((written.bytes as f64 / elapsed, elapsed))
 }
 
-/// Time that all threads of the process but this one were on a core: those of io_uring are among them.
+/// Time that all threads of the process but this one were on a core: those of `io_uring` are among them.
 fn used_by_others() -> Duration {
     let used = |clock| clock_gettime(clock).map_or(Duration::ZERO, Duration::from);
     used(ClockId::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(used(ClockId::CLOCK_THREAD_CPUTIME_ID))
