@@ -3,6 +3,7 @@
 //! What cannot be written stays in the ring and is tried again: a full disk ends nothing, and loses nothing that the ring
 //! can still hold.
 
+mod claim;
 mod file;
 mod files;
 mod pack;
@@ -13,6 +14,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
+pub use claim::Claimed;
 use files::Files;
 pub use pack::Packed;
 pub use policy::{Policy, Written};
@@ -150,7 +152,10 @@ impl Disk {
     }
 
     fn refuse(&mut self, error: &io::Error, now: Instant) {
-        self.written.error = Some(error.to_string());
+        self.written.error = Some(match error.raw_os_error() {
+            Some(libc::EFBIG) => "a file may be no longer than `ulimit -f` says".into(),
+            _ => error.to_string(),
+        });
         self.written.errors += 1;
         self.refused_at = Some(now);
     }
