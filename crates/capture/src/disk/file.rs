@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::resource::{Resource, getrlimit};
 use ring::Segment;
 use ring::pcapng;
 
@@ -82,6 +83,16 @@ impl CaptureFile {
     /// Bytes that are in it for good.
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Whether it has no room for another block of a disk below the length that a file of this process may have
+    /// (`RLIMIT_FSIZE`).
+    pub fn is_at_limit(&self) -> bool {
+        let Ok((longest, _)) = getrlimit(Resource::RLIMIT_FSIZE) else {
+            return false;
+        };
+        let len = self.file.metadata().map_or(0, |about| about.len());
+        len.saturating_add(pcapng::ALIGN as u64) > longest
     }
 
     /// Its length without any packet.

@@ -15,6 +15,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 pub use claim::Claimed;
+use file::CaptureFile;
 use files::Files;
 pub use pack::Packed;
 pub use policy::{Policy, Written};
@@ -173,8 +174,13 @@ impl Disk {
                 Err(error) => (0, Some(error)),
             };
             if written < pending.segments {
-                // What a disk that is nearly full does tells of no error.
-                failed = failed.or(error.or(Some(io::ErrorKind::StorageFull.into())));
+                // What a disk that is nearly full does tells of no error, and neither does one byte more than a file may have.
+                let is_long = self.files.file.as_ref().is_some_and(CaptureFile::is_at_limit);
+                let short = || match is_long {
+                    true => io::Error::from_raw_os_error(libc::EFBIG),
+                    false => io::ErrorKind::StorageFull.into(),
+                };
+                failed = failed.or_else(|| Some(error.unwrap_or_else(short)));
             }
             pending.written = Some(written);
         }
