@@ -43,7 +43,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum RingError {
     /// Memory could not be had or mapped.
-    #[error("shared memory for the ring: {}", memory::words(.0))]
+    #[error("shared memory for the ring: {}", memory::words(*.0))]
     Memory(nix::Error),
     /// Sizes that no ring has.
     #[error("a ring of {} segments of {} bytes cannot be: segments are multiples of 4096 bytes from {} on, and two at least", .0.segments, .0.segment_len, layout::SEGMENT_MIN)]

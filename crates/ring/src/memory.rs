@@ -134,7 +134,7 @@ impl Drop for Memory {
 }
 
 /// Why there is none, and what to do.
-pub(crate) fn words(error: &nix::Error) -> String {
+pub(crate) fn words(error: nix::Error) -> String {
     match error {
         nix::Error::EFBIG => {
             "it would be longer than `ulimit -f` lets a file be; raise that, or use a smaller ring".into()

@@ -176,9 +176,12 @@ impl Disk {
             if written < pending.segments {
                 // What a disk that is nearly full does tells of no error, and neither does one byte more than a file may have.
                 let is_long = self.files.file.as_ref().is_some_and(CaptureFile::is_at_limit);
-                let short = || match is_long {
-                    true => io::Error::from_raw_os_error(libc::EFBIG),
-                    false => io::ErrorKind::StorageFull.into(),
+                let short = || {
+                    if is_long {
+                        io::Error::from_raw_os_error(libc::EFBIG)
+                    } else {
+                        io::ErrorKind::StorageFull.into()
+                    }
                 };
                 failed = failed.or_else(|| Some(error.unwrap_or_else(short)));
             }

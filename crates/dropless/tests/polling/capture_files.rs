@@ -46,7 +46,7 @@ fn a_file_has_one_writer() {
         .output()
         .expect("tshark");
     assert!(counted.status.success(), "{counted:?}");
-    let packets = counted.stdout.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let packets = String::from_utf8_lossy(&counted.stdout).lines().count() as u64;
     assert_eq!(run.number("files.packets"), packets, "{run}");
     // Once it has ended the name is free again.
     let again = lab.dropless(&[&CAPTURE[..], &["--to", &file, "--count", "100"]].concat());
