@@ -40,6 +40,8 @@ int main(int argc, char **argv)
            bytes, sum, taken, lost);
     if (ring.error[0])
         fprintf(stderr, "count: %s\n", ring.error);
+    else if (dropless_has_died(&ring))
+        fprintf(stderr, "count: the capture died without an end; what it had committed was read\n");
     dropless_leave(&ring);
     return ring.error[0] ? 1 : 0;
 }

@@ -254,7 +254,21 @@ static inline int dropless_refused(struct dropless_ring *ring)
         if (len <= 0)
             break;
     }
+    /* It may be any process's: no control character gets to a terminal. */
+    for (char *each = why; *each; each++)
+        if ((unsigned char)*each < 0x20 || *each == 0x7f)
+            *each = '?';
     return dropless_fail(ring, "the ring refused: %s", at ? why : "no reason was given");
+}
+
+/* Why there was no answer, where `errno` says so: 0 is an end. */
+static inline int dropless_no_answer(struct dropless_ring *ring, int why)
+{
+    if (why == EAGAIN || why == EWOULDBLOCK)
+        return dropless_fail(ring, "whoever listens there gives no answer; is that capture stopped?");
+    if (why == 0 || why == EPIPE || why == ECONNRESET)
+        return dropless_fail(ring, "whoever listens there hung up without an answer; did that capture end?");
+    return dropless_fail(ring, "asking for a seat in the ring: %s", strerror(why));
 }
 
 /* Asks for a seat; `files` become those of the ring and of the consumer's page. */
@@ -265,11 +279,13 @@ static inline int dropless_ask(struct dropless_ring *ring, const char *who, bool
     memcpy(message + 8, words, sizeof words);
     memcpy(message + 16, who, strnlen(who, DROPLESS_NAME));
     if (send(ring->socket, message, sizeof message, MSG_NOSIGNAL) != (ssize_t)sizeof message)
-        return dropless_fail(ring, "asking for a seat in the ring: %s", strerror(errno));
+        return dropless_no_answer(ring, errno);
     ssize_t len = dropless_answer(ring->socket, answer, files);
     if (len < 0)
-        return dropless_fail(ring, "waiting for a seat in the ring: %s", strerror(errno));
-    if (len != (ssize_t)sizeof answer || memcmp(answer, "DRPLSEAT", 8) != 0)
+        return dropless_no_answer(ring, errno);
+    if (len < (ssize_t)sizeof answer)
+        return dropless_no_answer(ring, 0);
+    if (memcmp(answer, "DRPLSEAT", 8) != 0)
         return dropless_fail(ring, "whoever listens there is no dropless");
     if (dropless_word(answer + 12) != 0 || files[0] < 0 || files[1] < 0)
         return dropless_refused(ring);
@@ -290,9 +306,14 @@ static inline int dropless_join(struct dropless_ring *ring, const char *name, co
         return dropless_fail(ring, "a socket: %s", strerror(errno));
     int socket = ring->socket;
     if (dropless_door(&door, name) != 0)
-        dropless_fail(ring, "%s: the name is too long for a socket", name);
+        dropless_fail(ring, "%.100s...: the name is too long for a socket, whose path may have %zu bytes", name,
+                      sizeof door.sun_path - 1);
     else if (connect(socket, (struct sockaddr *)&door, sizeof door) != 0)
-        dropless_fail(ring, "no ring at %s: %s; is a capture with --ring running?", door.sun_path, strerror(errno));
+        dropless_fail(ring,
+                      errno == EACCES ? "the ring at %s is another user's (%s); have its capture let your group in "
+                                        "with --ring-group"
+                                      : "no ring at %s: %s; is a capture with --ring running?",
+                      door.sun_path, strerror(errno));
     else if (setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0)
         dropless_fail(ring, "a socket: %s", strerror(errno));
     else if (dropless_ask(ring, who, is_lossless, files) == 0) {
@@ -324,7 +345,9 @@ static inline void dropless_add(struct dropless_ring *ring, uint64_t at, uint64_
 /* Goes to a segment that will not be overwritten at once; what lies between is lost. */
 static inline int dropless_skip(struct dropless_ring *ring, uint64_t begun)
 {
-    uint64_t margin = ring->segments / 2;
+    /* After the end all that is there stays. */
+    bool is_over = dropless_load(ring->memory, DROPLESS_ENDED, memory_order_acquire) == 1;
+    uint64_t margin = is_over ? ring->segments : ring->segments / 2;
     uint64_t number = begun > margin ? begun - margin : 0;
     if (number <= ring->number)
         number = ring->number + 1;
@@ -454,17 +477,28 @@ static inline void dropless_counts(const struct dropless_ring *ring, uint64_t *t
     *lost = dropless_load(ring->page, DROPLESS_LOST, memory_order_relaxed);
 }
 
-/* Whether the producer has ended, or its process is gone: what dropless_next has not given by then, once it says 0,
- * never comes. Ask before you take, so that nothing comes between. */
-static inline bool dropless_is_ended(const struct dropless_ring *ring)
+/* Whether the producer's process is gone. */
+static inline bool dropless_is_alone(const struct dropless_ring *ring)
 {
     uint8_t byte;
-    if (dropless_load(ring->memory, DROPLESS_ENDED, memory_order_acquire) == 1)
-        return true;
     if (ring->socket < 0)
         return false;
     ssize_t len = recv(ring->socket, &byte, 1, MSG_DONTWAIT);
     return len >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+/* Whether the producer's process is gone, and never ended its ring: it was killed. What it committed is still there. */
+static inline bool dropless_has_died(const struct dropless_ring *ring)
+{
+    /* One that ended did so before it went. */
+    return dropless_is_alone(ring) && dropless_load(ring->memory, DROPLESS_ENDED, memory_order_acquire) != 1;
+}
+
+/* Whether the producer has ended, or its process is gone: what dropless_next has not given by then, once it says 0,
+ * never comes. Ask before you take, so that nothing comes between. */
+static inline bool dropless_is_ended(const struct dropless_ring *ring)
+{
+    return dropless_load(ring->memory, DROPLESS_ENDED, memory_order_acquire) == 1 || dropless_is_alone(ring);
 }
 
 #endif

@@ -227,6 +227,8 @@ static int module_acquire(void *handle, int count, DAQ_Analysis_Func_t callback,
         if (context->is_broken)
             break;
         /* The capture is over, and all that it left was handed out. */
+        if (is_ended && dropless_has_died(&context->ring))
+            return fail(context, DAQ_READFILE_EOF, "the capture died without an end; what it had committed was read");
         if (is_ended)
             return DAQ_READFILE_EOF;
         if (context->timeout_ms > 0 && now_ms() - begun >= context->timeout_ms)

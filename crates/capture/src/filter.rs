@@ -3,6 +3,8 @@
 use pcap::{BpfProgram, Capture, Linktype};
 use thiserror::Error;
 
+use crate::input::LinkType;
+
 /// Why an expression is no filter.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FilterError {
@@ -18,17 +20,22 @@ pub enum FilterError {
     },
 }
 
-/// A compiled filter, for frames of Ethernet.
+/// A compiled filter, for packets of one kind of link.
 pub struct Filter(BpfProgram);
 
 impl Filter {
-    /// Compiles `expression`. Names of hosts and networks are looked up.
+    /// Compiles `expression` for frames of Ethernet. Names of hosts and networks are looked up.
     pub fn compile(expression: &str) -> Result<Self, FilterError> {
-        compile(expression)
+        Self::compile_for(expression, LinkType::Ethernet)
+    }
+
+    /// Compiles `expression` for packets that begin as `link` says.
+    pub fn compile_for(expression: &str, link: LinkType) -> Result<Self, FilterError> {
+        compile(expression, link)
             .map(Self)
             .map_err(|words| FilterError::Refused {
                 expression: expression.into(),
-                place: place(expression, &words),
+                place: place(expression, &words, link),
                 words,
             })
     }
@@ -40,8 +47,21 @@ impl Filter {
     }
 }
 
-fn compile(expression: &str) -> Result<BpfProgram, String> {
-    let compiled = Capture::dead(Linktype::ETHERNET).and_then(|dead| dead.compile(expression, true));
+/// The number by which libpcap knows a kind of link: its own (`DLT_`), which of raw IP is not that of files.
+fn number(link: LinkType) -> Linktype {
+    match link {
+        LinkType::Null => Linktype::NULL,
+        LinkType::Ethernet => Linktype::ETHERNET,
+        LinkType::Raw => Linktype(12),
+        LinkType::Loopback => Linktype::LOOP,
+        LinkType::Sll => Linktype::LINUX_SLL,
+        LinkType::Sll2 => Linktype(276),
+        LinkType::Other(number) => Linktype(number.into()),
+    }
+}
+
+fn compile(expression: &str, link: LinkType) -> Result<BpfProgram, String> {
+    let compiled = Capture::dead(number(link)).and_then(|dead| dead.compile(expression, true));
     compiled.map_err(|error| match error {
         pcap::Error::PcapError(words) => words,
         other => other.to_string(),
@@ -49,7 +69,7 @@ fn compile(expression: &str) -> Result<BpfProgram, String> {
 }
 
 /// libpcap's parser does not say where it stopped: the longest beginning that is a filter by itself ends before that.
-fn place(expression: &str, words: &str) -> Option<String> {
+fn place(expression: &str, words: &str, link: LinkType) -> Option<String> {
     if !words.contains("syntax error") {
         return None;
     }
@@ -60,7 +80,7 @@ fn place(expression: &str, words: &str) -> Option<String> {
     let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
     let fails_from = starts.iter().rev().find(|at| {
         let beginning = expression[..**at].trim();
-        beginning.is_empty() || compile(beginning).is_ok()
+        beginning.is_empty() || compile(beginning, link).is_ok()
     });
     fails_from.map(|at| expression[*at..].trim_end().to_owned())
 }
@@ -102,6 +122,27 @@ mod tests {
             !passes("udp port 53", &frame[..30]),
             "what is not there matches nothing"
         );
+    }
+
+    #[test]
+    fn packets_of_every_kind_of_link_are_looked_into() {
+        let ip = frame().split_off(14);
+        let sll = [&[0; 14][..], &[8, 0], &ip].concat();
+        let sll2 = [&[8, 0][..], &[0; 18], &ip].concat();
+        let loopback = [&[0, 0, 0, 2][..], &ip].concat();
+        for (link, packet) in [
+            (LinkType::Raw, ip),
+            (LinkType::Sll, sll),
+            (LinkType::Sll2, sll2),
+            (
+                LinkType::Null,
+                [&2_u32.to_ne_bytes()[..], &loopback[4..]].concat(),
+            ),
+            (LinkType::Loopback, loopback),
+        ] {
+            let passes = |text: &str| Filter::compile_for(text, link).unwrap().passes(&packet);
+            assert!(passes("udp port 53") && !passes("udp port 54"), "{link:?}");
+        }
     }
 
     #[test]

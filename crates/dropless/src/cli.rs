@@ -22,6 +22,7 @@ pub fn command() -> Command {
 /// Runs the program with `arguments`, its own name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     run::parent::end_with();
+    run::signals::survive_long_files();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,

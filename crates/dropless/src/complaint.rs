@@ -1,6 +1,8 @@
 //! What went wrong, in one line on standard error: what is wrong, and what to do.
 
-use clap::error::ErrorKind;
+mod tcpdump;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use report::input::clean;
 use report::out::Console;
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,17 @@ pub fn tell(text: &str) {
 pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String> {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return None;
+    }
+    let theirs = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => {
+            subcommand.and_then(|name| Some((name, flag, tcpdump::instead(name, flag)?)))
+        }
+        _ => None,
+    };
+    if let Some((name, flag, ours)) = theirs {
+        return Some(format!(
+            "there is no {flag} here; {ours}; see dropless {name} --help"
+        ));
     }
     let text = error.render().to_string();
     let about = |line: &&str| !line.starts_with("Usage: ") && !line.starts_with("For more information");
@@ -88,6 +101,25 @@ mod tests {
             said(&["dropless", "frob"])
                 .unwrap()
                 .ends_with("; see dropless --help")
+        );
+    }
+
+    #[test]
+    fn flags_of_tcpdump_are_known_by_what_they_are_called_here() {
+        for (arguments, words) in [
+            (["capture", "-n"], "there is no -n here; leave it out"),
+            (["capture", "-ieth0"], "--port packet:INTERFACE"),
+            (["read", "-r"], "dropless read FILE"),
+        ] {
+            let said = said(&["dropless", arguments[0], arguments[1]]).unwrap();
+            assert!(said.contains(words), "{said}");
+            assert!(!said.contains("tip"), "{said}");
+        }
+        // Elsewhere they are what they are.
+        assert!(
+            said(&["dropless", "send", "-n"])
+                .unwrap()
+                .starts_with("unexpected argument")
         );
     }
 

@@ -30,7 +30,7 @@ pub enum Sort {
     Loopback,
     /// One end of a pair (or stacked on another interface): veth, macvlan and the like.
     Paired,
-    /// A TUN or TAP interface.
+    /// A TAP interface.
     Tap,
     /// A bridge.
     Bridge,
@@ -42,7 +42,7 @@ pub enum Sort {
     Ifb,
     /// A software interface of another sort: dummy, vxlan, and so on.
     Virtual,
-    /// Does not carry Ethernet frames: IP tunnels, InfiniBand, serial lines.
+    /// Does not carry Ethernet frames: IP tunnels, TUN, InfiniBand, serial lines.
     NotEthernet,
 }
 
@@ -173,8 +173,9 @@ fn sort(sys: &Sys, name: &str, base: &Path) -> Sort {
     let stacked = || sys.number::<u32>(base.join("iflink")) != sys.number(base.join("ifindex"));
     match arp_type {
         Some(ARPHRD_LOOPBACK) => Sort::Loopback,
-        _ if has("tun_flags") => Sort::Tap,
+        // A TUN interface has IP packets without Ethernet (ARPHRD_NONE).
         Some(other) if other != ARPHRD_ETHER => Sort::NotEthernet,
+        _ if has("tun_flags") => Sort::Tap,
         _ if has("device") => Sort::Device,
         _ if has("bridge") => Sort::Bridge,
         _ if has("bonding") => Sort::Bond,

@@ -30,6 +30,10 @@ pub struct ConsumerSummary {
     pub left: u64,
     /// Most segments of the ring that it was behind.
     pub behind_max: u64,
+    /// What it said of itself cannot be (a consumer in another process has a page of its own, and may write anything there):
+    /// none of it stands here, and all that it was offered is `left`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub implausible: bool,
 }
 
 /// The files of a capture.

@@ -43,7 +43,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum RingError {
     /// Memory could not be had or mapped.
-    #[error("shared memory for the ring: {0}")]
+    #[error("shared memory for the ring: {}", memory::words(*.0))]
     Memory(nix::Error),
     /// Sizes that no ring has.
     #[error("a ring of {} segments of {} bytes cannot be: segments are multiples of 4096 bytes from {} on, and two at least", .0.segments, .0.segment_len, layout::SEGMENT_MIN)]
@@ -65,7 +65,7 @@ pub enum RingError {
     #[error("the ring has no seat for another consumer now: end one of those that read it")]
     Crowded,
     /// Nobody lets in at that place.
-    #[error("no ring at {place}: {cause}; is a capture with --ring running?", place = .0.display(), cause = .1)]
+    #[error("{}", share::cannot_join(.0, .1))]
     Door(PathBuf, io::Error),
     /// The producer refused.
     #[error("the ring refused: {0}")]

@@ -133,6 +133,16 @@ impl Drop for Memory {
     }
 }
 
+/// Why there is none, and what to do.
+pub(crate) fn words(error: nix::Error) -> String {
+    match error {
+        nix::Error::EFBIG => {
+            "it would be longer than `ulimit -f` lets a file be; raise that, or use a smaller ring".into()
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// Anonymous shared memory of this size, which never changes it again.
 pub fn shared(name: &str, len: usize) -> nix::Result<OwnedFd> {
     use nix::fcntl::{FcntlArg, SealFlag, fcntl};

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
 use crossbeam_queue::ArrayQueue;
 
@@ -22,6 +22,8 @@ pub struct Seat {
     page: Memory,
     is_lossless: AtomicBool,
     is_taken: AtomicBool,
+    /// See [`Seat::first`].
+    first: AtomicU64,
 }
 
 impl Seat {
@@ -36,9 +38,9 @@ impl Seat {
         self.page.number(consumer::RELEASED).load(Acquire)
     }
 
-    /// The number of the first packet that it may take.
+    /// The number of the first packet that it may take. Not its page's: that may say anything.
     pub fn first(&self) -> u64 {
-        self.page.number(consumer::FIRST).load(Acquire)
+        self.first.load(Acquire)
     }
 
     /// Whether the producer knows it: before, it may not read.
@@ -86,6 +88,7 @@ impl Ring {
             page,
             is_lossless: AtomicBool::new(is_lossless),
             is_taken: AtomicBool::new(false),
+            first: AtomicU64::new(0),
         });
         self.shared
             .new
@@ -104,6 +107,11 @@ impl Ring {
     /// Segments begun.
     pub fn begun(&self) -> u64 {
         protocol::begun(&self.shared.memory)
+    }
+
+    /// The number of the oldest packet that is still there: those before it were overwritten.
+    pub fn oldest(&self) -> u64 {
+        protocol::oldest(&self.shared.memory, &self.shared.geometry)
     }
 
     /// The sizes.
@@ -207,9 +215,9 @@ impl Producer {
                 Some(open) => (open.number, u64::from(open.packets)),
                 None => (self.next, 0),
             };
-            seat.page
-                .number(consumer::FIRST)
-                .store(self.packets - before, Relaxed);
+            let first = self.packets - before;
+            seat.first.store(first, Relaxed);
+            seat.page.number(consumer::FIRST).store(first, Relaxed);
             seat.page.number(consumer::RELEASED).store(segment, Relaxed);
             seat.is_taken.store(true, Release);
             if seat.is_lossless.load(Relaxed) {

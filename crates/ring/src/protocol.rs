@@ -196,9 +196,14 @@ impl Cursor {
 
     /// Goes to a segment that will not be overwritten at once; what lies between is lost.
     fn skip(&mut self, ring: &impl Words, page: &impl Words, seen: u64) -> Result<(), RingError> {
-        let margin = u64::from(self.geometry.segments / 2);
-        let oldest = seen.saturating_sub(margin).max(self.number + 1);
-        let there = (oldest..seen).find_map(|number| Some((number, self.first_of(ring, number)?)));
+        // After the end all that is there stays.
+        let margin = if is_ended(ring) {
+            self.geometry.segments
+        } else {
+            self.geometry.segments / 2
+        };
+        let oldest = seen.saturating_sub(margin.into()).max(self.number + 1);
+        let there = (oldest..seen).find_map(|number| Some((number, first_of(ring, &self.geometry, number)?)));
         let Some((number, first)) = there else {
             // The newest one is always there, unless it is the newest no more.
             let damaged = RingError::Damaged("its newest segment is not there");
@@ -209,12 +214,20 @@ impl Cursor {
         self.go_to(page, number);
         Ok(())
     }
+}
 
-    /// The number of the first packet of a segment, if it is there.
-    fn first_of(&self, ring: &impl Words, number: u64) -> Option<u64> {
-        let first = ring.load(self.geometry.slot_at(number) + slot::FIRST, Acquire);
-        is_there(ring, &self.geometry, number).then_some(first)
-    }
+/// The number of the first packet of a segment, if it is there.
+fn first_of(ring: &impl Words, geometry: &Geometry, number: u64) -> Option<u64> {
+    let first = ring.load(geometry.slot_at(number) + slot::FIRST, Acquire);
+    is_there(ring, geometry, number).then_some(first)
+}
+
+/// The number of the oldest packet that was not overwritten.
+pub fn oldest(ring: &impl Words, geometry: &Geometry) -> u64 {
+    let begun = begun(ring);
+    let number = begun.saturating_sub(geometry.segments.into());
+    let there = (number..begun).find_map(|number| first_of(ring, geometry, number));
+    there.unwrap_or(0)
 }
 
 /// Adds to a count of a consumer's page, which nobody else writes.

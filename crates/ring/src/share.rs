@@ -27,7 +27,9 @@ const SEAT_LEN: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the rings of this machine are.
-const RINGS: &str = "/run/dropless";
+pub const RINGS: &str = "/run/dropless";
+/// Bytes of a socket's path, at most (`sun_path` of unix(7), with a zero behind them).
+pub const DOOR_MAX: usize = 107;
 
 /// The socket of a ring: a name alone is one of this machine's.
 pub fn door_at(name: &Path) -> PathBuf {
@@ -39,6 +41,28 @@ pub fn door_at(name: &Path) -> PathBuf {
             Path::new(RINGS).join(file)
         }
         _ => name.to_owned(),
+    }
+}
+
+/// Why a ring cannot be joined, and what to do.
+pub(crate) fn cannot_join(door: &Path, error: &io::Error) -> String {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionReset, InvalidInput, PermissionDenied, UnexpectedEof, WouldBlock,
+    };
+    let place = door.display();
+    match error.kind() {
+        PermissionDenied => format!(
+            "the ring at {place} is another user's; have its capture let your group in with --ring-group, or use sudo"
+        ),
+        WouldBlock => format!("whoever listens at {place} gives no answer; is that capture stopped?"),
+        UnexpectedEof | ConnectionReset | BrokenPipe => {
+            format!("whoever listens at {place} hung up without an answer; did that capture end?")
+        }
+        InvalidInput => format!(
+            "{place}: the name is too long for a socket; its path may have {DOOR_MAX} bytes, and this one has {}",
+            door.as_os_str().len()
+        ),
+        _ => format!("no ring at {place}: {error}; is a capture with --ring running?"),
     }
 }
 
@@ -248,5 +272,11 @@ impl Joined {
     /// Whether the producer's process is gone: what it committed is still there.
     pub fn is_alone(&self) -> bool {
         self.stream.set_nonblocking(true).is_err() || socket::has_ended(&self.stream)
+    }
+
+    /// Whether the producer's process is gone, and never ended its ring: it was killed.
+    pub fn has_died(&self) -> bool {
+        // One that ended did so before it went.
+        self.is_alone() && !self.consumer.is_ended()
     }
 }

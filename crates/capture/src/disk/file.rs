@@ -8,8 +8,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::resource::{Resource, getrlimit};
 use ring::Segment;
 use ring::pcapng;
+
+use super::claim::Claimed;
 
 /// A file that grows by whole segments, past the page cache where the file system can do that.
 pub struct CaptureFile {
@@ -33,37 +36,26 @@ const AHEAD: u64 = 256 << 20;
 
 impl CaptureFile {
     /// Creates the file, for its owner alone, and writes the head; a new one is given to `owner`. One that is there is
-    /// overwritten and then its owner's alone, too; a link to one is not followed. It shall have `most` bytes.
+    /// overwritten and then its owner's alone, too. Nobody else writes it ([`Claimed`]). It shall have `most` bytes.
     pub fn create(
         path: &Path,
         preamble: &[u8],
         (owner, most): (Option<(u32, u32)>, Option<u64>),
     ) -> io::Result<Self> {
+        let Claimed { file, is_new } = Claimed::open(path)?;
+        if is_new {
+            // A file system without owners has none to give it to.
+            let _ = owner.map(|(user, group)| fchown(&file, Some(user), Some(group)));
+        } else {
+            file.set_len(0)?;
+            // Another's file, or one of a file system without modes, stays as it is.
+            let _ = file.set_permissions(Permissions::from_mode(0o600));
+        }
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        let file = match options.clone().create_new(true).open(path) {
-            Ok(file) => {
-                // A file system without owners has none to give it to.
-                let _ = owner.map(|(user, group)| fchown(&file, Some(user), Some(group)));
-                file
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let file = options.open(path)?;
-                if file.metadata()?.is_file() {
-                    // Another's file, or one of a file system without modes, stays as it is.
-                    let _ = file.set_permissions(Permissions::from_mode(0o600));
-                }
-                file
-            }
-            Err(error) => return Err(error),
-        };
-        let direct = options
-            .create(false)
-            .truncate(false)
-            .custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_CLOEXEC)
-            .open(path)
-            .ok();
+        options
+            .write(true)
+            .custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW);
+        let direct = options.open(path).ok();
         file.write_all_at(preamble, 0)?;
         let len = preamble.len() as u64;
         Ok(Self {
@@ -91,6 +83,16 @@ impl CaptureFile {
     /// Bytes that are in it for good.
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Whether it has no room for another block of a disk below the length that a file of this process may have
+    /// (`RLIMIT_FSIZE`).
+    pub fn is_at_limit(&self) -> bool {
+        let Ok((longest, _)) = getrlimit(Resource::RLIMIT_FSIZE) else {
+            return false;
+        };
+        let len = self.file.metadata().map_or(0, |about| about.len());
+        len.saturating_add(pcapng::ALIGN as u64) > longest
     }
 
     /// Its length without any packet.

@@ -3,6 +3,7 @@
 //! What cannot be written stays in the ring and is tried again: a full disk ends nothing, and loses nothing that the ring
 //! can still hold.
 
+mod claim;
 mod file;
 mod files;
 mod pack;
@@ -13,6 +14,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
+pub use claim::Claimed;
+use file::CaptureFile;
 use files::Files;
 pub use pack::Packed;
 pub use policy::{Policy, Written};
@@ -150,7 +153,10 @@ impl Disk {
     }
 
     fn refuse(&mut self, error: &io::Error, now: Instant) {
-        self.written.error = Some(error.to_string());
+        self.written.error = Some(match error.raw_os_error() {
+            Some(libc::EFBIG) => "a file may be no longer than `ulimit -f` says".into(),
+            _ => error.to_string(),
+        });
         self.written.errors += 1;
         self.refused_at = Some(now);
     }
@@ -168,8 +174,16 @@ impl Disk {
                 Err(error) => (0, Some(error)),
             };
             if written < pending.segments {
-                // What a disk that is nearly full does tells of no error.
-                failed = failed.or(error.or(Some(io::ErrorKind::StorageFull.into())));
+                // What a disk that is nearly full does tells of no error, and neither does one byte more than a file may have.
+                let is_long = self.files.file.as_ref().is_some_and(CaptureFile::is_at_limit);
+                let short = || {
+                    if is_long {
+                        io::Error::from_raw_os_error(libc::EFBIG)
+                    } else {
+                        io::ErrorKind::StorageFull.into()
+                    }
+                };
+                failed = failed.or_else(|| Some(error.unwrap_or_else(short)));
             }
             pending.written = Some(written);
         }

@@ -11,7 +11,7 @@ const HEAD: usize = 8;
 const FRAME: usize = HEAD + 4;
 const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 /// The shortest section header: byte order, version and length.
-const SECTION_MIN: usize = FRAME + 16;
+pub const SECTION_MIN: usize = FRAME + 16;
 /// Where the options of a section header begin, and the one that names the program.
 const SECTION_OPTIONS: usize = 24;
 const APPLICATION: u16 = 4;
@@ -35,6 +35,11 @@ impl Blocks {
     pub fn is_begun_by(head: &[u8]) -> bool {
         // The same in either byte order.
         head.starts_with(&SECTION_HEADER.to_ne_bytes())
+    }
+
+    /// Whether these few bytes are all that is left of one.
+    pub fn is_cut(head: &[u8]) -> bool {
+        head.len() > 1 && SECTION_HEADER.to_ne_bytes().starts_with(head)
     }
 
     /// Whether the section is of a writer of ours who did not come to its end.

@@ -97,6 +97,10 @@ impl Reader {
                 let there = window.bytes().len() as u64;
                 return Err(InputError::Truncated(name, 0, there, pcap::HEAD_LEN as u64));
             }
+            Ok(None) if Blocks::is_cut(window.bytes()) => {
+                let there = window.bytes().len() as u64;
+                return Err(InputError::Truncated(name, 0, there, blocks::SECTION_MIN as u64));
+            }
             Ok(None) => return Err(InputError::foreign(name, window.bytes())),
             Err(what) => return Err(InputError::Damaged(name, 0, what)),
         };

@@ -424,3 +424,23 @@ fn a_file_that_cannot_be_is_an_error_at_once() {
     let consumer = Consumer::new(ring.file(), page).unwrap();
     assert!(Disk::new(ring.clone(), consumer, policy(Path::new("/nonexistent"))).is_err());
 }
+
+/// A file has one writer, also each of several; what another one writes already stays as it is.
+#[test]
+fn a_file_that_another_one_writes_is_an_error_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let first = disk((&mut producer, &ring), policy(dir.path()));
+    let second = || {
+        let (_, page) = ring.seat(true).unwrap();
+        let consumer = Consumer::new(ring.file(), page).unwrap();
+        Disk::new(ring.clone(), consumer, policy(dir.path()))
+    };
+    let before = std::fs::read(dir.path().join("00001.pcapng")).unwrap();
+    let error = second().err().map(|error| error.to_string());
+    assert_eq!(error.as_deref(), Some("another process writes it"));
+    assert_eq!(std::fs::read(dir.path().join("00001.pcapng")).unwrap(), before);
+    producer.end();
+    assert_eq!(first.finish(&[]).unwrap().files, 1);
+    assert!(second().is_ok(), "it is nobody's any more");
+}

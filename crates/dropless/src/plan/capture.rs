@@ -81,12 +81,16 @@ impl RingPlan {
     pub const SEGMENT_LEN: u32 = 1 << 20;
     const _WHOLE: () = assert!(Self::SEGMENT_LEN >= SEGMENT_MIN);
 
-    /// A ring of at least so many bytes.
-    pub fn of_bytes(bytes: u64) -> Result<Self> {
-        let segments = bytes.div_ceil(u64::from(Self::SEGMENT_LEN)).max(2);
+    /// A ring of at least so many bytes, as `text` says.
+    pub fn of_bytes(bytes: u64, text: &str) -> Result<Self> {
+        let segments = bytes.div_ceil(u64::from(Self::SEGMENT_LEN));
+        ensure!(
+            bytes >= 2 * u64::from(Self::SEGMENT_LEN),
+            "--ring-size {text}: a ring has two segments of 1 MiB at least; use 2MiB or more"
+        );
         ensure!(
             segments <= 1 << 16,
-            "--ring-size {bytes}: a ring has 64 GiB at most; use less"
+            "--ring-size {text}: a ring has 64 GiB at most; use less"
         );
         Ok(Self {
             segments: segments as u32,
@@ -119,6 +123,9 @@ pub struct FilesPlan {
 }
 
 impl FilesPlan {
+    /// Bytes of a file, at least: two segments of the ring.
+    pub const SIZE_MIN: u64 = 2 * RingPlan::SEGMENT_LEN as u64;
+
     /// Whether there are several.
     pub fn rotates(&self) -> bool {
         self.size.is_some() || self.every_ns.is_some()
@@ -189,10 +196,9 @@ impl CapturePlan {
                 files.files.is_none() || files.rotates(),
                 "--files keeps the newest of several files: say with --file-size or --file-time when one ends"
             );
-            let least = 2 * u64::from(self.ring.segment_len);
             ensure!(
-                files.size.is_none_or(|size| size >= least),
-                "--file-size is less than {least} bytes, two segments of the ring; use more"
+                files.size.is_none_or(|size| size >= FilesPlan::SIZE_MIN),
+                "--file-size: a file has two segments of the ring at least; use 2MiB or more"
             );
         }
         Ok(())

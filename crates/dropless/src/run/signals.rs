@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use report::out;
 use report::style::{ERASE, Stream};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::privileges;
@@ -17,6 +17,13 @@ const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// A terminal signals first, and shows the `^C` a moment later.
 const ECHO: Duration = Duration::from_millis(20);
+
+/// Makes a file that is too long (`ulimit -f`) an error of whoever writes it, and no end of the process.
+pub fn survive_long_files() {
+    // Nobody asks whether it came: the write fails with EFBIG. Ignored altogether it would be so in children of other
+    // programs, too.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Heard>);

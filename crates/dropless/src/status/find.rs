@@ -125,6 +125,10 @@ pub fn nothing(target: &Target) -> String {
     match target {
         Target::Only => "no run is active that this user may see; start one: dropless send, or see those of others with sudo".into(),
         Target::Process(process) => format!("process {process} is not a dropless run that this user may see, and has not started one; `dropless top` lists the active runs"),
+        Target::Directory(path) if !path.exists() => format!(
+            "there is no run directory {}; `dropless top` lists the active runs",
+            path.display()
+        ),
         Target::Directory(path) => format!(
             "no run is active in {}; how it ended is in its summary.json",
             path.display()

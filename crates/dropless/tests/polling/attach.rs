@@ -73,7 +73,7 @@ fn sequences(file: &Path, way: u32) -> Vec<u64> {
 }
 
 /// The rings of taps that a process has mapped, and the files that it has open.
-fn rings(process: u32) -> usize {
+pub fn rings(process: u32) -> usize {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     maps.lines().filter(|line| line.contains("dropless-ring")).count()
 }
@@ -261,17 +261,95 @@ fn a_run_that_is_killed_leaves_what_its_tap_had() {
     assert!(packets > 0);
 }
 
+/// Where the run has every core, whoever looks gives way to it; but not before it looks, or it would never get there.
+#[test]
+fn a_run_that_uses_every_core_is_looked_into_from_behind() {
+    let Some(lab) = require(&[Need::Tool("taskset")]) else {
+        return;
+    };
+    let host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
+    let script = format!(
+        "exec taskset -c 0 $DROPLESS capture --json --no-doctor --attach {}",
+        host.id()
+    );
+    let mut seen = lab.shell(&script);
+    seen.wait_for("attaching to `dropless send` of process", LIMIT);
+    seen.wait_for("looking into", LIMIT);
+    let process = seen.id();
+    let nice = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The 19th field, behind a name that may hold spaces.
+        let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).to_owned();
+        rest.split(' ').nth(16).and_then(|nice| nice.parse::<i32>().ok())
+    };
+    assert!(until(LIMIT, || {
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
+        threads
+            .flatten()
+            .filter_map(nice)
+            .filter(|nice| *nice == 19)
+            .count()
+            > 1
+    }));
+    let seen = interrupted(seen);
+    assert!(
+        seen.json()["notes"].to_string().contains("host_uses_all"),
+        "{seen}"
+    );
+    assert!(seen.number("captured") > 0, "{seen}");
+    assert_balanced(&seen);
+    interrupted(host);
+}
+
+/// A run that stands still is waited for a while, and one that ends meanwhile has ended; both are told in words.
+#[test]
+fn a_run_that_does_not_answer_is_told_of() {
+    let Some(lab) = require(&[]) else { return };
+    let host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
+    let named = host.id().to_string();
+    let begin = || {
+        let arguments = ["capture", "--no-doctor", "--attach", &named];
+        let mut running = lab.dropless(&arguments).spawn();
+        running.wait_for("attaching to", LIMIT);
+        running
+    };
+    host.signal(Signal::SIGSTOP);
+    let waits = begin().wait(LIMIT);
+    assert_eq!(waits.code, Some(2), "{waits}");
+    assert!(
+        waits.stderr.contains("does not answer: is it stopped?"),
+        "{waits}"
+    );
+    let ends = begin();
+    host.kill();
+    let ends = ends.wait(LIMIT);
+    assert_eq!(ends.code, Some(2), "{ends}");
+    assert!(
+        ends.stderr
+            .contains(&format!("the run of process {named} has ended")),
+        "{ends}"
+    );
+}
+
 #[test]
 fn what_cannot_be_looked_into_is_refused_in_a_line() {
     let Some(lab) = require(&[]) else { return };
     let refused = |named: &str, words: &[&str]| {
-        let run = lab
+        let mut run = lab
             .dropless(&["capture", "--attach", named, "--to", "no.pcapng"])
             .run();
+        // What is begun is told first.
+        let begins = format!("attaching to `dropless send` of process {named}\n");
+        run.stderr = run.stderr.strip_prefix(&begins).unwrap_or(&run.stderr).to_owned();
         assert_refused(&run, words);
     };
     refused("1", &["process 1 is not a dropless run"]);
-    refused("runs/nothing", &["no run is active in", "summary.json"]);
+    refused(
+        "runs/nothing",
+        &["no run directory", "runs/nothing", "dropless top"],
+    );
+    std::fs::create_dir_all(lab.path("runs/something")).expect("a directory");
+    refused("runs/something", &["no run is active in", "summary.json"]);
     let host = host(&lab, &["--rate", "1kpps", "--duration", "60s"]);
     let named = host.id().to_string();
     let first = attach(&lab, &host, &[]);

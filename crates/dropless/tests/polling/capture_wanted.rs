@@ -233,6 +233,23 @@ fn what_cannot_be_is_one_line() {
         &["--filter", "udp port 53 adn host 10.0.0.1"],
         &["--filter", "syntax error", "at `adn host 10.0.0.1`"],
     );
+    refused(
+        &["--to", "a.pcapng", "--file-size", "2M"],
+        &["--file-size 2M is 2000000 bytes", "2MiB"],
+    );
+    refused(&["--ring-size", "1T"], &["--ring-size 1T:", "64 GiB at most"]);
+    for little in ["0", "1k", "2M"] {
+        let words = format!("--ring-size {little}: a ring has two segments");
+        refused(&["--ring-size", little], &[&words, "2MiB"]);
+    }
+    refused(&["-n"], &["there is no -n here", "names are never looked up"]);
+    refused(&["--ring", "a/b"], &["--ring a/b", "there is no directory a"]);
+    assert!(!lab.path("a").exists());
+    let long = "x".repeat(150);
+    refused(
+        &["--ring", &long],
+        &["the name is too long", "107 bytes", "shorter"],
+    );
     refused(&["port", "99999"], &["illegal port number 99999"]);
     refused(&["--sample", "10"], &["--sample 10", "1/10"]);
     refused(&["--sample", "1/0"], &["--sample 1/0"]);

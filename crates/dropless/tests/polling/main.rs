@@ -10,6 +10,8 @@
 mod absence;
 mod attach;
 mod capture;
+mod capture_files;
+mod capture_guests;
 mod capture_limits;
 mod capture_wanted;
 mod capture_watched;

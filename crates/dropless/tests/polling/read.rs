@@ -309,6 +309,61 @@ fn pcap(count: u32) -> Vec<u8> {
     file
 }
 
+/// What libpcap chooses of a file it chooses here, of every kind of link.
+#[test]
+fn a_filter_chooses_what_tcpdump_chooses() {
+    let Some(lab) = require(&[Need::Tool("tcpdump")]) else {
+        return;
+    };
+    let mut ethernet = pcap(6);
+    // Every other frame is UDP to port 53.
+    for packet in (0..6).step_by(2) {
+        let frame = &mut ethernet[24 + packet * 76 + 16..][..60];
+        (frame[23], frame[37]) = (17, 53);
+        frame[14] = 0x45;
+    }
+    // The same without Ethernet: LINKTYPE_RAW.
+    let mut raw = ethernet[..20].to_vec();
+    raw.extend(101_u32.to_le_bytes());
+    for packet in 0..6 {
+        let record = &ethernet[24 + packet * 76..][..76];
+        raw.extend(&record[..8]);
+        raw.extend([46_u32.to_le_bytes(), 46_u32.to_le_bytes()].concat());
+        raw.extend(&record[16 + 14..]);
+    }
+    std::fs::write(lab.path("ethernet.pcap"), &ethernet).expect("a file");
+    std::fs::write(lab.path("raw.pcap"), &raw).expect("a file");
+    for name in ["ethernet.pcap", "raw.pcap"] {
+        for (filter, packets) in [("udp port 53", 3), ("not udp", 3), ("port 54", 0)] {
+            let run = read(&lab, &[name, "--filter", filter]);
+            let wanted = output(&lab, "tcpdump", &["-nS", "-r", name, filter]);
+            assert_eq!((run.code, wanted.lines().count()), (Some(0), packets), "{run}");
+            assert_eq!(run.stdout.lines().count(), packets, "{run}");
+        }
+        let some = read(&lab, &[name, "-f", "udp", "--count", "2"]);
+        assert_eq!(some.stdout.lines().count(), 2, "{some}");
+    }
+    assert_refused(
+        &read(&lab, &["raw.pcap", "--filter", "udp prot 53"]),
+        &["--filter", "syntax error", "at `prot 53`"],
+    );
+    // Words behind a name are names: nothing of the first is printed.
+    assert_refused(
+        &read(&lab, &["ethernet.pcap", "udp port 53"]),
+        &["no file or ring is called udp port 53", "--filter 'udp port 53'"],
+    );
+    assert_refused(&read(&lab, &["ethernet.pcap", "nowhere"]), &["no file nowhere"]);
+    assert_refused(
+        &read(&lab, &["ethernet.pcap", "--lossless"]),
+        &["--lossless", "leave it out"],
+    );
+    std::fs::write(lab.path("cut.pcapng"), [0x0a, 0x0d, 0x0d]).expect("a file");
+    assert_refused(
+        &read(&lab, &["cut.pcapng"]),
+        &["cut.pcapng is cut short", "3 of 28 bytes"],
+    );
+}
+
 #[test]
 fn what_cannot_be_read_is_one_line() {
     let Some(lab) = require(&[]) else { return };

@@ -83,7 +83,7 @@ fn describe(interface: &Interface) -> String {
             "one end of a veth pair or the like: software in this kernel, no NIC".to_owned()
         }
         Sort::Paired => format!("stacked on {lower}"),
-        Sort::Tap => "a TAP or TUN interface: frames go to the process that holds it".to_owned(),
+        Sort::Tap => "a TAP interface: frames go to the process that holds it".to_owned(),
         Sort::Bridge if lower.is_empty() => "a bridge of no ports".to_owned(),
         Sort::Bridge => format!("a bridge of {lower}"),
         Sort::Bond if lower.is_empty() => "a bond of no interfaces".to_owned(),
@@ -91,6 +91,6 @@ fn describe(interface: &Interface) -> String {
         Sort::Vlan => format!("a VLAN on {lower}"),
         Sort::Ifb => "an intermediate functional block".to_owned(),
         Sort::Virtual => "an interface made in software".to_owned(),
-        Sort::NotEthernet => "no Ethernet: a tunnel or another sort of link".to_owned(),
+        Sort::NotEthernet => "no Ethernet: a tunnel, TUN or another sort of link".to_owned(),
     }
 }

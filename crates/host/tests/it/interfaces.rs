@@ -194,3 +194,16 @@ fn a_tap_needs_a_free_name_and_the_tun_driver() {
     machine.write("/sys/devices/virtual/net/t0/carrier", "0");
     machine.check("tap:t0").unwrap();
 }
+
+/// A TUN interface, whose packets begin with IP, has the same file in sysfs as a TAP.
+#[test]
+fn a_tun_interface_is_no_ethernet() {
+    let machine = Fixture::new();
+    machine.interface("tun0", None);
+    machine.write("/sys/devices/virtual/net/tun0/tun_flags", "0x1001");
+    machine.write("/sys/devices/virtual/net/tun0/type", "65534");
+    for uri in ["packet:tun0", "xdp:tun0"] {
+        let line = machine.line(uri);
+        assert!(line.contains("does not carry Ethernet frames"), "{line}");
+    }
+}

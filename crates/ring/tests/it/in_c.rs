@@ -1,12 +1,15 @@
 //! The reader in C: the same packets, the same counts, and no crash whatever it finds.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{Signal, kill};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use ring::socket;
 
 use crate::killed;
 use crate::support::{Compiler, SUM, Served, contrib, ended, process, spawn, stop, sum_on};
@@ -17,7 +20,7 @@ fn frame(number: u64) -> Vec<u8> {
     (0..len).map(|at| (number.wrapping_mul(31) + at) as u8).collect()
 }
 
-fn count(compiler: &Compiler) -> PathBuf {
+pub fn count(compiler: &Compiler) -> PathBuf {
     compiler.compile("count", &contrib().join("c/count.c"), &[])
 }
 
@@ -130,9 +133,13 @@ fn the_packets_of_a_dead_producer_are_read() {
     let (bytes, sum) = feed(&mut served, 100);
     served.producer.commit();
     drop(served);
-    let (said, ..) = ended(child);
+    let (said, complaints, code) = ended(child);
     let wanted = format!("packets 100 bytes {bytes} sum {sum:016x} taken 100 lost 0\n");
-    assert_eq!(said, wanted);
+    assert_eq!((said, code), (wanted, Some(0)));
+    assert!(
+        complaints.contains("the capture died without an end"),
+        "{complaints}"
+    );
 }
 
 /// A reader of another version is told so, by the ring.
@@ -224,4 +231,24 @@ fn flows_are_told_apart_as_in_rust() {
         .position(|(said, wanted)| said != wanted);
     assert_eq!((differs, said.len()), (None, wanted.len()));
     assert!(sampled.iter().all(|count| *count > 500), "{sampled:?}");
+}
+
+/// What refuses may be anybody: nothing of its sentence gets at the terminal but text.
+#[test]
+fn a_refusal_that_is_hostile_is_text() {
+    let Some(compiler) = Compiler::new() else { return };
+    let path = compiler.dir.path().join("hostile");
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut answer = socket::message(*b"DRPLSEAT", &[1, 1]);
+            answer.extend(b"no\x1b[2J\x07\nseat");
+            let _ = stream.write_all(&answer);
+        }
+    });
+    let (_, complaints, code) = ended(spawn(&count(&compiler), &[path.as_os_str()]));
+    assert_eq!(
+        (complaints.as_str(), code),
+        ("count: the ring refused: no?[2J??seat\n", Some(2))
+    );
 }

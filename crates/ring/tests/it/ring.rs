@@ -161,6 +161,25 @@ proptest! {
     }
 }
 
+/// After the end nothing is overwritten any more: a lossy consumer that stood still gets all that is there, and the producer's
+/// side says of it how much that is not.
+#[test]
+fn after_the_end_nothing_more_is_lost() {
+    const PACKETS: u64 = 10_000;
+    let (mut producer, ring) = Producer::new(5, SEGMENT_MIN, &preamble()).unwrap();
+    assert_eq!(ring.oldest(), 0);
+    let mut consumer = seat((&mut producer, &ring), false);
+    for number in 0..PACKETS {
+        push(&mut producer, number, 1500).unwrap();
+    }
+    producer.end();
+    let taken = take(&mut consumer, 1500);
+    let (_, lost) = consumer.counts();
+    assert!(ring.oldest() > 0 && taken.len() > 1);
+    assert_eq!((taken.first(), lost), (Some(&ring.oldest()), ring.oldest()));
+    assert_eq!(taken.len() as u64 + lost, PACKETS);
+}
+
 /// A producer at full speed, and consumers of both kinds beside it.
 #[test]
 fn side_by_side_all_is_conserved() {

@@ -1,18 +1,22 @@
 //! A ring in two processes: joining, leaving, and dying on either side.
 
+use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ring::RingError;
-use ring::pcapng::PacketHead;
+use ring::layout::SEGMENT_MIN;
+use ring::layout::consumer::{FIRST, LOST, RELEASED, TAKEN};
+use ring::pcapng::{self, PacketHead};
 use ring::share::{Door, Joined};
-use ring::socket;
+use ring::{Producer, RingError, socket};
 
-use crate::support::Served;
+use crate::in_c;
+use crate::support::{Compiler, Served, ended, spawn};
 
 /// Packet `number`, if there is room for it.
 fn push(served: &mut Served, number: u64) -> bool {
@@ -222,9 +226,53 @@ fn one_door_a_place() {
     assert!(Door::open(&path, None).is_err());
     drop(first);
     // What a killed one left is no obstacle; what is something else is left alone.
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    drop(UnixListener::bind(&path).unwrap());
     assert!(Door::open(&path, None).is_ok());
     std::fs::write(&path, "mine").unwrap();
     assert!(Door::open(&path, None).is_err());
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+}
+
+/// Whoever listens may be no dropless, hang, or be about to end: each is a sentence, in Rust and in C.
+#[test]
+fn whoever_listens_and_gives_no_seat_is_told_of() {
+    let compiler = Compiler::new();
+    let count = compiler.map(|compiler| (in_c::count(&compiler), compiler));
+    let said = |path: &Path, words: &str| {
+        let said = Joined::new(path, "short", true)
+            .map(drop)
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains(words), "{said}");
+        if let Some((count, _)) = &count {
+            let (_, said, code) = ended(spawn(count, &[path.as_os_str()]));
+            assert!(said.contains(words) && code == Some(2), "{said}");
+        }
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let hangs = dir.path().join("hangs");
+    let _listener = UnixListener::bind(&hangs).unwrap();
+    said(&hangs, "gives no answer");
+    let closes = dir.path().join("closes");
+    let listener = UnixListener::bind(&closes).unwrap();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    said(&closes, "hung up without an answer");
+    said(
+        &dir.path().join("x".repeat(150)),
+        "the name is too long for a socket",
+    );
+}
+
+/// What a consumer writes into its own page is nothing that the producer's side goes by where it knows better.
+#[test]
+fn where_a_consumer_began_its_page_does_not_say() {
+    let (mut producer, ring) = Producer::new(4, SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
+    let (seat, page) = ring.seat(false).unwrap();
+    producer.commit();
+    let page = File::from(page);
+    for at in [RELEASED, TAKEN, LOST, FIRST] {
+        page.write_all_at(&1_000_000_u64.to_ne_bytes(), at as u64)
+            .unwrap();
+    }
+    assert_eq!((seat.first(), seat.counts()), (0, (1_000_000, 1_000_000)));
 }

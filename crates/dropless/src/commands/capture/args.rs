@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use measure::units::{parse_bytes, parse_count};
 
@@ -186,15 +186,10 @@ impl Args {
             ring: RingPlan {
                 door: self.ring.as_deref().map(capture::ring::share::door_at),
                 group: self.ring_group.as_deref().map(group).transpose()?,
-                ..RingPlan::of_bytes(ring)?
+                ..RingPlan::of_bytes(ring, &self.ring_size)?
             },
             files: self.files()?,
-            count: self
-                .count
-                .as_deref()
-                .map(parse_count)
-                .transpose()
-                .context("--count")?,
+            count: self.count.as_deref().map(count).transpose()?,
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             expect: self.expect.clone(),
@@ -223,19 +218,36 @@ impl Args {
 
     fn files(&self) -> Result<Option<FilesPlan>> {
         let Some(path) = &self.to else { return Ok(None) };
+        ensure!(
+            path.as_os_str() != "-",
+            "--to - is no file; use --stdout, which streams pcapng to standard output"
+        );
         Ok(Some(FilesPlan {
             path: path.clone(),
-            size: self
-                .file_size
-                .as_deref()
-                .map(parse_bytes)
-                .transpose()
-                .context("--file-size")?,
+            size: self.file_size.as_deref().map(file_size).transpose()?,
             every_ns: optional(self.file_time.as_deref(), "--file-time", nonzero_ns)?,
             files: self.files,
             compress: self.compress,
         }))
     }
+}
+
+/// At how many packets it ends.
+fn count(text: &str) -> Result<u64> {
+    let count = parse_count(text).context("--count")?;
+    ensure!(count > 0, "--count 0 captures nothing; give a number from 1 on");
+    Ok(count)
+}
+
+/// Bytes of a file.
+fn file_size(text: &str) -> Result<u64> {
+    let size = parse_bytes(text).context("--file-size")?;
+    ensure!(
+        size >= FilesPlan::SIZE_MIN,
+        "--file-size {text} is {size} bytes, and a file has two segments of the ring at least; use 2MiB ({} bytes) or more",
+        FilesPlan::SIZE_MIN
+    );
+    Ok(size)
 }
 
 /// `1/N`.

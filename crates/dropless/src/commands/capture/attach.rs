@@ -1,6 +1,6 @@
 //! Looking into another run: its taps in the place of ports.
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -34,6 +34,8 @@ pub struct Attached {
     wanted: AttachPlan,
     /// What the user should know.
     pub notes: Vec<Note>,
+    /// It uses every core that there is.
+    is_everywhere: bool,
     stream: UnixStream,
 }
 
@@ -115,13 +117,35 @@ impl Attached {
             host,
             wanted,
             notes: Vec::new(),
+            is_everywhere: false,
             stream,
         })
     }
 
+    /// What is begun, in words.
+    pub fn begins(&self) -> String {
+        format!(
+            "attaching to `dropless {}` of process {}\n",
+            self.host.process.command, self.wanted.process
+        )
+    }
+
+    /// Why nothing more is said by the other side.
+    fn broken(&self, error: io::Error) -> anyhow::Error {
+        let process = self.wanted.process;
+        match error.kind() {
+            ErrorKind::WouldBlock => anyhow!("the run of process {process} does not answer: is it stopped?"),
+            ErrorKind::Interrupted => anyhow!("interrupted while attaching to process {process}"),
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => {
+                anyhow!("the run of process {process} has ended")
+            }
+            _ => anyhow!(error).context(cannot(process)),
+        }
+    }
+
     /// Asks for taps, which keep so many bytes of each frame.
-    fn ask(&mut self, snap_len: u32) -> Result<Vec<(Told, Consumer)>> {
-        let (process, stream) = (self.wanted.process, &mut self.stream);
+    fn ask(&self, snap_len: u32) -> Result<Vec<(Told, Consumer)>> {
+        let (process, stream) = (self.wanted.process, &self.stream);
         let named = || cannot(process);
         stream.set_read_timeout(Some(PATIENCE)).with_context(named)?;
         let ways = [
@@ -132,18 +156,12 @@ impl Attached {
             .into_iter()
             .filter_map(|(is_wanted, way)| is_wanted.then_some(way))
             .collect();
-        stream
-            .write_all(&Asked::new(&ways, snap_len).encode())
-            .with_context(named)?;
+        let asked = Asked::new(&ways, snap_len).encode();
+        (&*stream).write_all(&asked).map_err(|error| self.broken(error))?;
         let mut taps = Vec::new();
         loop {
             let mut answer = [0; TELL_LEN];
-            let files = socket::receive(stream, &mut answer).map_err(|error| match error.kind() {
-                ErrorKind::WouldBlock => {
-                    anyhow!("the run of process {process} does not answer: is it stopped?")
-                }
-                _ => anyhow!(error).context(named()),
-            })?;
+            let files = socket::receive(stream, &mut answer).map_err(|error| self.broken(error))?;
             let answer = Told::decode(&answer, self.host.ports.len())
                 .with_context(|| format!("process {process} does not speak as a dropless does"))?;
             let Answer::Tap(told) = answer else {
@@ -174,8 +192,7 @@ impl Attached {
         let free = cores::allowed(&Sys::live()).without(&used);
         machine.cores = free.iter().take(1).collect();
         if machine.cores.is_empty() {
-            // Where that is refused, the kernel shares the core evenly.
-            let _ = rustix::process::nice(NICE);
+            self.is_everywhere = true;
             let text = "the run that is looked into uses every core: this process has the lowest priority, and its taps may lose more";
             self.notes.push(Note::new("host_uses_all", text));
         }
@@ -199,8 +216,12 @@ impl Attached {
 
     /// The taps, with so many bytes of each frame, and the connection that they live as long as. They fill from now on: this
     /// is for the last moment before they are read.
-    pub fn tap(mut self, snap_len: u32) -> Result<(Link, Vec<(Told, Consumer)>)> {
+    pub fn tap(self, snap_len: u32) -> Result<(Link, Vec<(Told, Consumer)>)> {
         let taps = self.ask(snap_len)?;
+        if self.is_everywhere {
+            // Not before: all that leads here would wait for a core. Where it is refused, the kernel shares the core evenly.
+            let _ = rustix::process::nice(NICE);
+        }
         let link = Link {
             ports: self.host.ports.len(),
             what: format!(

@@ -1,9 +1,8 @@
 //! Consumers of the ring in this process: files, and standard output. Each is a thread of its own, which may be as slow as
 //! it likes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -11,10 +10,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow};
-use capture::disk::{Disk, Policy, Written};
+use capture::disk::{Claimed, Disk, Policy, Written};
 use capture::ring::{Consumer, Producer, Ring, Seat};
 use measure::{ConsumerSummary, FileSummary, Note};
-use nix::fcntl::OFlag;
 use report::published::ConsumerLevel;
 
 use super::stream::{Stop, ended, stream};
@@ -60,8 +58,8 @@ impl ConsumerSide {
         (producer, ring): (&mut Producer, &Ring),
     ) -> Result<Self> {
         let (seat, consumer) = seat(producer, ring)?;
-        let named = || format!("cannot write {}", plan.path.display());
-        let mut disk = Disk::new(ring.clone(), consumer, policy(plan, end)).with_context(named)?;
+        let disk = Disk::new(ring.clone(), consumer, policy(plan, end));
+        let mut disk = disk.map_err(|error| cannot_write(&plan.path, &error))?;
         let path = plan.path.display().to_string();
         Self::start("files", seat, move |ends| {
             let written = loop {
@@ -172,6 +170,7 @@ impl ConsumerSide {
             lost: came.lost + cut,
             left,
             behind_max: self.behind_max,
+            implausible: false,
         };
         Ok(Left {
             summary,
@@ -192,15 +191,21 @@ fn seat(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
 /// Whether the first file can be written, before anything else is done; what is there stays as it is.
 pub fn check_file(plan: &FilesPlan) -> Result<()> {
     let path = name(plan)(1);
-    let was_there = std::fs::symlink_metadata(&path).is_ok();
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let opened = options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(&path);
-    opened.with_context(|| format!("cannot write {}", path.display()))?;
-    if !was_there {
+    let claimed = Claimed::open(&path).map_err(|error| cannot_write(&path, &error))?;
+    if claimed.is_new {
         let _ = std::fs::remove_file(&path);
     }
     Ok(())
+}
+
+/// Why a file cannot be written, and what to do.
+fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
+    let advice = match error.kind() {
+        io::ErrorKind::WouldBlock => "; choose another name, or end that one",
+        io::ErrorKind::InvalidInput => "; name a file, or stream with --stdout",
+        _ => "",
+    };
+    anyhow!("cannot write {}: {error}{advice}", path.display())
 }
 
 /// The name of each file, by its number.

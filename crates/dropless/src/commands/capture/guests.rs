@@ -40,7 +40,7 @@ pub fn see_out(mut door: Door, ring: &Ring, captured: u64) -> (Vec<ConsumerSumma
             moved = (taken, Instant::now());
         }
         if !waits || moved.1.elapsed() > QUIET || ended.elapsed() > LONGEST {
-            let all = guests().map(|guest| of_guest(guest, captured));
+            let all = guests().map(|guest| of_guest(guest, ring, captured));
             let (summaries, notes): (Vec<_>, Vec<_>) = all.unzip();
             return (summaries, notes.into_iter().flatten().collect());
         }
@@ -58,36 +58,61 @@ fn name(guest: &Guest) -> String {
     format!("{} ({})", guest.name, guest.process)
 }
 
+/// Whether what it says of itself can be, after so many packets in so many segments.
+fn is_plausible(seat: &SeatState, captured: u64, begun: u64) -> bool {
+    charged(seat) <= captured && seat.released <= begun
+}
+
 /// What a guest came to, and what is to be told of it. What the ring kept for one that is still there, and did not take it,
-/// is lost.
-fn of_guest(guest: &Guest, captured: u64) -> (ConsumerSummary, Option<Note>) {
+/// is lost; so is what was overwritten (all before packet `oldest`) before one that is still there noticed.
+fn of_guest(guest: &Guest, ring: &Ring, captured: u64) -> (ConsumerSummary, Option<Note>) {
     let seat = guest.seat();
-    let (taken, lost) = seat.counts;
     let offered = captured.saturating_sub(seat.first);
-    let rest = captured.saturating_sub(charged(&seat));
-    let is_cut = guest.is_lossless && !guest.is_gone;
-    let (cut, left) = if is_cut { (rest, 0) } else { (0, rest) };
-    let note = (rest > 0 && (is_cut || guest.is_gone)).then(|| {
-        let name = name(guest);
-        if is_cut {
-            let text = format!(
-                "{name} was still there after the end, and took no more: {rest} packets are lost to it"
-            );
-            Note::new("consumer_cut", text)
-        } else {
-            let text =
-                format!("{name} left before the end: {rest} packets that it had not taken are no loss");
-            Note::new("consumer_left", text)
-        }
-    });
-    let summary = ConsumerSummary {
+    let mut summary = ConsumerSummary {
         name: name(guest),
         lossless: guest.is_lossless,
         offered,
-        taken,
-        lost: lost.saturating_add(cut),
-        left,
-        behind_max: guest.behind_max,
+        ..ConsumerSummary::default()
     };
+    let (name, (taken, lost)) = (&summary.name, seat.counts);
+    if !is_plausible(&seat, captured, ring.begun()) {
+        let text = format!(
+            "{name} says that it took {taken} packets, lost {lost} and released {} segments, of {offered} packets that it was offered in {} segments: that cannot be, and is not believed; the fault is in that program",
+            seat.released,
+            ring.begun()
+        );
+        summary.left = offered;
+        summary.implausible = true;
+        return (summary, Some(Note::new("consumer_implausible", text)));
+    }
+    let rest = captured - charged(&seat);
+    let cut = match (guest.is_gone, guest.is_lossless) {
+        (true, _) => 0,
+        (false, true) => rest,
+        (false, false) => ring.oldest().saturating_sub(charged(&seat)).min(rest),
+    };
+    let left = rest - cut;
+    let note = match (guest.is_gone, guest.is_lossless) {
+        (true, _) if left > 0 => {
+            let text =
+                format!("{name} left before the end: {left} packets that it had not taken are no loss");
+            Some(Note::new("consumer_left", text))
+        }
+        (false, true) if cut > 0 => {
+            let text = format!(
+                "{name} was still there after the end, and took no more: {cut} packets are lost to it"
+            );
+            Some(Note::new("consumer_cut", text))
+        }
+        (false, false) if cut > 0 => {
+            let text = format!(
+                "{name} stood still: {cut} packets were overwritten before it took them, and {left} are there for it still"
+            );
+            Some(Note::new("consumer_overtaken", text))
+        }
+        _ => None,
+    };
+    (summary.taken, summary.lost, summary.left) = (taken, lost + cut, left);
+    summary.behind_max = guest.behind_max;
     (summary, note)
 }

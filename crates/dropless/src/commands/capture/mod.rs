@@ -12,14 +12,15 @@ mod summary;
 mod wiring;
 
 use std::fs::File;
-use std::io::{ErrorKind, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use capture::ring::share::Door;
+use capture::ring::share::{DOOR_MAX, Door, RINGS};
 use measure::Note;
+use nix::sys::resource::{Resource, getrlimit};
 use serde::Serialize;
 
 pub use args::Args;
@@ -59,6 +60,9 @@ pub fn run(args: &Args) -> Result<u8> {
     let mut attached = None;
     if let (Some(found), Some(wanted)) = (found, &plan.attach) {
         let mut host = Attached::new(found, wanted.clone())?;
+        if !args.run.output.quiet {
+            report::out::print_stderr(&host.begins())?;
+        }
         settings.has_doctor = false;
         host.share_machine(&mut plan.machine);
         attached = Some(host);
@@ -82,32 +86,56 @@ fn check_memory(ring: &RingPlan) -> Result<()> {
         wanted >> 20,
         available >> 20
     );
+    let (longest, _) = getrlimit(Resource::RLIMIT_FSIZE).context("ulimit -f")?;
+    ensure!(
+        wanted <= longest,
+        "--ring-size: the ring is a file of {} MiB in memory, and this process may make none longer than {} KiB; raise `ulimit -f`, or use a smaller ring",
+        wanted >> 20,
+        longest >> 10
+    );
     Ok(())
 }
 
-/// Opens the socket at which other processes join the ring, in a directory that is made if it is not there.
+/// Opens the socket at which other processes join the ring. The directory of this machine's rings is made; no other is.
 fn open_door(path: &Path, group: Option<u32>) -> Result<Door> {
-    let made = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let made = made.map_or(Ok(()), std::fs::create_dir_all);
+    let own = path.parent().filter(|parent| *parent == Path::new(RINGS));
+    let made = own.map_or(Ok(()), std::fs::create_dir_all);
     made.and_then(|()| Door::open(path, group))
-        .map_err(|error| match error.kind() {
-            ErrorKind::AddrInUse => anyhow!(
-                "--ring {}: another capture has this name; choose another, or end that one",
-                path.display()
-            ),
-            _ => anyhow!("--ring {}: {error}", path.display()),
-        })
+        .map_err(|error| anyhow!("--ring {}: {}", path.display(), cannot_open(path, &error)))
+}
+
+/// Why there is no socket, and what to do.
+fn cannot_open(path: &Path, error: &io::Error) -> String {
+    let (parent, name) = (path.parent(), path.file_name().unwrap_or_default());
+    let is_own = parent == Some(Path::new(RINGS));
+    match error.kind() {
+        ErrorKind::AddrInUse => "another capture has this name; choose another, or end that one".into(),
+        ErrorKind::PermissionDenied if is_own => format!(
+            "only root writes to {RINGS}; name a place of your own, such as --ring ./{}, or use sudo",
+            name.to_string_lossy()
+        ),
+        ErrorKind::NotFound => format!(
+            "there is no directory {}; make it, or choose another",
+            parent.unwrap_or(path).display()
+        ),
+        ErrorKind::InvalidInput => format!(
+            "the name is too long for a socket, whose path may have {DOOR_MAX} bytes, and this one has {}; choose a shorter one",
+            path.as_os_str().len()
+        ),
+        ErrorKind::AlreadyExists => "what is there is no socket, and stays; choose another name".into(),
+        _ => error.to_string(),
+    }
 }
 
 /// Standard output for packets alone: whatever else is printed there goes to standard error from now on.
 fn own_stdout() -> Result<File> {
-    let stdout = std::io::stdout();
+    let stdout = io::stdout();
     ensure!(
         !stdout.is_terminal(),
         "--stdout writes binary pcapng, which a terminal cannot show; pipe it: | tshark -i -, or > FILE"
     );
     let own = stdout.as_fd().try_clone_to_owned().context("standard output")?;
-    nix::unistd::dup2_stdout(std::io::stderr()).context("standard output")?;
+    nix::unistd::dup2_stdout(io::stderr()).context("standard output")?;
     Ok(File::from(own))
 }
 

@@ -89,13 +89,14 @@ fn of_run(found: &Found) -> Option<String> {
         .filter(|state| found.alive && state.ended.is_none())?;
     let command = state.process.command.as_str();
     let ports: Vec<&str> = state.ports.iter().map(|port| port.uri.as_str()).collect();
-    ["send", "reflect", "replay"].contains(&command).then(|| {
-        format!(
-            "dropless {command} on {} (process {})",
-            ports.join(" "),
-            found.process
-        )
-    })
+    let place = match ports[..] {
+        // It is waited for.
+        [] => ", which starts".to_owned(),
+        _ => format!(" on {}", ports.join(" ")),
+    };
+    ["send", "reflect", "replay"]
+        .contains(&command)
+        .then(|| format!("dropless {command}{place} (process {})", found.process))
 }
 
 /// Without what ends a value.
@@ -129,6 +130,34 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[test]
+    fn a_run_that_starts_has_no_ports_to_name() {
+        let mut state = report::published::State::default();
+        state.process.command = "send".into();
+        let shown = |state: &report::published::State| {
+            of_run(&Found {
+                process: 4711,
+                path: "4711".into(),
+                state: Ok(state.clone()),
+                alive: true,
+            })
+        };
+        let starts = shown(&state);
+        assert_eq!(
+            starts.as_deref(),
+            Some("dropless send, which starts (process 4711)")
+        );
+        state.ports = vec![measure::PortSummary {
+            uri: "packet:eth1".into(),
+            ..measure::PortSummary::default()
+        }];
+        let runs = shown(&state);
+        assert_eq!(
+            runs.as_deref(),
+            Some("dropless send on packet:eth1 (process 4711)")
+        );
     }
 
     #[test]

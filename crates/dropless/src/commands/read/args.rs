@@ -12,6 +12,7 @@ use measure::units::parse_count;
 #[command(after_help = "Examples:
   dropless read a.pcapng                        one line a packet, like tcpdump -n
   dropless read a.pcap.gz b.pcapng --count 10   the first ten of both, compressed or not
+  dropless read a.pcapng -f 'udp port 53'       what tcpdump would show of it
   dropless read a.pcapng --top 10               the addresses with most bytes
   dropless read a.pcapng --connections          who talked to whom, each way, the most bytes first
   dropless read a.pcapng --json | jq -r .source
@@ -27,6 +28,9 @@ pub struct Args {
     #[arg(value_name = "FILE|RING", required = true, value_hint = ValueHint::FilePath)]
     pub sources: Vec<PathBuf>,
 
+    /// Only packets that pass, in the syntax of tcpdump, e.g. 'udp port 53 and net 10.0.0.0/8'
+    #[arg(long, short = 'f', value_name = "FILTER")]
+    pub filter: Option<String>,
     /// End after so many packets
     #[arg(long, short = 'c', value_name = "N")]
     pub count: Option<String>,

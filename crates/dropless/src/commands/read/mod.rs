@@ -1,6 +1,7 @@
 //! `dropless read`: packets of files and of rings as lines, or as statistics of who talks to whom.
 
 pub mod args;
+mod chosen;
 mod output;
 mod progress;
 mod reading;
@@ -10,10 +11,11 @@ mod source;
 mod statistics;
 mod tables;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::run::signals::Interrupt;
 pub use args::Args;
+use chosen::Chosen;
 use reading::Reading;
 use sink::Sink;
 use source::Source;
@@ -24,7 +26,21 @@ const EXIT_LOST: u8 = 1;
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let wanted = args.count.as_deref().map(|count| args::count(count, "--count"));
-    let mut reading = Reading::new(Sink::new(args)?, wanted.transpose()?, Interrupt::install()?);
+    let chosen = Chosen::new(args.filter.as_deref())?;
+    let mut reading = Reading::new(
+        Sink::new(args)?,
+        (chosen, wanted.transpose()?),
+        Interrupt::install()?,
+    );
+    // What is wrong with a name is told before anything is printed.
+    let mut has_ring = false;
+    for path in &args.sources {
+        has_ring |= source::check(path)?;
+    }
+    ensure!(
+        has_ring || !args.lossless,
+        "--lossless is for the ring of a running capture, and no file is overwritten while it is read; leave it out"
+    );
     let mut lost = 0;
     let read = args.sources.iter().try_for_each(|path| {
         if reading.is_over() {

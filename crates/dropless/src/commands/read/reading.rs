@@ -3,6 +3,7 @@
 use anyhow::Result;
 use capture::input::{Packet, Reader};
 
+use super::chosen::Chosen;
 use super::progress::Progress;
 use super::sink::Sink;
 use crate::run::signals::Interrupt;
@@ -10,6 +11,9 @@ use crate::run::signals::Interrupt;
 /// What is read, to where, and how much of it.
 pub struct Reading {
     sink: Sink,
+    chosen: Chosen,
+    /// Packets that were looked at, and those of them that were wanted.
+    seen: u64,
     taken: u64,
     wanted: u64,
     interrupt: Interrupt,
@@ -17,16 +21,23 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Takes `wanted` packets, or all.
-    pub fn new(sink: Sink, wanted: Option<u64>, interrupt: Interrupt) -> Self {
+    /// Takes `wanted` packets of those that are chosen, or all of them.
+    pub fn new(sink: Sink, (chosen, wanted): (Chosen, Option<u64>), interrupt: Interrupt) -> Self {
         Self {
             // Lines are their own progress.
             progress: Progress::new(sink.is_silent()),
             sink,
+            chosen,
+            seen: 0,
             taken: 0,
             wanted: wanted.unwrap_or(u64::MAX),
             interrupt,
         }
+    }
+
+    /// How many packets were looked at.
+    pub fn seen(&self) -> u64 {
+        self.seen
     }
 
     /// How many packets were taken.
@@ -47,6 +58,10 @@ impl Reading {
     /// Takes a packet.
     #[inline]
     pub fn take(&mut self, packet: &Packet<'_>) -> Result<()> {
+        self.seen += 1;
+        if !self.chosen.has(packet)? {
+            return Ok(());
+        }
         self.taken += 1;
         self.sink.take(packet)
     }
@@ -82,6 +97,16 @@ impl Reading {
                 reader.name()
             ));
         }
+    }
+
+    /// Says that the capture which wrote a ring was killed: none of what it committed is missing, and so it is no error.
+    pub fn tell_died(&mut self, ring: &str) -> Result<()> {
+        self.progress.clear();
+        self.sink.tell_died(ring)?;
+        report::out::print_stderr(&format!(
+            "the capture of {ring} died without an end; all packets that it had committed were read\n"
+        ))?;
+        Ok(())
     }
 
     /// Shows what was taken: what comes next may have to be waited for.

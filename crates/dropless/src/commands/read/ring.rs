@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub fn read(door: &Path, is_lossless: bool, reading: &mut Reading) -> Result<u64> {
     let mut joined = Joined::new(door, NAME, is_lossless)?;
     let interfaces = interfaces(joined.consumer.preamble())?;
-    let before = reading.taken();
+    let before = reading.seen();
     let taken = loop {
         let is_last = joined.consumer.is_ended() || joined.is_alone();
         let taken = take(&mut joined, &interfaces, reading);
@@ -32,10 +32,13 @@ pub fn read(door: &Path, is_lossless: bool, reading: &mut Reading) -> Result<u64
         std::thread::sleep(PAUSE);
     };
     let (_, lost) = joined.consumer.counts();
+    let name = report::input::clean(&door.display().to_string());
+    if !reading.is_over() && joined.has_died() {
+        reading.tell_died(&name)?;
+    }
     Console::json_or_text(true).human(&format!(
-        "{} read from {}, {lost} overwritten before\n",
-        counted(reading.taken() - before, "packet"),
-        report::input::clean(&door.display().to_string()),
+        "{} read from {name}, {lost} overwritten before\n",
+        counted(reading.seen() - before, "packet"),
     ))?;
     taken.map(|()| lost)
 }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use capture::input::Packet;
 use dissect::{Clock, Printer, Show, TimeFormat};
+use serde::Serialize;
 
 use super::Args;
 use super::output::Output;
@@ -18,6 +19,15 @@ enum Form {
 pub struct Sink {
     form: Form,
     output: Output,
+    is_json: bool,
+}
+
+/// What stands among the lines of JSON and is no packet.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+enum Event<'e> {
+    /// The capture was killed: its ring has no end.
+    CaptureDied { ring: &'e str },
 }
 
 impl Sink {
@@ -36,6 +46,7 @@ impl Sink {
         Ok(Self {
             form,
             output: Output::new(),
+            is_json: args.json,
         })
     }
 
@@ -59,6 +70,15 @@ impl Sink {
                 statistics.add(packet);
                 return Ok(());
             }
+        }
+        self.output.look()
+    }
+
+    /// The capture whose ring is read was killed; for programs only.
+    pub fn tell_died(&mut self, ring: &str) -> Result<()> {
+        if self.is_json {
+            let line = serde_json::to_string(&Event::CaptureDied { ring })?;
+            self.output.text.put(&line).put("\n");
         }
         self.output.look()
     }
