@@ -62,10 +62,15 @@ pub struct RunDirError {
 }
 
 fn fix(base: &Path, cause: &io::Error) -> String {
+    let is_there = base.is_dir();
     let base = base.display();
     match cause.kind() {
+        // What is not there cannot be given to anybody.
+        ErrorKind::PermissionDenied if !is_there => {
+            "name a directory you may write to: --runs DIR".to_owned()
+        }
         ErrorKind::PermissionDenied => {
-            format!("name a directory you may write to, or: sudo chown \"$USER\" {base}")
+            format!("name a directory you may write to (--runs DIR), or: sudo chown \"$USER\" {base}")
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             format!("free some space (df -h {base}), or name another place")

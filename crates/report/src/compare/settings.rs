@@ -24,6 +24,22 @@ pub struct Setting {
     pub values: Vec<String>,
 }
 
+impl Setting {
+    /// Its name in words.
+    pub fn label(&self) -> String {
+        self.name.trim_end_matches("_ns").replace('_', " ")
+    }
+
+    /// Its value of the run with this index, as it is asked for.
+    pub fn value(&self, run: usize) -> String {
+        let value = &self.values[run];
+        match self.name.as_str() {
+            "sample" if value != "-" => format!("1/{value}"),
+            _ => value.clone(),
+        }
+    }
+}
+
 /// The settings that differ among the runs that kept theirs; those of the plan first.
 pub fn differing(runs: &[&Loaded]) -> Vec<Setting> {
     let mut settings = of(runs, "", |run| run.plan.as_ref());

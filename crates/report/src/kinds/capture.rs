@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use measure::{CaptureSummary, ExpectationResult, PortSummary};
+use measure::{CaptureSummary, ConsumerSummary, ExpectationResult, PortSummary};
 
 use crate::balance;
-use crate::html::element::section;
+use crate::compare::metrics::{Metric, Unit, lower};
+use crate::html::element::{escape, section};
 use crate::html::flow::{self, End, Flow, node};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
 use crate::machine;
 use crate::number::{count, counted, loss, pps, time};
 use crate::read::{self, ReadError};
 use crate::rundir::file;
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
 use crate::terminal::{self, explanation, join};
@@ -35,8 +37,11 @@ pub const KIND: Entry = Entry {
     ],
     read: |run| Ok(Box::new(read(run)?)),
     unfinished: |_| Ok(None),
-    metrics: &[],
+    metrics: &METRICS,
 };
+
+/// How much of what came is in the ring.
+const METRICS: [Metric; 1] = [lower("captured", Unit::Packets)];
 
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<CaptureSummary, ReadError> {
@@ -56,6 +61,7 @@ impl Kind for CaptureSummary {
         match name {
             "rate_rx" => Some(self.rate_rx_pps),
             "received" => Some(self.received as f64),
+            "captured" => Some(self.captured as f64),
             "loss" => self.loss(),
             "lost" => Some(self.lost() as f64),
             "rx_missed" => Some(machine::missed(&self.ports) as f64),
@@ -65,10 +71,18 @@ impl Kind for CaptureSummary {
 
     fn tiles(&self) -> Vec<Tile> {
         let value = |name| self.figure(name);
+        let lost_most = self.consumers.iter().map(|consumer| consumer.lost).max();
         Tile::known([
             ("received", value("rate_rx").map(pps)),
             ("captured", Some(count(self.captured))),
-            ("lost", value("loss").map(loss)),
+            (
+                "lost before the ring",
+                self.ledger.share(self.lost_before_ring()).map(loss),
+            ),
+            (
+                "most lost by a consumer",
+                lost_most.filter(|lost| *lost > 0).map(count),
+            ),
             ("lasted", Some(time(self.duration_s * 1e9))),
         ])
     }
@@ -77,7 +91,8 @@ impl Kind for CaptureSummary {
         join(&[
             self.headline(style),
             frames(self, style),
-            consumers(self, style),
+            takers(self, style),
+            settings(self).terminal("Settings", style),
             explanation::render(self.explanation.as_ref(), style),
             terminal::carried(self, style),
         ])
@@ -90,7 +105,14 @@ impl Kind for CaptureSummary {
 
     fn page(&self, named: &str, id: &str) -> String {
         let drawn = flow::svg(&of_capture(self), id);
-        section(&format!("Where each frame went{named}"), &drawn) + &machine::balance_html(self, named)
+        let some = |title: &str, inner: String| match inner.is_empty() {
+            true => inner,
+            false => section(&format!("{title}{named}"), &inner),
+        };
+        section(&format!("Where each frame went{named}"), &drawn)
+            + &some("Consumers", takers_html(self))
+            + &some("Settings", settings(self).html("What was asked for"))
+            + &machine::balance_html(self, named)
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -110,17 +132,32 @@ impl Kind for CaptureSummary {
     }
 }
 
-/// The one sentence about a capture.
+/// Consumers that the one sentence names; the table has all.
+const NAMED_MAX: usize = 3;
+
+/// The one sentence about a capture. What is lost before the ring nobody gets; what a consumer loses others may have, so
+/// that the two have no sum.
 fn outcome(summary: &CaptureSummary) -> String {
     let came = counted(summary.ledger.entered, "frame");
-    match summary.lost() {
-        0 => format!("{came} came, {} captured, none lost", count(summary.captured)),
-        lost => format!(
-            "{came} came, {} captured, {} lost",
-            count(summary.captured),
-            count(lost)
-        ),
+    let captured = count(summary.captured);
+    if summary.lost() == 0 {
+        return format!("{came} came, {captured} captured, none lost");
     }
+    let before = match summary.lost_before_ring() {
+        0 => "none".to_owned(),
+        lost => count(lost),
+    };
+    let mut text = format!("{came} came, {captured} captured, {before} lost before the ring");
+    let mut losers: Vec<_> = summary.consumers.iter().filter(|one| one.lost > 0).collect();
+    losers.sort_by_key(|one| std::cmp::Reverse(one.lost));
+    for (at, one) in losers.iter().take(NAMED_MAX).enumerate() {
+        let between = if at == 0 { "; " } else { ", " };
+        text += &format!("{between}{} lost {}", one.name, count(one.lost));
+    }
+    if let Some(more) = losers.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        text += &format!(", and {} lost some", counted(more as u64, "other"));
+    }
+    text
 }
 
 fn frames(summary: &CaptureSummary, style: &Style) -> String {
@@ -131,21 +168,6 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
     table.item("came", [number(summary.ledger.entered)]);
     table.item("received", [number(summary.received), rate, lasting]);
     table.item("captured", [number(summary.captured)]);
-    let told = |text: &str| Cell::left(text).paint(Paint::Dim);
-    let clocks: BTreeSet<&str> = summary.stamped_by.values().map(String::as_str).collect();
-    if !clocks.is_empty() {
-        let clocks: Vec<&str> = clocks.into_iter().collect();
-        table.item("  stamped by", [told(""), told(&clocks.join(", "))]);
-    }
-    if let Some(filter) = &summary.filter {
-        table.item("  filter", [told(""), told(filter)]);
-    }
-    if let Some(flows) = summary.sampled_one_in {
-        table.item(
-            "  sample",
-            [told(""), told(&format!("1 of {} flows", count(flows)))],
-        );
-    }
     if summary.late > 0 {
         table.item("  out of order", [bad(summary.late)]);
     }
@@ -153,52 +175,97 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
     table.render(style)
 }
 
-fn consumers(summary: &CaptureSummary, style: &Style) -> String {
-    if summary.consumers.is_empty() {
-        return String::new();
+/// What was asked for, and whose clock stamped the packets.
+fn settings(summary: &CaptureSummary) -> Sheet<(&'static str, String)> {
+    let clocks: BTreeSet<&str> = summary.stamped_by.values().map(String::as_str).collect();
+    let clocks: Vec<&str> = clocks.into_iter().collect();
+    let all = [
+        ("filter", summary.filter.clone()),
+        (
+            "sample",
+            summary
+                .sampled_one_in
+                .map(|flows| format!("1 of {} flows", count(flows))),
+        ),
+        (
+            "stamped by",
+            Some(clocks.join(", ")).filter(|clocks| !clocks.is_empty()),
+        ),
+    ];
+    Sheet::of(all.into_iter().filter_map(|(name, value)| Some((name, value?))))
+        .name("setting", |(name, _)| (*name).to_owned())
+        .words("value", |(_, value)| value.clone())
+        .short("")
+}
+
+fn consumers(summary: &CaptureSummary) -> Sheet<&ConsumerSummary> {
+    Sheet::of(&summary.consumers)
+        .name("consumer", |consumer| {
+            let kind = if consumer.lossless { "lossless" } else { "lossy" };
+            format!("{} ({kind})", consumer.name)
+        })
+        .number("offered", |consumer| count(consumer.offered))
+        .number("taken", |consumer| count(consumer.taken))
+        .cell("lost", |consumer| bad(consumer.lost))
+        .number("left", |consumer| count(consumer.left))
+        .number("most segments behind", |consumer| count(consumer.behind_max))
+}
+
+/// What is in files, a line each.
+fn files(summary: &CaptureSummary) -> Vec<String> {
+    let Some(files) = &summary.files else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "{} in {}, {}",
+        counted(files.packets, "packet"),
+        counted(files.files, "file"),
+        files.path
+    )];
+    if files.compressed > 0 {
+        lines.push(format!(
+            "{} compressed: {} of {} bytes",
+            counted(files.compressed, "file"),
+            count(files.compressed_bytes),
+            count(files.bytes)
+        ));
     }
-    let titles = ["offered", "taken", "lost", "left", "most segments behind"];
-    let mut table = Table::section("Consumers", &titles);
-    for consumer in &summary.consumers {
-        let kind = if consumer.lossless { "lossless" } else { "lossy" };
-        let number = |packets: u64| Cell::right(count(packets));
-        table.item(
-            &format!("{} ({kind})", consumer.name),
-            [
-                number(consumer.offered),
-                number(consumer.taken),
-                bad(consumer.lost),
-                number(consumer.left),
-                number(consumer.behind_max),
-            ],
-        );
-    }
-    let mut text = table.render(style);
-    if let Some(files) = &summary.files {
-        let last = format!(
-            "  {} in {}, {}\n",
-            counted(files.packets, "packet"),
-            counted(files.files, "file"),
-            files.path
-        );
-        text.push_str(&last);
-        if files.compressed > 0 {
-            let packed = format!(
-                "  {} compressed: {} of {} bytes\n",
-                counted(files.compressed, "file"),
-                count(files.compressed_bytes),
-                count(files.bytes)
-            );
-            text.push_str(&packed);
-        }
+    lines
+}
+
+fn takers(summary: &CaptureSummary, style: &Style) -> String {
+    let mut text = consumers(summary).terminal("Consumers", style);
+    for line in files(summary) {
+        text += &format!("  {line}\n");
     }
     text
 }
 
+fn takers_html(summary: &CaptureSummary) -> String {
+    let lines = files(summary);
+    let lines: String = lines
+        .iter()
+        .map(|line| format!("<p>{}</p>\n", escape(line)))
+        .collect();
+    consumers(summary).html("Whoever took packets out of the ring; each line adds up by itself") + &lines
+}
+
+/// Where each frame went; as far as its end, where one consumer was there all the time.
 fn of_capture(summary: &CaptureSummary) -> Flow {
     let source = node("came", summary.ledger.entered, End::Plain, "frames");
     let left = node("captured", summary.captured, End::Good, "in the ring");
-    balance::flow(&summary.ledger, source, left, "lost")
+    let further = match summary.consumers.as_slice() {
+        [only] if only.offered == summary.captured => vec![
+            node("taken", only.taken, End::Good, &format!("by {}", only.name)),
+            node("lost", only.lost, End::Lost, &format!("by {}", only.name)),
+            node("left", only.left, End::Plain, &format!("by {}", only.name)),
+        ],
+        _ => Vec::new(),
+    };
+    Flow {
+        further,
+        ..balance::flow(&summary.ledger, source, left, "lost")
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use capture::input::{Interface, Packet, Reader};
 use capture::ring::share::Joined;
 use report::Console;
-use report::number::counted;
+use report::number::{count, counted};
 
 use super::reading::Reading;
 
@@ -33,9 +33,10 @@ pub fn read(door: &Path, is_lossless: bool, reading: &mut Reading) -> Result<u64
     };
     let (_, lost) = joined.consumer.counts();
     Console::json_or_text(true).human(&format!(
-        "{} read from {}, {lost} overwritten before\n",
+        "{} read from {}, {} overwritten before\n",
         counted(reading.taken() - before, "packet"),
         report::input::clean(&door.display().to_string()),
+        count(lost)
     ))?;
     taken.map(|()| lost)
 }
