@@ -271,6 +271,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_there_is_given_to_nobody() {
+        let denied = |base: &Path| fix(base, &ErrorKind::PermissionDenied.into());
+        let there = tempfile::tempdir().unwrap();
+        let fixes = [there.path().to_owned(), there.path().join("runs")].map(|base| denied(&base));
+        assert!(fixes.iter().all(|fix| fix.contains("--runs DIR")), "{fixes:?}");
+        assert_eq!(fixes.map(|fix| fix.contains("chown")), [true, false]);
+    }
+
+    #[test]
     fn only_the_first_trouble_is_told() {
         let base = tempfile::tempdir().unwrap();
         let run = RunDir::create(base.path(), "send", moment()).unwrap();

@@ -41,6 +41,12 @@ fn metrics_and_top_have_its_consumers() {
     terminal.wait_for("dropless capture");
     terminal.wait_for("Consumers");
     terminal.wait_for("Left out");
+    terminal.wait_for("captured");
+    assert!(
+        !terminal.text().contains("unsent"),
+        "it sends nothing: {}",
+        terminal.text()
+    );
     terminal.rises("rx");
     terminal.press("q");
     terminal.has_left(0);
@@ -65,6 +71,11 @@ fn metrics_and_top_have_its_consumers() {
     let received = last["dropless_received_packets_total"];
     assert!(
         (received - run.number("received") as f64).abs() < 0.5,
+        "{last:?} {run}"
+    );
+    let captured = last["dropless_captured_packets_total"];
+    assert!(
+        captured < received && (captured - run.number("captured") as f64).abs() < 0.5,
         "{last:?} {run}"
     );
     let places = run.json()["ledger"]["places"].clone();

@@ -182,6 +182,21 @@ mod tests {
     }
 
     #[test]
+    fn people_see_a_setting_as_they_wrote_it() {
+        let shown = |name: &str, value: &str| {
+            let setting = Setting {
+                name: name.to_owned(),
+                values: vec![value.to_owned(), "-".to_owned()],
+            };
+            (setting.label(), setting.value(0), setting.value(1))
+        };
+        let three = |name: &str, value: &str| (name.to_owned(), value.to_owned(), "-".to_owned());
+        assert_eq!(shown("sample", "5"), three("sample", "1/5"));
+        assert_eq!(shown("idle_exit_ns", "2.000 s"), three("idle exit", "2.000 s"));
+        assert_eq!(shown("snap_len", "64"), three("snap len", "64"));
+    }
+
+    #[test]
     fn of_a_command_line_only_the_words_that_differ() {
         let lines = [
             "quiet ro panic=1 isolcpus=1",

@@ -111,7 +111,7 @@ impl Kind for CaptureSummary {
         };
         section(&format!("Where each frame went{named}"), &drawn)
             + &some("Consumers", takers_html(self))
-            + &some("Settings", settings(self).html("What was asked for"))
+            + &some("Settings", settings(self).html("Of this capture"))
             + &machine::balance_html(self, named)
     }
 
@@ -274,6 +274,83 @@ mod tests {
     use measure::Validity;
 
     use crate::terminal::painted;
+
+    fn consumer(name: &str, (taken, lost): (u64, u64)) -> ConsumerSummary {
+        ConsumerSummary {
+            name: name.into(),
+            offered: taken + lost,
+            taken,
+            lost,
+            ..ConsumerSummary::default()
+        }
+    }
+
+    /// 100 frames of which 60 are in the ring.
+    fn lossy(consumers: Vec<ConsumerSummary>) -> CaptureSummary {
+        CaptureSummary {
+            verdict: Validity::Valid,
+            captured: 60,
+            ledger: measure::Balance::of(100, 60, [(measure::Place::named("rx_missed"), 40)]),
+            consumers,
+            ..CaptureSummary::default()
+        }
+    }
+
+    #[test]
+    fn what_is_lost_before_the_ring_and_by_a_consumer_is_told_apart() {
+        let said = |consumers: &[(&str, u64)]| {
+            let all = consumers.iter().map(|(name, lost)| consumer(name, (60 - lost, *lost)));
+            outcome(&lossy(all.collect()))
+        };
+        let came = "100 frames came, 60 captured, 40 lost before the ring";
+        assert_eq!(said(&[("files", 0)]), came);
+        assert_eq!(said(&[("files", 0), ("count", 7)]), format!("{came}; count lost 7"));
+        assert_eq!(
+            said(&[("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)]),
+            format!("{came}; e lost 5, d lost 4, c lost 3, and 2 others lost some")
+        );
+        let whole = CaptureSummary {
+            captured: 100,
+            ledger: measure::Balance::of(100, 100, []),
+            ..lossy(vec![consumer("count", (90, 10))])
+        };
+        assert_eq!(
+            outcome(&whole),
+            "100 frames came, 100 captured, none lost before the ring; count lost 10"
+        );
+        assert_eq!(whole.exit_code(), 1, "somebody did not get all");
+    }
+
+    #[test]
+    fn the_page_has_who_took_packets_and_what_was_asked_for() {
+        let files = measure::FileSummary {
+            path: "a/b.pcapng".into(),
+            files: 2,
+            packets: 50,
+            ..measure::FileSummary::default()
+        };
+        let summary = CaptureSummary {
+            filter: Some("udp and <odd>".into()),
+            sampled_one_in: Some(10),
+            stamped_by: [("ring".to_owned(), "tsc".to_owned())].into(),
+            files: Some(files),
+            ..lossy(vec![consumer("files", (50, 10))])
+        };
+        let page = summary.page("", "flow");
+        for words in [
+            "files (lossy)",
+            "udp and &lt;odd&gt;",
+            "1 of 10 flows",
+            ">tsc<",
+            "50 packets in 2 files, a/b.pcapng",
+            "by files",
+        ] {
+            assert!(page.contains(words), "no {words} in {page}");
+        }
+        let text = summary.terminal(&Style::plain());
+        let numbers = text.split("Frames").nth(1).and_then(|text| text.split("Consumers").next());
+        assert!(!numbers.unwrap().contains("tsc"), "settings are no numbers: {text}");
+    }
 
     #[test]
     fn what_failed_an_expectation_is_not_painted_as_good() {

@@ -228,7 +228,7 @@ impl Active for ActiveCapture {
         {
             if let Some(interface) = open.uri.kind.interface() {
                 let _ = report::out::print_stderr(&format!(
-                    "note: port {} takes what arrives at {interface} away from the kernel: no other program here receives it until the end (not even ping); packet:{interface} leaves it there\n",
+                    "note: port {} takes what arrives on its queues of {interface} away from the kernel: no other program here receives it until the end (not even ping); packet:{interface} leaves it there\n",
                     open.uri
                 ));
             }

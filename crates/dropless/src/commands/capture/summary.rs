@@ -229,4 +229,16 @@ mod tests {
         assert_eq!(full_core(&[worker(3, 0.5)], 12), None, "it had time");
         assert_eq!(full_core(&[worker(3, 0.97), worker(4, 0.97)], 12), None);
     }
+
+    #[test]
+    fn many_notes_of_a_kind_are_one() {
+        let left = |number: u64| Note::new("consumer_left", format!("reader {number} left"));
+        let cut = Note::new("consumer_cut", "reader 9 was still there");
+        let notes = grouped((0..7).map(left).chain([cut.clone()]).collect());
+        let texts: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+        let rest = "so it is with 5 more consumers: see Consumers";
+        assert_eq!(texts, ["reader 0 left", "reader 1 left", &cut.text, rest]);
+        assert_eq!(notes[3].code, "consumer_left");
+        assert_eq!(grouped(vec![left(0), left(1)]).len(), 2);
+    }
 }
