@@ -163,7 +163,13 @@ fn wrong_uses_are_one_line() {
     refused(
         &cooked,
         &[],
-        &["cooked.pcap", "no Ethernet frames", "SLL", "instead of `any`", "tcprewrite"],
+        &[
+            "cooked.pcap",
+            "no Ethernet frames",
+            "SLL",
+            "instead of `any`",
+            "tcprewrite",
+        ],
     );
     // What no interface called `any` made is not mended by another interface.
     let user = Pcap { link: 147, ..PLAIN }.write(&lab, "user.pcap", &frames(3, 1000));

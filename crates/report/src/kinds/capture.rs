@@ -105,9 +105,11 @@ impl Kind for CaptureSummary {
 
     fn page(&self, named: &str, id: &str) -> String {
         let drawn = flow::svg(&of_capture(self), id);
-        let some = |title: &str, inner: String| match inner.is_empty() {
-            true => inner,
-            false => section(&format!("{title}{named}"), &inner),
+        let some = |title: &str, inner: String| {
+            if inner.is_empty() {
+                return inner;
+            }
+            section(&format!("{title}{named}"), &inner)
         };
         section(&format!("Where each frame went{named}"), &drawn)
             + &some("Consumers", takers_html(self))
@@ -147,17 +149,19 @@ fn outcome(summary: &CaptureSummary) -> String {
         0 => "none".to_owned(),
         lost => count(lost),
     };
-    let mut text = format!("{came} came, {captured} captured, {before} lost before the ring");
     let mut losers: Vec<_> = summary.consumers.iter().filter(|one| one.lost > 0).collect();
     losers.sort_by_key(|one| std::cmp::Reverse(one.lost));
-    for (at, one) in losers.iter().take(NAMED_MAX).enumerate() {
-        let between = if at == 0 { "; " } else { ", " };
-        text += &format!("{between}{} lost {}", one.name, count(one.lost));
+    let named = losers.iter().take(NAMED_MAX);
+    let mut losses: Vec<String> = named
+        .map(|one| format!("{} lost {}", one.name, count(one.lost)))
+        .collect();
+    let more = losers.len().saturating_sub(NAMED_MAX) as u64;
+    losses.extend((more > 0).then(|| format!("and {} lost some", counted(more, "other"))));
+    let text = format!("{came} came, {captured} captured, {before} lost before the ring");
+    if losses.is_empty() {
+        return text;
     }
-    if let Some(more) = losers.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
-        text += &format!(", and {} lost some", counted(more as u64, "other"));
-    }
-    text
+    format!("{text}; {}", losses.join(", "))
 }
 
 fn frames(summary: &CaptureSummary, style: &Style) -> String {
@@ -234,20 +238,15 @@ fn files(summary: &CaptureSummary) -> Vec<String> {
 }
 
 fn takers(summary: &CaptureSummary, style: &Style) -> String {
-    let mut text = consumers(summary).terminal("Consumers", style);
-    for line in files(summary) {
-        text += &format!("  {line}\n");
-    }
-    text
+    let lines: Vec<String> = files(summary).iter().map(|line| format!("  {line}\n")).collect();
+    consumers(summary).terminal("Consumers", style) + &lines.concat()
 }
 
 fn takers_html(summary: &CaptureSummary) -> String {
-    let lines = files(summary);
-    let lines: String = lines
-        .iter()
-        .map(|line| format!("<p>{}</p>\n", escape(line)))
-        .collect();
-    consumers(summary).html("Whoever took packets out of the ring; each line adds up by itself") + &lines
+    let paragraph = |line: &String| format!("<p>{}</p>\n", escape(line));
+    let lines: Vec<String> = files(summary).iter().map(paragraph).collect();
+    consumers(summary).html("Whoever took packets out of the ring; each line adds up by itself")
+        + &lines.concat()
 }
 
 /// Where each frame went; as far as its end, where one consumer was there all the time.
