@@ -358,7 +358,7 @@ fn wrong_uses_are_one_line() {
     refused(&["--to", &link.display().to_string()], &["link.pcapng"]);
 }
 
-/// What arrives at an AF_XDP port no other program gets, which the run says; `packet` leaves it there, and its queues are
+/// What arrives at an `AF_XDP` port no other program gets, which the run says; `packet` leaves it there, and its queues are
 /// given their part by the kernel, which needs no RSS.
 #[test]
 fn who_takes_traffic_away_says_so() {

@@ -55,12 +55,13 @@ fn metrics_and_top_have_its_consumers() {
     let ended = || scraped(address).get("dropless_run_phase{phase=\"ended\"}") == Some(&1.0);
     assert!(until(LIMIT, ended), "{:?}", scraped(address));
     let last = scraped(address);
-    assert!(
+    // The page is written in between.
+    let lingers = || {
         running
             .stderr()
-            .contains("the last values are served for 60 s more"),
-        "{running:?}"
-    );
+            .contains("the last values are served for 60 s more")
+    };
+    assert!(until(LIMIT, lingers), "{running:?}");
     // The same wish to end, so soon after the first one, would not be another.
     std::thread::sleep(Duration::from_millis(600));
     assert!(running.is_alive(), "{running:?}");
