@@ -131,10 +131,15 @@ nothing_yet! {
 }
 
 impl CaptureSummary {
-    /// Frames that came to the ports and are in no ring, and packets that a consumer did not get.
+    /// Frames that came to the ports, were wanted, and are in no ring.
+    pub fn lost_before_ring(&self) -> u64 {
+        self.ledger.lost()
+    }
+
+    /// These, and the packets of the ring that a consumer did not get, once for each that did not.
     pub fn lost(&self) -> u64 {
         let of_consumers = self.consumers.iter().map(|consumer| consumer.lost);
-        of_consumers.fold(self.ledger.lost(), u64::saturating_add)
+        of_consumers.fold(self.lost_before_ring(), u64::saturating_add)
     }
 
     /// Lost packets as a part (0 to 1) of those that came; `None` when nothing came.

@@ -73,6 +73,10 @@ pub const CUT_OFF: &str = "cut_off";
 pub const TAP_BUDGET: &str = "tap_budget";
 /// What a tap on another run did not copy, since its ring was full.
 pub const TAP_FULL: &str = "tap_full";
+/// What a port had no room for in its receive ring.
+pub const RX_MISSED: &str = "rx_missed";
+/// What a port had no buffer for.
+pub const RX_NO_BUFFER: &str = "rx_nombuf";
 /// What begins the names of a reflector's places.
 pub const REFLECTOR: &str = "reflector_";
 
@@ -169,8 +173,8 @@ pub static PLACES: [Place; 22] = [
         false,
     ),
     place("tx_error", Sender, AtMost, "transmit errors of the port", true),
-    place("rx_nombuf", Receiver, AtMost, "no free buffer in our pool", true),
-    place("rx_missed", Receiver, AtMost, "our receive ring was full", true),
+    place(RX_NO_BUFFER, Receiver, AtMost, "no free buffer in our pool", true),
+    place(RX_MISSED, Receiver, AtMost, "our receive ring was full", true),
     place("rx_error", Receiver, AtMost, "receive errors of the port", true),
     place(
         NOT_AWAITED,

@@ -62,10 +62,15 @@ pub struct RunDirError {
 }
 
 fn fix(base: &Path, cause: &io::Error) -> String {
+    let is_there = base.is_dir();
     let base = base.display();
     match cause.kind() {
+        // What is not there cannot be given to anybody.
+        ErrorKind::PermissionDenied if !is_there => {
+            "name a directory you may write to: --runs DIR".to_owned()
+        }
         ErrorKind::PermissionDenied => {
-            format!("name a directory you may write to, or: sudo chown \"$USER\" {base}")
+            format!("name a directory you may write to (--runs DIR), or: sudo chown \"$USER\" {base}")
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             format!("free some space (df -h {base}), or name another place")
@@ -263,6 +268,15 @@ mod tests {
             assert!(error.starts_with("cannot make a run directory in "), "{error}");
             assert!(error.contains("; fix: ") && !error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_not_there_is_given_to_nobody() {
+        let denied = |base: &Path| fix(base, &ErrorKind::PermissionDenied.into());
+        let there = tempfile::tempdir().unwrap();
+        let fixes = [there.path().to_owned(), there.path().join("runs")].map(|base| denied(&base));
+        assert!(fixes.iter().all(|fix| fix.contains("--runs DIR")), "{fixes:?}");
+        assert_eq!(fixes.map(|fix| fix.contains("chown")), [true, false]);
     }
 
     #[test]

@@ -95,6 +95,11 @@ impl Disk {
         !self.pending.is_empty()
     }
 
+    /// How often it refused so far, and why it did last, while it does.
+    pub fn refusals(&self) -> (u64, Option<&str>) {
+        (self.written.errors, self.written.error.as_deref())
+    }
+
     /// One look: takes what was written off the ring, and begins to write what is there. Never waits for the disk.
     pub fn step(&mut self, now: Instant) -> Result<(), RingError> {
         self.reap(now);

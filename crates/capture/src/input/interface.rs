@@ -1,5 +1,7 @@
 //! What a file says of an interface: its kind of link, and what its time stamps mean.
 
+use std::fmt;
+
 /// Letters of a name that are kept.
 const NAME_MAX: usize = 256;
 const SECOND_NS: i128 = 1_000_000_000;
@@ -52,6 +54,20 @@ impl LinkType {
             113 => Self::Sll,
             276 => Self::Sll2,
             other => Self::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for LinkType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ethernet => out.write_str("Ethernet"),
+            Self::Raw => out.write_str("raw IP"),
+            Self::Sll => out.write_str("of Linux's `any` interface, SLL"),
+            Self::Sll2 => out.write_str("of Linux's `any` interface, SLL2"),
+            Self::Null => out.write_str("of a BSD loopback interface, NULL"),
+            Self::Loopback => out.write_str("of an OpenBSD loopback interface, LOOP"),
+            Self::Other(number) => write!(out, "of link type {number}"),
         }
     }
 }

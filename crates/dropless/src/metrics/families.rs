@@ -22,8 +22,9 @@ fn help(name: &str) -> &'static str {
         "intended_packets_total" => "Packets that were scheduled.",
         "sent_packets_total" => "Packets that the driver accepted.",
         "received_packets_total" => "Distinct packets received in time.",
+        "captured_packets_total" => "Of a capture, frames put into its ring.",
         "lost_packets_total" => {
-            "Packets missing from the intervals old enough to be judged; of a reflector, frames not returned."
+            "Packets missing from the intervals old enough to be judged; of a reflector, frames not returned; of a capture, frames lost before its ring."
         }
         "unsent_packets_total" => "Packets that were scheduled and never sent.",
         "duplicate_packets_total" => "Further copies of packets already received.",
@@ -164,6 +165,7 @@ fn packets(state: &State) -> Vec<MetricFamily> {
         ("intended_packets_total", total.intended),
         ("sent_packets_total", total.sent),
         ("received_packets_total", total.received),
+        ("captured_packets_total", total.captured),
         ("lost_packets_total", total.lost),
         ("unsent_packets_total", total.unsent),
         ("duplicate_packets_total", total.duplicate),

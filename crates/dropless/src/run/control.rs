@@ -147,6 +147,10 @@ impl<'w, 'e> Watch<'w, 'e> {
                 Next::Drain => control.set(Phase::Drain),
                 Next::Stop => break,
             }
+            if let Some(line) = job.says().filter(|_| !self.look.is_quiet) {
+                self.live.clear();
+                let _ = report::out::print_stderr(&line);
+            }
             // A line each second is of that second: it does not wait for the board.
             if self.run.board.is_due() || self.live.is_due(self.look.elapsed()) {
                 self.tell(job);
@@ -217,6 +221,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         let mut state = job.status(&self.look);
         state.elapsed_s = self.look.elapsed().as_secs_f64();
         state.add_places(self.drivers.places(self.look.ports));
+        job.settle(&mut state);
         state.ports = self.drivers.ports().to_vec();
         state.workers = self.stalls.look(state.elapsed_s);
         state.stalls = self.stalls.recent();

@@ -159,12 +159,18 @@ pub trait Active {
     fn ready(&mut self, _look: &Look<'_, '_>) {}
     /// One look: finished intervals are written, and the job says how to go on.
     fn step(&mut self, look: &Look<'_, '_>) -> Next;
+    /// A line for whoever looks on, when something has changed that they should know at once.
+    fn says(&mut self) -> Option<String> {
+        None
+    }
     /// When it wants its next look, if that is before the next tick.
     fn wakes_at(&self) -> Option<Ticks> {
         None
     }
     /// The run now: phase, counts, latencies, queues and drops. The run adds what every run has.
     fn status(&self, look: &Look<'_, '_>) -> State;
+    /// What of that state follows from all its places, those of the drivers among them.
+    fn settle(&self, _state: &mut State) {}
     /// The workers have ended, their totals are in their slots: the files that were streamed are ended.
     fn joined(&mut self, _dir: &RunDir) {}
     /// Who received from which port, how fast, and what was missing.

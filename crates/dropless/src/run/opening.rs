@@ -33,6 +33,8 @@ impl<'e> Opening<'_, 'e> {
         let mut config = PortConfig {
             rx_queues: own.unwrap_or(config.rx_queues),
             tx_queues: own.unwrap_or(config.tx_queues),
+            // Sockets are given their part by the kernel: there is nothing that the driver should spread.
+            rss: config.rss && !uri.kind.traits().sends_through_receivers,
             ..config.clone()
         };
         if uri.kind.traits().sends_through_receivers {

@@ -357,3 +357,33 @@ fn wrong_uses_are_one_line() {
     std::os::unix::fs::symlink("/etc/hostname", &link).expect("a link");
     refused(&["--to", &link.display().to_string()], &["link.pcapng"]);
 }
+
+/// What arrives at an `AF_XDP` port no other program gets, which the run says; `packet` leaves it there, and its queues are
+/// given their part by the kernel, which needs no RSS.
+#[test]
+fn who_takes_traffic_away_says_so() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let says = |port: &str, queues: &str| {
+        let file = path(&lab, "said.pcapng");
+        let arguments = ["--port", port, "--queues", queues, "--to", &file];
+        let running = capture(&lab, &wire.far, &arguments);
+        let sent = send(
+            &lab,
+            &wire,
+            &["--flows", "20", "--rate", "1kpps", "--count", "100"],
+        );
+        assert_eq!(sent.number("sent"), 100, "{sent}");
+        let run = interrupted(running);
+        assert_eq!(run.number("captured"), 100, "{run}");
+        run
+    };
+    let (xdp, packet) = (says("xdp:far0", "1"), says("packet:far0", "2"));
+    assert!(
+        xdp.stderr
+            .contains("note: port xdp:far0 takes what arrives on its queues of far0 away from the kernel"),
+        "{xdp}"
+    );
+    assert!(!packet.stderr.contains("away from the kernel"), "{packet}");
+    assert!(!packet.json()["notes"].to_string().contains("RSS"), "{packet}");
+}

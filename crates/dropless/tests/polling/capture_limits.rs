@@ -143,10 +143,32 @@ fn the_file_says_what_the_port_missed() {
         &["--rate", "1kpps", "--count", "100", "--backlog", "100"],
     );
     assert_eq!(later.number("sent"), 100, "{later}");
+    // It is told while the run goes: what came to be captured, and what not.
+    let mut told = String::new();
+    let tells_all = || {
+        let said = running.stderr();
+        told = said.lines().last().unwrap_or_default().to_owned();
+        let number = |name: &str| -> Option<u64> {
+            let (_, rest) = told.split_once(name)?;
+            let digits: String = rest.split(", ").next()?.split(',').collect();
+            digits.trim().parse().ok()
+        };
+        let both = number("captured ").zip(number("lost "));
+        both.is_some_and(|(captured, lost)| lost > 0 && captured + lost == 3100)
+    };
+    assert!(until(LIMIT, tells_all), "{told}");
+    // The row of the interval follows.
+    std::thread::sleep(Duration::from_millis(1200));
     let run = interrupted(running);
     assert_balanced(&run);
     let missed = run.number("ports.0.rx_missed");
     assert!(missed > 0, "{run}");
+    let directory = lab.path(run.json()["run"].as_str().expect("a path"));
+    let rows = std::fs::read_to_string(directory.join("intervals.csv")).expect("rows");
+    let mut rows = rows.lines();
+    assert_eq!(rows.next(), Some("time,rx_packets,captured,dropped,missed"));
+    let of_rows = rows.filter_map(|row| row.rsplit(',').next()?.parse::<u64>().ok());
+    assert_eq!(of_rows.sum::<u64>(), missed, "{run}");
     assert_eq!(run.code, Some(1), "{run}");
     assert_eq!(missed + run.number("captured"), 3100, "{run}");
     assert_eq!(
@@ -196,6 +218,8 @@ fn a_full_disk_is_survived_and_counted() {
     assert_balanced(&run);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.json()["notes"].to_string().contains("disk_refused"), "{run}");
+    let said = run.stderr.matches("the disk refuses to be written").count();
+    assert_eq!(said, 1, "at once, and once: {run}");
     let files = run.json()["consumers"][0].clone();
     assert_eq!(files["taken"].as_u64(), Some(packets), "{run}");
     assert!(packets > 3000, "most of 8 MiB: {run}");

@@ -41,6 +41,12 @@ fn metrics_and_top_have_its_consumers() {
     terminal.wait_for("dropless capture");
     terminal.wait_for("Consumers");
     terminal.wait_for("Left out");
+    terminal.wait_for("captured");
+    assert!(
+        !terminal.text().contains("unsent"),
+        "it sends nothing: {}",
+        terminal.text()
+    );
     terminal.rises("rx");
     terminal.press("q");
     terminal.has_left(0);
@@ -49,12 +55,13 @@ fn metrics_and_top_have_its_consumers() {
     let ended = || scraped(address).get("dropless_run_phase{phase=\"ended\"}") == Some(&1.0);
     assert!(until(LIMIT, ended), "{:?}", scraped(address));
     let last = scraped(address);
-    assert!(
+    // The page is written in between.
+    let lingers = || {
         running
             .stderr()
-            .contains("the last values are served for 60 s more"),
-        "{running:?}"
-    );
+            .contains("the last values are served for 60 s more")
+    };
+    assert!(until(LIMIT, lingers), "{running:?}");
     // The same wish to end, so soon after the first one, would not be another.
     std::thread::sleep(Duration::from_millis(600));
     assert!(running.is_alive(), "{running:?}");
@@ -65,6 +72,11 @@ fn metrics_and_top_have_its_consumers() {
     let received = last["dropless_received_packets_total"];
     assert!(
         (received - run.number("received") as f64).abs() < 0.5,
+        "{last:?} {run}"
+    );
+    let captured = last["dropless_captured_packets_total"];
+    assert!(
+        captured < received && (captured - run.number("captured") as f64).abs() < 0.5,
         "{last:?} {run}"
     );
     let places = run.json()["ledger"]["places"].clone();

@@ -118,7 +118,8 @@ fn what_a_ring_overwrote_is_told() {
     let lost = reader["lost"].as_u64().expect("a count");
     assert!(lost > 0 && live.code == Some(1), "{reader} {}", live.stderr);
     assert!(
-        live.stderr.contains(&format!("{lost} overwritten before")),
+        live.stderr
+            .contains(&format!("{} overwritten before", report::number::count(lost))),
         "{reader} {}",
         live.stderr
     );

@@ -248,12 +248,21 @@ fn an_interrupt_ends_a_loop_that_goes_on_for_ever() {
     assert_valid_but_for_time(&run);
     assert_balanced(&run);
     assert!(run.number("sent") > 0 && charged(&run, "cut_off") > 0, "{run}");
+    // What was asked to end is no loss.
+    assert_eq!(run.code, Some(0), "{run}");
+    let places = run.json()["ledger"]["places"].clone();
+    let places = places.as_array().expect("places").iter();
+    let cut_off = places.filter(|charge| charge["place"] == "cut_off");
+    assert_eq!(cut_off.count(), 1, "{run}");
+    assert!(!run.stderr.contains("unsent"), "a line of a sender: {run}");
     let notes = run.json()["notes"].as_array().expect("notes").clone();
     assert!(notes.iter().any(|note| note["code"] == "interrupted"), "{run}");
     // A run directory that is shown again.
     let dir = run.json()["run"].as_str().expect("a directory").to_owned();
     let report = lab.dropless(&["report", &dir]).run();
-    assert!(report.stdout.contains("packets read"), "{report}");
+    for words in ["packets read", " cut off by the end"] {
+        assert!(report.stdout.contains(words), "{report}");
+    }
 }
 
 #[test]

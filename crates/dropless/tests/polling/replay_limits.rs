@@ -160,7 +160,20 @@ fn wrong_uses_are_one_line() {
     refused(&text, &[], &["no pcap or pcapng file", "editcap"]);
     refused(&empty, &[], &["is empty"]);
     refused(&none, &[], &["none.pcap", "no packet"]);
-    refused(&cooked, &[], &["cooked.pcap", "no Ethernet frames", "tcprewrite"]);
+    refused(
+        &cooked,
+        &[],
+        &[
+            "cooked.pcap",
+            "no Ethernet frames",
+            "SLL",
+            "instead of `any`",
+            "tcprewrite",
+        ],
+    );
+    // What no interface called `any` made is not mended by another interface.
+    let user = Pcap { link: 147, ..PLAIN }.write(&lab, "user.pcap", &frames(3, 1000));
+    refused(&user, &[], &["(they are of link type 147); give them heads"]);
     refused(&good, &["--rate", "fast"], &["fast", "x2"]);
     refused(&good, &["--rate", "50%"], &["percent", "link speed"]);
     refused(&good, &["--loop", "often"], &["--loop"]);

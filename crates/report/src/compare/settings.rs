@@ -24,6 +24,22 @@ pub struct Setting {
     pub values: Vec<String>,
 }
 
+impl Setting {
+    /// Its name in words.
+    pub fn label(&self) -> String {
+        self.name.trim_end_matches("_ns").replace('_', " ")
+    }
+
+    /// Its value of the run with this index, as it is asked for.
+    pub fn value(&self, run: usize) -> String {
+        let value = &self.values[run];
+        match self.name.as_str() {
+            "sample" if value != "-" => format!("1/{value}"),
+            _ => value.clone(),
+        }
+    }
+}
+
 /// The settings that differ among the runs that kept theirs; those of the plan first.
 pub fn differing(runs: &[&Loaded]) -> Vec<Setting> {
     let mut settings = of(runs, "", |run| run.plan.as_ref());
@@ -163,6 +179,21 @@ mod tests {
             leaves(&two),
             [pair("streams.0.size", "64"), pair("streams.1.size", "512")]
         );
+    }
+
+    #[test]
+    fn people_see_a_setting_as_they_wrote_it() {
+        let shown = |name: &str, value: &str| {
+            let setting = Setting {
+                name: name.to_owned(),
+                values: vec![value.to_owned(), "-".to_owned()],
+            };
+            (setting.label(), setting.value(0), setting.value(1))
+        };
+        let three = |name: &str, value: &str| (name.to_owned(), value.to_owned(), "-".to_owned());
+        assert_eq!(shown("sample", "5"), three("sample", "1/5"));
+        assert_eq!(shown("idle_exit_ns", "2.000 s"), three("idle exit", "2.000 s"));
+        assert_eq!(shown("snap_len", "64"), three("snap len", "64"));
     }
 
     #[test]

@@ -30,12 +30,12 @@ pub fn first_figures<'r>(runs: &[Numbered<'r>]) -> Option<Sheet<(Numbered<'r>, V
 /// What the runs were not made alike in.
 pub fn settings(runs: &[Numbered<'_>]) -> Sheet<Setting> {
     let all: Vec<&Loaded> = runs.iter().map(|(_, run)| *run).collect();
-    let mut sheet = Sheet::of(differing(&all)).name("setting", |setting| setting.name.clone());
+    let mut sheet = Sheet::of(differing(&all)).name("setting", Setting::label);
     for (at, (number, run)) in runs.iter().enumerate() {
         sheet = sheet
-            .number(&format!("[{number}]"), |setting| clipped(&setting.values[at]))
+            .number(&format!("[{number}]"), |setting| clipped(&setting.value(at)))
             .in_terminal()
-            .words(&run.name, |setting| setting.values[at].clone())
+            .words(&run.name, |setting| setting.value(at))
             .on_page();
     }
     sheet

@@ -155,7 +155,10 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     words.extend(each(series, |_, series| match series.origin {
         Origin::Send => Some("Loss is charged to the interval in which the packet was sent.".to_owned()),
         Origin::Reflect => Some("What the reflector dropped, of what it received.".to_owned()),
-        Origin::Capture => Some("What found no place in the ring, of what was received.".to_owned()),
+        Origin::Capture => Some(
+            "What was missed before it was received, or found no place in the ring, of all that came."
+                .to_owned(),
+        ),
         Origin::Older => Some(
             "As the file has it in drop_rate; whether by the time of sending, it does not say.".to_owned(),
         ),

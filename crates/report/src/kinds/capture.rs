@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use measure::{CaptureSummary, ExpectationResult, PortSummary};
+use measure::{CaptureSummary, ConsumerSummary, ExpectationResult, PortSummary};
 
 use crate::balance;
-use crate::html::element::section;
+use crate::compare::metrics::{Metric, Unit, lower};
+use crate::html::element::{escape, section};
 use crate::html::flow::{self, End, Flow, node};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
 use crate::machine;
 use crate::number::{count, counted, loss, pps, time};
 use crate::read::{self, ReadError};
 use crate::rundir::file;
+use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
 use crate::terminal::{self, explanation, join};
@@ -35,8 +37,11 @@ pub const KIND: Entry = Entry {
     ],
     read: |run| Ok(Box::new(read(run)?)),
     unfinished: |_| Ok(None),
-    metrics: &[],
+    metrics: &METRICS,
 };
+
+/// How much of what came is in the ring.
+const METRICS: [Metric; 1] = [lower("captured", Unit::Packets)];
 
 /// The result in the run directory `run`.
 pub fn read(run: &Path) -> Result<CaptureSummary, ReadError> {
@@ -56,6 +61,7 @@ impl Kind for CaptureSummary {
         match name {
             "rate_rx" => Some(self.rate_rx_pps),
             "received" => Some(self.received as f64),
+            "captured" => Some(self.captured as f64),
             "loss" => self.loss(),
             "lost" => Some(self.lost() as f64),
             "rx_missed" => Some(machine::missed(&self.ports) as f64),
@@ -65,10 +71,18 @@ impl Kind for CaptureSummary {
 
     fn tiles(&self) -> Vec<Tile> {
         let value = |name| self.figure(name);
+        let lost_most = self.consumers.iter().map(|consumer| consumer.lost).max();
         Tile::known([
             ("received", value("rate_rx").map(pps)),
             ("captured", Some(count(self.captured))),
-            ("lost", value("loss").map(loss)),
+            (
+                "lost before the ring",
+                self.ledger.share(self.lost_before_ring()).map(loss),
+            ),
+            (
+                "most lost by a consumer",
+                lost_most.filter(|lost| *lost > 0).map(count),
+            ),
             ("lasted", Some(time(self.duration_s * 1e9))),
         ])
     }
@@ -77,7 +91,8 @@ impl Kind for CaptureSummary {
         join(&[
             self.headline(style),
             frames(self, style),
-            consumers(self, style),
+            takers(self, style),
+            settings(self).terminal("Settings", style),
             explanation::render(self.explanation.as_ref(), style),
             terminal::carried(self, style),
         ])
@@ -90,7 +105,16 @@ impl Kind for CaptureSummary {
 
     fn page(&self, named: &str, id: &str) -> String {
         let drawn = flow::svg(&of_capture(self), id);
-        section(&format!("Where each frame went{named}"), &drawn) + &machine::balance_html(self, named)
+        let some = |title: &str, inner: String| {
+            if inner.is_empty() {
+                return inner;
+            }
+            section(&format!("{title}{named}"), &inner)
+        };
+        section(&format!("Where each frame went{named}"), &drawn)
+            + &some("Consumers", takers_html(self))
+            + &some("Settings", settings(self).html("Of this capture"))
+            + &machine::balance_html(self, named)
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -110,17 +134,34 @@ impl Kind for CaptureSummary {
     }
 }
 
-/// The one sentence about a capture.
+/// Consumers that the one sentence names; the table has all.
+const NAMED_MAX: usize = 3;
+
+/// The one sentence about a capture. What is lost before the ring nobody gets; what a consumer loses others may have, so
+/// that the two have no sum.
 fn outcome(summary: &CaptureSummary) -> String {
     let came = counted(summary.ledger.entered, "frame");
-    match summary.lost() {
-        0 => format!("{came} came, {} captured, none lost", count(summary.captured)),
-        lost => format!(
-            "{came} came, {} captured, {} lost",
-            count(summary.captured),
-            count(lost)
-        ),
+    let captured = count(summary.captured);
+    if summary.lost() == 0 {
+        return format!("{came} came, {captured} captured, none lost");
     }
+    let before = match summary.lost_before_ring() {
+        0 => "none".to_owned(),
+        lost => count(lost),
+    };
+    let mut losers: Vec<_> = summary.consumers.iter().filter(|one| one.lost > 0).collect();
+    losers.sort_by_key(|one| std::cmp::Reverse(one.lost));
+    let named = losers.iter().take(NAMED_MAX);
+    let mut losses: Vec<String> = named
+        .map(|one| format!("{} lost {}", one.name, count(one.lost)))
+        .collect();
+    let more = losers.len().saturating_sub(NAMED_MAX) as u64;
+    losses.extend((more > 0).then(|| format!("and {} lost some", counted(more, "other"))));
+    let text = format!("{came} came, {captured} captured, {before} lost before the ring");
+    if losses.is_empty() {
+        return text;
+    }
+    format!("{text}; {}", losses.join(", "))
 }
 
 fn frames(summary: &CaptureSummary, style: &Style) -> String {
@@ -131,21 +172,6 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
     table.item("came", [number(summary.ledger.entered)]);
     table.item("received", [number(summary.received), rate, lasting]);
     table.item("captured", [number(summary.captured)]);
-    let told = |text: &str| Cell::left(text).paint(Paint::Dim);
-    let clocks: BTreeSet<&str> = summary.stamped_by.values().map(String::as_str).collect();
-    if !clocks.is_empty() {
-        let clocks: Vec<&str> = clocks.into_iter().collect();
-        table.item("  stamped by", [told(""), told(&clocks.join(", "))]);
-    }
-    if let Some(filter) = &summary.filter {
-        table.item("  filter", [told(""), told(filter)]);
-    }
-    if let Some(flows) = summary.sampled_one_in {
-        table.item(
-            "  sample",
-            [told(""), told(&format!("1 of {} flows", count(flows)))],
-        );
-    }
     if summary.late > 0 {
         table.item("  out of order", [bad(summary.late)]);
     }
@@ -153,52 +179,92 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
     table.render(style)
 }
 
-fn consumers(summary: &CaptureSummary, style: &Style) -> String {
-    if summary.consumers.is_empty() {
-        return String::new();
-    }
-    let titles = ["offered", "taken", "lost", "left", "most segments behind"];
-    let mut table = Table::section("Consumers", &titles);
-    for consumer in &summary.consumers {
-        let kind = if consumer.lossless { "lossless" } else { "lossy" };
-        let number = |packets: u64| Cell::right(count(packets));
-        table.item(
-            &format!("{} ({kind})", consumer.name),
-            [
-                number(consumer.offered),
-                number(consumer.taken),
-                bad(consumer.lost),
-                number(consumer.left),
-                number(consumer.behind_max),
-            ],
-        );
-    }
-    let mut text = table.render(style);
-    if let Some(files) = &summary.files {
-        let last = format!(
-            "  {} in {}, {}\n",
-            counted(files.packets, "packet"),
-            counted(files.files, "file"),
-            files.path
-        );
-        text.push_str(&last);
-        if files.compressed > 0 {
-            let packed = format!(
-                "  {} compressed: {} of {} bytes\n",
-                counted(files.compressed, "file"),
-                count(files.compressed_bytes),
-                count(files.bytes)
-            );
-            text.push_str(&packed);
-        }
-    }
-    text
+/// What was asked for, and whose clock stamped the packets.
+fn settings(summary: &CaptureSummary) -> Sheet<(&'static str, String)> {
+    let clocks: BTreeSet<&str> = summary.stamped_by.values().map(String::as_str).collect();
+    let clocks: Vec<&str> = clocks.into_iter().collect();
+    let all = [
+        ("filter", summary.filter.clone()),
+        (
+            "sample",
+            summary
+                .sampled_one_in
+                .map(|flows| format!("1 of {} flows", count(flows))),
+        ),
+        (
+            "stamped by",
+            Some(clocks.join(", ")).filter(|clocks| !clocks.is_empty()),
+        ),
+    ];
+    Sheet::of(all.into_iter().filter_map(|(name, value)| Some((name, value?))))
+        .name("setting", |(name, _)| (*name).to_owned())
+        .words("value", |(_, value)| value.clone())
+        .short("")
 }
 
+fn consumers(summary: &CaptureSummary) -> Sheet<&ConsumerSummary> {
+    Sheet::of(&summary.consumers)
+        .name("consumer", |consumer| {
+            let kind = if consumer.lossless { "lossless" } else { "lossy" };
+            format!("{} ({kind})", consumer.name)
+        })
+        .number("offered", |consumer| count(consumer.offered))
+        .number("taken", |consumer| count(consumer.taken))
+        .cell("lost", |consumer| bad(consumer.lost))
+        .number("left", |consumer| count(consumer.left))
+        .number("most segments behind", |consumer| count(consumer.behind_max))
+}
+
+/// What is in files, a line each.
+fn files(summary: &CaptureSummary) -> Vec<String> {
+    let Some(files) = &summary.files else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "{} in {}, {}",
+        counted(files.packets, "packet"),
+        counted(files.files, "file"),
+        files.path
+    )];
+    if files.compressed > 0 {
+        lines.push(format!(
+            "{} compressed: {} of {} bytes",
+            counted(files.compressed, "file"),
+            count(files.compressed_bytes),
+            count(files.bytes)
+        ));
+    }
+    lines
+}
+
+fn takers(summary: &CaptureSummary, style: &Style) -> String {
+    let lines: Vec<String> = files(summary).iter().map(|line| format!("  {line}\n")).collect();
+    consumers(summary).terminal("Consumers", style) + &lines.concat()
+}
+
+fn takers_html(summary: &CaptureSummary) -> String {
+    let paragraph = |line: &String| format!("<p>{}</p>\n", escape(line));
+    let lines: Vec<String> = files(summary).iter().map(paragraph).collect();
+    consumers(summary).html("Whoever took packets out of the ring; each line adds up by itself")
+        + &lines.concat()
+}
+
+/// Where each frame went; as far as its end, where one consumer was there all the time.
 fn of_capture(summary: &CaptureSummary) -> Flow {
     let source = node("came", summary.ledger.entered, End::Plain, "frames");
     let left = node("captured", summary.captured, End::Good, "in the ring");
-    balance::flow(&summary.ledger, source, left, "lost")
+    let further = match summary.consumers.as_slice() {
+        [only] if only.offered == summary.captured => vec![
+            node("taken", only.taken, End::Good, &format!("by {}", only.name)),
+            node("lost", only.lost, End::Lost, &format!("by {}", only.name)),
+            node("left", only.left, End::Plain, &format!("by {}", only.name)),
+        ],
+        _ => Vec::new(),
+    };
+    Flow {
+        further,
+        ..balance::flow(&summary.ledger, source, left, "lost")
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +273,83 @@ mod tests {
     use measure::Validity;
 
     use crate::terminal::painted;
+
+    fn consumer(name: &str, (taken, lost): (u64, u64)) -> ConsumerSummary {
+        ConsumerSummary {
+            name: name.into(),
+            offered: taken + lost,
+            taken,
+            lost,
+            ..ConsumerSummary::default()
+        }
+    }
+
+    /// 100 frames of which 60 are in the ring.
+    fn lossy(consumers: Vec<ConsumerSummary>) -> CaptureSummary {
+        CaptureSummary {
+            verdict: Validity::Valid,
+            captured: 60,
+            ledger: measure::Balance::of(100, 60, [(measure::Place::named("rx_missed"), 40)]),
+            consumers,
+            ..CaptureSummary::default()
+        }
+    }
+
+    #[test]
+    fn what_is_lost_before_the_ring_and_by_a_consumer_is_told_apart() {
+        let said = |consumers: &[(&str, u64)]| {
+            let all = consumers.iter().map(|(name, lost)| consumer(name, (60 - lost, *lost)));
+            outcome(&lossy(all.collect()))
+        };
+        let came = "100 frames came, 60 captured, 40 lost before the ring";
+        assert_eq!(said(&[("files", 0)]), came);
+        assert_eq!(said(&[("files", 0), ("count", 7)]), format!("{came}; count lost 7"));
+        assert_eq!(
+            said(&[("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)]),
+            format!("{came}; e lost 5, d lost 4, c lost 3, and 2 others lost some")
+        );
+        let whole = CaptureSummary {
+            captured: 100,
+            ledger: measure::Balance::of(100, 100, []),
+            ..lossy(vec![consumer("count", (90, 10))])
+        };
+        assert_eq!(
+            outcome(&whole),
+            "100 frames came, 100 captured, none lost before the ring; count lost 10"
+        );
+        assert_eq!(whole.exit_code(), 1, "somebody did not get all");
+    }
+
+    #[test]
+    fn the_page_has_who_took_packets_and_what_was_asked_for() {
+        let files = measure::FileSummary {
+            path: "a/b.pcapng".into(),
+            files: 2,
+            packets: 50,
+            ..measure::FileSummary::default()
+        };
+        let summary = CaptureSummary {
+            filter: Some("udp and <odd>".into()),
+            sampled_one_in: Some(10),
+            stamped_by: [("ring".to_owned(), "tsc".to_owned())].into(),
+            files: Some(files),
+            ..lossy(vec![consumer("files", (50, 10))])
+        };
+        let page = summary.page("", "flow");
+        for words in [
+            "files (lossy)",
+            "udp and &lt;odd&gt;",
+            "1 of 10 flows",
+            ">tsc<",
+            "50 packets in 2 files, a/b.pcapng",
+            "by files",
+        ] {
+            assert!(page.contains(words), "no {words} in {page}");
+        }
+        let text = summary.terminal(&Style::plain());
+        let numbers = text.split("Frames").nth(1).and_then(|text| text.split("Consumers").next());
+        assert!(!numbers.unwrap().contains("tsc"), "settings are no numbers: {text}");
+    }
 
     #[test]
     fn what_failed_an_expectation_is_not_painted_as_good() {

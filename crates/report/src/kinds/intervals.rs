@@ -19,9 +19,20 @@ pub struct Intervals {
     sent: f64,
     received: f64,
     lost: f64,
+    /// What of that came, and was not received.
+    missed: f64,
 }
 
 impl Intervals {
+    /// What was lost is a part of these: of what arrived, or else of what was sent.
+    fn due(&self) -> f64 {
+        if self.origin.is_of_arrivals() {
+            self.received + self.missed
+        } else {
+            self.sent
+        }
+    }
+
     /// Of all that was read.
     pub fn of(series: &Series) -> Self {
         Self {
@@ -30,6 +41,7 @@ impl Intervals {
             sent: series.totals.sent,
             received: series.totals.received,
             lost: series.totals.lost,
+            missed: series.totals.missed,
         }
     }
 }
@@ -47,14 +59,15 @@ impl Kind for Intervals {
     }
 
     fn verdict(&self) -> Verdict {
-        let (sent, lost) = (self.sent as u64, self.lost as u64);
+        let (sent, lost, of) = (self.sent as u64, self.lost as u64, self.due() as u64);
         Verdict {
             standing: Standing::of_exit(u8::from(lost > 0)),
             words: format!(
-                "{} sent, {} lost ({})",
+                "{} {}, {} lost ({})",
                 counted(sent, "packet"),
+                self.origin.out(),
                 count(lost),
-                share(lost, sent)
+                share(lost, of)
             ),
             reasons: vec![
                 "Intervals alone: no ledger says where packets went, and nobody has judged the run."
@@ -67,11 +80,14 @@ impl Kind for Intervals {
     fn figure(&self, name: &str) -> Option<f64> {
         let span = |channel| self.whole.span(channel);
         match name {
+            // What a capture kept it did not send.
+            "rate_tx" | "sent" if self.origin == Origin::Capture => None,
+            "captured" if self.origin == Origin::Capture => Some(self.sent),
             "rate_tx" => span(Channel::Sent).mean(),
             "rate_rx" => span(Channel::Received).mean(),
             "sent" => Some(self.sent),
             "received" => Some(self.received),
-            "loss" => (self.sent > 0.0).then(|| self.lost / self.sent),
+            "loss" => (self.due() > 0.0).then(|| self.lost / self.due()),
             "lost" => Some(self.lost),
             "latency_mean" => span(Channel::Mean).mean(),
             "latency_max" => span(Channel::Max).mean().map(|_| span(Channel::Max).max),
@@ -83,6 +99,7 @@ impl Kind for Intervals {
         let value = |name| self.figure(name);
         Tile::known([
             ("sent", value("rate_tx").map(pps)),
+            ("captured", value("captured").map(|packets| count(packets as u64))),
             ("received", value("rate_rx").map(pps)),
             ("lost", value("loss").map(loss)),
             ("slowest", value("latency_max").map(time)),

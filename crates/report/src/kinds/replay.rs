@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use measure::place::CUT_OFF;
 use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary};
 
 use crate::balance;
@@ -145,6 +146,15 @@ fn outcome(summary: &ReplaySummary) -> String {
             count(lost)
         ),
     };
+    let cut_off = summary
+        .ledger
+        .places
+        .iter()
+        .find(|charge| charge.place == CUT_OFF);
+    let sent = match cut_off {
+        Some(charge) if charge.charged > 0 => format!("{sent}, {} cut off by the end", count(charge.charged)),
+        _ => sent,
+    };
     match summary.gap_error_ns.p99 {
         Some(error) => format!("{sent}; gaps kept within {} (p99)", time(error as f64)),
         None => sent,
@@ -161,7 +171,12 @@ fn packets(summary: &ReplaySummary, style: &Style) -> String {
     });
     table.item("read", [number(summary.ledger.entered), loops.paint(Paint::Dim)]);
     let rate = Cell::right(pps(summary.rate_tx_pps));
-    table.item("sent", [number(summary.ledger.left), rate, lasting]);
+    let mut sent = vec![number(summary.ledger.left)];
+    // One packet has no rate.
+    if summary.duration_s > 0.0 {
+        sent.extend([rate, lasting]);
+    }
+    table.item("sent", sent);
     balance::charges(&summary.ledger, &mut table);
     table.render(style)
 }

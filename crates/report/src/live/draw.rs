@@ -50,7 +50,7 @@ pub fn drawing(state: &State, style: &Style) -> (String, usize) {
 
 fn progress(state: &State, room: usize, style: &Style) -> String {
     let elapsed = state.elapsed_s;
-    let time = match state.planned_s {
+    let time = match state.planned_s.filter(|planned| elapsed <= *planned) {
         Some(planned) => format!("{elapsed:.1} s of {planned:.1} s"),
         None => format!("{elapsed:.1} s"),
     };
@@ -89,7 +89,15 @@ fn fields(state: &State) -> Vec<Field> {
         plain("tx", pps(state.rate.tx_pps)),
         plain("rx", pps(state.rate.rx_pps)),
     );
+    // What it waits for at its end is none of what a sender waits for.
+    let is_replay = state.phase == Phase::Replaying || state.process.command == "replay";
     match state.phase {
+        Phase::Replaying | Phase::Draining if is_replay => vec![
+            tx,
+            packets("sent", total.sent),
+            bad("not sent", total.unsent),
+            bad("late by the file", total.late),
+        ],
         Phase::Watching => {
             let events = state.events.map_or_else(|| "-".to_owned(), count);
             vec![plain("events", events)]
@@ -101,13 +109,12 @@ fn fields(state: &State) -> Vec<Field> {
             packets("returned", total.sent),
             bad("dropped", total.lost),
         ],
-        Phase::Replaying => vec![
-            tx,
-            packets("sent", total.sent),
-            bad("not sent", total.unsent),
-            bad("late by the file", total.late),
-        ],
-        Phase::Capturing => vec![rx, packets("captured", total.received), bad("lost", total.lost)],
+        Phase::Capturing => {
+            let mut fields = vec![rx, packets("captured", total.captured), bad("lost", total.lost)];
+            let lost = state.lost_by_consumers();
+            fields.extend((lost > 0).then(|| bad("lost by consumers", lost)));
+            fields
+        }
         _ => vec![
             tx,
             rx,

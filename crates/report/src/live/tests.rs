@@ -2,7 +2,7 @@
 
 use super::draw::drawing;
 use super::*;
-use crate::published::Phase;
+use crate::published::{ConsumerLevel, Phase};
 use std::sync::{Arc, Mutex};
 
 use unicode_width::UnicodeWidthStr;
@@ -103,4 +103,46 @@ fn a_reader_who_goes_ends_the_display_only() {
     live.update(&at(2000));
     assert!(matches!(live.look, Look::Off));
     live.finish();
+}
+
+#[test]
+fn a_capture_tells_what_is_in_its_ring_and_who_did_not_get_it() {
+    let mut state = at(1000);
+    state.phase = Phase::Capturing;
+    (state.total.received, state.total.captured, state.total.lost) = (59_582, 13_134, 7);
+    let line = draw::line(&state);
+    assert!(
+        line.ends_with("rx 3.400 Mpps, captured 13,134, lost 7\n"),
+        "{line}"
+    );
+    state.consumers = [0, 5, 6]
+        .map(|lost| ConsumerLevel {
+            lost,
+            ..ConsumerLevel::default()
+        })
+        .to_vec();
+    let line = draw::line(&state);
+    assert!(line.ends_with("lost 7, lost by consumers 11\n"), "{line}");
+}
+
+/// While it waits for the last packets to leave it is no sender, which waits for them to come back.
+#[test]
+fn a_replay_that_drains_is_still_one() {
+    let mut state = at(2000);
+    state.process.command = "replay".into();
+    let words = |phase| {
+        let state = State {
+            phase,
+            ..state.clone()
+        };
+        draw::line(&state).split_once(": ").unwrap().1.to_owned()
+    };
+    assert_eq!(words(Phase::Draining), words(Phase::Replaying));
+}
+
+#[test]
+fn no_more_time_has_passed_than_was_planned() {
+    let text = |ms| drawing(&at(ms), &Style::plain()).0;
+    assert!(text(9_900).contains("9.9 s of 10.0 s"));
+    assert!(!text(10_100).contains(" of "), "{}", text(10_100));
 }

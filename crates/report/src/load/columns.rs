@@ -10,7 +10,7 @@ pub enum Origin {
     Send,
     /// `dropless reflect`: frames received, returned and dropped.
     Reflect,
-    /// `dropless capture`: frames received, captured and dropped.
+    /// `dropless capture`: frames received, captured, dropped of these, and missed before.
     Capture,
     /// The older dpdk-project: five columns, of which `drop_rate` is a share (1 - rx/tx).
     Older,
@@ -33,7 +33,7 @@ impl Origin {
 }
 
 /// The columns that count here, in the order of [`Row::values`].
-pub(super) const NAMES: [&str; 15] = [
+pub(super) const NAMES: [&str; 16] = [
     "time",
     "tx_packets",
     "rx_packets",
@@ -49,6 +49,7 @@ pub(super) const NAMES: [&str; 15] = [
     "latency_p999_ns",
     "latency_max_ns",
     "dropped",
+    "missed",
 ];
 const OLDER: [&str; 5] = ["time", "tx_packets", "rx_packets", "drop_rate", "avg_latency"];
 const CAPTURE: [&str; 4] = ["time", "rx_packets", "captured", "dropped"];

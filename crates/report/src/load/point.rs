@@ -97,6 +97,8 @@ pub struct Counts {
     pub received: f64,
     /// Lost (of a reflector: dropped).
     pub lost: f64,
+    /// What of that came, and was not received (of a capture).
+    pub missed: f64,
     /// Due and not sent.
     pub unsent: f64,
 }
@@ -106,6 +108,7 @@ impl Counts {
         self.sent += more.sent;
         self.received += more.received;
         self.lost += more.lost;
+        self.missed += more.missed;
         self.unsent += more.unsent;
     }
 }

@@ -146,6 +146,8 @@ struct Interval {
     length_ms: f64,
     counts: Counts,
     drop_percent: Option<f64>,
+    /// Packets that `drop_percent` is of.
+    of: f64,
     mean_ns: Option<f64>,
     quantiles: [Option<f64>; QUANTILES.len()],
 }
@@ -160,11 +162,8 @@ impl Interval {
         };
         let received = (self.counts.received, rest.counts.received);
         self.mean_ns = weighed(self.mean_ns, rest.mean_ns, received);
-        self.drop_percent = weighed(
-            self.drop_percent,
-            rest.drop_percent,
-            (self.counts.sent, rest.counts.sent),
-        );
+        self.drop_percent = weighed(self.drop_percent, rest.drop_percent, (self.of, rest.of));
+        self.of += rest.of;
         let extreme = |one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64| {
             one.map_or(other, |one| Some(other.map_or(one, |other| pick(one, other))))
         };
@@ -183,7 +182,7 @@ impl Interval {
         let values = [
             (per_second(sent), self.length_ms),
             (per_second(received), self.length_ms),
-            (self.drop_percent, sent),
+            (self.drop_percent, self.of),
             (self.mean_ns, received),
             (p50, received),
             (p99, received),
@@ -267,10 +266,14 @@ impl Reading {
         self.contradictions.add(self.origin, row, sent, received);
         // In older files a packet is received in one interval and may have been sent in the one before: only the sum
         // over all tells what was lost.
-        let lost = get("lost").or(get("dropped")).unwrap_or(sent - received);
-        let drop_percent = match self.origin {
-            Origin::Reflect | Origin::Capture => (received > 0.0).then(|| 100.0 * lost / received),
-            Origin::Send | Origin::Older => get("drop_rate"),
+        let missed = count("missed");
+        let dropped = get("dropped").map(|dropped| dropped + missed);
+        let lost = get("lost").or(dropped).unwrap_or(sent - received);
+        // What a capture missed came, too, but was not received.
+        let came = received + missed;
+        let (drop_percent, of) = match self.origin {
+            Origin::Reflect | Origin::Capture => ((came > 0.0).then(|| 100.0 * lost / came), came),
+            Origin::Send | Origin::Older => (get("drop_rate"), sent),
         };
         let interval = Interval {
             end_ms,
@@ -279,9 +282,11 @@ impl Reading {
                 sent,
                 received,
                 lost,
+                missed,
                 unsent: count("unsent"),
             },
             drop_percent,
+            of,
             // Older files have a mean of nearly nothing where nothing came: no packet takes less than a nanosecond.
             mean_ns: get("avg_latency").map(|ms| ms * 1e6).filter(|ns| *ns >= 1.0),
             quantiles: QUANTILES.map(|name| get(&format!("latency_{name}_ns"))),

@@ -144,6 +144,11 @@ fn milliseconds(field: &str, unit_ms: f64) -> Result<f64, String> {
 }
 
 impl Stalls {
+    /// Whether anybody asked what had the core, and counted what was missed meanwhile (`--explain`).
+    pub fn is_explained(&self) -> bool {
+        self.all.lost > 0 || self.causes.keys().any(|cause| !cause.is_empty())
+    }
+
     fn add(&mut self, stall: Stall) {
         self.all.add(&stall);
         if self.causes.contains_key(&stall.cause) || self.causes.len() < CAUSES_MAX {

@@ -65,6 +65,19 @@ pub struct State {
 }
 
 impl State {
+    /// Packets that these places have dropped.
+    pub fn lost_at(&self, places: &[&str]) -> u64 {
+        places.iter().filter_map(|place| self.places.get(*place)).sum()
+    }
+
+    /// Packets that consumers of a capture did not get.
+    pub fn lost_by_consumers(&self) -> u64 {
+        self.consumers
+            .iter()
+            .map(|consumer| consumer.lost)
+            .fold(0, u64::saturating_add)
+    }
+
     /// Adds packets to the places that dropped them; a place that dropped none is not listed.
     pub fn add_places<N: Into<String>>(&mut self, places: impl IntoIterator<Item = (N, u64)>) {
         for (name, count) in places {
@@ -215,7 +228,10 @@ pub struct Totals {
     pub sent: u64,
     /// Distinct packets that came back in time; of a reflector: frames received.
     pub received: u64,
-    /// Packets missing from the intervals that are old enough to be judged; of a reflector: not returned.
+    /// Of a capture: frames put into its ring, less than `received` where there is a filter, a sample, or no room.
+    pub captured: u64,
+    /// Packets missing from the intervals that are old enough to be judged; of a reflector: not returned; of a capture: lost before
+    /// its ring, at any of the places.
     pub lost: u64,
     /// Packets that were scheduled and never sent.
     pub unsent: u64,
@@ -241,6 +257,7 @@ impl std::ops::Add for Totals {
             intended: self.intended + more.intended,
             sent: self.sent + more.sent,
             received: self.received + more.received,
+            captured: self.captured + more.captured,
             lost: self.lost + more.lost,
             unsent: self.unsent + more.unsent,
             duplicate: self.duplicate + more.duplicate,

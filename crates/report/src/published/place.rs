@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -110,18 +110,31 @@ impl Place {
             let found = self.look(process);
             if !found.alive && is_old(&found.path) && is_own(&found.path, false) {
                 let _ = fs::remove_file(&found.path);
-                let _ = fs::remove_file(tap_socket(&found.path));
+                remove_tap(&found.path);
+            }
+        }
+        // What a process published may have gone before: by a run that had its number after it.
+        for process in self.named(|name| name.strip_suffix(".tap")) {
+            let path = self.file(process);
+            if started_ticks(process).is_none() && is_old(&tap_socket(&path)) && !path.exists() {
+                remove_tap(&path);
             }
         }
     }
 
     fn processes(&self) -> impl Iterator<Item = u32> {
+        self.named(|name| Some(name))
+    }
+
+    /// The processes whose numbers are what `number` takes of the names of files.
+    fn named(&self, number: fn(&str) -> Option<&str>) -> impl Iterator<Item = u32> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        entries.filter_map(|entry| {
+        entries.filter_map(move |entry| {
             let name = entry.file_name().into_string().ok()?;
-            let process: u32 = name.parse().ok()?;
+            let number = number(&name)?;
+            let process: u32 = number.parse().ok()?;
             // `+7` and `007` are numbers, and no names of ours.
-            (process.to_string() == name).then_some(process)
+            (process.to_string() == number).then_some(process)
         })
     }
 
@@ -181,6 +194,7 @@ impl Place {
                 fs::remove_file(path).map_err(io)?;
             }
         }
+        remove_tap(&publisher.path);
         Ok(publisher)
     }
 }
@@ -266,6 +280,15 @@ fn stat(process: u32) -> Option<String> {
 fn is_own(path: &Path, may_be_cut: bool) -> bool {
     let file = fs::symlink_metadata(path);
     file.is_ok_and(|file| file.is_file() && file.uid() == user()) && is_published(path, may_be_cut)
+}
+
+/// Removes the socket of a tap on the dead process that published at `published`, if it is one of ours.
+fn remove_tap(published: &Path) {
+    let socket = tap_socket(published);
+    let found = fs::symlink_metadata(&socket);
+    if found.is_ok_and(|found| found.file_type().is_socket() && found.uid() == user()) {
+        let _ = fs::remove_file(socket);
+    }
 }
 
 /// Who we are.

@@ -74,7 +74,7 @@ fn made_otherwise(runs: &[Numbered<'_>], style: &Style) -> String {
         let own: Vec<String> = settings
             .iter()
             .filter(|setting| setting.values[place] != setting.values[0])
-            .map(|setting| format!("{} {}", setting.name, tables::clipped(&setting.values[place])))
+            .map(|setting| format!("{} {}", setting.label(), tables::clipped(&setting.value(place))))
             .collect();
         if !own.is_empty() {
             let line = format!("[{number}] {}", own.join(", "));

@@ -114,3 +114,35 @@ fn a_search_says_how_many_trials_it_made_and_how_to_go_on() {
     );
     assert_eq!(object["runs"][0]["ended"], false);
 }
+
+/// What a capture kept it did not send; what it missed counts as lost, of all that came.
+#[test]
+fn of_a_capture_packets_are_captured_and_not_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "time,rx_packets,captured,dropped,missed\n1000,900,800,60,100\n2000,1000,1000,0,0\n";
+    let run = killed(dir.path(), rows);
+    let series = run.series.as_ref().unwrap();
+    let loss = series.whole.span(load::Channel::Loss);
+    assert!((loss.max - 16.0).abs() < 1e-9, "160 of 1000: {loss:?}");
+    let (text, object) = said(run);
+    let metrics = &object["runs"][0]["metrics"];
+    assert_eq!(
+        (&metrics["captured"], &metrics["lost"], &metrics["received"]),
+        (&1800.0.into(), &160.0.into(), &1900.0.into())
+    );
+    assert!(
+        metrics["sent"].is_null() && metrics["rate_tx"].is_null(),
+        "{metrics}"
+    );
+    assert!(
+        (metrics["loss"].as_f64().unwrap() - 0.08).abs() < 1e-9,
+        "160 of 2000: {metrics}"
+    );
+    assert!(!text.contains("sent") && !text.contains("rate_tx"), "{text}");
+    // As it was before there was a column for what was missed.
+    let before = killed(
+        dir.path(),
+        "time,rx_packets,captured,dropped\n1000,900,840,60\n2000,1000,1000,0\n",
+    );
+    assert!((before.figure("lost").unwrap() - 60.0).abs() < 1e-9);
+}

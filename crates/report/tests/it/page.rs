@@ -327,3 +327,24 @@ fn gaps_of_zero_are_told() {
     let page = html::page(&[load::load(run.path()).unwrap()]).unwrap();
     assert!(page.contains("% of the gaps were 0, which a logarithmic axis cannot show"));
 }
+
+/// What nobody counted is not 0.
+#[test]
+fn without_being_asked_no_stall_is_said_to_have_missed_nothing() {
+    let page = |cause: &str| {
+        let base = tempfile::tempdir().unwrap();
+        let run = RunDir::create(base.path(), "send", SystemTime::now()).unwrap();
+        run.write_summary(&common::clean()).unwrap();
+        let stall = measure::result::Stall {
+            at_ns: 1_000_000,
+            gap_ns: 50_000,
+            cause: Some(cause.to_owned()).filter(|cause| !cause.is_empty()),
+            ..Default::default()
+        };
+        run.write_stalls(&[stall]).unwrap();
+        fs::write(run.file("intervals.csv"), format!("{OLDER}1000,10,10,0,1\n")).unwrap();
+        html::page(&[load::load(run.path()).unwrap()]).unwrap()
+    };
+    assert!(!page("").contains("0 packets missed meanwhile"));
+    assert!(page("tick").contains("0 packets missed meanwhile"));
+}

@@ -161,6 +161,31 @@ fn what_the_dead_left_is_seen_for_a_while_and_then_swept() {
     );
 }
 
+/// Sockets of the dead are swept, too, where the file beside them went first; nothing but old sockets of ours.
+#[test]
+fn a_tap_that_was_left_alone_is_swept() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    let gone = 4_194_304; // above every process id (pid_max)
+    let lives = std::os::unix::process::parent_id();
+    let [old, fresh, none, alive] =
+        [gone, gone + 1, gone + 2, lives].map(|process| tap_socket(&place.file(process)));
+    for socket in [&old, &fresh, &alive] {
+        std::os::unix::net::UnixListener::bind(socket).unwrap();
+    }
+    fs::write(&none, "no socket").unwrap();
+    for path in [&old, &alive, &none] {
+        let touched = std::process::Command::new("touch")
+            .args(["-d", "1 hour ago"])
+            .arg(path)
+            .status();
+        assert!(touched.unwrap().success());
+    }
+    place.publisher().unwrap();
+    assert!(!old.exists());
+    assert!(fresh.exists() && alive.exists() && none.exists());
+}
+
 #[test]
 fn a_directory_of_somebody_else_is_not_written_into() {
     if !nix::unistd::geteuid().is_root() {

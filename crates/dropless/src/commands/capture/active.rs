@@ -7,7 +7,9 @@ use capture::ring::share::Door;
 use dataplane::capture::{CaptureCounters, CaptureResult, InterfaceDrops, MergeCounters, ReceivedCounters};
 use dataplane::send::SendCounters;
 use dataplane::slot::Slot;
-use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
+use measure::place::{
+    FILTERED, RING_FULL, RX_MISSED, RX_NO_BUFFER, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED,
+};
 use measure::{Clock, QueueSummary, Ticks};
 use report::published::{self, ConsumerLevel, State, Totals};
 use report::rows::RowWriter;
@@ -25,8 +27,12 @@ use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::generator;
 use crate::run::listening::Listening;
+use crate::run::open::OpenPort;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::{Active, Next};
+
+/// Where a frame is lost before it is in the ring; as in the ledger, without what was not wanted.
+const LOST_AT: [&str; 5] = [RING_FULL, TAP_BUDGET, TAP_FULL, RX_MISSED, RX_NO_BUFFER];
 
 /// One captured queue.
 pub struct CaptureSide {
@@ -80,6 +86,8 @@ pub struct Total {
     pub bytes: u64,
     pub captured: u64,
     pub ring_full: u64,
+    /// Lost before it was received: at a port, or in a tap.
+    pub missed: u64,
     /// Refused by the filter.
     pub filtered: u64,
     /// Of flows that are not in the sample.
@@ -96,6 +104,7 @@ impl ActiveCapture {
             bytes: sum(|counters| counters.written.bytes.get()),
             captured: self.merged.written.get(),
             ring_full: sum(|counters| counters.written.refused.get()),
+            missed: self.drops.iter().map(|drops| drops.missed()).sum(),
             filtered: sum(|counters| counters.received.filtered.get()),
             sampled_out: sum(|counters| counters.received.sampled_out.get()),
             unwanted: sum(|counters| counters.written.unwanted.get()),
@@ -155,15 +164,26 @@ impl ActiveCapture {
         while let Some(at) = self.course.row() {
             let base = std::mem::replace(&mut self.row_base, total);
             let row = format!(
-                "{},{},{},{}\n",
+                "{},{},{},{},{}\n",
                 at.as_secs_f64() * 1e3,
                 total.received - base.received,
                 total.captured - base.captured,
                 total.ring_full - base.ring_full,
+                total.missed - base.missed,
             );
             if let Some(rows) = &mut self.rows {
                 rows.push(row);
             }
+        }
+    }
+
+    /// What each port has missed, or the taps on it have.
+    fn look_at_drops(&self, ports: &[OpenPort<'_>]) {
+        for (port, drops) in self.drops.iter().enumerate() {
+            drops.set_missed(match (&self.link, ports.get(port)) {
+                (Some(link), _) => link.lost(|tap| self.sides[tap].place.port == port),
+                (None, open) => open.map_or(0, OpenPort::rx_lost),
+            });
         }
     }
 
@@ -173,9 +193,6 @@ impl ActiveCapture {
         let Some(link) = &mut self.link else {
             return Next::Stop;
         };
-        for (port, drops) in self.drops.iter().enumerate() {
-            drops.set_missed(link.lost(|tap| self.sides[tap].place.port == port));
-        }
         if link.look(total.received, is_over) {
             Next::Stop
         } else {
@@ -203,12 +220,26 @@ impl Active for ActiveCapture {
                 "a generator in this process sends {pps} into each ring; --port captures from an interface\n"
             ));
         }
+        // Of ports that need a program on the interface, which gives them all that arrives.
+        for open in look
+            .ports
+            .iter()
+            .filter(|open| open.traits().needs_program && !look.is_quiet)
+        {
+            if let Some(interface) = open.uri.kind.interface() {
+                let _ = report::out::print_stderr(&format!(
+                    "note: port {} takes what arrives on its queues of {interface} away from the kernel: no other program here receives it until the end (not even ping); packet:{interface} leaves it there\n",
+                    open.uri
+                ));
+            }
+        }
         let doing = self.link.as_ref().map_or("capturing from", |link| &link.what);
         self.course.begin(doing, look);
         self.counted.begin(self.times_ns().0);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        self.look_at_drops(look.ports);
         let total = self.total();
         self.course.look(look, total.received);
         self.write_rows(total);
@@ -218,9 +249,6 @@ impl Active for ActiveCapture {
             .for_each(|consumer| consumer.look(begun));
         if let Some(door) = &mut self.door {
             door.look(&self.ring);
-        }
-        for (port, drops) in look.ports.iter().zip(&self.drops) {
-            drops.set_missed(port.rx_lost());
         }
         if self.link.is_some() {
             return self.step_attached(total, look);
@@ -246,6 +274,11 @@ impl Active for ActiveCapture {
         }
     }
 
+    fn says(&mut self) -> Option<String> {
+        let lines: String = self.consumers.iter_mut().filter_map(ConsumerSide::says).collect();
+        Some(lines).filter(|lines| !lines.is_empty())
+    }
+
     fn wakes_at(&self) -> Option<Ticks> {
         Some(self.course.wakes_at())
     }
@@ -265,7 +298,7 @@ impl Active for ActiveCapture {
             done: done.map(|done| done.min(1.0)),
             total: Totals {
                 received: total.received,
-                lost: total.ring_full + tapped.iter().sum::<u64>(),
+                captured: total.captured,
                 received_bytes: total.bytes,
                 ..Totals::default()
             },
@@ -282,6 +315,10 @@ impl Active for ActiveCapture {
             (TAP_FULL, tapped[1]),
         ]);
         state
+    }
+
+    fn settle(&self, state: &mut State) {
+        state.total.lost = state.lost_at(&LOST_AT);
     }
 
     fn joined(&mut self, dir: &RunDir) {

@@ -28,13 +28,19 @@ pub enum OrderArg {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   dropless capture                                                embedded ring, with a generator at its other end
-  dropless capture --port xdp:eth1 --to eth1.pcapng               every packet, until Ctrl-C
-  dropless capture --port xdp:eth1 --to dns.pcapng udp port 53    what tcpdump would call for
+  dropless capture --port packet:eth1 --to eth1.pcapng            what arrives, until Ctrl-C
+  dropless capture --port packet:eth1 --to dns.pcapng udp port 53   what tcpdump would call for
   dropless capture --port packet:eth1 --to a.pcapng --count 1000  the first thousand
   dropless capture --port pci:0000:3b:00.0 --port pci:0000:3b:00.1 --queues 4 --to both.pcapng
-  dropless capture --port xdp:eth1 --stdout | tshark -i -         into any program that reads pcapng
+  dropless capture --port packet:eth1 --stdout | tshark -i -      into any program that reads pcapng
   dropless capture --port xdp:eth1 --to ring.pcapng --file-size 1G --files 10   the newest 10 GB
-  dropless capture --attach 4711 --stdout | tshark -i -           what a run sees")]
+  dropless capture --attach 4711 --stdout | tshark -i -           what a run sees
+
+Ports of an interface have what arrives there, not what this host sends. xdp: takes it away
+from the kernel meanwhile (also from ping); packet: leaves it there.
+
+Exit codes: 0 nothing was lost; 1 frames were lost before the ring, or packets by a consumer;
+2 nothing came, or the numbers cannot be believed. With --expect conditions decide.")]
 pub struct Args {
     /// What to capture, in the syntax of tcpdump, as --filter
     #[arg(value_name = "FILTER", conflicts_with = "filter")]

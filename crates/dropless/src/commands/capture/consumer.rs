@@ -15,6 +15,7 @@ use capture::ring::{Consumer, Producer, Ring, Seat};
 use measure::{ConsumerSummary, FileSummary, Note};
 use report::published::ConsumerLevel;
 
+use super::refusals::{Refusals, refusals};
 use super::stream::{Stop, ended, stream};
 use crate::plan::FilesPlan;
 
@@ -40,6 +41,8 @@ pub struct ConsumerSide {
     last: mpsc::Sender<Vec<u8>>,
     thread: JoinHandle<Result<Came>>,
     behind_max: u64,
+    /// Of files: when the disk refuses.
+    refusals: Option<Refusals>,
 }
 
 /// What a consumer left.
@@ -61,9 +64,11 @@ impl ConsumerSide {
         let disk = Disk::new(ring.clone(), consumer, policy(plan, end));
         let mut disk = disk.map_err(|error| cannot_write(&plan.path, &error))?;
         let path = plan.path.display().to_string();
-        Self::start("files", seat, move |ends| {
+        let (mut tell, refusals) = refusals();
+        let started = Self::start("files", seat, move |ends| {
             let written = loop {
                 disk.step(Instant::now())?;
+                tell.look(disk.refusals());
                 if let Some(last) = ended(ends) {
                     break disk.finish(&last)?;
                 }
@@ -84,6 +89,10 @@ impl ConsumerSide {
                     compressed_bytes: packed.bytes,
                 }),
             })
+        });
+        started.map(|side| Self {
+            refusals: Some(refusals),
+            ..side
         })
     }
 
@@ -125,7 +134,13 @@ impl ConsumerSide {
             last,
             thread: thread.context("cannot start the thread of a consumer")?,
             behind_max: 0,
+            refusals: None,
         })
+    }
+
+    /// What its disk does, in a line, when that has changed.
+    pub fn says(&mut self) -> Option<String> {
+        self.refusals.as_mut()?.line(Instant::now())
     }
 
     /// Sees how far it is behind, in segments of the ring.

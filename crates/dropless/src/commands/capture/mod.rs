@@ -6,6 +6,7 @@ mod attach;
 mod consumer;
 mod draining;
 mod guests;
+mod refusals;
 mod statistics;
 mod stream;
 mod summary;

@@ -8,6 +8,7 @@ use measure::{
     Balance, CaptureSummary, ConsumerSummary, Imbalance, Note, Place, PortSummary, Verdict, WorkerSummary,
     expect,
 };
+use report::number::{count, counted};
 use report::published::State;
 use report::rundir::file;
 
@@ -47,7 +48,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     if let Some(door) = job.door.take() {
         let (guests, notes) = guests::see_out(door, &job.ring, total.captured);
         consumers.extend(guests);
-        ending.notes.extend(notes);
+        ending.notes.extend(grouped(notes));
     }
     let mut imbalances: Vec<Imbalance> = Imbalance::of(&ledger).into_iter().collect();
     imbalances.extend(consumers.iter().filter_map(unbalanced));
@@ -135,9 +136,10 @@ fn full_core(workers: &[WorkerSummary], missed: u64) -> Option<Note> {
     let [only] = workers else { return None };
     (missed > 0 && only.busy_share > FULL_SHARE).then(|| {
         let text = format!(
-            "core {0} moved packets in {1:.0} % of its rounds, and the ports missed {missed}: more cores may help, as --cores {0},N: the first merges, the others receive",
+            "core {0} moved packets in {1:.0} % of its rounds, and the ports missed {2}: more cores may help, as --cores {0},N: the first merges, the others receive",
             only.core,
-            only.busy_share * 100.0
+            only.busy_share * 100.0,
+            count(missed)
         );
         Note::new("core_full", text)
     })
@@ -151,6 +153,28 @@ fn uneven(Generated { sent, received }: Generated) -> Option<Imbalance> {
         lost: 0,
         unexplained: 0,
     })
+}
+
+/// Notes of one kind that are told one by one.
+const ALIKE_MAX: usize = 2;
+
+/// Of many notes of a kind the first ones, and how many more there are.
+fn grouped(notes: Vec<Note>) -> Vec<Note> {
+    let mut told: Vec<Note> = Vec::new();
+    let mut more: BTreeMap<_, u64> = BTreeMap::new();
+    for note in notes {
+        let alike = told.iter().filter(|other| other.code == note.code).count();
+        if alike < ALIKE_MAX {
+            told.push(note);
+        } else {
+            *more.entry(note.code).or_default() += 1;
+        }
+    }
+    told.extend(more.into_iter().map(|(code, count)| {
+        let text = format!("so it is with {}: see Consumers", counted(count, "more consumer"));
+        Note { code, text }
+    }));
+    told
 }
 
 /// The clock of each port's stamps.
@@ -176,7 +200,12 @@ fn unbalanced(consumer: &ConsumerSummary) -> Option<Imbalance> {
 impl run::Summary for CaptureSummary {
     fn total(&self, state: &mut State) {
         state.total.received = self.received;
-        state.total.lost = self.lost();
+        state.total.captured = self.captured;
+        state.total.lost = self.lost_before_ring();
+        state.places.clear();
+        let charges = self.ledger.places.iter();
+        state.add_places(charges.map(|charge| (charge.place.clone(), charge.charged)));
+        state.add_places([("unexplained", self.ledger.unexplained)]);
     }
 }
 
@@ -199,5 +228,17 @@ mod tests {
         assert_eq!(full_core(&[worker(3, 0.97)], 0), None, "nothing was missed");
         assert_eq!(full_core(&[worker(3, 0.5)], 12), None, "it had time");
         assert_eq!(full_core(&[worker(3, 0.97), worker(4, 0.97)], 12), None);
+    }
+
+    #[test]
+    fn many_notes_of_a_kind_are_one() {
+        let left = |number: u64| Note::new("consumer_left", format!("reader {number} left"));
+        let cut = Note::new("consumer_cut", "reader 9 was still there");
+        let notes = grouped((0..7).map(left).chain([cut.clone()]).collect());
+        let texts: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+        let rest = "so it is with 5 more consumers: see Consumers";
+        assert_eq!(texts, ["reader 0 left", "reader 1 left", &cut.text, rest]);
+        assert_eq!(notes[3].code, "consumer_left");
+        assert_eq!(grouped(vec![left(0), left(1)]).len(), 2);
     }
 }

@@ -38,7 +38,7 @@ use crate::run::stage::{OnSource, Sourced, Stage};
 /// Rows that may wait for the disk.
 const ROWS_WAITING: usize = 4096;
 /// The columns of `intervals.csv`.
-const HEADER: &str = "time,rx_packets,captured,dropped\n";
+const HEADER: &str = "time,rx_packets,captured,dropped,missed\n";
 
 /// A source to be, polled by the worker that merges, or, where there is a clock, by another one.
 struct Queue(QueuePlan, Option<Clock>);

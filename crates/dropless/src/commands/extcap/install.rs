@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use report::out;
 
 /// What the script is called there.
@@ -30,19 +30,19 @@ pub fn run(dir: Option<&Path>, installs: bool) -> Result<u8> {
             named()
         ),
     }
-    let denied = || {
-        format!(
-            "cannot change {}; use sudo, or a directory of your own: --dir",
+    let denied = |error: std::io::Error| {
+        anyhow!(
+            "cannot change {}: {error}; use sudo, or a directory of your own: --dir",
             named()
         )
     };
     if !installs {
-        fs::remove_file(&path).with_context(denied)?;
+        fs::remove_file(&path).map_err(denied)?;
         out::print_stdout(&format!("removed {}\n", named()))?;
         return Ok(0);
     }
     let program = std::env::current_exe().context("where this program is")?;
-    fs::create_dir_all(&dir).with_context(denied)?;
+    fs::create_dir_all(&dir).map_err(denied)?;
     // What is there may run just now, or be a link: the new one takes its place.
     let beside = dir.join(format!(".{NAME}-{}", std::process::id()));
     let written = fs::write(&beside, script(&program))
@@ -50,7 +50,7 @@ pub fn run(dir: Option<&Path>, installs: bool) -> Result<u8> {
         .and_then(|()| fs::rename(&beside, &path));
     written
         .inspect_err(|_| drop(fs::remove_file(&beside)))
-        .with_context(denied)?;
+        .map_err(denied)?;
     let text = format!("installed {}: tshark -D lists what can be captured\n", named());
     out::print_stdout(&text)?;
     Ok(0)

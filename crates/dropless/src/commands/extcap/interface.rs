@@ -69,12 +69,9 @@ pub fn list() -> String {
     }
     for carrier in host::discover(&Sys::live()) {
         if carrier.kind == CarrierKind::Interface && !matches!(carrier.usable, Usable::No { .. }) {
-            for kind in KINDS {
-                add(
-                    format!("{kind}-{}", carrier.name),
-                    &format!("dropless, {kind}:{}", carrier.name),
-                );
-            }
+            // Not `xdp`, which takes what arrives away from the kernel: whoever wants that names it.
+            let name = &carrier.name;
+            add(format!("packet-{name}"), &format!("dropless, packet:{name}"));
         }
     }
     lines.concat()

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use capture::input::{Interface, Packet, Reader};
 use capture::ring::share::Joined;
 use report::Console;
-use report::number::counted;
+use report::number::{count, counted};
 
 use super::reading::Reading;
 
@@ -37,8 +37,9 @@ pub fn read(door: &Path, is_lossless: bool, reading: &mut Reading) -> Result<u64
         reading.tell_died(&name)?;
     }
     Console::json_or_text(true).human(&format!(
-        "{} read from {name}, {lost} overwritten before\n",
+        "{} read from {name}, {} overwritten before\n",
         counted(reading.seen() - before, "packet"),
+        count(lost)
     ))?;
     taken.map(|()| lost)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use capture::input::{InputError, LinkType, Packet, Reader};
 use dataplane::replay::feed::{Filler, Planned};
-use measure::place::{CUT_OFF, NOT_ETHERNET, SNAPPED, TOO_LONG, TOO_SHORT};
+use measure::place::{NOT_ETHERNET, SNAPPED, TOO_LONG, TOO_SHORT};
 use measure::{Clock, Counter, TimesSummary, Timetable};
 
 use crate::plan::{ReplayPlan, Snapped};
@@ -44,10 +44,14 @@ fn look(input: &mut CaptureInput) -> Result<()> {
     let Some(packet) = reader.next_packet()? else {
         bail!("{name} holds no packet; there is nothing to send");
     };
+    let link = packet.interface.link;
+    let instead = match link {
+        LinkType::Sll | LinkType::Sll2 => "capture on one interface instead of `any`, or ",
+        _ => "",
+    };
     ensure!(
-        packet.interface.link == LinkType::Ethernet,
-        "the packets of {name} are no Ethernet frames (they are {:?}); capture on one interface instead of `any`, or give them heads: tcprewrite --dlt=enet --enet-dmac=MAC --enet-smac=MAC -i {name} -o NEW",
-        packet.interface.link
+        link == LinkType::Ethernet,
+        "the packets of {name} are no Ethernet frames (they are {link}); {instead}give them heads: tcprewrite --dlt=enet --enet-dmac=MAC --enet-smac=MAC -i {name} -o NEW"
     );
     Ok(())
 }
@@ -73,14 +77,13 @@ pub struct ReadCounters {
 }
 
 impl ReadCounters {
-    /// What was read and did not get as far as the worker, by place.
-    pub fn places(&self) -> [(&'static str, u64); 5] {
+    /// What was read and cannot be sent, by place.
+    pub fn places(&self) -> [(&'static str, u64); 4] {
         [
             (TOO_LONG, self.too_long.get()),
             (TOO_SHORT, self.too_short.get()),
             (NOT_ETHERNET, self.not_ethernet.get()),
             (SNAPPED, self.left_out.get()),
-            (CUT_OFF, self.cut_off.get()),
         ]
     }
 }

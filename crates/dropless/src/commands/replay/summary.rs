@@ -113,9 +113,11 @@ fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
         ending.ports.iter().map(|port| port.summary.tx_packets).sum()
     };
     let result = job.totals.get().copied().unwrap_or_default();
+    // In the hands of the reader, on the way from it, and in those of the worker.
+    let cut_off = job.read.cut_off.get() + job.left + result.not_due;
     let mut places = vec![
         (Place::named("held"), result.held),
-        (Place::named(CUT_OFF), result.not_due + job.left),
+        (Place::named(CUT_OFF), cut_off),
         (Place::named("tx_held"), ending.pools.held()),
     ];
     places.extend(job.read.places().map(|(name, count)| (Place::named(name), count)));
@@ -175,8 +177,9 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
         times.cut > 0,
         "gaps_cut",
         format!(
-            "{} longer than --max-gap were cut, by {} in all",
+            "{} longer than --max-gap {} cut, by {} in all",
             counted(times.cut, "gap"),
+            if times.cut == 1 { "was" } else { "were" },
             measure::units::format_duration(times.cut_ns)
         ),
     );
@@ -184,7 +187,7 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
         read.not_ethernet.get() > 0,
         "not_ethernet",
         format!(
-            "{} of the capture had no Ethernet head, and were not sent; capture on one interface instead of `any`, or give them heads: tcprewrite --dlt=enet --enet-dmac=MAC --enet-smac=MAC -i FILE -o NEW",
+            "{} of the capture had no Ethernet head, and were not sent; give them heads: tcprewrite --dlt=enet --enet-dmac=MAC --enet-smac=MAC -i FILE -o NEW (or, where they were captured on `any`, capture on one interface)",
             counted(read.not_ethernet.get(), "packet")
         ),
     );

@@ -40,6 +40,7 @@ fn totals(wiring: &Wiring, lost: u64) -> Totals {
         late: wiring.received(|counters| counters.late.get()),
         sent_bytes: wiring.sent(|counters| counters.bytes.get()),
         received_bytes: wiring.received(|counters| counters.bytes.get()),
+        ..Totals::default()
     }
 }
 

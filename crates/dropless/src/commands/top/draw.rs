@@ -177,10 +177,11 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
         ""
     };
     let [sent, received] = shown.history.last(columns);
-    for (area, name, pps, curve) in [
-        (left, "tx", rate.tx_pps, sent),
-        (right, "rx", rate.rx_pps, received),
-    ] {
+    let curves = [("tx", rate.tx_pps, sent), ("rx", rate.rx_pps, received)];
+    let curves = curves
+        .into_iter()
+        .skip(usize::from(text::is_capture(&shown.state)));
+    for (area, (name, pps, curve)) in [left, right].into_iter().zip(curves) {
         let [label, curve_area] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
         let label_line = Line::from(vec![
             format!("{name} ").dim(),

@@ -76,7 +76,8 @@ fn head(state: &State, style: &Style) -> String {
 
 /// How long it has gone on, and how long it will.
 pub fn progress(state: &State) -> String {
-    let mut text = match state.planned_s {
+    let planned_s = state.planned_s.filter(|planned| state.elapsed_s <= *planned);
+    let mut text = match planned_s {
         Some(planned) => format!("{:.1} s of {planned:.1} s", state.elapsed_s),
         None => format!("{:.1} s", state.elapsed_s),
     };
@@ -130,12 +131,16 @@ fn traffic(state: &State, style: &Style) -> Table {
     };
     let titles = [">packets", title, ">layer 1"];
     let mut table = Table::section(name, &titles[..columns]);
-    for (name, count, pps, bps) in [
+    let sides = [
         ("tx", total.sent, rate.tx_pps, rate.tx_bps),
         ("rx", total.received, rate.rx_pps, rate.rx_bps),
-    ] {
+    ];
+    for (name, count, pps, bps) in sides.into_iter().skip(usize::from(is_capture(state))) {
         let cells = [number::count(count), number::pps(pps), bits(pps, bps)];
         table.item(name, cells.into_iter().take(columns).map(Cell::right));
+    }
+    if is_capture(state) {
+        table.item("captured", [Cell::right(number::count(total.captured))]);
     }
     for (name, count) in losses(state) {
         table.item(name, [count_cell(count)]);
@@ -161,11 +166,19 @@ fn bits(pps: f64, bps: f64) -> String {
     }
 }
 
+/// It sends nothing, so there is nothing to be said of that.
+pub fn is_capture(state: &State) -> bool {
+    state.process.command == "capture"
+}
+
 /// What went wrong with packets, and how often.
 pub fn losses(state: &State) -> Vec<(&'static str, u64)> {
     let total = &state.total;
     if state.process.command == "reflect" {
         return vec![("dropped", total.lost)];
+    }
+    if is_capture(state) {
+        return vec![("lost", total.lost)];
     }
     let mut losses = vec![("lost", total.lost), ("unsent", total.unsent)];
     let rarer = [

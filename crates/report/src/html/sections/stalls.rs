@@ -7,7 +7,7 @@ use crate::load::stalls::{Cause, Stall, Stalls};
 use crate::number::{count, counted, time};
 use crate::rundir::file;
 use crate::sheet::Sheet;
-use crate::table::bad;
+use crate::table::{Cell, bad};
 
 /// Rows of the table of one run.
 const ROWS_MAX: usize = 20;
@@ -53,9 +53,10 @@ pub fn chart_of(runs: &[Loaded]) -> String {
 fn sentence(run: &Loaded, stalls: &Stalls) -> String {
     let all = &stalls.all;
     let kept = stalls.kept.len() as u64;
+    let is_asked = has_packets(run) && stalls.is_explained();
     let (stalls, longest) = (counted(all.count, "stall"), time(all.max_ns as f64));
     let mut text = format!("{stalls}, the longest {longest}");
-    if has_packets(run) {
+    if is_asked {
         text += &format!(", {} missed meanwhile", counted(all.lost, "packet"));
     }
     if all.count > kept {
@@ -70,6 +71,7 @@ fn as_table(run: &Loaded, stalls: &Stalls) -> String {
     worst.sort_by_key(|stall| std::cmp::Reverse((stall.lost, stall.length_ns)));
     worst.truncate(ROWS_MAX);
     let is_of_noise = !has_packets(run);
+    let is_explained = stalls.is_explained();
     // Without --explain nobody asked for causes.
     let has_causes = worst.iter().any(|stall| !stall.cause.is_empty());
     let file = if is_of_noise { file::GAPS } else { file::STALLS };
@@ -81,7 +83,7 @@ fn as_table(run: &Loaded, stalls: &Stalls) -> String {
     Sheet::of(worst)
         .number("ended at", |stall| moment(stall.end_ms))
         .number("stall", |stall| time(stall.length_ns as f64))
-        .cell("missed", |stall| bad(stall.lost))
+        .cell("missed", |stall| missed(stall.lost, is_explained))
         .when(!is_of_noise)
         .number("core", |stall| stall.core.to_string())
         .words("it does", |stall| stall.role.clone())
@@ -106,14 +108,27 @@ pub fn by_cause(run: &Loaded, named: &str) -> String {
     causes.truncate(CAUSES_MAX);
     let rest = causes.split_off(causes.len().min(CAUSES_SHOWN));
     causes.push(("all", &stalls.all));
-    let mut inner = table(causes).html("Stalls by cause, what cost most first");
+    let is_explained = stalls.is_explained();
+    let mut inner = table(causes, is_explained).html("Stalls by cause, what cost most first");
     if !rest.is_empty() {
-        inner += &details("Further causes", &table(rest).html("What cost less"));
+        inner += &details(
+            "Further causes",
+            &table(rest, is_explained).html("What cost less"),
+        );
     }
     section(&format!("Who took the cores{named}"), &inner)
 }
 
-fn table<'s>(causes: Vec<(&'s str, &'s Cause)>) -> Sheet<(&'s str, &'s Cause)> {
+/// Packets missed in a stall; without --explain nobody counted them.
+fn missed(packets: u64, is_explained: bool) -> Cell {
+    if is_explained {
+        bad(packets)
+    } else {
+        Cell::right("-")
+    }
+}
+
+fn table<'s>(causes: Vec<(&'s str, &'s Cause)>, is_explained: bool) -> Sheet<(&'s str, &'s Cause)> {
     Sheet::of(causes)
         .name("cause", |(name, _)| match *name {
             "" => "not asked for (--explain names causes)".to_owned(),
@@ -122,5 +137,5 @@ fn table<'s>(causes: Vec<(&'s str, &'s Cause)>) -> Sheet<(&'s str, &'s Cause)> {
         .number("stalls", |(_, cause)| count(cause.count))
         .number("total", |(_, cause)| time(cause.total_ns as f64))
         .number("longest", |(_, cause)| time(cause.max_ns as f64))
-        .cell("missed", |(_, cause)| bad(cause.lost))
+        .cell("missed", |(_, cause)| missed(cause.lost, is_explained))
 }
