@@ -1,0 +1,14 @@
+//! Tests of the rule language and its engines.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "these are tests"
+)]
+
+mod agree;
+mod frames;
+mod language;
+mod sets;
