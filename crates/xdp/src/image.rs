@@ -50,7 +50,7 @@ impl Image {
             u32::from(tables.reasons),
             settings.buckets,
             u32::from(settings.tells),
-            0,
+            tables.rules.iter().filter(|rule| matches!(rule, Do::Limit(..))).count() as u32,
         ];
         image.put(&head);
         image.layout.extend(settings.seed.to_ne_bytes());

@@ -70,7 +70,7 @@ impl Filter {
     fn fill(&mut self, image: &Image) -> Result<(), Error> {
         let words: Vec<u8> = image.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let nodes: Vec<u8> = image.nodes.iter().flat_map(image::node).collect();
-        for (name, bytes, len) in [("words", &words, 8), ("nodes", &nodes, 24), ("rules", &image.rules, 64)] {
+        for (name, bytes, len) in [("words", &words, 8), ("nodes", &nodes, 24), ("rules", &image.rules, 56)] {
             let count = bytes.len() / len;
             if count > 0 {
                 let keys: Vec<u8> = (0..count as u32).flat_map(u32::to_ne_bytes).collect();

@@ -67,7 +67,7 @@ struct layout {
     __u32 reasons;   // that rules name
     __u32 buckets;   // a power of two
     __u32 tells;     // each decision in `told`, and takes the time from there
-    __u32 unused;
+    __u32 limits;    // rules that limit a rate
     __u64 seed;
     struct index_table malformed, kind, ether_type, vlan, detail, source_port, destination_port;
     struct address_table source, destination;
@@ -206,14 +206,14 @@ static __always_inline __u32 ones(__u64 bits)
     return __builtin_popcountll(bits);
 }
 
-static __always_inline __u32 class_of(const volatile struct trie *trie, struct address address)
+// A function of its own, which the kernel checks once.
+__noinline __u32 class_of(__u32 root, __u32 leaves, __u32 first_node, __u64 high, __u64 low)
 {
-    __u64 high = address.high, low = address.low;
-    __u32 at = half(trie->root, high >> 48);
+    __u32 at = half(root, high >> 48);
     high = high << 16 | low >> 48;
     low <<= 16;
     for (int step = 0; step < STEPS_MAX && !(at & LEAF); step++) {
-        __u32 place = trie->nodes + at;
+        __u32 place = first_node + at;
         struct node *node = bpf_map_lookup_elem(&nodes, &place);
         if (!node)
             return 0;
@@ -221,7 +221,7 @@ static __always_inline __u32 class_of(const volatile struct trie *trie, struct a
         __u64 up_to = ~0ULL >> (63 - slot);
         if (!(node->children >> slot & 1)) {
             __u32 leaf = node->first_leaf + ones(node->leaves & up_to) - 1;
-            return half(trie->leaves, leaf);
+            return half(leaves, leaf);
         }
         at = node->first_child + ones(node->children & up_to) - 1;
         high = high << 6 | low >> 58;
@@ -230,13 +230,18 @@ static __always_inline __u32 class_of(const volatile struct trie *trie, struct a
     return at & ~LEAF;
 }
 
+static __always_inline __u32 trie_class(const volatile struct trie *trie, struct address address)
+{
+    return class_of(trie->root, trie->leaves, trie->nodes, address.high, address.low);
+}
+
 static __always_inline __u32 address_row(const volatile struct address_table *table, __u32 layer, struct address address)
 {
     __u32 class = table->none;
     if (layer == V4)
-        class = class_of(&table->v4, address);
+        class = trie_class(&table->v4, address);
     else if (layer == V6)
-        class = class_of(&table->v6, address);
+        class = trie_class(&table->v6, address);
     return table->rows + class * layout.stride;
 }
 
@@ -488,7 +493,7 @@ static __always_inline __u64 mix(__u64 value)
 enum { WITHIN, OVER, FULL };
 
 // `limit.rs` says what this does.
-static __noinline int account(__u64 *due_ns, __u64 every_ns, __u64 early_ns, __u64 now_ns)
+__noinline int account(__u64 *due_ns, __u64 every_ns, __u64 early_ns, __u64 now_ns)
 {
     if (!due_ns)
         return OVER;
@@ -550,9 +555,25 @@ struct rows {
     __u32 malformed, kind, ether_type, vlan, detail, source_port, destination_port, source, destination;
 };
 
-static __always_inline __u64 every(const struct rows *rows, int is_malformed, __u32 at)
+// Where the search for a packet's rule is.
+struct search {
+    struct facts facts;
+    struct rows rows;
+    __u64 now_ns;
+    __u64 bits;       // rules of the word at `at` that hold
+    __u64 candidates; // words of the part before `part` that may hold some
+    __u32 at;
+    __u32 part;
+    __u32 failed;
+    __u32 verdict;
+    __u32 decided;
+    __u32 is_full;
+};
+
+static __always_inline __u64 every(const struct search *search, __u32 at)
 {
-    if (is_malformed)
+    const struct rows *rows = &search->rows;
+    if (search->failed)
         return word(rows->malformed + at);
     __u64 all = ~0ULL;
     if (layout.kind.rows != NONE)
@@ -574,100 +595,116 @@ static __always_inline __u64 every(const struct rows *rows, int is_malformed, __
     return all;
 }
 
-// `bpf(2)`: the place of the lowest bit, of a word that is not 0.
+// The place of the lowest bit, of a word that is not 0.
 static __always_inline __u32 lowest(__u64 bits)
 {
     return ones((bits & -bits) - 1);
 }
 
+// Asks the next rule that holds. Returns 1 once one has decided.
+static __always_inline int ask(struct search *search)
+{
+    __u32 place = search->at * 64 + lowest(search->bits), zero = 0;
+    search->bits &= search->bits - 1;
+    struct rule *rule = place < layout.rules ? bpf_map_lookup_elem(&rules, &place) : 0;
+    if (!rule)
+        return 0;
+    if (rule->action != LIMIT) {
+        search->verdict = rule->action;
+        search->decided = place;
+        return 1;
+    }
+    if (!layout.limits || search->failed)
+        return 0;
+    if (!search->now_ns) {
+        struct told *given = layout.tells ? bpf_map_lookup_elem(&told, &zero) : 0;
+        search->now_ns = given ? given->now_ns : bpf_ktime_get_ns();
+    }
+    int how = pass(rule, &search->facts, search->now_ns);
+    if (how == WITHIN)
+        return 0;
+    search->verdict = DENY;
+    search->decided = place;
+    search->is_full = how == FULL;
+    return 1;
+}
+
+static long step(__u32 number, struct search *search)
+{
+    (void)number;
+    if (search->bits)
+        return ask(search);
+    if (layout.row_words == 1)
+        return 1;
+    if (search->candidates) {
+        search->at = (search->part - 1) * 64 + lowest(search->candidates);
+        search->candidates &= search->candidates - 1;
+        if (search->at < layout.row_words)
+            search->bits = every(search, search->at);
+        return 0;
+    }
+    if (search->part * 64 >= layout.row_words)
+        return 1;
+    search->candidates = every(search, layout.row_words + search->part);
+    search->part++;
+    return 0;
+}
+
 SEC("xdp.frags")
 int filter(struct xdp_md *ctx)
 {
-    struct facts facts = {};
+    struct search search = {};
+    struct facts *facts = &search.facts;
+    struct rows *rows = &search.rows;
     struct way way = {};
-    struct rows rows = {};
     way.len = bpf_xdp_get_buff_len(ctx);
-    int failed = look(ctx, &way, &facts);
-    if (failed) {
-        rows.malformed = row(&layout.malformed, failed - 1);
+    search.failed = look(ctx, &way, facts);
+    search.verdict = layout.verdict;
+    search.decided = layout.rules;
+    if (search.failed) {
+        rows->malformed = row(&layout.malformed, search.failed - 1);
     } else {
         if (layout.kind.rows != NONE)
-            rows.kind = row(&layout.kind, facts.kind);
+            rows->kind = row(&layout.kind, facts->kind);
         if (layout.source.rows != NONE)
-            rows.source = address_row(&layout.source, facts.layer, facts.source);
+            rows->source = address_row(&layout.source, facts->layer, facts->source);
         if (layout.destination.rows != NONE)
-            rows.destination = address_row(&layout.destination, facts.layer, facts.destination);
+            rows->destination = address_row(&layout.destination, facts->layer, facts->destination);
         if (layout.destination_port.rows != NONE)
-            rows.destination_port = row(&layout.destination_port, facts.destination_port);
+            rows->destination_port = row(&layout.destination_port, facts->destination_port);
         if (layout.source_port.rows != NONE)
-            rows.source_port = row(&layout.source_port, facts.source_port);
+            rows->source_port = row(&layout.source_port, facts->source_port);
         if (layout.detail.rows != NONE)
-            rows.detail = row(&layout.detail, facts.detail);
+            rows->detail = row(&layout.detail, facts->detail);
         if (layout.vlan.rows != NONE)
-            rows.vlan = row(&layout.vlan, facts.vlan);
+            rows->vlan = row(&layout.vlan, facts->vlan);
         if (layout.ether_type.rows != NONE)
-            rows.ether_type = row(&layout.ether_type, facts.ether_type);
+            rows->ether_type = row(&layout.ether_type, facts->ether_type);
     }
-    __u32 verdict = layout.verdict, decided = layout.rules, is_full = 0;
-    __u64 now_ns = 0, bits = 0, candidates = 0;
-    __u32 zero = 0, at = 0, part = 0;
     if (layout.row_words == 1)
-        bits = every(&rows, failed, 0);
-    for (int looks = 0; looks < LOOKS_MAX; looks++) {
-        if (!bits) {
-            if (layout.row_words == 1)
-                break;
-            if (!candidates) {
-                if (part * 64 >= layout.row_words)
-                    break;
-                candidates = every(&rows, failed, layout.row_words + part);
-                part++;
-                continue;
-            }
-            at = (part - 1) * 64 + lowest(candidates);
-            candidates &= candidates - 1;
-            if (at < layout.row_words)
-                bits = every(&rows, failed, at);
-            continue;
-        }
-        __u32 place = at * 64 + lowest(bits);
-        bits &= bits - 1;
-        struct rule *rule = place < layout.rules ? bpf_map_lookup_elem(&rules, &place) : 0;
-        if (!rule)
-            continue;
-        if (rule->action != LIMIT) {
-            verdict = rule->action;
-            decided = place;
-            break;
-        }
-        if (failed)
-            continue;
-        if (!now_ns) {
-            struct told *given = layout.tells ? bpf_map_lookup_elem(&told, &zero) : 0;
-            now_ns = given ? given->now_ns : bpf_ktime_get_ns();
-        }
-        int how = pass(rule, &facts, now_ns);
-        if (how != WITHIN) {
-            verdict = DENY;
-            decided = place;
-            is_full = how == FULL;
-            break;
-        }
+        search.bits = every(&search, 0);
+    if (layout.row_words == 1 && !layout.limits) {
+        // The first that holds decides.
+        if (search.bits)
+            ask(&search);
+    } else {
+        bpf_loop(LOOKS_MAX, step, &search, 0);
     }
-    count(decided, way.len);
-    if (failed)
-        count(layout.rules + failed, way.len);
-    if (is_full)
+    count(search.decided, way.len);
+    if (search.failed)
+        count(layout.rules + search.failed, way.len);
+    if (search.is_full)
         count(layout.rules + 1 + REASONS, way.len);
     if (layout.tells) {
+        __u32 zero = 0;
         struct told *given = bpf_map_lookup_elem(&told, &zero);
         if (given) {
-            given->rule = decided;
-            given->malformed = failed;
-            given->is_full = is_full;
+            given->rule = search.decided;
+            given->malformed = search.failed;
+            given->is_full = search.is_full;
         }
     }
-    return verdict == ALLOW ? XDP_PASS : XDP_DROP;
+    return search.verdict == ALLOW ? XDP_PASS : XDP_DROP;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";
