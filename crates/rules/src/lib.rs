@@ -5,6 +5,7 @@
 //! measured against.
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod facts;
 pub mod limit;
 mod malformed;

@@ -9,6 +9,7 @@
 )]
 
 mod agree;
+mod check;
 mod frames;
 mod language;
 mod sets;
