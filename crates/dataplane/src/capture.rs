@@ -121,8 +121,9 @@ impl<'q> CaptureTask<'q> {
             self.merge.set_head(turn.queue, source.head());
             self.counters.written.add(taken.written);
             self.wanted -= taken.written;
-            if turn.is_late {
-                self.counters.late.add(taken.written);
+            let late = if turn.is_late { taken.written } else { taken.late };
+            if late > 0 {
+                self.counters.late.add(late);
             }
             went += (taken.written + taken.refused + taken.unwanted) as usize;
         }

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use measure::units::frame_on_wire;
 use measure::{Counter, SharedHistogram, Ticks};
 
 use crate::io::{Allocate, Frames, FreshFrames, Transmit};
 use crate::slot::Fill;
 use crate::{Phase, Task};
-use feed::{Chunk, Feed};
+use feed::{Chunk, Feed, Planned};
 
 pub mod feed;
 
@@ -22,6 +23,10 @@ pub struct ReplayCounters {
     pub sent: Counter,
     /// Their bytes, without FCS.
     pub bytes: Counter,
+    /// Their bytes as Ethernet carries them: with FCS, the shortest filled up.
+    pub wire_bytes: Counter,
+    /// Those of them of which the input has only the beginning.
+    pub snapped: Counter,
     /// Transmit calls that took less than was due: the queue was full.
     pub queue_full: Counter,
     /// Packets that were due and refused when they were offered last.
@@ -56,6 +61,8 @@ impl ReplayCounters {
         Arc::new(Self {
             sent: Counter::default(),
             bytes: Counter::default(),
+            wire_bytes: Counter::default(),
+            snapped: Counter::default(),
             queue_full: Counter::default(),
             refused: Counter::default(),
             no_buffer: Counter::default(),
@@ -104,8 +111,7 @@ pub struct ReplayPlan {
 /// A packet that was copied into a buffer.
 #[derive(Clone, Copy)]
 struct Copied {
-    at: u64,
-    position: u64,
+    planned: Planned,
     len: u32,
 }
 
@@ -175,7 +181,7 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
                 }
             }
             let chunk = self.chunk.as_ref();
-            let Some((packet, bytes)) = chunk.and_then(|chunk| chunk.get(self.next)) else {
+            let Some((planned, bytes)) = chunk.and_then(|chunk| chunk.get(self.next)) else {
                 self.end_chunk();
                 continue;
             };
@@ -184,11 +190,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
                 room.copy_from_slice(bytes);
             }
             self.copied.push_back(Copied {
-                at: packet.at,
-                position: packet.position,
+                planned,
                 len: bytes.len() as u32,
             });
-            if packet.at < self.read_at {
+            if planned.at < self.read_at {
                 self.plan.counters.late_by_file.add(1);
             }
             self.next += 1;
@@ -239,7 +244,10 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
     fn offer_due(&mut self) -> usize {
         let now = (self.plan.now)();
         let elapsed = now.since(*self.begun.get_or_insert(now));
-        let due = self.copied.iter().take_while(|packet| packet.at <= elapsed);
+        let due = self
+            .copied
+            .iter()
+            .take_while(|packet| packet.planned.at <= elapsed);
         self.offer(due.count(), now, elapsed)
     }
 
@@ -255,9 +263,11 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         if taken == 0 {
             return 0;
         }
-        let mut bytes = 0;
-        for packet in self.copied.drain(..taken) {
-            bytes += u64::from(packet.len);
+        let (mut bytes, mut wire_bytes, mut snapped) = (0, 0, 0);
+        for Copied { planned: packet, len } in self.copied.drain(..taken) {
+            bytes += u64::from(len);
+            wire_bytes += frame_on_wire(u64::from(len));
+            snapped += u64::from(packet.is_snapped);
             counters.position.set(packet.position);
             if self.plan.is_paced {
                 counters.late_ticks.record(elapsed.saturating_sub(packet.at), 1);
@@ -276,6 +286,8 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
         }
         counters.last_ticks.set(now.0);
         counters.bytes.add(bytes);
+        counters.wire_bytes.add(wire_bytes);
+        counters.snapped.add(snapped);
         counters.sent.add(taken as u64);
         taken
     }
@@ -284,7 +296,9 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> ReplayTask<T, A> {
     #[inline]
     fn is_due(&self, now: Ticks) -> bool {
         let elapsed = self.elapsed(now);
-        self.copied.front().is_some_and(|packet| packet.at <= elapsed)
+        self.copied
+            .front()
+            .is_some_and(|packet| packet.planned.at <= elapsed)
     }
 }
 

@@ -1,165 +1,28 @@
 //! The sending loop: stamped probes from templates, on an absolute schedule, one transmit queue a task.
 
+mod catching_up;
+mod counters;
+mod lane;
+mod plan;
+
+pub use counters::{SendCounters, SendResult};
+pub use plan::SendPlan;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use measure::bunch::BUNCH_SUB_BITS;
-use measure::{
-    Allowance, Clock, Counter, Entry, IntervalRing, IntervalWriter, Nanos, Pacer, SharedHistogram, Ticks,
-};
-use wire::{BurstStamp, Template, lag};
+use measure::{IntervalWriter, Nanos, Ticks};
+use wire::{BurstStamp, lag};
 
-use crate::io::{Allocate, Blank, Frames, FreshFrames, Transmit};
-use crate::reply::ReplyQueue;
+use crate::io::{Allocate, Frames, FreshFrames, Transmit};
 use crate::slot::Fill;
 use crate::{BURST_MAX, Phase, Task};
-
-/// What a sending task publishes while it runs. One writer: its worker.
-#[derive(Debug)]
-pub struct SendCounters {
-    /// Packets that the schedule (or, without one, the burst loop) wanted on the wire.
-    pub intended: Counter,
-    /// Packets that the driver took.
-    pub accepted: Counter,
-    /// Packets given up because the worker or the queue was later than the backlog bound.
-    pub abandoned: Counter,
-    /// Bytes of the frames built, without FCS.
-    pub bytes: Counter,
-    /// Transmit calls that took less than was offered: the queue was full.
-    pub queue_full: Counter,
-    /// Times that no buffer was free.
-    pub no_buffer: Counter,
-    /// When the driver first took a packet, ticks; 0 before.
-    pub first_ticks: Counter,
-    /// When it last took one.
-    pub last_ticks: Counter,
-    /// 1 once the schedule is served.
-    pub done: Counter,
-    /// ARP, NDP and echo replies sent for the receiving side.
-    pub replies: Counter,
-    /// Ticks from one accepted packet to the next, packets of one burst counting as 0.
-    pub gap_ticks: SharedHistogram,
-    /// How many packets were due at once where more than one was, each time that the schedule was behind anew.
-    pub bunches: SharedHistogram,
-    /// Those of them that left whole: hardly anything fell due meanwhile.
-    pub whole_bunches: SharedHistogram,
-}
-
-impl SendCounters {
-    /// Zeroed counters.
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self {
-            intended: Counter::default(),
-            accepted: Counter::default(),
-            abandoned: Counter::default(),
-            bytes: Counter::default(),
-            queue_full: Counter::default(),
-            no_buffer: Counter::default(),
-            first_ticks: Counter::default(),
-            last_ticks: Counter::default(),
-            done: Counter::default(),
-            replies: Counter::default(),
-            gap_ticks: SharedHistogram::new(7),
-            bunches: SharedHistogram::new(BUNCH_SUB_BITS),
-            whole_bunches: SharedHistogram::new(BUNCH_SUB_BITS),
-        })
-    }
-}
-
-/// What a sending task leaves when it has ended.
-#[derive(Debug)]
-pub struct SendResult {
-    /// Accepted packets per stream of this queue; lane = `lane_base + stream`.
-    pub accepted: Vec<u64>,
-    /// The lane of stream 0.
-    pub lane_base: u16,
-    /// Flows that really went out, per stream.
-    pub flows: Vec<u64>,
-    /// Packets built but never taken by the driver.
-    pub unsent: u64,
-}
+use catching_up::CatchingUp;
+use lane::{Lane, write_run};
 
 /// Buffers that a sending task may hold back: this burst, the one after, and a reply.
 pub const fn buffers_held(burst: usize) -> usize {
     2 * burst + 1
-}
-
-/// What a sending task needs to know, besides its queue.
-pub struct SendPlan {
-    /// One template per (stream, frame size), as the schedule's entries index them.
-    pub templates: Vec<Template>,
-    /// The repeating order of streams and templates.
-    pub schedule: Vec<Entry>,
-    /// Flows of each stream.
-    pub flows: Vec<u32>,
-    /// The flow that each stream starts with, and the step to its next: queues share the flows evenly.
-    pub flow_start: u32,
-    /// See `flow_start`.
-    pub flow_step: u32,
-    /// The lane of stream 0.
-    pub lane_base: u16,
-    /// When each packet is due.
-    pub pacer: Pacer,
-    /// When sending ends.
-    pub end: Ticks,
-    /// Packets a burst, at most [`BURST_MAX`].
-    pub burst: usize,
-    /// How many due packets a late worker may still send before it gives the rest up.
-    pub backlog: u64,
-    /// Converts ticks into the probe's time.
-    pub clock: Clock,
-    /// Where this queue's per-interval counts go.
-    pub intervals: Arc<IntervalRing>,
-    /// When control ended the run before its time, ticks; what is due later is nobody's debt.
-    pub cut: Arc<AtomicU64>,
-    /// What it publishes.
-    pub counters: Arc<SendCounters>,
-    /// Replies that the receiving tasks of the same port ask to be sent.
-    pub replies: Arc<ReplyQueue>,
-    /// The templates leave the UDP checksum to the NIC.
-    pub checksum_offload: bool,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Lane {
-    sequence: u64,
-    accepted: u64,
-    flow: u32,
-    /// Below `flows`, so that one subtraction wraps.
-    flow_step: u32,
-    flows: u32,
-}
-
-/// A bunch of packets that were due at once, on their way out.
-#[derive(Default)]
-struct CatchingUp {
-    /// How many were due; 0 where nothing is behind.
-    due: u64,
-    /// Packets since, those that fell due meanwhile among them.
-    sent: u64,
-}
-
-impl CatchingUp {
-    /// Takes in one more look at which more than one packet was due.
-    #[inline]
-    fn take(&mut self, take: &Allowance, counters: &SendCounters) {
-        if self.due == 0 {
-            self.due = take.backlog;
-        }
-        self.sent += take.count as u64;
-        if take.backlog <= take.count as u64 {
-            self.end(counters);
-        }
-    }
-
-    fn end(&mut self, counters: &SendCounters) {
-        counters.bunches.record(self.due, 1);
-        // One that the end of the run cut off did not leave whole.
-        if (self.due..=self.due + self.due / 8).contains(&self.sent) {
-            counters.whole_bunches.record(self.due, 1);
-        }
-        *self = Self::default();
-    }
 }
 
 /// The headers of a stream's frames, whatever their size.
@@ -464,82 +327,11 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> Task for SendTask<T, A> {
     }
 
     fn finish(self: Box<Self>) {
-        let flows = |lane: &Lane| {
-            // start, start + step, ... modulo `flows` repeats after flows / gcd(flows, step) packets.
-            lane.accepted
-                .min(u64::from(lane.flows / gcd(lane.flows, lane.flow_step)))
-        };
         self.totals.fill(SendResult {
             accepted: self.lanes.iter().map(|lane| lane.accepted).collect(),
-            flows: self.lanes.iter().map(flows).collect(),
+            flows: self.lanes.iter().map(Lane::flows_sent).collect(),
             lane_base: self.plan.lane_base,
             unsent: self.built as u64,
         });
-    }
-}
-
-/// Writes frames of one stream and one size: everything but sequence and flow stays in registers.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "per packet: must vanish into the loop")]
-fn write_run<'b>(
-    lane: &mut Lane,
-    template: &Template,
-    stamp: &BurstStamp,
-    blanks: impl Iterator<Item = impl Blank<'b>>,
-) {
-    let Lane {
-        mut sequence,
-        mut flow,
-        flow_step,
-        flows,
-        ..
-    } = *lane;
-    let len = template.frame_len();
-    for blank in blanks {
-        template.write(blank.write(len), stamp, sequence, flow);
-        sequence += 1;
-        flow += flow_step;
-        if flow >= flows {
-            flow -= flows;
-        }
-    }
-    (lane.sequence, lane.flow) = (sequence, flow);
-}
-
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a.max(1) } else { gcd(b, a % b) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is counted of looks at which so many were due and so many left: all bunches, and whole ones.
-    fn counted(looks: &[(u64, usize)]) -> [Vec<(u64, u64)>; 2] {
-        let (counters, mut catching_up) = (SendCounters::new(), CatchingUp::default());
-        for &(backlog, count) in looks {
-            let take = Allowance {
-                count,
-                backlog,
-                ..Allowance::default()
-            };
-            catching_up.take(&take, &counters);
-        }
-        let of = |histogram: &SharedHistogram| histogram.snapshot().buckets().collect();
-        [of(&counters.bunches), of(&counters.whole_bunches)]
-    }
-
-    #[test]
-    fn a_bunch_counts_once_however_many_bursts_it_takes() {
-        let [all, whole] = counted(&[(50, 32), (19, 19), (3, 3), (3, 3)]);
-        assert_eq!(all, [(3, 2), (50, 1)]);
-        assert_eq!(whole, all);
-    }
-
-    #[test]
-    fn a_sender_that_is_kept_away_while_it_catches_up_sends_no_whole_bunch() {
-        let [all, whole] = counted(&[(50, 32), (60, 32), (28, 28)]);
-        assert_eq!(all, [(50, 1)]);
-        assert!(whole.is_empty());
     }
 }

@@ -29,6 +29,8 @@ const IDLE_PART: u64 = 2;
 const ROUNDS_OFF: u64 = 32;
 /// Bytes of a segment that are not for blocks of packets: the worklist of a burst.
 const SEGMENT_SPARE: usize = 4096;
+/// Bytes that are copied between two looks at the clock, at most: a burst of long frames is more than a tap has time for.
+const LOOK_BYTES: usize = 16 << 10;
 /// What a copied burst costs besides the time between its two looks at the clock, ticks.
 const LOOK_TICKS: i64 = 60;
 
@@ -44,7 +46,7 @@ pub struct TapPlan {
     pub snap_len: usize,
     /// Taps that share the worker's time.
     pub taps: u64,
-    /// Ticks that may be saved up, and owed.
+    /// Ticks that all taps of the worker may save up, and that each may owe.
     pub burst_ticks: u64,
     /// Reads the time stamp counter.
     pub tsc: fn() -> Ticks,
@@ -54,7 +56,9 @@ pub struct TapPlan {
 struct Budget {
     worker: Arc<WorkerCounters>,
     taps: u64,
-    most: i64,
+    /// Ticks that may be saved up, and owed.
+    saved_max: i64,
+    owed_max: i64,
     /// Ticks that may be spent.
     left: i64,
     /// When that was reckoned last, and how long the worker had moved packets by then.
@@ -71,17 +75,22 @@ impl Budget {
         let earned = (moved / BUSY_PART + (elapsed - moved) / IDLE_PART) / self.taps;
         // What is too little for a tick is kept for the next look.
         if earned > 0 {
-            self.left = self.left.saturating_add_unsigned(earned).min(self.most);
+            self.left = self.left.saturating_add_unsigned(earned).min(self.saved_max);
             (self.at, self.busy) = (now, busy);
         }
     }
 
-    /// Takes what was spent. A worker that was stopped meanwhile owes no more than it could have saved.
+    /// Whether there would be nothing left.
+    fn is_spent(&self, ticks: u64) -> bool {
+        i64::try_from(ticks).map_or(true, |ticks| ticks >= self.left)
+    }
+
+    /// Takes what was spent. A worker that was stopped meanwhile does not owe all of that.
     fn spend(&mut self, ticks: u64) {
         let spent = i64::try_from(ticks)
             .unwrap_or(i64::MAX)
             .saturating_add(LOOK_TICKS);
-        self.left = self.left.saturating_sub(spent).max(-self.most);
+        self.left = self.left.saturating_sub(spent).max(-self.owed_max);
     }
 }
 
@@ -103,12 +112,16 @@ pub struct Tap {
 impl Tap {
     /// A tap into `ring` on a queue of `worker`. Stamps in the ring are ticks.
     pub fn new(ring: Producer, plan: TapPlan, worker: Arc<WorkerCounters>) -> Self {
-        let most = i64::try_from(plan.burst_ticks).unwrap_or(i64::MAX);
+        let owed_max = i64::try_from(plan.burst_ticks).unwrap_or(i64::MAX);
+        // What all have saved up may be spent in one round of the worker.
+        let taps = plan.taps.max(1);
+        let saved_max = (owed_max / i64::try_from(taps).unwrap_or(i64::MAX)).max(1);
         Self {
             budget: Budget {
-                taps: plan.taps.max(1),
-                most,
-                left: most,
+                taps,
+                saved_max,
+                owed_max,
+                left: saved_max,
                 at: (plan.tsc)(),
                 busy: worker.moved_ticks.get(),
                 worker,
@@ -148,7 +161,8 @@ impl Tap {
         }
     }
 
-    /// Copies up to `count` frames, as time and room allow, and returns how many. Nobody sees them yet.
+    /// Copies up to `count` frames, as time and room allow, and returns how many. Nobody sees them yet. More time than there is
+    /// goes into [`LOOK_BYTES`] and the frame that they end in.
     #[cold]
     #[inline(never)]
     fn copy(&mut self, frames: &impl Frames, first: usize, count: usize) -> usize {
@@ -181,7 +195,7 @@ impl Tap {
             return 0;
         }
         self.is_full = fits < count;
-        let mut copied = 0;
+        let (mut copied, mut unlooked) = (0, 0);
         for index in first..first + fits {
             let captured = captured(index);
             let mut left = captured;
@@ -198,6 +212,14 @@ impl Tap {
                 break;
             }
             copied += 1;
+            unlooked += captured;
+            if unlooked >= LOOK_BYTES {
+                unlooked = 0;
+                if self.budget.is_spent((self.plan.tsc)().since(begun)) {
+                    self.is_full &= copied == fits;
+                    break;
+                }
+            }
         }
         self.budget.spend((self.plan.tsc)().since(begun));
         copied

@@ -2,7 +2,7 @@
 
 use capture::input::{LinkType, Packet};
 use capture::pcapng::Direction;
-use wire::headers::{behind_tags, parse_ip};
+use wire::headers::{behind_tags, parse_ip, parse_without_length};
 use wire::{Ip, Mac, Parsed, VlanTag};
 
 use crate::bytes::array;
@@ -55,10 +55,27 @@ impl<'p> View<'p> {
         Self { data, link, network }
     }
 
-    /// Looks at a packet of a file.
+    /// Looks at a packet of a file. One of IPv4 that says that it is 0 bytes long is as long as its frame, as other programs
+    /// take it.
     #[inline]
     pub fn of(packet: &Packet<'p>) -> Self {
-        Self::new(packet.interface.link, packet.data)
+        let mut view = Self::new(packet.interface.link, packet.data);
+        if view.network == Network::Malformed {
+            view.measure(packet.original_len as usize);
+        }
+        view
+    }
+
+    #[cold]
+    fn measure(&mut self, frame_len: usize) {
+        let begins = match self.link {
+            LinkType::Ethernet => behind_tags(self.data).map(|(at, ether_type)| (at + 2, ether_type)),
+            link => behind_link(link, self.data),
+        };
+        if let Some((at, IPV4)) = begins {
+            let len = frame_len.saturating_sub(at);
+            self.network = of_ip(parse_without_length(self.data, at, len));
+        }
     }
 
     /// Destination and source of Ethernet.
@@ -111,27 +128,37 @@ fn ethernet(data: &[u8]) -> Network {
     }
 }
 
-#[cold]
-fn elsewhere(link: LinkType, data: &[u8]) -> Network {
+/// Where what follows the head of another kind of link begins, and its ether type, if the packet is as long.
+fn behind_link(link: LinkType, data: &[u8]) -> Option<(usize, u16)> {
     let (at, ether_type) = match link {
-        LinkType::Ethernet => return ethernet(data),
         LinkType::Raw => (0, version(data, 0)),
         // The family's number is another one on every system; IP says itself which it is.
         LinkType::Null | LinkType::Loopback => (LOOPBACK, version(data, LOOPBACK)),
         LinkType::Sll => (SLL, ether_type(data, SLL - 2)),
         LinkType::Sll2 => (SLL2, ether_type(data, 0)),
-        LinkType::Other(number) => return Network::Unknown(number),
+        LinkType::Ethernet | LinkType::Other(_) => return None,
     };
-    match ether_type {
+    Some((at, ether_type?)).filter(|_| data.len() >= at)
+}
+
+#[cold]
+fn elsewhere(link: LinkType, data: &[u8]) -> Network {
+    if let LinkType::Other(number) = link {
+        return Network::Unknown(number);
+    }
+    match behind_link(link, data) {
         None => Network::Truncated,
-        Some(_) if data.len() < at => Network::Truncated,
-        Some(ARP) => Network::Arp(at),
-        Some(ether_type @ (IPV4 | IPV6)) => match parse_ip(data, at, ether_type == IPV6) {
-            Parsed::Ip(ip) => Network::Ip(ip),
-            Parsed::Truncated => Network::Truncated,
-            _ => Network::Malformed,
-        },
-        Some(other) => Network::Other(other, at),
+        Some((at, ARP)) => Network::Arp(at),
+        Some((at, ether_type @ (IPV4 | IPV6))) => of_ip(parse_ip(data, at, ether_type == IPV6)),
+        Some((at, other)) => Network::Other(other, at),
+    }
+}
+
+fn of_ip(parsed: Parsed) -> Network {
+    match parsed {
+        Parsed::Ip(ip) => Network::Ip(ip),
+        Parsed::Truncated => Network::Truncated,
+        _ => Network::Malformed,
     }
 }
 

@@ -100,7 +100,8 @@ pub use port::{Link, Port};
 pub use queue::{RxQueue, TxQueue};
 pub use stats::{PortStats, QueueMissed};
 pub use time::{
-    Calibration, both_clocks, calibrate, tsc, tsc_is_invariant, tsc_offset_bounds, tsc_synchronous,
+    Calibration, Reading, both_clocks, calibrate, calibrate_since, tsc, tsc_is_invariant, tsc_offset_bounds,
+    tsc_synchronous,
 };
 pub use worker::{Worker, pin_to_core, spawn_worker};
 pub use xdp_program::{XdpProgram, xdp_queue_is_free};

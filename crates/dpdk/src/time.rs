@@ -90,11 +90,49 @@ pub fn both_clocks() -> (u64, u64) {
     (tsc, ns)
 }
 
+/// A reading of both clocks that a calibration may begin with, and the core that it was taken on.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    bracket: Bracket,
+    core: Option<usize>,
+}
+
+impl Reading {
+    /// Both clocks now.
+    pub fn now() -> Self {
+        let core = current_core();
+        let bracket = bracket();
+        // Whoever was moved meanwhile does not know whose counter it was.
+        let core = core.filter(|core| current_core() == Some(*core));
+        Self { bracket, core }
+    }
+}
+
+fn current_core() -> Option<usize> {
+    // SAFETY: takes nothing and writes nothing.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// Measures the counter of `core` against `CLOCK_MONOTONIC`, from `begun` on where the counter it read then is the same
+/// one, for at least `duration`: what was done since needs not be waited for again.
+pub fn calibrate_since(begun: &Reading, core: usize, duration: Duration) -> Calibration {
+    let is_same = |other: usize| other == core || matches!(tsc_synchronous(&[other, core]), Ok(true));
+    if !tsc_is_invariant() || !begun.core.is_some_and(is_same) {
+        return calibrate(duration);
+    }
+    let passed = Duration::from_nanos(monotonic_ns().saturating_sub(begun.bracket.ns));
+    thread::sleep(duration.saturating_sub(passed));
+    between(begun.bracket, bracket())
+}
+
 /// Measures the counter against `CLOCK_MONOTONIC` over `duration` (at least 1 ms), asleep in between.
 pub fn calibrate(duration: Duration) -> Calibration {
     let start = bracket();
     thread::sleep(duration.max(Duration::from_millis(1)));
-    let end = bracket();
+    between(start, bracket())
+}
+
+fn between(start: Bracket, end: Bracket) -> Calibration {
     let ticks = end.tsc.saturating_sub(start.tsc).max(1) as f64;
     let ns = end.ns.saturating_sub(start.ns).max(1) as f64;
     // Each instant is known to half its bracket.

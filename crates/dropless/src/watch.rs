@@ -36,7 +36,7 @@ pub fn watch(
 ) -> Result<Seen> {
     let list: Vec<usize> = plan.cores.iter().map(|core| core.0 as usize).collect();
     let _home = placement::home();
-    let clock = RunClock::calibrate(&list);
+    let clock = RunClock::calibrate(&list, &dpdk::Reading::now());
     let hz = clock.clock.ticks_from_ns(1_000_000_000) as f64;
     let threshold = clock.clock.ticks_from_ns(plan.threshold_ns);
     let stay = placement::visit(&list)?;

@@ -43,7 +43,7 @@ pub use problem::{Fix, Problem, Warning};
 pub use roles::Role;
 pub use sys::Sys;
 pub use uri::{
-    KeptRights, KernelIo, MacAddress, Medium, MissedCount, PciAddress, PortKind, PortTraits, PortUri,
-    UriError, VmbusId, XdpMode,
+    DriverStamps, KeptRights, KernelIo, MacAddress, Medium, MissedCount, PciAddress, PortKind, PortTraits,
+    PortUri, UriError, VmbusId, XdpMode,
 };
 pub use vmbus::{VmbusDevice, network_channels};

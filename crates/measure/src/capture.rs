@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
-use crate::place::{Balance, Owner};
+use crate::place::Balance;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary,
 };
-use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
+use crate::summary::{exit_code, nothing_yet};
 use crate::verdict::Validity;
 
 /// Whoever takes packets out of the ring.
@@ -76,7 +76,7 @@ pub struct CaptureSummary {
     /// One flow of so many was captured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled_one_in: Option<u64>,
-    /// The clock that stamped the packets of each port: `tsc` is the processor's, read when a burst was taken.
+    /// The clock that stamped the packets of each port: `tsc` is the processor's, read when a burst was taken, `file` that of the file which a `pcap` port reads.
     pub stamped_by: BTreeMap<String, String>,
     /// What the generator at the other end sent; with an embedded ring only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,80 +119,27 @@ pub struct CaptureSummary {
     pub notes: Vec<Note>,
 }
 
-impl Default for CaptureSummary {
-    fn default() -> Self {
-        Self {
-            version: VERSION,
-            command: "capture".into(),
-            run: String::new(),
-            verdict: Validity::default(),
-            reasons: Vec::new(),
-            expectations: Vec::new(),
-            filter: None,
-            sampled_one_in: None,
-            stamped_by: BTreeMap::new(),
-            generated: None,
-            received: 0,
-            received_bytes: 0,
-            captured: 0,
-            late: 0,
-            ledger: Balance::default(),
-            consumers: Vec::new(),
-            files: None,
-            rate_rx_pps: 0.0,
-            duration_s: 0.0,
-            raw: BTreeMap::new(),
-            ports: Vec::new(),
-            queues: Vec::new(),
-            workers: Vec::new(),
-            pool: PoolSummary::default(),
-            clock: ClockSummary::default(),
-            explanation: None,
-            notes: Vec::new(),
-        }
-    }
+nothing_yet! {
+    CaptureSummary, "capture":
+    run verdict reasons expectations filter sampled_one_in stamped_by generated received received_bytes
+    captured late ledger consumers files rate_rx_pps duration_s raw ports queues workers pool clock
+    explanation notes
 }
 
 impl CaptureSummary {
     /// Frames that came to the ports and are in no ring, and packets that a consumer did not get.
     pub fn lost(&self) -> u64 {
-        let of_consumers = self
-            .consumers
-            .iter()
-            .map(|consumer| consumer.lost)
-            .fold(0, u64::saturating_add);
-        let places = self.ledger.places.iter();
-        let on_purpose = places.filter(|charge| charge.owner == Owner::Purpose);
-        let on_purpose = on_purpose
-            .map(|charge| charge.charged)
-            .fold(0, u64::saturating_add);
-        self.ledger
-            .entered
-            .saturating_sub(self.ledger.left)
-            .saturating_sub(on_purpose)
-            .saturating_add(of_consumers)
+        let of_consumers = self.consumers.iter().map(|consumer| consumer.lost);
+        of_consumers.fold(self.ledger.lost(), u64::saturating_add)
     }
 
     /// Lost packets as a part (0 to 1) of those that came; `None` when nothing came.
     pub fn loss(&self) -> Option<f64> {
-        let came = self.ledger.entered;
-        (came > 0).then(|| self.lost() as f64 / came as f64)
+        self.ledger.share(self.lost())
     }
 
     /// The process exit code: 2 when it may not be believed; with expectations they decide, else whether anything was lost.
     pub fn exit_code(&self) -> u8 {
-        match self.verdict {
-            Validity::Invalid => EXIT_INVALID,
-            Validity::Valid if self.is_clean() => EXIT_CLEAN,
-            Validity::Valid => EXIT_LOSS,
-        }
-    }
-
-    fn is_clean(&self) -> bool {
-        if self.expectations.is_empty() {
-            self.lost() == 0
-        } else {
-            self.expectations.iter().all(|expectation| expectation.met)
-        }
+        exit_code(self.verdict, &self.expectations, self.lost() == 0)
     }
 }

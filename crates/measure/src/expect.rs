@@ -116,6 +116,20 @@ fn bound<S: Measured>(left: &'static Metric<S>, text: &str) -> Option<Bound<S>> 
     Some(Bound::Value(number * left.kind.factor(unit)?))
 }
 
+/// Refuses what of `texts` is no expectation of the result `S`.
+pub fn check<S: Measured>(texts: &[String]) -> Result<(), ExpectError> {
+    let read = |text: &String| text.parse::<Expectation<S>>().map(drop);
+    texts.iter().try_for_each(read)
+}
+
+/// What became of the expectations `texts`, which [`check`] has not refused.
+pub fn evaluate<S: Measured>(texts: &[String], summary: &S) -> Vec<ExpectationResult> {
+    let read = texts
+        .iter()
+        .filter_map(|text| text.parse::<Expectation<S>>().ok());
+    read.map(|expectation| expectation.evaluate(summary)).collect()
+}
+
 impl<S: Measured> Expectation<S> {
     /// The expectation as written.
     pub fn text(&self) -> &str {

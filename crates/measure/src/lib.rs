@@ -27,6 +27,7 @@ pub mod pacer;
 pub mod place;
 pub mod replay;
 pub mod result;
+pub mod run_result;
 pub mod schedule;
 pub mod search;
 pub mod send_order;
@@ -61,6 +62,7 @@ pub use result::{
     ClockSummary, ExpectationResult, Explanation, GapSummary, LinkState, Percentiles, PoolSummary,
     PortSummary, QueueSummary, Stall, StallCause, StreamSummary, WorkerSummary,
 };
+pub use run_result::RunResult;
 pub use schedule::{Entry, Schedule, ScheduleError, StreamWeights};
 pub use send_order::SendOrder;
 pub use sequence::{Hole, Outcome, SequenceWindow};

@@ -134,9 +134,7 @@ static CAPTURE_METRICS: [Metric<CaptureSummary>; 12] = [
 
 /// Those of a replay.
 static REPLAY_METRICS: [Metric<ReplaySummary>; 13] = [
-    row("loss", Kind::Ratio, |s| {
-        (s.ledger.entered > 0).then(|| s.lost() as f64 / s.ledger.entered as f64)
-    }),
+    row("loss", Kind::Ratio, ReplaySummary::loss),
     row("lost", Kind::Packets, |s| count(s.lost())),
     row("sent", Kind::Packets, |s| count(s.sent)),
     row("unexplained", Kind::Packets, |s| count(s.ledger.unexplained)),

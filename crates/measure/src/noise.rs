@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
-use crate::summary::{EXIT_CLEAN, EXIT_LOSS, VERSION};
+use crate::summary::{EXIT_CLEAN, EXIT_LOSS, nothing_yet};
 
 /// The result of a `noise` run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,23 +37,9 @@ pub struct NoiseSummary {
     pub notes: Vec<Note>,
 }
 
-impl Default for NoiseSummary {
-    fn default() -> Self {
-        Self {
-            version: VERSION,
-            command: "noise".to_owned(),
-            run: String::new(),
-            threshold_ns: 0,
-            ring: 0,
-            rate_pps: None,
-            service_pps: None,
-            causes_known: false,
-            causes_missing: None,
-            cores: Vec::new(),
-            interrupted: false,
-            notes: Vec::new(),
-        }
-    }
+nothing_yet! {
+    NoiseSummary, "noise":
+    run threshold_ns ring rate_pps service_pps causes_known causes_missing cores interrupted notes
 }
 
 impl NoiseSummary {

@@ -304,6 +304,18 @@ impl Balance {
         *self == Self::default()
     }
 
+    /// Packets that did not leave, although nobody asked for that.
+    pub fn lost(&self) -> u64 {
+        let on_purpose = self.places.iter().filter(|charge| charge.owner == Purpose);
+        let missing = self.entered.saturating_sub(self.left);
+        on_purpose.fold(missing, |lost, charge| lost.saturating_sub(charge.charged))
+    }
+
+    /// A part of what entered (0 to 1); `None` when nothing did.
+    pub fn share(&self, packets: u64) -> Option<f64> {
+        (self.entered > 0).then(|| packets as f64 / self.entered as f64)
+    }
+
     /// Packets that left or were counted by places that saw them, beyond those that entered: of a job that counts both
     /// itself there are none.
     pub fn surplus(&self) -> u64 {

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
-use crate::place::{Balance, Owner};
+use crate::place::Balance;
 use crate::result::{
     ClockSummary, ExpectationResult, Explanation, Percentiles, PoolSummary, PortSummary, QueueSummary,
     WorkerSummary,
 };
-use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
+use crate::summary::{exit_code, nothing_yet};
 use crate::timetable::TimesSummary;
 use crate::verdict::Validity;
 
@@ -70,7 +70,7 @@ pub struct ReplaySummary {
     pub duration_s: f64,
     /// Mean rate, in packets per second.
     pub rate_tx_pps: f64,
-    /// The same in bits per second on layer 1.
+    /// The same in bits per second on layer 1: frames with FCS, filled up to 64 bytes, preamble and gap.
     pub rate_tx_bps_l1: f64,
     /// The expectations, in the order given.
     pub expectations: Vec<ExpectationResult>,
@@ -91,64 +91,26 @@ pub struct ReplaySummary {
     pub notes: Vec<Note>,
 }
 
-impl Default for ReplaySummary {
-    fn default() -> Self {
-        Self {
-            version: VERSION,
-            command: "replay".into(),
-            run: String::new(),
-            verdict: Validity::default(),
-            reasons: Vec::new(),
-            file: String::new(),
-            rate: String::new(),
-            loops: 0,
-            read: 0,
-            sent: 0,
-            sent_bytes: 0,
-            snapped: 0,
-            ledger: Balance::default(),
-            times: TimesSummary::default(),
-            starved: StarvedSummary::default(),
-            gap_error_ns: Percentiles::default(),
-            late_ns: Percentiles::default(),
-            queue_full: 0,
-            planned_s: None,
-            duration_s: 0.0,
-            rate_tx_pps: 0.0,
-            rate_tx_bps_l1: 0.0,
-            expectations: Vec::new(),
-            ports: Vec::new(),
-            queues: Vec::new(),
-            workers: Vec::new(),
-            pool: PoolSummary::default(),
-            clock: ClockSummary::default(),
-            explanation: None,
-            notes: Vec::new(),
-        }
-    }
+nothing_yet! {
+    ReplaySummary, "replay":
+    run verdict reasons file rate loops read sent sent_bytes snapped ledger times starved gap_error_ns
+    late_ns queue_full planned_s duration_s rate_tx_pps rate_tx_bps_l1 expectations ports queues workers
+    pool clock explanation notes
 }
 
 impl ReplaySummary {
     /// Packets that were read and not sent, although nobody asked for that.
     pub fn lost(&self) -> u64 {
-        let on_purpose = self.ledger.places.iter();
-        let on_purpose = on_purpose
-            .filter(|charge| charge.owner == Owner::Purpose)
-            .map(|charge| charge.charged)
-            .fold(0, u64::saturating_add);
-        self.ledger
-            .entered
-            .saturating_sub(self.ledger.left)
-            .saturating_sub(on_purpose)
+        self.ledger.lost()
     }
 
-    /// The process exit code: 0 when every packet was sent, 1 when one was not or an expectation is not met, 2 when it was not what was asked for.
+    /// Lost packets as a part (0 to 1) of those that were read; `None` when none was.
+    pub fn loss(&self) -> Option<f64> {
+        self.ledger.share(self.lost())
+    }
+
+    /// The process exit code: 2 when it was not what was asked for; with expectations they decide, else whether every packet was sent.
     pub fn exit_code(&self) -> u8 {
-        match self.verdict {
-            Validity::Invalid => EXIT_INVALID,
-            Validity::Valid if self.expectations.iter().any(|one| !one.met) => EXIT_LOSS,
-            Validity::Valid if self.lost() > 0 => EXIT_LOSS,
-            Validity::Valid => EXIT_CLEAN,
-        }
+        exit_code(self.verdict, &self.expectations, self.lost() == 0)
     }
 }

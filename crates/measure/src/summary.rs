@@ -24,6 +24,36 @@ pub const EXIT_LOSS: u8 = 1;
 /// Could not measure.
 pub const EXIT_INVALID: u8 = 2;
 
+/// Makes the result that a run of `command` begins with: of this version, and with nothing in it yet.
+macro_rules! nothing_yet {
+    ($summary:ident, $command:literal: $($field:ident)*) => {
+        impl Default for $summary {
+            fn default() -> Self {
+                Self {
+                    version: $crate::summary::VERSION,
+                    command: $command.to_owned(),
+                    $($field: Default::default(),)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use nothing_yet;
+
+/// The exit code of a result: with expectations they decide, else whether it `is_clean`.
+pub(crate) fn exit_code(verdict: Validity, expectations: &[ExpectationResult], is_clean: bool) -> u8 {
+    let is_met = if expectations.is_empty() {
+        is_clean
+    } else {
+        expectations.iter().all(|expectation| expectation.met)
+    };
+    match verdict {
+        Validity::Invalid => EXIT_INVALID,
+        Validity::Valid if is_met => EXIT_CLEAN,
+        Validity::Valid => EXIT_LOSS,
+    }
+}
+
 /// The result of a `send` run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -104,47 +134,12 @@ pub struct Summary {
     pub notes: Vec<Note>,
 }
 
-impl Default for Summary {
-    fn default() -> Summary {
-        Summary {
-            version: VERSION,
-            command: "send".to_owned(),
-            run: String::new(),
-            verdict: Validity::Invalid,
-            reasons: Vec::new(),
-            sent: 0,
-            received: 0,
-            lost: 0,
-            duplicate: 0,
-            reordered: 0,
-            reorder_extent_max: 0,
-            corrupt: 0,
-            late: 0,
-            unexplained: 0,
-            rate_asked_pps: None,
-            rate_tx_pps: 0.0,
-            rate_rx_pps: 0.0,
-            rate_tx_bps_l1: 0.0,
-            rate_tx_bps_l2: 0.0,
-            duration_s: 0.0,
-            latency_ns: Percentiles::default(),
-            latency_scheduled_ns: Percentiles::default(),
-            jitter_ns: None,
-            pdv_ns: None,
-            gap_ns: GapSummary::default(),
-            bunches: Vec::new(),
-            ledger: Ledger::default(),
-            streams: Vec::new(),
-            ports: Vec::new(),
-            queues: Vec::new(),
-            workers: Vec::new(),
-            pool: PoolSummary::default(),
-            clock: ClockSummary::default(),
-            expectations: Vec::new(),
-            explanation: None,
-            notes: Vec::new(),
-        }
-    }
+nothing_yet! {
+    Summary, "send":
+    run verdict reasons sent received lost duplicate reordered reorder_extent_max corrupt late unexplained
+    rate_asked_pps rate_tx_pps rate_rx_pps rate_tx_bps_l1 rate_tx_bps_l2 duration_s latency_ns
+    latency_scheduled_ns jitter_ns pdv_ns gap_ns bunches ledger streams ports queues workers pool clock
+    expectations explanation notes
 }
 
 impl Summary {
@@ -155,15 +150,8 @@ impl Summary {
 
     /// The process exit code: 2 when invalid; with expectations they decide, else loss, duplicates and damage do.
     pub fn exit_code(&self) -> u8 {
-        if self.verdict == Validity::Invalid {
-            return EXIT_INVALID;
-        }
-        let clean = if self.expectations.is_empty() {
-            self.lost == 0 && self.duplicate == 0 && self.corrupt == 0
-        } else {
-            self.expectations.iter().all(|expectation| expectation.met)
-        };
-        if clean { EXIT_CLEAN } else { EXIT_LOSS }
+        let is_clean = self.lost == 0 && self.duplicate == 0 && self.corrupt == 0;
+        exit_code(self.verdict, &self.expectations, is_clean)
     }
 }
 
@@ -220,42 +208,15 @@ pub struct ReflectSummary {
     pub notes: Vec<Note>,
 }
 
-impl Default for ReflectSummary {
-    fn default() -> ReflectSummary {
-        ReflectSummary {
-            version: VERSION,
-            command: "reflect".to_owned(),
-            run: String::new(),
-            verdict: Validity::Invalid,
-            reasons: Vec::new(),
-            received: 0,
-            returned: 0,
-            answered: 0,
-            told: 0,
-            dropped: BTreeMap::new(),
-            ledger: Balance::default(),
-            faults: BTreeMap::new(),
-            rate_rx_pps: 0.0,
-            rate_tx_pps: 0.0,
-            duration_s: 0.0,
-            ports: Vec::new(),
-            queues: Vec::new(),
-            workers: Vec::new(),
-            pool: PoolSummary::default(),
-            clock: ClockSummary::default(),
-            explanation: None,
-            notes: Vec::new(),
-        }
-    }
+nothing_yet! {
+    ReflectSummary, "reflect":
+    run verdict reasons received returned answered told dropped ledger faults rate_rx_pps rate_tx_pps
+    duration_s ports queues workers pool clock explanation notes
 }
 
 impl ReflectSummary {
     /// The process exit code: 0 when valid, else 2. What a reflector drops by rule is its job, not a loss.
     pub fn exit_code(&self) -> u8 {
-        if self.verdict == Validity::Invalid {
-            EXIT_INVALID
-        } else {
-            EXIT_CLEAN
-        }
+        exit_code(self.verdict, &[], true)
     }
 }

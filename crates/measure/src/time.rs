@@ -114,6 +114,11 @@ impl Clock {
     pub fn ns_from_ticks(&self, ticks: u64) -> u64 {
         saturate((u128::from(ticks) * u128::from(self.ns_per_tick.unsigned_abs())) >> SHIFT)
     }
+
+    /// A tick in nanoseconds, for sums and means: of very many ticks, since one alone would be rounded.
+    pub fn tick_ns(&self) -> f64 {
+        self.ns_from_ticks(1_000_000_000) as f64 / 1e9
+    }
 }
 
 /// The value as u64, or the largest u64.

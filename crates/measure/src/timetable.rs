@@ -7,12 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::pacer::{Pacer, Rate};
 use crate::time::Ticks;
-use crate::units::{LAYER1_OVERHEAD_BYTES, RateSpec, UnitError};
+use crate::units::{LAYER1_OVERHEAD_BYTES, RateSpec, UnitError, frame_on_wire};
 
-/// Bytes of a frame that no capture has: its frame check sequence.
-const FCS: u64 = 4;
-/// The shortest frame of Ethernet, with FCS; shorter ones are filled up on the wire.
-const SHORTEST: u64 = 64;
 /// The highest number of times faster than a capture, and the highest number of times slower.
 const SPEED_MAX: f64 = 1e6;
 
@@ -216,7 +212,7 @@ impl Timetable {
             }
             Pace::Units { pacer, bytes_more } => {
                 let due = pacer.instant(self.units).0;
-                let units = bytes_more.map_or(1, |more| ((bytes as u64 + FCS).max(SHORTEST) + more) * 8);
+                let units = bytes_more.map_or(1, |more| (frame_on_wire(bytes as u64) + more) * 8);
                 self.units = self.units.saturating_add(units);
                 due
             }

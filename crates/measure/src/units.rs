@@ -11,6 +11,13 @@ use crate::pacer::Rate;
 /// Preamble, start delimiter and inter-frame gap: what a frame costs on layer 1 beyond its own bytes.
 pub const LAYER1_OVERHEAD_BYTES: f64 = 20.0;
 
+/// What Ethernet makes of a frame of `len` bytes without FCS: with it, and filled up to 64 (IEEE 802.3 section 4.2.3.3).
+pub fn frame_on_wire(len: u64) -> u64 {
+    const FCS: u64 = 4;
+    const SHORTEST: u64 = 64;
+    (len + FCS).max(SHORTEST)
+}
+
 /// A text that is not the value it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{what} {found:?} is not understood: write {wanted}")]

@@ -4,7 +4,9 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::path::Path;
 
-use measure::{ExpectationResult, GapSummary, Note, Percentiles, PortSummary, Validity, WorkerSummary};
+use measure::{
+    ExpectationResult, GapSummary, Note, Percentiles, PortSummary, RunResult, Validity, WorkerSummary,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -148,6 +150,12 @@ impl Verdict {
                 is_by_reason: true,
             },
         }
+    }
+
+    /// The same of a run, whose exit code says how good that is.
+    pub(crate) fn of_run(run: &impl RunResult, words: &str) -> Self {
+        let standing = Standing::of_exit(run.exit_code());
+        Self::judged(run.validity(), standing, words, run.reasons())
     }
 
     /// In one line.

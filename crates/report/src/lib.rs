@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod atomic;
+mod balance;
 pub mod compare;
 pub mod csv;
 pub mod export;

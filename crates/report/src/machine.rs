@@ -1,6 +1,6 @@
 //! What carried the packets: ports, queues, workers, the buffer pool, the clock.
 
-use measure::{ClockSummary, LinkState, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
+use measure::{ClockSummary, LinkState, PoolSummary, PortSummary, QueueSummary, RunResult, WorkerSummary};
 
 use crate::html::element::section;
 use crate::number::{bps, count, counted, round, time};
@@ -23,25 +23,19 @@ pub fn missed(ports: &[PortSummary]) -> u64 {
 }
 
 /// All of it in a terminal.
-pub fn terminal(
-    ports: &[PortSummary],
-    queues: &[QueueSummary],
-    workers: &[WorkerSummary],
-    (pool, clock): (&PoolSummary, &ClockSummary),
-    style: &Style,
-) -> String {
+pub fn terminal(run: &impl RunResult, style: &Style) -> String {
     join(&[
-        self::ports(ports).terminal("Ports", style),
-        self::queues(queues).terminal("Queues", style) + &balance(queues, style),
-        self::workers(workers).terminal("Workers", style),
-        pool_and_clock(pool, clock, style),
+        ports(run.ports()).terminal("Ports", style),
+        queues(run.queues()).terminal("Queues", style) + &balance(run.queues(), style),
+        workers(run.workers()).terminal("Workers", style),
+        pool_and_clock(run.pool(), run.clock(), style),
     ])
 }
 
 /// The section of a page about how even the load was: packets by queue, and workers by core.
-pub fn balance_html(queues: &[QueueSummary], workers: &[WorkerSummary], named: &str) -> String {
-    let tables = self::queues(queues).html("Packets by queue, as a share of its port and direction")
-        + &self::workers(workers)
+pub fn balance_html(run: &impl RunResult, named: &str) -> String {
+    let tables = queues(run.queues()).html("Packets by queue, as a share of its port and direction")
+        + &workers(run.workers())
             .html("Workers: rounds of their loop that moved packets, and how long they were away");
     section(&format!("Balance{named}"), &tables)
 }

@@ -216,6 +216,26 @@ impl Consumer {
         }))
     }
 
+    /// The bytes of so many closed segments from `number` on, pcapng from end to end; `None` where one of them is not closed
+    /// ([`Consumer::segment`]), or they do not lie back to back ([`Geometry::back_to_back`]).
+    pub fn closed(&self, number: u64, segments: u64) -> Result<Option<&[u8]>, RingError> {
+        if segments == 0 || segments > self.geometry.back_to_back(number) {
+            return Ok(None);
+        }
+        for number in number..number + segments {
+            if self
+                .segment(number)?
+                .is_none_or(|segment| segment.whole.is_none())
+            {
+                return Ok(None);
+            }
+        }
+        let len = segments as usize * self.geometry.segment_len as usize;
+        // SAFETY: all of them are closed, and this consumer has not released them: nobody writes that.
+        let bytes = unsafe { self.memory.bytes(self.geometry.segment_at(number), len) };
+        Ok(Some(bytes))
+    }
+
     /// Gives back all segments up to `number`, of which these packets were taken.
     pub fn release(&mut self, number: u64, packets: u64) {
         self.cursor.release(&self.page, number, packets);

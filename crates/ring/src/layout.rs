@@ -132,6 +132,11 @@ impl Geometry {
         self.preamble_at() + self.preamble_len as usize + place * self.segment_len as usize
     }
 
+    /// How many segments lie back to back from segment `number` on, before the ring begins anew.
+    pub fn back_to_back(&self, number: u64) -> u64 {
+        u64::from(self.segments) - number % u64::from(self.segments)
+    }
+
     /// How long all of it is.
     pub fn len(&self) -> usize {
         self.segment_at(u64::from(self.segments) - 1) + self.segment_len as usize

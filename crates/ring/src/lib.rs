@@ -26,6 +26,7 @@ pub mod pcapng;
 mod producer;
 mod protocol;
 pub mod share;
+pub mod socket;
 
 pub use consumer::{Consumer, Packet, Packets, Segment};
 pub use producer::{Full, Producer, Ring, Seat, longest_packet};

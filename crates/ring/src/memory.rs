@@ -24,13 +24,14 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Maps the `len` bytes of `file`; to be written, too, if `writable`.
+    /// Maps the `len` bytes of `file`; to be written, too, if `writable`: then all of it is there at once, and whoever writes
+    /// does not wait for the kernel to find room for a page. (Whoever only reads takes no memory for what another claims.)
     pub fn map(file: impl AsFd, len: usize, writable: bool) -> nix::Result<Self> {
         let size = NonZeroUsize::new(len).ok_or(nix::Error::EINVAL)?;
-        let write = if writable {
-            ProtFlags::PROT_WRITE
+        let (write, at_once) = if writable {
+            (ProtFlags::PROT_WRITE, MapFlags::MAP_POPULATE)
         } else {
-            ProtFlags::empty()
+            (ProtFlags::empty(), MapFlags::empty())
         };
         // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
         let at = unsafe {
@@ -38,7 +39,7 @@ impl Memory {
                 None,
                 size,
                 ProtFlags::PROT_READ | write,
-                MapFlags::MAP_SHARED,
+                MapFlags::MAP_SHARED | at_once,
                 file,
                 0,
             )?

@@ -10,7 +10,8 @@ pub const ALIGN: usize = 4096;
 pub const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 /// The block that describes an interface.
 pub const INTERFACE: u32 = 1;
-const STATISTICS: u32 = 5;
+/// The block that says what an interface counted.
+pub const STATISTICS: u32 = 5;
 /// The block of a packet.
 pub const ENHANCED_PACKET: u32 = 6;
 /// Block of local use: what it is stands in its first word.

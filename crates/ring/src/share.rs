@@ -4,19 +4,15 @@
 //! zero). The answer is [`SEAT`], a version and 0 (u32 each), with two file descriptors (`SCM_RIGHTS`): the ring, and the
 //! consumer's page; or a number that is not 0, and a sentence. The connection then stays open: the seat ends with it.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt::PeerCredentials,
-};
-
 use crate::layout::VERSION;
+use crate::socket::{self, Listener};
 use crate::{Consumer, Ring, RingError, Seat};
 
 /// What a joiner's message begins with.
@@ -27,8 +23,6 @@ pub const SEAT: [u8; 8] = *b"DRPLSEAT";
 const NAME: usize = 64;
 const JOIN_LEN: usize = 16 + NAME;
 const SEAT_LEN: usize = 16;
-/// Connections that have not said yet what they want, at most.
-const ASKING_MAX: usize = 64;
 /// How long either side waits for the other's message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -90,38 +84,15 @@ pub struct Guest {
 /// Where others join a ring.
 #[derive(Debug)]
 pub struct Door {
-    listener: UnixListener,
-    path: PathBuf,
-    /// Connected, and have not said yet what they want.
-    asking: Vec<UnixStream>,
+    listener: Listener,
     guests: Vec<Guest>,
 }
 
 impl Door {
-    /// Opens a socket at `path`, for its owner, and for the group `group` if there is one. A socket that a dead process
-    /// left there is replaced, one of a living process is an error.
+    /// Opens a socket at `path`, as [`Listener::open`] does.
     pub fn open(path: &Path, group: Option<u32>) -> io::Result<Self> {
-        if UnixStream::connect(path).is_ok() {
-            return Err(io::ErrorKind::AddrInUse.into());
-        }
-        match std::fs::symlink_metadata(path) {
-            Ok(there) if std::os::unix::fs::FileTypeExt::is_socket(&there.file_type()) => {
-                std::fs::remove_file(path)?;
-            }
-            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
-            Err(_) => {}
-        }
-        let listener = UnixListener::bind(path)?;
-        let mode = if group.is_some() { 0o660 } else { 0o600 };
-        if group.is_some() {
-            std::os::unix::fs::chown(path, None, group)?;
-        }
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-        listener.set_nonblocking(true)?;
         Ok(Self {
-            listener,
-            path: path.to_owned(),
-            asking: Vec::new(),
+            listener: Listener::open(path, group)?,
             guests: Vec::new(),
         })
     }
@@ -133,20 +104,8 @@ impl Door {
 
     /// One look: lets in who came, hands over seats that the producer knows, and notices who left. Never waits.
     pub fn look(&mut self, ring: &Ring) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if stream.set_nonblocking(true).is_ok() {
-                self.asking.push(stream);
-            }
-        }
-        // Who says nothing makes place for those that do.
-        let silent = self.asking.len().saturating_sub(ASKING_MAX);
-        self.asking.drain(..silent);
-        for stream in std::mem::take(&mut self.asking) {
-            match Asked::read(&stream) {
-                Ok(None) => self.asking.push(stream),
-                Ok(Some(asked)) => self.let_in(ring, stream, asked),
-                Err(_) => {}
-            }
+        for (stream, asked) in self.listener.look(Asked::read) {
+            self.let_in(ring, stream, asked);
         }
         let begun = ring.begun();
         for guest in &mut self.guests {
@@ -162,7 +121,7 @@ impl Door {
         match seated {
             Ok((seat, page)) => self.guests.push(Guest {
                 name: asked.name,
-                process: getsockopt(&stream, PeerCredentials).map_or(0, |peer| peer.pid()),
+                process: socket::peer(&stream).map_or(0, |(process, _)| process),
                 is_lossless: asked.is_lossless,
                 place: Place::Seat(seat),
                 behind_max: 0,
@@ -171,17 +130,11 @@ impl Door {
                 stream: Some(stream),
             }),
             Err(error) => {
-                let mut answer = answer(1).to_vec();
+                let mut answer = answer(1);
                 answer.extend(error.to_string().bytes());
                 let _ = (&stream).write_all(&answer);
             }
         }
-    }
-}
-
-impl Drop for Door {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -205,13 +158,9 @@ impl Guest {
         };
         let is_new = self.page.is_some() && self.seat().is_taken;
         let page = is_new.then(|| self.page.take()).flatten();
-        let is_seated = page.is_none_or(|page| hand_over(stream, ring, &page).is_ok());
         // It sends nothing more: what can be read is its end.
-        let is_there = match (&*stream).read(&mut [0; 16]) {
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-            Ok(more) => more > 0,
-        };
-        if !is_seated || !is_there {
+        let is_seated = page.is_none_or(|page| hand_over(stream, ring, &page).is_ok());
+        if !is_seated || socket::has_ended(stream) {
             self.leave();
         } else if self.is_lossless {
             self.behind_max = self.behind_max.max(begun.saturating_sub(self.seat().released));
@@ -235,15 +184,11 @@ impl Guest {
 }
 
 fn hand_over(stream: &UnixStream, ring: &Ring, page: &OwnedFd) -> io::Result<()> {
-    send(stream, &answer(0), [ring.file(), page.as_fd()])
+    socket::send(stream, &answer(0), [ring.file(), page.as_fd()])
 }
 
-fn answer(code: u32) -> [u8; SEAT_LEN] {
-    let mut answer = [0; SEAT_LEN];
-    answer[..8].copy_from_slice(&SEAT);
-    answer[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-    answer[12..].copy_from_slice(&code.to_ne_bytes());
-    answer
+fn answer(code: u32) -> Vec<u8> {
+    socket::message(SEAT, &[VERSION, code])
 }
 
 /// What a joiner wants.
@@ -256,29 +201,14 @@ struct Asked {
 impl Asked {
     /// Reads it, once all of it is there.
     fn read(stream: &UnixStream) -> io::Result<Option<Self>> {
-        let mut message = [0; JOIN_LEN];
-        let mut bytes = [IoSliceMut::new(&mut message)];
-        let came = match recvmsg::<()>(stream.as_raw_fd(), &mut bytes, None, MsgFlags::MSG_PEEK) {
-            Ok(came) => came.bytes,
-            Err(nix::Error::EAGAIN) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let Some(message) = socket::receive_whole::<JOIN_LEN>(stream)? else {
+            return Ok(None);
         };
-        match came {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            JOIN_LEN => {}
-            _ => return Ok(None),
-        }
-        let mut stream = stream;
-        stream.read_exact(&mut message)?;
-        let word =
-            |at: usize| u32::from_ne_bytes([message[at], message[at + 1], message[at + 2], message[at + 3]]);
-        if message[..8] != JOIN {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
+        let [version, lossless] = socket::words(JOIN, &message).ok_or(io::ErrorKind::InvalidData)?;
         let name = message[16..].split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(Some(Self {
-            version: word(8),
-            is_lossless: word(12) == 1,
+            version,
+            is_lossless: lossless == 1,
             name: String::from_utf8_lossy(name).into_owned(),
         }))
     }
@@ -298,23 +228,17 @@ impl Joined {
         let failed = |error: io::Error| RingError::Door(path.to_owned(), error);
         let mut stream = UnixStream::connect(path).map_err(failed)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        let mut message = [0; JOIN_LEN];
-        message[..8].copy_from_slice(&JOIN);
-        message[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-        message[12..16].copy_from_slice(&u32::from(is_lossless).to_ne_bytes());
-        let name = &name.as_bytes()[..name.len().min(NAME)];
-        message[16..16 + name.len()].copy_from_slice(name);
+        let mut message = socket::message(JOIN, &[VERSION, u32::from(is_lossless)]);
+        message.extend(&name.as_bytes()[..name.len().min(NAME)]);
+        message.resize(JOIN_LEN, 0);
         stream.write_all(&message).map_err(failed)?;
         let mut answer = [0; SEAT_LEN];
-        let files = receive(&stream, &mut answer).map_err(failed)?;
-        if answer[..8] != SEAT {
+        let files = socket::receive(&stream, &mut answer).map_err(failed)?;
+        if socket::words::<2>(SEAT, &answer).is_none() {
             return Err(RingError::NotARing("whoever listens there is no dropless"));
         }
-        let [ring, page] = <[OwnedFd; 2]>::try_from(files).map_err(|_| {
-            let mut why = String::new();
-            let _ = (&stream).take(1024).read_to_string(&mut why);
-            RingError::Refused(why)
-        })?;
+        let [ring, page] =
+            <[OwnedFd; 2]>::try_from(files).map_err(|_| RingError::Refused(socket::sentence(&stream)))?;
         Ok(Self {
             consumer: Consumer::new(ring, page)?,
             stream,
@@ -323,43 +247,6 @@ impl Joined {
 
     /// Whether the producer's process is gone: what it committed is still there.
     pub fn is_alone(&self) -> bool {
-        if self.stream.set_nonblocking(true).is_err() {
-            return true;
-        }
-        let read = (&self.stream).read(&mut [0; 1]);
-        !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        self.stream.set_nonblocking(true).is_err() || socket::has_ended(&self.stream)
     }
-}
-
-/// Sends bytes, and a ring and a consumer's page with them.
-pub fn send(stream: &UnixStream, message: &[u8], files: [BorrowedFd<'_>; 2]) -> io::Result<()> {
-    let files = files.map(|file| file.as_raw_fd());
-    let (bytes, rights) = ([IoSlice::new(message)], [ControlMessage::ScmRights(&files)]);
-    sendmsg::<()>(stream.as_raw_fd(), &bytes, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
-    Ok(())
-}
-
-/// Reads bytes and the file descriptors that come with them.
-pub fn receive(stream: &UnixStream, answer: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
-    let expected = answer.len();
-    let mut bytes = [IoSliceMut::new(answer)];
-    let mut rights = nix::cmsg_space!([RawFd; 2]);
-    let came = recvmsg::<()>(
-        stream.as_raw_fd(),
-        &mut bytes,
-        Some(&mut rights),
-        MsgFlags::MSG_CMSG_CLOEXEC,
-    )?;
-    // First of all: none of them stays open, whatever else is wrong.
-    let mut files = Vec::new();
-    for message in came.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(received) = message {
-            // SAFETY: the kernel just made them for us, and nobody else knows them.
-            files.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-        }
-    }
-    if came.bytes < expected {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(files)
 }

@@ -137,12 +137,26 @@ pub fn parse_ip(frame: &[u8], at: usize, v6: bool) -> Parsed {
     }
 }
 
+/// Finds the headers of an IPv4 packet at `at` that says that it is 0 bytes long: of `len` bytes, then. So are packets that
+/// a kernel hands to its card in one to be cut (TSO), or has joined (GRO), where they were captured.
+pub fn parse_without_length(frame: &[u8], at: usize, len: usize) -> Parsed {
+    match try_be16(frame, at + 2) {
+        Some(0) => parse_v4_of(frame, at, |_| len),
+        _ => Parsed::Malformed,
+    }
+}
+
 fn parse_v4(frame: &[u8], at: usize) -> Parsed {
+    parse_v4_of(frame, at, |header| usize::from(be16(header, 2)))
+}
+
+#[inline]
+fn parse_v4_of(frame: &[u8], at: usize, total_len: impl FnOnce(&[u8; IPV4_LEN]) -> usize) -> Parsed {
     let Some(header) = try_array::<IPV4_LEN>(frame, at) else {
         return Parsed::Truncated;
     };
     let header_len = usize::from(header[0] & 0x0F) * 4;
-    let total_len = usize::from(be16(header, 2));
+    let total_len = total_len(header);
     if header[0] >> 4 != 4 || header_len < IPV4_LEN || total_len < header_len {
         return Parsed::Malformed;
     }

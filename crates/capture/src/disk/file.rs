@@ -24,15 +24,21 @@ pub struct CaptureFile {
     begun: Instant,
     /// Up to where the file system keeps room for it.
     reserved: u64,
+    /// How long it shall be at most.
+    most: u64,
 }
 
-/// Room that is kept ahead: the file system finds it at once, and in one piece.
-const AHEAD: u64 = 64 << 20;
+/// Room that is kept ahead: the file system finds it at once, and in one piece. While it does that it writes nothing.
+const AHEAD: u64 = 256 << 20;
 
 impl CaptureFile {
     /// Creates the file, for its owner alone, and writes the head; a new one is given to `owner`. One that is there is
-    /// overwritten and then its owner's alone, too; a link to one is not followed.
-    pub fn create(path: &Path, preamble: &[u8], owner: Option<(u32, u32)>) -> io::Result<Self> {
+    /// overwritten and then its owner's alone, too; a link to one is not followed. It shall have `most` bytes.
+    pub fn create(
+        path: &Path,
+        preamble: &[u8],
+        (owner, most): (Option<(u32, u32)>, Option<u64>),
+    ) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
@@ -68,6 +74,7 @@ impl CaptureFile {
             beyond: 0,
             begun: Instant::now(),
             reserved: 0,
+            most: most.unwrap_or(u64::MAX),
         })
     }
 
@@ -101,9 +108,9 @@ impl CaptureFile {
         self.begun
     }
 
-    /// Where a segment goes, behind so many others of `len` bytes that are under way.
+    /// Where `len` bytes go, behind so many others that are under way.
     pub fn place(&mut self, others: u64, len: u64) -> u64 {
-        let place = self.len + others * len;
+        let place = self.len + others;
         self.reserve(place + len);
         place
     }
@@ -115,14 +122,14 @@ impl CaptureFile {
             return;
         }
         let from = self.reserved.max(self.len);
-        self.reserved = end + AHEAD;
+        self.reserved = (end + AHEAD).min(self.most.max(end));
         let (from, len) = (i64::try_from(from), i64::try_from(self.reserved - from));
         if let (Ok(from), Ok(len)) = (from, len) {
             let _ = fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, len);
         }
     }
 
-    /// A segment of so many bytes was written.
+    /// So many bytes were written behind it.
     pub fn grew(&mut self, by: u64) {
         self.len += by;
         self.beyond = 0;

@@ -4,69 +4,44 @@
 //! can still hold.
 
 mod file;
+mod files;
 mod pack;
+mod policy;
 mod queue;
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use file::CaptureFile;
+use files::Files;
 pub use pack::Packed;
-use pack::Packer;
+pub use policy::{Policy, Written};
 use queue::WriteQueue;
 use ring::{Consumer, Ring, RingError, Segment};
 
-/// Writes at once: as many as a fast disk has done from one look to the next, and again.
-const DEPTH: u32 = 16;
+/// Writes that wait for their turn, one behind the other: more than a fast disk does from one look to the next.
+const DEPTH: u32 = 4;
+/// Bytes of a write, at most. A file that grows takes one write at a time (ext4 and others do no other): the disk has
+/// enough at once only if a write is large.
+const WRITE_MAX: u32 = 16 << 20;
+/// Of the ring, so many writes: what is written has its place until all of it is on the disk.
+const WRITES_OF_RING: u32 = 4;
 /// From an error to the next attempt.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Which files are written.
-pub struct Policy {
-    /// The name of each file, by its number from 1 on.
-    pub name: Box<dyn Fn(u64) -> PathBuf + Send>,
-    /// A file is ended when it has this many bytes.
-    pub size: Option<u64>,
-    /// A file is ended after this long.
-    pub every: Option<Duration>,
-    /// Only the newest so many files are kept.
-    pub files: Option<usize>,
-    /// The user and group that new files are given to; `None` leaves them ours.
-    pub owner: Option<(u32, u32)>,
-    /// What came is on the disk after this long, however little it is.
-    pub flush: Duration,
-    /// Files are compressed once they are closed.
-    pub compress: bool,
-}
-
-/// What has become of the packets so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Packets that are in files.
-    pub packets: u64,
-    /// Bytes of these files.
-    pub bytes: u64,
-    /// Files that were begun.
-    pub files: u64,
-    /// Such as go through the page cache, since their file system cannot do without.
-    pub cached: u64,
-    /// Whether the disk refuses to be written just now, or did so at the end.
-    pub error: Option<String>,
-    /// How often it refused.
-    pub errors: u64,
-    /// Packets that were still in the ring when the disk refused for the last time.
-    pub lost: u64,
-    /// What was compressed, where that was asked for.
-    pub packed: Option<Packed>,
-}
-
-/// A segment on its way to the disk.
+/// Segments on their way to the disk, in one write.
 struct Pending {
+    /// The first of them.
     number: u64,
-    packets: u64,
-    result: Option<io::Result<()>>,
+    segments: u64,
+    /// How many of them are in the file, once the write has ended.
+    written: Option<u64>,
+}
+
+/// Whether less than half of a segment is worth a place in a file.
+fn has_little(segment: &Segment<'_>) -> bool {
+    let room = segment.whole.map_or(0, <[u8]>::len);
+    segment.blocks.len() + segment.entries.len() < room / 2
 }
 
 /// Writes what a ring holds to files.
@@ -75,41 +50,36 @@ pub struct Disk {
     ring: Ring,
     // Dropped before the file and the consumer's memory that its writes are of: see `Drop`.
     queue: Option<WriteQueue>,
-    policy: Policy,
-    preamble: Vec<u8>,
-    file: Option<CaptureFile>,
-    /// Files that are there, the oldest first.
-    files: VecDeque<PathBuf>,
+    files: Files,
+    /// What came is on the disk after this long.
+    flush: Duration,
     pending: VecDeque<Pending>,
     written: Written,
     refused_at: Option<Instant>,
     flushed_at: Instant,
     /// The segment that was asked to be closed before it is full.
     asked_to_close: Option<u64>,
-    packer: Option<Packer>,
 }
 
 impl Disk {
     /// Writes what `consumer`, which is lossless, gets of `ring`. The first file is opened at once: one that cannot be is
     /// an error before there is any packet.
     pub fn new(ring: Ring, consumer: Consumer, policy: Policy) -> io::Result<Self> {
-        let mut disk = Self {
-            preamble: consumer.preamble(),
+        let (flush, mut written) = (policy.flush, Written::default());
+        let queue = WriteQueue::new(DEPTH)?;
+        let files = Files::begin(consumer.preamble(), policy, &mut written)?;
+        Ok(Self {
             consumer,
             ring,
-            queue: Some(WriteQueue::new(DEPTH)?),
-            packer: policy.compress.then(Packer::start).transpose()?,
-            policy,
-            file: None,
-            files: VecDeque::new(),
+            queue: Some(queue),
+            files,
+            flush,
             pending: VecDeque::new(),
-            written: Written::default(),
+            written,
             refused_at: None,
             flushed_at: Instant::now(),
             asked_to_close: None,
-        };
-        disk.open()?;
-        Ok(disk)
+        })
     }
 
     /// What has become of the packets so far.
@@ -125,13 +95,13 @@ impl Disk {
     /// One look: takes what was written off the ring, and begins to write what is there. Never waits for the disk.
     pub fn step(&mut self, now: Instant) -> Result<(), RingError> {
         self.reap(now);
-        self.settle(now);
+        self.settle(now)?;
         if self.refused_at.is_some_and(|at| now.duration_since(at) < AGAIN) {
             return Ok(());
         }
         self.begin(now)?;
         let is_idle = self.pending.is_empty() && self.refused_at.is_none();
-        if is_idle && now.duration_since(self.flushed_at) >= self.policy.flush {
+        if is_idle && now.duration_since(self.flushed_at) >= self.flush {
             self.flushed_at = now;
             self.flush(now)?;
         }
@@ -154,8 +124,8 @@ impl Disk {
         }
         let left = self.left()?;
         self.written.lost = left;
-        self.end_file(last);
-        self.written.packed = self.packer.take().map(Packer::finish);
+        self.files.end(last, &mut self.written);
+        self.written.packed = self.files.finish();
         Ok(self.written.clone())
     }
 
@@ -174,6 +144,11 @@ impl Disk {
         Ok(left)
     }
 
+    /// Segments on their way to the disk.
+    fn under_way(&self) -> u64 {
+        self.pending.iter().map(|pending| pending.segments).sum()
+    }
+
     fn refuse(&mut self, error: &io::Error, now: Instant) {
         self.written.error = Some(error.to_string());
         self.written.errors += 1;
@@ -182,45 +157,53 @@ impl Disk {
 
     fn reap(&mut self, now: Instant) {
         let Some(queue) = &mut self.queue else { return };
-        let segment = self.ring.geometry().segment_len as usize;
+        let segment = u64::from(self.ring.geometry().segment_len);
+        let mut failed = None;
         while let Some(done) = queue.next_done() {
-            if let Some(pending) = self.pending.iter_mut().find(|pending| pending.number == done.tag) {
-                pending.result = Some(done.result.and_then(|written| match written {
-                    written if written == segment => Ok(()),
-                    // What a disk that is nearly full does.
-                    _ => Err(io::ErrorKind::StorageFull.into()),
-                }));
+            let Some(pending) = self.pending.iter_mut().find(|pending| pending.number == done.tag) else {
+                continue;
+            };
+            let (written, error) = match done.result {
+                Ok(written) => (written as u64 / segment, None),
+                Err(error) => (0, Some(error)),
+            };
+            if written < pending.segments {
+                // What a disk that is nearly full does tells of no error.
+                failed = failed.or(error.or(Some(io::ErrorKind::StorageFull.into())));
             }
+            pending.written = Some(written);
         }
-        let failed = self.pending.iter().find_map(|pending| match &pending.result {
-            Some(Err(error)) => Some(io::Error::new(error.kind(), error.to_string())),
-            _ => None,
-        });
         if let Some(error) = failed.filter(|_| self.refused_at.is_none()) {
             self.refuse(&error, now);
         }
     }
 
-    /// Gives back the segments that are written, in their order; begins anew with the first that could not be, once none is
-    /// under way.
-    fn settle(&mut self, now: Instant) {
-        while let Some(Pending {
-            result: Some(Ok(())),
+    /// Gives back the segments that are written, in their order; begins anew with the first that could not be, once no write
+    /// is under way.
+    fn settle(&mut self, now: Instant) -> Result<(), RingError> {
+        while let Some(&Pending {
             number,
-            packets,
+            segments,
+            written: Some(written),
         }) = self.pending.front()
         {
-            self.consumer.release(*number, *packets);
-            self.written.packets += packets;
-            if let Some(file) = &mut self.file {
-                file.grew(u64::from(self.ring.geometry().segment_len));
+            self.took(number, written)?;
+            if written < segments {
+                // Those behind are at their places only if it is there, too.
+                let rest = Pending {
+                    number: number + written,
+                    segments: segments - written,
+                    written: Some(0),
+                };
+                self.pending[0] = rest;
+                break;
             }
             self.pending.pop_front();
         }
-        let all_back = self.pending.iter().all(|pending| pending.result.is_some());
+        let all_back = self.pending.iter().all(|pending| pending.written.is_some());
         if all_back && !self.pending.is_empty() {
             self.pending.clear();
-            if let Some(error) = self.file.as_mut().and_then(|file| file.cut().err()) {
+            if let Some(error) = self.files.file.as_mut().and_then(|file| file.cut().err()) {
                 self.refuse(&error, now);
             }
         }
@@ -228,59 +211,106 @@ impl Disk {
             self.refused_at = None;
             self.written.error = None;
         }
+        Ok(())
+    }
+
+    /// So many segments from `number` on are in the file for good.
+    fn took(&mut self, number: u64, segments: u64) -> Result<(), RingError> {
+        for number in number..number + segments {
+            let packets = self
+                .consumer
+                .segment(number)?
+                .map_or(0, |segment| segment.packets as u64);
+            self.consumer.release(number, packets);
+            self.written.packets += packets;
+        }
+        if let Some(file) = self.files.file.as_mut().filter(|_| segments > 0) {
+            file.grew(segments * u64::from(self.ring.geometry().segment_len));
+        }
+        Ok(())
     }
 
     /// Begins to write the segments that are closed.
     fn begin(&mut self, now: Instant) -> Result<(), RingError> {
         loop {
-            let number = self.consumer.next_segment() + self.pending.len() as u64;
+            let number = self.consumer.next_segment() + self.under_way();
             let Some(segment) = self.consumer.segment(number)? else {
                 return Ok(());
             };
-            let Some(whole) = segment.whole else { return Ok(()) };
-            let has_little = segment.blocks.len() + segment.entries.len() < whole.len() / 2;
+            if segment.whole.is_none() {
+                return Ok(());
+            }
+            let has_little = has_little(&segment);
             if (has_little || self.is_full(now)) && !self.pending.is_empty() {
                 return Ok(());
             }
-            if segment.packets == 0 {
+            let packets = segment.packets as u64;
+            if packets == 0 {
                 self.consumer.release(number, 0);
                 continue;
             }
-            if self.file.is_none() || self.is_full(now) {
+            if self.files.file.is_none() || self.is_full(now) {
                 if !self.begin_file(now) {
                     return Ok(());
                 }
                 continue;
             }
-            let (Some(file), Some(queue)) = (&mut self.file, &mut self.queue) else {
-                return Ok(());
-            };
-            let packets = segment.packets as u64;
-            if has_little {
-                if let Err(error) = file.write_part(&segment, true) {
-                    self.refuse(&error, now);
+            if !has_little {
+                if !self.begin_write(number, now)? {
                     return Ok(());
                 }
-                self.consumer.release(number, packets);
-                self.written.packets += packets;
                 continue;
             }
-            if !queue.has_room() {
+            let Some(file) = &mut self.files.file else {
                 return Ok(());
-            }
-            let offset = file.place(self.pending.len() as u64, whole.len() as u64);
-            // SAFETY: the segment is closed and not released before the write has ended; the queue is dropped before the
-            // consumer's memory and the file are.
-            if let Err(error) = unsafe { queue.begin(file.fd(), whole, offset, number) } {
+            };
+            if let Err(error) = file.write_part(&segment, true) {
                 self.refuse(&error, now);
                 return Ok(());
             }
-            self.pending.push_back(Pending {
-                number,
-                packets,
-                result: None,
-            });
+            self.consumer.release(number, packets);
+            self.written.packets += packets;
         }
+    }
+
+    /// Begins to write segment `number` and those behind it, as many as are closed, belong into the file and fit one write;
+    /// `false` if there is no room for another write, or the disk refuses it.
+    fn begin_write(&mut self, number: u64, now: Instant) -> Result<bool, RingError> {
+        let geometry = self.ring.geometry();
+        let len = geometry.segment_len;
+        let most = (geometry.segments / WRITES_OF_RING).min(WRITE_MAX / len);
+        let most = u64::from(most).clamp(1, geometry.back_to_back(number));
+        let mut segments = 0;
+        while segments < most && (segments == 0 || !self.is_full_with(segments, now)) {
+            match self.consumer.segment(number + segments)? {
+                Some(segment) if segment.whole.is_some() && !has_little(&segment) => segments += 1,
+                _ => break,
+            }
+        }
+        let offset = self.under_way() * u64::from(len);
+        let (Some(bytes), Some(file), Some(queue)) = (
+            self.consumer.closed(number, segments)?,
+            &mut self.files.file,
+            &mut self.queue,
+        ) else {
+            return Ok(false);
+        };
+        if !queue.has_room() {
+            return Ok(false);
+        }
+        let offset = file.place(offset, bytes.len() as u64);
+        // SAFETY: the segments are closed and not released before the write has ended; the queue is dropped before the
+        // consumer's memory and the file are.
+        if let Err(error) = unsafe { queue.begin(file.fd(), bytes, offset, number) } {
+            self.refuse(&error, now);
+            return Ok(false);
+        }
+        self.pending.push_back(Pending {
+            number,
+            segments,
+            written: None,
+        });
+        Ok(true)
     }
 
     /// What is in the open segment goes to the disk, where the whole segment will overwrite it. A file whose time is over
@@ -291,10 +321,10 @@ impl Disk {
         if self.consumer.segment(number)?.is_none_or(is_empty) {
             return Ok(());
         }
-        if (self.file.is_none() || self.is_full(now)) && !self.begin_file(now) {
+        if (self.files.file.is_none() || self.is_full(now)) && !self.begin_file(now) {
             return Ok(());
         }
-        let (Some(segment), Some(file)) = (self.consumer.segment(number)?, &mut self.file) else {
+        let (Some(segment), Some(file)) = (self.consumer.segment(number)?, &mut self.files.file) else {
             return Ok(());
         };
         if let Err(error) = file.write_part(&segment, false) {
@@ -310,73 +340,28 @@ impl Disk {
 
     /// Whether the file under way has been there for as long as one shall be.
     fn is_old(&self, now: Instant) -> bool {
-        let age = self.file.as_ref().map(|file| now.duration_since(file.begun()));
-        age.zip(self.policy.every)
-            .is_some_and(|(age, every)| age >= every)
+        self.files.is_old(now)
     }
 
     /// Whether the file under way has all that it shall have. What it has a part of belongs to it.
     fn is_full(&self, now: Instant) -> bool {
-        let Some(file) = &self.file else { return false };
+        self.is_full_with(0, now)
+    }
+
+    /// Whether it will have that once so many more segments are in it.
+    fn is_full_with(&self, more: u64, now: Instant) -> bool {
         let segment = u64::from(self.ring.geometry().segment_len);
-        let under_way = self.pending.len() as u64 * segment;
-        let is_large = self
-            .policy
-            .size
-            .is_some_and(|size| file.len() + under_way + segment > size.max(file.least() + segment));
-        let has_part = self.pending.is_empty() && file.has_part();
-        (is_large || self.is_old(now)) && !has_part && file.len() + under_way > file.least()
+        self.files
+            .is_full(((self.under_way() + more) * segment, segment), now)
     }
 
     /// Ends the file under way and begins the next one; `false` if the disk refuses it.
     fn begin_file(&mut self, now: Instant) -> bool {
-        self.end_file(&[]);
-        let opened = self.open();
-        if let Err(error) = &opened {
+        let begun = self.files.begin_next(&mut self.written);
+        if let Err(error) = &begun {
             self.refuse(error, now);
         }
-        opened.is_ok()
-    }
-
-    fn open(&mut self) -> io::Result<()> {
-        if self.file.is_some() {
-            return Ok(());
-        }
-        let number = self.written.files + 1;
-        let path = (self.policy.name)(number);
-        let file = CaptureFile::create(&path, &self.preamble, self.policy.owner)?;
-        self.written.cached += u64::from(!file.is_direct());
-        self.file = Some(file);
-        self.written.files = number;
-        self.files.push_back(path);
-        while self
-            .policy
-            .files
-            .is_some_and(|most| self.files.len() > most.max(1))
-        {
-            match (self.files.pop_front(), &self.packer) {
-                (Some(oldest), Some(packer)) => packer.remove(oldest),
-                (Some(oldest), None) => drop(std::fs::remove_file(oldest)),
-                (None, _) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn end_file(&mut self, last: &[u8]) {
-        let Some(file) = self.file.take() else { return };
-        match file.end(last) {
-            Ok(len) => {
-                self.written.bytes += len;
-                if let (Some(path), Some(packer)) = (self.files.back(), &self.packer) {
-                    packer.pack(path);
-                }
-            }
-            Err(error) => {
-                self.written.error = Some(error.to_string());
-                self.written.errors += 1;
-            }
-        }
+        begun.is_ok()
     }
 }
 

@@ -1,10 +1,13 @@
 //! Writes under way: what the kernel reads from stays where it is until it has answered.
+//!
+//! A write begins when the one before it has ended. So a file has no hole, wherever its writer was killed; and a file system
+//! does no two writes at once that make a file longer, anyway.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, opcode, squeue, types};
 
 /// A write that has ended: its tag, and how it went.
 pub struct Done {
@@ -14,7 +17,7 @@ pub struct Done {
     pub result: io::Result<usize>,
 }
 
-/// Writes to files, several at once.
+/// Writes to files, one after the other: the kernel has the next one at hand when one ends.
 pub struct WriteQueue {
     ring: IoUring,
     depth: usize,
@@ -23,7 +26,7 @@ pub struct WriteQueue {
 }
 
 impl WriteQueue {
-    /// A queue for `depth` writes at once.
+    /// A queue for `depth` writes.
     pub fn new(depth: u32) -> io::Result<Self> {
         Ok(Self {
             ring: IoUring::new(depth)?,
@@ -38,7 +41,7 @@ impl WriteQueue {
         self.under_way < self.depth
     }
 
-    /// Begins to write `bytes` at `offset` of `file`; where it is an error, nothing of them is written ever.
+    /// Begins, once those before have ended, to write `bytes` at `offset` of `file`; where it is an error, nothing of them is written ever.
     ///
     /// # Safety
     /// Nobody writes to `bytes`, and they stay mapped, until the write has ended ([`WriteQueue::next_done`]) or the queue
@@ -47,6 +50,7 @@ impl WriteQueue {
         let entry = opcode::Write::new(types::Fd(file), bytes.as_ptr(), bytes.len() as u32)
             .offset(offset)
             .build()
+            .flags(squeue::Flags::IO_DRAIN)
             .user_data(tag);
         // SAFETY: upheld by the caller.
         unsafe { self.ring.submission().push(&entry) }

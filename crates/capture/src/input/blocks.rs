@@ -2,7 +2,7 @@
 
 use super::interface::{Interface, Resolution};
 use super::step::{Found, RECORD_MAX, Step};
-use crate::pcapng::{Direction, ENHANCED_PACKET, INTERFACE, SECTION_HEADER};
+use crate::pcapng::{Direction, ENHANCED_PACKET, INTERFACE, SECTION_HEADER, STATISTICS};
 
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
@@ -12,6 +12,9 @@ const FRAME: usize = HEAD + 4;
 const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 /// The shortest section header: byte order, version and length.
 const SECTION_MIN: usize = FRAME + 16;
+/// Where the options of a section header begin, and the one that names the program.
+const SECTION_OPTIONS: usize = 24;
+const APPLICATION: u16 = 4;
 /// Interfaces of a section, and different ones of a file.
 const INTERFACES_MAX: usize = 4096;
 
@@ -21,6 +24,10 @@ pub struct Blocks {
     is_big_endian: bool,
     /// The interfaces of this section, as places among those of the file.
     section: Vec<usize>,
+    /// Whether the section says that this project wrote it, which ends each with statistics.
+    is_ours: bool,
+    /// Whether statistics came in the section.
+    is_ended: bool,
 }
 
 impl Blocks {
@@ -28,6 +35,11 @@ impl Blocks {
     pub fn is_begun_by(head: &[u8]) -> bool {
         // The same in either byte order.
         head.starts_with(&SECTION_HEADER.to_ne_bytes())
+    }
+
+    /// Whether the section is of a writer of ours who did not come to its end.
+    pub fn is_left_open(&self) -> bool {
+        self.is_ours && !self.is_ended
     }
 
     /// What `bytes` begin with.
@@ -44,6 +56,7 @@ impl Blocks {
             ENHANCED_PACKET | INTERFACE | OBSOLETE_PACKET | SIMPLE_PACKET
         ) {
             // Nothing of it is looked at.
+            self.is_ended |= kind == STATISTICS;
             kind = 0;
         }
         let len = self.u32(bytes, 4)?;
@@ -114,17 +127,25 @@ impl Blocks {
             _ => return Err("a section does not say its byte order"),
         };
         self.section.clear();
+        (self.is_ours, self.is_ended) = (false, false);
         Ok(())
     }
 
     #[cold]
-    fn check_section(&self, block: &[u8]) -> Result<Step, &'static str> {
+    fn check_section(&mut self, block: &[u8]) -> Result<Step, &'static str> {
         if block.len() < SECTION_MIN {
             return Err(SHORT);
         }
         if self.u16(block, 12)? != 1 {
             return Err("a section is pcapng of another version than 1");
         }
+        let mut is_ours = false;
+        // Nothing else is asked of these options: what is wrong with them hides no packet.
+        let _ = self.options(block, SECTION_OPTIONS, |code, value| {
+            is_ours |= code == APPLICATION && value.starts_with(b"dropless ");
+            Ok(())
+        });
+        self.is_ours = is_ours;
         Ok(Step::Skip(block.len() as u64))
     }
 

@@ -67,7 +67,7 @@ enum Format {
 }
 
 impl Reader {
-    /// Opens a file; `-` is standard input.
+    /// Opens a file.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let name = path.display().to_string();
         match source::open(path) {
@@ -130,6 +130,17 @@ impl Reader {
     /// The interfaces that the file has told of so far. The same interface in several sections of a file is one.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
+    }
+
+    /// What errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it was read to its end, is a capture of this project, and lacks what that ends each file with: its writer was
+    /// killed, or has not ended it yet.
+    pub fn is_left_open(&self) -> bool {
+        self.is_over && matches!(&self.format, Format::Pcapng(blocks) if blocks.is_left_open())
     }
 
     /// Whether it is compressed, so that its bytes are more than its file has.

@@ -1,4 +1,4 @@
-//! Where the bytes come from: a file, standard input, and what is compressed with gzip or Zstandard.
+//! Where the bytes come from: a file, and what is compressed with gzip or Zstandard.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -12,11 +12,8 @@ type Source = Box<dyn Read + Send>;
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTANDARD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 
-/// Opens a file; `-` is standard input.
+/// Opens a file.
 pub fn open(path: &Path) -> io::Result<Source> {
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
-    }
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());

@@ -4,10 +4,12 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use capture::disk::{Disk, Policy, Written};
-use capture::pcapng::{self, Interface, PacketHead};
+use capture::pcapng::{self, Interface, PacketHead, Statistics};
 use capture::ring::layout::SEGMENT_MIN;
 use capture::ring::{Consumer, Producer, Ring};
 
@@ -37,6 +39,7 @@ fn policy(dir: &Path) -> Policy {
         owner: None,
         flush: Duration::from_secs(3600),
         compress: false,
+        end: Box::new(Vec::new),
     }
 }
 
@@ -51,14 +54,28 @@ fn push(producer: &mut Producer, number: u64, len: usize) -> bool {
     producer.push(&head, len, [&data[..]]).is_ok()
 }
 
-/// The numbers of all packets of the files in `dir`, in the order of their names.
-fn numbers(dir: &Path) -> Vec<u64> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
-        .unwrap()
-        .map(|file| file.unwrap().path())
-        .collect();
+/// Pushes so many packets of 1000 bytes, for which the disk makes room, and ends.
+fn fill(producer: &mut Producer, disk: &mut Disk, count: u64) {
+    for number in 0..count {
+        while !push(producer, number, 1000) {
+            disk.step(Instant::now()).unwrap();
+        }
+        producer.commit();
+    }
+    producer.end();
+}
+
+/// The files in `dir`, in the order of their names.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(dir).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
     files.sort();
     files
+}
+
+/// The numbers of all packets of the files in `dir`, in the order of their names.
+fn numbers(dir: &Path) -> Vec<u64> {
+    files(dir)
         .iter()
         .flat_map(|file| packets(&std::fs::read(file).unwrap()))
         .collect()
@@ -148,32 +165,89 @@ fn files_end_at_their_size_and_only_the_newest_are_kept() {
         ..policy(dir.path())
     };
     let mut disk = disk((&mut producer, &ring), rotating);
-    for number in 0..2000 {
-        while !push(&mut producer, number, 1000) {
-            disk.step(Instant::now()).unwrap();
-        }
-        producer.commit();
-    }
-    producer.end();
+    fill(&mut producer, &mut disk, 2000);
     let written = disk.finish(&[]).unwrap();
     assert!(written.files > 5 && written.packets == 2000, "{written:?}");
-    let kept: Vec<u64> = std::fs::read_dir(dir.path())
-        .unwrap()
-        .map(|file| file.unwrap().metadata().unwrap().len())
-        .collect();
-    assert_eq!(kept.len(), 3);
-    assert!(kept.iter().all(|len| *len <= size), "{kept:?}");
-    // What was kept ahead went back.
-    let blocks: Vec<u64> = std::fs::read_dir(dir.path())
-        .unwrap()
-        .map(|file| file.unwrap().metadata().unwrap().blocks() * 512)
-        .collect();
-    assert!(
-        blocks.iter().all(|bytes| *bytes <= size + (1 << 20)),
-        "{blocks:?}"
-    );
+    let kept = files(dir.path());
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    for file in kept {
+        let about = file.metadata().unwrap();
+        // What was kept ahead went back.
+        assert!(
+            about.len() <= size && about.blocks() * 512 <= size + (1 << 20),
+            "{about:?}"
+        );
+    }
     let numbers = numbers(dir.path());
     assert!(numbers.iter().copied().eq(2000 - numbers.len() as u64..2000));
+}
+
+/// Each says at its end what was counted by then; the last one what it is told to.
+#[test]
+fn every_file_has_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(4);
+    let size = u64::from(SEGMENT_MIN) * 2;
+    let told = Arc::new(AtomicU64::new(0));
+    let block = |received| {
+        let counted = Statistics {
+            received,
+            ..Statistics::default()
+        };
+        counted.block(0)
+    };
+    let rotating = Policy {
+        size: Some(size),
+        end: Box::new({
+            let told = Arc::clone(&told);
+            move || block(told.fetch_add(1, Relaxed))
+        }),
+        ..policy(dir.path())
+    };
+    let mut disk = disk((&mut producer, &ring), rotating);
+    let first = told.load(Relaxed);
+    fill(&mut producer, &mut disk, 1000);
+    let written = disk.finish(&block(u64::MAX)).unwrap();
+    assert!(written.files > 5, "{written:?}");
+    assert_eq!(
+        told.load(Relaxed) - first,
+        written.files - 1,
+        "each was asked for once"
+    );
+    let files = files(dir.path());
+    for (number, file) in (first..).zip(&files) {
+        let bytes = std::fs::read(file).unwrap();
+        let last = files.last() == Some(file);
+        let end = block(if last { u64::MAX } else { number });
+        assert!(bytes.ends_with(&end), "{number}");
+        assert!(last || bytes.len() as u64 <= size);
+    }
+    assert!(numbers(dir.path()).into_iter().eq(0..1000));
+}
+
+/// Whenever its writer is killed, a file has all packets up to some place, and ends there: no hole, no half of a block.
+#[test]
+fn a_file_is_whole_at_every_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut producer, ring) = ring(64);
+    let mut disk = disk((&mut producer, &ring), policy(dir.path()));
+    // The page cache writes page by page.
+    if disk.written().cached > 0 {
+        return;
+    }
+    let count = 60_000;
+    let writer = std::thread::spawn(move || {
+        fill(&mut producer, &mut disk, count);
+        disk.finish(&[]).unwrap()
+    });
+    let mut seen = 0;
+    while !writer.is_finished() {
+        let numbers = numbers(dir.path());
+        assert!(numbers.len() >= seen && numbers.iter().copied().eq(0..numbers.len() as u64));
+        seen = numbers.len();
+    }
+    assert_eq!(writer.join().unwrap().packets, count);
+    assert!(numbers(dir.path()).into_iter().eq(0..count));
 }
 
 /// A link on which little goes by: files end by time all the same, each with packets.
@@ -208,8 +282,8 @@ fn files_end_at_their_time_on_a_quiet_link() {
     producer.end();
     let written = disk.finish(&[]).unwrap();
     assert_eq!((written.files, written.packets), (rounds, count), "{written:?}");
-    for file in std::fs::read_dir(dir.path()).unwrap() {
-        assert_eq!(packets(&std::fs::read(file.unwrap().path()).unwrap()).len(), 3);
+    for file in files(dir.path()) {
+        assert_eq!(packets(&std::fs::read(file).unwrap()).len(), 3);
     }
     assert!(numbers(dir.path()).into_iter().eq(0..count));
 }
@@ -239,8 +313,8 @@ fn files_end_at_their_time_on_a_busy_link() {
     producer.end();
     let written = disk.finish(&[]).unwrap();
     assert!(written.files > 5 && written.packets == 2000, "{written:?}");
-    for file in std::fs::read_dir(dir.path()).unwrap() {
-        assert!(!packets(&std::fs::read(file.unwrap().path()).unwrap()).is_empty());
+    for file in files(dir.path()) {
+        assert!(!packets(&std::fs::read(file).unwrap()).is_empty());
     }
     assert!(numbers(dir.path()).into_iter().eq(0..2000));
 }
@@ -259,13 +333,7 @@ fn closed_files_are_compressed_and_the_newest_are_kept() {
     let in_the_way = dir.path().join("00002.pcapng.zst.part/x");
     std::fs::create_dir_all(&in_the_way).unwrap();
     let mut disk = disk((&mut producer, &ring), rotating);
-    for number in 0..2000 {
-        while !push(&mut producer, number, 1000) {
-            disk.step(Instant::now()).unwrap();
-        }
-        producer.commit();
-    }
-    producer.end();
+    fill(&mut producer, &mut disk, 2000);
     let written = disk.finish(&[]).unwrap();
     let packed = written.packed.clone().unwrap();
     assert_eq!(
@@ -275,10 +343,7 @@ fn closed_files_are_compressed_and_the_newest_are_kept() {
     );
     assert!(packed.bytes < written.bytes / 4, "{written:?}");
     std::fs::remove_dir_all(in_the_way.parent().unwrap()).unwrap();
-    let kept: Vec<_> = std::fs::read_dir(dir.path())
-        .unwrap()
-        .map(|file| file.unwrap().path())
-        .collect();
+    let kept = files(dir.path());
     assert_eq!(kept.len(), 3, "{kept:?}");
     for path in kept {
         assert_eq!(path.extension().unwrap(), "zst");

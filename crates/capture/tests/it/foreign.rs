@@ -25,33 +25,23 @@ impl Writer {
     }
 
     pub fn u16(&mut self, number: u16) -> &mut Self {
-        let big = self.is_big_endian;
-        self.bytes.extend(if big {
-            number.to_be_bytes()
-        } else {
-            number.to_le_bytes()
-        });
-        self
+        self.number(number.to_be_bytes())
     }
 
     pub fn u32(&mut self, number: u32) -> &mut Self {
-        let big = self.is_big_endian;
-        self.bytes.extend(if big {
-            number.to_be_bytes()
-        } else {
-            number.to_le_bytes()
-        });
-        self
+        self.number(number.to_be_bytes())
     }
 
     pub fn u64(&mut self, number: u64) -> &mut Self {
-        let big = self.is_big_endian;
-        self.bytes.extend(if big {
-            number.to_be_bytes()
-        } else {
-            number.to_le_bytes()
-        });
-        self
+        self.number(number.to_be_bytes())
+    }
+
+    /// A number whose bytes these are, the highest one first.
+    fn number<const N: usize>(&mut self, mut bytes: [u8; N]) -> &mut Self {
+        if !self.is_big_endian {
+            bytes.reverse();
+        }
+        self.raw(&bytes)
     }
 
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {

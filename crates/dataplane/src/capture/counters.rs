@@ -66,10 +66,15 @@ impl InterfaceDrops {
         self.missed.fetch_max(missed, Relaxed);
     }
 
+    /// What the port has missed, as it was read last.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Relaxed)
+    }
+
     /// What was lost and is told of by no packet yet.
     #[inline]
     pub fn untold(&self) -> u64 {
-        let lost = self.missed.load(Relaxed) + self.refused.get();
+        let lost = self.missed() + self.refused.get();
         lost.saturating_sub(self.told.get())
     }
 

@@ -4,7 +4,6 @@
 //! came before, and the merge reads it before it takes: whatever it does not find then is stamped later. Where no empty
 //! batch is left the queue is not polled, and its frames wait, or are missed and counted, where they are.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Release};
 
@@ -14,8 +13,8 @@ use crossbeam_utils::CachePadded;
 use measure::{Clock, Ticks};
 
 use super::QueuePlan;
-use super::source::{Boxed, Poller, Source, held, take_until};
-use super::write::{Taken, Writer};
+use super::source::{Boxed, Poller, Source, Waiting};
+use super::write::Taken;
 use crate::io::{Frames, Receive};
 use crate::{Phase, Task};
 
@@ -49,8 +48,7 @@ pub struct ReceiverTask<R: Receive> {
 /// The same queue, in the merge.
 pub struct HandedSource<F> {
     shared: Arc<Shared<F>>,
-    writer: Writer,
-    waiting: VecDeque<Boxed<F>>,
+    waiting: Waiting<F>,
     watermark: Option<u64>,
 }
 
@@ -70,8 +68,7 @@ pub fn hand_over<R: Receive>(
     while shared.empty.push(Box::new(poller.batch())).is_ok() {}
     let source = HandedSource {
         shared: Arc::clone(&shared),
-        writer,
-        waiting: VecDeque::with_capacity(BURSTS),
+        waiting: Waiting::new(BURSTS, writer),
         watermark: None,
     };
     let task = ReceiverTask {
@@ -121,7 +118,7 @@ impl<F: Frames + Send> Source for HandedSource<F> {
         let mut count = 0;
         while let Some(batch) = self.shared.full.pop() {
             count += batch.frames.len();
-            self.waiting.push_back(batch);
+            self.waiting.push(batch);
         }
         count
     }
@@ -135,12 +132,11 @@ impl<F: Frames + Send> Source for HandedSource<F> {
 
     #[inline]
     fn head(&self) -> Option<u64> {
-        self.waiting.front().map(|batch| batch.stamp)
+        self.waiting.head()
     }
 
     fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(u64, Taken)> {
-        let mut batch = take_until(&mut self.waiting, until)?;
-        let taken = self.writer.write(&mut batch, wanted, ring);
+        let (batch, taken) = self.waiting.emit(until, wanted, ring)?;
         let stamp = batch.stamp;
         // There is a place for each.
         let _ = self.shared.empty.push(batch);
@@ -155,6 +151,6 @@ impl<F: Frames + Send> Source for HandedSource<F> {
     }
 
     fn held(&self) -> u64 {
-        held(&self.waiting)
+        self.waiting.held()
     }
 }

@@ -103,9 +103,8 @@ impl<R: Receive> Poller<R> {
 /// A queue of some kind of port, polled by the worker that merges.
 pub struct QueueSource<R: Receive> {
     poller: Poller<R>,
-    writer: Writer,
-    /// Bursts that came; the last one may not have its stamp yet.
-    waiting: VecDeque<Boxed<R::Frames>>,
+    /// The last one may not have its stamp yet.
+    waiting: Waiting<R::Frames>,
     free: Vec<Boxed<R::Frames>>,
     is_polled: bool,
     has_new: bool,
@@ -119,8 +118,7 @@ impl<R: Receive> QueueSource<R> {
         Self {
             free: (0..BURSTS).map(|_| Box::new(poller.batch())).collect(),
             poller,
-            writer,
-            waiting: VecDeque::with_capacity(BURSTS),
+            waiting: Waiting::new(BURSTS, writer),
             is_polled: false,
             has_new: false,
             watermark: None,
@@ -142,7 +140,7 @@ impl<R: Receive> Source for QueueSource<R> {
         if batch.frames.is_empty() {
             self.free.push(batch);
         } else {
-            self.waiting.push_back(batch);
+            self.waiting.push(batch);
             self.has_new = true;
         }
         count
@@ -150,7 +148,7 @@ impl<R: Receive> Source for QueueSource<R> {
 
     #[inline]
     fn stamp(&mut self, now: u64) {
-        if let Some(batch) = self.waiting.back_mut().filter(|_| self.has_new) {
+        if let Some(batch) = self.waiting.batches.back_mut().filter(|_| self.has_new) {
             batch.stamp = now;
         }
         self.watermark = self.is_polled.then_some(now);
@@ -163,12 +161,11 @@ impl<R: Receive> Source for QueueSource<R> {
 
     #[inline]
     fn head(&self) -> Option<u64> {
-        self.waiting.front().map(|batch| batch.stamp)
+        self.waiting.head()
     }
 
     fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(u64, Taken)> {
-        let mut batch = take_until(&mut self.waiting, until)?;
-        let taken = self.writer.write(&mut batch, wanted, ring);
+        let (batch, taken) = self.waiting.emit(until, wanted, ring)?;
         let stamp = batch.stamp;
         self.free.push(batch);
         Some((stamp, taken))
@@ -179,19 +176,48 @@ impl<R: Receive> Source for QueueSource<R> {
     }
 
     fn held(&self) -> u64 {
-        held(&self.waiting)
+        self.waiting.held()
     }
 }
 
-/// The first of the batches that wait, if it is stamped `until` or earlier.
-#[inline]
-pub(super) fn take_until<F>(waiting: &mut VecDeque<Boxed<F>>, until: u64) -> Option<Boxed<F>> {
-    waiting.front().filter(|batch| batch.stamp <= until)?;
-    waiting.pop_front()
+/// Bursts that came and have not gone, and what writes them.
+pub(super) struct Waiting<F> {
+    batches: VecDeque<Boxed<F>>,
+    writer: Writer,
 }
 
-/// Wanted frames of the batches that wait.
-pub(super) fn held<F: Frames>(waiting: &VecDeque<Boxed<F>>) -> u64 {
-    let wanted = |batch: &Batch<F>| batch.frames.len() as u64 - u64::from(batch.unwanted.count_ones());
-    waiting.iter().map(|batch| wanted(batch)).sum()
+impl<F: Frames> Waiting<F> {
+    /// Room for so many bursts.
+    pub fn new(room: usize, writer: Writer) -> Self {
+        Self {
+            batches: VecDeque::with_capacity(room),
+            writer,
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, batch: Boxed<F>) {
+        self.batches.push_back(batch);
+    }
+
+    /// The stamp of the first one.
+    #[inline]
+    pub fn head(&self) -> Option<u64> {
+        self.batches.front().map(|batch| batch.stamp)
+    }
+
+    /// Writes the first one, if it is stamped `until` or earlier; of its frames `wanted` at most. It is empty then.
+    #[inline]
+    pub fn emit(&mut self, until: u64, wanted: u64, ring: &mut Producer) -> Option<(Boxed<F>, Taken)> {
+        self.batches.front().filter(|batch| batch.stamp <= until)?;
+        let mut batch = self.batches.pop_front()?;
+        let taken = self.writer.write(&mut batch, wanted, ring);
+        Some((batch, taken))
+    }
+
+    /// Wanted frames in them.
+    pub fn held(&self) -> u64 {
+        let wanted = |batch: &Boxed<F>| batch.frames.len() as u64 - u64::from(batch.unwanted.count_ones());
+        self.batches.iter().map(wanted).sum()
+    }
 }

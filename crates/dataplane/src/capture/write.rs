@@ -22,6 +22,9 @@ pub struct PacketPlan {
     pub snap_len: usize,
     /// From the run's clock to nanoseconds since the epoch of Unix.
     pub epoch_ns: u64,
+    /// Nanoseconds in a unit of the stamps that the driver gives, which count from the epoch of Unix: they are told in the
+    /// place of the run's clock. Only for a queue that is merged with no other, since the merge goes by the run's clock.
+    pub driver_unit_ns: Option<u64>,
     /// What the port lost: all its queues share it.
     pub drops: Arc<InterfaceDrops>,
 }
@@ -35,20 +38,28 @@ pub struct Taken {
     pub refused: u64,
     /// Frames that came after all that were wanted.
     pub unwanted: u64,
+    /// Those of `written` whose driver stamped them earlier than one before them.
+    pub late: u64,
 }
 
 pub(super) struct Writer {
     plan: PacketPlan,
     counters: QueueCounters,
+    /// The latest of the driver's stamps so far, ns.
+    latest_ns: u64,
 }
 
 impl Writer {
     pub fn new(plan: PacketPlan, counters: QueueCounters) -> Self {
-        Self { plan, counters }
+        Self {
+            plan,
+            counters,
+            latest_ns: 0,
+        }
     }
 
     /// Writes the wanted frames of a burst, `wanted` at most, and frees all.
-    pub fn write<F: Frames>(&self, batch: &mut Batch<F>, wanted: u64, ring: &mut Producer) -> Taken {
+    pub fn write<F: Frames>(&mut self, batch: &mut Batch<F>, wanted: u64, ring: &mut Producer) -> Taken {
         let (frames, unwanted) = (&batch.frames, batch.unwanted);
         let time_ns = self.plan.epoch_ns.wrapping_add(batch.stamp);
         let (mut taken, mut bytes) = (Taken::default(), 0);
@@ -58,10 +69,15 @@ impl Writer {
             if unwanted >> index & 1 == 1 {
                 continue;
             }
+            let by_driver = self.by_driver(frames, index);
             if taken.written == wanted {
                 taken.unwanted += 1;
-            } else if self.push(frames, index, (time_ns, dropped), ring) {
+            } else if self.push(frames, index, (by_driver.unwrap_or(time_ns), dropped), ring) {
                 taken.written += 1;
+                if let Some(stamp) = by_driver {
+                    taken.late += u64::from(stamp < self.latest_ns);
+                    self.latest_ns = self.latest_ns.max(stamp);
+                }
                 if dropped > 0 {
                     self.plan.drops.tell(dropped);
                     dropped = 0;
@@ -82,6 +98,13 @@ impl Writer {
             self.counters.written.unwanted.add(taken.unwanted);
         }
         taken
+    }
+
+    /// When frame `index` came by the driver's own clock, where that is told.
+    #[inline]
+    fn by_driver<F: Frames>(&self, frames: &F, index: usize) -> Option<u64> {
+        let unit_ns = self.plan.driver_unit_ns?;
+        frames.stamp(index).map(|stamp| stamp.0.saturating_mul(unit_ns))
     }
 
     /// Writes frame `index`; false if there is no place.

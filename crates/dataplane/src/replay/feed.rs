@@ -6,34 +6,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
-/// Bytes of a chunk for each packet that it can list: the smallest frame.
-const BYTES_PER_PACKET: usize = 60;
+/// The smallest frame, bytes: of shorter ones a chunk may list fewer than it has room for.
+const FRAME_MIN: usize = 60;
 
-/// A packet of a chunk.
+/// What is known of a packet besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
     /// When it is due, ticks after the first packet.
     pub at: u64,
     /// How much of the input had been read before it, bytes.
     pub position: u64,
+    /// The input has only its beginning.
+    pub is_snapped: bool,
+}
+
+/// A packet of a chunk.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: u64,
+    position: u64,
     /// Where its bytes begin.
     offset: u32,
     /// How many there are.
-    len: u32,
+    len: u16,
+    is_snapped: bool,
 }
 
 /// Packets in a row, and when each is due.
 #[derive(Debug)]
 pub struct Chunk {
     bytes: Vec<u8>,
-    packets: Vec<Planned>,
+    packets: Vec<Entry>,
 }
 
 impl Chunk {
+    /// Of `len` bytes of memory, for the bytes of packets and for what is known of them.
     fn new(len: usize) -> Self {
+        let packets = len / (FRAME_MIN + size_of::<Entry>());
         Self {
-            bytes: Vec::with_capacity(len),
-            packets: Vec::with_capacity(len / BYTES_PER_PACKET + 1),
+            bytes: Vec::with_capacity(len - packets * size_of::<Entry>()),
+            packets: Vec::with_capacity(packets),
         }
     }
 
@@ -50,21 +62,30 @@ impl Chunk {
     /// Packet `index`, and its bytes.
     #[inline]
     pub fn get(&self, index: usize) -> Option<(Planned, &[u8])> {
-        let packet = *self.packets.get(index)?;
+        let packet = self.packets.get(index)?;
+        let planned = Planned {
+            at: packet.at,
+            position: packet.position,
+            is_snapped: packet.is_snapped,
+        };
         let begin = packet.offset as usize;
-        Some((packet, self.bytes.get(begin..begin + packet.len as usize)?))
+        Some((planned, self.bytes.get(begin..begin + usize::from(packet.len))?))
     }
 
     /// Appends a packet, if there is room for it: a chunk never grows.
-    fn push(&mut self, at: u64, bytes: &[u8], position: u64) -> bool {
+    fn push(&mut self, planned: Planned, bytes: &[u8]) -> bool {
+        let Ok(len) = u16::try_from(bytes.len()) else {
+            return false;
+        };
         let has_room = self.bytes.capacity() - self.bytes.len() >= bytes.len()
             && self.packets.len() < self.packets.capacity();
         if has_room {
-            self.packets.push(Planned {
-                at,
-                position,
+            self.packets.push(Entry {
+                at: planned.at,
+                position: planned.position,
                 offset: self.bytes.len() as u32,
-                len: bytes.len() as u32,
+                len,
+                is_snapped: planned.is_snapped,
             });
             self.bytes.extend_from_slice(bytes);
         }
@@ -96,7 +117,7 @@ pub struct Filler {
 #[derive(Debug)]
 pub struct Feed(Arc<Shared>);
 
-/// A feed of `count` chunks of `len` bytes each, below 4 GiB.
+/// A feed of `count` chunks of `len` bytes of memory each, below 4 GiB. Seven tenths of them are for the bytes of packets.
 pub fn feed(count: usize, len: usize) -> (Filler, Feed) {
     let count = count.max(2);
     let shared = Arc::new(Shared {
@@ -116,12 +137,11 @@ pub fn feed(count: usize, len: usize) -> (Filler, Feed) {
 }
 
 impl Filler {
-    /// Appends a packet that is due `at` ticks after the first, and before which `position` bytes of the input had been
-    /// read. False while there is no room: the worker still has all chunks. One longer than a chunk never finds room.
-    pub fn push(&mut self, at: u64, bytes: &[u8], position: u64) -> bool {
-        let push = |open: &mut Option<Box<Chunk>>| {
-            open.as_mut().is_some_and(|chunk| chunk.push(at, bytes, position))
-        };
+    /// Appends a packet. False while there is no room: the worker still has all chunks. One longer than the bytes of a chunk,
+    /// or than any frame (65,535 bytes), never finds room.
+    pub fn push(&mut self, planned: Planned, bytes: &[u8]) -> bool {
+        let push =
+            |open: &mut Option<Box<Chunk>>| open.as_mut().is_some_and(|chunk| chunk.push(planned, bytes));
         if push(&mut self.open) {
             return true;
         }
@@ -207,5 +227,35 @@ impl Feed {
         std::iter::from_fn(|| self.next())
             .map(|chunk| chunk.len() as u64)
             .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a chunk may take is what it is said to take, and it is of use for short packets and long ones.
+    #[test]
+    fn a_chunk_has_the_memory_that_it_is_said_to_have() {
+        let planned = Planned {
+            at: 0,
+            position: 0,
+            is_snapped: false,
+        };
+        for len in [13_750, 65_536, 1 << 20] {
+            let chunk = Chunk::new(len);
+            let memory = chunk.bytes.capacity() + chunk.packets.capacity() * size_of::<Entry>();
+            assert!(memory <= len && memory > len - 100, "{memory} of {len}");
+            for frame in [FRAME_MIN, 1514, 9618] {
+                let mut chunk = Chunk::new(len);
+                while chunk.push(planned, &vec![0; frame]) {}
+                let used = chunk.len() * (frame + size_of::<Entry>());
+                assert!(
+                    used > len * 7 / 10 - frame,
+                    "{} packets of {frame} bytes in {len}",
+                    chunk.len()
+                );
+            }
+        }
     }
 }

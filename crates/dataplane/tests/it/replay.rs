@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dataplane::io::{Frames, Receive};
 use dataplane::memory::{MemoryBuffers, MemoryLink};
-use dataplane::replay::feed::{Filler, feed};
+use dataplane::replay::feed::{Filler, Planned, feed};
 use dataplane::replay::{ReplayCounters, ReplayPlan, ReplayResult, ReplayTask};
 use dataplane::slot::Slot;
 use dataplane::{Phase, Task};
@@ -51,6 +51,11 @@ fn bytes(number: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + number) as u8).collect()
 }
 
+/// Some of the packets are said to be the beginning of longer ones.
+fn is_snapped(number: usize) -> bool {
+    number % 3 == 1
+}
+
 /// Reads up to `count` packets more; the feed may have no room.
 fn read(filler: &mut Option<Filler>, case: &Case, from: &mut usize, due: &mut u64, count: usize) {
     let Some(open) = filler.as_mut() else { return };
@@ -59,7 +64,12 @@ fn read(filler: &mut Option<Filler>, case: &Case, from: &mut usize, due: &mut u6
             break;
         };
         let at = if case.is_paced { *due + gap } else { 0 };
-        if !open.push(at, &bytes(*from, *len), *from as u64) {
+        let planned = Planned {
+            at,
+            position: *from as u64,
+            is_snapped: is_snapped(*from),
+        };
+        if !open.push(planned, &bytes(*from, *len)) {
             break;
         }
         (*due, *from) = (at, *from + 1);
@@ -159,6 +169,12 @@ fn check(case: &Case) {
         .map(|(_, len)| *len as u64)
         .sum();
     assert_eq!(counters.bytes.get(), sum);
+    let framed = case.packets[..seen.len()]
+        .iter()
+        .map(|(_, len)| (*len as u64 + 4).max(64));
+    assert_eq!(counters.wire_bytes.get(), framed.sum());
+    let snapped = (0..seen.len()).filter(|number| is_snapped(*number)).count();
+    assert_eq!(counters.snapped.get(), snapped as u64);
     let [late, gaps] = [&counters.late_ticks, &counters.gap_error_ticks].map(|seen| seen.snapshot().count());
     if case.is_paced {
         assert_eq!((late, gaps), (sent, sent.saturating_sub(1)));
@@ -180,7 +196,7 @@ fn cases() -> impl Strategy<Value = Case> {
             rounds.iter().any(|(_, count)| *count > 0)
         });
     let wire = (1_usize..64, 1_usize..64);
-    let feed = (2_usize..6, 300_usize..2_000);
+    let feed = (2_usize..6, 450_usize..2_500);
     let ends_after = prop_oneof![Just(usize::MAX), 0_usize..500];
     (
         packets,

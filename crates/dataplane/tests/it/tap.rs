@@ -29,6 +29,16 @@ fn now() -> Ticks {
 
 /// A tap on a queue of `worker`, and who reads it.
 fn tap(worker: &Arc<WorkerCounters>, direction: Direction, snap_len: usize) -> (Tap, Consumer) {
+    tap_by(worker, direction, snap_len, (1, now))
+}
+
+/// The same, one of so many of the worker, by this clock.
+fn tap_by(
+    worker: &Arc<WorkerCounters>,
+    direction: Direction,
+    snap_len: usize,
+    (taps, tsc): (u64, fn() -> Ticks),
+) -> (Tap, Consumer) {
     let (mut producer, ring) = Producer::new(2, 4 * SEGMENT_MIN, &pcapng::preamble("test", &[])).unwrap();
     let (_, page) = ring.seat(true).unwrap();
     producer.commit();
@@ -38,11 +48,17 @@ fn tap(worker: &Arc<WorkerCounters>, direction: Direction, snap_len: usize) -> (
         queue: 0,
         direction,
         snap_len,
-        taps: 1,
+        taps,
         burst_ticks: 1_000,
-        tsc: now,
+        tsc,
     };
     (Tap::new(producer, plan, Arc::clone(worker)), consumer)
+}
+
+/// A clock that goes on by as much at each look.
+fn looked_at() -> Ticks {
+    NOW.set(NOW.get() + 400);
+    Ticks(NOW.get())
 }
 
 fn frame(number: u64, len: usize) -> MemoryFrame {
@@ -237,6 +253,34 @@ fn a_full_tap_only_counts() {
     assert_eq!((counters.seen.get(), counters.no_time.get()), (2_000, 0));
     assert_eq!(copied + counters.no_room.get(), 2_000);
     assert_eq!(counters.ended.get(), 1);
+}
+
+/// A burst of long frames costs no more time than there is: what is left of it is counted. Several taps share that time.
+#[test]
+fn a_burst_of_long_frames_is_copied_as_far_as_there_is_time() {
+    // Of a copied frame of 9,000 bytes every second one is followed by a look, 400 ticks later than the one before.
+    for (taps, most) in [(1, 6), (4, 2)] {
+        let worker = Arc::<WorkerCounters>::default();
+        let slot = TapSlot::new(Arc::clone(&worker));
+        let (tap, consumer) = tap_by(&worker, Direction::In, 9_618, (taps, looked_at));
+        slot.leave(Some(tap));
+        let link = MemoryLink::new(1 << 20);
+        let mut tapped = Tapped::new(link.clone(), slot);
+        Receive::renew(&mut tapped);
+        for number in 0..40 {
+            link.inject_frame(frame(number, 9_000));
+        }
+        let mut frames = Receive::batch(&tapped);
+        assert_eq!(tapped.receive(&mut frames, 40), 40);
+        drop(tapped);
+        let counters = Arc::<TapCounters>::default();
+        let clock = Clock::from_calibration(0, 0, 1e9);
+        let mut reader = TapReceive::new(consumer, clock, Arc::clone(&counters));
+        let copied = read(&mut reader).len();
+        assert_eq!(copied, most, "with {taps} taps");
+        assert_eq!((counters.seen.get(), counters.no_room.get()), (40, 0));
+        assert_eq!(counters.no_time.get(), 40 - most as u64);
+    }
 }
 
 /// A ring that says that it has begun 2^64 segments, all of them empty, is damaged at the first look.

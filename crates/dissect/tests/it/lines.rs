@@ -187,6 +187,36 @@ fn what_is_no_ip_or_not_whole() {
     );
 }
 
+/// What a card cuts or a kernel has joined is captured with a length of 0: it is as long as its frame, also where only its
+/// beginning was captured, behind tags, and on every kind of link.
+#[test]
+fn ipv4_without_a_length_is_as_long_as_its_frame() {
+    let mut segment = vec![
+        3, 232, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 0, 100, 0, 0, 0, 0,
+    ];
+    segment.resize(20 + 3000, 7);
+    let mut whole = ipv4(6, 0, &segment);
+    whole[2..4].fill(0);
+    let told = "IP 10.0.0.1.1000 > 10.0.0.2.80: Flags [P.], seq 1:3001, ack 2, win 100, length 3000";
+    assert_eq!(said(&ethernet(&[], 0x0800, &whole)), told);
+    let tagged = said(&ethernet(&[0x81, 0, 0, 5], 0x0800, &whole));
+    assert_eq!(tagged.strip_prefix("vlan 5, p 0, "), Some(told));
+    assert_eq!(said_of(LinkType::Raw, &whole), told);
+    let frame = ethernet(&[], 0x0800, &whole);
+    let interface = interface(LinkType::Ethernet);
+    let mut cut = packet(&interface, &frame[..96], Some(0));
+    cut.original_len = frame.len() as u32;
+    assert!(line(Show::default(), &cut).contains(told));
+    // What has no room for its header, or another version, is none for all that.
+    let malformed = |bytes: &[u8]| said(&ethernet(&[], 0x0800, bytes)).contains("malformed");
+    let mut six = whole.clone();
+    six[0] = 0x65;
+    assert!(malformed(&six));
+    whole[0] = 0x44;
+    assert!(malformed(&whole));
+    assert!(said(&ethernet(&[], 0x86DD, &six)).contains("IP6"));
+}
+
 #[test]
 fn what_is_asked_for_stands_before() {
     let mut told = interface(LinkType::Ethernet);

@@ -72,6 +72,7 @@ fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()
         owner: None,
         flush: Duration::from_millis(500),
         compress: false,
+        end: Box::new(Vec::new),
     };
     let mut disk = Disk::new(ring, consumer, policy).map_err(|error| error.to_string())?;
     let (begun, before) = (Instant::now(), used());
@@ -93,7 +94,8 @@ fn used() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Nothing but writes of the same size, depth and flags.
+/// Nothing but writes past the page cache into a new file of that size, for which fio keeps room as a whole before it looks at
+/// the clock. Neither it nor [`ours`] waits until the device has it for good (fsync).
 pub fn plain(path: &Path) -> Result<Wrote, Box<dyn Error>> {
     let output = Command::new("fio")
         .args(["--name=plain", "--ioengine=io_uring", "--direct=1", "--rw=write"])

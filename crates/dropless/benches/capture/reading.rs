@@ -28,6 +28,7 @@ pub fn write(path: &Path) -> Result<(), Box<dyn Error>> {
         owner: None,
         flush: Duration::from_secs(1),
         compress: false,
+        end: Box::new(Vec::new),
     };
     let mut disk = Disk::new(ring, consumer, policy)?;
     let mut frame = [0_u8; 60];

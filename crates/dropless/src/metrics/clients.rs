@@ -4,13 +4,15 @@
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Connections served at a time.
 const CLIENTS_MAX: usize = 64;
 /// Threads there are at most, with those of connections that were just ended.
 const THREADS_MAX: usize = 2 * CLIENTS_MAX;
+/// How long whoever comes waits for one of them to go. Their connections have ended: they only want a processor.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 pub struct Client {
@@ -19,45 +21,56 @@ pub struct Client {
     pub stream: Arc<TcpStream>,
 }
 
-/// All connections, the oldest first.
+/// Who is there.
 #[derive(Default)]
 pub struct Clients {
-    open: Mutex<VecDeque<Client>>,
+    now: Mutex<Now>,
+    gone: Condvar,
+}
+
+#[derive(Default)]
+struct Now {
+    /// All connections, the oldest first.
+    open: VecDeque<Client>,
     /// Those that came and have not gone, with those that were ended for others.
-    threads: AtomicUsize,
-    last: AtomicU64,
+    threads: usize,
+    last: u64,
 }
 
 impl Clients {
-    /// Somebody has connected; none where threads do not end as fast as connections come.
+    /// Somebody has connected. Waits where threads do not end as fast as connections come; none where they do not end at all.
     pub fn come(&self, stream: TcpStream) -> Option<Client> {
-        if self.threads.fetch_add(1, Ordering::Relaxed) >= THREADS_MAX {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
+        let is_full = |now: &mut Now| now.threads >= THREADS_MAX;
+        let waited = self.gone.wait_timeout_while(self.now(), PATIENCE, is_full);
+        let (mut now, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
             return None;
         }
         let client = Client {
-            number: self.last.fetch_add(1, Ordering::Relaxed),
+            number: now.last,
             stream: Arc::new(stream),
         };
-        let mut open = self.open();
-        if open.len() >= CLIENTS_MAX {
-            if let Some(oldest) = open.pop_front() {
+        (now.last, now.threads) = (now.last + 1, now.threads + 1);
+        if now.open.len() >= CLIENTS_MAX {
+            if let Some(oldest) = now.open.pop_front() {
                 // Its thread reads the end, and goes.
                 let _ = oldest.stream.shutdown(Shutdown::Both);
             }
         }
-        open.push_back(client.clone());
+        now.open.push_back(client.clone());
         Some(client)
     }
 
     /// One has got its answer, or has gone.
     pub fn go(&self, number: u64) {
-        self.open().retain(|client| client.number != number);
-        self.threads.fetch_sub(1, Ordering::Relaxed);
+        let mut now = self.now();
+        now.open.retain(|client| client.number != number);
+        now.threads -= 1;
+        self.gone.notify_all();
     }
 
-    fn open(&self) -> MutexGuard<'_, VecDeque<Client>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,7 +100,13 @@ mod tests {
         let more: Vec<_> = (CLIENTS_MAX + 1..THREADS_MAX).map(|_| come()).collect();
         assert!(more.iter().all(|(_, client)| client.is_some()));
         assert!(come().1.is_none());
-        clients.go(first.1.expect("a client").number);
-        assert!(come().1.is_some());
+        // Whoever comes meanwhile waits until one has gone.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(PATIENCE / 20);
+                clients.go(first.1.expect("a client").number);
+            });
+            assert!(come().1.is_some());
+        });
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use capture::filter::Filter;
 use capture::ring::layout::SEGMENT_MIN;
 use host::{Medium, PortKind, PortUri};
-use measure::{CaptureSummary, Expectation};
+use measure::{CaptureSummary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, check_interval};
@@ -183,9 +183,7 @@ impl CapturePlan {
             "--sample 1/0 is no share of the flows; write 1/10 for every tenth"
         );
         self.check_cores()?;
-        for text in &self.expect {
-            text.parse::<Expectation<CaptureSummary>>()?;
-        }
+        expect::check::<CaptureSummary>(&self.expect)?;
         if let Some(files) = &self.files {
             ensure!(
                 files.files.is_none() || files.rotates(),

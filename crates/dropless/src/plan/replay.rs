@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 use host::{Medium, PortTraits};
-use measure::{Expectation, ReplayRate, ReplaySummary};
+use measure::{ReplayRate, ReplaySummary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::MachinePlan;
@@ -68,6 +68,8 @@ pub struct BufferPlan {
 impl BufferPlan {
     /// The longest chunk, bytes.
     const CHUNK_MAX: u64 = 1 << 20;
+    /// The shortest: the longest frame has a place in it.
+    const CHUNK_MIN: u64 = 13_750;
     /// There are never fewer of them.
     const CHUNKS_MIN: u64 = 8;
 
@@ -75,8 +77,8 @@ impl BufferPlan {
     pub fn of_bytes(bytes: u64) -> Result<Self> {
         let chunk_len = (bytes / Self::CHUNKS_MIN).min(Self::CHUNK_MAX);
         ensure!(
-            chunk_len >= 12_500,
-            "--buffer is less than 100 kB, a few packets; leave it out, or give it more"
+            chunk_len >= Self::CHUNK_MIN,
+            "--buffer is less than 110 kB, a few packets; leave it out, or give it more"
         );
         ensure!(
             bytes <= 1 << 36,
@@ -100,11 +102,6 @@ impl ReplayPlan {
         Ok(self.rate.parse()?)
     }
 
-    /// The conditions on the result.
-    pub fn expectations(&self) -> Result<Vec<Expectation<ReplaySummary>>> {
-        self.expect.iter().map(|text| Ok(text.parse()?)).collect()
-    }
-
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
@@ -119,7 +116,7 @@ impl ReplayPlan {
             self.machine.ports.len() == 1,
             "a capture is sent to one port; give one --port"
         );
-        self.expectations()?;
+        expect::check::<ReplaySummary>(&self.expect)?;
         if let Some(most) = self.frame_max {
             ensure!(
                 FRAMES.contains(&most),
@@ -147,5 +144,25 @@ impl ReplayPlan {
             );
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataplane::replay::feed::{Planned, feed};
+
+    #[test]
+    fn the_smallest_buffer_has_a_place_for_the_longest_frame() {
+        let smallest = BufferPlan::of_bytes(110_000).expect("the smallest");
+        assert!(BufferPlan::of_bytes(109_999).is_err());
+        let (mut filler, _feed) = feed(smallest.chunks, smallest.chunk_len);
+        let planned = Planned {
+            at: 0,
+            position: 0,
+            is_snapped: false,
+        };
+        // With a VLAN tag, and without FCS.
+        assert!(filler.push(planned, &vec![0; FRAMES.end() + 4 - 4]));
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 use dataplane::fault::FaultSpec;
 use host::{MacAddress, PortTraits};
-use measure::{Expectation, RateSpec};
+use measure::{RateSpec, Summary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::foreign::{Foreign, Named};
@@ -179,9 +179,7 @@ impl SendPlan {
         );
         kernel::check_send(self)?;
         self.rate_spec()?;
-        for text in &self.expect {
-            text.parse::<Expectation>()?;
-        }
+        expect::check::<Summary>(&self.expect)?;
         ensure!(
             self.fault.is_none() || self.has_reflector(),
             "--fault acts in the in-process reflector, and no port of this run has one; use --port ring, or give --fault to the far `dropless reflect`"

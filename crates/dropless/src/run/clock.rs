@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dpdk::Calibration;
+use dpdk::{Calibration, Reading};
 use measure::{Clock, ClockSummary, Ticks};
 
 use crate::run::placement;
@@ -20,11 +20,13 @@ pub struct RunClock {
 }
 
 impl RunClock {
-    /// Calibrates the time stamp counter against `CLOCK_MONOTONIC`, and compares those of `cores`, still idle.
-    pub fn calibrate(cores: &[usize]) -> Self {
+    /// Calibrates the time stamp counter against `CLOCK_MONOTONIC` from `begun` on, and compares those of `cores`, still
+    /// idle.
+    pub fn calibrate(cores: &[usize], begun: &Reading) -> Self {
         // Where that fails, so does the start of the workers, which says why.
         let _stay = placement::visit(cores);
-        let calibration = dpdk::calibrate(Duration::from_millis(100));
+        let first = cores.first().copied().unwrap_or_default();
+        let calibration = dpdk::calibrate_since(begun, first, Duration::from_millis(100));
         let Calibration { tsc0, ns0, hz, .. } = calibration;
         Self {
             clock: Clock::from_calibration(tsc0, ns0, hz),

@@ -31,10 +31,10 @@ pub const fn buffers_held(burst: usize) -> usize {
     dataplane::send::buffers_held(burst)
 }
 
-/// A task to be.
-struct GeneratorQueue(SendPlan, Fill<SendResult>);
+/// The task of a transmit queue that sends on a schedule, to be.
+pub struct SendQueue(pub SendPlan, pub Fill<SendResult>);
 
-impl OnTransmit for GeneratorQueue {
+impl OnTransmit for SendQueue {
     fn on<'p, A: Allocate + 'p>(
         self,
         tx: impl Transmit<Frames = A::Frames> + 'p,
@@ -100,7 +100,7 @@ pub fn feed<'p, 'e: 'p>(
         };
         // What it sent is known from its counters, also while it runs.
         let (_, leave) = Slot::new();
-        if stage.transmit((worker, "generate"), port, tx, GeneratorQueue(plan, leave)) {
+        if stage.transmit((worker, "generate"), port, tx, SendQueue(plan, leave)) {
             all.push(counters);
         }
     }

@@ -2,6 +2,7 @@
 //! control (`control`) and its close (`close`). A subcommand gives it a [`Job`].
 
 pub(crate) mod buffers;
+pub(crate) mod capture_input;
 pub(crate) mod child;
 pub(crate) mod claim;
 pub(crate) mod clock;
@@ -38,9 +39,9 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use dataplane::worker::{Control, WorkerCounters};
-use dpdk::Pool;
+use dpdk::{Pool, Reading};
 use host::Sys;
-use measure::{Note, Ticks};
+use measure::{Note, RunResult, Ticks};
 use report::out::Console;
 use report::published::{Ended, PoolLevel, State};
 use report::rundir::{RunDir, file};
@@ -48,7 +49,7 @@ use serde::Serialize;
 
 use crate::explain::{Explainer, Received};
 use crate::plan::MachinePlan;
-use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings};
+use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings, end_workers};
 use clock::RunClock;
 use close::{Closed, Ending};
 use control::{Look, Watch};
@@ -173,15 +174,32 @@ pub trait Active {
 }
 
 /// What a run comes to.
-pub trait Summary: report::kind::Kind + Serialize {
+pub trait Summary: report::kind::Kind + RunResult + Serialize {
+    /// Makes the totals of `state` those of the result.
+    fn total(&self, state: &mut State);
+
     /// Its verdict in a word, its exit code and its reasons.
-    fn ended(&self) -> Ended;
+    fn ended(&self) -> Ended {
+        Ended {
+            verdict: self.validity().name().into(),
+            exit: self.exit_code(),
+            reasons: self.reasons().to_vec(),
+        }
+    }
+
     /// Makes the state that was told last what the result says.
-    fn settle(&self, state: &mut State);
+    fn settle(&self, state: &mut State) {
+        self.total(state);
+        state.elapsed_s = self.duration_s();
+        state.ports = RunResult::ports(self).to_vec();
+        state.queues = self.queues().to_vec();
+        end_workers(&mut state.workers, self.workers());
+    }
 }
 
 /// Runs `job` from the first check to the printed result, which is its exit code.
 pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
+    let begun = Reading::now();
     let board = StatusBoard::open(&settings.status, J::COMMAND)?;
     let interrupt = Interrupt::install()?;
     let console = settings.console;
@@ -206,6 +224,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let ports = start::ports(pools.as_ref(), &preflight, &devices, &needs, &interrupt)?;
     let run = Run {
         settings,
+        begun,
         needs: &needs,
         preflight: &preflight,
         pools: pools.as_ref(),
@@ -246,6 +265,8 @@ pub(crate) fn random() -> u64 {
 /// The environment of one run.
 struct Run<'r, 'e> {
     settings: &'r Settings,
+    /// What the calibration of the clock begins with: all that the start takes is time to measure it.
+    begun: Reading,
     needs: &'r Needs,
     preflight: &'r Preflight,
     pools: Option<&'e Pools<'e>>,
@@ -278,7 +299,7 @@ impl<'r, 'e> Run<'r, 'e> {
             glance::tell(self.settings.console, &cores, &self.preflight.ports, self.dir);
         }
         let _home = placement::home();
-        let clock = RunClock::calibrate(&cores);
+        let clock = RunClock::calibrate(&cores, &self.begun);
         let explainer = Explainer::start(machine, &cores, &ports);
         // All is open that root had to open; what is started from here on has no more rights than this thread keeps.
         let kept = Kept::with(&self.preflight.ports, machine.explain);

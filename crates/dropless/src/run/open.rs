@@ -249,6 +249,13 @@ impl<'e> OpenPort<'e> {
         self.counted().imissed.saturating_sub(self.before.imissed)
     }
 
+    /// Frames that were lost on their way into the run: nobody had room for them, or a buffer.
+    pub fn rx_lost(&self) -> u64 {
+        let (stats, before) = (self.counted(), &self.before);
+        let no_buffer = stats.rx_nombuf.saturating_sub(before.rx_nombuf);
+        stats.imissed.saturating_sub(before.imissed) + no_buffer
+    }
+
     /// What the other end of an embedded ring missed.
     pub fn far_missed(&self) -> u64 {
         self.far.as_ref().map_or(0, |far| far.rx_missed())

@@ -26,6 +26,17 @@ pub enum Patience {
     Forever(Duration),
 }
 
+impl Patience {
+    /// For ever; said after `wait_ns` where anything `is_to_be_said`.
+    pub fn forever(wait_ns: u64, is_to_be_said: bool) -> Self {
+        Self::Forever(if is_to_be_said {
+            Duration::from_nanos(wait_ns)
+        } else {
+            Duration::MAX
+        })
+    }
+}
+
 /// Runs `start`, in which DPDK waits, deaf to signals, for the first client of a serving virtio-user port. When the
 /// wait is to end, a client of our own comes and goes, so that `start` returns.
 pub fn start_with<T>(

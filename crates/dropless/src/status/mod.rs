@@ -131,10 +131,20 @@ impl StatusBoard {
         trouble.map(|text| Note::new("not_watchable", text))
     }
 
-    /// Goes on serving the last values, as long as `--metrics-linger` says or until somebody interrupts.
+    /// Goes on serving the last values, as long as `--metrics-linger` says or until somebody interrupts. Who interrupted the
+    /// run wanted its end, not that its last values are lost: a run without a duration ends in no other way.
     pub fn linger(&self, interrupt: &Interrupt) {
+        if self.service.is_none() || self.linger.is_zero() {
+            return;
+        }
+        if interrupt.is_set() {
+            let left_s = self.linger.as_secs_f64();
+            let said = format!("the last values are served for {left_s} s more; Ctrl-C ends that\n");
+            let _ = report::out::print_stderr(&said);
+            interrupt.done();
+        }
         let begun = Instant::now();
-        while self.service.is_some() && begun.elapsed() < self.linger && !interrupt.is_set() {
+        while begun.elapsed() < self.linger && !interrupt.is_set() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -221,6 +221,21 @@ fn files_take_turns_and_the_newest_are_kept() {
         .map(|file| fields(&file.display().to_string(), "frame", &["frame.number"]).len())
         .sum();
     assert!(packets > 0 && packets < 8000);
+    // Each ends with what had been received by then.
+    let mut written = written;
+    written.sort();
+    let said: Vec<Vec<u64>> = written.iter().map(|file| ends(file)).collect();
+    assert!(said.iter().all(|said| said.len() == 1), "{said:?}");
+    assert!(
+        said[0][0] > 0 && said[0][0] <= said[1][0] && said[1][0] == run.number("received"),
+        "{said:?} {run}"
+    );
+    for file in &written {
+        let read = lab
+            .dropless(&["read", &file.display().to_string(), "--top", "1"])
+            .run();
+        assert!(read.code == Some(0) && read.stderr.is_empty(), "{read}");
+    }
 }
 
 /// What came more than a moment before is on the disk, whatever happens to the program.
@@ -244,6 +259,35 @@ fn a_killed_capture_leaves_what_came() {
     running.signal(Signal::SIGKILL);
     let _ = running.wait(Duration::from_secs(30));
     assert_eq!(fields(&file, "udp.dstport==7", &["frame.number"]).len(), 1000);
+    assert!(ends(&PathBuf::from(&file)).is_empty());
+    // It is told, but hides nothing and is no error.
+    let read = lab.dropless(&["read", &file]).run();
+    assert_eq!(read.code, Some(0), "{read}");
+    assert!(read.stdout.matches(".7: UDP").count() == 1000, "{read}");
+    assert!(
+        read.stderr.contains("was not ended") && read.stderr.lines().count() == 1,
+        "{read}"
+    );
+}
+
+/// The packets that each interface received, as a file says at its end (`isb_ifrecv`).
+fn ends(file: &std::path::Path) -> Vec<u64> {
+    let bytes = std::fs::read(file).expect("a file");
+    let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let (mut at, mut all) = (0, Vec::new());
+    while at < bytes.len() {
+        let end = at + word(at + 4) as usize;
+        if word(at) == 5 {
+            let mut option = at + 20;
+            while word(option) & 0xFFFF != 4 {
+                option += 4 + (word(option) >> 16) as usize;
+            }
+            assert!(option < end, "it says how many it received");
+            all.push(u64::from(word(option + 4)) | u64::from(word(option + 8)) << 32);
+        }
+        at = end;
+    }
+    all
 }
 
 /// The reader ends when it has what it wants, and the capture with it.

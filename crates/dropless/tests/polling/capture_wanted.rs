@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::capture::{assert_balanced, capture, fields, path, send};
+use crate::support::pcap_file::{PLAIN, frames};
 use crate::support::wire::{Wire, assert_refused, interrupted};
 use crate::support::{Finished, Need, require};
 
@@ -243,4 +244,46 @@ fn what_cannot_be_is_one_line() {
         ],
         &["--cores"],
     );
+}
+
+/// What a `pcap:` port reads has a time of its own, which goes by no other clock.
+#[test]
+fn a_file_port_alone_is_stamped_by_its_file() {
+    let Some(lab) = require(&[Need::Tool("tshark")]) else {
+        return;
+    };
+    let mut packets = frames(200, 1_000_000);
+    // A clock that was set back.
+    packets[100].at_ns -= 500_000_000;
+    let [file, other] = ["in.pcap", "other.pcap"].map(|name| PLAIN.write(&lab, name, &packets));
+    let [port, other] = [file, other].map(|file| format!("pcap:{file}"));
+    let told = |ports: &[&str], to: &str| {
+        let to = path(&lab, to);
+        let arguments = ["capture", "--json", "--to", &to, "--idle-exit", "1s"];
+        let run = lab.dropless(&[&arguments[..], ports].concat()).run();
+        assert_balanced(&run);
+        assert_eq!(run.code, Some(0), "{run}");
+        (run, fields(&to, "frame", &["frame.time_epoch"]))
+    };
+    let (run, times) = told(&["--port", &port], "alone.pcapng");
+    let expected: Vec<String> = packets
+        .iter()
+        .map(|packet| {
+            format!(
+                "{}.{:09}",
+                packet.at_ns / 1_000_000_000,
+                packet.at_ns % 1_000_000_000
+            )
+        })
+        .collect();
+    assert_eq!(times, expected, "{run}");
+    assert_eq!(run.json()["stamped_by"][&port], "file", "{run}");
+    assert_eq!(run.number("late"), 1, "{run}");
+    // In company there is one clock for all.
+    let (run, times) = told(&["--port", &port, "--port", &other], "both.pcapng");
+    assert_eq!((times.len(), run.number("late")), (400, 0), "{run}");
+    assert!(times.is_sorted(), "{run}");
+    for port in [&port, &other] {
+        assert_eq!(run.json()["stamped_by"][port], "tsc", "{run}");
+    }
 }

@@ -29,7 +29,7 @@ fn metrics_and_top_have_its_consumers() {
         "--metrics-linger",
         "60s",
     ];
-    let (running, address) = serve(&lab, &arguments);
+    let (mut running, address) = serve(&lab, &arguments);
     let taken = "dropless_consumer_taken_packets_total{consumer=\"files\",kind=\"lossless\"}";
     let filtered = "dropless_place_packets_total{place=\"filtered\"}";
     let rises = || {
@@ -44,12 +44,23 @@ fn metrics_and_top_have_its_consumers() {
     terminal.rises("rx");
     terminal.press("q");
     terminal.has_left(0);
+    // A run without a duration ends in no other way, and its last values are served all the same.
     running.signal(Signal::SIGINT);
     let ended = || scraped(address).get("dropless_run_phase{phase=\"ended\"}") == Some(&1.0);
     assert!(until(LIMIT, ended), "{:?}", scraped(address));
     let last = scraped(address);
+    assert!(
+        running
+            .stderr()
+            .contains("the last values are served for 60 s more"),
+        "{running:?}"
+    );
+    // The same wish to end, so soon after the first one, would not be another.
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(running.is_alive(), "{running:?}");
     running.signal(Signal::SIGINT);
     let run = running.wait(LIMIT);
+    assert_eq!(run.code, Some(0), "{run}");
     assert_balanced(&run);
     let received = last["dropless_received_packets_total"];
     assert!(

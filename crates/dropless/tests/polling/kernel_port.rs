@@ -128,12 +128,12 @@ fn what_a_slow_reader_drops_is_counted_to_the_packet() {
             .send(
                 &lab,
                 "kernel:198.18.0.1,io=mmsg",
-                &["--rate", "10kpps", "--duration", "2s", "--drain", "2s"],
+                &["--rate", "10kpps", "--duration", "1200ms", "--drain", "1s"],
             )
             .spawn();
         sender.wait_for("sending", Duration::from_secs(30));
         reflector.signal(Signal::SIGSTOP);
-        std::thread::sleep(Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(500));
         reflector.signal(Signal::SIGCONT);
         let run = sender.wait(Duration::from_secs(30));
         let dropped = run.number("ledger.lost_at.reflector_rx_missed");
@@ -186,8 +186,13 @@ fn what_the_kernel_throws_away_for_its_checksum_is_told() {
             &["--rate", "1kpps", "--count", "500", "--drain", "1s"],
         )
         .run();
-    assert_eq!(run.number("received"), 0, "{run}");
-    assert!(run.stdout.contains("UDP packets with wrong checksums"), "{run}");
+    // What is left of a checksum that nobody completed fits one packet of 65,536, by its time: that one comes through.
+    assert!(run.number("received") < 10, "{run}");
+    let told = format!(
+        "the kernel dropped {} UDP packets with wrong checksums",
+        run.number("lost")
+    );
+    assert!(run.stdout.contains(&told), "{run}");
     assert!(run.stdout.contains("ethtool -K INTERFACE tx off"), "{run}");
     let _ = interrupted(reflector);
 }

@@ -60,15 +60,25 @@ fn assert_sound(run: &Finished) {
 fn exact(run: &Finished, fault: &str) -> u64 {
     assert_sound(run);
     assert_eq!(raw(run, "fault_seen"), run.number("sent"), "{run}");
+    assert_eq!(place(run, "fault_drop"), raw(run, "fault_drop"), "{run}");
+    // What a machine that stands still leaves no place for is counted, too: it may have been any of them.
+    let refused = raw(run, "reflector_tx_full");
+    let spoiled = raw(run, "fault_drop") + raw(run, "fault_corrupt");
+    let lost = run.number("lost");
+    assert!((spoiled..=spoiled + refused).contains(&lost), "{run}");
     assert_eq!(
-        run.number("lost"),
-        raw(run, "fault_drop") + raw(run, "fault_corrupt"),
+        lost,
+        place(run, "fault_drop") + run.number("corrupt") + place(run, "reflector_tx_full"),
         "{run}"
     );
-    assert_eq!(place(run, "fault_drop"), raw(run, "fault_drop"), "{run}");
-    assert_eq!(run.number("corrupt"), raw(run, "fault_corrupt"), "{run}");
-    assert_eq!(run.number("duplicate"), raw(run, "fault_duplicate"), "{run}");
-    assert_eq!(run.number("reordered"), raw(run, "fault_reorder"), "{run}");
+    for (found, name) in [
+        ("corrupt", "fault_corrupt"),
+        ("duplicate", "fault_duplicate"),
+        ("reordered", "fault_reorder"),
+    ] {
+        let (found, done) = (run.number(found), raw(run, name));
+        assert!(found <= done && done <= found + refused, "{name}: {run}");
+    }
     assert_eq!(run.number("late"), 0, "{run}");
     assert_eq!(
         run.number("ledger.arrived.frames"),
@@ -152,7 +162,18 @@ fn faults_of_a_reflector_in_another_process_are_found_to_the_packet() {
     far.wait_for("reflecting", Duration::from_secs(20));
     let near = send(
         &lab,
-        &[SLOW, &["--port", "memif:m.sock", "--to-mac", "02:00:00:00:00:09"]],
+        &[
+            SLOW,
+            // What was lost over there is not known here, and waited for.
+            &[
+                "--port",
+                "memif:m.sock",
+                "--to-mac",
+                "02:00:00:00:00:09",
+                "--drain",
+                "4s",
+            ],
+        ],
     );
     far.signal(Signal::SIGINT);
     let far = far.wait(Duration::from_secs(20));
@@ -387,23 +408,23 @@ fn what_leaves_after_the_end_is_in_a_row_too() {
                 "--rate",
                 "20kpps",
                 "--duration",
-                "3s",
+                "1500ms",
                 "--interval",
                 "500ms",
             ])
             .arg("--backlog")
             .arg(backlog)
             .spawn();
-        // It stands still from its first second until after its end: what was due meanwhile is late, or never sent.
+        // It stands still from its beginning until after its end: what was due meanwhile is late, or never sent.
         running.wait_for("sending", LIMIT);
         running.signal(Signal::SIGSTOP);
-        std::thread::sleep(Duration::from_millis(2300));
+        std::thread::sleep(Duration::from_millis(1600));
         running.signal(Signal::SIGCONT);
         let run = running.wait(LIMIT);
         assert_rows_add_up(&lab, &run);
         let times = column(&lab, &run, "time");
         let last: f64 = times.last().expect("a row").parse().expect("a time");
-        assert!(last > 3000.0, "{run}");
+        assert!(last > 1500.0, "{run}");
     }
 }
 

@@ -68,9 +68,12 @@ fn a_process_is_awaited_signalled_and_never_left_behind() {
         return;
     };
     let namespace = lab.namespace("process");
+    // Whoever runs the tests in the background ignores SIGINT, which no shell below may trap then.
     let mut sleeper = namespace.spawn(
-        "sh",
+        "env",
         &[
+            "--default-signal=INT",
+            "sh",
             "-c",
             "trap 'echo stopped; exit 7' INT; echo ready; while :; do sleep 0.01; done",
         ],

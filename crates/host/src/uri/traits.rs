@@ -44,6 +44,15 @@ pub enum KeptRights {
     Only(&'static [Capability]),
 }
 
+/// The stamps that a driver gives to what it receives, counted from the epoch of Unix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriverStamps {
+    /// Whose clock it is.
+    pub clock: &'static str,
+    /// Their unit in nanoseconds.
+    pub unit_ns: u64,
+}
+
 /// The answers for one kind of port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
@@ -85,6 +94,8 @@ pub struct PortTraits {
     /// The other end posts receive buffers after the link is up, and throws away what it finds in them until then
     /// (`virtio_dev_start` of DPDK's `net/virtio`).
     pub peer_posts_late: bool,
+    /// The clock of the stamps that its driver gives to what it receives.
+    pub stamps: Option<DriverStamps>,
     /// The rights that are kept once it is open.
     pub keeps: KeptRights,
     /// It must call for its other end, which its driver does only when it is started.
@@ -114,6 +125,7 @@ const PLAIN: PortTraits = PortTraits {
     takes_pci: false,
     needs_program: false,
     peer_posts_late: false,
+    stamps: None,
     keeps: KeptRights::Only(&[]),
     calls: false,
     calls_once: false,
@@ -230,6 +242,11 @@ impl PortKind {
             Self::Pcap { .. } => PortTraits {
                 name: "pcap",
                 medium: Medium::Files,
+                // `eth_pcap_rx` of DPDK's `net/pcap`.
+                stamps: Some(DriverStamps {
+                    clock: "file",
+                    unit_ns: 1000,
+                }),
                 frames_are_cold: false,
                 has_neighbours: false,
                 ..PUSHES_BACK

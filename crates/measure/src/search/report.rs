@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::result::{Limit, SearchResult};
 use super::{Range, Rfc2544Settings};
 use crate::note::Note;
-use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, VERSION};
+use crate::summary::{EXIT_CLEAN, EXIT_INVALID, EXIT_LOSS, nothing_yet};
 
 /// How the rate is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -47,22 +47,9 @@ pub struct SearchReport {
     pub notes: Vec<Note>,
 }
 
-impl Default for SearchReport {
-    fn default() -> Self {
-        Self {
-            version: VERSION,
-            command: "search".to_owned(),
-            run: String::new(),
-            method: Method::Mlr,
-            complete: false,
-            reasons: Vec::new(),
-            sizes: Vec::new(),
-            trials: 0,
-            seconds: 0.0,
-            settings: None,
-            notes: Vec::new(),
-        }
-    }
+nothing_yet! {
+    SearchReport, "search":
+    run method complete reasons sizes trials seconds settings notes
 }
 
 /// What was found for one frame size.

@@ -9,6 +9,7 @@ mod schedule;
 mod search;
 mod search_bunches;
 mod search_drift;
+mod search_rfc2544;
 mod sequence;
 mod summary;
 mod union;

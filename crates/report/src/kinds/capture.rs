@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use measure::place::Owner;
-use measure::{CaptureSummary, ExpectationResult, PortSummary, Validity};
+use measure::{CaptureSummary, ExpectationResult, PortSummary};
 
+use crate::balance;
 use crate::html::element::section;
 use crate::html::flow::{self, End, Flow, node};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
@@ -15,7 +15,7 @@ use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table, bad};
-use crate::terminal::{self, expectations, explanation, invalid, join, painted};
+use crate::terminal::{self, explanation, join};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
@@ -49,8 +49,7 @@ impl Kind for CaptureSummary {
     }
 
     fn verdict(&self) -> Verdict {
-        let standing = Standing::of_exit(self.exit_code());
-        Verdict::judged(self.verdict, standing, &outcome(self), &self.reasons)
+        Verdict::of_run(self, &outcome(self))
     }
 
     fn figure(&self, name: &str) -> Option<f64> {
@@ -80,32 +79,18 @@ impl Kind for CaptureSummary {
             frames(self, style),
             consumers(self, style),
             explanation::render(self.explanation.as_ref(), style),
-            machine::terminal(
-                &self.ports,
-                &self.queues,
-                &self.workers,
-                (&self.pool, &self.clock),
-                style,
-            ),
-            terminal::ending(&self.notes, &self.run, style),
+            terminal::carried(self, style),
         ])
     }
 
     fn headline(&self, style: &Style) -> String {
-        let line = match self.verdict {
-            Validity::Invalid => invalid(&self.reasons, style),
-            Validity::Valid => {
-                let paint = Standing::of_exit(self.exit_code()).paint();
-                painted(&format!("VALID: {}", outcome(self)), paint, style)
-            }
-        };
-        line + &expectations::render(&self.expectations, style)
+        let paint = Standing::of_exit(self.exit_code()).paint();
+        terminal::headline(self, &outcome(self), paint, style)
     }
 
     fn page(&self, named: &str, id: &str) -> String {
         let drawn = flow::svg(&of_capture(self), id);
-        section(&format!("Where each frame went{named}"), &drawn)
-            + &machine::balance_html(&self.queues, &self.workers, named)
+        section(&format!("Where each frame went{named}"), &drawn) + &machine::balance_html(self, named)
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -164,14 +149,7 @@ fn frames(summary: &CaptureSummary, style: &Style) -> String {
     if summary.late > 0 {
         table.item("  out of order", [bad(summary.late)]);
     }
-    for charge in &summary.ledger.places {
-        let charged = match charge.owner {
-            Owner::Purpose => number(charge.charged),
-            _ => bad(charge.charged),
-        };
-        table.item(&format!("  {}", charge.place), [charged]);
-    }
-    table.item("unexplained", [bad(summary.ledger.unexplained)]);
+    balance::charges(&summary.ledger, &mut table);
     table.render(style)
 }
 
@@ -218,21 +196,17 @@ fn consumers(summary: &CaptureSummary, style: &Style) -> String {
 }
 
 fn of_capture(summary: &CaptureSummary) -> Flow {
-    let mut ends = vec![node("captured", summary.captured, End::Good, "in the ring")];
-    ends.extend(summary.ledger.places.iter().map(|charge| match charge.owner {
-        Owner::Purpose => node(&charge.place, charge.charged, End::Plain, "on purpose"),
-        _ => node(&charge.place, charge.charged, End::Lost, "lost"),
-    }));
-    Flow {
-        source: node("came", summary.ledger.entered, End::Plain, "frames"),
-        ends,
-        further: Vec::new(),
-    }
+    let source = node("came", summary.ledger.entered, End::Plain, "frames");
+    let left = node("captured", summary.captured, End::Good, "in the ring");
+    balance::flow(&summary.ledger, source, left, "lost")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use measure::Validity;
+
+    use crate::terminal::painted;
 
     #[test]
     fn what_failed_an_expectation_is_not_painted_as_good() {

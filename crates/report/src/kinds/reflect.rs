@@ -5,15 +5,15 @@ mod page;
 
 use std::path::Path;
 
-use measure::{PortSummary, ReflectSummary, Validity};
+use measure::{PortSummary, ReflectSummary};
 
-use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::kind::{Entry, Kind, Part, Tile, Verdict};
 use crate::machine;
 use crate::number::{count, counted, loss, pps, time};
 use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::style::{Paint, Style};
-use crate::terminal::{self, explanation, invalid, join, painted};
+use crate::terminal::{self, explanation, join};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
@@ -49,8 +49,7 @@ impl Kind for ReflectSummary {
     }
 
     fn verdict(&self) -> Verdict {
-        let standing = Standing::of_exit(self.exit_code());
-        Verdict::judged(self.verdict, standing, &outcome(self), &self.reasons)
+        Verdict::of_run(self, &outcome(self))
     }
 
     fn figure(&self, name: &str) -> Option<f64> {
@@ -82,28 +81,16 @@ impl Kind for ReflectSummary {
             self.headline(style),
             frames::render(self, style),
             explanation::render(self.explanation.as_ref(), style),
-            machine::terminal(
-                &self.ports,
-                &self.queues,
-                &self.workers,
-                (&self.pool, &self.clock),
-                style,
-            ),
-            terminal::ending(&self.notes, &self.run, style),
+            terminal::carried(self, style),
         ])
     }
 
     fn headline(&self, style: &Style) -> String {
-        match self.verdict {
-            Validity::Invalid => invalid(&self.reasons, style),
-            Validity::Valid => {
-                let paint = match machine::missed(&self.ports) {
-                    0 => Paint::Good,
-                    _ => Paint::Warn,
-                };
-                painted(&format!("VALID: {}", outcome(self)), paint, style)
-            }
-        }
+        let paint = match machine::missed(&self.ports) {
+            0 => Paint::Good,
+            _ => Paint::Warn,
+        };
+        terminal::headline(self, &outcome(self), paint, style)
     }
 
     fn page(&self, named: &str, id: &str) -> String {

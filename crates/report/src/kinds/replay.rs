@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use measure::place::Owner;
-use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary, Validity};
+use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary};
 
+use crate::balance;
 use crate::compare::metrics::{Metric, Unit, higher};
 use crate::html::element::section;
 use crate::html::flow::{self, End, Flow, node};
@@ -15,8 +15,8 @@ use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
-use crate::table::{Cell, Table, bad};
-use crate::terminal::{self, expectations, explanation, invalid, join, painted};
+use crate::table::{Cell, Table};
+use crate::terminal::{self, explanation, join};
 
 /// How it is found and read.
 pub const KIND: Entry = Entry {
@@ -49,7 +49,7 @@ const METRICS: [Metric; 4] = [
     higher("gap_error_p50", Unit::Nanoseconds),
     higher("gap_error_p99", Unit::Nanoseconds),
     higher("gap_error_max", Unit::Nanoseconds),
-    higher("sent_late_p99", Unit::Nanoseconds),
+    higher("lateness_p99", Unit::Nanoseconds),
 ];
 
 /// The result in the run directory `run`.
@@ -63,22 +63,20 @@ impl Kind for ReplaySummary {
     }
 
     fn verdict(&self) -> Verdict {
-        let standing = Standing::of_exit(self.exit_code());
-        Verdict::judged(self.verdict, standing, &outcome(self), &self.reasons)
+        Verdict::of_run(self, &outcome(self))
     }
 
     fn figure(&self, name: &str) -> Option<f64> {
-        let entered = self.ledger.entered;
         let ns = |value: Option<u64>| value.map(|ns| ns as f64);
         match name {
             "rate_tx" => Some(self.rate_tx_pps),
             "sent" => Some(self.sent as f64),
-            "loss" => (entered > 0).then(|| self.lost() as f64 / entered as f64),
+            "loss" => self.loss(),
             "lost" => Some(self.lost() as f64),
             "gap_error_p50" => ns(self.gap_error_ns.p50),
             "gap_error_p99" => ns(self.gap_error_ns.p99),
             "gap_error_max" => ns(self.gap_error_ns.max),
-            "sent_late_p99" => ns(self.late_ns.p99),
+            "lateness_p99" => ns(self.late_ns.p99),
             _ => None,
         }
     }
@@ -100,26 +98,13 @@ impl Kind for ReplaySummary {
             packets(self, style),
             times(self).map_or_else(String::new, |sheet| sheet.terminal("Times", style)),
             explanation::render(self.explanation.as_ref(), style),
-            machine::terminal(
-                &self.ports,
-                &self.queues,
-                &self.workers,
-                (&self.pool, &self.clock),
-                style,
-            ),
-            terminal::ending(&self.notes, &self.run, style),
+            terminal::carried(self, style),
         ])
     }
 
     fn headline(&self, style: &Style) -> String {
-        let line = match self.verdict {
-            Validity::Invalid => invalid(&self.reasons, style),
-            Validity::Valid => {
-                let paint = Standing::of_exit(self.exit_code()).paint();
-                painted(&format!("VALID: {}", outcome(self)), paint, style)
-            }
-        };
-        line + &expectations::render(&self.expectations, style)
+        let paint = Standing::of_exit(self.exit_code()).paint();
+        terminal::headline(self, &outcome(self), paint, style)
     }
 
     fn page(&self, named: &str, id: &str) -> String {
@@ -129,7 +114,7 @@ impl Kind for ReplaySummary {
         });
         section(&format!("Where each packet went{named}"), &drawn)
             + &kept
-            + &machine::balance_html(&self.queues, &self.workers, named)
+            + &machine::balance_html(self, named)
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -177,14 +162,7 @@ fn packets(summary: &ReplaySummary, style: &Style) -> String {
     table.item("read", [number(summary.ledger.entered), loops.paint(Paint::Dim)]);
     let rate = Cell::right(pps(summary.rate_tx_pps));
     table.item("sent", [number(summary.ledger.left), rate, lasting]);
-    for charge in &summary.ledger.places {
-        let charged = match charge.owner {
-            Owner::Purpose => number(charge.charged),
-            _ => bad(charge.charged),
-        };
-        table.item(&format!("  {}", charge.place), [charged]);
-    }
-    table.item("unexplained", [bad(summary.ledger.unexplained)]);
+    balance::charges(&summary.ledger, &mut table);
     table.render(style)
 }
 
@@ -203,14 +181,7 @@ fn times(summary: &ReplaySummary) -> Option<Sheet<(&'static str, Percentiles)>> 
 }
 
 fn of_replay(summary: &ReplaySummary) -> Flow {
-    let mut ends = vec![node("sent", summary.ledger.left, End::Good, "by the port")];
-    ends.extend(summary.ledger.places.iter().map(|charge| match charge.owner {
-        Owner::Purpose => node(&charge.place, charge.charged, End::Plain, "on purpose"),
-        _ => node(&charge.place, charge.charged, End::Lost, "not sent"),
-    }));
-    Flow {
-        source: node("read", summary.ledger.entered, End::Plain, "packets"),
-        ends,
-        further: Vec::new(),
-    }
+    let source = node("read", summary.ledger.entered, End::Plain, "packets");
+    let left = node("sent", summary.ledger.left, End::Good, "by the port");
+    balance::flow(&summary.ledger, source, left, "not sent")
 }

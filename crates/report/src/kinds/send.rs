@@ -11,7 +11,7 @@ use std::path::Path;
 use measure::ledger::NOT_AWAITED;
 use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity};
 
-use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::kind::{Entry, Kind, Part, Tile, Verdict};
 use crate::machine;
 use crate::number::{loss, pps, time};
 use crate::read::{self, ReadError};
@@ -82,8 +82,7 @@ impl Kind for Summary {
     }
 
     fn verdict(&self) -> Verdict {
-        let standing = Standing::of_exit(self.exit_code());
-        Verdict::judged(self.verdict, standing, &headline::outcome(self), &self.reasons)
+        Verdict::of_run(self, &headline::outcome(self))
     }
 
     fn figure(&self, name: &str) -> Option<f64> {
@@ -144,14 +143,7 @@ impl Kind for Summary {
             ledger::render(&self.ledger, style),
             explanation::render(self.explanation.as_ref(), style),
             streams::render(&self.streams, style),
-            machine::terminal(
-                &self.ports,
-                &self.queues,
-                &self.workers,
-                (&self.pool, &self.clock),
-                style,
-            ),
-            terminal::ending(&self.notes, &self.run, style),
+            terminal::carried(self, style),
         ])
     }
 

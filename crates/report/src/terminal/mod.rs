@@ -3,9 +3,10 @@
 use crate::input::clean;
 use crate::kind::Kind;
 use crate::load::Loaded;
+use crate::machine;
 use crate::style::{Paint, Style};
 use crate::wrap::{marked, wrapped};
-use measure::Note;
+use measure::{Note, RunResult, Validity};
 
 mod charts;
 mod compare;
@@ -72,7 +73,7 @@ pub(crate) fn painted(words: &str, paint: Paint, style: &Style) -> String {
 }
 
 /// The verdict on numbers that must not be believed.
-pub(crate) fn invalid(reasons: &[Note], style: &Style) -> String {
+fn invalid(reasons: &[Note], style: &Style) -> String {
     match reasons {
         [] => painted("INVALID: these numbers must not be believed", Paint::Bad, style),
         [only] => painted(&format!("INVALID: {only}"), Paint::Bad, style),
@@ -83,6 +84,23 @@ pub(crate) fn invalid(reasons: &[Note], style: &Style) -> String {
             })
         }
     }
+}
+
+/// The verdict on a run of packets in the colour `paint`, where it came to `outcome`, and below it each expectation.
+pub(crate) fn headline<R: Kind + RunResult>(run: &R, outcome: &str, paint: Paint, style: &Style) -> String {
+    let line = match run.validity() {
+        Validity::Invalid => invalid(run.reasons(), style),
+        Validity::Valid => painted(&format!("VALID: {outcome}"), paint, style),
+    };
+    line + &expectations::render(run.expectations(), style)
+}
+
+/// What ends the report of such a run: what carried its packets, its notes, and where it is kept.
+pub(crate) fn carried(run: &impl RunResult, style: &Style) -> String {
+    join(&[
+        machine::terminal(run, style),
+        ending(run.notes(), run.run(), style),
+    ])
 }
 
 /// Notes, and where the run is kept.

@@ -10,6 +10,7 @@ mod mixed;
 mod noise;
 mod of_many;
 mod page;
+mod page_files;
 mod printing;
 mod published;
 mod terminal;

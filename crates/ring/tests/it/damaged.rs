@@ -1,38 +1,17 @@
 //! A ring that holds anything: no panic, no end that never comes, nothing read outside; in Rust and in C the same.
 
 use std::fmt::Write as _;
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use ring::layout::{Geometry, header, slot};
-use ring::pcapng::{ENTRY, PacketHead};
-use ring::{Consumer, RingError};
+use ring::RingError;
+use ring::layout::{header, slot};
+use ring::share::{JOIN, SEAT};
 
-use crate::support::{Compiler, Served, contents, contrib, ended, sealed, spawn};
-
-const PACKETS: u64 = 700;
-
-/// The bytes of a ring, and of a consumer's page.
-#[derive(Clone, Debug, Default)]
-struct Image {
-    ring: Vec<u8>,
-    page: Vec<u8>,
-}
-
-/// Where the first byte of a change is.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    Header(usize),
-    Slot(usize),
-    /// An entry of a worklist.
-    Entry(u64, usize),
-    /// Somewhere in a segment.
-    Segment(u64, usize),
-    Page(usize),
-}
+use crate::any::{self, Image, PACKETS, Place};
+use crate::support::{Compiler, contrib, ended, spawn};
 
 /// Numbers that fit, that nearly fit, and any.
 fn value() -> impl Strategy<Value = u64> {
@@ -56,129 +35,104 @@ fn change() -> impl Strategy<Value = (Place, u64)> {
     (place, value())
 }
 
-/// A ring of four segments of which some were overwritten, as a consumer of this kind finds it.
-fn sound(is_lossless: bool) -> Image {
-    let mut served = Served::new();
-    let (_seat, page) = served.ring.seat(is_lossless).unwrap();
-    served.producer.commit();
-    for number in 0..PACKETS {
-        let frame = vec![number as u8; 60 + (number * 37 % 1400) as usize];
-        let head = PacketHead {
-            time_ns: number,
-            ..PacketHead::default()
-        };
-        if served.producer.push(&head, frame.len(), [&frame[..]]).is_err() {
-            break;
-        }
-        served.producer.commit();
-    }
-    Image {
-        ring: contents(served.ring.file()),
-        page: contents(page.as_fd()),
-    }
-}
-
-impl Image {
-    fn change(&mut self, changes: &[(Place, u64)]) {
-        let geometry = Geometry {
-            segments: 4,
-            segment_len: ring::layout::SEGMENT_MIN,
-            preamble_len: 4096,
-        };
-        for (place, value) in changes {
-            let value = value.to_ne_bytes();
-            let (bytes, at) = match place {
-                Place::Header(at) => (&mut self.ring, *at),
-                Place::Slot(at) => (&mut self.ring, header::LEN + at),
-                Place::Entry(segment, entry) => {
-                    let end = geometry.segment_at(*segment) + geometry.segment_len as usize - 4;
-                    (&mut self.ring, end - (entry + 1) * ENTRY)
-                }
-                Place::Segment(segment, at) => (&mut self.ring, geometry.segment_at(*segment) + at),
-                Place::Page(at) => (&mut self.page, *at),
-            };
-            bytes[at..at + 8].copy_from_slice(&value);
-        }
-    }
-
-    /// Reads it to its end: packets, the sum of their bytes, and whether an error ended it.
-    fn read(&self) -> (u64, u64, bool) {
-        let (mut count, mut sum) = (0, 0);
-        let mut go = || {
-            let mut consumer = Consumer::new(sealed(&self.ring), sealed(&self.page))?;
-            consumer.preamble();
-            while let Some(packets) = consumer.packets()? {
-                for packet in packets.iter() {
-                    let packet = packet?;
-                    count += 1;
-                    sum += packet.data.iter().map(|byte| u64::from(*byte)).sum::<u64>();
-                }
-            }
-            Ok::<(), RingError>(())
-        };
-        let is_wrong = go().is_err();
-        (count, sum, is_wrong)
-    }
-
-    /// Reads it as files are written: by whole segments.
-    fn read_segments(&self) -> Result<(), RingError> {
-        let mut consumer = Consumer::new(sealed(&self.ring), sealed(&self.page))?;
-        loop {
-            let number = consumer.next_segment();
-            let Some(segment) = consumer.segment(number)? else {
-                return Ok(());
-            };
-            let (packets, _) = (segment.packets as u64, segment.blocks.to_vec());
-            consumer.release(number, packets);
-        }
-    }
-}
-
-fn case() -> impl Strategy<Value = Image> {
-    let images = [sound(true), sound(false)];
+/// As bytes for the functions of `any`.
+fn case() -> impl Strategy<Value = Vec<u8>> {
     let changes = prop::collection::vec(change(), 0..6);
-    (0usize..2, changes).prop_map(move |(kind, changes)| {
-        let mut image = images[kind].clone();
-        image.change(&changes);
-        image
-    })
+    (any::<bool>(), changes).prop_map(|(is_lossless, changes)| any::changes(is_lossless, &changes))
 }
 
 /// Cases by a fixed seed.
-fn cases(count: usize) -> Vec<Image> {
-    let (mut runner, strategy) = (TestRunner::deterministic(), case());
+fn cases<T>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
+    let mut runner = TestRunner::deterministic();
     (0..count)
         .map(|_| strategy.new_tree(&mut runner).unwrap().current())
         .collect()
 }
 
+fn both() -> [Image; 2] {
+    [Image::sound(false), Image::sound(true)]
+}
+
 #[test]
 fn a_sound_one_is_read() {
-    let (count, _, is_wrong) = sound(true).read();
+    let (count, _, is_wrong) = Image::sound(true).read();
     assert!(count > 600 && !is_wrong, "{count}");
-    let (count, _, is_wrong) = sound(false).read();
+    let (count, _, is_wrong) = Image::sound(false).read();
     assert!(count > 100 && count < PACKETS && !is_wrong, "{count}");
 }
 
 /// Some are still read, many end with an error, none with a crash.
 #[test]
 fn a_damaged_one_is_an_error_at_most() {
-    let (mut sound, mut wrong) = (0, 0);
-    for (number, image) in cases(400).iter().enumerate() {
+    let (rings, mut sound, mut wrong) = (both(), 0, 0);
+    for (number, input) in cases(case(), 400).iter().enumerate() {
         println!("case {number}");
-        let (count, _, is_wrong) = image.read();
-        assert!(count <= 4 * 131_072 / 8);
+        let is_wrong = any::ring(&rings, input);
         wrong += u32::from(is_wrong);
         sound += u32::from(!is_wrong);
-        let _ = image.read_segments();
     }
     assert!(sound > 20 && wrong > 20, "{sound} {wrong}");
+}
+
+/// Any bytes are changes, too.
+#[test]
+fn what_no_change_names_is_none() {
+    let rings = both();
+    for input in cases(prop::collection::vec(any::<u8>(), 0..200), 200) {
+        any::ring(&rings, &input);
+    }
+}
+
+/// A message, most often one that begins as it should.
+fn message(begins: [u8; 8]) -> impl Strategy<Value = Vec<u8>> {
+    let word = prop_oneof![
+        3 => Just(ring::layout::VERSION),
+        2 => Just(0),
+        1 => Just(1),
+        1 => any::<u32>()
+    ];
+    let begin = prop_oneof![
+        9 => Just(begins.to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..9)
+    ];
+    let rest = prop_oneof![
+        2 => prop::collection::vec(any::<u8>(), 64),
+        1 => prop::collection::vec(any::<u8>(), 0..200)
+    ];
+    (begin, word.clone(), word, rest).prop_map(|(mut message, version, code, rest)| {
+        message.extend(version.to_ne_bytes());
+        message.extend(code.to_ne_bytes());
+        message.extend(rest);
+        message
+    })
+}
+
+/// Whatever is said at the door: a seat for who asks for one as he should, and nothing for all others.
+#[test]
+fn whoever_asks_gets_a_seat_or_nothing() {
+    for message in cases(message(JOIN), 300) {
+        any::joiner(&message);
+    }
+}
+
+/// Whatever the answer: a ring, if one came with it, or an error.
+#[test]
+fn whatever_is_answered_is_a_ring_or_an_error() {
+    let rings = both();
+    let answers = (any::<u8>(), message(SEAT)).prop_map(|(first, message)| {
+        let mut input = vec![first];
+        input.extend(message);
+        input
+    });
+    let joined = cases(answers, 200);
+    let joined = joined.iter().filter(|input| any::answer(&rings, input)).count();
+    assert!((20..180).contains(&joined), "{joined}");
 }
 
 /// One that says that it has begun 2^64 segments has no more than it has places for.
 #[test]
 fn segments_without_end_are_an_error() {
-    let mut image = sound(true);
+    let mut image = Image::sound(true);
     let mut changes = vec![(Place::Header(header::BEGUN), u64::MAX)];
     for segment in 0..4 {
         let slot = segment * slot::LEN;
@@ -196,7 +150,9 @@ fn a_damaged_one_is_the_same_in_c() {
     let include = format!("-I{}", contrib().join("c").display());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/walk.c");
     let walk = compiler.compile("walk", &source, &[&include]);
-    let images = cases(120);
+    let rings = both();
+    let images = cases(case(), 120);
+    let images: Vec<Image> = images.iter().map(|input| any::damaged(&rings, input)).collect();
     let (mut arguments, mut wanted) = (Vec::new(), String::new());
     for (number, image) in images.iter().enumerate() {
         let at = |kind: &str| compiler.dir.path().join(format!("{number}.{kind}"));

@@ -6,6 +6,7 @@
     reason = "a test says so by failing"
 )]
 
+mod any;
 mod damaged;
 mod daq;
 mod in_c;

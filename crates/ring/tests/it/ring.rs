@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
 
-use crate::support::{contents, sealed};
+use crate::any::{contents, sealed};
 use ring::layout::SEGMENT_MIN;
 use ring::pcapng::{self, Direction, Interface, PacketHead};
 use ring::{Consumer, Full, Producer, Ring, RingError};

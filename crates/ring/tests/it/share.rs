@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use ring::RingError;
 use ring::pcapng::PacketHead;
-use ring::share::{self, Door, Joined};
+use ring::share::{Door, Joined};
+use ring::socket;
 
 use crate::support::Served;
 
@@ -205,9 +206,9 @@ fn so_many_readers() {
 fn files_of_a_short_message_are_closed() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (mut end, sent) = UnixStream::pair().unwrap();
-    share::send(&theirs, b"short", [sent.as_fd(), sent.as_fd()]).unwrap();
+    socket::send(&theirs, b"short", [sent.as_fd(), sent.as_fd()]).unwrap();
     drop(sent);
-    assert!(share::receive(&ours, &mut [0; 16]).is_err());
+    assert!(socket::receive(&ours, &mut [0; 16]).is_err());
     // Nobody has the other end any more.
     end.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     assert_eq!(end.read(&mut [0; 1]).unwrap(), 0);

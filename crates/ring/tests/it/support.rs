@@ -2,14 +2,10 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use ring::layout::SEGMENT_MIN;
@@ -84,23 +80,6 @@ impl Served {
             self.door.look(&self.ring);
         }
     }
-}
-
-/// Memory of these bytes that cannot shrink.
-pub fn sealed(bytes: &[u8]) -> OwnedFd {
-    let file = memfd_create("test", MFdFlags::MFD_ALLOW_SEALING).unwrap();
-    let file = std::fs::File::from(file);
-    file.write_all_at(bytes, 0).unwrap();
-    fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
-    file.into()
-}
-
-/// All bytes of a file.
-pub fn contents(file: impl AsFd) -> Vec<u8> {
-    let file = std::fs::File::from(file.as_fd().try_clone_to_owned().unwrap());
-    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
 }
 
 /// FNV-1a, as the programs in C have it.

@@ -17,6 +17,7 @@ use super::attach::Link;
 use super::consumer::ConsumerSide;
 use super::draining::Draining;
 use super::guests;
+use super::statistics::Interfaces;
 use super::summary;
 use crate::explain::Received;
 use crate::plan::CapturePlan;
@@ -45,6 +46,8 @@ pub struct ActiveCapture {
     pub totals: Slot<CaptureResult>,
     /// What each port lost.
     pub drops: Vec<Arc<InterfaceDrops>>,
+    /// What each file ends with.
+    pub counted: Interfaces,
     /// Generators at the other end of ports: the port's number, and what was sent.
     pub generators: Vec<(usize, Arc<SendCounters>)>,
     pub ring: Ring,
@@ -55,6 +58,8 @@ pub struct ActiveCapture {
     pub rows: Option<RowWriter<String>>,
     pub row_base: Total,
     pub clock: Clock,
+    /// Whose clock stamps the packets.
+    pub stamped_by: &'static str,
     /// From the run's clock to the epoch of Unix, ns.
     pub epoch_ns: u64,
     /// The end of a capture with generators.
@@ -200,6 +205,7 @@ impl Active for ActiveCapture {
         }
         let doing = self.link.as_ref().map_or("capturing from", |link| &link.what);
         self.course.begin(doing, look);
+        self.counted.begin(self.times_ns().0);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
@@ -214,7 +220,7 @@ impl Active for ActiveCapture {
             door.look(&self.ring);
         }
         for (port, drops) in look.ports.iter().zip(&self.drops) {
-            drops.set_missed(port.rx_missed());
+            drops.set_missed(port.rx_lost());
         }
         if self.link.is_some() {
             return self.step_attached(total, look);

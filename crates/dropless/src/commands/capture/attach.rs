@@ -1,6 +1,6 @@
 //! Looking into another run: its taps in the place of ports.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use capture::pcapng::{Direction, Interface};
-use capture::ring::{Consumer, share};
+use capture::ring::{Consumer, socket};
 use dataplane::capture::TapCounters;
 use host::Sys;
 use host::cores::{self, Core, CoreSet};
@@ -138,7 +138,7 @@ impl Attached {
         let mut taps = Vec::new();
         loop {
             let mut answer = [0; TELL_LEN];
-            let files = share::receive(stream, &mut answer).map_err(|error| match error.kind() {
+            let files = socket::receive(stream, &mut answer).map_err(|error| match error.kind() {
                 ErrorKind::WouldBlock => {
                     anyhow!("the run of process {process} does not answer: is it stopped?")
                 }
@@ -147,9 +147,7 @@ impl Attached {
             let answer = Told::decode(&answer, self.host.ports.len())
                 .with_context(|| format!("process {process} does not speak as a dropless does"))?;
             let Answer::Tap(told) = answer else {
-                let mut why = String::new();
-                let _ = stream.take(1024).read_to_string(&mut why);
-                bail!("{}: {why}", cannot(process));
+                bail!("{}: {}", cannot(process), socket::sentence(stream));
             };
             let [ring, page] = <[_; 2]>::try_from(files)
                 .map_err(|_| anyhow!("a tap came without its ring"))
@@ -246,8 +244,7 @@ impl Link {
             self.asked = Some(Instant::now());
             let _ = self.stream.shutdown(Shutdown::Write);
         }
-        let read = (&self.stream).read(&mut [0; 1]);
-        self.is_gone = !matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock);
+        self.is_gone = socket::has_ended(&self.stream);
         let is_silent = self.asked.is_some_and(|asked| asked.elapsed() > PATIENCE);
         self.is_whole() || is_settled || is_silent || self.problem().is_some()
     }

@@ -52,11 +52,16 @@ pub struct Left {
 }
 
 impl ConsumerSide {
-    /// The files of `plan`: the first one is opened here, so that a wrong name is an error before there is any packet.
-    pub fn files(plan: &FilesPlan, producer: &mut Producer, ring: &Ring) -> Result<Self> {
+    /// The files of `plan`, each of which but the last ends with what `end` says then: the first one is opened here, so that a
+    /// wrong name is an error before there is any packet.
+    pub fn files(
+        plan: &FilesPlan,
+        end: Box<dyn Fn() -> Vec<u8> + Send>,
+        (producer, ring): (&mut Producer, &Ring),
+    ) -> Result<Self> {
         let (seat, consumer) = seat(producer, ring)?;
         let named = || format!("cannot write {}", plan.path.display());
-        let mut disk = Disk::new(ring.clone(), consumer, policy(plan)).with_context(named)?;
+        let mut disk = Disk::new(ring.clone(), consumer, policy(plan, end)).with_context(named)?;
         let path = plan.path.display().to_string();
         Self::start("files", seat, move |ends| {
             let written = loop {
@@ -186,7 +191,7 @@ fn seat(producer: &mut Producer, ring: &Ring) -> Result<(Arc<Seat>, Consumer)> {
 
 /// Whether the first file can be written, before anything else is done; what is there stays as it is.
 pub fn check_file(plan: &FilesPlan) -> Result<()> {
-    let path = (policy(plan).name)(1);
+    let path = name(plan)(1);
     let was_there = std::fs::symlink_metadata(&path).is_ok();
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
@@ -198,22 +203,28 @@ pub fn check_file(plan: &FilesPlan) -> Result<()> {
     Ok(())
 }
 
-fn policy(plan: &FilesPlan) -> Policy {
+/// The name of each file, by its number.
+fn name(plan: &FilesPlan) -> impl Fn(u64) -> PathBuf + Send + use<> {
     let (path, rotates) = (plan.path.clone(), plan.rotates());
+    move |number| {
+        if rotates {
+            numbered(&path, number)
+        } else {
+            path.clone()
+        }
+    }
+}
+
+fn policy(plan: &FilesPlan, end: Box<dyn Fn() -> Vec<u8> + Send>) -> Policy {
     Policy {
-        name: Box::new(move |number| {
-            if rotates {
-                numbered(&path, number)
-            } else {
-                path.clone()
-            }
-        }),
+        name: Box::new(name(plan)),
         size: plan.size,
         every: plan.every_ns.map(Duration::from_nanos),
         files: plan.files,
         owner: report::ours::invoker(),
         flush: FLUSH,
         compress: plan.compress,
+        end,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use capture::ring::Ring;
-use capture::ring::share::{Door, Guest};
+use capture::ring::share::{Door, Guest, SeatState};
 use measure::{ConsumerSummary, Note};
 use report::published::ConsumerLevel;
 
@@ -33,11 +33,9 @@ pub fn see_out(mut door: Door, ring: &Ring, captured: u64) -> (Vec<ConsumerSumma
         door.look(ring);
         let guests = || door.guests().iter().filter(|guest| guest.seat().is_taken);
         let mut waits = guests().filter(|guest| !guest.is_gone);
-        let waits = waits.any(|guest| {
-            let (taken, lost) = guest.seat().counts;
-            guest.seat().first + taken + lost < captured
-        });
-        let taken: u64 = guests().map(|guest| guest.seat().counts.0).sum();
+        let waits = waits.any(|guest| charged(&guest.seat()) < captured);
+        let taken = guests().map(|guest| guest.seat().counts.0);
+        let taken = taken.fold(0, u64::saturating_add);
         if taken > moved.0 {
             moved = (taken, Instant::now());
         }
@@ -50,6 +48,12 @@ pub fn see_out(mut door: Door, ring: &Ring, captured: u64) -> (Vec<ConsumerSumma
     }
 }
 
+/// Packets of the ring up to the last one that it says it took or lost: its page is its own, and may say any number.
+fn charged(seat: &SeatState) -> u64 {
+    let (taken, lost) = seat.counts;
+    seat.first.saturating_add(taken).saturating_add(lost)
+}
+
 fn name(guest: &Guest) -> String {
     format!("{} ({})", guest.name, guest.process)
 }
@@ -57,9 +61,10 @@ fn name(guest: &Guest) -> String {
 /// What a guest came to, and what is to be told of it. What the ring kept for one that is still there, and did not take it,
 /// is lost.
 fn of_guest(guest: &Guest, captured: u64) -> (ConsumerSummary, Option<Note>) {
-    let (taken, lost) = guest.seat().counts;
-    let offered = captured.saturating_sub(guest.seat().first);
-    let rest = offered.saturating_sub(taken + lost);
+    let seat = guest.seat();
+    let (taken, lost) = seat.counts;
+    let offered = captured.saturating_sub(seat.first);
+    let rest = captured.saturating_sub(charged(&seat));
     let is_cut = guest.is_lossless && !guest.is_gone;
     let (cut, left) = if is_cut { (rest, 0) } else { (0, rest) };
     let note = (rest > 0 && (is_cut || guest.is_gone)).then(|| {
@@ -80,7 +85,7 @@ fn of_guest(guest: &Guest, captured: u64) -> (ConsumerSummary, Option<Note>) {
         lossless: guest.is_lossless,
         offered,
         taken,
-        lost: lost + cut,
+        lost: lost.saturating_add(cut),
         left,
         behind_max: guest.behind_max,
     };

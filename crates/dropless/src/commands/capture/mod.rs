@@ -6,6 +6,7 @@ mod attach;
 mod consumer;
 mod draining;
 mod guests;
+mod statistics;
 mod stream;
 mod summary;
 mod wiring;
@@ -149,11 +150,6 @@ impl Job for CaptureJob {
     }
 
     fn needs(&self) -> Result<Needs> {
-        let remark = if self.is_quiet {
-            Duration::MAX
-        } else {
-            Duration::from_nanos(self.plan.machine.wait_ns)
-        };
         Ok(Needs {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
@@ -161,7 +157,7 @@ impl Job for CaptureJob {
             held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,
             sockets: self.plan.sockets(),
-            patience: Patience::Forever(remark),
+            patience: Patience::forever(self.plan.machine.wait_ns, !self.is_quiet),
             tick: TICK,
         })
     }

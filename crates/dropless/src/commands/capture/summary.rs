@@ -2,25 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use capture::pcapng::Statistics;
 use measure::place::{FILTERED, RING_FULL, SAMPLED_OUT, TAP_BUDGET, TAP_FULL, UNWANTED};
 use measure::verdict::{Evidence, Role};
 use measure::{
-    Balance, CaptureSummary, ConsumerSummary, Expectation, Imbalance, Note, Place, PortSummary, Verdict,
-    WorkerSummary,
+    Balance, CaptureSummary, ConsumerSummary, Imbalance, Note, Place, PortSummary, Verdict, WorkerSummary,
+    expect,
 };
-use report::published::{Ended, State};
+use report::published::State;
 use report::rundir::file;
 
-use super::active::{ActiveCapture, CaptureSide, Generated, Total};
+use super::active::{ActiveCapture, Generated, Total};
 use super::attach::Link;
 use super::guests;
 use crate::run;
 use crate::run::close::Ending;
-use crate::status::end_workers;
 
 pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSummary {
-    let (dir, expect) = (ending.dir, job.plan.expect.clone());
+    let (dir, expectations) = (ending.dir, job.plan.expect.clone());
     let total = job.total();
     let held = job.totals.get().map_or(0, |totals| totals.held);
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
@@ -69,7 +67,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         reasons: verdict.notes(),
         filter: job.plan.filter.clone(),
         sampled_one_in: job.plan.sample,
-        stamped_by: stamped_by(&ending),
+        stamped_by: stamped_by(&ending, job.stamped_by),
         generated: job.generated().map(|generated| generated.sent),
         received: total.received,
         received_bytes: total.bytes,
@@ -89,10 +87,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
         ..CaptureSummary::default()
     };
     summary.ledger = ledger;
-    let conditions = expect
-        .iter()
-        .filter_map(|text| text.parse::<Expectation<CaptureSummary>>().ok());
-    summary.expectations = conditions.map(|condition| condition.evaluate(&summary)).collect();
+    summary.expectations = expect::evaluate(&expectations, &summary);
     let _ = dir.write_json(file::SUMMARY, &summary);
     summary
 }
@@ -117,36 +112,14 @@ fn ledger(ending: &Ending<'_>, tapped: Option<(u64, [u64; 2])>, total: Total, he
     Balance::of(seen, total.captured, counted)
 }
 
-/// What ends a file: what each port counted.
+/// What ends a file: what each port counted, and what it says at the end that it missed.
 fn statistics(ending: &Ending<'_>, job: &ActiveCapture) -> Vec<u8> {
-    let mut blocks = Vec::new();
-    let (from_ns, to_ns) = job.times_ns();
-    for index in 0..job.drops.len() {
-        let sides = || job.sides.iter().filter(|side| side.place.port == index);
-        let received: u64 = sides().map(|side| side.counters.received.frames.get()).sum();
-        let dropped: u64 = sides().map(|side| side.counters.written.refused.get()).sum();
-        let left_out = |side: &CaptureSide| {
-            let counters = &side.counters.received;
-            counters.filtered.get() + counters.sampled_out.get()
-        };
-        let unwanted: u64 = sides().map(|side| side.counters.written.unwanted.get()).sum();
-        let accepted = received - sides().map(left_out).sum::<u64>();
-        let missed = match (&job.link, ending.ports.get(index)) {
+    job.counted.blocks(job.times_ns(), |index| {
+        match (&job.link, ending.ports.get(index)) {
             (Some(link), _) => link.lost(|tap| job.sides[tap].place.port == index),
             (None, port) => port.map_or(0, |port| port.summary.rx_missed + port.summary.rx_nombuf),
-        };
-        let statistics = Statistics {
-            from_ns,
-            to_ns,
-            received: received + missed,
-            interface_dropped: missed,
-            accepted,
-            dropped,
-            delivered: accepted - dropped - unwanted,
-        };
-        blocks.extend(statistics.block(index as u32));
-    }
-    blocks
+        }
+    })
 }
 
 /// A worker that moves packets in so many of its rounds hardly ever waits for one.
@@ -180,41 +153,30 @@ fn uneven(Generated { sent, received }: Generated) -> Option<Imbalance> {
     })
 }
 
-/// The clock of each port's stamps: none of them is the NIC's own.
-fn stamped_by(ending: &Ending<'_>) -> BTreeMap<String, String> {
+/// The clock of each port's stamps.
+fn stamped_by(ending: &Ending<'_>, clock: &str) -> BTreeMap<String, String> {
     let ports = ending.ports.iter();
     ports
-        .map(|port| (port.summary.uri.clone(), "tsc".into()))
+        .map(|port| (port.summary.uri.clone(), clock.to_owned()))
         .collect()
 }
 
 /// What a consumer was offered it took, lost, or left.
 fn unbalanced(consumer: &ConsumerSummary) -> Option<Imbalance> {
-    let charged = consumer.taken + consumer.lost + consumer.left;
-    (charged != consumer.offered).then_some(Imbalance::Accepted {
+    // What one of another process says may be any number.
+    let gone = consumer.lost.saturating_add(consumer.left);
+    (consumer.taken.saturating_add(gone) != consumer.offered).then_some(Imbalance::Accepted {
         accepted: consumer.offered,
         received: consumer.taken,
-        lost: consumer.lost + consumer.left,
+        lost: gone,
         unexplained: 0,
     })
 }
 
 impl run::Summary for CaptureSummary {
-    fn ended(&self) -> Ended {
-        Ended {
-            verdict: self.verdict.name().into(),
-            exit: self.exit_code(),
-            reasons: self.reasons.clone(),
-        }
-    }
-
-    fn settle(&self, state: &mut State) {
-        state.elapsed_s = self.duration_s;
+    fn total(&self, state: &mut State) {
         state.total.received = self.received;
         state.total.lost = self.lost();
-        state.ports.clone_from(&self.ports);
-        state.queues.clone_from(&self.queues);
-        end_workers(&mut state.workers, &self.workers);
     }
 }
 

@@ -17,6 +17,7 @@ use dataplane::capture::{
 };
 use dataplane::io::Receive;
 use dataplane::slot::Slot;
+use host::DriverStamps;
 use measure::Clock;
 use report::rows::RowWriter;
 use report::rundir::file;
@@ -25,6 +26,7 @@ use super::WHOLE;
 use super::active::{ActiveCapture, CaptureSide, Total};
 use super::attach::{Attached, Link};
 use super::consumer::ConsumerSide;
+use super::statistics::Interfaces;
 use crate::plan::CapturePlan;
 use crate::run::clock::now;
 use crate::run::generator;
@@ -66,15 +68,20 @@ pub fn wire<'p, 'e: 'p>(
     (sink, door): (Option<File>, Option<Door>),
     stage: &mut Stage<'_, 'p, 'e>,
 ) -> Result<ActiveCapture> {
+    let stamps = driver_stamps(stage.ports);
     let interfaces: Vec<Interface> = match &attached {
         Some(host) => host.interfaces(&plan),
-        None => stage.ports.iter().map(|open| interface(open, &plan)).collect(),
+        None => stage
+            .ports
+            .iter()
+            .map(|open| interface(open, stamps, &plan))
+            .collect(),
     };
     let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
     let preamble = pcapng::preamble(application, &interfaces);
     let (mut producer, ring) = Producer::new(plan.ring.segments, plan.ring.segment_len, &preamble)?;
     let epoch_ns = epoch_ns(&stage.clock);
-    let mut all = queues(&plan, epoch_ns, stage)?;
+    let mut all = queues(&plan, (epoch_ns, stamps), stage)?;
     let link = attached.map(|host| taps(host, &plan, epoch_ns, (stage, &mut all)));
     let link = link.transpose()?;
     let Queues {
@@ -82,9 +89,12 @@ pub fn wire<'p, 'e: 'p>(
         sides,
         drops,
     } = all;
+    let counted = Interfaces::new(&drops, &sides);
     let mut consumers = Vec::new();
     if let Some(files) = &plan.files {
-        consumers.push(ConsumerSide::files(files, &mut producer, &ring)?);
+        let counted = counted.clone();
+        let end = Box::new(move || counted.so_far());
+        consumers.push(ConsumerSide::files(files, end, (&mut producer, &ring))?);
     }
     if let Some(sink) = sink {
         consumers.push(ConsumerSide::stream(sink, &mut producer, &ring)?);
@@ -120,6 +130,7 @@ pub fn wire<'p, 'e: 'p>(
         merged,
         totals,
         drops,
+        counted,
         generators,
         ring,
         consumers,
@@ -127,6 +138,7 @@ pub fn wire<'p, 'e: 'p>(
         rows: stage.dir.keep(rows).ok(),
         row_base: Total::default(),
         clock: stage.clock,
+        stamped_by: stamps.map_or("tsc", |stamps| stamps.clock),
         epoch_ns,
         draining: None,
     })
@@ -135,7 +147,7 @@ pub fn wire<'p, 'e: 'p>(
 /// One worker polls all queues and merges. Of several the first merges, and the queues take turns on the others.
 fn queues<'p, 'e: 'p>(
     plan: &CapturePlan,
-    epoch_ns: u64,
+    (epoch_ns, stamps): (u64, Option<DriverStamps>),
     stage: &mut Stage<'_, 'p, 'e>,
 ) -> Result<Queues<'p>> {
     let mut all = Queues {
@@ -161,6 +173,7 @@ fn queues<'p, 'e: 'p>(
                 queue: several.then_some(queue as u32),
                 snap_len: plan.snap_len as usize,
                 epoch_ns,
+                driver_unit_ns: stamps.map(|stamps| stamps.unit_ns),
                 drops: Arc::clone(&all.drops[port]),
             };
             let of_queue = QueuePlan {
@@ -205,6 +218,7 @@ fn taps<'p>(
             direction: Some(told.direction),
             snap_len: plan.snap_len as usize,
             epoch_ns,
+            driver_unit_ns: None,
             drops: Arc::clone(&all.drops[told.port as usize]),
         };
         let queue = QueuePlan {
@@ -236,11 +250,26 @@ fn selector(plan: &CapturePlan) -> Result<Selector> {
     Ok(Selector::new(filter, plan.sample.map(Sample::one_in)))
 }
 
+/// The stamps of the driver, where there is nothing to merge with what it received: clocks of two kinds have no order.
+fn driver_stamps(ports: &[OpenPort<'_>]) -> Option<DriverStamps> {
+    match ports {
+        [only] if only.rx.len() == 1 => only.uri.kind.traits().stamps,
+        _ => None,
+    }
+}
+
 /// What is told of a port in the file.
-fn interface(open: &OpenPort<'_>, plan: &CapturePlan) -> Interface {
+fn interface(open: &OpenPort<'_>, stamps: Option<DriverStamps>, plan: &CapturePlan) -> Interface {
+    let description = match stamps {
+        Some(stamps) => format!(
+            "stamped by its driver with the clock of the {}, in units of {} ns",
+            stamps.clock, stamps.unit_ns
+        ),
+        None => "stamped by the processor's time stamp counter when its burst was polled".into(),
+    };
     Interface {
         name: open.uri.to_string(),
-        description: "stamped by the processor's time stamp counter when its burst was polled".into(),
+        description,
         mac: Some(open.mac),
         speed: None,
         snap_len: plan.snap_len,

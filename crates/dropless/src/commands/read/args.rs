@@ -19,8 +19,9 @@ use measure::units::parse_count;
   dropless read uplink                          what that captures, live
   tcpdump -i eth0 -w - | dropless read -        from another program
 
-Exit codes: 0 all was read; 1 a ring overwrote packets before they were read;
-2 what was asked for cannot be read, or not to its end.")]
+Exit codes: 0 all was read, also of a capture whose writer was killed before it
+ended the file, which a line on standard error says; 1 a ring overwrote packets
+before they were read; 2 what was asked for cannot be read, or not to its end.")]
 pub struct Args {
     /// Capture file, - for standard input, or the name or socket of a running capture's --ring
     #[arg(value_name = "FILE|RING", required = true, value_hint = ValueHint::FilePath)]

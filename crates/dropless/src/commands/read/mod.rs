@@ -2,7 +2,6 @@
 
 pub mod args;
 mod output;
-mod patient;
 mod progress;
 mod reading;
 mod ring;

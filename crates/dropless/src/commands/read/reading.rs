@@ -61,13 +61,27 @@ impl Reading {
             self.pause()?;
             match reader.next_packet() {
                 Ok(Some(packet)) => self.take(&packet)?,
-                Ok(None) => break,
+                Ok(None) => {
+                    self.tell_end(&reader);
+                    break;
+                }
                 // An interrupt ends a stream wherever it is.
                 Err(_) if self.interrupt.is_set() => break,
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(())
+    }
+
+    /// Says what a capture of ours lacks whose writer did not come to end it: none of its packets, and so it is no error.
+    fn tell_end(&mut self, reader: &Reader) {
+        if reader.is_left_open() {
+            self.progress.clear();
+            let _ = report::out::print_stderr(&format!(
+                "{} was not ended: its writer was killed, or still writes; all packets that are in it were read\n",
+                reader.name()
+            ));
+        }
     }
 
     /// Shows what was taken: what comes next may have to be waited for.

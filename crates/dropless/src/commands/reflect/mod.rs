@@ -58,12 +58,6 @@ impl Job for ReflectJob {
     }
 
     fn needs(&self) -> Result<Needs> {
-        // It waits for its peers for ever, and says so after `--wait` where anything is to be said.
-        let remark = if self.is_quiet {
-            Duration::MAX
-        } else {
-            Duration::from_nanos(self.plan.machine.wait_ns)
-        };
         Ok(Needs {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
@@ -71,7 +65,7 @@ impl Job for ReflectJob {
             held_per_queue: reflector::buffers_held(self.plan.machine.burst, self.plan.fault.is_some()),
             tx_checksum_offload: false,
             sockets: self.plan.sockets(),
-            patience: Patience::Forever(remark),
+            patience: Patience::forever(self.plan.machine.wait_ns, !self.is_quiet),
             tick: TICK,
         })
     }

@@ -2,13 +2,12 @@
 
 use measure::verdict::{Evidence, Role};
 use measure::{Balance, Imbalance, Note, Place, PortSummary, ReflectSummary, Verdict};
-use report::published::{Ended, State};
+use report::published::State;
 
 use super::active::{ActiveReflect, Total};
 use crate::run;
 use crate::run::close::{Ending, PortEnd};
 use crate::run::reflector::{drops, fault_drops, faults};
-use crate::status::end_workers;
 
 pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary {
     let dir = ending.dir;
@@ -107,21 +106,9 @@ fn ports(job: &ActiveReflect, ends: &[PortEnd]) -> Vec<PortSummary> {
 }
 
 impl run::Summary for ReflectSummary {
-    fn ended(&self) -> Ended {
-        Ended {
-            verdict: self.verdict.name().into(),
-            exit: self.exit_code(),
-            reasons: self.reasons.clone(),
-        }
-    }
-
-    fn settle(&self, state: &mut State) {
-        state.elapsed_s = self.duration_s;
+    fn total(&self, state: &mut State) {
         state.total.sent = self.returned;
         state.total.received = self.received;
         state.total.lost = self.dropped.values().sum();
-        state.ports.clone_from(&self.ports);
-        state.queues.clone_from(&self.queues);
-        end_workers(&mut state.workers, &self.workers);
     }
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 pub use args::Args;
 
 use crate::plan::{MachinePlan, ReplayPlan};
+use crate::run::capture_input::CaptureInput;
 use crate::run::kernel_port::SocketConfig;
 use crate::run::open::{self, OpenPort};
 use crate::run::peer::Patience;
@@ -24,7 +25,6 @@ use crate::run::stage::Stage;
 use crate::run::{self, Job, Needs};
 use crate::status::Expected;
 use active::ActiveReplay;
-use reader::Input;
 
 /// How often control looks.
 const TICK: Duration = Duration::from_millis(20);
@@ -37,7 +37,7 @@ const FRAME_OVERHEAD: usize = 18;
 pub fn run(args: &Args) -> Result<u8> {
     let plan = args.plan()?;
     let job = ReplayJob {
-        input: Input::open(&plan)?,
+        input: reader::open(&plan)?,
         longest: longest(&plan),
         timetable: None,
         plan,
@@ -58,7 +58,7 @@ fn longest(plan: &ReplayPlan) -> usize {
 /// A run that replays.
 pub struct ReplayJob {
     plan: ReplayPlan,
-    input: Input,
+    input: CaptureInput,
     /// The longest frame that is sent, with FCS.
     longest: usize,
     /// When each packet is due; known once the port is open.

@@ -1,102 +1,55 @@
 //! Reads a capture ahead of the worker that sends it, in a thread of its own, which may wait for the disk.
 
-use std::fs::File;
-use std::io::{IsTerminal, Seek};
-use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use capture::input::{InputError, LinkType, Packet, Reader};
-use dataplane::replay::feed::Filler;
+use dataplane::replay::feed::{Filler, Planned};
 use measure::place::{CUT_OFF, NOT_ETHERNET, SNAPPED, TOO_LONG, TOO_SHORT};
 use measure::{Clock, Counter, TimesSummary, Timetable};
 
 use crate::plan::{ReplayPlan, Snapped};
+use crate::run::capture_input::CaptureInput;
 
 /// From one look for room to the next.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
-/// Whoever waits for a pipe or a disk that does not answer is left behind after this long.
+/// Whoever waits for a disk that does not answer is left behind after this long.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The head of an Ethernet frame.
 const HEAD_LEN: usize = 14;
 /// A VLAN tag comes on top of what a port carries: the kernel and DPDK's drivers both leave room for one.
 const VLAN_TAG: usize = 4;
 
-/// A capture that was opened, and seen to be one.
-pub struct Input {
-    name: String,
-    file: File,
-    /// Its length, where it is a file that can be read again.
-    pub len: Option<u64>,
+/// Opens the capture of `plan`. What can be seen at once is refused: that it is none, or that there is nothing to send.
+pub fn open(plan: &ReplayPlan) -> Result<CaptureInput> {
+    let mut input = CaptureInput::open(&plan.file)?;
+    ensure!(
+        input.len.is_some() || plan.loops == Some(1),
+        "{} can be read once only: --loop needs a file",
+        input.name
+    );
+    if input.len.is_some() {
+        look(&mut input)?;
+    }
+    Ok(input)
 }
 
-impl Input {
-    /// Opens the capture of `plan`. What can be seen at once is refused: that it is none, or that there is nothing to send.
-    pub fn open(plan: &ReplayPlan) -> Result<Self> {
-        let path = &plan.file;
-        let (name, file) = if plan.is_stdin() {
-            let stdin = std::io::stdin();
-            ensure!(
-                !stdin.is_terminal(),
-                "standard input is a terminal; pipe a capture into it, or name a file"
-            );
-            let own = stdin.as_fd().try_clone_to_owned().context("standard input")?;
-            ("standard input".to_owned(), File::from(own))
-        } else {
-            (path.display().to_string(), open_file(path)?)
-        };
-        let about = file.metadata().with_context(|| name.clone())?;
-        ensure!(
-            !about.is_dir(),
-            "{name} is a directory; name a pcap or pcapng file"
-        );
-        let len = about.is_file().then_some(about.len());
-        ensure!(
-            len.is_some() || plan.loops == Some(1),
-            "{name} can be read once only: --loop needs a file"
-        );
-        let mut input = Self { name, file, len };
-        if len.is_some() {
-            input.look()?;
-        }
-        Ok(input)
-    }
-
-    /// Looks at the first packet.
-    fn look(&mut self) -> Result<()> {
-        let name = self.name.clone();
-        let mut reader = self.reader()?;
-        let Some(packet) = reader.next_packet()? else {
-            bail!("{name} holds no packet; there is nothing to send");
-        };
-        ensure!(
-            packet.interface.link == LinkType::Ethernet,
-            "the packets of {name} are no Ethernet frames (they are {:?}); capture on one interface instead of `any`, or give them heads: tcprewrite --dlt=enet --enet-dmac=MAC --enet-smac=MAC -i {name} -o NEW",
-            packet.interface.link
-        );
-        Ok(())
-    }
-
-    /// A reader from its beginning.
-    fn reader(&mut self) -> Result<Reader, InputError> {
-        let again = if self.len.is_some() {
-            self.file.rewind()
-        } else {
-            Ok(())
-        };
-        match again.and_then(|()| self.file.try_clone()) {
-            Ok(file) => Reader::new(self.name.clone(), file),
-            Err(error) => Err(InputError::Open(self.name.clone(), error)),
-        }
-    }
-}
-
-fn open_file(path: &Path) -> Result<File> {
-    File::open(path).map_err(|error| anyhow!("cannot read {}: {error}", path.display()))
+/// Looks at the first packet of a file.
+fn look(input: &mut CaptureInput) -> Result<()> {
+    let mut reader = input.reader(|| false)?;
+    let name = &input.name;
+    let Some(packet) = reader.next_packet()? else {
+        bail!("{name} holds no packet; there is nothing to send");
+    };
+    ensure!(
+        packet.interface.link == LinkType::Ethernet,
+        "the packets of {name} are no Ethernet frames (they are {:?}); capture on one interface instead of `any`, or give them heads: tcprewrite --dlt=enet --enet-dmac=MAC --enet-smac=MAC -i {name} -o NEW",
+        packet.interface.link
+    );
+    Ok(())
 }
 
 /// What the thread counts while it reads. One writer.
@@ -150,7 +103,7 @@ pub struct ReaderSide {
 impl ReaderSide {
     /// Reads `input` into `filler`, as `plan` says; frames longer than `longest` bytes (without FCS) are counted and left out.
     pub fn start(
-        input: Input,
+        input: CaptureInput,
         (filler, timetable, clock): (Filler, Timetable, Clock),
         plan: &ReplayPlan,
         longest: usize,
@@ -170,7 +123,8 @@ impl ReaderSide {
         };
         let thread = std::thread::Builder::new().name("reader".into());
         let thread = thread.spawn(move || {
-            let error = reading.all(input).err();
+            // Whoever stops it ends a stream wherever it is.
+            let error = reading.all(input).err().filter(|_| !reading.is_stopped());
             Came {
                 times: reading.timetable.summary(),
                 error: error.map(|error| error.to_string()),
@@ -189,7 +143,7 @@ impl ReaderSide {
         let begun = Instant::now();
         while !self.thread.is_finished() {
             if begun.elapsed() > FAREWELL {
-                // It waits for a pipe that nobody writes to, and has no packet of its own.
+                // It has no packet of its own.
                 return Came::default();
             }
             std::thread::sleep(LOOK_EVERY);
@@ -217,11 +171,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn all(&mut self, mut input: Input) -> Result<(), InputError> {
+    fn all(&mut self, mut input: CaptureInput) -> Result<(), InputError> {
         let (mut done, mut length) = (0, 0);
         while self.loops.is_none_or(|loops| done < loops) {
             let before = self.counters.packets.get();
-            let mut reader = input.reader()?;
+            let stop = Arc::clone(&self.stop);
+            let mut reader = input.reader(move || stop.load(Ordering::Acquire))?;
             let len = input.len.filter(|_| !reader.is_compressed());
             self.counters.loop_bytes.set(len.unwrap_or(length));
             if !self.once(&mut reader, input.len.is_none(), done * length)? {
@@ -253,16 +208,17 @@ impl Reading {
                 }
                 match reader.next_packet()? {
                     Some(packet) => packet,
-                    None => return Ok(true),
+                    None => return Ok(!self.is_stopped()),
                 }
             };
-            if self.stop.load(Ordering::Acquire) {
-                return Ok(false);
-            }
-            if !self.take(&packet, position) {
+            if self.is_stopped() || !self.take(&packet, position) {
                 return Ok(false);
             }
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
     }
 
     /// Hands a packet on, or counts why not; false if the run ended before there was room for it.
@@ -287,13 +243,13 @@ impl Reading {
         } else if len > carries {
             &counters.too_long
         } else {
-            return self.give(packet.data, len, position);
+            return self.give(packet.data, len, (position, is_snapped));
         };
         left_out.add(1);
         true
     }
 
-    fn give(&mut self, data: &[u8], len: usize, position: u64) -> bool {
+    fn give(&mut self, data: &[u8], len: usize, (position, is_snapped): (u64, bool)) -> bool {
         let at = self.clock.ticks_from_ns(self.timetable.due_ns(len));
         let mut bytes = data;
         if len > data.len() {
@@ -302,8 +258,13 @@ impl Reading {
             self.padded.resize(len, 0);
             bytes = &self.padded;
         }
-        while !self.filler.push(at, bytes, position) {
-            if self.stop.load(Ordering::Acquire) {
+        let planned = Planned {
+            at,
+            position,
+            is_snapped,
+        };
+        while !self.filler.push(planned, bytes) {
+            if self.is_stopped() {
                 self.counters.cut_off.add(1);
                 return false;
             }

@@ -1,25 +1,23 @@
 //! The ledger, the verdict and the summary of a replay.
 
 use measure::place::CUT_OFF;
+use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, Clock, Histogram, Imbalance, Note, Percentiles, Place, ReplayRate, ReplaySummary,
-    StarvedSummary, Verdict,
+    StarvedSummary, Verdict, expect,
 };
 use report::number::{count, counted};
-use report::published::{Ended, State};
+use report::published::State;
 use report::rundir::file;
 
 use super::active::ActiveReplay;
 use crate::run;
 use crate::run::close::Ending;
 use crate::run::open::losses;
-use crate::status::end_workers;
 
 /// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
 const BEHIND_NS: u64 = 100_000_000;
-/// What a frame takes on a wire beside the bytes of a capture: FCS, preamble and gap.
-const ON_WIRE: u64 = 24;
 
 pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     let (dir, counters) = (ending.dir, &job.counters);
@@ -40,7 +38,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         counters.gap_error_ticks.snapshot(),
     );
     if job.is_paced {
-        let _ = dir.write_kept_times(&gap_error, &late, tick_ns(&ending.clock));
+        let _ = dir.write_kept_times(&gap_error, &late, ending.clock.tick_ns());
     }
     let ledger = ledger(job, &ending);
     // From the first packet on there is one gap less than there are packets.
@@ -66,7 +64,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     ending.notes.extend(notes(job, &ending, &ledger));
     ending.notes.extend(dir.note());
     let rate_tx_pps = per_second(took_ns).unwrap_or(0.0);
-    let mean_bytes = counters.bytes.get() as f64 / sent.max(1) as f64;
+    let mean_bytes = counters.wire_bytes.get() as f64 / sent.max(1) as f64;
     let mut summary = ReplaySummary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -86,7 +84,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         planned_s: planned_ns.map(|ns| ns as f64 / 1e9),
         duration_s: took_ns as f64 / 1e9,
         rate_tx_pps,
-        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + ON_WIRE as f64) * 8.0,
+        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + LAYER1_OVERHEAD_BYTES) * 8.0,
         ports: ending.port_summaries(),
         queues: job.queues(),
         workers: ending.workers,
@@ -97,8 +95,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
         ..ReplaySummary::default()
     };
     summary.ledger = ledger;
-    let expectations = job.plan.expectations().unwrap_or_default();
-    summary.expectations = expectations.iter().map(|one| one.evaluate(&summary)).collect();
+    summary.expectations = expect::evaluate(&job.plan.expect, &summary);
     let _ = dir.write_json(file::SUMMARY, &summary);
     summary
 }
@@ -140,13 +137,8 @@ fn in_ns(ticks: &Histogram, clock: &Clock) -> Percentiles {
         p99: ns(found.p99),
         p999: ns(found.p999),
         max: ns(found.max),
-        mean: found.mean.map(|mean| mean * tick_ns(clock)),
+        mean: found.mean.map(|mean| mean * clock.tick_ns()),
     }
-}
-
-/// A tick in ns, of very many of them: one alone would be rounded.
-fn tick_ns(clock: &Clock) -> f64 {
-    clock.ns_from_ticks(1_000_000_000) as f64 / 1e9
 }
 
 fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note> {
@@ -196,12 +188,12 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
             counted(read.not_ethernet.get(), "packet")
         ),
     );
-    let snapped = read.snapped.get();
+    let snapped = job.counters.snapped.get();
     tell(
         snapped > 0 && job.plan.snapped == crate::plan::Snapped::Send,
         "snapped_sent",
         format!(
-            "{} had been captured in part, and were sent as short as that; --snapped skip leaves them out, --snapped pad fills them up",
+            "{} had been captured in part, and went out as short as that; --snapped skip leaves them out, --snapped pad fills them up",
             counted(snapped, "packet")
         ),
     );
@@ -232,20 +224,8 @@ fn notes(job: &ActiveReplay, ending: &Ending<'_>, ledger: &Balance) -> Vec<Note>
 }
 
 impl run::Summary for ReplaySummary {
-    fn ended(&self) -> Ended {
-        Ended {
-            verdict: self.verdict.name().into(),
-            exit: self.exit_code(),
-            reasons: self.reasons.clone(),
-        }
-    }
-
-    fn settle(&self, state: &mut State) {
-        state.elapsed_s = self.duration_s;
+    fn total(&self, state: &mut State) {
         state.total.sent = self.sent;
         state.total.lost = self.lost();
-        state.ports.clone_from(&self.ports);
-        state.queues.clone_from(&self.queues);
-        end_workers(&mut state.workers, &self.workers);
     }
 }

@@ -9,8 +9,9 @@ use report::rundir::RunDir;
 use super::far::{FarSides, Told};
 use super::ledger::Results;
 use super::load::Load;
+use super::making;
 use super::phases::{self, Drain};
-use super::wiring::{self, Wiring};
+use super::wiring::Wiring;
 use super::{status, summary};
 use crate::explain::Received;
 use crate::plan::SendPlan;
@@ -49,7 +50,7 @@ enum Phase {
 impl ActiveSend {
     /// Makes the tasks of `plan`, and opens the files that are streamed.
     pub fn wire<'p, 'e: 'p>(plan: SendPlan, loads: Vec<Load>, stage: &mut Stage<'_, 'p, 'e>) -> Result<Self> {
-        let wiring = wiring::wire(&plan, &loads, stage)?;
+        let wiring = making::wire(&plan, &loads, stage)?;
         let names: Vec<String> = plan.streams.iter().map(|stream| stream.name.clone()).collect();
         Ok(Self {
             far: FarSides::new(&plan, &loads, &wiring)?,

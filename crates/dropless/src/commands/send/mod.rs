@@ -5,6 +5,7 @@ pub mod args;
 mod far;
 mod ledger;
 mod load;
+mod making;
 mod phases;
 mod status;
 mod summary;

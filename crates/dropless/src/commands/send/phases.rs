@@ -72,8 +72,10 @@ impl Drain {
         let waited = self.quiet.look(all_polled).as_nanos() as u64;
         let back = wiring.received(|counters| counters.received.get());
         // Where two may have heard one packet, what came says nothing of what is still to come.
+        let damaged = wiring.received(|counters| counters.corrupt.get());
         let everything = !wiring.hear_each_other
-            && back + known_lost(wiring) >= wiring.sent(|counters| counters.accepted.get());
+            && back + known_lost(wiring) >= wiring.sent(|counters| counters.accepted.get())
+            && damaged >= known_damaged(wiring);
         // Where ports share a link, what one hears of another one is no quiet of its own.
         let quiet = plan.quiet_ns.filter(|_| !wiring.hear_each_other);
         waited >= quiet.unwrap_or(plan.drain_ns).min(plan.drain_ns)
@@ -83,7 +85,13 @@ impl Drain {
     }
 }
 
-/// Probes of which it is sure that they will not come: what else was spoiled may be a stranger's.
+/// Probes of which it is sure that they will not come back whole: what else was spoiled may be a stranger's. Those that our
+/// own injector damages come as well, as what they are.
 fn known_lost(wiring: &Wiring) -> u64 {
-    wiring.reflect.iter().map(|side| side.faults.drop.get()).sum()
+    let dropped: u64 = wiring.reflect.iter().map(|side| side.faults.drop.get()).sum();
+    dropped + known_damaged(wiring)
+}
+
+fn known_damaged(wiring: &Wiring) -> u64 {
+    wiring.reflect.iter().map(|side| side.faults.corrupt.get()).sum()
 }

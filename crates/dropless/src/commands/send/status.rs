@@ -1,12 +1,11 @@
 //! What a send run tells while it goes, from counters that workers publish anyhow; and at its end, from its result.
 
 use measure::Summary;
-use report::published::{Ended, State, Totals};
+use report::published::{State, Totals};
 
 use super::wiring::Wiring;
 use crate::run;
 use crate::run::reflector::{drops, fault_drops};
-use crate::status::end_workers;
 
 /// Counts, drops and queues now. What a far machine dropped is only asked for at the end.
 pub fn state(wiring: &Wiring, judged_lost: u64) -> State {
@@ -45,16 +44,7 @@ fn totals(wiring: &Wiring, lost: u64) -> Totals {
 }
 
 impl run::Summary for Summary {
-    fn ended(&self) -> Ended {
-        Ended {
-            verdict: self.verdict.name().into(),
-            exit: self.exit_code(),
-            reasons: self.reasons.clone(),
-        }
-    }
-
-    fn settle(&self, state: &mut State) {
-        state.elapsed_s = self.duration_s;
+    fn total(&self, state: &mut State) {
         state.done = state.done.map(|done| done.max(1.0));
         state.total = Totals {
             intended: self.ledger.intended,
@@ -71,8 +61,5 @@ impl run::Summary for Summary {
         state.latency_ns = self.latency_ns;
         state.places.clone_from(&self.ledger.lost_at);
         state.add_places([("unexplained", self.unexplained)]);
-        state.ports.clone_from(&self.ports);
-        state.queues.clone_from(&self.queues);
-        end_workers(&mut state.workers, &self.workers);
     }
 }

@@ -2,8 +2,9 @@
 
 use measure::bunch::{Bunch, bunches};
 use measure::ledger::Ledger;
+use measure::units::LAYER1_OVERHEAD_BYTES;
 use measure::verdict::{Evidence, Role};
-use measure::{Expectation, GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict};
+use measure::{GapSummary, Histogram, Jitter, Note, Percentiles, Summary, Verdict, expect};
 use report::rundir::file;
 
 use super::active::ActiveSend;
@@ -43,17 +44,9 @@ pub fn summarise(job: &ActiveSend, mut ending: Ending<'_>) -> Summary {
         ..figures(job, &results, &ledger, &latency)
     };
     summary.ledger = ledger;
-    summary.expectations = job
-        .plan
-        .expect
-        .iter()
-        .filter_map(|text| text.parse::<Expectation>().ok())
-        .map(|expectation| expectation.evaluate(&summary))
-        .collect();
+    summary.expectations = expect::evaluate(&job.plan.expect, &summary);
     let _ = dir.write_latency(&latency);
-    // A tick in ns, of very many of them: one alone would be rounded.
-    let tick_ns = ending.clock.ns_from_ticks(1_000_000_000) as f64 / 1e9;
-    let _ = dir.write_pacing(&merged(gap_ticks(job).iter()), tick_ns);
+    let _ = dir.write_pacing(&merged(gap_ticks(job).iter()), ending.clock.tick_ns());
     let incomplete = dir.note();
     summary.notes.extend(incomplete.clone());
     if dir.write_summary(&summary).is_err() {
@@ -83,7 +76,7 @@ fn figures(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, latency: &H
         reorder_extent_max: extents.max().unwrap_or(0),
         rate_tx_pps,
         rate_rx_pps: ledger.received as f64 / seconds,
-        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + 20.0) * 8.0,
+        rate_tx_bps_l1: rate_tx_pps * (mean_bytes + LAYER1_OVERHEAD_BYTES) * 8.0,
         rate_tx_bps_l2: rate_tx_pps * mean_bytes * 8.0,
         duration_s: seconds,
         latency_ns: Percentiles::from(latency),

@@ -5,12 +5,11 @@
 //! the number of taps, port, queue, and 1 (received) or 2 (sent) (u32 each), with two file descriptors: the tap's ring, and a
 //! lossless consumer's page. A refusal has 1 in the place of the 0, and a sentence after it.
 
-use std::io::{self, IoSliceMut, Read};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::os::unix::net::UnixStream;
 
 use capture::pcapng::Direction;
-use nix::sys::socket::{MsgFlags, recvmsg};
+use capture::ring::socket::{self, message, words};
 
 const ASK: [u8; 8] = *b"DRPLTAP?";
 const TELL: [u8; 8] = *b"DRPLTAP!";
@@ -59,27 +58,15 @@ impl Asked {
 
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
-        encode(ASK, &[self.version, self.ways, self.snap_len])
+        message(ASK, &[self.version, self.ways, self.snap_len])
     }
 
     /// Reads it, once all of it is there.
     pub fn read(stream: &UnixStream) -> io::Result<Option<Self>> {
-        let mut message = [0; ASK_LEN];
-        let mut bytes = [IoSliceMut::new(&mut message)];
-        let came = match recvmsg::<()>(stream.as_raw_fd(), &mut bytes, None, MsgFlags::MSG_PEEK) {
-            Ok(came) => came.bytes,
-            Err(nix::Error::EAGAIN) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let Some(message) = socket::receive_whole::<ASK_LEN>(stream)? else {
+            return Ok(None);
         };
-        match came {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            ASK_LEN => {}
-            _ => return Ok(None),
-        }
-        let mut stream = stream;
-        stream.read_exact(&mut message)?;
-        let [version, ways, snap_len] =
-            decode(ASK, &message).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        let [version, ways, snap_len] = words(ASK, &message).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Some(Self {
             version,
             ways,
@@ -110,7 +97,7 @@ impl Told {
             self.queue,
             way_number(self.direction),
         ];
-        encode(TELL, &words)
+        message(TELL, &words)
     }
 
     /// Which way its frames go, in a word.
@@ -123,12 +110,12 @@ impl Told {
 
     /// What goes before a sentence that says why not.
     pub fn refusal() -> Vec<u8> {
-        encode(TELL, &[VERSION, 1, 0, 0, 0, 0])
+        message(TELL, &[VERSION, 1, 0, 0, 0, 0])
     }
 
     /// Reads an answer of a run with so many ports; `None` is none of ours.
     pub fn decode(message: &[u8], ports: usize) -> Option<Answer> {
-        let [version, code, taps, port, queue, way] = decode(TELL, message)?;
+        let [version, code, taps, port, queue, way] = words(TELL, message)?;
         if code != 0 || version != VERSION {
             return Some(Answer::Refusal);
         }
@@ -161,20 +148,6 @@ fn way_number(direction: Direction) -> u32 {
         Direction::In => 1,
         Direction::Out => 2,
     }
-}
-
-fn encode(magic: [u8; 8], words: &[u32]) -> Vec<u8> {
-    let words = words.iter().flat_map(|word| word.to_ne_bytes());
-    magic.into_iter().chain(words).collect()
-}
-
-fn decode<const N: usize>(magic: [u8; 8], message: &[u8]) -> Option<[u32; N]> {
-    let rest = message.strip_prefix(&magic)?;
-    let mut words = [0; N];
-    for (index, word) in words.iter_mut().enumerate() {
-        *word = u32::from_ne_bytes(*rest.get(index * 4..)?.first_chunk()?);
-    }
-    Some(words)
 }
 
 #[cfg(test)]

@@ -3,23 +3,22 @@
 
 pub mod message;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use capture::pcapng::{self, Direction, Interface};
 use capture::ring::layout::SEGMENT_MIN;
-use capture::ring::{Producer, Ring, share};
+use capture::ring::socket::{self, Listener};
+use capture::ring::{Producer, Ring};
 use dataplane::tap::{Tap, TapPlan, TapSlot};
 use dataplane::worker::{Control, WorkerCounters};
 use measure::{Clock, Note};
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use report::published::{Place, tap_socket};
 
 use super::clock::now;
+use super::preflight::available_memory;
 use message::{Asked, Told};
 
 /// Segments of a tap's ring.
@@ -30,8 +29,6 @@ const SEGMENT_LEN: u32 = 1 << 20;
 const MEMORY: u64 = 256 << 20;
 /// What a worker may spend on a tap at once: less than a stall that is told.
 const BURST_NS: u64 = 15_000;
-/// Connections that have not said yet what they want, at most.
-const ASKING_MAX: usize = 8;
 
 /// A queue that may be looked into.
 pub struct TapPlace {
@@ -46,17 +43,10 @@ pub struct TapPlace {
 pub struct Taps {
     places: Vec<TapPlace>,
     burst_ticks: u64,
-    socket: Option<Socket>,
-    asking: Vec<UnixStream>,
+    listener: Option<Listener>,
     guest: Option<Guest>,
     /// Why nobody can look into this run.
     pub note: Option<Note>,
-}
-
-/// Removed with its end.
-struct Socket {
-    listener: UnixListener,
-    path: PathBuf,
 }
 
 /// Whoever looks into the run.
@@ -81,10 +71,10 @@ enum Stage {
 impl Taps {
     /// Opens the socket, where there is a queue to look into.
     pub fn open(places: Vec<TapPlace>, clock: &Clock) -> Self {
-        let opened =
-            (!places.is_empty()).then(|| Socket::open(&tap_socket(&Place::own().file(std::process::id()))));
-        let (socket, note) = match opened.transpose() {
-            Ok(socket) => (socket, None),
+        let at = || tap_socket(&Place::own().file(std::process::id()));
+        let opened = (!places.is_empty()).then(|| Listener::open(&at(), None));
+        let (listener, note) = match opened.transpose() {
+            Ok(listener) => (listener, None),
             Err(error) => {
                 let text = format!("`dropless capture --attach` cannot look into this run: {error}");
                 (None, Some(Note::new("not_attachable", text)))
@@ -93,8 +83,7 @@ impl Taps {
         Self {
             places,
             burst_ticks: clock.ticks_from_ns(BURST_NS),
-            socket,
-            asking: Vec::new(),
+            listener,
             guest: None,
             note,
         }
@@ -102,29 +91,25 @@ impl Taps {
 
     /// One look: who asks is let in, who left is forgotten. Never waits.
     pub fn look(&mut self, control: &Control, workers: &[Arc<WorkerCounters>]) {
-        let Some(socket) = &self.socket else { return };
-        while let Ok((stream, _)) = socket.listener.accept() {
-            if is_ours(&stream) && stream.set_nonblocking(true).is_ok() {
-                self.asking.push(stream);
-            }
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
+        let read = |stream: &UnixStream| match socket::peer(stream)? {
+            (_, user) if is_ours(user) => Asked::read(stream),
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
+        };
+        for (stream, asked) in listener.look(read) {
+            self.let_in(stream, &asked, control);
         }
-        for stream in std::mem::take(&mut self.asking) {
-            match Asked::read(&stream) {
-                Ok(None) => self.asking.push(stream),
-                Ok(Some(asked)) => self.let_in(stream, &asked, control),
-                Err(_) => {}
-            }
-        }
-        // Who says nothing makes place for those that do.
-        let silent = self.asking.len().saturating_sub(ASKING_MAX);
-        self.asking.drain(..silent);
         let is_acknowledged =
             |generation| Control::is_acknowledged(generation, workers.iter().map(|worker| &**worker));
         let Some(guest) = &mut self.guest else { return };
         if guest.stage == Stage::Begins && is_acknowledged(guest.generation) {
             guest.stage = Stage::Looks;
         }
-        if guest.stage == Stage::Looks && (guest.hand_over(&self.places).is_err() || guest.has_left()) {
+        if guest.stage == Stage::Looks
+            && (guest.hand_over(&self.places).is_err() || socket::has_ended(&guest.stream))
+        {
             self.places.iter().for_each(|place| place.slot.leave(None));
             guest.generation = control.publish_generation();
             guest.stage = Stage::Ends;
@@ -147,7 +132,7 @@ impl Taps {
         match let_in {
             Ok(rings) => {
                 self.guest = Some(Guest {
-                    process: getsockopt(&stream, PeerCredentials).map_or(0, |peer| peer.pid()),
+                    process: socket::peer(&stream).map_or(0, |(process, _)| process),
                     stream,
                     generation: control.publish_generation(),
                     taps: rings.len() as u32,
@@ -168,8 +153,7 @@ impl Taps {
         asked.check()?;
         let wanted = |place: &&TapPlace| asked.wants(place.direction);
         let taps = self.places.iter().filter(wanted).count() as u64;
-        let segment = MEMORY / taps.max(1) / u64::from(SEGMENTS) / 4096 * 4096;
-        let segment = segment.clamp(u64::from(SEGMENT_MIN), u64::from(SEGMENT_LEN)) as u32;
+        let segment = segment_len(taps, available_memory())?;
         let (mut made, mut rings) = (Vec::new(), Vec::new());
         for (index, place) in self.places.iter().enumerate().filter(|(_, place)| wanted(place)) {
             let failed = |error: capture::ring::RingError| error.to_string();
@@ -200,6 +184,22 @@ impl Taps {
     }
 }
 
+/// Bytes of a segment where there are so many taps; an error where that many bytes of memory are not enough for all.
+fn segment_len(taps: u64, available: u64) -> Result<u32, String> {
+    let of_all = taps.max(1) * u64::from(SEGMENTS);
+    let segment = MEMORY / of_all / 4096 * 4096;
+    let segment = segment.clamp(u64::from(SEGMENT_MIN), u64::from(SEGMENT_LEN));
+    let wanted = segment * of_all;
+    if wanted > available {
+        return Err(format!(
+            "its taps need {} MiB, and {} MiB of memory are available: look in one direction (--direction), or end what takes the memory",
+            wanted >> 20,
+            available >> 20
+        ));
+    }
+    Ok(segment as u32)
+}
+
 impl Guest {
     /// Hands over what is there, as far as the socket takes it.
     fn hand_over(&mut self, places: &[TapPlace]) -> io::Result<()> {
@@ -211,7 +211,7 @@ impl Guest {
                 queue: place.queue as u32,
                 direction: place.direction,
             };
-            match share::send(&self.stream, &told.encode(), [ring.file(), page.as_fd()]) {
+            match socket::send(&self.stream, &told.encode(), [ring.file(), page.as_fd()]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 sent => sent?,
             }
@@ -219,39 +219,29 @@ impl Guest {
         }
         Ok(())
     }
-
-    /// Whether it is gone, or wants no more: it says nothing else.
-    fn has_left(&self) -> bool {
-        let read = (&self.stream).read(&mut [0; 16]);
-        !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
-    }
 }
 
-/// Whether whoever is there is this user, or root.
-fn is_ours(stream: &UnixStream) -> bool {
-    let own = nix::unistd::geteuid().as_raw();
-    getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == own || peer.uid() == 0)
+/// Whether this is our user, or root.
+fn is_ours(user: u32) -> bool {
+    user == 0 || user == nix::unistd::geteuid().as_raw()
 }
 
-impl Socket {
-    fn open(path: &Path) -> io::Result<Self> {
-        // An earlier process may have had our number.
-        if std::fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket()) {
-            std::fs::remove_file(path)?;
-        }
-        let listener = UnixListener::bind(path)?;
-        let socket = Self {
-            listener,
-            path: path.to_owned(),
-        };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        socket.listener.set_nonblocking(true)?;
-        Ok(socket)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+    #[test]
+    fn taps_take_no_memory_that_is_not_there() {
+        assert_eq!(segment_len(0, u64::MAX), Ok(SEGMENT_LEN));
+        assert_eq!(segment_len(64, MEMORY), Ok(1 << 20));
+        assert_eq!(segment_len(128, MEMORY), Ok(1 << 19));
+        let refused = segment_len(128, MEMORY - 1).expect_err("a byte is missing");
+        assert!(
+            refused.contains("256 MiB, and 255 MiB of memory are available"),
+            "{refused}"
+        );
+        // No ring is smaller than its shortest segments, however many there are.
+        assert_eq!(segment_len(4096, 2 << 30), Ok(SEGMENT_MIN));
+        assert!(segment_len(4096, MEMORY).is_err());
     }
 }

@@ -20,6 +20,7 @@ mod dropless;
 mod lab;
 mod namespace;
 mod need;
+pub mod pcap_file;
 mod process;
 pub mod prometheus;
 pub mod search;

@@ -11,8 +11,7 @@ use crate::machine::missed;
 /// Its sections.
 pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> String {
     let drawn = flow::svg(&of_reflect(summary), id);
-    section(&format!("Where each frame went{named}"), &drawn)
-        + &machine::balance_html(&summary.queues, &summary.workers, named)
+    section(&format!("Where each frame went{named}"), &drawn) + &machine::balance_html(summary, named)
 }
 
 fn of_reflect(summary: &ReflectSummary) -> Flow {

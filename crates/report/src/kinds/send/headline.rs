@@ -1,23 +1,17 @@
 //! What a `send` run came to in plain words, and its expectations.
 
+use measure::Summary;
 use measure::ledger::NOT_AWAITED;
-use measure::{Summary, Validity};
 
 use crate::kind::Standing;
 use crate::number::{count, counted, share};
 use crate::style::Style;
-use crate::terminal::{expectations, invalid, painted};
+use crate::terminal;
 
 /// The verdict, and below it each expectation.
 pub fn render(summary: &Summary, style: &Style) -> String {
-    let line = match summary.verdict {
-        Validity::Valid => {
-            let paint = Standing::of_exit(summary.exit_code()).paint();
-            painted(&format!("VALID: {}", outcome(summary)), paint, style)
-        }
-        Validity::Invalid => invalid(&summary.reasons, style),
-    };
-    line + &expectations::render(&summary.expectations, style)
+    let paint = Standing::of_exit(summary.exit_code()).paint();
+    terminal::headline(summary, &outcome(summary), paint, style)
 }
 
 /// The one sentence about a measured run.

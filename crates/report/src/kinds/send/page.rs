@@ -11,6 +11,6 @@ use crate::machine;
 pub fn render(summary: &Summary, named: &str, id: &str) -> String {
     let drawn = flow::svg(&ledger::flow(&summary.ledger), id) + &ledger::html(&summary.ledger);
     section(&format!("Where each packet went{named}"), &drawn)
-        + &machine::balance_html(&summary.queues, &summary.workers, named)
+        + &machine::balance_html(summary, named)
         + &section(&format!("Streams{named}"), &streams::html(&summary.streams))
 }

@@ -1,0 +1,174 @@
+//! Unix sockets over which memory changes hands: messages of a fixed length, file descriptors with them (`SCM_RIGHTS`),
+//! and an end that says that the other side is gone, whatever it died of.
+
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt::PeerCredentials,
+};
+
+/// Connections that have not said yet what they want, at most.
+const ASKING_MAX: usize = 64;
+/// Bytes of a sentence, at most.
+const SENTENCE_MAX: u64 = 1024;
+
+/// Where others connect and say what they want. The socket is removed with it.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    /// Connected, and have not said yet what they want.
+    asking: Vec<UnixStream>,
+}
+
+impl Listener {
+    /// Opens a socket at `path`, for its owner, and for the group `group` if there is one. A socket that a dead process
+    /// left there is replaced; one of a living process, and anything else, is an error.
+    pub fn open(path: &Path, group: Option<u32>) -> io::Result<Self> {
+        if UnixStream::connect(path).is_ok() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        match std::fs::symlink_metadata(path) {
+            Ok(there) if there.file_type().is_socket() => std::fs::remove_file(path)?,
+            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => {}
+        }
+        let listener = Self {
+            socket: UnixListener::bind(path)?,
+            path: path.to_owned(),
+            asking: Vec::new(),
+        };
+        if group.is_some() {
+            chown(path, None, group)?;
+        }
+        let mode = if group.is_some() { 0o660 } else { 0o600 };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+        listener.socket.set_nonblocking(true)?;
+        Ok(listener)
+    }
+
+    /// One look, which never waits: those who have said what they want, which `read` finds out. Whoever `read` fails on
+    /// is sent away; `None` is asked again at the next look.
+    pub fn look<T>(
+        &mut self,
+        mut read: impl FnMut(&UnixStream) -> io::Result<Option<T>>,
+    ) -> Vec<(UnixStream, T)> {
+        while let Ok((stream, _)) = self.socket.accept() {
+            if stream.set_nonblocking(true).is_ok() {
+                self.asking.push(stream);
+            }
+        }
+        // Who says nothing makes place for those that do.
+        let silent = self.asking.len().saturating_sub(ASKING_MAX);
+        self.asking.drain(..silent);
+        let mut said = Vec::new();
+        for stream in std::mem::take(&mut self.asking) {
+            match read(&stream) {
+                Ok(None) => self.asking.push(stream),
+                Ok(Some(wanted)) => said.push((stream, wanted)),
+                Err(_) => {}
+            }
+        }
+        said
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The process and the user at the other end.
+pub fn peer(stream: &UnixStream) -> io::Result<(i32, u32)> {
+    let peer = getsockopt(stream, PeerCredentials)?;
+    Ok((peer.pid(), peer.uid()))
+}
+
+/// Whether the other side of a stream that does not block is gone, or wants no more. It has nothing to say: what it says
+/// is passed over.
+pub fn has_ended(mut stream: &UnixStream) -> bool {
+    match stream.read(&mut [0; 16]) {
+        Ok(more) => more == 0,
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+    }
+}
+
+/// The bytes of a message: what it begins with, and then numbers in the byte order of this machine.
+pub fn message(magic: [u8; 8], words: &[u32]) -> Vec<u8> {
+    let words = words.iter().flat_map(|word| word.to_ne_bytes());
+    magic.into_iter().chain(words).collect()
+}
+
+/// The numbers of a message that begins with `magic`; `None` where it does not, or is too short.
+pub fn words<const N: usize>(magic: [u8; 8], message: &[u8]) -> Option<[u32; N]> {
+    let rest = message.strip_prefix(&magic)?;
+    let mut words = [0; N];
+    for (index, word) in words.iter_mut().enumerate() {
+        *word = u32::from_ne_bytes(*rest.get(index * 4..)?.first_chunk()?);
+    }
+    Some(words)
+}
+
+/// Reads a message, once all of it is there.
+pub fn receive_whole<const N: usize>(mut stream: &UnixStream) -> io::Result<Option<[u8; N]>> {
+    let mut message = [0; N];
+    let mut bytes = [IoSliceMut::new(&mut message)];
+    let came = match recvmsg::<()>(stream.as_raw_fd(), &mut bytes, None, MsgFlags::MSG_PEEK) {
+        Ok(came) => came.bytes,
+        Err(nix::Error::EAGAIN) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match came {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        came if came < N => Ok(None),
+        _ => {
+            stream.read_exact(&mut message)?;
+            Ok(Some(message))
+        }
+    }
+}
+
+/// Sends bytes, and two file descriptors with them: a ring, and a consumer's page.
+pub fn send(stream: &UnixStream, message: &[u8], files: [BorrowedFd<'_>; 2]) -> io::Result<()> {
+    let files = files.map(|file| file.as_raw_fd());
+    let (bytes, rights) = ([IoSlice::new(message)], [ControlMessage::ScmRights(&files)]);
+    sendmsg::<()>(stream.as_raw_fd(), &bytes, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
+}
+
+/// Reads bytes and the file descriptors that come with them.
+pub fn receive(stream: &UnixStream, answer: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+    let expected = answer.len();
+    let mut bytes = [IoSliceMut::new(answer)];
+    let mut rights = nix::cmsg_space!([RawFd; 2]);
+    let came = recvmsg::<()>(
+        stream.as_raw_fd(),
+        &mut bytes,
+        Some(&mut rights),
+        MsgFlags::MSG_CMSG_CLOEXEC,
+    )?;
+    // First of all: none of them stays open, whatever else is wrong.
+    let mut files = Vec::new();
+    for message in came.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(received) = message {
+            // SAFETY: the kernel just made them for us, and nobody else knows them.
+            files.extend(received.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+        }
+    }
+    if came.bytes < expected {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(files)
+}
+
+/// The sentence that follows a refusal.
+pub fn sentence(stream: &UnixStream) -> String {
+    let mut why = String::new();
+    let _ = stream.take(SENTENCE_MAX).read_to_string(&mut why);
+    why
+}
