@@ -277,6 +277,27 @@ mod tests {
     }
 
     #[test]
+    fn one_that_began_before_agrees() {
+        let begun = Reading::now();
+        thread::sleep(Duration::from_millis(30));
+        let least = Duration::from_millis(50);
+        for core in [
+            0,
+            thread::available_parallelism().map_or(0, |count| count.get() - 1),
+        ] {
+            let since = calibrate_since(&begun, core, least);
+            let apart = calibrate(least);
+            assert!((since.hz / apart.hz - 1.0).abs() < 0.01, "{since:?} {apart:?}");
+            // It took as long as was asked for at least, with what had passed.
+            assert!(since.ns0 - begun.bracket.ns >= least.as_nanos() as u64);
+        }
+        // On a core that nobody knows it is measured anew.
+        let nowhere = Reading { core: None, ..begun };
+        let again = monotonic_ns();
+        assert!(calibrate_since(&nowhere, 0, least).ns0 - again >= least.as_nanos() as u64);
+    }
+
+    #[test]
     fn offsets_are_bounded() {
         let core = thread::available_parallelism().map_or(0, |count| count.get() - 1);
         // Read before what it waits for, one in a million was off: so many are tried.

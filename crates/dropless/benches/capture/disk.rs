@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 pub struct Wrote {
     /// Bytes a second.
     pub rate: f64,
-    /// Share of a core that the writing thread took.
+    /// Share of a core that writing took, also in the kernel's threads that do it for the writing one.
     pub core_share: f64,
 }
 
@@ -37,6 +37,7 @@ pub fn ours(path: &Path) -> Result<Wrote, Box<dyn Error>> {
     let consumer = Consumer::new(ring.file(), page)?;
     let (end, ends) = mpsc::channel();
     let path = path.to_path_buf();
+    let before = used_by_others();
     let writer = std::thread::spawn(move || write(ring, consumer, path, &ends));
     let frame = [0x5A; FRAME];
     let packets = BYTES as usize / (FRAME + 46);
@@ -52,18 +53,28 @@ pub fn ours(path: &Path) -> Result<Wrote, Box<dyn Error>> {
     }
     producer.end();
     end.send(())?;
-    let wrote = writer.join().map_err(|_| "the writer panicked")??;
+    let (rate, elapsed) = writer.join().map_err(|_| "the writer panicked")??;
+    let used = used_by_others().saturating_sub(before);
     if seat.counts().0 != packets as u64 {
         return Err("packets are missing in the file".into());
     }
-    Ok(wrote)
+    Ok(Wrote {
+        rate,
+        core_share: used.as_secs_f64() / elapsed,
+    })
 }
 
 fn push(producer: &mut Producer, index: usize, frame: &[u8]) -> Result<(), Full> {
     producer.push(&head(index, frame.len()), frame.len(), [frame])
 }
 
-fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()>) -> Result<Wrote, String> {
+/// Bytes a second, and how long it took in seconds.
+fn write(
+    ring: Ring,
+    consumer: Consumer,
+    path: PathBuf,
+    ends: &mpsc::Receiver<()>,
+) -> Result<(f64, f64), String> {
     let policy = Policy {
         name: Box::new(move |_| path.clone()),
         size: None,
@@ -75,7 +86,7 @@ fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()
         end: Box::new(Vec::new),
     };
     let mut disk = Disk::new(ring, consumer, policy).map_err(|error| error.to_string())?;
-    let (begun, before) = (Instant::now(), used());
+    let begun = Instant::now();
     let written = loop {
         disk.step(Instant::now()).map_err(|error| error.to_string())?;
         if !matches!(ends.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout)) {
@@ -83,15 +94,13 @@ fn write(ring: Ring, consumer: Consumer, path: PathBuf, ends: &mpsc::Receiver<()
         }
     };
     let elapsed = begun.elapsed().as_secs_f64();
-    Ok(Wrote {
-        rate: written.bytes as f64 / elapsed,
-        core_share: used().saturating_sub(before).as_secs_f64() / elapsed,
-    })
+    Ok((written.bytes as f64 / elapsed, elapsed))
 }
 
-/// Time that this thread was on a core.
-fn used() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+/// Time that all threads of the process but this one were on a core: those of `io_uring` are among them.
+fn used_by_others() -> Duration {
+    let used = |clock| clock_gettime(clock).map_or(Duration::ZERO, Duration::from);
+    used(ClockId::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(used(ClockId::CLOCK_THREAD_CPUTIME_ID))
 }
 
 /// Nothing but writes past the page cache into a new file of that size, for which fio keeps room as a whole before it looks at

@@ -11,8 +11,8 @@ use host::{PortKind, PortUri};
 use crate::run::eal::RING_SLOTS;
 use crate::run::open::Dpdk;
 
-/// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it.
-const BUFFERS_MIN: u64 = 16384;
+/// Buffers that keep a burst loop at its full rate: a pool of 2 k halves it. One more would be a pool of twice the size.
+const BUFFERS_MIN: u64 = 16383;
 /// Cached buffers a worker; with bursts of 64 the pool's ring is touched every eighth burst.
 const CACHE: usize = 512;
 /// A worker's cache holds half as many again before it gives some back.

@@ -152,7 +152,8 @@ fn a_filter_sees_whole_frames_and_the_file_has_them_cut() {
 #[test]
 fn a_tap_on_a_flood_loses_what_it_says_and_one_that_is_stopped_says_so_too() {
     let Some(lab) = require(&[]) else { return };
-    let host = host(&lab, &["--rate", "max", "--duration", "60s"]);
+    // Long frames, of which the rings are soon full, however little time there is to copy them beside other programs.
+    let host = host(&lab, &["--rate", "max", "--duration", "60s", "--size", "1000"]);
     let tap = attach(&lab, &host, &["--to", "flood.pcapng"]);
     tap.signal(Signal::SIGSTOP);
     std::thread::sleep(Duration::from_secs(2));
@@ -162,11 +163,9 @@ fn a_tap_on_a_flood_loses_what_it_says_and_one_that_is_stopped_says_so_too() {
     let lost = assert_balanced(&seen);
     assert!(place(&seen, "tap_budget") > 0, "{seen}");
     assert!(place(&seen, "tap_full") > 0, "{seen}");
-    assert_eq!(
-        lost,
-        place(&seen, "tap_budget") + place(&seen, "tap_full"),
-        "{seen}"
-    );
+    // A disk that is busy otherwise may keep the capture's own ring full.
+    let places = ["tap_budget", "tap_full", "ring_full"].map(|name| place(&seen, name));
+    assert_eq!(lost, places.iter().sum::<u64>(), "{seen}");
     assert_eq!(seen.code, Some(1), "{seen}");
     let sent = interrupted(host);
     assert_conserved(&sent);

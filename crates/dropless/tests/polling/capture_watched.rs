@@ -194,15 +194,13 @@ fn what_was_missed_is_charged_to_the_thief() {
     );
     let causes = run.json()["explanation"]["causes"].clone();
     let causes = causes.as_array().expect("causes").iter();
-    let most = causes
+    // Others may have had the core as well, each with what it cost.
+    let thief = causes
         .filter(|cause| cause["core"] == 1)
-        .max_by_key(|cause| cause["total_ns"].as_u64())
-        .expect("a stall");
-    assert!(
-        most["cause"]
-            .as_str()
-            .is_some_and(|cause| cause.contains("preempted by dl-thief (")),
-        "{run}"
-    );
-    assert!(most["lost"].as_u64() > Some(0), "{run}");
+        .find(|cause| {
+            let said = cause["cause"].as_str();
+            said.is_some_and(|said| said.contains("preempted by dl-thief ("))
+        })
+        .unwrap_or_else(|| panic!("the thief is not named: {run}"));
+    assert!(thief["lost"].as_u64() > Some(0), "{run}");
 }
