@@ -27,7 +27,7 @@ pub struct SendPlan {
     pub pacer: Pacer,
     /// When sending ends.
     pub end: Ticks,
-    /// Packets a burst, at most [`BURST_MAX`].
+    /// Packets a burst, at most [`BURST_MAX`](crate::BURST_MAX).
     pub burst: usize,
     /// How many due packets a late worker may still send before it gives the rest up.
     pub backlog: u64,
