@@ -72,19 +72,19 @@ pub struct Facts {
 /// What is asked of every packet beside its structure, since some rule names it: sums and comparisons that cost time.
 pub const ON_REQUEST: u16 = Malformed::IpChecksum.bit() | Malformed::Land.bit() | Malformed::TcpFlags.bit();
 
-/// Looks at a frame. `asked` are reasons that rules name: those of [`ON_REQUEST`] are looked for only then, all others
+/// Looks at a frame of `len` bytes, of which at least the headers are in `frame`. `asked` are reasons that rules name: those of [`ON_REQUEST`] are looked for only then, all others
 /// always, since what they spoil cannot be believed.
 ///
 /// # Errors
 ///
 /// Why the packet is malformed.
 #[inline]
-pub fn look(frame: &[u8], asked: u16) -> Result<Facts, Malformed> {
+pub fn look(frame: &[u8], len: usize, asked: u16) -> Result<Facts, Malformed> {
     let parsed = parse(frame);
     let Parsed::Ip(ip) = parsed else {
         return not_ip(frame, parsed);
     };
-    if ip.end > frame.len() {
+    if ip.end > len {
         return Err(Malformed::IpLength);
     }
     if ip.transport > ip.end {
@@ -112,7 +112,7 @@ pub fn look(frame: &[u8], asked: u16) -> Result<Facts, Malformed> {
         part,
         source,
         destination,
-        ports: ip.ports(&frame[..ip.end]),
+        ports: ip.ports(&frame[..ip.end.min(frame.len())]),
         detail,
     })
 }
@@ -172,7 +172,8 @@ fn addresses(frame: &[u8], ip: &Ip) -> Option<(u128, u128)> {
 /// Checks the transport header, of what has one.
 #[inline]
 fn transport(frame: &[u8], ip: &Ip, part: Part, asks_flags: bool) -> Result<Detail, Malformed> {
-    let payload = &frame[ip.transport..ip.end];
+    let payload = &frame[ip.transport..ip.end.min(frame.len())];
+    let payload_len = ip.end - ip.transport;
     if part == Part::Later {
         // At offset 8 the flags of a TCP header can be written anew.
         let is_second = fragment_offset(frame, ip) == 1;
@@ -199,7 +200,7 @@ fn transport(frame: &[u8], ip: &Ip, part: Part, asks_flags: bool) -> Result<Deta
                     Malformed::TcpHeader
                 });
             }
-            if len > payload.len() {
+            if len > payload_len {
                 return Err(cut(Malformed::TcpHeader));
             }
             let flags = payload[13];
@@ -218,9 +219,9 @@ fn transport(frame: &[u8], ip: &Ip, part: Part, asks_flags: bool) -> Result<Deta
             // The first fragment's length is that of the whole datagram.
             let fits = payload.len() >= 8
                 && if part == Part::First {
-                    len >= payload.len()
+                    len >= payload_len
                 } else {
-                    len == payload.len()
+                    len == payload_len
                 };
             if fits && len >= 8 {
                 Ok(Detail::None)

@@ -31,7 +31,7 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     let mut now_ns = 1_000_000_000;
     for (frame, pause_ns) in frames.iter().filter(|(frame, _)| frame.len() >= 14) {
         now_ns += pause_ns;
-        let packet = look(frame, set.reasons());
+        let packet = look(frame, frame.len(), set.reasons());
         let meant = set.judge(&packet, now_ns, &mut groups, |_, _| {});
         let meant = Told {
             is_allowed: meant.verdict == Verdict::Allow,

@@ -20,10 +20,10 @@ impl IndexTable {
 }
 
 impl Tables {
-    /// Decides about a frame at this time.
+    /// Decides about a frame of `len` bytes, whose headers are in `frame`, at this time.
     #[inline]
-    pub fn classify(&self, frame: &[u8], limiter: &Limiter, now_ns: u64) -> Decision {
-        self.decide(&look(frame, self.reasons), limiter, now_ns)
+    pub fn classify(&self, frame: &[u8], len: usize, limiter: &Limiter, now_ns: u64) -> Decision {
+        self.decide(&look(frame, len, self.reasons), limiter, now_ns)
     }
 
     /// Decides about what [`look`] found.

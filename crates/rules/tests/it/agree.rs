@@ -32,9 +32,9 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     let mut now_ns = 1_000_000_000;
     for (frame, pause_ns) in frames {
         now_ns += pause_ns;
-        let packet = look(frame, set.reasons());
+        let packet = look(frame, frame.len(), set.reasons());
         let meant = set.judge(&packet, now_ns, &mut groups, |_, _| {});
-        let found = tables.classify(frame, &limiter, now_ns);
+        let found = tables.classify(frame, frame.len(), &limiter, now_ns);
         assert_eq!(found, meant, "{packet:?} of {frame:02x?} under\n{text}");
     }
 }
@@ -79,8 +79,8 @@ fn with_more_words_than_a_summary_has_bits() {
         frame[26..30].copy_from_slice(&[10, (rule >> 10) as u8, (rule >> 4 & 63) as u8, (rule & 15) as u8]);
         frame[36..38].copy_from_slice(&(rule as u16).to_be_bytes());
         frame[38..40].copy_from_slice(&[0, 8]);
-        assert_eq!(tables.classify(&frame, &limiter, 0).rule, Some(rule as u16));
+        assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, Some(rule as u16));
         frame[37] ^= 1;
-        assert_eq!(tables.classify(&frame, &limiter, 0).rule, None);
+        assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, None);
     }
 }

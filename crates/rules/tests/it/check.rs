@@ -47,7 +47,7 @@ proptest! {
         let set = good(&text);
         let never = never(&set);
         for frame in frames {
-            let packet = look(&frame, set.reasons());
+            let packet = look(&frame, frame.len(), set.reasons());
             let rule = set.judge(&packet, 0, &mut Groups::default(), |_, _| {}).rule;
             prop_assert!(never.iter().all(|(number, _)| rule != Some(*number as u16)), "{rule:?} of {never:?} under\n{text}");
         }

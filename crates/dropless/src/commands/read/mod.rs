@@ -1,7 +1,6 @@
 //! `dropless read`: packets of files and of rings as lines, or as statistics of who talks to whom.
 
 pub mod args;
-mod output;
 mod progress;
 mod reading;
 mod ring;

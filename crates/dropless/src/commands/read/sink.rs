@@ -5,8 +5,8 @@ use capture::input::Packet;
 use dissect::{Clock, Printer, Show, TimeFormat};
 
 use super::Args;
-use super::output::Output;
 use super::statistics::Statistics;
+use crate::run::output::Output;
 
 enum Form {
     Lines(Printer),
