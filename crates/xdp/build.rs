@@ -24,7 +24,9 @@ fn main() -> ExitCode {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("{clang} compiles the XDP program and cannot be started: {error}; `./dev setup` installs it");
+            eprintln!(
+                "{clang} compiles the XDP program and cannot be started: {error}; `./dev setup` installs it"
+            );
             ExitCode::FAILURE
         }
     }

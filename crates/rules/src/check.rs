@@ -19,7 +19,11 @@ pub enum Never {
 /// The rules that are never met, by their places. One that several earlier rules cover only together is not found.
 pub fn never(set: &RuleSet) -> Vec<(usize, Never)> {
     let mut addresses = Addresses::default();
-    let extents: Vec<Extent> = set.rules.iter().map(|rule| Extent::of(&rule.when, &mut addresses)).collect();
+    let extents: Vec<Extent> = set
+        .rules
+        .iter()
+        .map(|rule| Extent::of(&rule.when, &mut addresses))
+        .collect();
     let mut deciding: Vec<usize> = Vec::new();
     let mut found = Vec::new();
     for (number, extent) in extents.iter().enumerate() {
@@ -27,7 +31,10 @@ pub fn never(set: &RuleSet) -> Vec<(usize, Never)> {
             found.push((number, Never::Impossible));
             continue;
         }
-        match deciding.iter().find(|earlier| extent.is_within(&extents[**earlier])) {
+        match deciding
+            .iter()
+            .find(|earlier| extent.is_within(&extents[**earlier]))
+        {
             Some(earlier) => found.push((number, Never::Behind(*earlier))),
             None => {
                 if matches!(set.rules[number].action, Action::Decide(_)) {
@@ -99,7 +106,10 @@ impl Extent {
             }
         }
         extent.narrow(when);
-        for (choice, place) in [(&when.source, &mut extent.source), (&when.destination, &mut extent.destination)] {
+        for (choice, place) in [
+            (&when.source, &mut extent.source),
+            (&when.destination, &mut extent.destination),
+        ] {
             if let Some(choice) = choice {
                 extent.layers &= IP;
                 *place = addresses.of(choice);
@@ -134,7 +144,9 @@ impl Extent {
         }
         if let Some(fragment) = when.fragment {
             self.layers &= IP;
-            let parts = [Part::Whole, Part::First, Part::Later].into_iter().filter(|part| Fragment::holds(fragment, *part));
+            let parts = [Part::Whole, Part::First, Part::Later]
+                .into_iter()
+                .filter(|part| Fragment::holds(fragment, *part));
             self.parts = parts.fold(0, |all, part| all | 1 << part as u8);
         }
         for (choice, place) in [
@@ -177,9 +189,14 @@ impl Extent {
             || self.parts == 0
             || self.protocols == [0; 4]
             || self.details == [0; 9]
-            || [&self.vlans, &self.ether_types, &self.source_ports, &self.destination_ports]
-                .iter()
-                .any(|ranges| ranges.is_empty());
+            || [
+                &self.vlans,
+                &self.ether_types,
+                &self.source_ports,
+                &self.destination_ports,
+            ]
+            .iter()
+            .any(|ranges| ranges.is_empty());
         self.malformed == 0 || (self.malformed == WELL_FORMED && well_formed)
     }
 
@@ -234,7 +251,10 @@ fn chosen(ranges: Ranges, not: bool, last: u128) -> Ranges {
     let mut left = Vec::new();
     let mut next = Some(0);
     for range in ranges.iter() {
-        left.extend(next.filter(|next| next < range.start()).map(|next| next..=range.start() - 1));
+        left.extend(
+            next.filter(|next| next < range.start())
+                .map(|next| next..=range.start() - 1),
+        );
         next = range.end().checked_add(1);
     }
     left.extend(next.filter(|next| *next <= last).map(|next| next..=last));
@@ -245,7 +265,9 @@ fn chosen(ranges: Ranges, not: bool, last: u128) -> Ranges {
 fn covers(within: &Ranges, of: &Ranges) -> bool {
     of.iter().all(|range| {
         let place = within.partition_point(|other| other.end() < range.end());
-        within.get(place).is_some_and(|other| other.start() <= range.start() && other.end() >= range.end())
+        within
+            .get(place)
+            .is_some_and(|other| other.start() <= range.start() && other.end() >= range.end())
     })
 }
 
@@ -255,16 +277,19 @@ struct Addresses(HashMap<(*const Vec<Prefix>, bool), [Ranges; 2]>);
 
 impl Addresses {
     fn of(&mut self, choice: &Choice<Prefix>) -> [Ranges; 2] {
-        let made = self.0.entry((Arc::as_ptr(&choice.of), choice.not)).or_insert_with(|| {
-            [false, true].map(|is_v6| {
-                let prefixes = choice.of.iter().filter(|prefix| prefix.is_v6() == is_v6);
-                let ranges = prefixes.map(|prefix| {
-                    let rest = u128::MAX.checked_shr(prefix.bits().into()).unwrap_or(0);
-                    prefix.address()..=prefix.address() | rest
-                });
-                chosen(joined(ranges), choice.not, u128::MAX)
-            })
-        });
+        let made = self
+            .0
+            .entry((Arc::as_ptr(&choice.of), choice.not))
+            .or_insert_with(|| {
+                [false, true].map(|is_v6| {
+                    let prefixes = choice.of.iter().filter(|prefix| prefix.is_v6() == is_v6);
+                    let ranges = prefixes.map(|prefix| {
+                        let rest = u128::MAX.checked_shr(prefix.bits().into()).unwrap_or(0);
+                        prefix.address()..=prefix.address() | rest
+                    });
+                    chosen(joined(ranges), choice.not, u128::MAX)
+                })
+            });
         made.clone()
     }
 }

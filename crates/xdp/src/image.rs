@@ -41,7 +41,11 @@ impl Image {
         };
         let rules = tables.rules.len() as u32;
         let row_words = rules.div_ceil(64).max(1);
-        let stride = if row_words > 1 { row_words + row_words.div_ceil(64) } else { 1 };
+        let stride = if row_words > 1 {
+            row_words + row_words.div_ceil(64)
+        } else {
+            1
+        };
         let head = [
             rules,
             row_words,
@@ -50,7 +54,11 @@ impl Image {
             u32::from(tables.reasons),
             settings.buckets,
             u32::from(settings.tells),
-            tables.rules.iter().filter(|rule| matches!(rule, Do::Limit(..))).count() as u32,
+            tables
+                .rules
+                .iter()
+                .filter(|rule| matches!(rule, Do::Limit(..)))
+                .count() as u32,
         ];
         image.put(&head);
         image.layout.extend(settings.seed.to_ne_bytes());
@@ -73,7 +81,8 @@ impl Image {
     }
 
     fn put(&mut self, words: &[u32]) {
-        self.layout.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        self.layout
+            .extend(words.iter().flat_map(|word| word.to_ne_bytes()));
     }
 
     fn here(&self) -> u32 {
@@ -85,7 +94,11 @@ impl Image {
             return self.put(&[NONE; 3]);
         };
         let classes = self.here();
-        let four = |four: &[u16]| four.iter().rev().fold(0, |word, class| word << 16 | u64::from(*class));
+        let four = |four: &[u16]| {
+            four.iter()
+                .rev()
+                .fold(0, |word, class| word << 16 | u64::from(*class))
+        };
         self.words.extend(table.classes.chunks(4).map(four));
         let rows = self.here();
         self.words.extend(table.rows.words());
@@ -104,7 +117,11 @@ impl Image {
     }
 
     fn trie(&mut self, trie: &Poptrie) {
-        let two = |two: &[u32]| two.iter().rev().fold(0, |word, half| word << 32 | u64::from(*half));
+        let two = |two: &[u32]| {
+            two.iter()
+                .rev()
+                .fold(0, |word, half| word << 32 | u64::from(*half))
+        };
         let root = self.here();
         self.words.extend(trie.root.chunks(2).map(two));
         let leaves = self.here();
@@ -128,7 +145,13 @@ fn rule(rule: &Do) -> Vec<u8> {
         Do::Decide(decided) => (verdict(*decided), 0, None),
         Do::Limit(number, rate, interval) => (LIMIT, *number as u32, Some((rate, interval))),
     };
-    let mask = |len: u8| if len == 0 { 0 } else { u128::MAX << (128 - u32::from(len)) };
+    let mask = |len: u8| {
+        if len == 0 {
+            0
+        } else {
+            u128::MAX << (128 - u32::from(len))
+        }
+    };
     let [mut every, mut early, mut v4, mut v6, mut of_destination] = [0_u128; 5];
     if let Some((rate, interval)) = rest {
         every = interval.every_ns.into();

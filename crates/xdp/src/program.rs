@@ -61,7 +61,9 @@ impl Filter {
         let open = |mut builder: ObjectBuilder| builder.open_memory(OBJECT);
         let mut object = open(ObjectBuilder::default()).map_err(told("the XDP program cannot be read"))?;
         configure(&mut object, &image, tables.rules.len() as u32, buckets)?;
-        let object = object.load().map_err(told("the kernel refuses the XDP program"))?;
+        let object = object
+            .load()
+            .map_err(told("the kernel refuses the XDP program"))?;
         let mut filter = Self { object };
         filter.fill(&image)?;
         Ok(filter)
@@ -70,7 +72,11 @@ impl Filter {
     fn fill(&mut self, image: &Image) -> Result<(), Error> {
         let words: Vec<u8> = image.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let nodes: Vec<u8> = image.nodes.iter().flat_map(image::node).collect();
-        for (name, bytes, len) in [("words", &words, 8), ("nodes", &nodes, 24), ("rules", &image.rules, 56)] {
+        for (name, bytes, len) in [
+            ("words", &words, 8),
+            ("nodes", &nodes, 24),
+            ("rules", &image.rules, 56),
+        ] {
             let count = bytes.len() / len;
             if count > 0 {
                 let keys: Vec<u8> = (0..count as u32).flat_map(u32::to_ne_bytes).collect();
@@ -83,7 +89,11 @@ impl Filter {
     }
 
     fn map(&self, name: &'static str) -> Result<MapHandle, Error> {
-        let map = self.object.maps().find(|map| map.name() == name).ok_or(Error::Missing(name))?;
+        let map = self
+            .object
+            .maps()
+            .find(|map| map.name() == name)
+            .ok_or(Error::Missing(name))?;
         MapHandle::try_from(&map).map_err(told("a map cannot be used"))
     }
 
@@ -93,14 +103,27 @@ impl Filter {
         let mut given = now_ns.to_ne_bytes().to_vec();
         given.resize(24, 0);
         let zero = 0_u32.to_ne_bytes();
-        map.update(&zero, &given, MapFlags::ANY).map_err(told("the time cannot be given"))?;
+        map.update(&zero, &given, MapFlags::ANY)
+            .map_err(told("the time cannot be given"))?;
         let program = self.object.progs_mut().next();
         let program = program.ok_or(Error::Missing("filter"))?;
-        let input = ProgramInput { data_in: Some(frame), ..ProgramInput::default() };
-        let output = program.test_run(input).map_err(told("the kernel does not run the program"))?;
-        let said = map.lookup(&zero, MapFlags::ANY).map_err(told("the decision cannot be read"))?;
+        let input = ProgramInput {
+            data_in: Some(frame),
+            ..ProgramInput::default()
+        };
+        let output = program
+            .test_run(input)
+            .map_err(told("the kernel does not run the program"))?;
+        let said = map
+            .lookup(&zero, MapFlags::ANY)
+            .map_err(told("the decision cannot be read"))?;
         let said = said.unwrap_or_default();
-        let field = |at: usize| said.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u32::from_ne_bytes);
+        let field = |at: usize| {
+            said.get(at..)
+                .and_then(<[u8]>::first_chunk)
+                .copied()
+                .map_or(0, u32::from_ne_bytes)
+        };
         Ok(Told {
             is_allowed: output.return_value == 2,
             rule: field(8),
@@ -131,7 +154,8 @@ fn configure(object: &mut OpenObject, image: &Image, rules: u32, buckets: u32) -
             "counts" => rules + 1 + reasons + 1,
             _ => 1,
         };
-        map.set_max_entries(entries.max(1)).map_err(told("the XDP program's tables cannot be sized"))?;
+        map.set_max_entries(entries.max(1))
+            .map_err(told("the XDP program's tables cannot be sized"))?;
     }
     Ok(())
 }

@@ -1,6 +1,13 @@
 //! The program in the kernel decides as the reference does.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, dead_code, reason = "this is a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    dead_code,
+    reason = "this is a test"
+)]
 
 #[path = "../../rules/tests/it/frames.rs"]
 mod frames;
@@ -19,7 +26,11 @@ fn good(text: &str) -> RuleSet {
         limits += usize::from(line.starts_with("rate"));
         limits <= rules::LIMITS_MAX || !line.starts_with("rate")
     };
-    let lines: Vec<&str> = text.lines().filter(|line| read(line).is_ok()).filter(fits).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| read(line).is_ok())
+        .filter(fits)
+        .collect();
     read(&lines.join("\n")).unwrap()
 }
 

@@ -79,7 +79,10 @@ fn with_more_words_than_a_summary_has_bits() {
         frame[26..30].copy_from_slice(&[10, (rule >> 10) as u8, (rule >> 4 & 63) as u8, (rule & 15) as u8]);
         frame[36..38].copy_from_slice(&(rule as u16).to_be_bytes());
         frame[38..40].copy_from_slice(&[0, 8]);
-        assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, Some(rule as u16));
+        assert_eq!(
+            tables.classify(&frame, frame.len(), &limiter, 0).rule,
+            Some(rule as u16)
+        );
         frame[37] ^= 1;
         assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, None);
     }

@@ -14,26 +14,47 @@ fn found(text: &str) -> Vec<(usize, Never)> {
 #[test]
 fn finds_what_is_covered() {
     for (text, expected) in [
-        ("deny from 10.0.0.0/8\nallow from 10.1.0.0/16", vec![(1, Never::Behind(0))]),
+        (
+            "deny from 10.0.0.0/8\nallow from 10.1.0.0/16",
+            vec![(1, Never::Behind(0))],
+        ),
         ("allow from 10.1.0.0/16\ndeny from 10.0.0.0/8", vec![]),
         // Both halves of what follows.
-        ("deny from 10.0.0.0/9,10.128.0.0/9\nallow from 10.0.0.0/8 tcp", vec![(1, Never::Behind(0))]),
-        ("deny from not 10.0.0.0/8\nallow from 192.0.2.0/24", vec![(1, Never::Behind(0))]),
+        (
+            "deny from 10.0.0.0/9,10.128.0.0/9\nallow from 10.0.0.0/8 tcp",
+            vec![(1, Never::Behind(0))],
+        ),
+        (
+            "deny from not 10.0.0.0/8\nallow from 192.0.2.0/24",
+            vec![(1, Never::Behind(0))],
+        ),
         ("deny from 10.0.0.0/8\nallow from not 192.0.2.0/24", vec![]),
         ("deny tcp\nallow flags syn", vec![(1, Never::Behind(0))]),
-        ("deny dport 0-65535\nallow udp dport 53 whole", vec![(1, Never::Behind(0))]),
+        (
+            "deny dport 0-65535\nallow udp dport 53 whole",
+            vec![(1, Never::Behind(0))],
+        ),
         ("deny dport 0-65535\nallow udp", vec![]),
         ("deny ip\nallow from 2001:db8::/32", vec![(1, Never::Behind(0))]),
         ("deny ip4\nallow from 2001:db8::/32, 10.0.0.1", vec![]),
         ("deny ip4\nallow ip4\nallow ip6", vec![(1, Never::Behind(0))]),
         ("rate 1pps per source\nallow", vec![]),
-        ("allow\ndeny malformed\ndeny tcp", vec![(1, Never::Behind(0)), (2, Never::Behind(0))]),
-        ("deny malformed\ndeny malformed land\ndeny", vec![(1, Never::Behind(0))]),
+        (
+            "allow\ndeny malformed\ndeny tcp",
+            vec![(1, Never::Behind(0)), (2, Never::Behind(0))],
+        ),
+        (
+            "deny malformed\ndeny malformed land\ndeny",
+            vec![(1, Never::Behind(0))],
+        ),
         ("allow ip4 from 2001:db8::/32", vec![(0, Never::Impossible)]),
         ("allow from 10.0.0.1 to 2001:db8::1", vec![(0, Never::Impossible)]),
         ("allow fragment later flags syn", vec![(0, Never::Impossible)]),
         ("allow tcp sport not 0-65535", vec![(0, Never::Impossible)]),
-        ("deny vlan 0-4095\nallow vlan 7\nallow untagged", vec![(1, Never::Behind(0))]),
+        (
+            "deny vlan 0-4095\nallow vlan 7\nallow untagged",
+            vec![(1, Never::Behind(0))],
+        ),
     ] {
         assert_eq!(found(text), expected, "{text}");
     }

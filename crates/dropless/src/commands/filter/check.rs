@@ -19,8 +19,10 @@ const EXIT_NEVER: u8 = 1;
 
 /// Read a rule file: say what is wrong, and which rules can never be met
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Exit codes: 0 the rules are good; 1 they are, but some are never met;
-2 they cannot be read: each mistake with its file, line and column.")]
+#[command(
+    after_help = "Exit codes: 0 the rules are good; 1 they are, but some are never met;
+2 they cannot be read: each mistake with its file, line and column."
+)]
 pub struct Args {
     /// Rule file
     #[arg(value_name = "RULES", value_hint = ValueHint::FilePath)]
@@ -60,7 +62,10 @@ pub fn run(args: &Args) -> Result<u8> {
     let checked = Checked {
         version: VERSION,
         rules: set.rules.len(),
-        never: never(&set).into_iter().map(|(rule, why)| told(&set, rule, why)).collect(),
+        never: never(&set)
+            .into_iter()
+            .map(|(rule, why)| told(&set, rule, why))
+            .collect(),
     };
     Console::json_or_text(args.json).either(&checked, &checked.text())?;
     Ok(if checked.never.is_empty() { 0 } else { EXIT_NEVER })
@@ -79,21 +84,38 @@ fn told(set: &RuleSet, rule: usize, why: Never) -> NeverMet {
         }
     };
     let (file, line, rule) = place(rule);
-    NeverMet { file, line, rule, behind }
+    NeverMet {
+        file,
+        line,
+        rule,
+        behind,
+    }
 }
 
 impl Checked {
     fn text(&self) -> String {
         let mut text = String::new();
-        for NeverMet { file, line, rule, behind } in &self.never {
+        for NeverMet {
+            file,
+            line,
+            rule,
+            behind,
+        } in &self.never
+        {
             let why = match behind {
                 None => "no packet fulfils all its conditions; remove it".to_owned(),
                 Some(Behind { file, line, rule }) => {
-                    format!("{file}:{line} (`{rule}`) decides about all its packets; put it before that, or remove it")
+                    format!(
+                        "{file}:{line} (`{rule}`) decides about all its packets; put it before that, or remove it"
+                    )
                 }
             };
             text += &format!("{file}:{line}: `{rule}` is never met: {why}\n");
         }
-        text + &format!("{}, {} never met\n", counted(self.rules as u64, "rule"), self.never.len())
+        text + &format!(
+            "{}, {} never met\n",
+            counted(self.rules as u64, "rule"),
+            self.never.len()
+        )
     }
 }

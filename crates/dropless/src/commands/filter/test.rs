@@ -120,7 +120,11 @@ pub fn run(args: &Args) -> Result<u8> {
         }
     }
     if let Some(wanted) = explained {
-        anyhow::bail!("--why {wanted}: {} has {}", args.file.display(), counted(at, "packet"));
+        anyhow::bail!(
+            "--why {wanted}: {} has {}",
+            args.file.display(),
+            counted(at, "packet")
+        );
     }
     test.output.flush()?;
     let tested = test.finish();
@@ -153,7 +157,8 @@ impl<'r> Test<'r> {
             tables,
             limiter: Limiter::new(GROUPS, Limiter::seed()),
             output: Output::new(),
-            printer: has_lines.then(|| Printer::new(Clock::new(TimeFormat::Clock, false), Show { ethernet: false })),
+            printer: has_lines
+                .then(|| Printer::new(Clock::new(TimeFormat::Clock, false), Show { ethernet: false })),
             tested: Tested {
                 version: VERSION,
                 packets: 0,
@@ -169,7 +174,12 @@ impl<'r> Test<'r> {
                     packets: 0,
                     bytes: 0,
                 },
-                malformed: Malformed::ALL.map(|reason| Reason { reason: reason.name(), packets: 0 }).into(),
+                malformed: Malformed::ALL
+                    .map(|reason| Reason {
+                        reason: reason.name(),
+                        packets: 0,
+                    })
+                    .into(),
             },
         }
     }
@@ -201,12 +211,16 @@ impl<'r> Test<'r> {
                 };
                 met.packets += 1;
                 met.bytes += u64::from(packet.original_len);
-                let by = met.line.map_or_else(|| "default".to_owned(), |line| format!("{}:{line}", met.file));
+                let by = met
+                    .line
+                    .map_or_else(|| "default".to_owned(), |line| format!("{}:{line}", met.file));
                 format!("{} {by}", word(decision.verdict))
             }
         };
         if let Some(printer) = &mut self.printer {
-            self.output.text.put(&format!("{:>6} {said:<24} ", self.tested.packets));
+            self.output
+                .text
+                .put(&format!("{:>6} {said:<24} ", self.tested.packets));
             printer.line(&mut self.output.text, packet);
         }
         self.output.look()
@@ -230,8 +244,15 @@ impl Tested {
     fn text(&self, style: &Style) -> String {
         let mut table = Table::section("rules", &[">packets", ">bytes", "rule"]);
         for met in self.rules.iter().chain([&self.default]) {
-            let name = met.line.map(|line| format!("{}:{line}", met.file)).unwrap_or_default();
-            let cells = [Cell::right(count(met.packets)), Cell::right(count(met.bytes)), Cell::left(&met.rule)];
+            let name = met
+                .line
+                .map(|line| format!("{}:{line}", met.file))
+                .unwrap_or_default();
+            let cells = [
+                Cell::right(count(met.packets)),
+                Cell::right(count(met.bytes)),
+                Cell::left(&met.rule),
+            ];
             table.item(&name, cells);
         }
         let mut text = table.render(style);
@@ -244,7 +265,10 @@ impl Tested {
         }
         let cut = match self.not_judged {
             0 => String::new(),
-            cut => format!("; {} not judged: its headers were cut off when it was captured", counted(cut, "packet")),
+            cut => format!(
+                "; {} not judged: its headers were cut off when it was captured",
+                counted(cut, "packet")
+            ),
         };
         text + &format!(
             "{}: {} allowed, {} denied{cut}\n",

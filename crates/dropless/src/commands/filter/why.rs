@@ -17,7 +17,10 @@ pub struct Why<'r> {
 
 impl<'r> Why<'r> {
     pub fn new(set: &'r RuleSet) -> Self {
-        Self { set, groups: Groups::default() }
+        Self {
+            set,
+            groups: Groups::default(),
+        }
     }
 
     /// Judges a packet as the language means it.
@@ -36,7 +39,10 @@ impl<'r> Why<'r> {
         let set = self.set;
         let mut text = match look(packet.data, packet.original_len as usize, set.reasons()) {
             Ok(_) => String::new(),
-            Err(reason) => format!("malformed: {}; nothing else that it says is believed\n", reason.name()),
+            Err(reason) => format!(
+                "malformed: {}; nothing else that it says is believed\n",
+                reason.name()
+            ),
         };
         let decision = self.judge(packet, |number, step| {
             let rule = &set.rules[number];
@@ -46,12 +52,18 @@ impl<'r> Why<'r> {
                 Step::Over => "met, and above the rate: denied".into(),
                 Step::Decided(verdict) => format!("met: {}", past(verdict)),
             };
-            text += &format!("{}:{}: {}\n    {said}\n", set.files[rule.place.0], rule.place.1, rule.text);
+            text += &format!(
+                "{}:{}: {}\n    {said}\n",
+                set.files[rule.place.0], rule.place.1, rule.text
+            );
         });
         if decision.rule.is_none() {
             text += &format!("default {}: {}\n", word(set.default), past(set.default));
         }
-        let has_rates = set.rules.iter().any(|rule| matches!(rule.action, Action::Limit(_)));
+        let has_rates = set
+            .rules
+            .iter()
+            .any(|rule| matches!(rule.action, Action::Limit(_)));
         if has_rates {
             text += "(rates have seen the packets before it in this file)\n";
         }
@@ -68,7 +80,9 @@ const fn past(verdict: Verdict) -> &'static str {
 
 const fn reason(unmet: Unmet) -> &'static str {
     match unmet {
-        Unmet::Malformed => "it is not malformed in this way, or is malformed and the rule asks for something else",
+        Unmet::Malformed => {
+            "it is not malformed in this way, or is malformed and the rule asks for something else"
+        }
         Unmet::Vlan => "its VLAN is another",
         Unmet::Network => "its network layer is another",
         Unmet::Protocol => "its protocol is another",
