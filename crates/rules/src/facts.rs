@@ -205,7 +205,7 @@ fn transport(frame: &[u8], ip: &Ip, part: Part, asks_flags: bool) -> Result<Deta
             }
             let flags = payload[13];
             let (fin, syn, rst, ack) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0, flags & 16 != 0);
-            let is_odd = flags & 0x3F == 0 || (syn && (fin || rst)) || (fin && !ack);
+            let is_odd = flags << 2 == 0 || (syn && (fin || rst)) || (fin && !ack);
             if asks_flags && is_odd {
                 return Err(Malformed::TcpFlags);
             }

@@ -210,17 +210,17 @@ impl When {
         };
         asked(address(&self.source, facts.source), Unmet::Source)?;
         asked(address(&self.destination, facts.destination), Unmet::Destination)?;
-        let port = |choice: &Option<Choice<RangeInclusive<u16>>>, port: Option<u16>| {
+        let has_port = |choice: &Option<Choice<RangeInclusive<u16>>>, port: Option<u16>| {
             choice
                 .as_ref()
                 .is_none_or(|choice| port.is_some_and(|port| choice.holds(&port)))
         };
         asked(
-            port(&self.source_port, facts.ports.map(|ports| ports.0)),
+            has_port(&self.source_port, facts.ports.map(|ports| ports.0)),
             Unmet::SourcePort,
         )?;
         asked(
-            port(&self.destination_port, facts.ports.map(|ports| ports.1)),
+            has_port(&self.destination_port, facts.ports.map(|ports| ports.1)),
             Unmet::DestinationPort,
         )?;
         let flags =

@@ -1,5 +1,6 @@
 //! `dropless filter check`: what is wrong with a rule file.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -110,7 +111,7 @@ impl Checked {
                     )
                 }
             };
-            text += &format!("{file}:{line}: `{rule}` is never met: {why}\n");
+            let _ = writeln!(text, "{file}:{line}: `{rule}` is never met: {why}");
         }
         text + &format!(
             "{}, {} never met\n",

@@ -1,5 +1,7 @@
 //! One packet's verdict, rule by rule, as the language means it.
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 use capture::input::Packet;
 use dissect::{Clock, Printer, Show, TimeFormat};
@@ -52,13 +54,11 @@ impl<'r> Why<'r> {
                 Step::Over => "met, and above the rate: denied".into(),
                 Step::Decided(verdict) => format!("met: {}", past(verdict)),
             };
-            text += &format!(
-                "{}:{}: {}\n    {said}\n",
-                set.files[rule.place.0], rule.place.1, rule.text
-            );
+            let (file, line) = (&set.files[rule.place.0], rule.place.1);
+            let _ = writeln!(text, "{file}:{line}: {}\n    {said}", rule.text);
         });
         if decision.rule.is_none() {
-            text += &format!("default {}: {}\n", word(set.default), past(set.default));
+            let _ = writeln!(text, "default {}: {}", word(set.default), past(set.default));
         }
         let has_rates = set
             .rules
