@@ -97,6 +97,21 @@ impl Filter {
         MapHandle::try_from(&map).map_err(told("a map cannot be used"))
     }
 
+    /// Nanoseconds that the program takes over a frame, the mean of so many rounds.
+    pub fn time(&self, frame: &[u8], rounds: u32) -> Result<u64, Error> {
+        let program = self.object.progs_mut().next();
+        let program = program.ok_or(Error::Missing("filter"))?;
+        let input = ProgramInput {
+            data_in: Some(frame),
+            repeat: rounds,
+            ..ProgramInput::default()
+        };
+        let output = program
+            .test_run(input)
+            .map_err(told("the kernel does not run the program"))?;
+        Ok(output.duration.as_nanos() as u64)
+    }
+
     /// Runs the program over a frame, of at least 14 bytes, at this time.
     pub fn test(&self, frame: &[u8], now_ns: u64) -> Result<Told, Error> {
         let map = self.map("told")?;

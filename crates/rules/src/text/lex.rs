@@ -44,7 +44,12 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
 fn words(line: &str) -> Told<Vec<Word<'_>>> {
     let mut words = Vec::new();
     let mut at = 0;
-    let column = |at: usize| line[..at].chars().count() as u32 + 1;
+    // Characters so far, and up to where: lines may be long.
+    let mut counted = (0, 0);
+    let mut column = |at: usize| {
+        counted = (counted.0 + line[counted.1..at].chars().count() as u32, at);
+        counted.0 + 1
+    };
     while let Some(first) = line[at..].chars().next() {
         let rest = &line[at..];
         let len = match first {
