@@ -1,6 +1,7 @@
 //! Tests of the rule language and its engines.
 
 #![allow(
+    clippy::format_collect,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
