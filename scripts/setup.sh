@@ -3,7 +3,7 @@
 
 # DPDK loads its drivers at run time, so nothing that links to the binary names these.
 run_packages="librte-meta-bus librte-meta-mempool librte-meta-net"
-build_packages="build-essential pkg-config libdpdk-dev libpcap-dev libclang-dev ca-certificates"
+build_packages="build-essential pkg-config libdpdk-dev libpcap-dev libclang-dev clang libbpf-dev libelf-dev zlib1g-dev ca-certificates"
 # dpdk-dev has dpdk-testpmd; prometheus has promtool; xz-utils unpacks the kernel modules of the virtual machine; pip
 # installs the oracle; libdaq-dev drives the DAQ module; mmdebstrap makes a root with Suricata 7; argus, p0f and softflowd are fed.
 test_packages="argus-client argus-server dpdk-dev ethtool iproute2 iputils-ping libdaq-dev mmdebstrap nftables p0f prometheus python3-pip socat softflowd tcpdump tshark xz-utils"

@@ -108,12 +108,12 @@ impl<'e> Four<'e> {
         let (eal, pool, hz, sender) = (self.eal, self.pool, self.hz, self.sender);
         let (tx, task) = (&mut self.bed.tx, &mut self.task);
         let (offered, lost, seconds) = std::thread::scope(|scope| {
-            let send = || {
+            let work = || {
                 let sent = send(eal, pool, tx, (size - 4, rate, hz));
                 is_over.store(true, Release);
                 sent
             };
-            let worker = spawn_worker(scope, Some(eal), sender, "bench-send", send)?;
+            let worker = spawn_worker(scope, Some(eal), sender, "bench-send", work)?;
             while !is_over.load(Acquire) {
                 task.poll(now(), Phase::Run);
             }

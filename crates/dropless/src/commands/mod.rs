@@ -31,6 +31,7 @@ subcommands! {
     capture,
     read,
     replay,
+    filter,
     extcap,
     compare,
     noise,

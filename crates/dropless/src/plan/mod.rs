@@ -18,6 +18,7 @@ pub(crate) mod machine;
 mod noise;
 mod reflect;
 mod replay;
+pub mod rules;
 mod send;
 
 pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};

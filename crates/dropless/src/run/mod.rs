@@ -16,6 +16,7 @@ pub(crate) mod kernel_port;
 pub(crate) mod listening;
 pub(crate) mod open;
 pub(crate) mod opening;
+pub(crate) mod output;
 pub(crate) mod page;
 pub(crate) mod parent;
 pub(crate) mod peer;

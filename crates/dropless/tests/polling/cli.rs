@@ -56,6 +56,9 @@ fn the_documented_help_is_the_printed_help() {
         ("capture.txt", &["capture", "--help"]),
         ("read.txt", &["read", "--help"]),
         ("replay.txt", &["replay", "--help"]),
+        ("filter.txt", &["filter", "--help"]),
+        ("filter-check.txt", &["filter", "check", "--help"]),
+        ("filter-test.txt", &["filter", "test", "--help"]),
         ("extcap.txt", &["extcap", "--help"]),
         ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),
@@ -208,6 +211,7 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             let page = match command {
                 "send" | "search" | "compare" | "reflect" | "capture" | "read" | "replay" | "extcap"
                 | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
+                "filter" => stdout(&[command, words.split(' ').nth(1).unwrap_or_default(), "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

@@ -22,6 +22,7 @@ mod doctor;
 mod dumps;
 mod elsewhere;
 mod extcap;
+mod filter;
 mod fooled;
 mod health;
 mod hostile;

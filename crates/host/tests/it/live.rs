@@ -1,7 +1,6 @@
 //! The machine the tests run on, whatever it is.
 
 use host::{PortUri, Sys, Usable, discover};
-use std::io::Write;
 use std::process::Command;
 
 #[test]
@@ -26,7 +25,7 @@ fn whatever_carries_a_role_is_never_offered_without_a_word() {
 fn the_default_route_agrees_with_the_kernels_own_tool() {
     let output = match Command::new("ip").args(["route", "get", "198.51.100.1"]).output() {
         Ok(output) if output.status.success() => String::from_utf8(output.stdout).unwrap(),
-        _ => return skip("needs ip and a default route"),
+        _ => return crate::skip::skip("needs ip and a default route"),
     };
     let interface = output
         .split_whitespace()
@@ -49,7 +48,7 @@ fn an_interface_in_a_named_namespace_is_found_by_entering_it() {
             .is_ok_and(|o| o.status.success())
     };
     if !ip(&["netns", "add", &name]) {
-        return skip("needs leave to make network namespaces");
+        return crate::skip::skip("needs leave to make network namespaces");
     }
     let made = ip(&[
         "-n", &name, "link", "add", &interface, "type", "veth", "peer", "name", "peer",
@@ -68,19 +67,4 @@ fn an_interface_in_a_named_namespace_is_found_by_entering_it() {
              fix: ip netns exec {name} dropless <the same arguments>"
         )
     );
-}
-
-/// Appends to the file that `./dev test` reads its skips from.
-fn skip(reason: &str) {
-    let thread = std::thread::current();
-    let line = format!("host::{}: {reason}\n", thread.name().unwrap_or("?"));
-    eprint!("skipped: {line}");
-    if let Some(path) = std::env::var_os("DROPLESS_SKIPS") {
-        let mut file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .unwrap();
-        file.write_all(line.as_bytes()).unwrap();
-    }
 }

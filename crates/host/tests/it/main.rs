@@ -18,3 +18,6 @@ mod pci;
 mod roles;
 mod sockets;
 mod vmbus;
+
+#[path = "../../../dropless/tests/polling/support/skip.rs"]
+mod skip;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use crate::support::{Compiler, SUM, Served, contrib, ended, skip, spawn, sum_on};
+use crate::support::{Compiler, SUM, Served, contrib, ended, spawn, sum_on};
 
 /// `DAQ_READFILE_EOF`: the capture has ended.
 const END: i32 = -42;
@@ -48,7 +48,7 @@ struct Built {
 fn build() -> Option<Built> {
     let compiler = Compiler::new()?;
     if !Path::new("/usr/include/daq_api.h").is_file() {
-        skip("needs libdaq-dev");
+        crate::skip::skip("needs libdaq-dev");
         return None;
     }
     let include = format!("-I{}", contrib().join("c").display());

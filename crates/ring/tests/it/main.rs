@@ -15,3 +15,6 @@ mod pcapng;
 mod ring;
 mod share;
 mod support;
+
+#[path = "../../../dropless/tests/polling/support/skip.rs"]
+mod skip;

@@ -1,7 +1,6 @@
 //! A ring that others join, what is written to it, and programs in C that read it.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -113,7 +112,7 @@ impl Compiler {
             dir: tempfile::tempdir().unwrap(),
         };
         if Command::new("cc").arg("--version").output().is_err() {
-            skip("needs a C compiler (cc)");
+            crate::skip::skip("needs a C compiler (cc)");
             return None;
         }
         let empty = this.dir.path().join("empty.c");
@@ -178,17 +177,5 @@ pub fn stop(child: &Child) {
     while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
         assert!(begun.elapsed() < Duration::from_secs(60), "it does not stop");
         std::thread::yield_now();
-    }
-}
-
-/// Appends to the file that `./dev test` reads its skips from.
-pub fn skip(reason: &str) {
-    let thread = std::thread::current();
-    let line = format!("ring::{}: {reason}\n", thread.name().unwrap_or("?"));
-    eprint!("skipped: {line}");
-    if let Some(path) = std::env::var_os("DROPLESS_SKIPS") {
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options.append(true).create(true).open(path).unwrap();
-        file.write_all(line.as_bytes()).unwrap();
     }
 }

@@ -2,7 +2,6 @@
 
 pub mod args;
 mod chosen;
-mod output;
 mod progress;
 mod reading;
 mod ring;

@@ -6,8 +6,8 @@ use dissect::{Clock, Printer, Show, TimeFormat};
 use serde::Serialize;
 
 use super::Args;
-use super::output::Output;
 use super::statistics::Statistics;
+use crate::run::output::Output;
 
 enum Form {
     Lines(Printer),

@@ -7,8 +7,8 @@ use dissect::{Clock, TimeFormat, View};
 use serde::Serialize;
 
 use super::args::{self, Args, Time};
-use super::output::Output;
 use super::tables;
+use crate::run::output::Output;
 
 /// What was counted, and how it is to be shown.
 pub struct Statistics {

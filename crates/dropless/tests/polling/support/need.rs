@@ -1,10 +1,9 @@
 //! What a test needs of the machine, and how it is skipped, with the reason, where that is missing.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::process::Command;
 
 use super::lab::Lab;
+use super::skip::skip;
 
 /// Something that a test cannot do without.
 #[derive(Clone, Copy, Debug)]
@@ -144,19 +143,4 @@ pub fn require(needs: &[Need]) -> Option<Lab> {
     }
     skip(&missing.join(", "));
     None
-}
-
-/// Appends `name: reason` to the file that `./dev test` reads its skips from.
-pub fn skip(reason: &str) {
-    let thread = std::thread::current();
-    let line = format!("{}: {reason}\n", thread.name().unwrap_or("?"));
-    eprint!("skipped: {line}");
-    if let Some(path) = std::env::var_os("DROPLESS_SKIPS") {
-        let mut file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .expect("opening DROPLESS_SKIPS");
-        file.write_all(line.as_bytes()).expect("writing DROPLESS_SKIPS");
-    }
 }

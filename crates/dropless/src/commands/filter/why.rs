@@ -1,0 +1,97 @@
+//! One packet's verdict, rule by rule, as the language means it.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use capture::input::Packet;
+use dissect::{Clock, Printer, Show, TimeFormat};
+use report::out;
+use rules::{Action, Decision, Groups, RuleSet, Step, Unmet, Verdict, look};
+
+use super::test::word;
+use crate::run::output::Output;
+
+/// Rules, and what rates have seen.
+pub struct Why<'r> {
+    set: &'r RuleSet,
+    groups: Groups,
+}
+
+impl<'r> Why<'r> {
+    pub fn new(set: &'r RuleSet) -> Self {
+        Self {
+            set,
+            groups: Groups::default(),
+        }
+    }
+
+    /// Judges a packet as the language means it.
+    pub fn judge(&mut self, packet: &Packet<'_>, step: impl FnMut(usize, Step)) -> Decision {
+        let found = look(packet.data, packet.original_len as usize, self.set.reasons());
+        let time_ns = packet.time_ns.map_or(0, |time_ns| time_ns.max(0) as u64);
+        self.set.judge(&found, time_ns, &mut self.groups, step)
+    }
+
+    /// Prints how a packet is judged.
+    pub fn explain(&mut self, packet: &Packet<'_>) -> Result<()> {
+        let mut line = Output::new();
+        let clock = Clock::new(TimeFormat::Clock, false);
+        Printer::new(clock, Show { ethernet: true }).line(&mut line.text, packet);
+        line.flush()?;
+        let set = self.set;
+        let mut text = match look(packet.data, packet.original_len as usize, set.reasons()) {
+            Ok(_) => String::new(),
+            Err(reason) => format!(
+                "malformed: {}; nothing else that it says is believed\n",
+                reason.name()
+            ),
+        };
+        let decision = self.judge(packet, |number, step| {
+            let rule = &set.rules[number];
+            let said = match step {
+                Step::Unmet(unmet) => format!("no: {}", reason(unmet)),
+                Step::Within => "met, and within the rate: goes on".into(),
+                Step::Over => "met, and above the rate: denied".into(),
+                Step::Decided(verdict) => format!("met: {}", past(verdict)),
+            };
+            let (file, line) = (&set.files[rule.place.0], rule.place.1);
+            let _ = writeln!(text, "{file}:{line}: {}\n    {said}", rule.text);
+        });
+        if decision.rule.is_none() {
+            let _ = writeln!(text, "default {}: {}", word(set.default), past(set.default));
+        }
+        let has_rates = set
+            .rules
+            .iter()
+            .any(|rule| matches!(rule.action, Action::Limit(_)));
+        if has_rates {
+            text += "(rates have seen the packets before it in this file)\n";
+        }
+        Ok(out::print_stdout(&text)?)
+    }
+}
+
+const fn past(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allowed",
+        Verdict::Deny => "denied",
+    }
+}
+
+const fn reason(unmet: Unmet) -> &'static str {
+    match unmet {
+        Unmet::Malformed => {
+            "it is not malformed in this way, or is malformed and the rule asks for something else"
+        }
+        Unmet::Vlan => "its VLAN is another",
+        Unmet::Network => "its network layer is another",
+        Unmet::Protocol => "its protocol is another",
+        Unmet::Fragment => "it is not such a fragment",
+        Unmet::Source => "its source address is another",
+        Unmet::Destination => "its destination address is another",
+        Unmet::SourcePort => "its source port is another, or it has none",
+        Unmet::DestinationPort => "its destination port is another, or it has none",
+        Unmet::Flags => "its TCP flags are others",
+        Unmet::Type => "its ICMP type is another",
+    }
+}

@@ -1,0 +1,93 @@
+//! `dropless filter`: rules are checked, and tried on captures.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Finished, Lab, Need, require};
+
+fn filter(lab: &Lab, arguments: &[&str]) -> Finished {
+    lab.dropless(&[&["filter"][..], arguments].concat()).run()
+}
+
+/// A file of a thousand packets of several flows and sizes, and these rules.
+fn files(lab: &Lab, rules: &str) -> (String, String) {
+    let (file, path) = (lab.path("c.pcapng"), lab.path("edge.rules"));
+    let (file, path) = (file.display().to_string(), path.display().to_string());
+    let captured = lab
+        .dropless(&["capture", "--quiet", "--count", "1000", "--to", &file])
+        .run();
+    assert_eq!(captured.code, Some(0), "{captured}");
+    fs::write(&path, rules).expect("a rule file");
+    (file, path)
+}
+
+#[test]
+fn what_rules_do_is_what_tcpdump_finds() {
+    let Some(lab) = require(&[Need::Tool("tcpdump")]) else {
+        return;
+    };
+    let rules = "deny udp sport 49152-49155\ndeny from 198.18.0.0/15 dport 7\ndefault allow\n";
+    let (file, rules) = files(&lab, rules);
+    let tested = filter(&lab, &["test", &rules, &file, "--json"]);
+    assert_eq!(tested.code, Some(0), "{tested}");
+    let tested: Value = tested.json();
+    let found = |expression: &str| {
+        let output = std::process::Command::new("tcpdump")
+            .args(["-nr", &file, expression])
+            .output();
+        let output = output.expect("tcpdump");
+        String::from_utf8_lossy(&output.stdout).lines().count() as u64
+    };
+    let first = found("udp src portrange 49152-49155");
+    assert!(first > 0 && first < 1000, "{first}");
+    assert_eq!(tested["rules"][0]["packets"], first);
+    let second = found("src net 198.18.0.0/15 and dst port 7 and not udp src portrange 49152-49155");
+    assert_eq!(tested["rules"][1]["packets"], second);
+    assert_eq!(tested["denied"], first + second);
+    assert_eq!(tested["default"]["packets"], 1000 - first - second);
+}
+
+#[test]
+fn each_packet_has_a_line_and_one_is_explained() {
+    let Some(lab) = require(&[]) else { return };
+    let (file, rules) = files(
+        &lab,
+        "rate 1pps per source burst 2 udp\nallow udp\ndefault deny\n",
+    );
+    let tested = filter(&lab, &["test", &rules, &file, "-c", "3"]);
+    let lines: Vec<&str> = tested.stdout.lines().take(3).collect();
+    let allowed = lines.iter().filter(|line| line.contains(" allow ")).count();
+    let denied = lines.iter().filter(|line| line.contains(" deny ")).count();
+    assert_eq!((allowed, denied), (2, 1), "{tested}");
+    let within = filter(&lab, &["test", &rules, &file, "--why", "2"]).stdout;
+    assert!(
+        within.contains("within the rate") && within.contains("met: allowed"),
+        "{within}"
+    );
+    let above = filter(&lab, &["test", &rules, &file, "--why", "3"]).stdout;
+    assert!(above.contains("above the rate: denied"), "{above}");
+}
+
+#[test]
+fn mistakes_are_told_with_their_places() {
+    let Some(lab) = require(&[]) else { return };
+    let path = lab.path("bad.rules");
+    fs::write(&path, "deny form 10.0.0.0/8\nallow tcp prt 80\n").expect("a rule file");
+    let name = path.display().to_string();
+    let checked = filter(&lab, &["check", &name]);
+    assert_eq!(checked.code, Some(2), "{checked}");
+    for told in [
+        ":1:6: `form` is no condition; did you mean from?",
+        ":2:11: `prt` is no condition",
+    ] {
+        assert!(checked.stderr.contains(told), "{checked}");
+    }
+    fs::write(&path, "deny ip\nallow tcp\n").expect("a rule file");
+    let checked = filter(&lab, &["check", &name]);
+    assert_eq!(checked.code, Some(1), "{checked}");
+    assert!(
+        checked.stdout.contains(":2: `allow tcp` is never met"),
+        "{checked}"
+    );
+}

@@ -1,0 +1,26 @@
+//! One rule language, and the engines that agree on every packet: a reference, and tables for poll loops and for XDP.
+//!
+//! No I/O, no clock, no unsafe. A rule file becomes a [`RuleSet`] by [`parse`]; [`look`] says what a packet is, and
+//! [`RuleSet::judge`] what becomes of it, rule by rule: that is the meaning of the language, and what faster engines are
+//! measured against.
+#![forbid(unsafe_code)]
+
+pub mod check;
+mod facts;
+pub mod limit;
+mod malformed;
+mod prefix;
+mod reference;
+mod rule;
+pub mod tables;
+mod text;
+
+pub use facts::{Detail, Facts, Layer, ON_REQUEST, Part, look};
+pub use malformed::Malformed;
+pub use prefix::Prefix;
+pub use reference::{Decision, Groups, Step};
+pub use rule::{
+    Action, Choice, End, Flags, Fragment, Network, Rate, Rule, RuleSet, Unmet, Verdict, Vlan, When,
+};
+pub use tables::Tables;
+pub use text::{LIMITS_MAX, Problem, RULES_MAX, parse};

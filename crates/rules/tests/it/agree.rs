@@ -1,0 +1,89 @@
+//! The tables decide as the reference does.
+
+use proptest::prelude::*;
+use rules::limit::Limiter;
+use rules::{Groups, RuleSet, Tables, look, parse};
+
+use crate::frames::{frame, rules, rules_of};
+
+/// The rules of these lines that are good.
+pub fn good(text: &str) -> RuleSet {
+    let mut limits = 0;
+    let fits = |line: &&str| {
+        limits += usize::from(line.starts_with("rate"));
+        limits <= rules::LIMITS_MAX || !line.starts_with("rate")
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| read(line).is_ok())
+        .filter(fits)
+        .collect();
+    read(&lines.join("\n")).unwrap()
+}
+
+pub fn read(text: &str) -> Result<RuleSet, Vec<rules::Problem>> {
+    parse("rules", &|_| Ok(text.to_owned()))
+}
+
+fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
+    let set = good(text);
+    let tables = Tables::new(&set).unwrap();
+    let (limiter, mut groups) = (Limiter::new(1 << 10, 7), Groups::default());
+    let mut now_ns = 1_000_000_000;
+    for (frame, pause_ns) in frames {
+        now_ns += pause_ns;
+        let packet = look(frame, frame.len(), set.reasons());
+        let meant = set.judge(&packet, now_ns, &mut groups, |_, _| {});
+        let found = tables.classify(frame, frame.len(), &limiter, now_ns);
+        assert_eq!(found, meant, "{packet:?} of {frame:02x?} under\n{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(crate::frames::cases(1000)))]
+
+    #[test]
+    fn on_every_packet(text in rules(), frames in prop::collection::vec((frame(), 0..400_000_000_u64), 1..64)) {
+        agree(&text, &frames);
+    }
+
+    #[test]
+    fn with_more_rules_than_a_word_has_bits(text in rules_of(60..200), frames in prop::collection::vec((frame(), 0..1_000_000_u64), 1..64)) {
+        agree(&text, &frames);
+    }
+}
+
+#[test]
+fn with_more_words_than_a_summary_has_bits() {
+    let mut text: String = (0..10_000_u32)
+        .map(|rule| {
+            format!(
+                "deny from 10.{}.{}.{} udp dport {}\n",
+                rule >> 10,
+                rule >> 4 & 63,
+                rule & 15,
+                rule
+            )
+        })
+        .collect();
+    text += "deny tcp\n";
+    let set = good(&text);
+    assert_eq!(set.rules.len(), 10_001);
+    let tables = Tables::new(&set).unwrap();
+    let limiter = Limiter::new(1, 1);
+    for rule in (0..10_000_u32).step_by(97) {
+        let mut frame = vec![0; 42];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14..18].copy_from_slice(&[0x45, 0, 0, 28]);
+        frame[23] = 17;
+        frame[26..30].copy_from_slice(&[10, (rule >> 10) as u8, (rule >> 4 & 63) as u8, (rule & 15) as u8]);
+        frame[36..38].copy_from_slice(&(rule as u16).to_be_bytes());
+        frame[38..40].copy_from_slice(&[0, 8]);
+        assert_eq!(
+            tables.classify(&frame, frame.len(), &limiter, 0).rule,
+            Some(rule as u16)
+        );
+        frame[37] ^= 1;
+        assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, None);
+    }
+}

@@ -1,0 +1,92 @@
+//! The program in the kernel decides as the reference does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    dead_code,
+    reason = "this is a test"
+)]
+
+#[path = "../../rules/tests/it/frames.rs"]
+mod frames;
+#[path = "../../dropless/tests/polling/support/skip.rs"]
+mod skip;
+
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+use rules::{Groups, RuleSet, Tables, Verdict, look, parse};
+use xdp::{Error, Filter, Told};
+
+fn read(text: &str) -> Result<RuleSet, Vec<rules::Problem>> {
+    parse("rules", &|_| Ok(text.to_owned()))
+}
+
+fn good(text: &str) -> RuleSet {
+    let mut limits = 0;
+    let fits = |line: &&str| {
+        limits += usize::from(line.starts_with("rate"));
+        limits <= rules::LIMITS_MAX || !line.starts_with("rate")
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| read(line).is_ok())
+        .filter(fits)
+        .collect();
+    read(&lines.join("\n")).unwrap()
+}
+
+/// Whether the kernel takes programs from us: else all is skipped.
+fn may_load() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| {
+        let tables = Tables::new(&read("default allow").unwrap()).unwrap();
+        match Filter::load(&tables, 4, 0, true) {
+            Err(Error::Bpf { source, .. }) if source.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
+                skip::skip("needs leave to load BPF programs (root)");
+                false
+            }
+            other => other.map(|_| true).unwrap(),
+        }
+    })
+}
+
+fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
+    if !may_load() {
+        return;
+    }
+    let set = good(text);
+    let tables = Tables::new(&set).unwrap();
+    let filter = Filter::load(&tables, 1 << 10, 7, true).unwrap();
+    let mut groups = Groups::default();
+    let mut now_ns = 1_000_000_000;
+    for (frame, pause_ns) in frames.iter().filter(|(frame, _)| frame.len() >= 14) {
+        now_ns += pause_ns;
+        let packet = look(frame, frame.len(), set.reasons());
+        let meant = set.judge(&packet, now_ns, &mut groups, |_, _| {});
+        let meant = Told {
+            is_allowed: meant.verdict == Verdict::Allow,
+            rule: meant.rule.map_or(set.rules.len() as u32, u32::from),
+            malformed: packet.err().map_or(0, |reason| reason as u32 + 1),
+            is_full: false,
+        };
+        let found = filter.test(frame, now_ns).unwrap();
+        assert_eq!(found, meant, "{packet:?} of {frame:02x?} under\n{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(frames::cases(50)))]
+
+    #[test]
+    fn on_every_packet(text in frames::rules(), frames in prop::collection::vec((frames::frame(), 0..400_000_000_u64), 1..300)) {
+        agree(&text, &frames);
+    }
+
+    #[test]
+    fn with_more_rules_than_a_word_has_bits(text in frames::rules_of(60..200), frames in prop::collection::vec((frames::frame(), 0..1_000_000_u64), 1..300)) {
+        agree(&text, &frames);
+    }
+}
