@@ -232,7 +232,11 @@ static inline ssize_t dropless_answer(int socket, uint8_t answer[16], int files[
     struct iovec bytes = {.iov_base = answer, .iov_len = 16};
     struct msghdr message = {
         .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t len = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+    ssize_t len;
+    /* A wait with an end is interrupted also by being stopped and continued (signal(7)). */
+    do
+        len = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+    while (len < 0 && errno == EINTR);
     if (len < 0)
         return len;
     for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
@@ -251,7 +255,9 @@ static inline int dropless_refused(struct dropless_ring *ring)
     size_t at = 0;
     for (ssize_t len; at < sizeof why - 1; at += (size_t)len) {
         len = read(ring->socket, why + at, sizeof why - 1 - at);
-        if (len <= 0)
+        if (len < 0 && errno == EINTR)
+            len = 0;
+        else if (len <= 0)
             break;
     }
     /* It may be any process's: no control character gets to a terminal. */

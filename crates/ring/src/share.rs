@@ -257,7 +257,7 @@ impl Joined {
         message.resize(JOIN_LEN, 0);
         stream.write_all(&message).map_err(failed)?;
         let mut answer = [0; SEAT_LEN];
-        let files = socket::receive(&stream, &mut answer).map_err(failed)?;
+        let files = socket::receive(&stream, &mut answer, || true).map_err(failed)?;
         if socket::words::<2>(SEAT, &answer).is_none() {
             return Err(RingError::NotARing("whoever listens there is no dropless"));
         }

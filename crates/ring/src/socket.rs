@@ -141,17 +141,23 @@ pub fn send(stream: &UnixStream, message: &[u8], files: [BorrowedFd<'_>; 2]) -> 
     Ok(())
 }
 
-/// Reads bytes and the file descriptors that come with them.
-pub fn receive(stream: &UnixStream, answer: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+/// Reads bytes and the file descriptors that come with them. A wait with an end is interrupted by signals, and also by being
+/// stopped and continued (signal(7)): it `goes_on` or is an error.
+pub fn receive(
+    stream: &UnixStream,
+    answer: &mut [u8],
+    goes_on: impl Fn() -> bool,
+) -> io::Result<Vec<OwnedFd>> {
     let expected = answer.len();
     let mut bytes = [IoSliceMut::new(answer)];
     let mut rights = nix::cmsg_space!([RawFd; 2]);
-    let came = recvmsg::<()>(
-        stream.as_raw_fd(),
-        &mut bytes,
-        Some(&mut rights),
-        MsgFlags::MSG_CMSG_CLOEXEC,
-    )?;
+    let came = loop {
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        match recvmsg::<()>(stream.as_raw_fd(), &mut bytes, Some(&mut rights), flags) {
+            Err(nix::Error::EINTR) if goes_on() => {}
+            other => break other?,
+        }
+    };
     // First of all: none of them stays open, whatever else is wrong.
     let mut files = Vec::new();
     for message in came.cmsgs()? {

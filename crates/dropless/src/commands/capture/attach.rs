@@ -161,7 +161,7 @@ impl Attached {
         let mut taps = Vec::new();
         loop {
             let mut answer = [0; TELL_LEN];
-            let files = socket::receive(stream, &mut answer).map_err(|error| self.broken(error))?;
+            let files = socket::receive(stream, &mut answer, || false).map_err(|error| self.broken(error))?;
             let answer = Told::decode(&answer, self.host.ports.len())
                 .with_context(|| format!("process {process} does not speak as a dropless does"))?;
             let Answer::Tap(told) = answer else {
