@@ -80,6 +80,7 @@ fn a_consumer_that_writes_nonsense_is_not_believed_and_the_capture_is() {
     assert_eq!(json["verdict"], "valid", "{run}");
     let wrong = consumer(&run, "wrong");
     assert_eq!(wrong["implausible"], true, "{run}");
+    assert!(run.stderr.contains(", not believed)"), "{run}");
     assert_eq!((&wrong["taken"], &wrong["lost"]), (&0.into(), &0.into()), "{run}");
     assert_eq!(consumer(&run, "dropless read").get("implausible"), None, "{run}");
     let notes = json["notes"].as_array().expect("notes");

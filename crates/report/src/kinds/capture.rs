@@ -206,7 +206,8 @@ fn consumers(summary: &CaptureSummary) -> Sheet<&ConsumerSummary> {
     Sheet::of(&summary.consumers)
         .name("consumer", |consumer| {
             let kind = if consumer.lossless { "lossless" } else { "lossy" };
-            format!("{} ({kind})", consumer.name)
+            let believed = if consumer.implausible { ", not believed" } else { "" };
+            format!("{} ({kind}{believed})", consumer.name)
         })
         .number("offered", |consumer| count(consumer.offered))
         .number("taken", |consumer| count(consumer.taken))
