@@ -1,6 +1,10 @@
 //! Rules in the kernel: the XDP program, its tables, its counters.
 
+mod attach;
 mod image;
+mod keep;
 mod program;
 
-pub use program::{Error, Filter, Told};
+pub use attach::{AttachError, Attached, InForce, Mode};
+pub use keep::{Kept, Totals};
+pub use program::{Count, Counts, Error, Filter, Groups, Told};

@@ -1,7 +1,10 @@
 //! The program in the kernel: loading it with a rule set, and asking it.
 
+use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
+
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput};
 use rules::Tables;
+use rules::limit::Limiter;
 
 use crate::image::{self, Image, Settings};
 
@@ -41,9 +44,50 @@ pub struct Told {
     pub is_full: bool,
 }
 
+/// What a rule, a reason or the default has met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes, without FCS.
+    pub bytes: u64,
+}
+
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+/// All counts of a filter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By rule.
+    pub rules: Vec<Count>,
+    /// What no rule decided.
+    pub default: Count,
+    /// By reason, in the order of [`rules::Malformed::ALL`]: of packets that are counted above, too.
+    pub malformed: Vec<Count>,
+    /// Dropped by a rate that had no entry left for their group: counted at its rule, too.
+    pub full: Count,
+}
+
+/// Where a filter's rates keep what they know of groups.
+#[derive(Clone, Copy, Debug)]
+pub enum Groups<'f> {
+    /// In a new table of at least so many entries.
+    New(u32),
+    /// Where another filter's do, so that a group's past counts on.
+    Of(&'f Filter),
+}
+
 /// The program with the tables of one rule set.
 pub struct Filter {
     object: Object,
+    rules: usize,
+    buckets: u32,
+    seed: u64,
 }
 
 impl std::fmt::Debug for Filter {
@@ -55,16 +99,31 @@ impl std::fmt::Debug for Filter {
 impl Filter {
     /// Loads the program with these tables, attached to nothing. One that `tells` is for tests: it takes its time from
     /// outside, and says how it decided.
-    pub fn load(tables: &Tables, groups: u32, seed: u64, tells: bool) -> Result<Self, Error> {
-        let buckets = (groups / 4).next_power_of_two();
+    pub fn load(tables: &Tables, groups: Groups<'_>, tells: bool) -> Result<Self, Error> {
+        let (buckets, seed) = match groups {
+            Groups::New(entries) => ((entries / 4).next_power_of_two(), Limiter::seed()),
+            Groups::Of(other) => (other.buckets, other.seed),
+        };
         let image = Image::new(tables, Settings { buckets, seed, tells });
         let open = |mut builder: ObjectBuilder| builder.open_memory(OBJECT);
         let mut object = open(ObjectBuilder::default()).map_err(told("the XDP program cannot be read"))?;
-        configure(&mut object, &image, tables.rules.len() as u32, buckets)?;
+        let rules = tables.rules.len();
+        configure(&mut object, &image, rules as u32, buckets)?;
+        if let Groups::Of(other) = groups {
+            let shared = other.map("groups")?;
+            let mut maps = object.maps_mut();
+            let mut map = maps.find(|map| map.name() == "groups").ok_or(Error::Missing("groups"))?;
+            map.reuse_fd(shared.as_fd()).map_err(told("rates cannot go on"))?;
+        }
         let object = object
             .load()
             .map_err(told("the kernel refuses the XDP program"))?;
-        let mut filter = Self { object };
+        let mut filter = Self {
+            object,
+            rules,
+            buckets,
+            seed,
+        };
         filter.fill(&image)?;
         Ok(filter)
     }
@@ -95,6 +154,35 @@ impl Filter {
             .find(|map| map.name() == name)
             .ok_or(Error::Missing(name))?;
         MapHandle::try_from(&map).map_err(told("a map cannot be used"))
+    }
+
+    /// The program's descriptor, which lives as long as this.
+    pub(crate) fn program(&self) -> Result<RawFd, Error> {
+        let program = self.object.progs_mut().next();
+        program.map(|program| program.as_fd().as_raw_fd()).ok_or(Error::Missing("program"))
+    }
+
+    /// What has been counted so far, on all processors.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        let map = self.map("counts")?;
+        let mut next = 0_u32;
+        let mut count = || {
+            let found = map.lookup_percpu(&next.to_ne_bytes(), MapFlags::ANY);
+            next += 1;
+            let found = found.map_err(told("counters cannot be read"))?;
+            let mut sum = Count::default();
+            for value in found.iter().flatten() {
+                let word = |at: usize| value.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes);
+                sum += Count { packets: word(0), bytes: word(8) };
+            }
+            Ok::<_, Error>(sum)
+        };
+        Ok(Counts {
+            rules: (0..self.rules).map(|_| count()).collect::<Result<_, _>>()?,
+            default: count()?,
+            malformed: rules::Malformed::ALL.iter().map(|_| count()).collect::<Result<_, _>>()?,
+            full: count()?,
+        })
     }
 
     /// Nanoseconds that the program takes over a frame, the mean of so many rounds.

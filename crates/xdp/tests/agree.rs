@@ -17,8 +17,8 @@ mod skip;
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
-use rules::{Groups, RuleSet, Tables, Verdict, look, parse};
-use xdp::{Error, Filter, Told};
+use rules::{RuleSet, Tables, Verdict, look, parse};
+use xdp::{Error, Filter, Groups, Told};
 
 fn read(text: &str) -> Result<RuleSet, Vec<rules::Problem>> {
     parse("rules", &|_| Ok(text.to_owned()))
@@ -43,7 +43,7 @@ fn may_load() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| {
         let tables = Tables::new(&read("default allow").unwrap()).unwrap();
-        match Filter::load(&tables, 4, 0, true) {
+        match Filter::load(&tables, Groups::New(4), true) {
             Err(Error::Bpf { source, .. }) if source.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
                 skip::skip("needs leave to load BPF programs (root)");
                 false
@@ -59,8 +59,8 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     }
     let set = good(text);
     let tables = Tables::new(&set).unwrap();
-    let filter = Filter::load(&tables, 1 << 10, 7, true).unwrap();
-    let mut groups = Groups::default();
+    let filter = Filter::load(&tables, Groups::New(1 << 10), true).unwrap();
+    let mut groups = rules::Groups::default();
     let mut now_ns = 1_000_000_000;
     for (frame, pause_ns) in frames.iter().filter(|(frame, _)| frame.len() >= 14) {
         now_ns += pause_ns;

@@ -651,7 +651,7 @@ static long step(__u32 number, struct search *search)
 }
 
 SEC("xdp.frags")
-int filter(struct xdp_md *ctx)
+int dropless_filter(struct xdp_md *ctx)
 {
     struct search search = {};
     struct facts *facts = &search.facts;

@@ -1,0 +1,154 @@
+//! The program on an interface, held by a link: it goes with whoever holds it, also when that is killed.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+use libbpf_rs::libbpf_sys as sys;
+use libbpf_rs::query::ProgInfoIter;
+
+use crate::{Error, Filter};
+
+/// Where packets meet the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver, before the kernel makes a buffer of its own for them.
+    Native,
+    /// Behind that: for drivers that cannot.
+    Generic,
+}
+
+impl Mode {
+    const fn flag(self) -> u32 {
+        match self {
+            Self::Native => sys::XDP_FLAGS_DRV_MODE,
+            Self::Generic => sys::XDP_FLAGS_SKB_MODE,
+        }
+    }
+}
+
+/// Why an interface does not have the program.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// Another program is there; its name, where it can be read.
+    #[error("another XDP program is attached{}", name.as_deref().map(|name| format!(": {name}")).unwrap_or_default())]
+    Taken {
+        /// Its name.
+        name: Option<String>,
+    },
+    /// The driver cannot.
+    #[error("the driver has no native XDP{}", hint(source))]
+    NotNative {
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Anything else that the kernel said.
+    #[error("the XDP program cannot be attached: {0}")]
+    Other(#[from] io::Error),
+    /// Of the program itself.
+    #[error(transparent)]
+    Program(#[from] Error),
+}
+
+fn hint(source: &io::Error) -> String {
+    match source.raw_os_error() {
+        Some(sys_einval) if sys_einval == EINVAL => " for these settings (a large MTU, for example)".into(),
+        _ => String::new(),
+    }
+}
+
+const EINVAL: i32 = 22;
+const EBUSY: i32 = 16;
+const EEXIST: i32 = 17;
+const EOPNOTSUPP: i32 = 95;
+/// `BPF_XDP` of `enum bpf_attach_type`.
+const ATTACH_XDP: sys::bpf_attach_type = sys::BPF_XDP;
+
+/// A program on an interface.
+#[derive(Debug)]
+pub struct Attached {
+    link: OwnedFd,
+    interface: u32,
+}
+
+/// What is on an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// How it is attached; `None` where in some other way (in hardware, or several at once).
+    pub mode: Option<Mode>,
+    /// The program's number.
+    pub program: u32,
+    /// And name, where that can be read.
+    pub name: Option<String>,
+}
+
+impl InForce {
+    /// The program of this interface, if it has one.
+    pub fn on(interface: u32) -> io::Result<Option<Self>> {
+        let mut options = sys::bpf_xdp_query_opts {
+            sz: size_of::<sys::bpf_xdp_query_opts>() as _,
+            ..Default::default()
+        };
+        // SAFETY: `options` is as long as its `sz` says, and lives through the call.
+        let result = unsafe { sys::bpf_xdp_query(interface as i32, 0, &raw mut options) };
+        if result < 0 {
+            return Err(io::Error::from_raw_os_error(-result));
+        }
+        let (mode, program) = match u32::from(options.attach_mode) {
+            sys::XDP_ATTACHED_NONE => return Ok(None),
+            sys::XDP_ATTACHED_DRV => (Some(Mode::Native), options.drv_prog_id),
+            sys::XDP_ATTACHED_SKB => (Some(Mode::Generic), options.skb_prog_id),
+            _ => (None, options.prog_id),
+        };
+        let name = ProgInfoIter::default().find(|info| info.id == program);
+        Ok(Some(Self {
+            mode,
+            program,
+            name: name.map(|info| info.name.to_string_lossy().into_owned()),
+        }))
+    }
+}
+
+impl Filter {
+    /// Puts the program onto an interface, in this mode and no other. It stays as long as what is returned lives.
+    pub fn attach(&self, interface: u32, mode: Mode) -> Result<Attached, AttachError> {
+        let options = sys::bpf_link_create_opts {
+            sz: size_of::<sys::bpf_link_create_opts>() as _,
+            flags: mode.flag(),
+            ..Default::default()
+        };
+        let program = self.program()?;
+        // SAFETY: `options` is as long as its `sz` says; all three live through the call.
+        let link = unsafe { sys::bpf_link_create(program, interface as i32, ATTACH_XDP, &raw const options) };
+        if link < 0 {
+            let source = io::Error::from_raw_os_error(-link);
+            return Err(match -link {
+                EBUSY | EEXIST => AttachError::Taken {
+                    name: InForce::on(interface).ok().flatten().and_then(|other| other.name),
+                },
+                EOPNOTSUPP | EINVAL if mode == Mode::Native => AttachError::NotNative { source },
+                _ => AttachError::Other(source),
+            });
+        }
+        // SAFETY: the kernel just made this descriptor for us.
+        let link = unsafe { OwnedFd::from_raw_fd(link) };
+        Ok(Attached { link, interface })
+    }
+}
+
+impl Attached {
+    /// Puts another program into the place of this one, at once: every packet meets the old or the new one.
+    pub fn swap(&self, to: &Filter) -> Result<(), AttachError> {
+        let program = to.program()?;
+        // SAFETY: both descriptors live through the call; without options there is no condition.
+        let result = unsafe { sys::bpf_link_update(self.link.as_raw_fd(), program, std::ptr::null()) };
+        if result < 0 {
+            return Err(io::Error::from_raw_os_error(-result).into());
+        }
+        Ok(())
+    }
+
+    /// What is on its interface now: nothing, where that was removed.
+    pub fn in_force(&self) -> io::Result<Option<InForce>> {
+        InForce::on(self.interface)
+    }
+}
