@@ -300,7 +300,8 @@ impl Results {
         format!(
             "\n### The highest rate without loss, from four ports\n\n\
              One core sends to four ring ports with room for 4096 frames each, the other captures them into a ring of 64 MiB, by\n\
-             the packet in the order of time: a tenth of a second at each rate, {} halvings of the range.\n\n{}",
+             the packet in the order of time: {} halvings of the range, a rate counts where two of three trials of a tenth of a second\n\
+             lost nothing.\n\n{}",
             crate::flow::STEPS,
             layout(&head, rows.collect())
         )

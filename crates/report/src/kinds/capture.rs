@@ -206,7 +206,11 @@ fn consumers(summary: &CaptureSummary) -> Sheet<&ConsumerSummary> {
     Sheet::of(&summary.consumers)
         .name("consumer", |consumer| {
             let kind = if consumer.lossless { "lossless" } else { "lossy" };
-            let believed = if consumer.implausible { ", not believed" } else { "" };
+            let believed = if consumer.implausible {
+                ", not believed"
+            } else {
+                ""
+            };
             format!("{} ({kind}{believed})", consumer.name)
         })
         .number("offered", |consumer| count(consumer.offered))
@@ -299,12 +303,17 @@ mod tests {
     #[test]
     fn what_is_lost_before_the_ring_and_by_a_consumer_is_told_apart() {
         let said = |consumers: &[(&str, u64)]| {
-            let all = consumers.iter().map(|(name, lost)| consumer(name, (60 - lost, *lost)));
+            let all = consumers
+                .iter()
+                .map(|(name, lost)| consumer(name, (60 - lost, *lost)));
             outcome(&lossy(all.collect()))
         };
         let came = "100 frames came, 60 captured, 40 lost before the ring";
         assert_eq!(said(&[("files", 0)]), came);
-        assert_eq!(said(&[("files", 0), ("count", 7)]), format!("{came}; count lost 7"));
+        assert_eq!(
+            said(&[("files", 0), ("count", 7)]),
+            format!("{came}; count lost 7")
+        );
         assert_eq!(
             said(&[("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)]),
             format!("{came}; e lost 5, d lost 4, c lost 3, and 2 others lost some")
@@ -348,8 +357,14 @@ mod tests {
             assert!(page.contains(words), "no {words} in {page}");
         }
         let text = summary.terminal(&Style::plain());
-        let numbers = text.split("Frames").nth(1).and_then(|text| text.split("Consumers").next());
-        assert!(!numbers.unwrap().contains("tsc"), "settings are no numbers: {text}");
+        let numbers = text
+            .split("Frames")
+            .nth(1)
+            .and_then(|text| text.split("Consumers").next());
+        assert!(
+            !numbers.unwrap().contains("tsc"),
+            "settings are no numbers: {text}"
+        );
     }
 
     #[test]
