@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
     let source = "src/bpf/filter.bpf.c";
-    println!("cargo:rerun-if-changed={source}");
+    println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let Some(folder) = std::env::var_os("OUT_DIR") else {

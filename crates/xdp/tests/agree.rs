@@ -17,32 +17,14 @@ mod skip;
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
-use rules::{RuleSet, Tables, Verdict, look, parse};
+use rules::{Tables, Verdict, look};
 use xdp::{Error, Filter, Groups, Told};
-
-fn read(text: &str) -> Result<RuleSet, Vec<rules::Problem>> {
-    parse("rules", &|_| Ok(text.to_owned()))
-}
-
-fn good(text: &str) -> RuleSet {
-    let mut limits = 0;
-    let fits = |line: &&str| {
-        limits += usize::from(line.starts_with("rate"));
-        limits <= rules::LIMITS_MAX || !line.starts_with("rate")
-    };
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| read(line).is_ok())
-        .filter(fits)
-        .collect();
-    read(&lines.join("\n")).unwrap()
-}
 
 /// Whether the kernel takes programs from us: else all is skipped.
 fn may_load() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| {
-        let tables = Tables::new(&read("default allow").unwrap()).unwrap();
+        let tables = Tables::new(&frames::read("default allow").unwrap()).unwrap();
         match Filter::load(&tables, Groups::New(4), true) {
             Err(Error::Bpf { source, .. }) if source.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
                 skip::skip("needs leave to load BPF programs (root)");
@@ -57,7 +39,7 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     if !may_load() {
         return;
     }
-    let set = good(text);
+    let set = frames::good(text);
     let tables = Tables::new(&set).unwrap();
     let filter = Filter::load(&tables, Groups::New(1 << 10), true).unwrap();
     let mut groups = rules::Groups::default();

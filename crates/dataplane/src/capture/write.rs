@@ -60,6 +60,25 @@ impl Writer {
 
     /// Writes the wanted frames of a burst, `wanted` at most, and frees all.
     pub fn write<F: Frames>(&mut self, batch: &mut Batch<F>, wanted: u64, ring: &mut Producer) -> Taken {
+        // Which clock is told is asked once a burst, not of every frame.
+        match self.plan.driver_unit_ns {
+            None => self.write_by(batch, wanted, ring, |_, _| None),
+            Some(unit_ns) => self.write_by(batch, wanted, ring, |frames, index| {
+                let stamp = frames.stamp(index)?;
+                Some(stamp.0.saturating_mul(unit_ns))
+            }),
+        }
+    }
+
+    /// The same where `by_driver` says when a frame came by the driver's own clock, if that is told.
+    #[inline]
+    fn write_by<F: Frames>(
+        &mut self,
+        batch: &mut Batch<F>,
+        wanted: u64,
+        ring: &mut Producer,
+        by_driver: impl Fn(&F, usize) -> Option<u64>,
+    ) -> Taken {
         let (frames, unwanted) = (&batch.frames, batch.unwanted);
         let time_ns = self.plan.epoch_ns.wrapping_add(batch.stamp);
         let (mut taken, mut bytes) = (Taken::default(), 0);
@@ -69,7 +88,7 @@ impl Writer {
             if unwanted >> index & 1 == 1 {
                 continue;
             }
-            let by_driver = self.by_driver(frames, index);
+            let by_driver = by_driver(frames, index);
             if taken.written == wanted {
                 taken.unwanted += 1;
             } else if self.push(frames, index, (by_driver.unwrap_or(time_ns), dropped), ring) {
@@ -98,13 +117,6 @@ impl Writer {
             self.counters.written.unwanted.add(taken.unwanted);
         }
         taken
-    }
-
-    /// When frame `index` came by the driver's own clock, where that is told.
-    #[inline]
-    fn by_driver<F: Frames>(&self, frames: &F, index: usize) -> Option<u64> {
-        let unit_ns = self.plan.driver_unit_ns?;
-        frames.stamp(index).map(|stamp| stamp.0.saturating_mul(unit_ns))
     }
 
     /// Writes frame `index`; false if there is no place.

@@ -5,6 +5,7 @@ mod lex;
 mod names;
 mod sets;
 mod statement;
+mod values;
 
 use std::fmt;
 

@@ -3,10 +3,11 @@
 use std::num::NonZeroU64;
 
 use super::Told;
-use super::conditions::{self, Conditions};
+use super::conditions::Conditions;
 use super::lex::{Cursor, Word};
 use super::names::nearest;
 use super::sets::Sets;
+use super::values;
 use crate::{Action, End, Rate, Verdict, When};
 
 const STATEMENTS: [&str; 6] = ["allow", "deny", "rate", "default", "define", "include"];
@@ -94,7 +95,7 @@ fn rate(words: &mut Cursor<'_, '_>) -> Told<Rate> {
         words.take("burst")?;
         let word = words.next("a number of packets")?;
         let most = 1_000_000_000;
-        let value = conditions::number(word.text, most).and_then(|value| NonZeroU64::new(value.into()));
+        let value = values::number(word.text, most).and_then(|value| NonZeroU64::new(value.into()));
         burst = value.ok_or_else(|| {
             (
                 word.column,

@@ -2,28 +2,9 @@
 
 use proptest::prelude::*;
 use rules::limit::Limiter;
-use rules::{Groups, RuleSet, Tables, look, parse};
+use rules::{Groups, Tables, look};
 
-use crate::frames::{frame, rules, rules_of};
-
-/// The rules of these lines that are good.
-pub fn good(text: &str) -> RuleSet {
-    let mut limits = 0;
-    let fits = |line: &&str| {
-        limits += usize::from(line.starts_with("rate"));
-        limits <= rules::LIMITS_MAX || !line.starts_with("rate")
-    };
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| read(line).is_ok())
-        .filter(fits)
-        .collect();
-    read(&lines.join("\n")).unwrap()
-}
-
-pub fn read(text: &str) -> Result<RuleSet, Vec<rules::Problem>> {
-    parse("rules", &|_| Ok(text.to_owned()))
-}
+use crate::frames::{frame, good, rules, rules_of};
 
 fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     let set = good(text);

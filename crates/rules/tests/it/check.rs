@@ -4,8 +4,7 @@ use proptest::prelude::*;
 use rules::check::{Never, never};
 use rules::{Groups, look};
 
-use crate::agree::{good, read};
-use crate::frames::{frame, rules_of};
+use crate::frames::{frame, good, read, rules_of};
 
 fn found(text: &str) -> Vec<(usize, Never)> {
     never(&read(text).unwrap())

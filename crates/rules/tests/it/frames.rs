@@ -284,3 +284,22 @@ pub fn cases(few: u32) -> u32 {
         .and_then(|factor| factor.parse::<u32>().ok());
     few * factor.unwrap_or(1)
 }
+
+/// The rules of these lines that are good.
+pub fn good(text: &str) -> rules::RuleSet {
+    let mut limits = 0;
+    let fits = |line: &&str| {
+        limits += usize::from(line.starts_with("rate"));
+        limits <= rules::LIMITS_MAX || !line.starts_with("rate")
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| read(line).is_ok())
+        .filter(fits)
+        .collect();
+    read(&lines.join("\n")).unwrap()
+}
+
+pub fn read(text: &str) -> Result<rules::RuleSet, Vec<rules::Problem>> {
+    rules::parse("rules", &|_| Ok(text.to_owned()))
+}

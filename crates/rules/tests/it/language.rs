@@ -2,7 +2,7 @@
 
 use rules::{Action, Verdict};
 
-use crate::agree::read;
+use crate::frames::read;
 
 fn problem(text: &str) -> String {
     let problems = read(text).unwrap_err();

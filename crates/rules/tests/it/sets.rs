@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rules::{Prefix, RuleSet, Tables};
 
-use crate::agree::read;
+use crate::frames::read;
 
 fn prefixes(is_v6: bool) -> impl Strategy<Value = Vec<Prefix>> {
     // Few different bits, so that prefixes lie in each other.

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+// What a packet is, as `facts.rs` of the crate `rules` says it.
+
+#ifndef DROPLESS_FACTS_H
+#define DROPLESS_FACTS_H
+
+#include <bpf/bpf_endian.h>
+
+#include "maps.h"
+
+enum { WHOLE, FIRST, LATER };
+
+struct address {
+    __u64 high;
+    __u64 low;
+};
+
+struct facts {
+    struct address source;
+    struct address destination;
+    __u32 layer;
+    __u32 kind;        // layer, part, protocol
+    __u32 detail;      // flags or type
+    __u32 vlan;        // NONE without
+    __u32 ether_type;
+    __u32 source_port; // NONE without
+    __u32 destination_port;
+};
+
+static __always_inline __u16 be16(const void *at)
+{
+    const __u8 *bytes = at;
+    return bytes[0] << 8 | bytes[1];
+}
+
+static __always_inline __u64 be64(const void *at)
+{
+    __u64 value;
+    __builtin_memcpy(&value, at, 8);
+    return bpf_be64_to_cpu(value);
+}
+
+static __always_inline int asks(__u32 reason)
+{
+    return layout.reasons >> reason & 1;
+}
+
+// A packet's way: where things are, and how far they go.
+struct way {
+    __u32 len;       // of the frame
+    __u32 at;        // of the IP header
+    __u32 transport; // behind all IP headers
+    __u32 end;       // of the IP packet
+    __u32 protocol;
+    __u32 part;
+    __u32 offset;    // of a fragment, in units of eight bytes
+};
+
+// Each returns 0, or the reason + 1.
+static __always_inline int tcp(const struct way *way, const __u8 *head, __u32 have, struct facts *facts)
+{
+    __u32 cut = way->part == FIRST ? TINY_FRAGMENT + 1 : TCP_HEADER + 1;
+    if (have < 20)
+        return cut;
+    __u32 len = (head[12] >> 4) * 4;
+    if (len < 20)
+        return TCP_HEADER + 1;
+    if (len > way->end - way->transport)
+        return cut;
+    __u32 flags = head[13];
+    __u32 fin = flags & 1, syn = flags & 2, rst = flags & 4, ack = flags & 16;
+    if (asks(TCP_FLAGS) && (!(flags & 0x3F) || (syn && (fin || rst)) || (fin && !ack)))
+        return TCP_FLAGS + 1;
+    facts->detail = 1 << 8 | flags;
+    return 0;
+}
+
+static __always_inline int udp(const struct way *way, const __u8 *head, __u32 have)
+{
+    if (have < 8)
+        return way->part == FIRST ? TINY_FRAGMENT + 1 : UDP_LENGTH + 1;
+    __u32 len = be16(head + 4), rest = way->end - way->transport;
+    if (len < 8 || (way->part == FIRST ? len < rest : len != rest))
+        return UDP_LENGTH + 1;
+    return 0;
+}
+
+static __always_inline int transport(struct xdp_md *ctx, const struct way *way, struct facts *facts)
+{
+    if (way->part == LATER)
+        return way->protocol == 6 && way->offset == 1 ? TINY_FRAGMENT + 1 : 0;
+    __u32 protocol = way->protocol;
+    if (protocol != 6 && protocol != 17 && protocol != 1 && protocol != 58 && protocol != 132)
+        return 0;
+    __u8 head[20] = {};
+    __u32 have = way->end - way->transport;
+    const __u8 *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+    __u32 at = way->transport;
+    if (have >= 20) {
+        have = 20;
+        if (at <= 128 && data + at + 20 <= data_end)
+            __builtin_memcpy(head, data + at, 20);
+        else if (bpf_xdp_load_bytes(ctx, at, head, 20))
+            return IP_LENGTH + 1;
+    } else if (have >= 1) {
+        // A variable length that the verifier can see the bounds of.
+        have &= 31;
+        if (have > 0 && have < 20 && bpf_xdp_load_bytes(ctx, at, head, have))
+            return IP_LENGTH + 1;
+    }
+    if (protocol == 1 || protocol == 58) {
+        if (have < 8)
+            return way->part == FIRST ? TINY_FRAGMENT + 1 : ICMP_LENGTH + 1;
+        facts->detail = 2 << 8 | head[0];
+        return 0;
+    }
+    int failed = 0;
+    if (protocol == 6)
+        failed = tcp(way, head, have, facts);
+    else if (protocol == 17)
+        failed = udp(way, head, have);
+    if (failed)
+        return failed;
+    if (have >= 4) {
+        facts->source_port = be16(head);
+        facts->destination_port = be16(head + 2);
+    }
+    return 0;
+}
+
+static __always_inline int ipv4(struct xdp_md *ctx, struct way *way, struct facts *facts)
+{
+    const __u8 *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+    const __u8 *header = data + way->at;
+    if (header + 20 > data_end)
+        return IP_HEADER + 1;
+    __u32 len = (header[0] & 15) * 4, total = be16(header + 2), fragment = be16(header + 6) & 0x3FFF;
+    if (header[0] >> 4 != 4 || len < 20 || total < len || way->len < way->at + len)
+        return IP_HEADER + 1;
+    way->end = way->at + total;
+    if (way->end > way->len)
+        return IP_LENGTH + 1;
+    way->transport = way->at + len;
+    way->protocol = header[9];
+    way->offset = fragment & 0x1FFF;
+    way->part = !fragment ? WHOLE : way->offset ? LATER : FIRST;
+    __u64 both = be64(header + 12);
+    facts->source.high = both >> 32 << 32;
+    facts->destination.high = both << 32;
+    if (asks(IP_CHECKSUM)) {
+        __u32 sum = 0;
+#pragma unroll
+        for (__u32 at = 0; at < 60; at += 2) {
+            if (at < len) {
+                if (header + at + 2 > data_end)
+                    return IP_HEADER + 1;
+                sum += be16(header + at);
+            }
+        }
+        sum = (sum & 0xFFFF) + (sum >> 16);
+        sum = (sum & 0xFFFF) + (sum >> 16);
+        if (sum != 0xFFFF)
+            return IP_CHECKSUM + 1;
+    }
+    if (asks(LAND) && facts->source.high == facts->destination.high)
+        return LAND + 1;
+    return 0;
+}
+
+static __always_inline int ipv6(struct xdp_md *ctx, struct way *way, struct facts *facts)
+{
+    const __u8 *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+    const __u8 *header = data + way->at;
+    if (header + 40 > data_end)
+        return IP_HEADER + 1;
+    if (header[0] >> 4 != 6)
+        return IP_HEADER + 1;
+    way->end = way->at + 40 + be16(header + 4);
+    way->transport = way->at + 40;
+    way->protocol = header[6];
+    way->part = WHOLE;
+    facts->source.high = be64(header + 8);
+    facts->source.low = be64(header + 16);
+    facts->destination.high = be64(header + 24);
+    facts->destination.low = be64(header + 32);
+    int is_done = 0;
+    for (int extension = 0; extension < 8; extension++) {
+        __u32 protocol = way->protocol, unit;
+        if (protocol == 0 || protocol == 43 || protocol == 60)
+            unit = 8;
+        else if (protocol == 44)
+            unit = 0;
+        else if (protocol == 51)
+            unit = 4;
+        else {
+            is_done = 1;
+            break;
+        }
+        __u8 head[4];
+        // The first two bytes suffice to go on; a fragment has all of its eight, or is cut.
+        if (way->transport + 2 > way->len || bpf_xdp_load_bytes(ctx, way->transport, head, 2))
+            return EXTENSIONS + 1;
+        if (protocol == 44) {
+            if (way->transport + 4 > way->len || bpf_xdp_load_bytes(ctx, way->transport, head, 4))
+                return EXTENSIONS + 1;
+            way->offset = be16(head + 2) >> 3;
+            way->part = way->offset ? LATER : FIRST;
+        }
+        way->protocol = head[0];
+        way->transport += 8 + unit * head[1];
+        if (way->transport > way->len)
+            return EXTENSIONS + 1;
+        if (way->part != WHOLE) {
+            is_done = 1;
+            break;
+        }
+    }
+    if (!is_done)
+        return EXTENSIONS + 1;
+    if (way->end > way->len)
+        return IP_LENGTH + 1;
+    if (way->transport > way->end)
+        return EXTENSIONS + 1;
+    if (asks(LAND) && facts->source.high == facts->destination.high && facts->source.low == facts->destination.low)
+        return LAND + 1;
+    return 0;
+}
+
+static __always_inline int look(struct xdp_md *ctx, struct way *way, struct facts *facts)
+{
+    const __u8 *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+    if (data + 14 > data_end)
+        return ETHERNET + 1;
+    __u32 at = 12, type = be16(data + 12);
+    facts->vlan = NONE;
+#pragma unroll
+    for (int tag = 0; tag < 2; tag++) {
+        if (type != 0x8100 && type != 0x88A8)
+            break;
+        if (data + at + 6 > data_end)
+            return ETHERNET + 1;
+        if (!tag)
+            facts->vlan = be16(data + at + 2) & 0x0FFF;
+        at += 4;
+        type = be16(data + at);
+    }
+    way->at = at + 2;
+    facts->source_port = facts->destination_port = NONE;
+    int failed = 0;
+    if (type == 0x0800) {
+        facts->layer = V4;
+        failed = ipv4(ctx, way, facts);
+    } else if (type == 0x86DD) {
+        facts->layer = V6;
+        failed = ipv6(ctx, way, facts);
+    } else {
+        facts->ether_type = type;
+        return 0;
+    }
+    if (failed)
+        return failed;
+    facts->ether_type = NONE;
+    failed = transport(ctx, way, facts);
+    facts->kind = facts->layer << 10 | way->part << 8 | (way->protocol & 0xFF);
+    return failed;
+}
+
+#endif

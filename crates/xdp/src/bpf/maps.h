@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+// What the program is told: constants, and tables in maps. `image.rs` writes both.
+
+#ifndef DROPLESS_MAPS_H
+#define DROPLESS_MAPS_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+
+#define NONE 0xFFFFFFFFu
+#define WAYS 4
+
+enum malformed {
+    ETHERNET,
+    IP_HEADER,
+    IP_LENGTH,
+    EXTENSIONS,
+    IP_CHECKSUM,
+    LAND,
+    TINY_FRAGMENT,
+    TCP_HEADER,
+    TCP_FLAGS,
+    UDP_LENGTH,
+    ICMP_LENGTH,
+    REASONS,
+};
+
+enum { OTHER, V4, V6 };
+enum { ALLOW, DENY, LIMIT };
+
+// Where a table begins in `words`: the class of each value, four to a word; the class of what has no value; the rows.
+struct index_table {
+    __u32 classes;
+    __u32 none;
+    __u32 rows;
+};
+
+// Where a trie begins: its root and leaves in `words`, two to a word; its nodes in `nodes`.
+struct trie {
+    __u32 root;
+    __u32 leaves;
+    __u32 nodes;
+};
+
+struct address_table {
+    struct trie v4;
+    struct trie v6;
+    __u32 none;
+    __u32 rows;
+};
+
+// NONE where a table is not there.
+struct layout {
+    __u32 rules;
+    __u32 row_words; // bits of a row
+    __u32 stride;    // and their summary
+    __u32 verdict;   // by default
+    __u32 reasons;   // that rules name
+    __u32 buckets;   // a power of two
+    __u32 tells;     // each decision in `told`, and takes the time from there
+    __u32 limits;    // rules that limit a rate
+    __u64 seed;
+    struct index_table malformed, kind, ether_type, vlan, detail, source_port, destination_port;
+    struct address_table source, destination;
+};
+
+const volatile struct layout layout;
+
+struct node {
+    __u64 children;
+    __u64 leaves;
+    __u32 first_child;
+    __u32 first_leaf;
+};
+
+// What a rule does, and the rate if it is one.
+struct rule {
+    __u32 action;
+    __u32 rate;
+    __u64 every_ns;
+    __u64 early_ns;
+    __u64 v4_mask;
+    __u64 v6_mask[2];
+    __u32 of_destination;
+    __u32 unused;
+};
+
+struct group {
+    __u64 key;
+    __u64 due_ns;
+};
+
+struct bucket {
+    struct group groups[WAYS];
+};
+
+struct count {
+    __u64 packets;
+    __u64 bytes;
+};
+
+struct told {
+    __u64 now_ns;
+    __u32 rule;
+    __u32 malformed;
+    __u32 is_full;
+    __u32 unused;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, __u64);
+    __uint(max_entries, 1);
+} words SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct node);
+    __uint(max_entries, 1);
+} nodes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct rule);
+    __uint(max_entries, 1);
+} rules SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __type(key, __u32);
+    __type(value, struct bucket);
+    __uint(max_entries, 1);
+} groups SEC(".maps");
+
+// By rule; then the default, every reason, and packets of groups that found no entry.
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __type(key, __u32);
+    __type(value, struct count);
+    __uint(max_entries, 1);
+} counts SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __type(key, __u32);
+    __type(value, struct told);
+    __uint(max_entries, 1);
+} told SEC(".maps");
+
+#endif
