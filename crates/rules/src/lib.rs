@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+mod counts;
 mod facts;
 pub mod limit;
 mod malformed;
@@ -15,6 +16,7 @@ mod rule;
 pub mod tables;
 mod text;
 
+pub use counts::{Count, Counts, Spelling, Totals};
 pub use facts::{Detail, Facts, Layer, ON_REQUEST, Part, look};
 pub use malformed::Malformed;
 pub use prefix::Prefix;

@@ -8,7 +8,7 @@ use crate::facts::{Detail, Facts, Layer, Part};
 use crate::{Malformed, Prefix};
 
 /// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verdict {
     /// It passes.
     Allow,

@@ -1,12 +1,11 @@
 //! A filter on an interface, and its rule sets one after the other: counts go on, rule by rule.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rules::{Malformed, RuleSet, Tables};
+use rules::{RuleSet, Spelling, Tables, Totals};
 
 use crate::attach::{AttachError, Attached, InForce, Mode};
-use crate::{Count, Counts, Error, Filter, Groups};
+use crate::{Error, Filter, Groups};
 
 /// A processor that was in the old program when it was replaced has left it long before.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -24,43 +23,14 @@ pub struct Kept {
 
 #[derive(Debug)]
 struct Generation {
-    texts: Vec<String>,
+    spellings: Vec<Spelling>,
     filter: Filter,
-}
-
-/// What was counted since the filter is in force, whatever rules it had.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// By the spelling of a rule: two that are spelled alike are one.
-    pub rules: HashMap<String, Count>,
-    /// What no rule decided.
-    pub default: Count,
-    /// By reason, in the order of [`Malformed::ALL`].
-    pub malformed: [Count; Malformed::ALL.len()],
-    /// Dropped since a rate had no entry left.
-    pub full: Count,
-}
-
-impl Totals {
-    fn add(&mut self, texts: &[String], counts: Counts) {
-        for (text, count) in texts.iter().zip(counts.rules) {
-            // Most rules of a large set meet nothing.
-            if count != Count::default() {
-                *self.rules.entry(text.clone()).or_default() += count;
-            }
-        }
-        self.default += counts.default;
-        for (sum, count) in self.malformed.iter_mut().zip(counts.malformed) {
-            *sum += count;
-        }
-        self.full += counts.full;
-    }
 }
 
 impl Generation {
     fn new(set: &RuleSet, tables: &Tables, groups: Groups<'_>) -> Result<Self, Error> {
         Ok(Self {
-            texts: set.rules.iter().map(|rule| rule.text.clone()).collect(),
+            spellings: set.spellings(),
             filter: Filter::load(tables, groups, false)?,
         })
     }
@@ -68,7 +38,12 @@ impl Generation {
 
 impl Kept {
     /// Puts these rules in force on an interface; rates remember so many groups.
-    pub fn new(interface: u32, mode: Mode, (set, tables): (&RuleSet, &Tables), groups: u32) -> Result<Self, AttachError> {
+    pub fn new(
+        interface: u32,
+        mode: Mode,
+        (set, tables): (&RuleSet, &Tables),
+        groups: u32,
+    ) -> Result<Self, AttachError> {
         let current = Generation::new(set, tables, Groups::New(groups))?;
         Ok(Self {
             attached: current.filter.attach(interface, mode)?,
@@ -93,13 +68,18 @@ impl Kept {
 
     /// Everything that was counted.
     pub fn totals(&mut self) -> Result<Totals, Error> {
-        let settled = self.retired.iter().take_while(|(at, _)| at.elapsed() > SETTLED).count();
+        let settled = self
+            .retired
+            .iter()
+            .take_while(|(at, _)| at.elapsed() > SETTLED)
+            .count();
         for (_, generation) in self.retired.drain(..settled) {
-            self.settled.add(&generation.texts, generation.filter.counts()?);
+            self.settled
+                .add(&generation.spellings, &generation.filter.counts()?);
         }
         let mut totals = self.settled.clone();
         for generation in self.retired.iter().map(|(_, old)| old).chain([&self.current]) {
-            totals.add(&generation.texts, generation.filter.counts()?);
+            totals.add(&generation.spellings, &generation.filter.counts()?);
         }
         Ok(totals)
     }

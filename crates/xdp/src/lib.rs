@@ -6,5 +6,5 @@ mod keep;
 mod program;
 
 pub use attach::{AttachError, Attached, InForce, Mode};
-pub use keep::{Kept, Totals};
-pub use program::{Count, Counts, Error, Filter, Groups, Told};
+pub use keep::Kept;
+pub use program::{Error, Filter, Groups, Told};

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput};
-use rules::Tables;
 use rules::limit::Limiter;
+use rules::{Count, Counts, Malformed, Tables};
 
 use crate::image::{self, Image, Settings};
 
@@ -42,35 +42,6 @@ pub struct Told {
     pub malformed: u32,
     /// A rate had no entry left.
     pub is_full: bool,
-}
-
-/// What a rule, a reason or the default has met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes, without FCS.
-    pub bytes: u64,
-}
-
-impl std::ops::AddAssign for Count {
-    fn add_assign(&mut self, other: Self) {
-        self.packets += other.packets;
-        self.bytes += other.bytes;
-    }
-}
-
-/// All counts of a filter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// By rule.
-    pub rules: Vec<Count>,
-    /// What no rule decided.
-    pub default: Count,
-    /// By reason, in the order of [`rules::Malformed::ALL`]: of packets that are counted above, too.
-    pub malformed: Vec<Count>,
-    /// Dropped by a rate that had no entry left for their group: counted at its rule, too.
-    pub full: Count,
 }
 
 /// Where a filter's rates keep what they know of groups.
@@ -112,7 +83,9 @@ impl Filter {
         if let Groups::Of(other) = groups {
             let shared = other.map("groups")?;
             let mut maps = object.maps_mut();
-            let mut map = maps.find(|map| map.name() == "groups").ok_or(Error::Missing("groups"))?;
+            let mut map = maps
+                .find(|map| map.name() == "groups")
+                .ok_or(Error::Missing("groups"))?;
             map.reuse_fd(shared.as_fd()).map_err(told("rates cannot go on"))?;
         }
         let object = object
@@ -159,7 +132,9 @@ impl Filter {
     /// The program's descriptor, which lives as long as this.
     pub(crate) fn program(&self) -> Result<RawFd, Error> {
         let program = self.object.progs_mut().next();
-        program.map(|program| program.as_fd().as_raw_fd()).ok_or(Error::Missing("program"))
+        program
+            .map(|program| program.as_fd().as_raw_fd())
+            .ok_or(Error::Missing("program"))
     }
 
     /// What has been counted so far, on all processors.
@@ -172,15 +147,30 @@ impl Filter {
             let found = found.map_err(told("counters cannot be read"))?;
             let mut sum = Count::default();
             for value in found.iter().flatten() {
-                let word = |at: usize| value.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes);
-                sum += Count { packets: word(0), bytes: word(8) };
+                let word = |at: usize| {
+                    value
+                        .get(at..)
+                        .and_then(<[u8]>::first_chunk)
+                        .copied()
+                        .map_or(0, u64::from_ne_bytes)
+                };
+                sum += Count {
+                    packets: word(0),
+                    bytes: word(8),
+                };
             }
             Ok::<_, Error>(sum)
         };
+        let rules = (0..self.rules).map(|_| count()).collect::<Result<_, _>>()?;
+        let default = count()?;
+        let mut malformed = [Count::default(); Malformed::ALL.len()];
+        for reason in &mut malformed {
+            *reason = count()?;
+        }
         Ok(Counts {
-            rules: (0..self.rules).map(|_| count()).collect::<Result<_, _>>()?,
-            default: count()?,
-            malformed: rules::Malformed::ALL.iter().map(|_| count()).collect::<Result<_, _>>()?,
+            rules,
+            default,
+            malformed,
             full: count()?,
         })
     }
@@ -237,7 +227,7 @@ impl Filter {
 }
 
 fn configure(object: &mut OpenObject, image: &Image, rules: u32, buckets: u32) -> Result<(), Error> {
-    let reasons = rules::Malformed::ALL.len() as u32;
+    let reasons = Malformed::ALL.len() as u32;
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".rodata") {

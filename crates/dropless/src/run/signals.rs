@@ -1,5 +1,7 @@
-//! SIGINT and SIGTERM end a run in order; a second one before it has ended, but later, ends the process at once.
+//! SIGINT and SIGTERM end a run in order; a second one before it has ended, but later, ends the process at once. SIGHUP
+//! does the same, or makes a run read its rules again.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,9 +30,19 @@ pub fn survive_long_files() {
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Heard>);
 
+/// What SIGHUP asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hangup {
+    /// To end.
+    End,
+    /// To read again what can be read again; if the terminal is gone, to end.
+    Reload,
+}
+
 #[derive(Debug, Default)]
 struct Heard {
     is_set: AtomicBool,
+    reload: AtomicBool,
     wish: Mutex<Wish>,
 }
 
@@ -72,7 +84,13 @@ impl Wish {
 impl Interrupt {
     /// Installs the handlers, and the thread that listens to them.
     pub fn install() -> Result<Self> {
+        Self::install_with(Hangup::End)
+    }
+
+    /// The same, where SIGHUP may mean something else.
+    pub fn install_with(hangup: Hangup) -> Result<Self> {
         let interrupt = Self::default();
+        let had_terminal = has_terminal();
         let mut signals =
             Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install a signal handler")?;
         let heard = interrupt.clone();
@@ -84,6 +102,12 @@ impl Interrupt {
                     take_echo_away();
                 }
                 is_first = false;
+                // Whoever closes a terminal wants an end of what was started there, also where a shell passes it on.
+                let is_asked = signal == SIGHUP && hangup == Hangup::Reload && has_terminal() == had_terminal;
+                if is_asked {
+                    heard.0.reload.store(true, Ordering::Relaxed);
+                    continue;
+                }
                 if heard.hear(Instant::now()) == Meaning::Kill {
                     // Ends the process like an unhandled one.
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -99,6 +123,11 @@ impl Interrupt {
 
     pub fn is_set(&self) -> bool {
         self.0.is_set.load(Ordering::Relaxed)
+    }
+
+    /// Whether what can be read again should be, since this was asked last.
+    pub fn take_reload(&self) -> bool {
+        self.0.reload.swap(false, Ordering::Relaxed)
     }
 
     /// What was to end has ended: the next wish is for what comes now, and is a first one again.
@@ -120,6 +149,11 @@ impl Interrupt {
     fn wish(&self) -> MutexGuard<'_, Wish> {
         self.0.wish.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the session that this process belongs to has a terminal.
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
 }
 
 /// Takes away the `^C` that a terminal shows for Ctrl-C: what is printed next would be glued to it.

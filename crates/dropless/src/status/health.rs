@@ -79,7 +79,9 @@ impl HealthCheck {
             self.is_deaf = false;
         }
         let trouble = match state.phase {
-            Phase::Sending | Phase::Reflecting | Phase::Capturing => self.trouble(now, state),
+            Phase::Sending | Phase::Reflecting | Phase::Forwarding | Phase::Capturing => {
+                self.trouble(now, state)
+            }
             // Where nothing came back any more, the wait for the last of it heals nothing.
             // A capture may pause for as long as it likes.
             Phase::Replaying => match lost_link(state) {
@@ -94,6 +96,7 @@ impl HealthCheck {
                 return well("draining: sending is over, the last packets are waited for, by plan");
             }
             Phase::Idle => return well("idle by plan"),
+            Phase::Filtering => return well("the rules are in force"),
             Phase::Watching => return well("polling without packets, by plan"),
             Phase::Starting => Some("starting: no packet has been sent or received yet".into()),
             Phase::Ended | Phase::Other => Some("the run has ended".into()),
@@ -105,7 +108,8 @@ impl HealthCheck {
         let sent = |what| self.sent.trouble(now, self.patience(), what);
         lost_link(state).or_else(|| match state.phase {
             Phase::Reflecting => self.deafness(now).or_else(|| sent("returned")),
-            Phase::Capturing => self.deafness(now),
+            // Rules may let nothing pass.
+            Phase::Capturing | Phase::Forwarding => self.deafness(now),
             _ => sent("sent").or_else(|| self.deafness(now)),
         })
     }

@@ -109,6 +109,18 @@ fn fields(state: &State) -> Vec<Field> {
             packets("returned", total.sent),
             bad("dropped", total.lost),
         ],
+        Phase::Filtering | Phase::Forwarding => {
+            let mut fields = vec![
+                rx,
+                packets("received", total.received),
+                packets("passed", total.sent),
+            ];
+            if let Some(rules) = &state.rules {
+                fields.push(packets("denied", rules.judged.denied));
+            }
+            fields.push(bad("lost", total.lost));
+            fields
+        }
         Phase::Capturing => {
             let mut fields = vec![rx, packets("captured", total.captured), bad("lost", total.lost)];
             let lost = state.lost_by_consumers();

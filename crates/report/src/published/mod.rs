@@ -6,7 +6,7 @@ mod place;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use measure::{Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
+use measure::{Judged, Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
@@ -50,6 +50,8 @@ pub struct State {
     pub ports: Vec<PortSummary>,
     /// The queues.
     pub queues: Vec<QueueSummary>,
+    /// The rules by which it decides, of a run that has some.
+    pub rules: Option<RulesInForce>,
     /// Whoever takes packets out of the ring of a capture.
     pub consumers: Vec<ConsumerLevel>,
     /// The workers.
@@ -86,6 +88,24 @@ impl State {
             }
         }
     }
+}
+
+/// Rules of a run, which may be read again while it goes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RulesInForce {
+    /// Their file.
+    pub file: String,
+    /// How many sets were in force, this one among them.
+    pub generation: u64,
+    /// When it came into force, ms since 1970.
+    pub since_unix_ms: u64,
+    /// How often it was asked to read them again, whatever came of it.
+    pub asked: u64,
+    /// Why those that were read last are not in force; those before are.
+    pub refused: Option<Note>,
+    /// What they met, and those before them: the busiest rules.
+    pub judged: Judged,
 }
 
 /// A consumer of a capture's ring.
@@ -145,6 +165,10 @@ pub enum Phase {
     Replaying,
     /// Packets are taken.
     Capturing,
+    /// Packets pass or are dropped, by rules.
+    Filtering,
+    /// Packets go from port to port.
+    Forwarding,
     /// Cores are polled on without packets.
     Watching,
     /// Nothing moves, and nothing should: between two trials, for instance.
@@ -166,6 +190,8 @@ impl Phase {
             Self::Reflecting => "reflecting",
             Self::Replaying => "replaying",
             Self::Capturing => "capturing",
+            Self::Filtering => "filtering",
+            Self::Forwarding => "forwarding",
             Self::Watching => "watching",
             Self::Idle => "idle",
             Self::Ended => "ended",

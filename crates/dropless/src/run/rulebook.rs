@@ -1,0 +1,183 @@
+//! The rules of a run: read at its start, and again when somebody asks for that, beside whatever goes on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use anyhow::{Result, anyhow};
+use measure::{Judged, Note, RuleCount};
+use report::published::{RulesInForce, unix_ms};
+use rules::{Count, Malformed, RuleSet, Spelling, Tables, Totals, Verdict};
+
+use super::privileges;
+use crate::plan;
+
+/// How many rules are told while a run goes; the result has all.
+const TOLD_MAX: usize = 200;
+
+/// A set, and its tables.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub set: Arc<RuleSet>,
+    pub tables: Arc<Tables>,
+}
+
+impl Rules {
+    /// Reads a rule file and those that it includes.
+    pub fn read(path: &Path) -> Result<Self> {
+        let set = plan::rules::read(path)?;
+        let tables = Tables::new(&set)?;
+        Ok(Self {
+            set: Arc::new(set),
+            tables: Arc::new(tables),
+        })
+    }
+}
+
+/// Rules in force, and the next ones on their way.
+#[derive(Debug)]
+pub struct Rulebook {
+    path: PathBuf,
+    rules: Rules,
+    reading: Option<JoinHandle<Result<Rules>>>,
+    /// Somebody asked while they were being read: what was read may be older than what is meant.
+    again: bool,
+    in_force: RulesInForce,
+}
+
+impl Rulebook {
+    /// With the rules that are in force from the start.
+    pub fn new(path: &Path, rules: Rules) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            rules,
+            reading: None,
+            again: false,
+            in_force: RulesInForce {
+                file: path.display().to_string(),
+                generation: 1,
+                since_unix_ms: unix_ms(),
+                ..RulesInForce::default()
+            },
+        }
+    }
+
+    /// Those that are in force.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Has the file read again, in a thread of its own.
+    pub fn ask(&mut self) {
+        if self.reading.is_some() {
+            self.again = true;
+            return;
+        }
+        let path = self.path.clone();
+        let read = move || {
+            privileges::drop_all();
+            Rules::read(&path)
+        };
+        match std::thread::Builder::new().name("rules".into()).spawn(read) {
+            Ok(reading) => self.reading = Some(reading),
+            Err(error) => self.refuse(&anyhow!("cannot start a thread: {error}")),
+        }
+    }
+
+    /// Rules that were read, and should be put in force now: whether that went well is told by [`Rulebook::accept`] or
+    /// [`Rulebook::refuse`].
+    pub fn read(&mut self) -> Option<Rules> {
+        let reading = self.reading.take_if(|reading| reading.is_finished())?;
+        let read = reading
+            .join()
+            .map_err(|_| anyhow!("the thread that read them died"));
+        if std::mem::take(&mut self.again) {
+            self.ask();
+            return None;
+        }
+        match read.and_then(|read| read) {
+            Ok(rules) => Some(rules),
+            Err(error) => {
+                self.refuse(&error);
+                None
+            }
+        }
+    }
+
+    /// They are in force.
+    pub fn accept(&mut self, rules: Rules) {
+        self.rules = rules;
+        self.in_force.asked += 1;
+        self.in_force.generation += 1;
+        self.in_force.since_unix_ms = unix_ms();
+        self.in_force.refused = None;
+    }
+
+    /// They are not, and those before are.
+    pub fn refuse(&mut self, error: &anyhow::Error) {
+        self.in_force.asked += 1;
+        let text = format!("{error:#}\nthe rules before stay in force");
+        self.in_force.refused = Some(Note::new("rules_refused", text));
+    }
+
+    /// How they stand, for whoever watches.
+    pub fn told(&self, totals: &Totals) -> RulesInForce {
+        RulesInForce {
+            judged: self.judged(totals).busiest(TOLD_MAX),
+            ..self.in_force.clone()
+        }
+    }
+
+    /// What they and those before them met.
+    pub fn judged(&self, totals: &Totals) -> Judged {
+        judged(&self.rules.set, totals)
+    }
+}
+
+/// What the rules of a set met, and those that were in force before it.
+pub fn judged(set: &RuleSet, totals: &Totals) -> Judged {
+    let place = |at: usize| {
+        let place = set.rules.get(at).map(|rule| &rule.place);
+        place.map_or_else(String::new, |place| format!("{}:{}", set.files[place.0], place.1))
+    };
+    let mut left = totals.rules.clone();
+    let mut rules: Vec<RuleCount> = Vec::new();
+    for (at, spelling) in set.spellings().into_iter().enumerate() {
+        let met = left.remove(&spelling).unwrap_or_default();
+        rules.push(told(spelling, place(at), met));
+    }
+    let mut gone: Vec<_> = left.into_iter().collect();
+    gone.sort_by(|one, other| one.0.cmp(&other.0));
+    let gone = gone.into_iter();
+    rules.extend(gone.map(|(spelling, met)| told(spelling, String::new(), met)));
+    let mut judged = Judged {
+        groups_full: totals.full.packets,
+        ..Judged::default()
+    };
+    for rule in &rules {
+        let (packets, bytes) = if rule.denies {
+            (&mut judged.denied, &mut judged.denied_bytes)
+        } else {
+            (&mut judged.allowed, &mut judged.allowed_bytes)
+        };
+        *packets += rule.packets;
+        *bytes += rule.bytes;
+    }
+    for (reason, met) in Malformed::ALL.iter().zip(&totals.malformed) {
+        if met.packets > 0 {
+            judged.malformed.insert(reason.name().to_owned(), met.packets);
+        }
+    }
+    judged.rules = rules;
+    judged
+}
+
+fn told(spelling: Spelling, place: String, met: Count) -> RuleCount {
+    RuleCount {
+        place,
+        rule: spelling.text,
+        denies: spelling.verdict == Verdict::Deny,
+        packets: met.packets,
+        bytes: met.bytes,
+    }
+}
