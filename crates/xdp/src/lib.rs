@@ -19,5 +19,5 @@ mod skip;
 
 pub use attach::{AttachError, Attached, InForce, Mode};
 pub use keep::{Kept, Maker, Ready, Wanted};
-pub use program::{Error, Filter, Groups, Told};
+pub use program::{Error, Filter, Groups, Told, Why};
 pub use samples::{Sample, SampleCounts, Samples, Sampling};

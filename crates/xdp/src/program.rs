@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput};
 use rules::limit::Limiter;
 use rules::{Counts, Malformed, Tables};
 
@@ -27,6 +27,41 @@ pub enum Error {
     /// The object is not what this program was built with.
     #[error("the XDP program has no {0}")]
     Missing(&'static str),
+}
+
+/// What stands behind an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// There is no room for its maps, or there are too many.
+    NoRoom,
+    /// This process may not.
+    NotAllowed,
+    /// The kernel was built without BPF.
+    NoBpf,
+    /// Anything else.
+    Other,
+}
+
+impl Error {
+    /// What stands behind it.
+    pub fn why(&self) -> Why {
+        const E2BIG: i32 = 7;
+        let Self::Bpf { source, .. } = self else {
+            return Why::Other;
+        };
+        let mut causes = std::iter::successors(std::error::Error::source(source), |cause| cause.source());
+        let is_too_big = causes.any(|cause| {
+            let cause = cause.downcast_ref::<std::io::Error>();
+            cause.and_then(std::io::Error::raw_os_error) == Some(E2BIG)
+        });
+        match source.kind() {
+            ErrorKind::OutOfMemory => Why::NoRoom,
+            _ if is_too_big => Why::NoRoom,
+            ErrorKind::PermissionDenied => Why::NotAllowed,
+            ErrorKind::Unsupported => Why::NoBpf,
+            _ => Why::Other,
+        }
+    }
 }
 
 pub(crate) fn told(what: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {

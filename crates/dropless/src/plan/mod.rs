@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
 mod capture;
+mod filter;
 pub mod foreign;
 pub(crate) mod kernel;
 pub(crate) mod machine;
@@ -22,6 +23,7 @@ pub mod rules;
 mod send;
 
 pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};
+pub use filter::{FilterPlan, SamplePlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;

@@ -19,6 +19,7 @@ kinds! {
     reflect,
     capture,
     replay,
+    filter,
     search,
     compare,
     noise,
