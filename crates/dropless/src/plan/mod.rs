@@ -13,6 +13,7 @@ use wire::{Template, Verify, VlanTag};
 
 mod capture;
 pub mod foreign;
+mod forward;
 pub(crate) mod kernel;
 pub(crate) mod machine;
 mod noise;
@@ -22,6 +23,7 @@ pub mod rules;
 mod send;
 
 pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};
+pub use forward::{ForwardMode, ForwardPlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;

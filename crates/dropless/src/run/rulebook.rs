@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use anyhow::{Result, anyhow};
 use measure::{Judged, Note, RuleCount};
+use report::number::counted;
 use report::published::{RulesInForce, unix_ms};
 use rules::{Count, Malformed, RuleSet, Spelling, Tables, Totals, Verdict};
 
@@ -43,6 +44,8 @@ pub struct Rulebook {
     /// Somebody asked while they were being read: what was read may be older than what is meant.
     again: bool,
     in_force: RulesInForce,
+    /// What came of reading them again, until it is said.
+    news: Option<String>,
 }
 
 impl Rulebook {
@@ -59,6 +62,7 @@ impl Rulebook {
                 since_unix_ms: unix_ms(),
                 ..RulesInForce::default()
             },
+            news: None,
         }
     }
 
@@ -111,13 +115,21 @@ impl Rulebook {
         self.in_force.generation += 1;
         self.in_force.since_unix_ms = unix_ms();
         self.in_force.refused = None;
+        let count = counted(self.rules.set.rules.len() as u64, "rule");
+        self.news = Some(format!("{}: {count} in force\n", self.in_force.file));
     }
 
     /// They are not, and those before are.
     pub fn refuse(&mut self, error: &anyhow::Error) {
         self.in_force.asked += 1;
         let text = format!("{error:#}\nthe rules before stay in force");
+        self.news = Some(format!("{text}\n"));
         self.in_force.refused = Some(Note::new("rules_refused", text));
+    }
+
+    /// What came of reading them again, said once.
+    pub fn says(&mut self) -> Option<String> {
+        self.news.take()
     }
 
     /// How they stand, for whoever watches.
