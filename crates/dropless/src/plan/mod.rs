@@ -14,6 +14,7 @@ use wire::{Template, Verify, VlanTag};
 mod capture;
 mod filter;
 pub mod foreign;
+mod forward;
 pub(crate) mod kernel;
 pub(crate) mod machine;
 mod noise;
@@ -24,6 +25,7 @@ mod send;
 
 pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};
 pub use filter::{FilterPlan, SamplePlan};
+pub use forward::{ForwardMode, ForwardPlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;

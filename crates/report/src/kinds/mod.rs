@@ -18,6 +18,7 @@ kinds! {
     send,
     reflect,
     capture,
+    forward,
     replay,
     filter,
     search,

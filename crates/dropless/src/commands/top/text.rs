@@ -190,7 +190,7 @@ pub fn losses(state: &State) -> Vec<(&'static str, u64)> {
     if state.process.command == "reflect" {
         return vec![("dropped", total.lost)];
     }
-    if is_capture(state) {
+    if is_capture(state) || state.process.command == "forward" {
         return vec![("lost", total.lost)];
     }
     if state.process.command == "filter" {
