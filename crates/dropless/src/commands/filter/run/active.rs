@@ -43,8 +43,8 @@ pub struct Came {
     /// How often rules were read again, and how often refused.
     pub reloads: (u64, u64),
     pub lasted: Duration,
-    /// Packets that runs before it had allowed.
-    pub allowed_before: u64,
+    /// What runs before this one had counted.
+    pub before: Judged,
     pub samples: SampleCounts,
 }
 
@@ -60,6 +60,8 @@ pub struct Active<'p> {
     lasted: Duration,
     /// The latest sets, which samples are of.
     sets: VecDeque<(u32, Arc<RuleSet>)>,
+    /// What runs before this one had counted.
+    before: Judged,
     /// What was counted when it was last asked.
     totals: Totals,
     health: HealthCheck,
@@ -68,7 +70,9 @@ pub struct Active<'p> {
 impl<'p> Active<'p> {
     pub fn new(kept: Kept, mut book: Rulebook, session: Option<Session>, plan: &'p FilterPlan) -> Self {
         book.is_generation(kept.generation().into());
+        let before = kept.taken_over().map(|before| book.judged(before));
         Self {
+            before: before.unwrap_or_default(),
             sets: [(kept.generation(), Arc::clone(&book.rules().set))].into(),
             plan,
             kept,
@@ -140,17 +144,13 @@ impl<'p> Active<'p> {
         if let Some(writer) = samples {
             self.write(writer);
         }
-        let before = self
-            .kept
-            .taken_over()
-            .map(|before| self.book.judged(before).allowed);
         let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
         Ok(Came {
             judged: self.book.judged(&totals),
             generation: self.kept.generation().into(),
             reloads: self.book.asked_and_refused(),
             lasted: self.lasted,
-            allowed_before: before.unwrap_or_default(),
+            before: self.before.clone(),
             samples: self.samples(),
         })
     }
@@ -162,6 +162,7 @@ impl<'p> Active<'p> {
             let set = self.sets.iter().find(|(number, _)| *number == sample.generation);
             writer.write(&sample, set.map(|(_, set)| &**set));
         }
+        writer.flush();
     }
 
     fn samples(&mut self) -> SampleCounts {
@@ -232,16 +233,17 @@ impl<'p> Active<'p> {
             rules: Some(self.book.told(&self.totals)),
             ..State::default()
         };
-        total(&mut state, &self.book.judged(&self.totals));
+        total(&mut state, &self.book.judged(&self.totals), &self.before);
         state.health = self.health.judge(Instant::now(), &state);
         state
     }
 }
 
-/// What was judged came in, what was allowed went on.
-pub fn total(state: &mut State, judged: &Judged) {
-    state.total.received = judged.packets();
-    state.total.received_bytes = judged.allowed_bytes + judged.denied_bytes;
-    state.total.sent = judged.allowed;
-    state.total.sent_bytes = judged.allowed_bytes;
+/// What was judged came in, what was allowed went on: of this run, where it took over what others had judged before.
+pub fn total(state: &mut State, judged: &Judged, before: &Judged) {
+    let bytes = |judged: &Judged| judged.allowed_bytes + judged.denied_bytes;
+    state.total.received = judged.packets().saturating_sub(before.packets());
+    state.total.received_bytes = bytes(judged).saturating_sub(bytes(before));
+    state.total.sent = judged.allowed.saturating_sub(before.allowed);
+    state.total.sent_bytes = judged.allowed_bytes.saturating_sub(before.allowed_bytes);
 }

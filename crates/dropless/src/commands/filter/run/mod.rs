@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> Result<u8> {
     summary.duration_s = ended.lasted.as_secs_f64();
     let rate = |packets: u64| packets as f64 / summary.duration_s.max(1e-3);
     summary.rate_pps = rate(summary.judged.packets().saturating_sub(taken_over));
-    summary.rate_allowed_pps = rate(summary.judged.allowed.saturating_sub(ended.allowed_before));
+    summary.rate_allowed_pps = rate(summary.judged.allowed.saturating_sub(ended.before.allowed));
     if plan.stay && end != End::Displaced {
         let text = format!(
             "the rules stay in force on {name}; fix, if they should not: dropless filter stop {name}"
@@ -135,7 +135,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let _ = dir.write_result(&summary);
     page::leave(&dir, console);
     summary.notes.extend(board.note());
-    tell_end(&summary, &board);
+    tell_end(&summary, &ended.before, &board);
     console.human(&report::terminal::render(&summary, &console.style()))?;
     console.object(&summary)?;
     board.linger(&interrupt);
@@ -198,14 +198,14 @@ fn judge(summary: &mut FilterSummary, check: Option<measure::InterfaceCheck>) {
     }
 }
 
-fn tell_end(summary: &FilterSummary, board: &StatusBoard) {
+fn tell_end(summary: &FilterSummary, before: &Judged, board: &StatusBoard) {
     let ended = Ended {
         verdict: summary.verdict.name().into(),
         exit: summary.exit_code(),
         reasons: summary.reasons.clone(),
     };
     board.end(ended, |state| {
-        active::total(state, &summary.judged);
+        active::total(state, &summary.judged, before);
         state.elapsed_s = summary.duration_s;
         if let Some(rules) = &mut state.rules {
             rules.judged = Judged::busiest(&summary.judged, run::rulebook::TOLD_MAX);

@@ -68,6 +68,13 @@ impl Writer {
         }
     }
 
+    /// Whoever reads the file has what was added.
+    pub fn flush(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.file.flush().err();
+        }
+    }
+
     /// What it came to, where the filter told so many.
     pub fn finish(mut self, told: SampleCounts) -> (SampleSummary, Option<Note>) {
         let flushed = self.file.flush().err();
