@@ -35,6 +35,9 @@ use crate::barrier::Barrier;
 use crate::counts;
 use crate::program::Shared;
 
+#[cfg(test)]
+mod tests;
+
 /// Version of what is kept: of `state`, and of the counters and groups that it names.
 const VERSION: u32 = 1;
 /// Names another directory, in the place of the usual one.

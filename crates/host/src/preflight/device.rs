@@ -54,16 +54,16 @@ fn absent(sys: &Sys, name: &str, all: &[Interface]) -> Problem {
         return problem(found, Fix::one(elsewhere.enter()));
     }
     let names = || all.iter().map(|interface| interface.name.as_str());
-    let mut found = format!(
-        "no interface is called {name} (there are: {})",
-        names().join(", ")
-    );
-    if !taken.is_empty() {
-        found += &format!(
-            "; {} belongs to a poll mode driver and has none: filter it with `dropless forward --rules`",
-            taken.iter().join(", ")
-        );
-    }
+    let polled = if taken.is_empty() {
+        String::new()
+    } else {
+        let taken = taken.iter().join(", ");
+        format!(
+            "; {taken} belongs to a poll mode driver and has none: filter it with `dropless forward --rules`"
+        )
+    };
+    let there = names().join(", ");
+    let found = format!("no interface is called {name} (there are: {there}){polled}");
     match nearest(name, names()) {
         Some(near) => problem(found, Fix::advice(format!("write --dev {near}"))),
         None => problem(found, Fix::one("dropless ports")),
