@@ -59,6 +59,8 @@ impl Image {
                 .iter()
                 .filter(|rule| matches!(rule, Do::Limit(..)))
                 .count() as u32,
+            0,
+            0,
         ];
         image.put(&head);
         image.layout.extend(settings.seed.to_ne_bytes());
@@ -75,6 +77,9 @@ impl Image {
         }
         image.addresses(tables.source.as_ref());
         image.addresses(tables.destination.as_ref());
+        let sizes = [image.words.len(), image.nodes.len()].map(|len| (len as u32).to_ne_bytes());
+        let at = (head.len() - sizes.len()) * 4;
+        image.layout[at..at + 8].copy_from_slice(sizes.as_flattened());
         // A structure is as long as a multiple of its widest member.
         image.layout.resize(image.layout.len().next_multiple_of(8), 0);
         image
