@@ -6,6 +6,7 @@
 #include "facts.h"
 #include "maps.h"
 #include "rate.h"
+#include "samples.h"
 #include "tables.h"
 
 // A packet looks at most at each word of a row, and may pass all rates.
@@ -241,6 +242,15 @@ int dropless_filter(struct xdp_md *ctx)
             given->malformed = failed;
             given->is_full = is_full;
         }
+    }
+    if (layout.denied_budget || layout.every) {
+        struct verdict said = {
+            .rule = decided,
+            .verdict = verdict,
+            .malformed = failed,
+            .is_full = is_full,
+        };
+        tell(ctx, &said);
     }
     return verdict == ALLOW ? XDP_PASS : XDP_DROP;
 }
