@@ -23,6 +23,7 @@ mod dumps;
 mod elsewhere;
 mod extcap;
 mod filter;
+mod forward;
 mod fooled;
 mod health;
 mod hostile;
