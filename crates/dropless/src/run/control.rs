@@ -139,8 +139,11 @@ impl<'w, 'e> Watch<'w, 'e> {
         self.notice(running);
         job.ready(&self.look);
         control.set(Phase::Run);
+        let mut all_poll = false;
         loop {
             self.tick(running, job);
+            // Until then it is starting.
+            all_poll |= control.ready() >= running.count();
             self.taps.look(control, workers);
             match job.step(&self.look) {
                 Next::GoOn => {}
@@ -152,10 +155,11 @@ impl<'w, 'e> Watch<'w, 'e> {
                 let _ = report::out::print_stderr(&line);
             }
             // A line each second is of that second: it does not wait for the board.
-            if self.run.board.is_due() || self.live.is_due(self.look.elapsed()) {
+            if all_poll && (self.run.board.is_due() || self.live.is_due(self.look.elapsed())) {
                 self.tell(job);
             }
         }
+        self.run.board.stopping();
         control.set(Phase::Stop);
     }
 
