@@ -14,7 +14,7 @@ use report::rundir::RunDir;
 
 use super::clock::now;
 use super::open::OpenPort;
-use super::peer::{Patience, Wait};
+use super::peer::{self, Patience, Wait};
 use super::tap::Taps;
 use super::workers::Running;
 use super::{Active, Next, Run};
@@ -169,6 +169,8 @@ impl<'w, 'e> Watch<'w, 'e> {
             .explainer
             .as_ref()
             .map_or(self.run.needs.tick, |_| TICK_EXPLAIN);
+        let is_calling = self.look.ports.iter().any(OpenPort::is_calling);
+        let tick = if is_calling { tick.min(peer::LOOK) } else { tick };
         let wakes = job.wakes_at().map(|at| at.since(now()));
         let until = wakes.map(|ticks| Duration::from_nanos(self.look.clock.ns_from_ticks(ticks)));
         std::thread::sleep(until.map_or(tick, |until| until.min(tick)));
