@@ -353,6 +353,7 @@ impl<'r, 'e> Run<'r, 'e> {
             dir: self.dir,
             clock,
             start,
+            has_schedule,
             left,
             seen,
             roles,
