@@ -3,7 +3,7 @@
 use measure::{Judged, RuleCount};
 
 use crate::html::flow::{End, Flow, node};
-use crate::number::{count, counted};
+use crate::number::{count, counted, pps};
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
@@ -75,12 +75,13 @@ pub fn outcome(judged: &Judged) -> String {
 /// The rules that are there, in their order.
 pub fn table(judged: &Judged, most: usize) -> Table {
     let shown = judged.busiest(most);
-    let mut table = Table::section("Rules", &[">packets", "", "rule"]);
+    let mut table = Table::section("Rules", &[">packets", ">rate", "", "rule"]);
     for rule in &shown.rules {
         table.item(
             name(rule),
             [
                 Cell::right(count(rule.packets)),
+                Cell::right(pps(rule.rate_pps as f64)),
                 verdict(rule),
                 Cell::left(&rule.rule),
             ],

@@ -11,9 +11,10 @@ mod why;
 
 use anyhow::Result;
 
-/// Decide which packets pass by rules: check a rule file, or try it on a capture
+/// Decide which packets pass an interface by rules, in XDP; check a rule file, or try it on a capture
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
+  dropless filter run edge.rules --dev eth1        drop what it denies, before the kernel sees it
   dropless filter check edge.rules                 what is wrong with it, and rules that are never met
   dropless filter test edge.rules attack.pcapng    each packet's verdict, and what each rule met
   dropless filter test edge.rules attack.pcapng --why 7

@@ -18,7 +18,7 @@ use xdp::{About, Kept, Mode, Sampling, Wanted};
 use crate::plan::FilterPlan;
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::{Hangup, Interrupt};
-use crate::run::{self, claim, page};
+use crate::run::{self, claim, page, privileges};
 use crate::status::StatusBoard;
 use active::{Active, End};
 pub use args::Args;
@@ -52,6 +52,9 @@ pub fn run(args: &Args) -> Result<u8> {
     let before = Level::of(name);
     let kept = start(&plan, index, &rules)?;
     let taken_over = kept.taken_over().map_or(0, packets);
+    // What is done from here on is what is done at an AF_XDP port: programs are loaded and put onto interfaces.
+    let rights = format!("xdp:{name}").parse().ok();
+    let rights = rights.and_then(|port| privileges::Kept::with(&[port], false).drop_the_rest());
     let received = Received::begin(&interface, !plan.generic, before, taken_over);
     let dir = run::directory(&args.output.runs, &plan, &board)?;
     // What is in force is asked, and not what was wanted.
@@ -116,6 +119,7 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     summary.interrupted = end == End::Asked;
     summary.notes.extend(removed);
+    summary.notes.extend(rights);
     if end == End::Displaced {
         let text = format!(
             "the rules were taken off {name} after {:.1} s by somebody else, or the interface has gone: what arrived since was not judged",
