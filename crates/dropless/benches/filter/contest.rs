@@ -242,7 +242,7 @@ fn linked<'w>(wire: &Wire, program: &'static str, source: Option<u32>) -> Result
         updated.map_err(|error| format!("denied: {error}"))?;
     }
     let object_ref = &object;
-    let link = wire.within_far(|| attach(object_ref, program))?;
+    let link = wire.within(&wire.far, || attach(object_ref, program))?;
     Ok(InForce::Linked {
         _link: link,
         _object: object,

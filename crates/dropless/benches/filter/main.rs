@@ -56,12 +56,13 @@ const PARTS: [&str; 6] = ["one", "fifty", "prefixes", "forward", "tables", "relo
 /// What the one rule is about.
 const DENIED: u32 = u32::from_be_bytes([10, 1, 0, 5]);
 const PASSES: u32 = u32::from_be_bytes([10, 1, 0, 6]);
-const ON_WIRE: [Need; 5] = [
+const ON_WIRE: [Need; 6] = [
     Need::Root,
     Need::Namespaces,
     Need::Processors(2),
     Need::Tool("clang"),
     Need::Tool("ethtool"),
+    Need::Tool("chrt"),
 ];
 
 fn main() -> ExitCode {
@@ -283,7 +284,7 @@ fn in_tables(bench: &Bench<'_>, results: &mut Results) {
 }
 
 fn reloads(bench: &Bench<'_>, results: &mut Results) {
-    let needs = [&ON_WIRE[..], &[Need::Tool("chrt"), Need::Tool("taskset")]].concat();
+    let needs = [&ON_WIRE[..], &[Need::Tool("taskset")]].concat();
     for _ in 0..bench.args.rounds {
         match attempt(&needs, |lab| reload::of_filter(lab, bench.machine)) {
             Ok(reload) => results.reloads.push(reload),

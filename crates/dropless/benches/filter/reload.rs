@@ -14,14 +14,12 @@ use crate::machine::Machine;
 use crate::ours::{reasons, report, with_memory};
 use crate::rounds::Bench;
 use crate::support::{Lab, until};
-use crate::wire::{Pace, Sender, Wire};
+use crate::wire::Wire;
 
 const PREFIXES: usize = 500_000;
 const WINDOW: Duration = Duration::from_millis(100);
 /// How often the counters are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// As many frames as the wire's ring takes at once, so often: what is refused then was refused since nobody took frames.
-const PACE: Pace = (256, Duration::from_micros(512));
 const QUIET: Duration = Duration::from_secs(2);
 const STARTING: Duration = Duration::from_secs(60);
 const LIMIT: Duration = Duration::from_secs(120);
@@ -90,14 +88,10 @@ pub fn of_filter(lab: &Lab, machine: &Machine) -> Result<Reload, String> {
     let wire = Wire::new(lab, machine.second, machine.worker)?;
     let before = frames::prefixes(PREFIXES, 1);
     let running = start_ours(lab, &wire, Rules::Prefixes(&before), Some(machine.second))?;
-    wire.is_urgent()?;
     let is_over = Arc::new(AtomicBool::new(false));
-    let sender = Sender::start(
-        &wire,
-        (&frames::out_of(&before), wire.mac()),
-        Some(PACE),
-        &is_over,
-    )?;
+    let (near, to, over) = (wire.near.name().to_owned(), wire.mac(), Arc::clone(&is_over));
+    let (core, frames) = (machine.second, frames::out_of(&before));
+    let sender = std::thread::spawn(move || crate::wire::send_steadily(&near, core, (&frames, to), &over));
     let name = wire.far.name().to_owned();
     let over = Arc::clone(&is_over);
     let core = machine.second;
@@ -114,8 +108,7 @@ pub fn of_filter(lab: &Lab, machine: &Machine) -> Result<Reload, String> {
     std::thread::sleep(3 * WINDOW);
     is_over.store(true, Ordering::Relaxed);
     let looks = looker.join().map_err(|_| "whoever looked died".to_owned())??;
-    let sent = sender.sent();
-    sender.join()?;
+    let sent = sender.join().map_err(|_| "the sender died".to_owned())??;
     let seconds = reloaded?;
     if sent == 0 {
         return Err("no frame was sent".into());

@@ -482,7 +482,7 @@ impl Results {
         format!(
             "\n### A reload of half a million prefixes\n\n\
              `dropless filter reload` to its end, other 500,000 prefixes in the place of 500,000; the slowest 100 ms meanwhile, and in two seconds before.\n\
-             On the wire frames come at a steady half a million a second, since here the program that reads the rules shares a core with the generator, which\n\
+             On the wire frames come at a steady pace through a socket, since here the program that reads the rules shares a core with the sender, which\n\
              comes first; *refused* are frames that the filter's thread did not take in time. `forward` goes from null to null at full rate.\n\n{}",
             layout(&head, rows.collect())
         )

@@ -6,13 +6,13 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder, Program, ProgramInput, ProgramMut};
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
+use nix::sys::signal::SigSet;
+use nix::sys::socket::{self, AddressFamily, MsgFlags, SockFlag, SockType};
 use nix::unistd::{Pid, gettid};
 
 use crate::frames::{FRAMES, Frame};
@@ -20,10 +20,8 @@ use crate::support::{Lab, Namespace, until};
 
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const LIVE: u32 = 1 << 1;
-/// Frames a call, so that the end is met by a few milliseconds.
-const A_CALL: u32 = 1 << 14;
-/// Until caches are warm.
-const WARM: Duration = Duration::from_millis(100);
+/// Frames a call, which takes twenty milliseconds besides.
+const A_CALL: u32 = 1 << 19;
 /// What the last frames may need.
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -99,6 +97,7 @@ impl Wire {
         });
         let thread = thread.ok_or("the far end's queue has no thread: the kernel knows no threaded NAPI")?;
         pin(Pid::from_raw(thread), filter_core)?;
+        make_urgent(thread)?;
         Ok(Self {
             near,
             far,
@@ -120,38 +119,31 @@ impl Wire {
 
     /// Sends these frames to a MAC address for so long, as fast as the generator makes them.
     pub fn flood(&self, frames: &[Frame], to: [u8; 6], lasts: Duration) -> Result<Flood, String> {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let sender = Sender::start(self, (frames, to), None, &is_over)?;
-        std::thread::sleep(WARM);
-        let before = self.now(&sender);
-        let begun = Instant::now();
-        std::thread::sleep(lasts);
-        let after = self.now(&sender);
-        let seconds = begun.elapsed().as_secs_f64();
-        is_over.store(true, Ordering::Relaxed);
-        sender.join()?;
+        // Counted are all frames, from the first to the last: nothing is read while they go.
+        let before = self.now();
+        let (offered, took) = send(self, (frames, to), lasts)?;
         std::thread::sleep(SETTLE);
+        let after = self.now();
         let since = |at: usize| after[at].saturating_sub(before[at]);
         Ok(Flood {
-            offered: since(0),
-            refused: since(1),
-            handled: since(2),
-            dropped_by_xdp: since(3),
-            delivered: since(4),
-            seconds,
-            busy: since(5) as f64 / 1e9,
+            offered,
+            refused: since(0),
+            handled: since(1),
+            dropped_by_xdp: since(2),
+            delivered: since(3),
+            seconds: took.as_secs_f64(),
+            busy: since(4) as f64 / 1e9,
         })
     }
 
     /// All counters.
-    fn now(&self, sender: &Sender) -> [u64; 6] {
+    fn now(&self) -> [u64; 5] {
         let ran = std::fs::read_to_string(format!("/proc/{}/schedstat", self.thread)).unwrap_or_default();
         let ran = ran.split_whitespace().next().and_then(|ns| ns.parse().ok());
         let far = statistics(&self.far, "far0");
         let near = statistics(&self.near, "near0");
         let of = |all: &BTreeMap<String, u64>, name: &str| all.get(name).copied().unwrap_or(0);
         [
-            sender.sent.load(Ordering::Relaxed),
             of(&near, "tx_queue_0_xdp_xmit_errors"),
             of(&far, "rx_queue_0_xdp_packets"),
             of(&far, "rx_queue_0_xdp_drops"),
@@ -160,9 +152,13 @@ impl Wire {
         ]
     }
 
-    /// Runs `act` in the far namespace, in a thread of its own.
-    pub fn within_far<T: Send>(&self, act: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
-        let name = self.far.name().to_owned();
+    /// Runs `act` in a namespace, in a thread of its own.
+    pub fn within<T: Send>(
+        &self,
+        namespace: &Namespace,
+        act: impl FnOnce() -> Result<T, String> + Send,
+    ) -> Result<T, String> {
+        let name = namespace.name().to_owned();
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
                 enter(&name)?;
@@ -179,11 +175,6 @@ impl Wire {
         let id = words.nth(2).and_then(|id| id.parse().ok());
         id.ok_or_else(|| "no XDP program is on the far end".into())
     }
-
-    /// Makes the far end's thread come before everything else.
-    pub fn is_urgent(&self) -> Result<(), String> {
-        make_urgent(self.thread)
-    }
 }
 
 /// The thread of a veth's queue, of which there is one at a time: tests and benchmarks take turns.
@@ -197,13 +188,15 @@ fn napi_thread() -> Option<i32> {
 }
 
 /// First in, first out: nothing else runs there while it has work.
-pub fn make_urgent(thread: i32) -> Result<(), String> {
-    let done = Command::new("chrt")
-        .args(["-f", "-p", "10", &thread.to_string()])
-        .status();
-    match done {
-        Ok(status) if status.success() => Ok(()),
-        _ => Err("chrt: the threads cannot be made urgent".into()),
+fn make_urgent(thread: i32) -> Result<(), String> {
+    run("chrt", &["-f", "-p", "10", &thread.to_string()])
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr))),
+        Err(error) => Err(format!("{program}: {error}")),
     }
 }
 
@@ -298,74 +291,73 @@ fn with_program<T>(object: &Object, name: &str, act: impl FnOnce(&ProgramMut<'_>
     Ok(act(&found))
 }
 
-/// A rate that is kept: so many frames, and when the next come.
-pub type Pace = (u32, Duration);
-
-/// What makes frames, until it is told that it is over.
-pub struct Sender {
-    sent: Arc<AtomicU64>,
-    thread: JoinHandle<Result<(), String>>,
+/// Makes frames as fast as it can, before everything else on its core: how many, and how long that took.
+fn send(wire: &Wire, (frames, to): (&[Frame], [u8; 6]), lasts: Duration) -> Result<(u64, Duration), String> {
+    let object = load(&wire.object)?;
+    put_frames(&object, frames)?;
+    let data = frames[0].bytes(to);
+    let all = |program: &ProgramMut<'_>| {
+        let (mut sent, begun) = (0, Instant::now());
+        while begun.elapsed() < lasts {
+            let input = ProgramInput {
+                data_in: Some(&data),
+                repeat: A_CALL,
+                flags: LIVE,
+                ..ProgramInput::default()
+            };
+            program
+                .test_run(input)
+                .map_err(|error| format!("no live frames: {error}"))?;
+            sent += u64::from(A_CALL);
+        }
+        Ok((sent, begun.elapsed()))
+    };
+    wire.within(&wire.near, || {
+        pin(Pid::from_raw(0), wire.generator_core)?;
+        // Signals that somebody sends this process would end a call.
+        SigSet::all()
+            .thread_block()
+            .map_err(|error| format!("signals: {error}"))?;
+        make_urgent(gettid().as_raw())?;
+        let index = nix::net::if_::if_nametoindex("near0").map_err(|error| format!("near0: {error}"))?;
+        put(&object, "wire", 0, &index.to_ne_bytes())?;
+        with_program(&object, "send", all)?
+    })
 }
 
-impl Sender {
-    /// Begins. With a pace it comes before everything else on its core.
-    pub fn start(
-        wire: &Wire,
-        (frames, to): (&[Frame], [u8; 6]),
-        pace: Option<Pace>,
-        is_over: &Arc<AtomicBool>,
-    ) -> Result<Self, String> {
-        let object = load(&wire.object)?;
-        put_frames(&object, frames)?;
-        let (sent, is_over) = (Arc::new(AtomicU64::new(0)), Arc::clone(is_over));
-        let (namespace, core) = (wire.near.name().to_owned(), wire.generator_core);
-        let data = frames[0].bytes(to);
-        let counter = Arc::clone(&sent);
-        let send = move || {
-            enter(&namespace)?;
-            pin(Pid::from_raw(0), core)?;
-            if pace.is_some() {
-                make_urgent(gettid().as_raw())?;
-            }
-            let index = nix::net::if_::if_nametoindex("near0").map_err(|error| format!("near0: {error}"))?;
-            put(&object, "wire", 0, &index.to_ne_bytes())?;
-            with_program(&object, "send", |program| {
-                let mut next = Instant::now();
-                while !is_over.load(Ordering::Relaxed) {
-                    let frames = pace.map_or(A_CALL, |pace| pace.0);
-                    let input = ProgramInput {
-                        data_in: Some(&data),
-                        repeat: frames,
-                        flags: LIVE,
-                        ..ProgramInput::default()
-                    };
-                    program
-                        .test_run(input)
-                        .map_err(|error| format!("no live frames: {error}"))?;
-                    counter.fetch_add(frames.into(), Ordering::Relaxed);
-                    if let Some((_, every)) = pace {
-                        next += every;
-                        std::thread::sleep(next.saturating_duration_since(Instant::now()));
-                    }
-                }
-                Ok(())
-            })?
-        };
-        Ok(Self {
-            sent,
-            thread: std::thread::spawn(send),
-        })
-    }
+/// Frames a turn of a steady sender, and how often: fewer than the wire's ring takes at once.
+const TURN: (usize, Duration) = (100, Duration::from_micros(500));
 
-    /// Frames made so far.
-    pub fn sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
+/// Sends at a steady pace through a socket, before everything else on its core, until it is told: frames sent.
+pub fn send_steadily(
+    near: &str,
+    core: usize,
+    (frames, to): (&[Frame], [u8; 6]),
+    is_over: &AtomicBool,
+) -> Result<u64, String> {
+    let failed = |error: nix::Error| format!("a socket for frames: {error}");
+    enter(near)?;
+    pin(Pid::from_raw(0), core)?;
+    make_urgent(gettid().as_raw())?;
+    let frames: Vec<_> = frames.iter().map(|frame| frame.bytes(to)).collect();
+    let socket =
+        socket::socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), None).map_err(failed)?;
+    let mut interfaces = nix::ifaddrs::getifaddrs().map_err(failed)?;
+    let address = interfaces.find_map(|interface| {
+        (interface.interface_name == "near0").then_some(*interface.address?.as_link_addr()?)
+    });
+    let address = address.ok_or("near0 has no address")?;
+    let (mut sent, mut next) = (0_u64, Instant::now());
+    while !is_over.load(Ordering::Relaxed) {
+        for _ in 0..TURN.0 {
+            let frame = &frames[sent as usize % frames.len()];
+            socket::sendto(socket.as_raw_fd(), frame, &address, MsgFlags::empty()).map_err(failed)?;
+            sent += 1;
+        }
+        next += TURN.1;
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-
-    /// Waits for its end.
-    pub fn join(self) -> Result<(), String> {
-        self.thread.join().map_err(|_| "the generator died".to_owned())?
-    }
+    Ok(sent)
 }
 
 /// Nanoseconds that the program on the far end takes for a frame: run by the kernel over one frame after the other, less
@@ -442,9 +434,11 @@ pub fn look_at(
 }
 
 impl Wire {
-    /// Frames that found no room on the wire.
+    /// Frames of a socket that found no room on the wire.
     pub fn refused(&self) -> u64 {
-        let all = statistics(&self.near, "near0");
-        all.get("tx_queue_0_xdp_xmit_errors").copied().unwrap_or(0)
+        let text = self
+            .near
+            .run("cat", &["/sys/class/net/near0/statistics/tx_dropped"]);
+        text.trim().parse().unwrap_or(0)
     }
 }

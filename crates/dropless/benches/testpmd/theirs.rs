@@ -51,6 +51,7 @@ fn swap(bench: &Bench, lab: &Lab, start: &str) -> Measured {
 }
 
 /// Forwards between two devices that always have something, of 60 bytes as ours.
+#[allow(dead_code, reason = "of the benchmark of filtering")]
 pub fn null_to_null(bench: &Bench, lab: &Lab, mode: &str) -> Measured {
     let mut testpmd = builder(bench, lab, mode, &bench.worker())
         .eal("--vdev=net_null0,size=60,copy=0")
@@ -63,6 +64,7 @@ pub fn null_to_null(bench: &Bench, lab: &Lab, mode: &str) -> Measured {
 }
 
 /// `macswap` between two ends of memif, which it serves. It is not started yet.
+#[allow(dead_code, reason = "of the benchmark of filtering")]
 pub fn between_memifs(bench: &Bench, lab: &Lab, sockets: [PathBuf; 2]) -> Testpmd {
     let mut testpmd = builder(bench, lab, "macswap", &bench.worker());
     for (id, socket) in sockets.iter().enumerate() {
