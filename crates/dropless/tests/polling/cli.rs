@@ -59,6 +59,7 @@ fn the_documented_help_is_the_printed_help() {
         ("filter.txt", &["filter", "--help"]),
         ("filter-check.txt", &["filter", "check", "--help"]),
         ("filter-test.txt", &["filter", "test", "--help"]),
+        ("filter-import.txt", &["filter", "import", "--help"]),
         ("extcap.txt", &["extcap", "--help"]),
         ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),

@@ -23,6 +23,7 @@ mod dumps;
 mod elsewhere;
 mod extcap;
 mod filter;
+mod filter_import;
 mod fooled;
 mod health;
 mod hostile;
