@@ -2,7 +2,7 @@
 //!
 //! A [`worker`] is one pinned core that polls its [`Task`]s in turn: [`send`] writes stamped probes on an absolute
 //! schedule, [`replay`] sends a capture by its own times, [`receive`] verifies and accounts for what comes back,
-//! [`reflect`] returns what it gets, through [`fault`] when loss is wanted on purpose. A task owns its queues and its counters; the control thread only loads
+//! [`reflect`] returns what it gets, through [`fault`] when loss is wanted on purpose, [`forward`] hands it on to another port, by rules. A task owns its queues and its counters; the control thread only loads
 //! what a task publishes, and finds the exact totals in the task's [`slot`] when the worker has ended.
 //!
 //! Nothing in a `poll` allocates, locks, logs, formats or makes a system call; but for those of [`kernel_io`], which are its
@@ -12,6 +12,7 @@
 pub mod capture;
 pub mod dpdk_io;
 pub mod fault;
+pub mod forward;
 pub mod io;
 pub mod kernel_io;
 pub mod memory;

@@ -100,6 +100,13 @@ impl Default for WorkerCounters {
     }
 }
 
+impl WorkerCounters {
+    /// There is no such worker, since there was nothing for it to do: nobody waits for it.
+    pub fn rest(&self) {
+        self.generation.store(ENDED, Ordering::Release);
+    }
+}
+
 /// Polls until told to stop, then finishes every task.
 pub fn run(
     mut tasks: Vec<Box<dyn Task + '_>>,

@@ -61,6 +61,26 @@ pub enum Imbalance {
         /// Foreign frames.
         foreign: u64,
     },
+    /// What a queue handed over, or took, is what its port's driver counted.
+    #[error("port {port} counted {port_count} {way} frames, its queues {queues}")]
+    Port {
+        /// The port as the user named it.
+        port: String,
+        /// `received` or `sent`.
+        way: &'static str,
+        /// The driver's count.
+        port_count: u64,
+        /// Ours.
+        queues: u64,
+    },
+    /// Frames = what the rules met.
+    #[error("{frames} frames were judged, but rules and default met {met}")]
+    Judged {
+        /// Frames that were received.
+        frames: u64,
+        /// Frames that rules met.
+        met: u64,
+    },
     /// A lane received more than it sent.
     #[error("lane {lane} received {received} distinct packets, but only {accepted} were sent")]
     Lane {

@@ -1,7 +1,8 @@
 //! The figures of a result that an expectation can be about.
 
 use crate::capture::CaptureSummary;
-use crate::place::{FILTERED, RING_FULL, SAMPLED_OUT};
+use crate::forward::ForwardSummary;
+use crate::place::{Balance, DENIED, FILTERED, RING_FULL, RX_MISSED, SAMPLED_OUT, TX_FULL};
 use crate::replay::ReplaySummary;
 use crate::summary::Summary;
 use crate::units::{decimal_prefix, time_unit_ns};
@@ -124,10 +125,10 @@ static CAPTURE_METRICS: [Metric<CaptureSummary>; 12] = [
     row("received", Kind::Packets, |s| count(s.received)),
     row("captured", Kind::Packets, |s| count(s.captured)),
     row("late", Kind::Packets, |s| count(s.late)),
-    row("rx_missed", Kind::Packets, |s| charged(s, "rx_missed")),
-    row("ring_full", Kind::Packets, |s| charged(s, RING_FULL)),
-    row("filtered", Kind::Packets, |s| charged(s, FILTERED)),
-    row("sampled_out", Kind::Packets, |s| charged(s, SAMPLED_OUT)),
+    row("rx_missed", Kind::Packets, |s| charged(&s.ledger, RX_MISSED)),
+    row("ring_full", Kind::Packets, |s| charged(&s.ledger, RING_FULL)),
+    row("filtered", Kind::Packets, |s| charged(&s.ledger, FILTERED)),
+    row("sampled_out", Kind::Packets, |s| charged(&s.ledger, SAMPLED_OUT)),
     row("unexplained", Kind::Packets, |s| count(s.ledger.unexplained)),
     row("rate_rx", Kind::Rate, |s| Some(s.rate_rx_pps)),
 ];
@@ -149,9 +150,24 @@ static REPLAY_METRICS: [Metric<ReplaySummary>; 13] = [
     row("lateness_max", Kind::Nanoseconds, |s| time(s.late_ns.max)),
 ];
 
+/// Those of forwarding.
+static FORWARD_METRICS: [Metric<ForwardSummary>; 11] = [
+    row("loss", Kind::Ratio, ForwardSummary::loss),
+    row("lost", Kind::Packets, |s| count(s.lost())),
+    row("came", Kind::Packets, |s| count(s.ledger.entered)),
+    row("received", Kind::Packets, |s| count(s.received)),
+    row("forwarded", Kind::Packets, |s| count(s.forwarded)),
+    row("denied", Kind::Packets, |s| charged(&s.ledger, DENIED)),
+    row("tx_full", Kind::Packets, |s| charged(&s.ledger, TX_FULL)),
+    row("rx_missed", Kind::Packets, |s| charged(&s.ledger, RX_MISSED)),
+    row("unexplained", Kind::Packets, |s| count(s.ledger.unexplained)),
+    row("rate_rx", Kind::Rate, |s| Some(s.rate_rx_pps)),
+    row("rate_tx", Kind::Rate, |s| Some(s.rate_tx_pps)),
+];
+
 /// What a place of the ledger was charged with.
-fn charged(summary: &CaptureSummary, place: &str) -> Option<f64> {
-    let mut places = summary.ledger.places.iter();
+fn charged(ledger: &Balance, place: &str) -> Option<f64> {
+    let mut places = ledger.places.iter();
     let found = places.find(|charge| charge.place == place);
     count(found.map_or(0, |charge| charge.charged))
 }
@@ -165,6 +181,12 @@ impl Measured for Summary {
 impl Measured for CaptureSummary {
     fn metrics() -> &'static [Metric<Self>] {
         &CAPTURE_METRICS
+    }
+}
+
+impl Measured for ForwardSummary {
+    fn metrics() -> &'static [Metric<Self>] {
+        &FORWARD_METRICS
     }
 }
 

@@ -77,6 +77,12 @@ pub const TAP_FULL: &str = "tap_full";
 pub const RX_MISSED: &str = "rx_missed";
 /// What a port had no buffer for.
 pub const RX_NO_BUFFER: &str = "rx_nombuf";
+/// What a rule denied.
+pub const DENIED: &str = "denied";
+/// What found the transmit queue full for too long.
+pub const TX_FULL: &str = "tx_full";
+/// What came in several buffers, and the other port sends none such.
+pub const OVERSIZED: &str = "oversized";
 /// What begins the names of a reflector's places.
 pub const REFLECTOR: &str = "reflector_";
 
@@ -100,7 +106,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 22] = [
+pub static PLACES: [Place; 25] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -164,6 +170,21 @@ pub static PLACES: [Place; 22] = [
         false,
     ),
     place(CUT_OFF, Purpose, Exact, "read when the run was ended", false),
+    place(DENIED, Purpose, Exact, "denied by a rule (--rules)", false),
+    place(
+        OVERSIZED,
+        Sender,
+        Exact,
+        "in several buffers, of which the other port sends none",
+        false,
+    ),
+    place(
+        TX_FULL,
+        Sender,
+        Exact,
+        "the transmit queue stayed full for too long",
+        false,
+    ),
     place("held", Sender, Exact, "still queued when the run ended", false),
     place(
         "tx_held",

@@ -1,6 +1,7 @@
 //! What the results of all commands that move packets have in common.
 
 use crate::capture::CaptureSummary;
+use crate::forward::ForwardSummary;
 use crate::note::Note;
 use crate::replay::ReplaySummary;
 use crate::result::{ClockSummary, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
@@ -90,4 +91,4 @@ macro_rules! run_results {
     )*};
 }
 
-run_results! { Summary ReflectSummary CaptureSummary ReplaySummary }
+run_results! { Summary ReflectSummary CaptureSummary ReplaySummary ForwardSummary }

@@ -47,6 +47,8 @@ pub enum Role {
     Reflect,
     /// Takes what others send.
     Capture,
+    /// Hands on what others send.
+    Forward,
 }
 
 /// A time during which a port had no link.
@@ -214,7 +216,7 @@ pub enum Reason {
 fn silence(role: Role) -> &'static str {
     match role {
         Role::Reflect => "no packet was received: is the sender running, and does it reach this port?",
-        Role::Capture => "no packet was received: is anything sent to these ports?",
+        Role::Capture | Role::Forward => "no packet was received: is anything sent to these ports?",
         Role::Send | Role::SendOnly => "nothing was received",
     }
 }
@@ -351,8 +353,8 @@ fn underoffered(evidence: &Evidence) -> Option<Reason> {
 /// The longest stall of each core that outlasted its ring, when packets are missing that it could have cost.
 fn stalls(evidence: &Evidence) -> Vec<Reason> {
     let missing = evidence.unexplained.saturating_add(evidence.rx_missed);
-    // What the ring of a reflector or a capture missed is in its account: its own numbers are as good.
-    if missing == 0 || matches!(evidence.role, Role::Reflect | Role::Capture) {
+    // What the ring of a reflector, a capture or a forwarder missed is in its account: its own numbers are as good.
+    if missing == 0 || matches!(evidence.role, Role::Reflect | Role::Capture | Role::Forward) {
         return Vec::new();
     }
     let mut worst: Vec<&Stall> = Vec::new();

@@ -12,6 +12,7 @@ pub mod html;
 pub mod input;
 pub mod intervals;
 pub mod json;
+pub mod judged;
 pub mod kind;
 pub mod kinds;
 pub mod live;

@@ -89,6 +89,11 @@ impl Limiter {
         }
     }
 
+    /// How many entries there are.
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
     /// A seed that nobody can guess.
     pub fn seed() -> u64 {
         std::collections::hash_map::RandomState::new()

@@ -29,6 +29,11 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Every decision is told, and the time is given.
     pub(crate) tells: bool,
+    /// Denied packets that are samples, a period and processor.
+    pub(crate) denied_budget: u32,
+    /// One of so many packets is a sample.
+    pub(crate) every: u32,
+    pub(crate) generation: u32,
 }
 
 impl Image {
@@ -59,6 +64,10 @@ impl Image {
                 .iter()
                 .filter(|rule| matches!(rule, Do::Limit(..)))
                 .count() as u32,
+            settings.denied_budget,
+            settings.every,
+            settings.generation,
+            0,
         ];
         image.put(&head);
         image.layout.extend(settings.seed.to_ne_bytes());

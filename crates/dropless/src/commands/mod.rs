@@ -32,6 +32,7 @@ subcommands! {
     read,
     replay,
     filter,
+    forward,
     extcap,
     compare,
     noise,

@@ -1,9 +1,9 @@
 //! A state as Prometheus metrics: base units, `_total` for what only rises, labels for port, queue, worker and place.
 
-use measure::PortSummary;
+use measure::{PortSummary, RuleCount};
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder as _, TextEncoder};
-use report::published::{ConsumerLevel, State, Worker};
+use report::published::{ConsumerLevel, RulesInForce, State, Worker};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -50,6 +50,21 @@ fn help(name: &str) -> &'static str {
             "Segments of the ring that a consumer is behind, the one under way among them."
         }
         "consumer_behind_max_segments" => "The most segments that a consumer was behind.",
+        "judged_packets_total" => "Packets by what became of them by rules.",
+        "judged_bytes_total" => "Their bytes, without FCS.",
+        "rule_packets_total" => {
+            "Packets that a rule decided about; of a rate, those above it. The busiest rules alone."
+        }
+        "rule_bytes_total" => "Their bytes, without FCS.",
+        "rules_malformed_packets_total" => "Malformed packets by reason; a rule decided about them, too.",
+        "rules_groups_full_packets_total" => {
+            "Packets dropped since a rate had no entry left for their group; counted at its rule, too."
+        }
+        "rules_generation" => "How many sets of rules were in force, this one among them.",
+        "rules_asked_total" => "How often rules were to be read again, whatever came of it.",
+        "rules_refused" => {
+            "1 while the rules that were read last are not in force, but those before; else 0."
+        }
         "worker_polls_total" => "Rounds of a worker over its queues; the worker is named by its core.",
         "worker_busy_polls_total" => "Rounds that moved a packet.",
         "worker_stalls_total" => "Stalls of a worker longer than --pause.",
@@ -68,6 +83,7 @@ pub fn exposition(state: &State) -> String {
     families.extend(ports(state));
     families.push(queues(state));
     families.extend(consumers(state));
+    families.extend(state.rules.iter().flat_map(rules));
     families.extend(workers(state));
     families.push(latency(state));
     families.retain(|family| !family.get_metric().is_empty());
@@ -241,6 +257,47 @@ fn consumers(state: &State) -> Vec<MetricFamily> {
             "consumer_behind_max_segments",
             of(|consumer| consumer.behind_max, gauge),
         ),
+    ]
+}
+
+fn rules(rules: &RulesInForce) -> Vec<MetricFamily> {
+    let judged = &rules.judged;
+    let verdicts = |[allowed, denied]: [u64; 2]| {
+        let verdicts = [("allow", allowed), ("deny", denied)];
+        let metric = |(verdict, count)| counter(&[("verdict", verdict)], count as f64);
+        verdicts.map(metric).to_vec()
+    };
+    let of = |pick: fn(&RuleCount) -> u64| {
+        // The same rule twice is one: it has one counter from set to set.
+        let metric = |rule: &RuleCount| {
+            let verdict = if rule.denies { "deny" } else { "allow" };
+            counter(&[("rule", &rule.rule), ("verdict", verdict)], pick(rule) as f64)
+        };
+        judged
+            .rules
+            .iter()
+            .filter(|rule| rule.packets > 0)
+            .map(metric)
+            .collect()
+    };
+    let malformed = judged.malformed.iter();
+    let malformed = malformed.map(|(reason, count)| counter(&[("reason", reason)], *count as f64));
+    vec![
+        counters("judged_packets_total", verdicts([judged.allowed, judged.denied])),
+        counters(
+            "judged_bytes_total",
+            verdicts([judged.allowed_bytes, judged.denied_bytes]),
+        ),
+        counters("rule_packets_total", of(|rule| rule.packets)),
+        counters("rule_bytes_total", of(|rule| rule.bytes)),
+        counters("rules_malformed_packets_total", malformed.collect()),
+        counters(
+            "rules_groups_full_packets_total",
+            vec![counter(&[], judged.groups_full as f64)],
+        ),
+        one("rules_generation", rules.generation as f64),
+        counters("rules_asked_total", vec![counter(&[], rules.asked as f64)]),
+        one("rules_refused", f64::from(u8::from(rules.refused.is_some()))),
     ]
 }
 

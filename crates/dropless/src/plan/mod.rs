@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
 mod capture;
+mod filter;
 pub mod foreign;
+mod forward;
 pub(crate) mod kernel;
 pub(crate) mod machine;
 mod noise;
@@ -22,6 +24,8 @@ pub mod rules;
 mod send;
 
 pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};
+pub use filter::{FilterPlan, SamplePlan};
+pub use forward::{ForwardMode, ForwardPlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;
 pub use reflect::ReflectPlan;

@@ -12,7 +12,7 @@ use report::rundir::RunDir;
 use super::buffers::{Kept, PoolCounts};
 use super::clock::RunClock;
 use super::control::Seen;
-use super::open::OpenPort;
+use super::open::{OpenPort, losses};
 use super::pools::Pools;
 use super::workers::{self, Left, Roles};
 use crate::explain::{self, Received};
@@ -39,6 +39,8 @@ pub struct PortEnd {
     pub far_missed: u64,
     /// Whether its driver counts as errors what it refused to take.
     pub counts_refusals: bool,
+    /// Whether its counters are those of hardware.
+    pub counts_on_wire: bool,
     pub link_losses: u32,
     /// Whether the interface below it was removed.
     pub is_gone: bool,
@@ -179,6 +181,7 @@ impl PortEnd {
             summary: open.summary(),
             far_missed: open.far_missed(),
             counts_refusals: open.traits().counts_refusals,
+            counts_on_wire: open.traits().counts_on_wire,
             link_losses: open.tending.losses,
             is_gone: open.is_gone(),
             is_read: open.stats().is_some(),
@@ -186,7 +189,43 @@ impl PortEnd {
     }
 }
 
+impl PortEnd {
+    /// Whether what it counted is not all: the memif driver forgets its counters with its link, and others could not be read.
+    pub fn forgets(&self) -> bool {
+        !self.is_read || (self.link_losses > 0 && self.summary.driver == "net_memif")
+    }
+
+    /// Frames that its driver took and could not send.
+    pub fn tx_errors(&self) -> u64 {
+        let [(_, errors), ..] = losses(&self.summary, self.counts_refusals);
+        errors
+    }
+}
+
 impl Ending<'_> {
+    /// The ports whose interface was removed.
+    pub fn removed(&self) -> Vec<String> {
+        let gone = self.ports.iter().filter(|port| port.is_gone);
+        gone.map(|port| port.summary.uri.clone()).collect()
+    }
+
+    /// What became of the links of a run that goes on without.
+    pub fn link_notes(&self) -> Vec<Note> {
+        let lost = self.ports.iter().filter(|port| port.link_losses > 0);
+        lost.map(|port| {
+            let text = format!(
+                "port {} lost its link {}, and goes on with whoever comes next",
+                port.summary.uri,
+                match port.link_losses {
+                    1 => "once".into(),
+                    losses => format!("{losses} times"),
+                }
+            );
+            Note::new("link_lost", text)
+        })
+        .collect()
+    }
+
     pub fn port_summaries(&self) -> Vec<PortSummary> {
         self.ports.iter().map(|port| port.summary.clone()).collect()
     }

@@ -36,10 +36,37 @@ pub struct Look<'w, 'e> {
     /// Rounds that each worker has made.
     pub rounds: Vec<u64>,
     pub is_interrupted: bool,
+    /// Somebody wants what can be read again to be read again: so at one look.
+    pub is_reload_asked: bool,
     pub worker_died: bool,
+    /// How workers are given something.
+    pub generations: Generations<'w>,
     pub dir: &'w RunDir,
     /// Nobody wants to be told anything.
     pub is_quiet: bool,
+}
+
+/// Makes the workers take what was left for their tasks.
+#[derive(Clone, Copy)]
+pub struct Generations<'w> {
+    control: &'w Control,
+    workers: &'w [Arc<WorkerCounters>],
+}
+
+impl<'w> Generations<'w> {
+    pub fn new(control: &'w Control, workers: &'w [Arc<WorkerCounters>]) -> Self {
+        Self { control, workers }
+    }
+
+    /// Has all tasks renewed soon, which [`Generations::is_acknowledged`] then says of the number that is returned.
+    pub fn publish(&self) -> u64 {
+        self.control.publish_generation()
+    }
+
+    /// Whether no task uses any more what it had before this generation.
+    pub fn is_acknowledged(&self, generation: u64) -> bool {
+        Control::is_acknowledged(generation, self.workers.iter().map(|worker| &**worker))
+    }
 }
 
 impl Look<'_, '_> {
@@ -89,7 +116,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         explainer: Option<Explainer>,
         (stalls, taps): (StallWatch<'w>, Taps),
         expected: Expected,
-        (clock, start): (Clock, Ticks),
+        (generations, clock, start): (Generations<'w>, Clock, Ticks),
     ) -> Self {
         let subject = matches!(run.needs.patience, Patience::Forever(_));
         let waits = ports.iter().filter(|_| subject);
@@ -105,7 +132,9 @@ impl<'w, 'e> Watch<'w, 'e> {
                 link_losses: Vec::new(),
                 rounds: Vec::new(),
                 is_interrupted: false,
+                is_reload_asked: false,
                 worker_died: false,
+                generations,
                 dir: run.dir,
                 is_quiet: run.settings.console.quiet,
             },
@@ -122,7 +151,7 @@ impl<'w, 'e> Watch<'w, 'e> {
     /// Takes the run through its phases.
     pub fn run<J: Active>(
         &mut self,
-        (control, workers): (&Control, &[Arc<WorkerCounters>]),
+        control: &Control,
         running: &Running<'_>,
         job: &mut J,
         has_schedule: bool,
@@ -141,7 +170,7 @@ impl<'w, 'e> Watch<'w, 'e> {
         control.set(Phase::Run);
         loop {
             self.tick(running, job);
-            self.taps.look(control, workers);
+            self.taps.look(self.look.generations);
             match job.step(&self.look) {
                 Next::GoOn => {}
                 Next::Drain => control.set(Phase::Drain),
@@ -178,6 +207,7 @@ impl<'w, 'e> Watch<'w, 'e> {
     fn notice(&mut self, running: &Running<'_>) {
         self.look.rounds = running.rounds();
         self.look.is_interrupted = self.run.interrupt.is_set();
+        self.look.is_reload_asked = self.run.interrupt.take_reload();
         let mut ports = self.look.ports.iter();
         self.look.worker_died = running.ended_early().is_some() || ports.any(|port| port.failure().is_some());
     }

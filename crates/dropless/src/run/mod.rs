@@ -9,8 +9,10 @@ pub(crate) mod clock;
 pub(crate) mod close;
 pub(crate) mod control;
 pub(crate) mod eal;
+pub(crate) mod forwarding;
 pub(crate) mod generator;
 pub(crate) mod glance;
+pub(crate) mod judging;
 pub(crate) mod kernel_missed;
 pub(crate) mod kernel_port;
 pub(crate) mod listening;
@@ -26,6 +28,7 @@ pub(crate) mod preflight;
 pub(crate) mod privileges;
 pub(crate) mod queues;
 pub(crate) mod reflector;
+pub(crate) mod reload;
 pub(crate) mod rulebook;
 pub(crate) mod signals;
 pub(crate) mod stage;
@@ -54,14 +57,14 @@ use crate::plan::MachinePlan;
 use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings, end_workers};
 use clock::RunClock;
 use close::{Closed, Ending};
-use control::{Look, Watch};
+use control::{Generations, Look, Watch};
 use kernel_port::SocketConfig;
 use open::OpenPort;
 use peer::Patience;
 use pools::Pools;
 use preflight::Preflight;
 use privileges::Kept;
-use signals::Interrupt;
+use signals::{Hangup, Interrupt};
 use stage::Stage;
 use tap::Taps;
 use workers::Running;
@@ -143,6 +146,10 @@ pub trait Job {
     fn lead_ns(&self) -> u64 {
         0
     }
+    /// What SIGHUP asks of it.
+    fn hangup(&self) -> Hangup {
+        Hangup::End
+    }
     /// What should move, for whoever watches.
     fn expected(&self) -> Expected {
         Expected::default()
@@ -209,7 +216,7 @@ pub trait Summary: report::kind::Kind + RunResult + Serialize {
 pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let begun = Reading::now();
     let board = StatusBoard::open(&settings.status, J::COMMAND)?;
-    let interrupt = Interrupt::install()?;
+    let interrupt = Interrupt::install_with(job.hangup())?;
     let console = settings.console;
     let needs = job.needs()?;
     let (_claims, removed) = claim::claim(&job.machine().ports)?;
@@ -331,12 +338,12 @@ impl<'r, 'e> Run<'r, 'e> {
         placement::leave_to_workers(&cores);
         let threshold = clock.clock.ticks_from_ns(threshold_ns);
         let stalls = StallWatch::new(&roles, &published, clock.clock, threshold);
-        let times = (clock.clock, start);
+        let times = (Generations::new(&control, &published), clock.clock, start);
         let mut watch = Watch::new(self, &mut ports, explainer, (stalls, taps), expected, times);
         let left = std::thread::scope(|scope| -> Result<_> {
             let allowed = (self.pools.map(Pools::eal), kept);
             let running = Running::start(scope, allowed, workers, &control, &published, threshold)?;
-            watch.run((&control, &published), &running, &mut job, has_schedule);
+            watch.run(&control, &running, &mut job, has_schedule);
             Ok(running.join())
         })
         .context("cannot start the workers")?;

@@ -236,5 +236,30 @@ impl<'p, 'e> Dpdk<'p, 'e> {
     }
 }
 
+/// A null port makes frames from whatever its buffers hold: so that there is something to look at, they hold a probe.
+pub fn prefill(pool: &Pool<'_>, ports: &[PortUri]) -> Result<()> {
+    let size = ports.iter().find_map(|port| match port.kind {
+        PortKind::Null { size, .. } => Some(size.unwrap_or(60)),
+        _ => None,
+    });
+    let Some(size) = size else { return Ok(()) };
+    let template = wire::Template::new(&wire::TemplateSpec {
+        src_mac: [2, 0, 0, 0, 0, 1],
+        dst_mac: [2, 0, 0, 0, 0, 2],
+        vlans: Vec::new(),
+        src: ([198, 18, 0, 1], 49152).into(),
+        dst: ([198, 18, 0, 2], 7).into(),
+        frame_size: size as usize + wire::FCS_LEN,
+        ttl: 64,
+        dscp: 0,
+        run: 0,
+        lane: 0,
+        flows: 1,
+        dst_ports: 7..=7,
+    })?;
+    pool.prefill(template.bytes());
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests;

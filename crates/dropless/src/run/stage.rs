@@ -162,24 +162,25 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         true
     }
 
-    /// Has `worker` move frames from `rx` to `tx`, queues of `port`.
+    /// Has `worker` move frames from a queue of one port to a queue of another, or of the same; what it makes itself, it makes
+    /// for the one it sends to.
     pub fn pair(
         &mut self,
         (worker, role): (usize, &'static str),
-        port: usize,
-        rx: Rx<'e>,
-        tx: Tx<'e>,
+        (from, rx): (usize, Rx<'e>),
+        (to, tx): (usize, Tx<'e>),
         task: impl OnPair,
     ) -> bool {
         let before = self.taps.len();
-        let [taps_in, taps_out] = [Direction::In, Direction::Out].map(|way| self.tap(worker, port, way));
-        let task = match (rx, tx, self.dpdk(port)) {
+        let taps_in = self.tap(worker, from, Direction::In);
+        let taps_out = self.tap(worker, to, Direction::Out);
+        let task = match (rx, tx, self.dpdk(to)) {
             (Rx::Socket(rx), Tx::Socket(tx), _) => {
                 let buffers = tx.buffers();
                 task.on(Tapped::new(*rx, taps_in), Tapped::new(*tx, taps_out), buffers)
             }
             (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) => {
-                let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(port));
+                let rx = DpdkReceive::new(dpdk.eal, rx, self.is_cold(from));
                 let tx = DpdkTransmit::new(dpdk.eal, tx);
                 task.on(
                     Tapped::new(rx, taps_in),
@@ -189,7 +190,7 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             }
             _ => return false,
         };
-        if self.ports[port].far.is_some() {
+        if self.ports[from].far.is_some() {
             // The other end of an embedded ring is the path, not the port.
             self.taps.truncate(before);
         }

@@ -98,6 +98,7 @@ impl<'s> Running<'s> {
         let stay = placement::visit(&cores)?;
         for (worker, counters) in workers.into_iter().zip(counters) {
             if worker.tasks.is_empty() {
+                counters.rest();
                 continue;
             }
             let core = worker.core;

@@ -54,9 +54,12 @@ fn the_documented_help_is_the_printed_help() {
         ("search.txt", &["search", "--help"]),
         ("reflect.txt", &["reflect", "--help"]),
         ("capture.txt", &["capture", "--help"]),
+        ("forward.txt", &["forward", "--help"]),
         ("read.txt", &["read", "--help"]),
         ("replay.txt", &["replay", "--help"]),
         ("filter.txt", &["filter", "--help"]),
+        ("filter-run.txt", &["filter", "run", "--help"]),
+        ("filter-reload.txt", &["filter", "reload", "--help"]),
         ("filter-check.txt", &["filter", "check", "--help"]),
         ("filter-test.txt", &["filter", "test", "--help"]),
         ("filter-import.txt", &["filter", "import", "--help"]),
@@ -210,8 +213,10 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             };
             let command = words.split([' ', '`']).next().unwrap_or_default();
             let page = match command {
-                "send" | "search" | "compare" | "reflect" | "capture" | "read" | "replay" | "extcap"
-                | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => stdout(&[command, "--help"]),
+                "send" | "search" | "compare" | "reflect" | "forward" | "capture" | "read" | "replay"
+                | "extcap" | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => {
+                    stdout(&[command, "--help"])
+                }
                 "filter" => stdout(&[command, words.split(' ').nth(1).unwrap_or_default(), "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),

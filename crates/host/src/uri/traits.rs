@@ -73,6 +73,8 @@ pub struct PortTraits {
     pub pushes_back: bool,
     /// The driver counts as errors what it refused to take, and so left to us.
     pub counts_refusals: bool,
+    /// It is counted by hardware: frames that its queues have not handed over yet, and those sent only when they have left.
+    pub counts_on_wire: bool,
     /// Who counts what was missed.
     pub missed: MissedCount,
     /// Received frames are in no cache of the receiving core, because a device or another core wrote them.
@@ -115,6 +117,7 @@ const PLAIN: PortTraits = PortTraits {
     sends_through_receivers: false,
     pushes_back: false,
     counts_refusals: false,
+    counts_on_wire: false,
     missed: MissedCount::Driver,
     frames_are_cold: true,
     loses_checksums: false,
@@ -163,6 +166,7 @@ impl PortKind {
             },
             Self::Pci { .. } => PortTraits {
                 name: "pci",
+                counts_on_wire: true,
                 medium: Medium::Nic,
                 takes_pci: true,
                 keeps: KeptRights::All,
@@ -170,12 +174,14 @@ impl PortKind {
             },
             Self::Vmbus { .. } => PortTraits {
                 name: "vmbus",
+                counts_on_wire: true,
                 medium: Medium::Nic,
                 keeps: KeptRights::All,
                 ..PLAIN
             },
             Self::Mac { .. } => PortTraits {
                 name: "mac",
+                counts_on_wire: true,
                 medium: Medium::Nic,
                 takes_pci: true,
                 keeps: KeptRights::All,
@@ -259,6 +265,7 @@ impl PortKind {
             },
             Self::Vdev { .. } => PortTraits {
                 name: "vdev",
+                counts_on_wire: true,
                 keeps: KeptRights::All,
                 ..PLAIN
             },

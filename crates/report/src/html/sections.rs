@@ -130,7 +130,7 @@ fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
 
 fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     let word = |series: &Series| match series.origin {
-        Origin::Reflect | Origin::Capture => "dropped",
+        Origin::Reflect | Origin::Capture | Origin::Forward => "dropped",
         Origin::Send | Origin::Older => "lost",
     };
     let mut words = each(series, |_, series| {
@@ -155,6 +155,9 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     words.extend(each(series, |_, series| match series.origin {
         Origin::Send => Some("Loss is charged to the interval in which the packet was sent.".to_owned()),
         Origin::Reflect => Some("What the reflector dropped, of what it received.".to_owned()),
+        Origin::Forward => Some(
+            "What was received, not denied, and could not be handed on, of what was received.".to_owned(),
+        ),
         Origin::Capture => Some(
             "What was missed before it was received, or found no place in the ring, of all that came."
                 .to_owned(),

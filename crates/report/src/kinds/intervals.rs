@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{capture, reflect, send};
+use super::{capture, forward, reflect, send};
 use crate::compare::metrics;
 use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
 use crate::load::series::{Origin, Point};
@@ -129,6 +129,7 @@ impl Kind for Intervals {
         match self.origin {
             Origin::Reflect => reflect::KIND.command,
             Origin::Capture => capture::KIND.command,
+            Origin::Forward => forward::KIND.command,
             Origin::Send | Origin::Older => send::KIND.command,
         }
     }

@@ -12,6 +12,8 @@ pub enum Origin {
     Reflect,
     /// `dropless capture`: frames received, captured, dropped of these, and missed before.
     Capture,
+    /// `dropless forward`: frames received, handed on, and dropped; and those that a rule denied.
+    Forward,
     /// The older dpdk-project: five columns, of which `drop_rate` is a share (1 - rx/tx).
     Older,
 }
@@ -23,12 +25,13 @@ impl Origin {
             Self::Send | Self::Older => "sent",
             Self::Reflect => "returned",
             Self::Capture => "captured",
+            Self::Forward => "forwarded",
         }
     }
 
     /// Whether its rows are of what arrived, and of what was dropped of that.
     pub fn is_of_arrivals(self) -> bool {
-        matches!(self, Self::Reflect | Self::Capture)
+        matches!(self, Self::Reflect | Self::Capture | Self::Forward)
     }
 }
 
@@ -54,6 +57,7 @@ pub(super) const NAMES: [&str; 16] = [
 const OLDER: [&str; 5] = ["time", "tx_packets", "rx_packets", "drop_rate", "avg_latency"];
 const CAPTURE: [&str; 4] = ["time", "rx_packets", "captured", "dropped"];
 const REFLECT: [&str; 4] = ["time", "rx_packets", "tx_packets", "dropped"];
+const FORWARD: [&str; 5] = ["time", "rx_packets", "tx_packets", "dropped", "denied"];
 
 /// Which field of a line is what.
 pub(super) struct Columns {
@@ -89,6 +93,8 @@ impl Columns {
             Origin::Send
         } else if has(&OLDER) {
             Origin::Older
+        } else if has(&FORWARD) {
+            Origin::Forward
         } else if has(&REFLECT) {
             Origin::Reflect
         } else if has(&CAPTURE) {

@@ -272,7 +272,9 @@ impl Reading {
         // What a capture missed came, too, but was not received.
         let came = received + missed;
         let (drop_percent, of) = match self.origin {
-            Origin::Reflect | Origin::Capture => ((came > 0.0).then(|| 100.0 * lost / came), came),
+            Origin::Reflect | Origin::Capture | Origin::Forward => {
+                ((came > 0.0).then(|| 100.0 * lost / came), came)
+            }
             Origin::Send | Origin::Older => (get("drop_rate"), sent),
         };
         let interval = Interval {

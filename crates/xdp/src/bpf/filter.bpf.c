@@ -6,6 +6,7 @@
 #include "facts.h"
 #include "maps.h"
 #include "rate.h"
+#include "samples.h"
 #include "tables.h"
 
 // A packet looks at most at each word of a row, and may pass all rates.
@@ -172,6 +173,16 @@ int dropless_filter(struct xdp_md *ctx)
             given->malformed = search.failed;
             given->is_full = search.is_full;
         }
+    }
+    if (layout.denied_budget || layout.every) {
+        struct verdict said = {
+            .len = way.len,
+            .rule = search.decided,
+            .verdict = search.verdict,
+            .malformed = search.failed,
+            .is_full = search.is_full,
+        };
+        tell(ctx, &said);
     }
     return search.verdict == ALLOW ? XDP_PASS : XDP_DROP;
 }

@@ -61,6 +61,10 @@ struct layout {
     __u32 buckets;   // a power of two
     __u32 tells;     // each decision in `told`, and takes the time from there
     __u32 limits;    // rules that limit a rate
+    __u32 denied_budget; // denied packets that are told, a period and processor; 0 for none
+    __u32 every;         // of all packets one of so many is told; 0 for none
+    __u32 generation;    // as samples say it
+    __u32 unused;
     __u64 seed;
     struct index_table malformed, kind, ether_type, vlan, detail, source_port, destination_port;
     struct address_table source, destination;

@@ -63,7 +63,7 @@ fn find_now(named: &str) -> Result<Found> {
         state.process.run.display()
     );
     match command {
-        "send" | "reflect" | "replay" => Ok(found),
+        "send" | "reflect" | "replay" | "forward" => Ok(found),
         "search" | "compare" => bail!(
             "process {process} is a {command}, whose trials are runs of their own; {}",
             trial(process)

@@ -91,7 +91,7 @@ fn of_run(found: &Found) -> Option<String> {
         [] => ", which starts".to_owned(),
         _ => format!(" on {}", ports.join(" ")),
     };
-    ["send", "reflect", "replay"]
+    ["send", "reflect", "replay", "forward"]
         .contains(&command)
         .then(|| format!("dropless {command}{place} (process {})", found.process))
 }

@@ -2,6 +2,8 @@
 
 mod check;
 mod import;
+mod reload;
+mod run;
 mod test;
 mod why;
 
@@ -28,6 +30,8 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Task {
+    Run(run::Args),
+    Reload(reload::Args),
     Check(check::Args),
     Test(test::Args),
     Import(import::Args),
@@ -36,6 +40,8 @@ enum Task {
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     match &args.task {
+        Task::Run(args) => run::run(args),
+        Task::Reload(args) => reload::run(args),
         Task::Check(args) => check::run(args),
         Task::Test(args) => test::run(args),
         Task::Import(args) => import::run(args),

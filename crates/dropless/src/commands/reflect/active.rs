@@ -104,7 +104,7 @@ impl ActiveReflect {
                 let worker = sides.len() % stage.cores.len();
                 let core = stage.cores[worker];
                 let (side, task) = reflecting.queue(sides.len(), QueuePlace { port, queue, core });
-                if stage.pair((worker, "reflect"), port, rx, tx, task) {
+                if stage.pair((worker, "reflect"), (port, rx), (port, tx), task) {
                     sides.push(side);
                 }
             }

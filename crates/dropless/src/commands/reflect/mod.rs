@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use dpdk::Pool;
-use host::PortKind;
 use measure::Note;
 use serde::Serialize;
 
@@ -20,7 +19,7 @@ use crate::run::peer::Patience;
 use crate::run::pools::Pools;
 use crate::run::signals::Interrupt;
 use crate::run::stage::Stage;
-use crate::run::{self, Job, Needs, reflector};
+use crate::run::{self, Job, Needs, pools, reflector};
 use active::ActiveReflect;
 
 /// How often control looks.
@@ -70,29 +69,8 @@ impl Job for ReflectJob {
         })
     }
 
-    /// A null port makes frames from whatever its buffers hold: so that there is something to return, they hold a probe.
     fn prefill(&self, pool: &Pool<'_>) -> Result<()> {
-        let size = self.plan.machine.ports.iter().find_map(|port| match port.kind {
-            PortKind::Null { size, .. } => Some(size.unwrap_or(60)),
-            _ => None,
-        });
-        let Some(size) = size else { return Ok(()) };
-        let template = wire::Template::new(&wire::TemplateSpec {
-            src_mac: [2, 0, 0, 0, 0, 1],
-            dst_mac: [2, 0, 0, 0, 0, 2],
-            vlans: Vec::new(),
-            src: ([198, 18, 0, 1], 49152).into(),
-            dst: ([198, 18, 0, 2], 7).into(),
-            frame_size: size as usize + wire::FCS_LEN,
-            ttl: 64,
-            dscp: 0,
-            run: 0,
-            lane: 0,
-            flows: 1,
-            dst_ports: 7..=7,
-        })?;
-        pool.prefill(template.bytes());
-        Ok(())
+        pools::prefill(pool, &self.plan.machine.ports)
     }
 
     fn meet<'e>(

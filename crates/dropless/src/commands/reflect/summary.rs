@@ -1,7 +1,7 @@
 //! The ledger, the verdict and the summary of a reflecting run.
 
 use measure::verdict::{Evidence, Role};
-use measure::{Balance, Imbalance, Note, Place, PortSummary, ReflectSummary, Verdict};
+use measure::{Balance, Imbalance, Place, PortSummary, ReflectSummary, Verdict};
 use report::published::State;
 
 use super::active::{ActiveReflect, Total};
@@ -17,10 +17,10 @@ pub fn summarise(job: &ActiveReflect, mut ending: Ending<'_>) -> ReflectSummary 
         imbalances: Imbalance::of(&ledger).into_iter().collect(),
         sent: total.returned,
         received: total.received,
-        removed: removed(&ending.ports),
+        removed: ending.removed(),
         ..ending.evidence(Role::Reflect)
     });
-    ending.notes.extend(link_notes(&ending.ports));
+    ending.notes.extend(ending.link_notes());
     ending.notes.extend(dir.note());
     let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
     let counters = || job.sides.iter().map(|side| &side.counters);
@@ -66,29 +66,6 @@ fn ledger(job: &ActiveReflect, total: Total) -> Balance {
         total.returned,
         counted.chain(dropped.map(|(name, count)| (Place::of_job(name), count))),
     )
-}
-
-/// The ports whose interface was removed.
-fn removed(ports: &[PortEnd]) -> Vec<String> {
-    let gone = ports.iter().filter(|port| port.is_gone);
-    gone.map(|port| port.summary.uri.clone()).collect()
-}
-
-/// What became of the links.
-fn link_notes(ports: &[PortEnd]) -> Vec<Note> {
-    let lost = ports.iter().filter(|port| port.link_losses > 0);
-    lost.map(|port| {
-        let text = format!(
-            "port {} lost its link {}, and goes on with whoever comes next",
-            port.summary.uri,
-            match port.link_losses {
-                1 => "once".into(),
-                losses => format!("{losses} times"),
-            }
-        );
-        Note::new("link_lost", text)
-    })
-    .collect()
 }
 
 /// The ports' counters. The memif driver forgets its own with its link, so that for it the queues speak.

@@ -13,7 +13,7 @@ use report::rundir::file;
 
 use super::active::ActiveReplay;
 use crate::run;
-use crate::run::close::Ending;
+use crate::run::close::{Ending, PortEnd};
 use crate::run::open::losses;
 
 /// The last packet may be this much later than planned, ns: a stall of the worker is none of the port's or the file's pace.
@@ -103,11 +103,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
 /// Where every packet went that was read. What left is what the port counts itself, which may be less than its driver took.
 fn ledger(job: &ActiveReplay, ending: &Ending<'_>) -> Balance {
     let taken = job.counters.sent.get();
-    // The memif driver forgets its counters with its link, and what cannot be read is told apart.
-    let forgets = |port: &run::close::PortEnd| {
-        !port.is_read || (port.link_losses > 0 && port.summary.driver == "net_memif")
-    };
-    let left = if ending.ports.iter().any(forgets) {
+    let left = if ending.ports.iter().any(PortEnd::forgets) {
         taken
     } else {
         ending.ports.iter().map(|port| port.summary.tx_packets).sum()

@@ -13,11 +13,11 @@ use capture::ring::layout::SEGMENT_MIN;
 use capture::ring::socket::{self, Listener};
 use capture::ring::{Producer, Ring};
 use dataplane::tap::{Tap, TapPlan, TapSlot};
-use dataplane::worker::{Control, WorkerCounters};
 use measure::{Clock, Note};
 use report::published::{Place, tap_socket};
 
 use super::clock::now;
+use super::control::Generations;
 use super::preflight::available_memory;
 use message::{Asked, Told};
 
@@ -90,7 +90,7 @@ impl Taps {
     }
 
     /// One look: who asks is let in, who left is forgotten. Never waits.
-    pub fn look(&mut self, control: &Control, workers: &[Arc<WorkerCounters>]) {
+    pub fn look(&mut self, generations: Generations<'_>) {
         let Some(listener) = &mut self.listener else {
             return;
         };
@@ -99,29 +99,27 @@ impl Taps {
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         };
         for (stream, asked) in listener.look(read) {
-            self.let_in(stream, &asked, control);
+            self.let_in(stream, &asked, generations);
         }
-        let is_acknowledged =
-            |generation| Control::is_acknowledged(generation, workers.iter().map(|worker| &**worker));
         let Some(guest) = &mut self.guest else { return };
-        if guest.stage == Stage::Begins && is_acknowledged(guest.generation) {
+        if guest.stage == Stage::Begins && generations.is_acknowledged(guest.generation) {
             guest.stage = Stage::Looks;
         }
         if guest.stage == Stage::Looks
             && (guest.hand_over(&self.places).is_err() || socket::has_ended(&guest.stream))
         {
             self.places.iter().for_each(|place| place.slot.leave(None));
-            guest.generation = control.publish_generation();
+            guest.generation = generations.publish();
             guest.stage = Stage::Ends;
         }
-        if guest.stage == Stage::Ends && is_acknowledged(guest.generation) {
+        if guest.stage == Stage::Ends && generations.is_acknowledged(guest.generation) {
             // Their rings end here, and their memory is given back.
             self.places.iter().for_each(|place| drop(place.slot.take_back()));
             self.guest = None;
         }
     }
 
-    fn let_in(&mut self, stream: UnixStream, asked: &Asked, control: &Control) {
+    fn let_in(&mut self, stream: UnixStream, asked: &Asked, generations: Generations<'_>) {
         let let_in = match &self.guest {
             Some(guest) => Err(format!(
                 "process {} looks into this run already, and only one can: end that one",
@@ -134,7 +132,7 @@ impl Taps {
                 self.guest = Some(Guest {
                     process: socket::peer(&stream).map_or(0, |(process, _)| process),
                     stream,
-                    generation: control.publish_generation(),
+                    generation: generations.publish(),
                     taps: rings.len() as u32,
                     rings,
                     stage: Stage::Begins,

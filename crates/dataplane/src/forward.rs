@@ -1,0 +1,249 @@
+//! The forwarding loop: hands what one port's queue receives on to a queue of another, where rules allow it.
+
+mod judge;
+
+use std::sync::Arc;
+
+use measure::{Clock, Counter, Ticks};
+
+use crate::io::{Frames, FramesMut, Receive, Transmit};
+use crate::slot::{Exchange, Fill};
+use crate::{BURST_MAX, Phase, Task};
+
+pub use judge::{Judge, RuleCounters};
+
+/// What a forwarding task publishes while it runs. One writer: its worker.
+#[derive(Debug, Default)]
+pub struct ForwardCounters {
+    /// Frames taken from the queue.
+    pub frames: Counter,
+    /// Bytes of these, without FCS.
+    pub bytes: Counter,
+    /// Frames that the other port's driver took.
+    pub forwarded: Counter,
+    /// Frames that a rule denied.
+    pub denied: Counter,
+    /// Frames in several buffers, of which the other port sends none.
+    pub oversized: Counter,
+    /// Frames given up because the transmit queue stayed full longer than [`ForwardPlan::hold_ticks`].
+    pub tx_full: Counter,
+    /// Transmit calls that took less than was offered.
+    pub queue_full: Counter,
+}
+
+impl ForwardCounters {
+    /// Frames that were taken and neither handed on nor given up: they wait for the transmit queue.
+    pub fn held(&self) -> u64 {
+        // What leaves first is read first, so that this is never less than nothing.
+        let gone = [&self.forwarded, &self.denied, &self.oversized, &self.tx_full];
+        let gone: u64 = gone.iter().map(|counter| counter.get()).sum();
+        self.frames.get().saturating_sub(gone)
+    }
+}
+
+/// What becomes of a frame's MAC addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Rewrite {
+    /// They stay as they are.
+    #[default]
+    Nothing,
+    /// The frame is addressed anew.
+    Addresses {
+        /// To whom.
+        destination: [u8; 6],
+        /// From whom: the port that it leaves by.
+        source: [u8; 6],
+    },
+    /// They change places.
+    Swap,
+}
+
+impl Rewrite {
+    #[inline]
+    fn frames(self, frames: &mut impl FramesMut) {
+        match self {
+            Self::Nothing => {}
+            Self::Addresses { destination, source } => {
+                let mut head = [0; 12];
+                head[..6].copy_from_slice(&destination);
+                head[6..].copy_from_slice(&source);
+                for (frame, _) in frames.each_mut() {
+                    if let Some(place) = frame.first_chunk_mut() {
+                        *place = head;
+                    }
+                }
+            }
+            Self::Swap => {
+                for (frame, _) in frames.each_mut() {
+                    if let Some(head) = frame.first_chunk_mut::<12>() {
+                        head.rotate_left(6);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a forwarding task needs to know, besides its queues.
+pub struct ForwardPlan {
+    /// Frames a burst, at most half of [`BURST_MAX`].
+    pub burst: usize,
+    /// How long a full transmit queue is waited for, ticks. While waiting nothing is received: a queue that can push
+    /// back (memif, ring) does, and a NIC's overflow is counted where it happens.
+    pub hold_ticks: u64,
+    /// The other port sends frames in several buffers.
+    pub takes_chains: bool,
+    /// What becomes of MAC addresses.
+    pub rewrite: Rewrite,
+    /// The rules, and where others come from.
+    pub rules: Option<(Judge, Arc<Exchange<Judge>>)>,
+    /// What rates go by.
+    pub clock: Clock,
+    /// What it publishes.
+    pub counters: Arc<ForwardCounters>,
+}
+
+/// Frames that a forwarding task may hold back.
+pub const fn buffers_held(burst: usize) -> usize {
+    burst
+}
+
+/// What a forwarding task leaves when it has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardResult {
+    /// Frames that were waiting for the transmit queue when the run ended.
+    pub held: u64,
+}
+
+/// Forwards from one queue to another.
+pub struct ForwardTask<R, T>
+where
+    R: Receive<Frames: FramesMut>,
+    T: Transmit<Frames = R::Frames>,
+{
+    rx: R,
+    tx: T,
+    plan: ForwardPlan,
+    frames: R::Frames,
+    waiting_since: Option<Ticks>,
+    totals: Fill<ForwardResult>,
+}
+
+impl<R, T> ForwardTask<R, T>
+where
+    R: Receive<Frames: FramesMut>,
+    T: Transmit<Frames = R::Frames>,
+{
+    /// A task that sends what `rx` receives through `tx`, and leaves its totals in `totals`.
+    pub fn new(rx: R, tx: T, plan: ForwardPlan, totals: Fill<ForwardResult>) -> Self {
+        Self {
+            frames: rx.batch(),
+            rx,
+            tx,
+            plan,
+            waiting_since: None,
+            totals,
+        }
+    }
+
+    /// Throws out what must not go on, and gives the rest its addresses.
+    #[inline]
+    fn look_at(&mut self, now: Ticks) {
+        let (plan, count) = (&self.plan, self.frames.len());
+        let bytes = if let Some((judge, _)) = &plan.rules {
+            let mut keep = [true; BURST_MAX];
+            let now_ns = plan.clock.ns(now).0;
+            let (bytes, denied) = judge.judge(&self.frames, now_ns, &mut keep);
+            if denied > 0 {
+                plan.counters.denied.add(denied as u64);
+                self.frames.retain(&keep[..count]);
+            }
+            bytes
+        } else {
+            self.frames.each().map(|(_, len)| len).sum()
+        };
+        plan.counters.frames.add(count as u64);
+        plan.counters.bytes.add(bytes as u64);
+        if !plan.takes_chains && self.frames.each().any(|(frame, len)| frame.len() < len) {
+            self.throw_chains_out();
+        }
+        self.plan.rewrite.frames(&mut self.frames);
+    }
+
+    #[cold]
+    fn throw_chains_out(&mut self) {
+        let mut keep = [true; BURST_MAX];
+        for (keep, (frame, len)) in keep.iter_mut().zip(self.frames.each()) {
+            *keep = frame.len() == len;
+        }
+        let count = self.frames.len();
+        self.frames.retain(&keep[..count]);
+        let thrown = count - self.frames.len();
+        self.plan.counters.oversized.add(thrown as u64);
+    }
+
+    /// Offers what waits; gives it up when the queue has been full for too long.
+    #[inline]
+    fn offer(&mut self, now: Ticks) -> usize {
+        let waiting = self.frames.len();
+        if waiting == 0 {
+            return 0;
+        }
+        let taken = self.tx.transmit(&mut self.frames, waiting);
+        self.plan.counters.forwarded.add(taken as u64);
+        if taken == waiting {
+            self.waiting_since = None;
+            return taken;
+        }
+        self.plan.counters.queue_full.add(1);
+        let since = *self.waiting_since.get_or_insert(now);
+        if taken > 0 {
+            self.waiting_since = Some(now);
+        } else if now.since(since) > self.plan.hold_ticks {
+            self.plan.counters.tx_full.add(waiting as u64);
+            self.frames.clear();
+            self.waiting_since = None;
+        }
+        taken
+    }
+}
+
+impl<R, T> Task for ForwardTask<R, T>
+where
+    R: Receive<Frames: FramesMut>,
+    T: Transmit<Frames = R::Frames>,
+{
+    #[inline]
+    fn poll(&mut self, now: Ticks, phase: Phase) -> usize {
+        let mut moved = 0;
+        if self.waiting_since.is_some() {
+            moved = self.offer(now);
+            if self.waiting_since.is_some() {
+                return moved;
+            }
+        }
+        // At the end what was taken is handed on, and nothing more is taken.
+        if phase < Phase::Drain {
+            let received = self.rx.receive(&mut self.frames, self.plan.burst);
+            if received > 0 {
+                self.look_at(now);
+                moved += received.max(self.offer(now));
+            }
+        }
+        moved
+    }
+
+    fn renew(&mut self) {
+        self.rx.renew();
+        self.tx.renew();
+        if let Some((judge, next)) = &mut self.plan.rules {
+            next.renew(judge);
+        }
+    }
+
+    fn finish(self: Box<Self>) {
+        self.totals.fill(ForwardResult {
+            held: self.frames.len() as u64,
+        });
+    }
+}

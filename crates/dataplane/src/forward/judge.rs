@@ -1,0 +1,114 @@
+//! Rules in a poll loop: a set's tables, the groups of its rates, and what its rules met on one queue.
+
+use std::sync::Arc;
+
+use measure::Counter;
+use rules::limit::Limiter;
+use rules::{Count, Counts, Decision, Facts, Malformed, Tables, Verdict};
+
+use crate::BURST_MAX;
+use crate::io::Frames;
+
+/// A rule set as one task has it: it goes in and out whole, so that no frame is judged by parts of two.
+#[derive(Debug)]
+pub struct Judge {
+    tables: Arc<Tables>,
+    limiter: Arc<Limiter>,
+    met: Arc<RuleCounters>,
+}
+
+/// Packets and bytes.
+#[derive(Debug, Default)]
+struct Met {
+    packets: Counter,
+    bytes: Counter,
+}
+
+/// What the rules of a set met on one queue. One writer: its worker.
+#[derive(Debug)]
+pub struct RuleCounters {
+    /// By rule, and the default behind them.
+    rules: Box<[Met]>,
+    malformed: [Met; Malformed::ALL.len()],
+    full: Met,
+}
+
+impl Met {
+    #[inline]
+    fn add(&self, bytes: usize) {
+        self.packets.add(1);
+        self.bytes.add(bytes as u64);
+    }
+
+    fn get(&self) -> Count {
+        Count {
+            packets: self.packets.get(),
+            bytes: self.bytes.get(),
+        }
+    }
+}
+
+impl RuleCounters {
+    /// Zeroed counters of so many rules and their default.
+    pub fn new(rules: usize) -> Arc<Self> {
+        Arc::new(Self {
+            rules: (0..=rules).map(|_| Met::default()).collect(),
+            malformed: Default::default(),
+            full: Met::default(),
+        })
+    }
+
+    /// What was met so far.
+    pub fn get(&self) -> Counts {
+        let mut rules: Vec<Count> = self.rules.iter().map(Met::get).collect();
+        Counts {
+            default: rules.pop().unwrap_or_default(),
+            rules,
+            malformed: self.malformed.each_ref().map(Met::get),
+            full: self.full.get(),
+        }
+    }
+
+    #[inline]
+    fn count(&self, packet: &Result<Facts, Malformed>, decision: &Decision, bytes: usize) {
+        let at = decision.rule.map_or(self.rules.len() - 1, usize::from);
+        if let Some(met) = self.rules.get(at) {
+            met.add(bytes);
+        }
+        if let Err(reason) = packet {
+            self.malformed[*reason as usize].add(bytes);
+        }
+        if decision.is_full {
+            self.full.add(bytes);
+        }
+    }
+}
+
+impl Judge {
+    /// Judges by `tables`; what each rule meets is counted in `met`, which has a place for each of them.
+    pub fn new(tables: Arc<Tables>, limiter: Arc<Limiter>, met: Arc<RuleCounters>) -> Self {
+        Self { tables, limiter, met }
+    }
+
+    /// Judges every frame of a burst that was received at `now_ns`, counts it at its rule, and clears the flag of those that are denied. How many
+    /// bytes all of them had, and how many frames are denied.
+    #[inline]
+    pub(super) fn judge(
+        &self,
+        frames: &impl Frames,
+        now_ns: u64,
+        keep: &mut [bool; BURST_MAX],
+    ) -> (usize, usize) {
+        let (mut bytes, mut denied) = (0, 0);
+        for ((frame, len), keep) in frames.each().zip(keep) {
+            let packet = rules::look(frame, len, self.tables.reasons);
+            let decision = self.tables.decide(&packet, &self.limiter, now_ns);
+            self.met.count(&packet, &decision, len);
+            let is_denied = decision.verdict == Verdict::Deny;
+            *keep = !is_denied;
+            denied += usize::from(is_denied);
+            bytes += len;
+        }
+        (bytes, denied)
+    }
+}

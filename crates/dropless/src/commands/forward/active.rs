@@ -1,0 +1,298 @@
+//! Forwarding under way: its queues, its rows, what it tells, and when it is over.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use dataplane::forward::Rewrite;
+use measure::place::{DENIED, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TX_FULL};
+use measure::{QueueSummary, Ticks};
+use report::published::{self, State, Totals};
+use report::rows::RowWriter;
+use report::rundir::{RunDir, file};
+
+use super::summary;
+use crate::explain::Received;
+use crate::plan::{ForwardMode, ForwardPlan};
+use crate::run::clock::now;
+use crate::run::close::Ending;
+use crate::run::control::Look;
+use crate::run::forwarding::{ForwardSide, Forwarding, takes_chains};
+use crate::run::judging::Judging;
+use crate::run::listening::Listening;
+use crate::run::queues::{QueuePlace, shares};
+use crate::run::stage::Stage;
+use crate::run::{Active, Next};
+
+/// Rows that may wait for the disk.
+const ROWS_WAITING: usize = 4096;
+/// The columns of `intervals.csv`.
+const HEADER: &str = "time,rx_packets,tx_packets,dropped,denied\n";
+/// From the index of the port that frames come in by to that of the one that they leave by.
+pub const WAYS: [(usize, usize); 2] = [(0, 1), (1, 0)];
+/// Where a frame is lost; as in the ledger, without what was denied.
+const LOST_AT: [&str; 4] = [OVERSIZED, TX_FULL, RX_MISSED, RX_NO_BUFFER];
+/// How long the end waits for what was taken to leave, at most: longer than a full queue is.
+const DRAIN: Duration = Duration::from_millis(200);
+/// How often that is looked at.
+const DRAIN_TICK_NS: u64 = 1_000_000;
+
+/// Forwarding whose tasks are on their queues.
+pub struct ActiveForward {
+    pub plan: ForwardPlan,
+    pub sides: Vec<ForwardSide>,
+    pub judging: Option<Judging>,
+    pub course: Listening,
+    /// Since when nothing more is taken.
+    draining: Option<Duration>,
+    drain_ticks: u64,
+    rows: Option<RowWriter<String>>,
+    row_base: Total,
+}
+
+/// Sums over queues.
+#[derive(Clone, Copy, Default)]
+pub struct Total {
+    pub received: u64,
+    pub bytes: u64,
+    pub forwarded: u64,
+    pub denied: u64,
+    pub oversized: u64,
+    pub tx_full: u64,
+}
+
+impl Total {
+    /// What the tasks publish that receive from `port`, or from any.
+    pub fn of(sides: &[ForwardSide], port: Option<usize>) -> Self {
+        let mut total = Self::default();
+        let is_of = |side: &&ForwardSide| port.is_none_or(|port| side.side.place.port == port);
+        for side in sides.iter().filter(is_of) {
+            let counters = &side.side.counters;
+            total.forwarded += counters.forwarded.get();
+            total.denied += counters.denied.get();
+            total.oversized += counters.oversized.get();
+            total.tx_full += counters.tx_full.get();
+            total.received += counters.frames.get();
+            total.bytes += counters.bytes.get();
+        }
+        total
+    }
+
+    /// Frames that were dropped and not denied.
+    fn dropped(&self) -> u64 {
+        self.oversized + self.tx_full
+    }
+}
+
+impl ActiveForward {
+    /// Puts a task onto each queue that receives.
+    pub fn wire<'p, 'e: 'p>(
+        plan: ForwardPlan,
+        mut judging: Option<Judging>,
+        stage: &mut Stage<'_, 'p, 'e>,
+    ) -> Result<Self> {
+        let mut sides: Vec<ForwardSide> = Vec::new();
+        let mut queues = Vec::new();
+        for (from, to) in WAYS {
+            let [rx, tx] = [stage.ports[from].rx.len(), stage.ports[to].tx.len()];
+            ensure!(
+                rx == tx,
+                "port {} has {rx} receive queues and port {} has {tx} transmit queues, of which each goes to one; use --queues {}",
+                stage.ports[from].uri,
+                stage.ports[to].uri,
+                rx.min(tx)
+            );
+            let rx: Vec<_> = stage.ports[from].rx.drain(..).collect();
+            let tx: Vec<_> = stage.ports[to].tx.drain(..).collect();
+            let pairs = rx.into_iter().zip(tx).enumerate();
+            queues.extend(pairs.map(|(queue, pair)| (queue, (from, to), pair)));
+        }
+        // Of two cores each has a direction, of four each a queue.
+        queues.sort_by_key(|(queue, (from, _), _)| (*queue, *from));
+        for (queue, (from, to), (rx, tx)) in queues {
+            let worker = sides.len() % stage.cores.len();
+            let place = |port| QueuePlace {
+                port,
+                queue,
+                core: stage.cores[worker],
+            };
+            let forwarding = Forwarding {
+                burst: plan.machine.burst,
+                rewrite: rewrite(&plan, to, stage.ports[to].mac),
+                takes_chains: takes_chains(&stage.ports[to]),
+                clock: stage.clock,
+            };
+            let rules = judging.as_mut().map(Judging::task);
+            let (side, task) = forwarding.queue((place(from), place(to)), rules);
+            if stage.pair((worker, "forward"), (from, rx), (to, tx), task) {
+                sides.push(side);
+            }
+        }
+        let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
+        let (interval, lasts) = (plan.interval_ns, (plan.duration_ns, plan.idle_exit_ns));
+        Ok(Self {
+            course: Listening::new(&stage.clock, interval, lasts.0, lasts.1),
+            plan,
+            sides,
+            judging,
+            draining: None,
+            drain_ticks: stage.clock.ticks_from_ns(DRAIN_TICK_NS),
+            rows: stage.dir.keep(rows).ok(),
+            row_base: Total::default(),
+        })
+    }
+
+    pub fn queues(&self) -> Vec<QueueSummary> {
+        shares(self.sides.iter().flat_map(|ForwardSide { side, to }| {
+            let counters = &side.counters;
+            let places = [
+                (DENIED, counters.denied.get()),
+                (OVERSIZED, counters.oversized.get()),
+                (TX_FULL, counters.tx_full.get()),
+            ];
+            let places = places.into_iter().filter(|(_, packets)| *packets > 0);
+            let received = QueueSummary {
+                places: places.map(|(place, packets)| (place.into(), packets)).collect(),
+                ..side.place.moved("rx", counters.frames.get())
+            };
+            [received, to.moved("tx", counters.forwarded.get())]
+        }))
+    }
+
+    fn write_rows(&mut self, total: Total) {
+        while let Some(at) = self.course.row() {
+            let base = std::mem::replace(&mut self.row_base, total);
+            let row = format!(
+                "{},{},{},{},{}\n",
+                at.as_secs_f64() * 1e3,
+                total.received - base.received,
+                total.forwarded - base.forwarded,
+                total.dropped() - base.dropped(),
+                total.denied - base.denied,
+            );
+            if let Some(rows) = &mut self.rows {
+                rows.push(row);
+            }
+        }
+    }
+
+    /// Whether all that was taken has left, also the hardware.
+    fn is_drained(&self, look: &Look<'_, '_>) -> bool {
+        let has_left = |(from, to): (usize, usize)| {
+            let open = &look.ports[to];
+            let sent = open.stats().map(|stats| stats.opackets);
+            let is_out = sent.is_none_or(|sent| sent >= Total::of(&self.sides, Some(from)).forwarded);
+            !open.traits().counts_on_wire || is_out
+        };
+        let is_empty = self.sides.iter().all(|side| side.side.counters.held() == 0);
+        is_empty && WAYS.into_iter().all(has_left)
+    }
+}
+
+/// What becomes of the MAC addresses of what leaves by port `to`, whose own is `mac`.
+fn rewrite(plan: &ForwardPlan, to: usize, mac: [u8; 6]) -> Rewrite {
+    match (plan.mode, plan.to_mac.get(to)) {
+        (ForwardMode::Mac, Some(destination)) => Rewrite::Addresses {
+            destination: destination.0,
+            source: mac,
+        },
+        (ForwardMode::Swap, _) => Rewrite::Swap,
+        _ => Rewrite::Nothing,
+    }
+}
+
+impl Active for ActiveForward {
+    type Summary = measure::ForwardSummary;
+
+    fn ready(&mut self, look: &Look<'_, '_>) {
+        self.course.begin("forwarding between", look);
+    }
+
+    fn step(&mut self, look: &Look<'_, '_>) -> Next {
+        let total = Total::of(&self.sides, None);
+        self.course.look(look, total.received);
+        self.write_rows(total);
+        if let Some(judging) = &mut self.judging {
+            judging.look(look.is_reload_asked, look.generations);
+        }
+        if self.draining.is_none() && !self.course.is_over(look) {
+            return Next::GoOn;
+        }
+        let elapsed = look.elapsed();
+        let since = *self.draining.get_or_insert(elapsed);
+        let is_late = elapsed.saturating_sub(since) > DRAIN;
+        // One look that has seen the workers drain.
+        let has_begun = elapsed > since;
+        if look.worker_died || is_late || (has_begun && self.is_drained(look)) {
+            Next::Stop
+        } else {
+            Next::Drain
+        }
+    }
+
+    fn says(&mut self) -> Option<String> {
+        self.judging.as_mut()?.says()
+    }
+
+    fn wakes_at(&self) -> Option<Ticks> {
+        Some(match self.draining {
+            Some(_) => now().after(self.drain_ticks),
+            None => self.course.wakes_at(),
+        })
+    }
+
+    fn status(&self, look: &Look<'_, '_>) -> State {
+        let total = Total::of(&self.sides, None);
+        let (planned_s, done) = self.course.done(look);
+        let mut state = State {
+            phase: published::Phase::Forwarding,
+            planned_s,
+            done,
+            total: Totals {
+                sent: total.forwarded,
+                received: total.received,
+                received_bytes: total.bytes,
+                ..Totals::default()
+            },
+            queues: self.queues(),
+            rules: self.judging.as_ref().map(Judging::told),
+            ..State::default()
+        };
+        state.add_places([
+            (DENIED, total.denied),
+            (OVERSIZED, total.oversized),
+            (TX_FULL, total.tx_full),
+        ]);
+        state
+    }
+
+    fn settle(&self, state: &mut State) {
+        state.total.lost = state.lost_at(&LOST_AT);
+    }
+
+    fn joined(&mut self, dir: &RunDir) {
+        if let Some(rows) = self.rows.take() {
+            let _ = dir.keep(rows.finish());
+        }
+    }
+
+    fn received(&self) -> Vec<Received<'_>> {
+        // The ring of the busiest queue, while anything came.
+        let most = self
+            .sides
+            .iter()
+            .map(|side| side.side.counters.frames.get())
+            .max();
+        let rate_pps = self.course.rate_pps(most.unwrap_or(0));
+        let sides = self.sides.iter().map(|side| Received {
+            port: side.side.place.port,
+            core: side.side.place.core,
+            rate_pps,
+            holes: &[],
+        });
+        sides.collect()
+    }
+
+    fn close(self, ending: Ending<'_>) -> measure::ForwardSummary {
+        summary::summarise(&self, ending)
+    }
+}

@@ -1,0 +1,184 @@
+//! The ledger, the verdict and the summary of forwarding.
+
+use measure::place::{DENIED, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TX_FULL};
+use measure::verdict::{Evidence, Role};
+use measure::{Balance, ForwardSummary, Imbalance, Place, RulesSummary, Verdict, WaySummary, expect};
+use report::published::State;
+use report::rundir::file;
+
+use super::active::{ActiveForward, Total, WAYS};
+use crate::run;
+use crate::run::close::{Ending, PortEnd};
+use crate::run::judging::Judging;
+
+/// What one way counted, or both together.
+#[derive(Default)]
+struct Counted {
+    entered: u64,
+    left: u64,
+    places: Vec<(&'static str, u64)>,
+}
+
+impl Counted {
+    fn balance(&self) -> Balance {
+        let places = self.places.iter();
+        let places = places.map(|(name, count)| (Place::named(name), *count));
+        Balance::of(self.entered, self.left, places)
+    }
+}
+
+pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary {
+    let (dir, total) = (ending.dir, Total::of(&job.sides, None));
+    let counted = WAYS.map(|way| counted(job, way, &ending));
+    let [one, other] = &counted;
+    let together = Counted {
+        entered: one.entered + other.entered,
+        left: one.left + other.left,
+        places: sums(one, other),
+    };
+    let ledger = together.balance();
+    let ways: Vec<WaySummary> = counted
+        .iter()
+        .zip(WAYS)
+        .map(|(counted, (from, to))| {
+            let of_way = Total::of(&job.sides, Some(from));
+            WaySummary {
+                from: ending.ports[from].summary.uri.clone(),
+                to: ending.ports[to].summary.uri.clone(),
+                received: of_way.received,
+                received_bytes: of_way.bytes,
+                forwarded: of_way.forwarded,
+                ledger: counted.balance(),
+            }
+        })
+        .collect();
+    let rules = job.judging.as_ref().map(rules);
+    let mut imbalances: Vec<Imbalance> = ways.iter().filter_map(|way| Imbalance::of(&way.ledger)).collect();
+    imbalances.extend(ending.ports.iter().enumerate().filter_map(|(port, end)| {
+        let received = Total::of(&job.sides, Some(port)).received;
+        uncounted(end, received)
+    }));
+    imbalances.extend(rules.as_ref().and_then(|rules| unjudged(rules, total.received)));
+    let verdict = Verdict::of(&Evidence {
+        imbalances,
+        sent: total.forwarded,
+        received: total.received,
+        removed: ending.removed(),
+        ..ending.evidence(Role::Forward)
+    });
+    ending.notes.extend(ending.link_notes());
+    ending.notes.extend(dir.note());
+    let seconds = job.course.elapsed.as_secs_f64().max(1e-9);
+    let mut summary = ForwardSummary {
+        run: dir.path().display().to_string(),
+        verdict: verdict.validity,
+        reasons: verdict.notes(),
+        mode: job.plan.mode.name().to_owned(),
+        received: total.received,
+        received_bytes: total.bytes,
+        forwarded: total.forwarded,
+        ledger,
+        ways,
+        rules,
+        rate_rx_pps: total.received as f64 / seconds,
+        rate_tx_pps: total.forwarded as f64 / seconds,
+        duration_s: seconds,
+        ports: ending.port_summaries(),
+        queues: job.queues(),
+        workers: ending.workers,
+        pool: ending.pools.summary(),
+        clock: ending.clock_summary,
+        explanation: ending.explanation,
+        notes: ending.notes,
+        ..ForwardSummary::default()
+    };
+    summary.expectations = expect::evaluate(&job.plan.expect, &summary);
+    let _ = dir.write_json(file::SUMMARY, &summary);
+    summary
+}
+
+/// What came in by one port, and where it went. What left is what the other port counts itself, which may be less than its
+/// driver took.
+fn counted(job: &ActiveForward, (from, to): (usize, usize), ending: &Ending<'_>) -> Counted {
+    let total = Total::of(&job.sides, Some(from));
+    let (came, leaves) = (&ending.ports[from].summary, &ending.ports[to]);
+    let left = if leaves.forgets() {
+        total.forwarded
+    } else {
+        leaves.summary.tx_packets
+    };
+    let totals = job.sides.iter().filter(|side| side.side.place.port == from);
+    let held = totals
+        .filter_map(|side| side.side.totals.get())
+        .map(|totals| totals.held);
+    Counted {
+        entered: total.received + came.rx_missed + came.rx_nombuf,
+        left,
+        places: vec![
+            (DENIED, total.denied),
+            (OVERSIZED, total.oversized),
+            (TX_FULL, total.tx_full),
+            ("held", held.sum()),
+            ("tx_held", ending.pools.held()),
+            ("tx_error", leaves.tx_errors()),
+            (RX_MISSED, came.rx_missed),
+            (RX_NO_BUFFER, came.rx_nombuf),
+        ],
+    }
+}
+
+/// The places of both ways together. Buffers that a driver did not give back are of one pool, whichever way they went.
+fn sums(one: &Counted, other: &Counted) -> Vec<(&'static str, u64)> {
+    let pairs = one.places.iter().zip(&other.places);
+    pairs
+        .map(|((name, one), (_, other))| match *name {
+            "tx_held" => (*name, *one),
+            _ => (*name, one + other),
+        })
+        .collect()
+}
+
+/// A port whose driver counted other frames than its queues handed over.
+fn uncounted(end: &PortEnd, received: u64) -> Option<Imbalance> {
+    let by_port = end.summary.rx_packets;
+    // What is still in the ring of a NIC is counted by it.
+    let is_so = if end.counts_on_wire {
+        by_port >= received
+    } else {
+        by_port == received
+    };
+    (!is_so && !end.forgets()).then(|| Imbalance::Port {
+        port: end.summary.uri.clone(),
+        way: "received",
+        port_count: by_port,
+        queues: received,
+    })
+}
+
+/// Every frame is judged once.
+fn unjudged(rules: &RulesSummary, frames: u64) -> Option<Imbalance> {
+    let met = rules.judged.packets();
+    (met != frames).then_some(Imbalance::Judged { frames, met })
+}
+
+fn rules(judging: &Judging) -> RulesSummary {
+    let told = judging.told();
+    RulesSummary {
+        file: told.file,
+        generation: told.generation,
+        asked: told.asked,
+        judged: judging.judged(),
+    }
+}
+
+impl run::Summary for ForwardSummary {
+    fn total(&self, state: &mut State) {
+        state.total.sent = self.forwarded;
+        state.total.received = self.received;
+        state.total.lost = self.lost();
+        state.places.clear();
+        let charges = self.ledger.places.iter();
+        state.add_places(charges.map(|charge| (charge.place.clone(), charge.charged)));
+        state.add_places([("unexplained", self.ledger.unexplained)]);
+    }
+}

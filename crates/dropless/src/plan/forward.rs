@@ -1,0 +1,134 @@
+//! The plan of a `forward` run.
+
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail, ensure};
+use clap::ValueEnum;
+use host::{MacAddress, Medium, PortUri};
+use measure::{ForwardSummary, expect};
+use serde::{Deserialize, Serialize};
+
+use super::{MachinePlan, check_interval};
+
+/// What becomes of a frame's MAC addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum ForwardMode {
+    /// They stay as they are: a cable
+    Io,
+    /// From the port that the frame leaves by, to --to-mac
+    Mac,
+    /// They change places
+    Swap,
+}
+
+impl ForwardMode {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Io => "io",
+            Self::Mac => "mac",
+            Self::Swap => "swap",
+        }
+    }
+}
+
+/// A `forward` run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForwardPlan {
+    /// Version of this format.
+    pub version: u32,
+    /// Always `forward`.
+    pub command: String,
+    /// The machine's part; two ports.
+    pub machine: MachinePlan,
+    /// Queues a port and direction.
+    pub queues: u16,
+    /// What becomes of MAC addresses.
+    pub mode: ForwardMode,
+    /// To whom frames are sent that leave by the first port and by the second; with `mac` only.
+    pub to_mac: Vec<MacAddress>,
+    /// The rule file; without one every frame passes.
+    pub rules: Option<PathBuf>,
+    /// How long to forward, ns.
+    pub duration_ns: Option<u64>,
+    /// End after this long without a packet, ns.
+    pub idle_exit_ns: Option<u64>,
+    /// Conditions of success.
+    pub expect: Vec<String>,
+    /// Length of a statistics interval, ns.
+    pub interval_ns: u64,
+}
+
+impl ForwardPlan {
+    /// Refuses what cannot be.
+    pub fn validate(&self) -> Result<()> {
+        let ports = &self.machine.ports;
+        ensure!(
+            ports.len() == 2,
+            "forward goes between two ports, and {} given; write --port A --port B (`dropless ports` lists what is here)",
+            match ports.len() {
+                0 => "none is".to_owned(),
+                1 => format!("only {} is", ports[0]),
+                more => format!("{more} are"),
+            }
+        );
+        self.machine.validate()?;
+        ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
+        self.machine.check_queues("--queues", self.queues)?;
+        check_interval(self.interval_ns)?;
+        expect::check::<ForwardSummary>(&self.expect)?;
+        ports.iter().try_for_each(check_port)?;
+        self.check_macs()?;
+        let [one, other] = [&ports[0], &ports[1]].map(|port| self.queues_of(port));
+        ensure!(
+            one == other,
+            "ports {} and {} have {one} and {other} queues, and each queue of one goes to one of the other; give both the same (--queues)",
+            ports[0],
+            ports[1]
+        );
+        let (cores, most) = (self.machine.cores.len(), 2 * usize::from(one));
+        ensure!(
+            cores <= most,
+            "--cores names {cores}, and at most {most} have something to do: one for each queue and direction; name fewer, or use more --queues"
+        );
+        Ok(())
+    }
+
+    fn queues_of(&self, port: &PortUri) -> u16 {
+        port.queues.map_or(self.queues, NonZeroU16::get)
+    }
+
+    fn check_macs(&self) -> Result<()> {
+        let (given, is_mac) = (self.to_mac.len(), self.mode == ForwardMode::Mac);
+        ensure!(
+            is_mac || given == 0,
+            "--to-mac goes with --mode mac alone; add that, or leave --to-mac out"
+        );
+        ensure!(
+            !is_mac || given == 2,
+            "--mode mac sends to a neighbour at each end, and {given} of 2 are given; write --to-mac MAC for what leaves by {} and a second one for what leaves by {}",
+            self.machine.ports[0],
+            self.machine.ports[1]
+        );
+        Ok(())
+    }
+}
+
+/// Refuses a port that cannot forward.
+fn check_port(port: &PortUri) -> Result<()> {
+    let traits = port.kind.traits();
+    match traits.medium {
+        Medium::Sockets => bail!(
+            "port {port} is a socket, which has no frames to hand on; forward from the interface below it: --port packet:INTERFACE"
+        ),
+        Medium::Files => bail!(
+            "port {port} is a file, which has no other end to forward to; `dropless replay FILE` sends one, `dropless filter test RULES FILE` judges one, and `dropless capture` writes one"
+        ),
+        Medium::Process if traits.is_reflected || traits.holds_sent => bail!(
+            "port {port} has its other end in this process, and nobody could send to it; use null, memif, or an interface"
+        ),
+        _ => Ok(()),
+    }
+}

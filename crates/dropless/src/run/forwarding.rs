@@ -1,0 +1,80 @@
+//! Queues that are forwarded from one port to another, and what they count.
+
+use std::sync::Arc;
+
+use dataplane::Task;
+use dataplane::forward::{ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, Judge, Rewrite};
+use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
+use dataplane::slot::{Exchange, Fill, Slot};
+use host::Medium;
+use measure::Clock;
+
+use super::open::OpenPort;
+use super::queues::{QueuePlace, QueueSide};
+use super::stage::OnPair;
+
+/// How long a full transmit queue is waited for.
+const HOLD_NS: u64 = 100_000_000;
+
+/// A queue that is received from, and where its frames go.
+pub struct ForwardSide {
+    pub side: QueueSide<ForwardCounters, ForwardResult>,
+    /// The queue that it is sent to.
+    pub to: QueuePlace,
+}
+
+/// How the queues of a way are forwarded.
+pub struct Forwarding {
+    pub burst: usize,
+    pub rewrite: Rewrite,
+    /// The port that they leave by sends frames in several buffers.
+    pub takes_chains: bool,
+    pub clock: Clock,
+}
+
+/// A task to be: between the queues of two ports.
+pub struct ForwardQueue(ForwardPlan, Fill<ForwardResult>);
+
+impl Forwarding {
+    /// A queue of the way, and its task.
+    pub fn queue(
+        &self,
+        (from, to): (QueuePlace, QueuePlace),
+        rules: Option<(Judge, Arc<Exchange<Judge>>)>,
+    ) -> (ForwardSide, ForwardQueue) {
+        let (totals, leave) = Slot::new();
+        let counters = Arc::<ForwardCounters>::default();
+        let plan = ForwardPlan {
+            burst: self.burst,
+            hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
+            takes_chains: self.takes_chains,
+            rewrite: self.rewrite,
+            rules,
+            clock: self.clock,
+            counters: Arc::clone(&counters),
+        };
+        let side = QueueSide {
+            place: from,
+            counters,
+            totals,
+        };
+        (ForwardSide { side, to }, ForwardQueue(plan, leave))
+    }
+}
+
+impl OnPair for ForwardQueue {
+    fn on<'p, A: Allocate<Frames: FramesMut> + 'p>(
+        self,
+        rx: impl Receive<Frames = A::Frames> + 'p,
+        tx: impl Transmit<Frames = A::Frames> + 'p,
+        _buffers: A,
+    ) -> Box<dyn Task + 'p> {
+        Box::new(ForwardTask::new(rx, tx, self.0, self.1))
+    }
+}
+
+/// Whether a port sends frames in several buffers. NICs are not asked to, since most are slower then, and receive none.
+pub fn takes_chains(open: &OpenPort<'_>) -> bool {
+    let can = |device: &dpdk::Port<'_>| device.capabilities().tx_segments;
+    !matches!(open.traits().medium, Medium::Nic | Medium::Unknown) && open.device().is_some_and(can)
+}

@@ -1,0 +1,179 @@
+//! `forward`: frames handed on between two ports, and by which rules.
+
+use std::path::Path;
+
+use measure::place::DENIED;
+use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary};
+
+use crate::balance;
+use crate::compare::metrics::{Metric, Unit, lower};
+use crate::html::element::section;
+use crate::html::flow::{self, End, node};
+use crate::judged;
+use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::machine;
+use crate::number::{count, counted, loss, pps, time};
+use crate::read::{self, ReadError};
+use crate::rundir::file;
+use crate::sheet::Sheet;
+use crate::style::{Paint, Style};
+use crate::table::{Cell, Table, bad};
+use crate::terminal::{self, explanation, join};
+
+/// How it is found and read.
+pub const KIND: Entry = Entry {
+    command: "forward",
+    file: file::SUMMARY,
+    required: &[
+        "verdict",
+        "reasons",
+        "mode",
+        "received",
+        "forwarded",
+        "ledger",
+        "ways.*.from",
+        "duration_s",
+        "ports.*.uri",
+        "workers.*.core",
+        "notes",
+    ],
+    read: |run| Ok(Box::new(read(run)?)),
+    unfinished: |_| Ok(None),
+    metrics: &METRICS,
+};
+
+/// What went on, and what rules kept from that.
+const METRICS: [Metric; 1] = [lower("forwarded", Unit::Packets)];
+
+/// The result in the run directory `run`.
+pub fn read(run: &Path) -> Result<ForwardSummary, ReadError> {
+    read::result(run, &KIND, |_| Ok(()))
+}
+
+impl Kind for ForwardSummary {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(&KIND)
+    }
+
+    fn verdict(&self) -> Verdict {
+        Verdict::of_run(self, &outcome(self))
+    }
+
+    fn figure(&self, name: &str) -> Option<f64> {
+        match name {
+            "rate_rx" => Some(self.rate_rx_pps),
+            "rate_tx" => Some(self.rate_tx_pps),
+            "received" => Some(self.received as f64),
+            "sent" | "forwarded" => Some(self.forwarded as f64),
+            "loss" => self.loss(),
+            "lost" => Some(self.lost() as f64),
+            "rx_missed" => Some(machine::missed(&self.ports) as f64),
+            _ => None,
+        }
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let value = |name| self.figure(name);
+        let denied = self.rules.as_ref().map(|rules| count(rules.judged.denied));
+        Tile::known([
+            ("received", value("rate_rx").map(pps)),
+            ("forwarded", value("rate_tx").map(pps)),
+            ("denied", denied),
+            ("lost", value("loss").map(loss)),
+            ("lasted", Some(time(self.duration_s * 1e9))),
+        ])
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        let rules = self.rules.as_ref();
+        join(&[
+            self.headline(style),
+            frames(self, style),
+            ways(self).terminal("Ways", style),
+            rules.map_or_else(String::new, |rules| judged::terminal(&rules.judged, style)),
+            explanation::render(self.explanation.as_ref(), style),
+            terminal::carried(self, style),
+        ])
+    }
+
+    fn headline(&self, style: &Style) -> String {
+        let paint = Standing::of_exit(self.exit_code()).paint();
+        terminal::headline(self, &outcome(self), paint, style)
+    }
+
+    fn page(&self, named: &str, id: &str) -> String {
+        let source = node("came", self.ledger.entered, End::Plain, "frames");
+        let left = node("forwarded", self.ledger.left, End::Good, "to the other port");
+        let drawn = flow::svg(&balance::flow(&self.ledger, source, left, "lost"), id);
+        let rules = self.rules.as_ref().map_or_else(String::new, |rules| {
+            section(&format!("Rules{named}"), &judged::html(&rules.judged))
+        });
+        section(&format!("Where each frame went{named}"), &drawn)
+            + &section(&format!("Ways{named}"), &ways(self).html("From port to port"))
+            + &rules
+            + &machine::balance_html(self, named)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        Part::of_workers(&self.workers)
+    }
+
+    fn expectations(&self) -> &[ExpectationResult] {
+        &self.expectations
+    }
+
+    fn notes(&self) -> &[measure::Note] {
+        &self.notes
+    }
+
+    fn ports(&self) -> &[PortSummary] {
+        &self.ports
+    }
+}
+
+/// The one sentence about it.
+fn outcome(summary: &ForwardSummary) -> String {
+    let ledger = &summary.ledger;
+    let came = counted(ledger.entered, "frame");
+    let lost = match summary.lost() {
+        0 => "none lost".to_owned(),
+        lost => format!("{} lost", count(lost)),
+    };
+    let denied = summary.rules.as_ref().map_or_else(String::new, |rules| {
+        format!("{} denied, ", count(rules.judged.denied))
+    });
+    format!("{came} came, {} forwarded, {denied}{lost}", count(ledger.left))
+}
+
+fn frames(summary: &ForwardSummary, style: &Style) -> String {
+    let mut table = Table::section("Frames", &[]);
+    let lasting = Cell::left(format!("for {}", time(summary.duration_s * 1e9))).paint(Paint::Dim);
+    let number = |packets: u64| Cell::right(count(packets));
+    let rate = |rate_pps| Cell::right(pps(rate_pps));
+    table.item("came", [number(summary.ledger.entered)]);
+    table.item(
+        "received",
+        [number(summary.received), rate(summary.rate_rx_pps), lasting],
+    );
+    table.item(
+        "forwarded",
+        [number(summary.ledger.left), rate(summary.rate_tx_pps)],
+    );
+    balance::charges(&summary.ledger, &mut table);
+    table.render(style)
+}
+
+fn ways(summary: &ForwardSummary) -> Sheet<&WaySummary> {
+    let denied = |way: &WaySummary| {
+        let mut places = way.ledger.places.iter();
+        let denied = places.find(|charge| charge.place == DENIED);
+        denied.map_or(0, |charge| charge.charged)
+    };
+    Sheet::of(&summary.ways)
+        .name("way", |way| format!("{} to {}", way.from, way.to))
+        .number("came", |way| count(way.ledger.entered))
+        .number("forwarded", |way| count(way.ledger.left))
+        .number("denied", move |way| count(denied(way)))
+        .cell("lost", |way| bad(way.ledger.lost()))
+        .cell("unexplained", |way| bad(way.ledger.unexplained))
+}
