@@ -23,6 +23,8 @@ pub struct Blocked {
     pub time_ns: u64,
     /// When the flood was above the limit for the first time.
     pub since_ns: u64,
+    /// The first packet of it that is still known; none of malformed ones.
+    pub first_ns: Option<u64>,
     /// The rule.
     pub rule: String,
     /// Where the flood goes; none for malformed packets.

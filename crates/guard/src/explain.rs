@@ -39,6 +39,8 @@ pub struct Case<'c> {
     pub usual: Vec<&'c Facts>,
     /// Packets of now whose sources spoke with the destination before.
     pub known: Vec<&'c Facts>,
+    /// A packet of each kind of those who spoke with the destination before.
+    pub kinds: Vec<&'c Facts>,
     /// Sources that spoke with the destination before.
     pub known_sources: Vec<(u128, bool)>,
     pub to: Prefix,
@@ -109,7 +111,10 @@ fn count(flood: &[&Facts]) -> HashMap<Shape, usize> {
 /// flood that changes, what it is now has most in common with what it was.
 fn best(shapes: &HashMap<Shape, usize>, case: &Case<'_>, must_be_cheap: bool) -> Option<(Shape, usize)> {
     let is_good = |shape: &Shape| !must_be_cheap || case.cost(shape, |_| true) <= case.cap.cost;
-    let mut all: Vec<(Shape, usize)> = shapes.iter().map(|(shape, met)| (*shape, *met)).collect();
+    let of_all = shapes.values().max().copied().unwrap_or_default() as f64;
+    let is_worth = |(_, met): &(&Shape, &usize)| **met as f64 >= WORTH * of_all;
+    let worth = shapes.iter().filter(is_worth);
+    let mut all: Vec<(Shape, usize)> = worth.map(|(shape, met)| (*shape, *met)).collect();
     all.sort_by_key(|(shape, met)| (std::cmp::Reverse(*met), shape.order()));
     if case.before.len() >= CHANGES {
         let common = |shape: &Shape| case.before.iter().filter(|before| shape.covers(before)).count();
@@ -214,8 +219,8 @@ impl Case<'_> {
         }
     }
 
-    /// The share of legitimate packets that a shape meets, of those from sources that are meant: the larger of what was
-    /// usual and what known sources send now.
+    /// The share of legitimate packets that a shape meets, of those from sources that are meant: the largest of what was
+    /// usual, what known sources send now, and the kinds of packets that they ever sent.
     fn cost(&self, shape: &Shape, is_meant: impl Fn(&Facts) -> bool) -> f64 {
         let share = |all: &[&Facts]| {
             let met = all
@@ -228,6 +233,6 @@ impl Case<'_> {
                 met as f64 / all.len() as f64
             }
         };
-        share(&self.usual).max(share(&self.known))
+        share(&self.usual).max(share(&self.known)).max(share(&self.kinds))
     }
 }

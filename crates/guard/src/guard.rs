@@ -26,6 +26,8 @@ const PAIRS: usize = 1 << 16;
 const RECENT: usize = 1 << 15;
 /// Of these, how many are looked at.
 const EXPLAINED: usize = 2048;
+/// Packets of known sources, of different kinds, that are looked at.
+const COMPARED: usize = 4096;
 /// Whoever was met so long before a flood belongs to what was there before; ns.
 const BEFORE_NS: u64 = 1_000_000_000;
 /// Rules are taken back one by one, so far apart; ns.
@@ -326,6 +328,7 @@ impl Guard {
         };
         let is_meant = |destination: u128, v6: bool| flood.to.contains(destination, v6);
         let known_sources = self.known.sources(before_ns, is_meant);
+        let kinds = self.known.kinds(before_ns, COMPARED, is_meant);
         let bits_each = flood.rates.bps / flood.rates.pps.max(1.0);
         let limit_pps = flood.limit.pps.or(flood
             .limit
@@ -335,6 +338,7 @@ impl Guard {
             flood: strangers,
             usual,
             known,
+            kinds,
             known_sources,
             to: flood.to,
             before: self
@@ -348,7 +352,8 @@ impl Guard {
             usual_pps: flood.usual,
             cap: &self.settings.cap,
         };
-        let (found, by) = (explain(&case), case.usual.len() + case.known.len());
+        let by = case.usual.len() + case.known.len() + case.kinds.len();
+        let found = explain(&case);
         if found.is_empty() {
             self.refuse(
                 flood,
@@ -443,9 +448,19 @@ impl Guard {
         while let Some(at) = self.blocks.iter().position(is_narrower) {
             self.remove(at, now_ns, Over::Wider, events);
         }
+        // The tick in which it was too much may not be the one in which it began.
+        let begun_ns = flood.since_ns.saturating_sub(TICK_NS);
+        let of_flood = |recent: &&Recent| recent.time_ns >= begun_ns && block.meets.holds(&Ok(recent.facts));
+        let first_ns = self
+            .recent
+            .iter()
+            .filter(of_flood)
+            .map(|recent| recent.time_ns)
+            .min();
         events.push(Event::Blocked(Blocked {
             time_ns: now_ns,
             since_ns: flood.since_ns,
+            first_ns,
             rule,
             destination: block.meets.destination().map(|to| to.to_string()),
             class: flood.class,
@@ -493,9 +508,10 @@ impl Guard {
         self.generation
     }
 
-    /// The rules in force with what each has met, in packets.
-    pub fn in_force(&self) -> impl Iterator<Item = (String, u64)> {
-        self.blocks.iter().map(|block| (block.text(), block.packets))
+    /// The rules in force with the packets that each has met, and of them those of sources that were known before.
+    pub fn in_force(&self) -> impl Iterator<Item = (String, u64, u64)> {
+        let told = |block: &Block| (block.text(), block.packets, block.known_packets);
+        self.blocks.iter().map(told)
     }
 
     /// Places in tables that are taken: of destinations, of pairs that are known, of samples.

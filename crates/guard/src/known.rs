@@ -5,11 +5,15 @@
 
 use std::hash::BuildHasher;
 
-use rules::{Facts, Layer};
+use rules::{Detail, Facts, Layer};
 
 use crate::heavy::Seeded;
 
 const WAYS: usize = 8;
+/// Kinds of packets that are remembered of a pair.
+const KINDS: usize = 4;
+/// A pair that was met so seldom may be anybody.
+const SELDOM: u32 = 2;
 /// A pair that was silent so long is a new one; ns.
 const SILENT_NS: u64 = 600_000_000_000;
 
@@ -21,6 +25,8 @@ struct Pair {
     first_ns: u64,
     last_ns: u64,
     packets: u32,
+    /// Packets of it that are of different kinds.
+    kinds: [Option<Facts>; KINDS],
 }
 
 /// Pairs that were met.
@@ -60,6 +66,7 @@ impl Known {
             first_ns: now_ns,
             last_ns: now_ns,
             packets: 1,
+            kinds: [Some(*facts), None, None, None],
         };
         if let Some(pair) = set.iter_mut().find(|pair| pair.is(facts)) {
             if now_ns.saturating_sub(pair.last_ns) > SILENT_NS {
@@ -67,6 +74,7 @@ impl Known {
             }
             pair.last_ns = now_ns;
             pair.packets = pair.packets.saturating_add(1);
+            pair.remember(facts);
         } else if set.len() < WAYS {
             set.push(new);
         } else {
@@ -92,6 +100,19 @@ impl Known {
         meant.into_iter().map(|pair| (pair.source, pair.is_v6)).collect()
     }
 
+    /// Packets of different kinds of pairs that were met more than once before that time, with a destination that
+    /// `is_meant`; at most so many.
+    pub fn kinds(&self, before_ns: u64, most: usize, is_meant: impl Fn(u128, bool) -> bool) -> Vec<&Facts> {
+        let pairs = self.sets.iter().flatten();
+        let meant = pairs.filter(|pair| {
+            pair.packets >= SELDOM && pair.first_ns < before_ns && is_meant(pair.destination, pair.is_v6)
+        });
+        meant
+            .flat_map(|pair| pair.kinds.iter().flatten())
+            .take(most)
+            .collect()
+    }
+
     /// Forgets who was met first since that time, with a destination that `is_meant`: some belong to a flood.
     pub fn forget(&mut self, since_ns: u64, is_meant: impl Fn(u128, bool) -> bool) {
         for set in &mut self.sets {
@@ -101,9 +122,38 @@ impl Known {
 }
 
 impl Pair {
+    fn remember(&mut self, facts: &Facts) {
+        if self
+            .kinds
+            .iter()
+            .flatten()
+            .any(|known| kind(known) == kind(facts))
+        {
+            return;
+        }
+        if let Some(free) = self.kinds.iter_mut().find(|kind| kind.is_none()) {
+            *free = Some(*facts);
+        }
+    }
+
     fn is(&self, facts: &Facts) -> bool {
         self.source == facts.source
             && self.destination == facts.destination
             && self.is_v6 == (facts.layer == Layer::V6)
     }
+}
+
+/// What makes packets of one pair different: protocol, the service's port, which is the lower one, whether a connection is
+/// opened, the type of ICMP.
+fn kind(facts: &Facts) -> (u8, Option<u16>, u8) {
+    let detail = match facts.detail {
+        Detail::Flags(flags) => u8::from(flags & 0x12 == 0x02),
+        Detail::Type(kind) => kind,
+        Detail::None => 0,
+    };
+    (
+        facts.protocol,
+        facts.ports.map(|ports| ports.0.min(ports.1)),
+        detail,
+    )
 }

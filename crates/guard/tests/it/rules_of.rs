@@ -51,7 +51,8 @@ proptest! {
             now_ns += TICK_NS;
             for event in guard.tick(now_ns) {
                 // Only a wider one takes a rule's place so early.
-                prop_assert!(!matches!(event, Event::Expired(Expired { why: Over::Quiet, .. })));
+                let is_quiet = matches!(event, Event::Expired(Expired { why: Over::Quiet, .. }));
+                prop_assert!(!is_quiet);
             }
         }
         let text = guard.rules();
@@ -59,9 +60,9 @@ proptest! {
         prop_assert!(!text.is_empty());
         for facts in flood.iter().chain(&others) {
             let packet = Ok(*facts);
-            let before: Vec<u64> = guard.in_force().map(|(_, packets)| packets).collect();
+            let before: Vec<u64> = guard.in_force().map(|(_, packets, _)| packets).collect();
             guard.observe(&Sample { packet, len: 60, weight: 1, time_ns: now_ns });
-            let met = guard.in_force().zip(before).position(|((_, now), before)| now > before);
+            let met = guard.in_force().zip(before).position(|((_, now, _), before)| now > before);
             let first = set.rules.iter().position(|rule| rule.when.check(&packet).is_ok());
             prop_assert_eq!(met, first, "{:?}\n{}", facts, text);
             let decision = set.judge(&packet, now_ns, &mut Groups::default(), |_, _| {});
