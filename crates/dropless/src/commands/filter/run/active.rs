@@ -11,9 +11,9 @@ use report::published::{Phase, State};
 use rules::Totals;
 use xdp::{Kept, Ready};
 
-use super::lockout::Session;
-use super::refusals;
 use crate::plan::FilterPlan;
+use crate::run::on_interface::lockout::Session;
+use crate::run::on_interface::{refusals, total};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::Interrupt;
 use crate::status::{Expected, HealthCheck, StatusBoard};
@@ -121,11 +121,13 @@ impl<'p> Active<'p> {
             self.book.ask();
         }
         if let Some((rules, ready)) = self.loading.take_if(|(_, loading)| loading.is_finished()) {
-            let ready = ready.join().map_err(|_| anyhow!("the thread that loaded them died"));
+            let ready = ready
+                .join()
+                .map_err(|_| anyhow!("the thread that loaded them died"));
             let put = ready.and_then(|ready| {
                 let ready = ready.map_err(|error| refusals::program(&error, &self.plan.interface))?;
                 let put = self.kept.put(ready);
-                put.map_err(|error| refusals::attach(error, self.plan))
+                put.map_err(|error| refusals::attach(error, &self.plan.interface))
             });
             match put {
                 Ok(()) => {
@@ -177,12 +179,4 @@ impl<'p> Active<'p> {
         state.health = self.health.judge(Instant::now(), &state);
         state
     }
-}
-
-/// What was judged came in, what was allowed went on.
-pub fn total(state: &mut State, judged: &Judged) {
-    state.total.received = judged.packets();
-    state.total.received_bytes = judged.allowed_bytes + judged.denied_bytes;
-    state.total.sent = judged.allowed;
-    state.total.sent_bytes = judged.allowed_bytes;
 }

@@ -2,9 +2,6 @@
 
 mod active;
 mod args;
-mod lockout;
-mod received;
-mod refusals;
 
 use anyhow::{Context as _, Result};
 use host::Sys;
@@ -13,14 +10,15 @@ use report::published::Ended;
 use xdp::{Kept, Mode, Sampling, Wanted};
 
 use crate::plan::FilterPlan;
+use crate::run::on_interface::lockout::Session;
+use crate::run::on_interface::received::{Level, Received};
+use crate::run::on_interface::{self, refusals};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::{Hangup, Interrupt};
 use crate::run::{self, claim, page};
 use crate::status::StatusBoard;
 use active::{Active, End};
 pub use args::Args;
-use lockout::Session;
-use received::{Level, Received};
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
@@ -42,7 +40,9 @@ pub fn run(args: &Args) -> Result<u8> {
     let received = Received::begin(&interface, !plan.generic, before, 0);
     let dir = run::directory(&args.output.runs, &plan, &board)?;
     // What is in force is asked, and not what was wanted.
-    let in_force = kept.in_force().context("the kernel does not say what is in force")?;
+    let in_force = kept
+        .in_force()
+        .context("the kernel does not say what is in force")?;
     let mode = match in_force.and_then(|found| found.mode) {
         Some(Mode::Native) => "native",
         Some(Mode::Generic) => "generic",
@@ -88,7 +88,11 @@ pub fn run(args: &Args) -> Result<u8> {
         let check = received
             .zip(level)
             .and_then(|(received, level)| received.check(level, summary.judged.packets(), plan.stay));
-        judge(&mut summary, check);
+        summary.interface_check = check;
+        match on_interface::judge(check, name, &summary.mode) {
+            Ok(note) => summary.notes.extend(note),
+            Err(reason) => summary.reasons.push(reason),
+        }
     }
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
@@ -112,29 +116,7 @@ fn start(plan: &FilterPlan, index: u32, rules: &Rules) -> Result<Kept> {
         groups: plan.groups,
         sampling: Sampling::default(),
     };
-    Kept::start(&wanted, &rules.set, &rules.tables).map_err(|error| refusals::attach(error, plan))
-}
-
-/// Holds the filter's counts against the interface's own.
-fn judge(summary: &mut FilterSummary, check: Option<measure::InterfaceCheck>) {
-    summary.interface_check = check;
-    match check {
-        Some(check) if !check.holds() => {
-            let text = format!(
-                "{} judged, but {} received {} to {} meanwhile, by its own counter",
-                check.judged, summary.interface, check.at_least, check.at_most
-            );
-            summary.reasons.push(Note::new("counters_disagree", text));
-        }
-        Some(_) => {}
-        None => {
-            let text = format!(
-                "no other counter of {} could be held against these counts ({} mode; drivers differ in what they count as received)",
-                summary.interface, summary.mode
-            );
-            summary.notes.push(Note::new("counts_not_checked", text));
-        }
-    }
+    Kept::start(&wanted, &rules.set, &rules.tables).map_err(|error| refusals::attach(error, &plan.interface))
 }
 
 fn tell_end(summary: &FilterSummary, board: &StatusBoard) {
@@ -144,7 +126,7 @@ fn tell_end(summary: &FilterSummary, board: &StatusBoard) {
         reasons: summary.reasons.clone(),
     };
     board.end(ended, |state| {
-        active::total(state, &summary.judged);
+        on_interface::total(state, &summary.judged);
         state.elapsed_s = summary.duration_s;
         if let Some(rules) = &mut state.rules {
             rules.judged = Judged::busiest(&summary.judged, run::rulebook::TOLD_MAX);
