@@ -210,18 +210,19 @@ impl Filter {
     fn fill(&mut self, image: &Image) -> Result<(), Error> {
         let words: Vec<u8> = image.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let nodes: Vec<u8> = image.nodes.iter().flat_map(image::node).collect();
-        for (name, bytes, len) in [
-            ("words", &words, 8),
-            ("nodes", &nodes, 24),
-            ("rules", &image.rules, 56),
-        ] {
-            let count = bytes.len() / len;
-            if count > 0 {
-                let keys: Vec<u8> = (0..count as u32).flat_map(u32::to_ne_bytes).collect();
+        for (name, bytes) in [("words", &words), ("nodes", &nodes)] {
+            if !bytes.is_empty() {
                 self.map(name)?
-                    .update_batch(&keys, bytes, count as u32, MapFlags::ANY, MapFlags::ANY)
+                    .update(&0_u32.to_ne_bytes(), bytes, MapFlags::ANY)
                     .map_err(told("the XDP program's tables cannot be filled"))?;
             }
+        }
+        let count = self.rules as u32;
+        if count > 0 {
+            let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
+            self.map("rules")?
+                .update_batch(&keys, &image.rules, count, MapFlags::ANY, MapFlags::ANY)
+                .map_err(told("the XDP program's tables cannot be filled"))?;
         }
         Ok(())
     }
@@ -315,9 +316,16 @@ fn configure(
             at.copy_from_slice(&image.layout);
             continue;
         }
+        let bytes = match name.as_str() {
+            "words" => image.words.len() * 8,
+            "nodes" => image.nodes.len() * 24,
+            _ => 0,
+        };
+        if bytes > 0 {
+            map.set_value_size(bytes as u32)
+                .map_err(told("the XDP program's tables cannot be sized"))?;
+        }
         let entries = match name.as_str() {
-            "words" => image.words.len() as u32,
-            "nodes" => image.nodes.len() as u32,
             "rules" => rules,
             "groups" => buckets,
             "samples" => room,

@@ -3,5 +3,6 @@
 mod capture;
 mod chained;
 mod conservation;
+mod flows;
 mod replay;
 mod tap;

@@ -360,6 +360,7 @@ impl<'r, 'e> Run<'r, 'e> {
             dir: self.dir,
             clock,
             start,
+            has_schedule,
             left,
             seen,
             roles,

@@ -84,7 +84,6 @@ static __always_inline __u32 wanted(struct sampling *cpu, __u32 verdict)
 }
 
 struct verdict {
-    __u32 len;
     __u32 rule;
     __u32 verdict;
     __u32 malformed;
@@ -110,13 +109,13 @@ static __noinline int tell(struct xdp_md *ctx, const struct verdict *said)
             cpu->all_missed++;
         return 0;
     }
-    __u32 have = said->len < SAMPLE_DATA ? said->len : SAMPLE_DATA;
+    __u32 len = bpf_xdp_get_buff_len(ctx), have = len < SAMPLE_DATA ? len : SAMPLE_DATA;
     // The verifier is to see the bounds in the register that is used.
     asm volatile("" : "+r"(have));
     if (have < 1 || have > SAMPLE_DATA || bpf_xdp_load_bytes(ctx, 0, sample->data, have))
         have = 0;
     sample->time_ns = bpf_ktime_get_ns();
-    sample->len = said->len;
+    sample->len = len;
     sample->rule = said->rule;
     sample->generation = layout.generation;
     sample->captured = have;

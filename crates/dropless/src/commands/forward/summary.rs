@@ -2,7 +2,9 @@
 
 use measure::place::{DENIED, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TX_FULL};
 use measure::verdict::{Evidence, Role};
-use measure::{Balance, ForwardSummary, Imbalance, Place, RulesSummary, Verdict, WaySummary, expect};
+use measure::{
+    Balance, ForwardSummary, Imbalance, Place, PortSummary, RulesSummary, Verdict, WaySummary, expect,
+};
 use report::published::State;
 use report::rundir::file;
 
@@ -83,7 +85,7 @@ pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary 
         rate_rx_pps: total.received as f64 / seconds,
         rate_tx_pps: total.forwarded as f64 / seconds,
         duration_s: seconds,
-        ports: ending.port_summaries(),
+        ports: ports(job, &ending),
         queues: job.queues(),
         workers: ending.workers,
         pool: ending.pools.summary(),
@@ -136,6 +138,21 @@ fn sums(one: &Counted, other: &Counted) -> Vec<(&'static str, u64)> {
             _ => (*name, one + other),
         })
         .collect()
+}
+
+/// The ports' counters. Where the driver forgot its own, the queues speak.
+fn ports(job: &ActiveForward, ending: &Ending<'_>) -> Vec<PortSummary> {
+    let mut ports = ending.port_summaries();
+    for (from, to) in WAYS {
+        let total = Total::of(&job.sides, Some(from));
+        if ending.ports[from].forgets() {
+            ports[from].rx_packets = total.received;
+        }
+        if ending.ports[to].forgets() {
+            ports[to].tx_packets = total.forwarded;
+        }
+    }
+    ports
 }
 
 /// A port whose driver counted other frames than its queues handed over.
