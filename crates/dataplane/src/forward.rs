@@ -5,7 +5,9 @@ mod judge;
 use std::sync::Arc;
 
 use measure::{Clock, Counter, Ticks};
+use rules::Facts;
 
+use crate::flows::FlowTable;
 use crate::io::{Frames, FramesMut, Receive, Transmit};
 use crate::slot::{Exchange, Fill};
 use crate::{BURST_MAX, Phase, Task};
@@ -97,6 +99,8 @@ pub struct ForwardPlan {
     pub rewrite: Rewrite,
     /// The rules, and where others come from.
     pub rules: Option<(Judge, Arc<Exchange<Judge>>)>,
+    /// Where flows are counted: all that is received, whatever rules say of it.
+    pub flows: Option<FlowTable>,
     /// What rates go by.
     pub clock: Clock,
     /// What it publishes.
@@ -149,19 +153,34 @@ where
     /// Throws out what must not go on, and gives the rest its addresses.
     #[inline]
     fn look_at(&mut self, now: Ticks) {
-        let (plan, count) = (&self.plan, self.frames.len());
+        let (plan, count) = (&mut self.plan, self.frames.len());
         let bytes = if let Some((judge, _)) = &plan.rules {
             let mut keep = [true; BURST_MAX];
             let now_ns = plan.clock.ns(now).0;
-            let (bytes, denied) = judge.judge(&self.frames, now_ns, &mut keep);
+            let (bytes, denied) = match &mut plan.flows {
+                Some(flows) => {
+                    let note = |facts: Option<&Facts>, len| flows.note(now, facts, len);
+                    judge.judge(&self.frames, now_ns, &mut keep, note)
+                }
+                None => judge.judge(&self.frames, now_ns, &mut keep, |_, _| {}),
+            };
             if denied > 0 {
                 plan.counters.denied.add(denied as u64);
                 self.frames.retain(&keep[..count]);
             }
             bytes
+        } else if let Some(flows) = &mut plan.flows {
+            let note = |(frame, len)| {
+                flows.note(now, rules::look(frame, len, 0).as_ref().ok(), len);
+                len
+            };
+            self.frames.each().map(note).sum()
         } else {
             self.frames.each().map(|(_, len)| len).sum()
         };
+        if let Some(flows) = &mut plan.flows {
+            flows.count(now);
+        }
         plan.counters.frames.add(count as u64);
         plan.counters.bytes.add(bytes as u64);
         if !plan.takes_chains && self.frames.each().any(|(frame, len)| frame.len() < len) {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Judged;
+use crate::flows::FlowsSummary;
 use crate::note::Note;
 use crate::place::Balance;
 use crate::result::{
@@ -74,6 +75,9 @@ pub struct ForwardSummary {
     /// The rules, where there are some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<RulesSummary>,
+    /// Who talked to whom; only with `--flows`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowsSummary>,
     /// Mean rate received, in packets per second.
     pub rate_rx_pps: f64,
     /// Mean rate forwarded, in packets per second.
@@ -99,8 +103,8 @@ pub struct ForwardSummary {
 
 nothing_yet! {
     ForwardSummary, "forward":
-    run verdict reasons expectations mode received received_bytes forwarded ledger ways rules rate_rx_pps
-    rate_tx_pps duration_s ports queues workers pool clock explanation notes
+    run verdict reasons expectations mode received received_bytes forwarded ledger ways rules flows
+    rate_rx_pps rate_tx_pps duration_s ports queues workers pool clock explanation notes
 }
 
 impl ForwardSummary {

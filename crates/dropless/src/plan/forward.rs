@@ -1,6 +1,6 @@
 //! The plan of a `forward` run.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
@@ -10,6 +10,9 @@ use measure::{ForwardSummary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, check_interval};
+
+/// Flows that a queue may remember: 1.5 GiB.
+const FLOWS_MAX: u32 = 1 << 24;
 
 /// What becomes of a frame's MAC addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -51,6 +54,9 @@ pub struct ForwardPlan {
     pub to_mac: Vec<MacAddress>,
     /// The rule file; without one every frame passes.
     pub rules: Option<PathBuf>,
+    /// Flows that each queue remembers; nothing counts them where it is missing.
+    #[serde(default)]
+    pub flows: Option<NonZeroU32>,
     /// How long to forward, ns.
     pub duration_ns: Option<u64>,
     /// End after this long without a packet, ns.
@@ -77,6 +83,7 @@ impl ForwardPlan {
         self.machine.validate()?;
         ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
         self.machine.check_queues("--queues", self.queues)?;
+        self.check_flows()?;
         check_interval(self.interval_ns)?;
         expect::check::<ForwardSummary>(&self.expect)?;
         ports.iter().try_for_each(check_port)?;
@@ -98,6 +105,15 @@ impl ForwardPlan {
 
     fn queues_of(&self, port: &PortUri) -> u16 {
         port.queues.map_or(self.queues, NonZeroU16::get)
+    }
+
+    fn check_flows(&self) -> Result<()> {
+        let flows = self.flows.map_or(0, NonZeroU32::get);
+        ensure!(
+            flows <= FLOWS_MAX,
+            "--flows {flows} are more than {FLOWS_MAX} flows a queue; use fewer: what has no room is counted together"
+        );
+        Ok(())
     }
 
     fn check_macs(&self) -> Result<()> {

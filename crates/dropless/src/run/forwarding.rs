@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dataplane::Task;
+use dataplane::flows::{FlowReader, FlowTable};
 use dataplane::forward::{ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, Judge, Rewrite};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use dataplane::slot::{Exchange, Fill, Slot};
@@ -21,6 +22,8 @@ pub struct ForwardSide {
     pub side: QueueSide<ForwardCounters, ForwardResult>,
     /// The queue that it is sent to.
     pub to: QueuePlace,
+    /// What flows it had.
+    pub flows: Option<FlowReader>,
 }
 
 /// How the queues of a way are forwarded.
@@ -30,6 +33,8 @@ pub struct Forwarding {
     /// The port that they leave by sends frames in several buffers.
     pub takes_chains: bool,
     pub clock: Clock,
+    /// Flows that each queue remembers.
+    pub flows: Option<usize>,
 }
 
 /// A task to be: between the queues of two ports.
@@ -44,12 +49,15 @@ impl Forwarding {
     ) -> (ForwardSide, ForwardQueue) {
         let (totals, leave) = Slot::new();
         let counters = Arc::<ForwardCounters>::default();
+        let flows = self.flows.map(|room| FlowTable::new(room, crate::run::random()));
+        let reader = flows.as_ref().map(FlowTable::reader);
         let plan = ForwardPlan {
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
             takes_chains: self.takes_chains,
             rewrite: self.rewrite,
             rules,
+            flows,
             clock: self.clock,
             counters: Arc::clone(&counters),
         };
@@ -58,7 +66,12 @@ impl Forwarding {
             counters,
             totals,
         };
-        (ForwardSide { side, to }, ForwardQueue(plan, leave))
+        let side = ForwardSide {
+            side,
+            to,
+            flows: reader,
+        };
+        (side, ForwardQueue(plan, leave))
     }
 }
 

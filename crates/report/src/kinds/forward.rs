@@ -7,6 +7,7 @@ use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, lower};
+use crate::flows;
 use crate::html::element::section;
 use crate::html::flow::{self, End, node};
 use crate::judged;
@@ -91,6 +92,9 @@ impl Kind for ForwardSummary {
             frames(self, style),
             ways(self).terminal("Ways", style),
             rules.map_or_else(String::new, |rules| judged::terminal(&rules.judged, style)),
+            self.flows
+                .as_ref()
+                .map_or_else(String::new, |flows| flows::terminal(flows, style)),
             explanation::render(self.explanation.as_ref(), style),
             terminal::carried(self, style),
         ])
@@ -111,6 +115,9 @@ impl Kind for ForwardSummary {
         section(&format!("Where each frame went{named}"), &drawn)
             + &section(&format!("Ways{named}"), &ways(self).html("From port to port"))
             + &rules
+            + &self.flows.as_ref().map_or_else(String::new, |flows| {
+                section(&format!("Flows{named}"), &flows::html(flows))
+            })
             + &machine::balance_html(self, named)
     }
 

@@ -120,6 +120,7 @@ impl ActiveForward {
                 rewrite: rewrite(&plan, to, stage.ports[to].mac),
                 takes_chains: takes_chains(&stage.ports[to]),
                 clock: stage.clock,
+                flows: plan.flows.map(|flows| flows.get() as usize),
             };
             let rules = judging.as_mut().map(Judging::task);
             let (side, task) = forwarding.queue((place(from), place(to)), rules);
@@ -142,7 +143,7 @@ impl ActiveForward {
     }
 
     pub fn queues(&self) -> Vec<QueueSummary> {
-        shares(self.sides.iter().flat_map(|ForwardSide { side, to }| {
+        shares(self.sides.iter().flat_map(|ForwardSide { side, to, .. }| {
             let counters = &side.counters;
             let places = [
                 (DENIED, counters.denied.get()),

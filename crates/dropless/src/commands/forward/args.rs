@@ -1,5 +1,6 @@
 //! Arguments of `dropless forward`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -15,6 +16,7 @@ use crate::plan::{ForwardMode, ForwardPlan, MachinePlan, VERSION, mac, nonzero_n
   dropless forward --port xdp:eth1 --port xdp:eth2 --rules edge.rules  and lets through what the rules allow
   dropless forward --port memif:/run/a.sock,server --port pci:0000:3b:00.0 --queues 2 --cores 2-5
   dropless forward --port packet:eth1 --port packet:eth2 --mode mac --to-mac 02:00:00:00:00:0a --to-mac 02:00:00:00:00:0b
+  dropless forward --port xdp:eth1 --port xdp:eth2 --flows 1000000     and says who talked to whom
   kill -HUP PID                                                        reads the rules again: no frame meets half a set
 
 The rule language: docs/guide/rules.md; `dropless filter check` looks a file over.
@@ -73,6 +75,9 @@ pub struct Args {
     /// End after this long without a packet, once the first has come
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]
     pub idle_exit: Option<String>,
+    /// Count flows, so many of each queue and direction: the largest are told at the end, all are in flows.csv
+    #[arg(long, value_name = "N", help_heading = "Measurement")]
+    pub flows: Option<NonZeroU32>,
     /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'denied==0', 'tx_full==0'; repeat for several
     #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
     pub expect: Vec<String>,
@@ -107,6 +112,7 @@ impl Args {
             mode: self.mode,
             to_mac: macs.collect::<Result<_>>()?,
             rules: self.rules.clone(),
+            flows: self.flows,
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             expect: self.expect.clone(),

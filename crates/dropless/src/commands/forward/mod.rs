@@ -2,6 +2,7 @@
 
 mod active;
 pub mod args;
+mod flows;
 mod summary;
 
 use std::time::Duration;

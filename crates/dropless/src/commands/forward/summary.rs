@@ -9,6 +9,7 @@ use report::published::State;
 use report::rundir::file;
 
 use super::active::{ActiveForward, Total, WAYS};
+use super::flows;
 use crate::run;
 use crate::run::close::{Ending, PortEnd};
 use crate::run::judging::Judging;
@@ -61,6 +62,8 @@ pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary 
         uncounted(end, received)
     }));
     imbalances.extend(rules.as_ref().and_then(|rules| unjudged(rules, total.received)));
+    let flows = flows::summary(job, &ending);
+    imbalances.extend(flows.as_ref().and_then(|_| flows::uncounted(job, total.received)));
     let verdict = Verdict::of(&Evidence {
         imbalances,
         sent: total.forwarded,
@@ -82,6 +85,7 @@ pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary 
         ledger,
         ways,
         rules,
+        flows,
         rate_rx_pps: total.received as f64 / seconds,
         rate_tx_pps: total.forwarded as f64 / seconds,
         duration_s: seconds,
