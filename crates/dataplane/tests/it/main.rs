@@ -3,5 +3,6 @@
 mod capture;
 mod chained;
 mod conservation;
+mod forward;
 mod replay;
 mod tap;
