@@ -1,6 +1,7 @@
 //! The forwarding loop: hands what one port's queue receives on to a queue of another, where rules allow it.
 
 mod judge;
+mod kernel;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::slot::{Exchange, Fill};
 use crate::{BURST_MAX, Phase, Task};
 
 pub use judge::{Judge, RuleCounters};
+pub use kernel::{Beside, Host, ToHost};
 
 /// What a forwarding task publishes while it runs. One writer: its worker.
 #[derive(Debug, Default)]
@@ -31,15 +33,32 @@ pub struct ForwardCounters {
     pub tx_full: Counter,
     /// Transmit calls that took less than was offered.
     pub queue_full: Counter,
+    /// Frames addressed to the host, which its tap took.
+    pub to_kernel: Counter,
+    /// Frames addressed to the host that its tap did not take, or there was no time for.
+    pub kernel_full: Counter,
+    /// Frames addressed to several that went on, and of which the host's tap took a copy.
+    pub copied: Counter,
+    /// The same, without a copy: no buffer, no time, or the tap did not take it.
+    pub uncopied: Counter,
+    /// Frames of the host's own.
+    pub from_kernel: Counter,
 }
 
 impl ForwardCounters {
-    /// Frames that were taken and neither handed on nor given up: they wait for the transmit queue.
+    /// Frames that were taken (the host's among them) and neither handed on nor given up: they wait for the transmit queue.
     pub fn held(&self) -> u64 {
         // What leaves first is read first, so that this is never less than nothing.
-        let gone = [&self.forwarded, &self.denied, &self.oversized, &self.tx_full];
+        let gone = [
+            &self.forwarded,
+            &self.denied,
+            &self.oversized,
+            &self.tx_full,
+            &self.to_kernel,
+            &self.kernel_full,
+        ];
         let gone: u64 = gone.iter().map(|counter| counter.get()).sum();
-        self.frames.get().saturating_sub(gone)
+        (self.frames.get() + self.from_kernel.get()).saturating_sub(gone)
     }
 }
 
@@ -120,13 +139,15 @@ pub struct ForwardResult {
 }
 
 /// Forwards from one queue to another.
-pub struct ForwardTask<R, T>
+pub struct ForwardTask<R, T, B = ()>
 where
     R: Receive<Frames: FramesMut>,
     T: Transmit<Frames = R::Frames>,
+    B: Beside<R::Frames>,
 {
     rx: R,
     tx: T,
+    beside: B,
     plan: ForwardPlan,
     frames: R::Frames,
     waiting_since: Option<Ticks>,
@@ -140,10 +161,23 @@ where
 {
     /// A task that sends what `rx` receives through `tx`, and leaves its totals in `totals`.
     pub fn new(rx: R, tx: T, plan: ForwardPlan, totals: Fill<ForwardResult>) -> Self {
+        Self::beside(rx, tx, (), plan, totals)
+    }
+}
+
+impl<R, T, B> ForwardTask<R, T, B>
+where
+    R: Receive<Frames: FramesMut>,
+    T: Transmit<Frames = R::Frames>,
+    B: Beside<R::Frames>,
+{
+    /// The same with somebody `beside` the link.
+    pub fn beside(rx: R, tx: T, beside: B, plan: ForwardPlan, totals: Fill<ForwardResult>) -> Self {
         Self {
             frames: rx.batch(),
             rx,
             tx,
+            beside,
             plan,
             waiting_since: None,
             totals,
@@ -186,6 +220,8 @@ where
         if !plan.takes_chains && self.frames.each().any(|(frame, len)| frame.len() < len) {
             self.throw_chains_out();
         }
+        // Rules have spoken: they protect the host, too.
+        self.beside.divert(&mut self.frames, now, &self.plan.counters);
         self.plan.rewrite.frames(&mut self.frames);
     }
 
@@ -227,10 +263,11 @@ where
     }
 }
 
-impl<R, T> Task for ForwardTask<R, T>
+impl<R, T, B> Task for ForwardTask<R, T, B>
 where
     R: Receive<Frames: FramesMut>,
     T: Transmit<Frames = R::Frames>,
+    B: Beside<R::Frames>,
 {
     #[inline]
     fn poll(&mut self, now: Ticks, phase: Phase) -> usize {
@@ -247,6 +284,13 @@ where
             if received > 0 {
                 self.look_at(now);
                 moved += received.max(self.offer(now));
+            }
+            if self.frames.is_empty() {
+                let own = self.beside.receive(&mut self.frames, self.plan.burst);
+                if own > 0 {
+                    self.plan.counters.from_kernel.add(own as u64);
+                    moved += own.max(self.offer(now));
+                }
             }
         }
         moved

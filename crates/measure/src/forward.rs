@@ -26,8 +26,25 @@ pub struct WaySummary {
     pub received_bytes: u64,
     /// Frames that the other port's driver took.
     pub forwarded: u64,
+    /// Frames addressed to the host that went there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub to_kernel: u64,
+    /// Frames of the host's own that left by the other port; among those that came.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub from_kernel: u64,
+    /// Frames to several that were forwarded, and copied to the host.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub copied: u64,
+    /// The same, without a copy.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub uncopied: u64,
     /// Where every frame went: what left is what the other port counted itself, where it does.
     pub ledger: Balance,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// By which rules frames passed, and what these met.

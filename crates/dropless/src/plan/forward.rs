@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
-use host::{MacAddress, Medium, PortUri};
+use host::{MacAddress, Medium, PortKind, PortUri};
 use measure::{ForwardSummary, expect};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub struct ForwardPlan {
     pub version: u32,
     /// Always `forward`.
     pub command: String,
-    /// The machine's part; two ports.
+    /// The machine's part; two ports, and behind them those of `kernel`.
     pub machine: MachinePlan,
     /// Queues a port and direction.
     pub queues: u16,
@@ -54,6 +54,9 @@ pub struct ForwardPlan {
     pub to_mac: Vec<MacAddress>,
     /// The rule file; without one every frame passes.
     pub rules: Option<PathBuf>,
+    /// Taps by which the host has a part in what goes over the first port, and over the second.
+    #[serde(default)]
+    pub kernel: Vec<PortUri>,
     /// Flows that each queue remembers; nothing counts them where it is missing.
     #[serde(default)]
     pub flows: Option<NonZeroU32>,
@@ -70,7 +73,7 @@ pub struct ForwardPlan {
 impl ForwardPlan {
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
-        let ports = &self.machine.ports;
+        let ports = self.ports();
         ensure!(
             ports.len() == 2,
             "forward goes between two ports, and {} given; write --port A --port B (`dropless ports` lists what is here)",
@@ -83,6 +86,7 @@ impl ForwardPlan {
         self.machine.validate()?;
         ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
         self.machine.check_queues("--queues", self.queues)?;
+        self.check_kernel()?;
         self.check_flows()?;
         check_interval(self.interval_ns)?;
         expect::check::<ForwardSummary>(&self.expect)?;
@@ -100,6 +104,38 @@ impl ForwardPlan {
             cores <= most,
             "--cores names {cores}, and at most {most} have something to do: one for each queue and direction; name fewer, or use more --queues"
         );
+        Ok(())
+    }
+
+    /// The two ports.
+    pub fn ports(&self) -> &[PortUri] {
+        let ports = &self.machine.ports;
+        &ports[..ports.len().saturating_sub(self.kernel.len())]
+    }
+
+    fn check_kernel(&self) -> Result<()> {
+        ensure!(
+            self.kernel.len() <= 2,
+            "--kernel is given {} times, and there are two ports: once for each, the first port's first",
+            self.kernel.len()
+        );
+        let shared = self.ports().iter().take(self.kernel.len());
+        let mut shared = shared.filter(|port| matches!(port.kind, PortKind::Packet { .. }));
+        if let Some(port) = shared.next() {
+            bail!(
+                "--kernel for port {port}: the kernel keeps that interface, and gets everything without a tap; leave --kernel out, or take the interface away: xdp:"
+            );
+        }
+        for port in &self.kernel {
+            ensure!(
+                matches!(port.kind, PortKind::Tap { .. }),
+                "--kernel {port} is no tap, by which the kernel gets frames; write --kernel tap:NAME"
+            );
+            ensure!(
+                port.queues.is_none(),
+                "--kernel {port} has as many queues as the ports; leave `queues` out"
+            );
+        }
         Ok(())
     }
 

@@ -24,6 +24,7 @@ mod elsewhere;
 mod extcap;
 mod filter;
 mod forward;
+mod forward_beside;
 mod fooled;
 mod health;
 mod hostile;

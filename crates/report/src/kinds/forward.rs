@@ -176,11 +176,20 @@ fn ways(summary: &ForwardSummary) -> Sheet<&WaySummary> {
         let denied = places.find(|charge| charge.place == DENIED);
         denied.map_or(0, |charge| charge.charged)
     };
+    let of_host = |way: &WaySummary| way.to_kernel + way.from_kernel + way.copied + way.uncopied;
+    let has_host = summary.ways.iter().any(|way| of_host(way) > 0);
     Sheet::of(&summary.ways)
         .name("way", |way| format!("{} to {}", way.from, way.to))
         .number("came", |way| count(way.ledger.entered))
         .number("forwarded", |way| count(way.ledger.left))
         .number("denied", move |way| count(denied(way)))
+        .number("from host", |way| count(way.from_kernel))
+        .when(has_host)
+        .number("to host", |way| count(way.to_kernel))
+        .when(has_host)
+        .number("copied to host", |way| count(way.copied))
+        .short("copied")
+        .when(has_host)
         .cell("lost", |way| bad(way.ledger.lost()))
         .cell("unexplained", |way| bad(way.ledger.unexplained))
 }
