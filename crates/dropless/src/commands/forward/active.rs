@@ -10,6 +10,7 @@ use report::published::{self, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::{RunDir, file};
 
+use super::flows::{FlowWatch, Tables};
 use super::summary;
 use crate::explain::Received;
 use crate::plan::{ForwardMode, ForwardPlan};
@@ -41,6 +42,7 @@ pub struct ActiveForward {
     pub plan: ForwardPlan,
     pub sides: Vec<ForwardSide>,
     pub judging: Option<Judging>,
+    flows: FlowWatch,
     pub course: Listening,
     /// Since when nothing more is taken.
     draining: Option<Duration>,
@@ -156,6 +158,7 @@ impl ActiveForward {
             plan,
             sides,
             judging,
+            flows: FlowWatch::default(),
             draining: None,
             drain_ticks: stage.clock.ticks_from_ns(DRAIN_TICK_NS),
             rows: stage.dir.keep(rows).ok(),
@@ -240,6 +243,12 @@ impl Active for ActiveForward {
         let total = Total::of(&self.sides, None);
         self.course.look(look, total.received);
         self.write_rows(total);
+        self.flows.look(&Tables {
+            room: self.plan.flows,
+            sides: &self.sides,
+            clock: &look.clock,
+            begun: self.course.begun,
+        });
         if let Some(judging) = &mut self.judging {
             judging.look(look.is_reload_asked, look.generations);
         }
@@ -284,6 +293,7 @@ impl Active for ActiveForward {
             },
             queues: self.queues(),
             rules: self.judging.as_ref().map(Judging::told),
+            flows: self.flows.told(),
             ..State::default()
         };
         state.add_places([

@@ -222,6 +222,7 @@ impl run::Summary for ForwardSummary {
         state.total.sent = self.forwarded;
         state.total.received = self.received;
         state.total.lost = self.lost();
+        state.flows.clone_from(&self.flows);
         state.places.clear();
         let charges = self.ledger.places.iter();
         state.add_places(charges.map(|charge| (charge.place.clone(), charge.charged)));
