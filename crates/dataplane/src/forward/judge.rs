@@ -91,19 +91,21 @@ impl Judge {
     }
 
     /// Judges every frame of a burst that was received at `now_ns`, counts it at its rule, and clears the flag of those that are denied. How many
-    /// bytes all of them had, and how many frames are denied.
+    /// bytes all of them had, and how many frames are denied. `note` hears what each is, if that is known, and its length.
     #[inline]
     pub(super) fn judge(
         &self,
         frames: &impl Frames,
         now_ns: u64,
         keep: &mut [bool; BURST_MAX],
+        mut note: impl FnMut(Option<&Facts>, usize),
     ) -> (usize, usize) {
         let (mut bytes, mut denied) = (0, 0);
         for ((frame, len), keep) in frames.each().zip(keep) {
             let packet = rules::look(frame, len, self.tables.reasons);
             let decision = self.tables.decide(&packet, &self.limiter, now_ns);
             self.met.count(&packet, &decision, len);
+            note(packet.as_ref().ok(), len);
             let is_denied = decision.verdict == Verdict::Deny;
             *keep = !is_denied;
             denied += usize::from(is_denied);

@@ -26,6 +26,7 @@ mod filter;
 mod filter_import;
 mod filter_run;
 mod forward;
+mod forward_beside;
 mod fooled;
 mod guard;
 mod health;
