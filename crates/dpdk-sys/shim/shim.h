@@ -54,6 +54,11 @@ int dl_rx_timestamp_field(unsigned *offset, uint64_t *flag);
 /* `wait` is called on EAL's interrupt thread before a driver unmaps memory there. */
 void dl_before_unmap(void (*wait)(void));
 
+/* ---- nap.c ---- */
+
+/* Whether EAL, started on this thread, may measure the time stamp counter for itself in a shorter time. */
+void dl_short_naps(int are_short);
+
 /* ---- eal.c: 0 or a count, or -errno ---- */
 
 int dl_eal_init(int argc, char **argv);

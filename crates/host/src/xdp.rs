@@ -15,6 +15,8 @@ const RTM_GETLINK: u16 = 18;
 const RTM_SETLINK: u16 = 19;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_FD: u16 = 1;
 const IFLA_XDP_ATTACHED: u16 = 2;
@@ -43,6 +45,19 @@ pub fn program(sys: &Sys, name: &str) -> Option<u32> {
     let id = attribute(xdp, IFLA_XDP_PROG_ID).and_then(|id| id.first_chunk());
     let is_attached = attribute(xdp, IFLA_XDP_ATTACHED)?.first() != Some(&0);
     is_attached.then(|| id.map_or(0, |id| u32::from_ne_bytes(*id)))
+}
+
+/// What kind of virtual interface `name` is, as `ip link` says it: veth, vlan, bridge.
+pub fn virtual_kind(sys: &Sys, name: &str) -> Option<String> {
+    let index = interface::index(sys, name).filter(|_| sys.is_live())?;
+    let message = ask(RTM_GETLINK, 0, index, &[]).ok()?;
+    if kind(&message)? != RTM_NEWLINK {
+        return None;
+    }
+    let info = attribute(message.get(HEADERS..)?, IFLA_LINKINFO)?;
+    let name = attribute(info, IFLA_INFO_KIND)?;
+    let text = String::from_utf8_lossy(name);
+    Some(text.trim_end_matches('\0').to_owned())
 }
 
 /// Takes `program` off the interface with this index, and none that came in its place.

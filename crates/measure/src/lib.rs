@@ -49,7 +49,7 @@ pub use capture::{CaptureSummary, ConsumerSummary, FileSummary};
 pub use collect::{IntervalCollector, IntervalRow, IntervalTotals};
 pub use counter::Counter;
 pub use expect::{ExpectError, Expectation};
-pub use filter::{Judged, RuleCount};
+pub use filter::{FilterSummary, InterfaceCheck, Judged, RuleCount, SampleSummary};
 pub use forward::{ForwardSummary, RulesSummary, WaySummary};
 pub use histogram::Histogram;
 pub use imbalance::Imbalance;

@@ -1,10 +1,10 @@
 //! The program on an interface, held by a link: it goes with whoever holds it, also when that is killed.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use libbpf_rs::libbpf_sys as sys;
-use libbpf_rs::query::ProgInfoIter;
+use libbpf_rs::query::{LinkInfo, LinkTypeInfo, ProgInfoIter};
 
 use crate::{Error, Filter};
 
@@ -145,6 +145,23 @@ impl Attached {
             return Err(io::Error::from_raw_os_error(-result).into());
         }
         Ok(())
+    }
+
+    /// Takes it off the interface, whoever else holds it.
+    pub(crate) fn detach(&self) -> io::Result<()> {
+        // SAFETY: the descriptor lives through the call.
+        let result = unsafe { sys::bpf_link_detach(self.link.as_raw_fd()) };
+        if result < 0 {
+            return Err(io::Error::from_raw_os_error(-result));
+        }
+        Ok(())
+    }
+
+    /// Whether it is still in force: nobody detached it, and the interface is there. It costs one system call.
+    pub fn is_in_force(&self) -> bool {
+        // The kernel forgets the interface of a link that was detached, or whose interface went.
+        LinkInfo::from_fd(self.link.as_fd())
+            .is_ok_and(|link| matches!(link.info, LinkTypeInfo::Xdp(xdp) if xdp.ifindex == self.interface))
     }
 
     /// What is on its interface now: nothing, where that was removed.

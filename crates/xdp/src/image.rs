@@ -29,6 +29,11 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Every decision is told, and the time is given.
     pub(crate) tells: bool,
+    /// Denied packets that are samples, a period and processor.
+    pub(crate) denied_budget: u32,
+    /// One of so many packets is a sample.
+    pub(crate) every: u32,
+    pub(crate) generation: u32,
 }
 
 impl Image {
@@ -59,6 +64,12 @@ impl Image {
                 .iter()
                 .filter(|rule| matches!(rule, Do::Limit(..)))
                 .count() as u32,
+            settings.denied_budget,
+            settings.every,
+            settings.generation,
+            0,
+            0,
+            0,
         ];
         image.put(&head);
         image.layout.extend(settings.seed.to_ne_bytes());
@@ -75,6 +86,10 @@ impl Image {
         }
         image.addresses(tables.source.as_ref());
         image.addresses(tables.destination.as_ref());
+        let sizes = [image.words.len(), image.nodes.len()].map(|len| (len as u32).to_ne_bytes());
+        // Before the last, which is not used.
+        let at = (head.len() - 1 - sizes.len()) * 4;
+        image.layout[at..at + 8].copy_from_slice(sizes.as_flattened());
         // A structure is as long as a multiple of its widest member.
         image.layout.resize(image.layout.len().next_multiple_of(8), 0);
         image

@@ -1,10 +1,23 @@
-//! Rules in the kernel: the XDP program, its tables, its counters.
+//! Rules in the kernel: the XDP program, its tables, its counters, and packets that it tells one by one.
 
 mod attach;
+mod barrier;
+mod counts;
 mod image;
 mod keep;
 mod program;
+mod samples;
+#[cfg(test)]
+#[path = "../../dropless/tests/polling/support/skip.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "the tests share it"
+)]
+mod skip;
 
 pub use attach::{AttachError, Attached, InForce, Mode};
-pub use keep::Kept;
-pub use program::{Error, Filter, Groups, Told};
+pub use keep::{Kept, Maker, Ready, Wanted};
+pub use program::{Error, Filter, Groups, Told, Why};
+pub use samples::{Sample, SampleCounts, Samples, Sampling};

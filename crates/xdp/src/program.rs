@@ -2,11 +2,13 @@
 
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput};
 use rules::limit::Limiter;
-use rules::{Count, Counts, Malformed, Tables};
+use rules::{Counts, Malformed, Tables};
 
+use crate::counts;
 use crate::image::{self, Image, Settings};
+use crate::samples::Sampling;
 
 /// The compiled program.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/filter.bpf.o"));
@@ -27,7 +29,42 @@ pub enum Error {
     Missing(&'static str),
 }
 
-fn told(what: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
+/// What stands behind an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// There is no room for its maps, or there are too many.
+    NoRoom,
+    /// This process may not.
+    NotAllowed,
+    /// The kernel was built without BPF.
+    NoBpf,
+    /// Anything else.
+    Other,
+}
+
+impl Error {
+    /// What stands behind it.
+    pub fn why(&self) -> Why {
+        const E2BIG: i32 = 7;
+        let Self::Bpf { source, .. } = self else {
+            return Why::Other;
+        };
+        let mut causes = std::iter::successors(std::error::Error::source(source), |cause| cause.source());
+        let is_too_big = causes.any(|cause| {
+            let cause = cause.downcast_ref::<std::io::Error>();
+            cause.and_then(std::io::Error::raw_os_error) == Some(E2BIG)
+        });
+        match source.kind() {
+            ErrorKind::OutOfMemory => Why::NoRoom,
+            _ if is_too_big => Why::NoRoom,
+            ErrorKind::PermissionDenied => Why::NotAllowed,
+            ErrorKind::Unsupported => Why::NoBpf,
+            _ => Why::Other,
+        }
+    }
+}
+
+pub(crate) fn told(what: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
     move |source| Error::Bpf { what, source }
 }
 
@@ -53,6 +90,36 @@ pub enum Groups<'f> {
     Of(&'f Filter),
 }
 
+/// What the filters of one interface have in common, whatever rules are in force.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) buckets: u32,
+    pub(crate) seed: u64,
+    /// What rates know.
+    pub(crate) groups: MapHandle,
+    /// Those of samples, as they are called; none where nobody has made them yet.
+    pub(crate) samples: Vec<(&'static str, MapHandle)>,
+}
+
+/// How a filter is loaded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Setup<'s> {
+    /// What there is already.
+    pub(crate) shared: Option<&'s Shared>,
+    /// Groups that rates remember, where there is no table of them yet.
+    pub(crate) groups: u32,
+    pub(crate) sampling: Sampling,
+    /// As samples say it.
+    pub(crate) generation: u32,
+    /// Every decision is told, and the time is given.
+    pub(crate) tells: bool,
+}
+
+/// The maps of samples.
+const SAMPLES: [&str; 3] = ["samples", "sampling", "period"];
+/// Of samples that nobody asked for: as little as the kernel makes.
+const ROOM_MIN: u32 = 4096;
+
 /// The program with the tables of one rule set.
 pub struct Filter {
     object: Object,
@@ -71,22 +138,50 @@ impl Filter {
     /// Loads the program with these tables, attached to nothing. One that `tells` is for tests: it takes its time from
     /// outside, and says how it decided.
     pub fn load(tables: &Tables, groups: Groups<'_>, tells: bool) -> Result<Self, Error> {
-        let (buckets, seed) = match groups {
-            Groups::New(entries) => ((entries / 4).next_power_of_two(), Limiter::seed()),
-            Groups::Of(other) => (other.buckets, other.seed),
+        let setup = Setup {
+            tells,
+            ..Setup::default()
         };
-        let image = Image::new(tables, Settings { buckets, seed, tells });
+        match groups {
+            Groups::New(groups) => Self::load_with(tables, Setup { groups, ..setup }),
+            Groups::Of(other) => {
+                let shared = Some(&other.shared()?);
+                Self::load_with(tables, Setup { shared, ..setup })
+            }
+        }
+    }
+
+    pub(crate) fn load_with(tables: &Tables, setup: Setup<'_>) -> Result<Self, Error> {
+        // What it would print is in its errors, too.
+        libbpf_rs::set_print(None);
+        let (buckets, seed) = match setup.shared {
+            None => ((setup.groups / 4).next_power_of_two(), Limiter::seed()),
+            Some(shared) => (shared.buckets, shared.seed),
+        };
+        let settings = Settings {
+            buckets,
+            seed,
+            tells: setup.tells,
+            denied_budget: setup.sampling.denied_per_second,
+            every: setup.sampling.every,
+            generation: setup.generation,
+        };
+        let image = Image::new(tables, settings);
         let open = |mut builder: ObjectBuilder| builder.open_memory(OBJECT);
         let mut object = open(ObjectBuilder::default()).map_err(told("the XDP program cannot be read"))?;
         let rules = tables.rules.len();
-        configure(&mut object, &image, rules as u32, buckets)?;
-        if let Groups::Of(other) = groups {
-            let shared = other.map("groups")?;
-            let mut maps = object.maps_mut();
-            let mut map = maps
-                .find(|map| map.name() == "groups")
-                .ok_or(Error::Missing("groups"))?;
-            map.reuse_fd(shared.as_fd()).map_err(told("rates cannot go on"))?;
+        let room = setup.sampling.room.max(ROOM_MIN);
+        configure(&mut object, &image, (rules as u32, buckets, room))?;
+        if let Some(shared) = setup.shared {
+            let groups = [("groups", &shared.groups)].into_iter();
+            let samples = shared.samples.iter().map(|(name, map)| (*name, map));
+            for (name, handle) in groups.chain(samples) {
+                let mut maps = object.maps_mut();
+                let map = maps.find(|map| map.name() == name);
+                let mut map = map.ok_or(Error::Missing(name))?;
+                map.reuse_fd(handle.as_fd())
+                    .map_err(told("what rates know cannot go on"))?;
+            }
         }
         let object = object
             .load()
@@ -101,26 +196,38 @@ impl Filter {
         Ok(filter)
     }
 
+    /// What the next one of its interface has from it.
+    pub(crate) fn shared(&self) -> Result<Shared, Error> {
+        let samples = SAMPLES.map(|name| Ok((name, self.map(name)?)));
+        Ok(Shared {
+            buckets: self.buckets,
+            seed: self.seed,
+            groups: self.map("groups")?,
+            samples: samples.into_iter().collect::<Result<_, Error>>()?,
+        })
+    }
+
     fn fill(&mut self, image: &Image) -> Result<(), Error> {
         let words: Vec<u8> = image.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let nodes: Vec<u8> = image.nodes.iter().flat_map(image::node).collect();
-        for (name, bytes, len) in [
-            ("words", &words, 8),
-            ("nodes", &nodes, 24),
-            ("rules", &image.rules, 56),
-        ] {
-            let count = bytes.len() / len;
-            if count > 0 {
-                let keys: Vec<u8> = (0..count as u32).flat_map(u32::to_ne_bytes).collect();
+        for (name, bytes) in [("words", &words), ("nodes", &nodes)] {
+            if !bytes.is_empty() {
                 self.map(name)?
-                    .update_batch(&keys, bytes, count as u32, MapFlags::ANY, MapFlags::ANY)
+                    .update(&0_u32.to_ne_bytes(), bytes, MapFlags::ANY)
                     .map_err(told("the XDP program's tables cannot be filled"))?;
             }
+        }
+        let count = self.rules as u32;
+        if count > 0 {
+            let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
+            self.map("rules")?
+                .update_batch(&keys, &image.rules, count, MapFlags::ANY, MapFlags::ANY)
+                .map_err(told("the XDP program's tables cannot be filled"))?;
         }
         Ok(())
     }
 
-    fn map(&self, name: &'static str) -> Result<MapHandle, Error> {
+    pub(crate) fn map(&self, name: &'static str) -> Result<MapHandle, Error> {
         let map = self
             .object
             .maps()
@@ -139,40 +246,7 @@ impl Filter {
 
     /// What has been counted so far, on all processors.
     pub fn counts(&self) -> Result<Counts, Error> {
-        let map = self.map("counts")?;
-        let mut next = 0_u32;
-        let mut count = || {
-            let found = map.lookup_percpu(&next.to_ne_bytes(), MapFlags::ANY);
-            next += 1;
-            let found = found.map_err(told("counters cannot be read"))?;
-            let mut sum = Count::default();
-            for value in found.iter().flatten() {
-                let word = |at: usize| {
-                    value
-                        .get(at..)
-                        .and_then(<[u8]>::first_chunk)
-                        .copied()
-                        .map_or(0, u64::from_ne_bytes)
-                };
-                sum += Count {
-                    packets: word(0),
-                    bytes: word(8),
-                };
-            }
-            Ok::<_, Error>(sum)
-        };
-        let rules = (0..self.rules).map(|_| count()).collect::<Result<_, _>>()?;
-        let default = count()?;
-        let mut malformed = [Count::default(); Malformed::ALL.len()];
-        for reason in &mut malformed {
-            *reason = count()?;
-        }
-        Ok(Counts {
-            rules,
-            default,
-            malformed,
-            full: count()?,
-        })
+        counts::of_set(&self.map("counts")?, self.rules)
     }
 
     /// Nanoseconds that the program takes over a frame, the mean of so many rounds.
@@ -226,7 +300,11 @@ impl Filter {
     }
 }
 
-fn configure(object: &mut OpenObject, image: &Image, rules: u32, buckets: u32) -> Result<(), Error> {
+fn configure(
+    object: &mut OpenObject,
+    image: &Image,
+    (rules, buckets, room): (u32, u32, u32),
+) -> Result<(), Error> {
     let reasons = Malformed::ALL.len() as u32;
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -238,11 +316,19 @@ fn configure(object: &mut OpenObject, image: &Image, rules: u32, buckets: u32) -
             at.copy_from_slice(&image.layout);
             continue;
         }
+        let bytes = match name.as_str() {
+            "words" => image.words.len() * 8,
+            "nodes" => image.nodes.len() * 24,
+            _ => 0,
+        };
+        if bytes > 0 {
+            map.set_value_size(bytes as u32)
+                .map_err(told("the XDP program's tables cannot be sized"))?;
+        }
         let entries = match name.as_str() {
-            "words" => image.words.len() as u32,
-            "nodes" => image.nodes.len() as u32,
             "rules" => rules,
             "groups" => buckets,
+            "samples" => room,
             // The default, each reason, and what found no entry.
             "counts" => rules + 1 + reasons + 1,
             _ => 1,

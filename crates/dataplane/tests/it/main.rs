@@ -4,5 +4,6 @@ mod capture;
 mod chained;
 mod conservation;
 mod forward;
+mod flows;
 mod replay;
 mod tap;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
 
 mod capture;
+mod filter;
 pub mod foreign;
 mod forward;
 pub(crate) mod kernel;
@@ -23,6 +24,7 @@ pub mod rules;
 mod send;
 
 pub use capture::{AttachPlan, CapturePlan, FilesPlan, RingPlan};
+pub use filter::{FilterPlan, SamplePlan};
 pub use forward::{ForwardMode, ForwardPlan};
 pub use machine::{MachinePlan, parse_cores};
 pub use noise::NoisePlan;

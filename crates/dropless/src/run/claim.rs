@@ -39,7 +39,7 @@ pub fn claim(ports: &[PortUri]) -> Result<(Vec<Claim>, Vec<Note>)> {
         let index = host::interface::index(&sys, name).filter(|index| !known.contains(index));
         let Some(index) = index else { continue };
         known.push(index);
-        claims.push(lock(uri, name, index)?);
+        claims.push(lock(&format!("port {uri}"), name, index)?);
         if let Some(id) = clear(&sys, name, index) {
             let text =
                 format!("port {uri}: the XDP program (id {id}) that a killed process left on it was removed");
@@ -49,7 +49,17 @@ pub fn claim(ports: &[PortUri]) -> Result<(Vec<Claim>, Vec<Note>)> {
     Ok((claims, notes))
 }
 
-fn lock(uri: &PortUri, name: &str, index: u32) -> Result<Claim> {
+/// The same for an interface that gets rules; `clears` where a program there cannot be one that is taken over.
+pub fn interface(name: &str, index: u32, clears: bool) -> Result<(Claim, Option<Note>)> {
+    let claim = lock(&format!("--dev {name}"), name, index)?;
+    let removed = clears.then(|| clear(&Sys::live(), name, index)).flatten().map(|id| {
+        let text = format!("the XDP program (id {id}) that a killed process left on {name} was removed");
+        Note::new("program_removed", text)
+    });
+    Ok((claim, removed))
+}
+
+fn lock(who: &str, name: &str, index: u32) -> Result<Claim> {
     let key = format!("dropless/xdp/{index}");
     let address = SocketAddr::from_abstract_name(&key)?;
     let begun = Instant::now();
@@ -57,7 +67,7 @@ fn lock(uri: &PortUri, name: &str, index: u32) -> Result<Claim> {
         match UnixListener::bind_addr(&address) {
             Ok(lock) => return Ok(Claim { _lock: lock }),
             Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-                return Err(error).with_context(|| format!("cannot lock the interface of port {uri}"));
+                return Err(error).with_context(|| format!("cannot lock the interface of {who}"));
             }
             Err(_) if begun.elapsed() <= PATIENCE => std::thread::sleep(LOOK),
             Err(_) => break,
@@ -71,11 +81,11 @@ fn lock(uri: &PortUri, name: &str, index: u32) -> Result<Claim> {
             "process {id} ({}) holds the lock of {name}, and is no dropless",
             name_of.trim()
         );
-        return Err(Problem::new(uri, what, Fix::advice(format!("end it: kill {id}"))).into());
+        return Err(Problem::new(who, what, Fix::advice(format!("end it: kill {id}"))).into());
     }
-    let who = holder.map_or_else(String::new, |id| format!(" (process {id})"));
+    let by = holder.map_or_else(String::new, |id| format!(" (process {id})"));
     let fix = Fix::advice("wait for its end, or choose another interface");
-    Err(Problem::new(uri, format!("another dropless{who} has {name}"), fix).into())
+    Err(Problem::new(who, format!("another dropless{by} has {name}"), fix).into())
 }
 
 /// The process that listens at this abstract name, where it is one that we can name.

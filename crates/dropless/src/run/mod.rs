@@ -28,6 +28,7 @@ pub(crate) mod preflight;
 pub(crate) mod privileges;
 pub(crate) mod queues;
 pub(crate) mod reflector;
+pub(crate) mod reload;
 pub(crate) mod rulebook;
 pub(crate) mod signals;
 pub(crate) mod stage;
@@ -352,6 +353,7 @@ impl<'r, 'e> Run<'r, 'e> {
             dir: self.dir,
             clock,
             start,
+            has_schedule,
             left,
             seen,
             roles,

@@ -228,6 +228,12 @@ impl<'e> OpenPort<'e> {
         link
     }
 
+    /// Whether it has no link, and gets one by calling again.
+    pub fn is_calling(&self) -> bool {
+        let traits = self.traits();
+        self.tending.is_down() && traits.calls && !traits.calls_once
+    }
+
     /// Whether the interface below it has been removed.
     pub fn is_gone(&self) -> bool {
         self.interface()

@@ -14,7 +14,7 @@ use super::privileges;
 use crate::plan;
 
 /// How many rules are told while a run goes; the result has all.
-const TOLD_MAX: usize = 200;
+pub const TOLD_MAX: usize = 200;
 
 /// A set, and its tables.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct Rulebook {
     /// Somebody asked while they were being read: what was read may be older than what is meant.
     again: bool,
     in_force: RulesInForce,
+    /// How often what was read was refused.
+    refused: u64,
     /// What came of reading them again, until it is said.
     news: Option<String>,
 }
@@ -53,15 +55,17 @@ impl Rulebook {
     pub fn new(path: &Path, rules: Rules) -> Self {
         Self {
             path: path.to_path_buf(),
-            rules,
             reading: None,
             again: false,
             in_force: RulesInForce {
                 file: path.display().to_string(),
+                rules: rules.set.rules.len() as u64,
                 generation: 1,
                 since_unix_ms: unix_ms(),
                 ..RulesInForce::default()
             },
+            rules,
+            refused: 0,
             news: None,
         }
     }
@@ -108,8 +112,14 @@ impl Rulebook {
         }
     }
 
+    /// So many sets were in force by now: those of runs before this one are among them.
+    pub fn is_generation(&mut self, generation: u64) {
+        self.in_force.generation = generation;
+    }
+
     /// They are in force.
     pub fn accept(&mut self, rules: Rules) {
+        self.in_force.rules = rules.set.rules.len() as u64;
         self.rules = rules;
         self.in_force.asked += 1;
         self.in_force.generation += 1;
@@ -122,9 +132,15 @@ impl Rulebook {
     /// They are not, and those before are.
     pub fn refuse(&mut self, error: &anyhow::Error) {
         self.in_force.asked += 1;
-        let text = format!("{error:#}\nthe rules before stay in force");
+        self.refused += 1;
+        let text = format!("{error:#}\nthe rules before stay in force").replace('\n', "; ");
         self.news = Some(format!("{text}\n"));
         self.in_force.refused = Some(Note::new("rules_refused", text));
+    }
+
+    /// How often rules were read again, and how often what was read was refused.
+    pub fn asked_and_refused(&self) -> (u64, u64) {
+        (self.in_force.asked, self.refused)
     }
 
     /// What came of reading them again, said once.

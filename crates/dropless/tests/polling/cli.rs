@@ -58,6 +58,8 @@ fn the_documented_help_is_the_printed_help() {
         ("read.txt", &["read", "--help"]),
         ("replay.txt", &["replay", "--help"]),
         ("filter.txt", &["filter", "--help"]),
+        ("filter-run.txt", &["filter", "run", "--help"]),
+        ("filter-reload.txt", &["filter", "reload", "--help"]),
         ("filter-check.txt", &["filter", "check", "--help"]),
         ("filter-test.txt", &["filter", "test", "--help"]),
         ("extcap.txt", &["extcap", "--help"]),

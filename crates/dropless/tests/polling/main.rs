@@ -34,6 +34,7 @@ mod kernel_peer;
 mod kernel_port;
 mod ledger;
 mod load;
+mod manager;
 mod memif;
 mod metrics;
 mod metrics_clients;

@@ -2,6 +2,7 @@
 
 mod bifurcated;
 mod clash;
+mod device;
 mod interface;
 mod kernel;
 mod look;
@@ -14,6 +15,7 @@ mod tap;
 mod vdev;
 mod vmbus;
 
+pub use device::device;
 pub use look::{Memory, Prepared};
 
 use crate::{Fix, PciAddress, PortKind, PortUri, Problem, Sys};

@@ -20,6 +20,7 @@ kinds! {
     capture,
     forward,
     replay,
+    filter,
     search,
     compare,
     noise,

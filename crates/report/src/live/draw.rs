@@ -118,7 +118,8 @@ fn fields(state: &State) -> Vec<Field> {
             if let Some(rules) = &state.rules {
                 fields.push(packets("denied", rules.judged.denied));
             }
-            fields.push(bad("lost", total.lost));
+            // What the interface had no room for no filter sees.
+            fields.extend((state.phase == Phase::Forwarding).then(|| bad("lost", total.lost)));
             fields
         }
         Phase::Capturing => {

@@ -96,6 +96,8 @@ impl State {
 pub struct RulesInForce {
     /// Their file.
     pub file: String,
+    /// How many rules it has.
+    pub rules: u64,
     /// How many sets were in force, this one among them.
     pub generation: u64,
     /// When it came into force, ms since 1970.

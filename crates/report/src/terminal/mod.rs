@@ -88,11 +88,22 @@ fn invalid(reasons: &[Note], style: &Style) -> String {
 
 /// The verdict on a run of packets in the colour `paint`, where it came to `outcome`, and below it each expectation.
 pub(crate) fn headline<R: Kind + RunResult>(run: &R, outcome: &str, paint: Paint, style: &Style) -> String {
-    let line = match run.validity() {
-        Validity::Invalid => invalid(run.reasons(), style),
-        Validity::Valid => painted(&format!("VALID: {outcome}"), paint, style),
-    };
+    let line = verdict(run.validity(), run.reasons(), outcome, paint, style);
     line + &expectations::render(run.expectations(), style)
+}
+
+/// The verdict alone.
+pub(crate) fn verdict(
+    validity: Validity,
+    reasons: &[Note],
+    outcome: &str,
+    paint: Paint,
+    style: &Style,
+) -> String {
+    match validity {
+        Validity::Invalid => invalid(reasons, style),
+        Validity::Valid => painted(&format!("VALID: {outcome}"), paint, style),
+    }
 }
 
 /// What ends the report of such a run: what carried its packets, its notes, and where it is kept.

@@ -28,17 +28,21 @@ struct facts {
     __u32 destination_port;
 };
 
+// Loads of a whole word from wherever it stands: copied by memcpy they would be loads of single bytes.
 static __always_inline __u16 be16(const void *at)
 {
-    const __u8 *bytes = at;
-    return bytes[0] << 8 | bytes[1];
+    return bpf_ntohs(*(const __u16 *)at);
 }
 
+static __always_inline __u32 be32(const void *at)
+{
+    return bpf_ntohl(*(const __u32 *)at);
+}
+
+// Addresses stand at multiples of four, at most.
 static __always_inline __u64 be64(const void *at)
 {
-    __u64 value;
-    __builtin_memcpy(&value, at, 8);
-    return bpf_be64_to_cpu(value);
+    return (__u64)be32(at) << 32 | be32(at + 4);
 }
 
 static __always_inline int asks(__u32 reason)
@@ -48,7 +52,7 @@ static __always_inline int asks(__u32 reason)
 
 // A packet's way: where things are, and how far they go.
 struct way {
-    __u32 len;       // of the frame
+    __u32 len;       // of the frame, or of what of it lies in one piece, where its IP packet ends there
     __u32 at;        // of the IP header
     __u32 transport; // behind all IP headers
     __u32 end;       // of the IP packet
@@ -58,17 +62,17 @@ struct way {
 };
 
 // Each returns 0, or the reason + 1.
-static __always_inline int tcp(const struct way *way, const __u8 *head, __u32 have, struct facts *facts)
+static __always_inline int tcp(const struct way *way, const __u32 *head, __u32 have, struct facts *facts)
 {
     __u32 cut = way->part == FIRST ? TINY_FRAGMENT + 1 : TCP_HEADER + 1;
     if (have < 20)
         return cut;
-    __u32 len = (head[12] >> 4) * 4;
+    __u32 word = bpf_ntohl(head[3]), len = (word >> 28) * 4;
     if (len < 20)
         return TCP_HEADER + 1;
     if (len > way->end - way->transport)
         return cut;
-    __u32 flags = head[13];
+    __u32 flags = word >> 16 & 0xFF;
     __u32 fin = flags & 1, syn = flags & 2, rst = flags & 4, ack = flags & 16;
     if (asks(TCP_FLAGS) && (!(flags & 0x3F) || (syn && (fin || rst)) || (fin && !ack)))
         return TCP_FLAGS + 1;
@@ -76,11 +80,11 @@ static __always_inline int tcp(const struct way *way, const __u8 *head, __u32 ha
     return 0;
 }
 
-static __always_inline int udp(const struct way *way, const __u8 *head, __u32 have)
+static __always_inline int udp(const struct way *way, const __u32 *head, __u32 have)
 {
     if (have < 8)
         return way->part == FIRST ? TINY_FRAGMENT + 1 : UDP_LENGTH + 1;
-    __u32 len = be16(head + 4), rest = way->end - way->transport;
+    __u32 len = bpf_ntohl(head[1]) >> 16, rest = way->end - way->transport;
     if (len < 8 || (way->part == FIRST ? len < rest : len != rest))
         return UDP_LENGTH + 1;
     return 0;
@@ -93,26 +97,26 @@ static __always_inline int transport(struct xdp_md *ctx, const struct way *way, 
     __u32 protocol = way->protocol;
     if (protocol != 6 && protocol != 17 && protocol != 1 && protocol != 58 && protocol != 132)
         return 0;
-    __u8 head[20] = {};
+    // What a frame has behind its packet may be read along, and is not looked at.
+    __u32 head[5];
     __u32 have = way->end - way->transport;
     const __u8 *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
     __u32 at = way->transport;
-    if (have >= 20) {
-        have = 20;
-        if (at <= 128 && data + at + 20 <= data_end)
-            __builtin_memcpy(head, data + at, 20);
-        else if (bpf_xdp_load_bytes(ctx, at, head, 20))
-            return IP_LENGTH + 1;
-    } else if (have >= 1) {
-        // A variable length that the verifier can see the bounds of.
-        have &= 31;
-        if (have > 0 && have < 20 && bpf_xdp_load_bytes(ctx, at, head, have))
+    const __u32 *words = (void *)(data + at);
+    if (at <= 128 && (void *)(words + 5) <= (void *)data_end) {
+#pragma unroll
+        for (int word = 0; word < 5; word++)
+            head[word] = words[word];
+    } else {
+        __builtin_memset(head, 0, sizeof head);
+        __u32 len = have < 20 ? have : 20;
+        if (len && bpf_xdp_load_bytes(ctx, at, head, len))
             return IP_LENGTH + 1;
     }
     if (protocol == 1 || protocol == 58) {
         if (have < 8)
             return way->part == FIRST ? TINY_FRAGMENT + 1 : ICMP_LENGTH + 1;
-        facts->detail = 2 << 8 | head[0];
+        facts->detail = 2 << 8 | bpf_ntohl(head[0]) >> 24;
         return 0;
     }
     int failed = 0;
@@ -123,10 +127,19 @@ static __always_inline int transport(struct xdp_md *ctx, const struct way *way, 
     if (failed)
         return failed;
     if (have >= 4) {
-        facts->source_port = be16(head);
-        facts->destination_port = be16(head + 2);
+        __u32 ports = bpf_ntohl(head[0]);
+        facts->source_port = ports >> 16;
+        facts->destination_port = ports & 0xFFFF;
     }
     return 0;
+}
+
+// Makes `len` that of the whole frame if its IP packet goes on behind the first piece: asking for it always would cost as
+// much as the rest of the parsing.
+static __always_inline void whole(struct xdp_md *ctx, struct way *way)
+{
+    if (way->end > way->len)
+        way->len = bpf_xdp_get_buff_len(ctx);
 }
 
 static __always_inline int ipv4(struct xdp_md *ctx, struct way *way, struct facts *facts)
@@ -136,18 +149,18 @@ static __always_inline int ipv4(struct xdp_md *ctx, struct way *way, struct fact
     if (header + 20 > data_end)
         return IP_HEADER + 1;
     __u32 len = (header[0] & 15) * 4, total = be16(header + 2), fragment = be16(header + 6) & 0x3FFF;
+    way->end = way->at + total;
+    whole(ctx, way);
     if (header[0] >> 4 != 4 || len < 20 || total < len || way->len < way->at + len)
         return IP_HEADER + 1;
-    way->end = way->at + total;
     if (way->end > way->len)
         return IP_LENGTH + 1;
     way->transport = way->at + len;
     way->protocol = header[9];
     way->offset = fragment & 0x1FFF;
     way->part = !fragment ? WHOLE : way->offset ? LATER : FIRST;
-    __u64 both = be64(header + 12);
-    facts->source.high = both >> 32 << 32;
-    facts->destination.high = both << 32;
+    facts->source.high = (__u64)be32(header + 12) << 32;
+    facts->destination.high = (__u64)be32(header + 16) << 32;
     if (asks(IP_CHECKSUM)) {
         __u32 sum = 0;
 #pragma unroll
@@ -177,6 +190,7 @@ static __always_inline int ipv6(struct xdp_md *ctx, struct way *way, struct fact
     if (header[0] >> 4 != 6)
         return IP_HEADER + 1;
     way->end = way->at + 40 + be16(header + 4);
+    whole(ctx, way);
     way->transport = way->at + 40;
     way->protocol = header[6];
     way->part = WHOLE;
@@ -230,6 +244,7 @@ static __always_inline int ipv6(struct xdp_md *ctx, struct way *way, struct fact
 static __always_inline int look(struct xdp_md *ctx, struct way *way, struct facts *facts)
 {
     const __u8 *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+    way->len = data_end - data;
     if (data + 14 > data_end)
         return ETHERNET + 1;
     __u32 at = 12, type = be16(data + 12);
@@ -256,6 +271,7 @@ static __always_inline int look(struct xdp_md *ctx, struct way *way, struct fact
         failed = ipv6(ctx, way, facts);
     } else {
         facts->ether_type = type;
+        way->len = bpf_xdp_get_buff_len(ctx);
         return 0;
     }
     if (failed)

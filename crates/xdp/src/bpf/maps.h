@@ -61,6 +61,12 @@ struct layout {
     __u32 buckets;   // a power of two
     __u32 tells;     // each decision in `told`, and takes the time from there
     __u32 limits;    // rules that limit a rate
+    __u32 denied_budget; // denied packets that are told, a period and processor; 0 for none
+    __u32 every;         // of all packets one of so many is told; 0 for none
+    __u32 generation;    // as samples say it
+    __u32 words;     // in the map of this name
+    __u32 nodes;
+    __u32 unused;
     __u64 seed;
     struct index_table malformed, kind, ether_type, vlan, detail, source_port, destination_port;
     struct address_table source, destination;
@@ -111,17 +117,15 @@ struct told {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, __u64);
+    __uint(key_size, sizeof(__u32));
+    __uint(value_size, sizeof(__u64)); // each, of which one value holds all
     __uint(max_entries, 1);
 } words SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, struct node);
+    __uint(key_size, sizeof(__u32));
+    __uint(value_size, sizeof(struct node)); // each, of which one value holds all
     __uint(max_entries, 1);
 } nodes SEC(".maps");
 

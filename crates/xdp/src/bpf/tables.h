@@ -9,13 +9,16 @@
 #include "maps.h"
 
 #define LEAF 0x80000000u
-// Poptrie: 16 bits, then 6 a step, of 128.
+// Poptrie: 16 bits, then 6 a step, of 128 or 32.
 #define STEPS_MAX 19
+#define STEPS_MAX_V4 3
 
+// A map's only value: what is within its bounds needs no further look-up.
 static __always_inline __u64 word(__u32 at)
 {
-    __u64 *found = bpf_map_lookup_elem(&words, &at);
-    return found ? *found : 0;
+    __u32 zero = 0;
+    __u64 *all = bpf_map_lookup_elem(&words, &zero);
+    return all && at < layout.words ? all[at] : 0;
 }
 
 // Two to a word.
@@ -39,17 +42,17 @@ static __always_inline __u32 ones(__u64 bits)
     return __builtin_popcountll(bits);
 }
 
-// A function of its own, which the kernel checks once.
-__noinline __u32 class_of(__u32 root, __u32 leaves, __u32 first_node, __u64 high, __u64 low)
+static __always_inline __u32 descend(__u32 root, __u32 leaves, __u32 first_node, __u64 high, __u64 low, int steps)
 {
     __u32 at = half(root, high >> 48);
     high = high << 16 | low >> 48;
     low <<= 16;
-    for (int step = 0; step < STEPS_MAX && !(at & LEAF); step++) {
-        __u32 place = first_node + at;
-        struct node *node = bpf_map_lookup_elem(&nodes, &place);
-        if (!node)
+    for (int step = 0; step < steps && !(at & LEAF); step++) {
+        __u32 place = first_node + at, zero = 0;
+        struct node *node = bpf_map_lookup_elem(&nodes, &zero);
+        if (!node || place >= layout.nodes)
             return 0;
+        node += place;
         __u32 slot = high >> 58;
         __u64 up_to = ~0ULL >> (63 - slot);
         if (!(node->children >> slot & 1)) {
@@ -63,18 +66,19 @@ __noinline __u32 class_of(__u32 root, __u32 leaves, __u32 first_node, __u64 high
     return at & ~LEAF;
 }
 
-static __always_inline __u32 trie_class(const volatile struct trie *trie, struct address address)
+// A function of its own, which the kernel checks once; a call costs as much as a few steps, which is little of so many.
+__noinline __u32 class_of_v6(__u32 root, __u32 leaves, __u32 first_node, __u64 high, __u64 low)
 {
-    return class_of(trie->root, trie->leaves, trie->nodes, address.high, address.low);
+    return descend(root, leaves, first_node, high, low, STEPS_MAX);
 }
 
 static __always_inline __u32 address_row(const volatile struct address_table *table, __u32 layer, struct address address)
 {
     __u32 class = table->none;
     if (layer == V4)
-        class = trie_class(&table->v4, address);
+        class = descend(table->v4.root, table->v4.leaves, table->v4.nodes, address.high, 0, STEPS_MAX_V4);
     else if (layer == V6)
-        class = trie_class(&table->v6, address);
+        class = class_of_v6(table->v6.root, table->v6.leaves, table->v6.nodes, address.high, address.low);
     return table->rows + class * layout.stride;
 }
 

@@ -1,6 +1,8 @@
 //! `dropless filter`: which packets pass, by rules.
 
 mod check;
+mod reload;
+mod run;
 mod test;
 mod why;
 
@@ -26,6 +28,8 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Task {
+    Run(run::Args),
+    Reload(reload::Args),
     Check(check::Args),
     Test(test::Args),
 }
@@ -33,6 +37,8 @@ enum Task {
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     match &args.task {
+        Task::Run(args) => run::run(args),
+        Task::Reload(args) => reload::run(args),
         Task::Check(args) => check::run(args),
         Task::Test(args) => test::run(args),
     }

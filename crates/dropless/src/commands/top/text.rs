@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 
 use measure::Percentiles;
 use measure::place::{FILTERED, SAMPLED_OUT, UNWANTED};
+use report::judged;
 use report::number;
 use report::published::{Bounds, State};
 use report::style::{Paint, Style};
 use report::table::{Cell, Table};
 
 const STALLS_SHOWN: usize = 8;
+const RULES_SHOWN: usize = 100;
 /// Below this many columns only the most telling figures are shown.
 const NARROW: usize = 58;
 /// Below this many columns trials are not shown beside the bounds that they have shown.
@@ -37,6 +39,8 @@ pub fn packets(state: &State, style: &Style) -> Vec<Table> {
         lost_at(state),
         left_out(state),
         consumers(state, style),
+        rules(state),
+        malformed(state),
     ];
     all.into_iter().filter(Table::has_items).collect()
 }
@@ -67,7 +71,13 @@ fn head(state: &State, style: &Style) -> String {
     let health = Cell::left(&state.health.reason).paint(if is_healthy { Paint::Good } else { Paint::Warn });
     let run = Cell::left(process.run.display().to_string());
     let mut lines = Table::indented(0);
-    for (name, cell) in [("health", health), ("run", run)] {
+    let mut facts = vec![("health", health), ("run", run)];
+    if let Some(rules) = &state.rules {
+        facts.push(("rules", Cell::left(format!("{}, generation {}", rules.file, rules.generation))));
+        let refused = rules.refused.as_ref();
+        facts.extend(refused.map(|refused| ("refused", Cell::left(&refused.text).paint(Paint::Bad))));
+    }
+    for (name, cell) in facts {
         lines.row([Cell::left(name).paint(Paint::Dim), cell]);
     }
     text += &lines.render(style);
@@ -142,6 +152,9 @@ fn traffic(state: &State, style: &Style) -> Table {
     if is_capture(state) {
         table.item("captured", [Cell::right(number::count(total.captured))]);
     }
+    if let Some(rules) = &state.rules {
+        table.item("denied", [Cell::right(number::count(rules.judged.denied))]);
+    }
     for (name, count) in losses(state) {
         table.item(name, [count_cell(count)]);
     }
@@ -179,6 +192,9 @@ pub fn losses(state: &State) -> Vec<(&'static str, u64)> {
     }
     if is_capture(state) || state.process.command == "forward" {
         return vec![("lost", total.lost)];
+    }
+    if state.process.command == "filter" {
+        return Vec::new();
     }
     let mut losses = vec![("lost", total.lost), ("unsent", total.unsent)];
     let rarer = [
@@ -248,6 +264,21 @@ fn left_out(state: &State) -> Table {
     let mut table = Table::section("Left out", &[">packets"]);
     for (place, count) in state.places.iter().filter(|(place, _)| is_left_out(place)) {
         table.item(place, [Cell::right(number::count(*count))]);
+    }
+    table
+}
+
+/// The busiest rules.
+fn rules(state: &State) -> Table {
+    let judged = state.rules.as_ref().map(|rules| &rules.judged);
+    judged.map_or_else(|| Table::section("Rules", &[]), |judged| judged::table(judged, RULES_SHOWN))
+}
+
+/// Malformed packets, each of which a rule counted, too.
+fn malformed(state: &State) -> Table {
+    let mut table = Table::section("Malformed", &[">packets"]);
+    for (reason, packets) in state.rules.iter().flat_map(|rules| &rules.judged.malformed) {
+        table.item(reason, [Cell::right(number::count(*packets))]);
     }
     table
 }

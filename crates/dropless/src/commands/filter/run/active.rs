@@ -1,0 +1,188 @@
+//! A filter in force: reads its rules again, tells how it stands, and sees whether it is still there.
+
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use measure::Judged;
+use report::live::Live;
+use report::out::Console;
+use report::published::{Phase, State};
+use rules::Totals;
+use xdp::{Kept, Ready};
+
+use super::lockout::Session;
+use super::refusals;
+use crate::plan::FilterPlan;
+use crate::run::rulebook::{Rulebook, Rules};
+use crate::run::signals::Interrupt;
+use crate::status::{Expected, HealthCheck, StatusBoard};
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Why it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its time is over.
+    Planned,
+    /// Somebody asked for it.
+    Asked,
+    /// Somebody took it off the interface, or that has gone.
+    Displaced,
+}
+
+/// What it came to.
+pub struct Came {
+    pub judged: Judged,
+    pub generation: u64,
+    /// How often rules were read again, and how often refused.
+    pub reloads: (u64, u64),
+    pub lasted: Duration,
+}
+
+/// A filter in force.
+pub struct Active<'p> {
+    plan: &'p FilterPlan,
+    kept: Kept,
+    book: Rulebook,
+    session: Option<Session>,
+    /// Rules on their way into the kernel.
+    loading: Option<(Rules, JoinHandle<Result<Ready, xdp::Error>>)>,
+    begun: Instant,
+    lasted: Duration,
+    /// What was counted when it was last asked.
+    totals: Totals,
+    health: HealthCheck,
+}
+
+impl<'p> Active<'p> {
+    pub fn new(kept: Kept, book: Rulebook, session: Option<Session>, plan: &'p FilterPlan) -> Self {
+        Self {
+            plan,
+            kept,
+            book,
+            session,
+            loading: None,
+            begun: Instant::now(),
+            lasted: Duration::ZERO,
+            totals: Totals::default(),
+            health: HealthCheck::new(Expected::default()),
+        }
+    }
+
+    /// Until its end.
+    pub fn go(&mut self, interrupt: &Interrupt, board: &StatusBoard, console: Console) -> End {
+        let mut live = Live::stderr(console.quiet);
+        let planned = self.plan.duration_ns.map(Duration::from_nanos);
+        let end = loop {
+            let elapsed = self.begun.elapsed();
+            if !self.kept.is_in_force() {
+                break End::Displaced;
+            }
+            if interrupt.is_set() {
+                break End::Asked;
+            }
+            if planned.is_some_and(|planned| elapsed >= planned) {
+                break End::Planned;
+            }
+            self.look_after_rules(interrupt.take_reload());
+            if let Some(said) = self.book.says() {
+                live.clear();
+                console.error(said.trim_end());
+            }
+            if board.is_due() || live.is_due(elapsed) {
+                board.tell(self.state(elapsed));
+                live.update(&board.told());
+            }
+            let left = planned.map_or(LOOK_EVERY, |planned| planned.saturating_sub(elapsed));
+            std::thread::sleep(LOOK_EVERY.min(left));
+        };
+        self.lasted = self.begun.elapsed();
+        live.finish();
+        end
+    }
+
+    /// Takes it off, and says what it met to the last packet.
+    pub fn end(mut self) -> Result<Came> {
+        // Where it is off already, its counts are final, too.
+        let totals = self.kept.detach().or_else(|_| self.kept.totals());
+        let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
+        Ok(Came {
+            judged: self.book.judged(&totals),
+            generation: self.kept.generation().into(),
+            reloads: self.book.asked_and_refused(),
+            lasted: self.lasted,
+        })
+    }
+
+    /// Rules are read, loaded and put in force, each as far as it is now.
+    fn look_after_rules(&mut self, is_asked: bool) {
+        if is_asked {
+            self.book.ask();
+        }
+        if let Some((rules, ready)) = self.loading.take_if(|(_, loading)| loading.is_finished()) {
+            let ready = ready.join().map_err(|_| anyhow!("the thread that loaded them died"));
+            let put = ready.and_then(|ready| {
+                let ready = ready.map_err(|error| refusals::program(&error, &self.plan.interface))?;
+                let put = self.kept.put(ready);
+                put.map_err(|error| refusals::attach(error, self.plan))
+            });
+            match put {
+                Ok(()) => {
+                    self.book.accept(rules);
+                    self.book.is_generation(self.kept.generation().into());
+                }
+                Err(error) => self.book.refuse(&error),
+            }
+        }
+        if self.loading.is_some() {
+            return;
+        }
+        if let Some(rules) = self.book.read() {
+            self.load(rules);
+        }
+    }
+
+    /// Loads them beside all this: of half a million prefixes that takes a second.
+    fn load(&mut self, rules: Rules) {
+        if let Some(Err(error)) = self.session.map(|session| session.is_kept_by(&rules.set)) {
+            return self.book.refuse(&error);
+        }
+        let (maker, read) = (self.kept.maker(), rules.clone());
+        let loading = std::thread::Builder::new()
+            .name("load".into())
+            .spawn(move || maker.make(&read.set, &read.tables));
+        match loading {
+            Ok(loading) => self.loading = Some((rules, loading)),
+            Err(error) => self.book.refuse(&anyhow!("cannot start a thread: {error}")),
+        }
+    }
+
+    /// How it stands.
+    fn state(&mut self, elapsed: Duration) -> State {
+        // What cannot be read now stands as it stood.
+        if let Ok(totals) = self.kept.totals() {
+            self.totals = totals;
+        }
+        let planned_s = self.plan.duration_ns.map(|ns| ns as f64 / 1e9);
+        let mut state = State {
+            phase: Phase::Filtering,
+            elapsed_s: elapsed.as_secs_f64(),
+            planned_s,
+            done: planned_s.map(|planned| (elapsed.as_secs_f64() / planned).min(1.0)),
+            rules: Some(self.book.told(&self.totals)),
+            ..State::default()
+        };
+        total(&mut state, &self.book.judged(&self.totals));
+        state.health = self.health.judge(Instant::now(), &state);
+        state
+    }
+}
+
+/// What was judged came in, what was allowed went on.
+pub fn total(state: &mut State, judged: &Judged) {
+    state.total.received = judged.packets();
+    state.total.received_bytes = judged.allowed_bytes + judged.denied_bytes;
+    state.total.sent = judged.allowed;
+    state.total.sent_bytes = judged.allowed_bytes;
+}

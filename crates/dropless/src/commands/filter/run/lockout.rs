@@ -1,0 +1,207 @@
+//! Whether rules would cut off the SSH session that they are typed in.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Result, bail};
+use host::Sys;
+use host::interface::{Interface, interfaces};
+use report::published::parent;
+use rules::{Groups, RuleSet, Verdict, look};
+
+const VARIABLE: &str = "SSH_CONNECTION";
+/// No wrapper is wrapped as often.
+const GENERATIONS_MAX: usize = 64;
+/// ARP goes to everybody.
+const BROADCAST: [u8; 6] = [0xFF; 6];
+
+/// A session that comes in by the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    client: SocketAddr,
+    server: SocketAddr,
+}
+
+impl Session {
+    /// That of this process, or of one that started it: sudo(8) clears the environment.
+    pub fn through(interface: &str) -> Option<Self> {
+        let sys = Sys::live();
+        let session = Self::parse(&connection(sys.ssh_connection.as_deref())?)?;
+        let all = interfaces(&sys);
+        let owner = all.iter().find(|one| one.addresses.contains(&session.server.ip()))?;
+        is_over(&all, owner, interface, all.len()).then_some(session)
+    }
+
+    /// "client-address client-port server-address server-port".
+    fn parse(text: &str) -> Option<Self> {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [client, client_port, server, server_port] = fields[..] else {
+            return None;
+        };
+        // A link-local address carries its interface behind a '%'.
+        let address = |text: &str| text.split('%').next()?.parse::<IpAddr>().ok();
+        Some(Self {
+            client: (address(client)?.to_canonical(), client_port.parse().ok()?).into(),
+            server: (address(server)?.to_canonical(), server_port.parse().ok()?).into(),
+        })
+    }
+
+    /// Refuses rules by which it would end.
+    pub fn is_kept_by(&self, set: &RuleSet) -> Result<()> {
+        for (what, frame) in self.frames() {
+            let found = look(&frame, frame.len(), set.reasons());
+            let decision = set.judge(&found, 0, &mut Groups::default(), |_, _| {});
+            if decision.verdict == Verdict::Allow {
+                continue;
+            }
+            let rule = decision.rule.and_then(|rule| set.rules.get(usize::from(rule)));
+            let by = rule.map_or_else(
+                || "`default deny`".to_owned(),
+                |rule| format!("{}:{} `{}`", set.files[rule.place.0], rule.place.1, rule.text),
+            );
+            bail!(
+                "these rules would cut off the SSH session that they are typed in: {what} from {} to {} is denied by {by}; allow it in a line before that, or add --force",
+                self.client,
+                self.server
+            );
+        }
+        Ok(())
+    }
+
+    /// What it lives from: its packets, and what finds addresses on the link.
+    fn frames(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let mut frames = vec![
+            ("a new connection", self.tcp(0x02)),
+            ("its traffic", self.tcp(0x10)),
+        ];
+        match (self.client.ip(), self.server.ip()) {
+            (IpAddr::V4(client), IpAddr::V4(server)) => {
+                for (what, operation) in [("an ARP request", 1), ("an ARP answer", 2)] {
+                    let mut arp = vec![0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
+                    arp.extend(client.octets());
+                    arp.extend([0; 6]);
+                    arp.extend(server.octets());
+                    frames.push((what, ethernet(0x0806, &arp)));
+                }
+            }
+            _ => {
+                let (neighbour, us) = ("fe80::1", self.server.ip());
+                for (what, kind) in [("a neighbour solicitation", 135), ("a neighbour advertisement", 136)] {
+                    let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
+                    message.extend(octets(us));
+                    if let Ok(neighbour) = neighbour.parse() {
+                        frames.push((what, ip((neighbour, us), 58, &message)));
+                    }
+                }
+            }
+        }
+        frames
+    }
+
+    fn tcp(&self, flags: u8) -> Vec<u8> {
+        let ports = [self.client.port(), self.server.port()];
+        let mut segment = ports.map(u16::to_be_bytes).concat();
+        segment.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0xFF, 0xFF, 0, 0, 0, 0]);
+        ip((self.client.ip(), self.server.ip()), 6, &segment)
+    }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().into(),
+        IpAddr::V6(address) => address.octets().into(),
+    }
+}
+
+fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = [BROADCAST, [2, 0, 0, 0, 0, 1]].concat();
+    frame.extend(kind.to_be_bytes());
+    frame.extend(payload);
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+fn ip((from, to): (IpAddr, IpAddr), protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let len = payload.len() as u16;
+    if from.is_ipv4() {
+        let [high, low] = (len + 20).to_be_bytes();
+        let mut header = vec![0x45, 0, high, low, 0, 0, 0x40, 0, 64, protocol, 0, 0];
+        header.extend(octets(from));
+        header.extend(octets(to));
+        let sum = header
+            .chunks_exact(2)
+            .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
+            .sum::<u32>();
+        let sum = !((sum & 0xFFFF) + (sum >> 16)) as u16;
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        header.extend(payload);
+        return ethernet(0x0800, &header);
+    }
+    let [high, low] = len.to_be_bytes();
+    let mut header = vec![0x60, 0, 0, 0, high, low, protocol, 255];
+    header.extend(octets(from));
+    header.extend(octets(to));
+    header.extend(payload);
+    ethernet(0x86DD, &header)
+}
+
+/// The variable of this process, or of the nearest of those above it that has one.
+fn connection(own: Option<&str>) -> Option<String> {
+    if let Some(own) = own {
+        return Some(own.to_owned());
+    }
+    let above = std::iter::successors(parent(std::process::id()), |process| parent(*process));
+    above
+        .take_while(|process| *process > 1)
+        .take(GENERATIONS_MAX)
+        .find_map(|process| {
+            let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
+            let mut variables = environment.split(|byte| *byte == 0);
+            variables.find_map(|variable| {
+                let text = std::str::from_utf8(variable).ok()?;
+                Some(text.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned())
+            })
+        })
+}
+
+/// Whether what arrives at `upper` comes in by `name`: it is that, or stands on it (a VLAN, a bridge, a bond).
+fn is_over(all: &[Interface], upper: &Interface, name: &str, deep: usize) -> bool {
+    upper.name == name
+        || deep > 0
+            && upper.lower.iter().any(|lower| {
+                let lower = all.iter().find(|one| one.name == *lower);
+                lower.is_some_and(|lower| is_over(all, lower, name, deep - 1))
+            })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(rules: &str, session: &str) -> Option<String> {
+        let set = rules::parse("edge.rules", &|_| Ok(rules.to_owned())).unwrap();
+        let session = Session::parse(session).unwrap();
+        session.is_kept_by(&set).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn rules_that_end_the_session_are_named() {
+        let v4 = "192.0.2.7 50000 198.51.100.1 22";
+        assert_eq!(refused("deny malformed\ndefault allow\n", v4), None);
+        let said = refused("allow arp\ndeny tcp dport 22\n", v4).unwrap();
+        assert!(said.contains("a new connection from 192.0.2.7:50000 to 198.51.100.1:22 is denied by edge.rules:2 `deny tcp dport 22`"), "{said}");
+        let said = refused("allow tcp flags syn/syn,ack dport 22\nallow arp\ndefault deny\n", v4).unwrap();
+        assert!(said.contains("its traffic"), "{said}");
+        // Once the neighbour's entry has gone, nothing arrives any more.
+        let said = refused("allow tcp dport 22\ndefault deny\n", v4).unwrap();
+        assert!(said.contains("an ARP request"), "{said}");
+        assert_eq!(refused("allow tcp dport 22\nallow arp\ndefault deny\n", v4), None);
+        let v6 = "2001:db8::7 50000 2001:db8::1 22";
+        let said = refused("allow tcp dport 22\ndefault deny\n", v6).unwrap();
+        assert!(said.contains("a neighbour solicitation"), "{said}");
+        assert_eq!(
+            refused("deny malformed\nallow tcp dport 22\nallow icmp6\ndefault deny\n", v6),
+            None
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Why an interface does not get the rules, in one line that names what mends it.
+
+use anyhow::{Error, anyhow};
+use host::Sys;
+use xdp::{AttachError, Why};
+
+use crate::plan::FilterPlan;
+
+/// What this program is called in the kernel, whoever put it there.
+const OURS: &str = "dropless_filter";
+const ENOSYS: i32 = 38;
+
+/// Of what the kernel said.
+pub fn attach(error: AttachError, plan: &FilterPlan) -> Error {
+    let name = &plan.interface;
+    match error {
+        AttachError::Taken { name: Some(other) } if other.starts_with(OURS) => anyhow!(
+            "--dev {name}: rules of another dropless are in force there; fix: dropless filter status tells whose, dropless filter stop {name} ends them"
+        ),
+        AttachError::Taken { name: other } => {
+            let who = other.map_or_else(String::new, |other| format!(" ({other})"));
+            anyhow!(
+                "--dev {name}: another XDP program{who} is attached to it, and is not replaced; fix: end whoever put it there, or: ip link set dev {name} xdp off"
+            )
+        }
+        AttachError::NotNative { .. } => anyhow!(
+            "--dev {name}: {error}; fix: --mode generic (slower: the kernel makes a buffer of its own for each packet first)"
+        ),
+        AttachError::Other(source) if source.raw_os_error() == Some(ENOSYS) => no_bpf(name),
+        AttachError::Program(error) => program(&error, name),
+        AttachError::Other(_) => anyhow!("--dev {name}: {error}"),
+    }
+}
+
+/// Of loading the program.
+pub fn program(error: &xdp::Error, name: &str) -> Error {
+    match error.why() {
+        Why::NoRoom => anyhow!(
+            "--dev {name}: these rules do not fit into the kernel's maps ({error}); fix: fewer prefixes, fewer --groups, or more memory"
+        ),
+        Why::NotAllowed => anyhow!("--dev {name}: {error}; fix: sudo dropless <the same arguments>"),
+        Why::NoBpf => no_bpf(name),
+        Why::Other => {
+            let sys = Sys::live();
+            let version = sys.text("/proc/sys/kernel/osrelease").unwrap_or_default();
+            let types = if sys.exists("/sys/kernel/btf/vmlinux") {
+                ""
+            } else {
+                ", without BTF"
+            };
+            anyhow!(
+                "--dev {name}: {error} (kernel {version}{types}); fix: boot a kernel of 5.18 or later with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF, or filter in user space: dropless forward --rules"
+            )
+        }
+    }
+}
+
+fn no_bpf(name: &str) -> Error {
+    anyhow!(
+        "--dev {name}: this kernel has no BPF; fix: boot a kernel with CONFIG_BPF_SYSCALL, or filter in user space: dropless forward --rules"
+    )
+}

@@ -1,0 +1,104 @@
+//! `--dev`: an interface that keeps its driver, and gets an XDP program.
+
+use itertools::Itertools as _;
+
+use super::look::as_root;
+use super::namespace;
+use crate::capability::Capability;
+use crate::interface::{self, Interface, Sort};
+use crate::nearest::nearest;
+use crate::pci::network_functions;
+use crate::{Fix, PciAddress, Problem, Sys};
+
+/// The interface of this name, if it can have an XDP program and this process may give it one.
+pub fn device(sys: &Sys, name: &str) -> Result<Interface, Problem> {
+    let what = format!("--dev {name}");
+    let problem = |found: String, fix: Fix| Problem::new(&what, found, fix);
+    let all = interface::interfaces(sys);
+    let Some(interface) = all.iter().find(|interface| interface.name == name) else {
+        return Err(absent(sys, name, &all));
+    };
+    let missing = [Capability::NetAdmin, Capability::Bpf]
+        .into_iter()
+        .filter(|capability| !sys.has(*capability) && !sys.has(Capability::SysAdmin));
+    let missing = missing.map(|capability| capability.to_string()).join(" and ");
+    if !missing.is_empty() {
+        return Err(problem(format!("an XDP program takes {missing}"), as_root()));
+    }
+    if interface.sort == Sort::NotEthernet {
+        let fix = Fix::advice("choose an Ethernet interface; dropless ports lists them");
+        let found = format!("{name} does not carry Ethernet frames, which rules are for");
+        return Err(problem(found, fix));
+    }
+    Ok(interface.clone())
+}
+
+/// What is known of a name that no interface has.
+fn absent(sys: &Sys, name: &str, all: &[Interface]) -> Problem {
+    let what = format!("--dev {name}");
+    let problem = |found: String, fix: Fix| Problem::new(&what, found, fix);
+    let taken = network_functions(sys).into_iter().filter(|device| {
+        let driver = device.driver.as_deref().unwrap_or_default();
+        driver.starts_with("vfio") || driver.starts_with("uio") || driver == "igb_uio"
+    });
+    let taken: Vec<PciAddress> = taken.map(|device| device.address).collect();
+    if let Some(address) = name.parse().ok().filter(|address| taken.contains(address)) {
+        let found = "it is taken from the kernel for poll mode drivers, and XDP is the kernel's".to_owned();
+        let fix = Fix::advice(format!(
+            "filter in user space: dropless forward --rules RULES --port pci:{address} --port ..."
+        ));
+        return problem(found, fix);
+    }
+    if let Some(elsewhere) = namespace::holding(sys, name) {
+        let found = format!("interface {name} is in another network namespace ({elsewhere})");
+        return problem(found, Fix::one(elsewhere.enter()));
+    }
+    let names = || all.iter().map(|interface| interface.name.as_str());
+    let mut found = format!("no interface is called {name} (there are: {})", names().join(", "));
+    if !taken.is_empty() {
+        found += &format!(
+            "; {} belongs to a poll mode driver and has none: filter it with `dropless forward --rules`",
+            taken.iter().join(", ")
+        );
+    }
+    match nearest(name, names()) {
+        Some(near) => problem(found, Fix::advice(format!("write --dev {near}"))),
+        None => problem(found, Fix::one("dropless ports")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nobody_has_is_answered_by_those_there_are() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        for name in ["eth0", "eth1"] {
+            file(&format!("sys/class/net/{name}/flags"), "0x1003\n");
+            file(&format!("sys/class/net/{name}/type"), "1\n");
+        }
+        let function = "sys/bus/pci/devices/0000:3b:00.0";
+        for (name, text) in [("class", "0x020000"), ("vendor", "0x8086"), ("device", "0x1572")] {
+            file(&format!("{function}/{name}"), text);
+        }
+        file("sys/bus/pci/drivers/vfio-pci/bind", "");
+        std::os::unix::fs::symlink(
+            root.path().join("sys/bus/pci/drivers/vfio-pci"),
+            root.path().join(function).join("driver"),
+        )
+        .unwrap();
+        let sys = Sys::at(root.path());
+        let said = |name: &str| device(&sys, name).unwrap_err().to_string();
+        assert!(said("eth2").ends_with("fix: write --dev eth0"), "{}", said("eth2"));
+        assert!(said("eth2").contains("0000:3b:00.0 belongs to a poll mode driver"));
+        assert!(said("0000:3b:00.0").contains("dropless forward --rules RULES --port pci:0000:3b:00.0"));
+        assert!(said("uplink").ends_with("fix: dropless ports"), "{}", said("uplink"));
+        assert!(said("eth0").contains("CAP_NET_ADMIN and CAP_BPF"), "{}", said("eth0"));
+    }
+}
