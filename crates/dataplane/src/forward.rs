@@ -10,6 +10,7 @@ use crate::io::{Frames, FramesMut, Receive, Transmit};
 use crate::slot::{Exchange, Fill};
 use crate::{BURST_MAX, Phase, Task};
 
+use judge::Seen;
 pub use judge::{Judge, RuleCounters};
 
 /// What a forwarding task publishes while it runs. One writer: its worker.
@@ -149,22 +150,28 @@ where
     /// Throws out what must not go on, and gives the rest its addresses.
     #[inline]
     fn look_at(&mut self, now: Ticks) {
-        let (plan, count) = (&self.plan, self.frames.len());
-        let bytes = if let Some((judge, _)) = &plan.rules {
+        let (plan, count) = (&mut self.plan, self.frames.len());
+        let seen = if let Some((judge, _)) = &mut plan.rules {
             let mut keep = [true; BURST_MAX];
             let now_ns = plan.clock.ns(now).0;
-            let (bytes, denied) = judge.judge(&self.frames, now_ns, &mut keep);
-            if denied > 0 {
-                plan.counters.denied.add(denied as u64);
+            let seen = judge.judge(&self.frames, now_ns, &mut keep);
+            if seen.denied > 0 {
+                plan.counters.denied.add(seen.denied as u64);
                 self.frames.retain(&keep[..count]);
             }
-            bytes
+            seen
         } else {
-            self.frames.each().map(|(_, len)| len).sum()
+            self.frames
+                .each()
+                .fold(Seen::default(), |seen, (frame, len)| Seen {
+                    bytes: seen.bytes + len,
+                    has_chains: seen.has_chains | (frame.len() < len),
+                    ..seen
+                })
         };
         plan.counters.frames.add(count as u64);
-        plan.counters.bytes.add(bytes as u64);
-        if !plan.takes_chains && self.frames.each().any(|(frame, len)| frame.len() < len) {
+        plan.counters.bytes.add(seen.bytes as u64);
+        if seen.has_chains && !plan.takes_chains {
             self.throw_chains_out();
         }
         self.plan.rewrite.frames(&mut self.frames);
