@@ -23,6 +23,7 @@ mod dumps;
 mod elsewhere;
 mod extcap;
 mod filter;
+mod filter_flood;
 mod filter_import;
 mod filter_run;
 mod forward;
