@@ -66,6 +66,14 @@ impl Ready {
 }
 
 impl Maker {
+    /// The same, for rules that tell one of so many packets. Of a filter that was put in force without samples nobody reads
+    /// them.
+    #[must_use]
+    pub fn with_every(mut self, every: u32) -> Self {
+        self.sampling.every = every;
+        self
+    }
+
     /// Loads these rules into the kernel.
     pub fn make(&self, set: &RuleSet, tables: &Tables) -> Result<Ready, Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -13,10 +13,10 @@ use report::published::{Phase, State};
 use rules::{RuleSet, Totals};
 use xdp::{Kept, Ready, SampleCounts};
 
-use super::lockout::Session;
-use super::refusals;
 use super::samples::Writer;
 use crate::plan::FilterPlan;
+use crate::run::on_interface::lockout::Session;
+use crate::run::on_interface::{refusals, total};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::Interrupt;
 use crate::status::{Expected, HealthCheck, StatusBoard};
@@ -182,7 +182,7 @@ impl<'p> Active<'p> {
             let put = ready.and_then(|ready| {
                 let ready = ready.map_err(|error| refusals::program(&error, &self.plan.interface))?;
                 let put = self.kept.put(ready);
-                put.map_err(|error| refusals::attach(error, self.plan))
+                put.map_err(|error| refusals::attach(error, &self.plan.interface))
             });
             match put {
                 Ok(()) => {
@@ -237,13 +237,4 @@ impl<'p> Active<'p> {
         state.health = self.health.judge(Instant::now(), &state);
         state
     }
-}
-
-/// What was judged came in, what was allowed went on: of this run, where it took over what others had judged before.
-pub fn total(state: &mut State, judged: &Judged, before: &Judged) {
-    let bytes = |judged: &Judged| judged.allowed_bytes + judged.denied_bytes;
-    state.total.received = judged.packets().saturating_sub(before.packets());
-    state.total.received_bytes = bytes(judged).saturating_sub(bytes(before));
-    state.total.sent = judged.allowed.saturating_sub(before.allowed);
-    state.total.sent_bytes = judged.allowed_bytes.saturating_sub(before.allowed_bytes);
 }

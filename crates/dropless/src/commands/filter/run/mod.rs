@@ -2,9 +2,6 @@
 
 mod active;
 mod args;
-mod lockout;
-mod received;
-mod refusals;
 mod samples;
 
 use anyhow::{Context as _, Result};
@@ -16,14 +13,15 @@ use rules::Totals;
 use xdp::{About, Kept, Mode, Sampling, Wanted};
 
 use crate::plan::FilterPlan;
+use crate::run::on_interface::lockout::Session;
+use crate::run::on_interface::received::{Level, Received};
+use crate::run::on_interface::{self, refusals};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::{Hangup, Interrupt};
 use crate::run::{self, claim, page, privileges};
 use crate::status::StatusBoard;
 use active::{Active, End};
 pub use args::Args;
-use lockout::Session;
-use received::{Level, Received};
 use samples::Writer;
 
 /// Samples that wait to be written.
@@ -130,7 +128,11 @@ pub fn run(args: &Args) -> Result<u8> {
         let check = received
             .zip(level)
             .and_then(|(received, level)| received.check(level, summary.judged.packets(), plan.stay));
-        judge(&mut summary, check);
+        summary.interface_check = check;
+        match on_interface::judge(check, name, &summary.mode) {
+            Ok(note) => summary.notes.extend(note),
+            Err(reason) => summary.reasons.push(reason),
+        }
     }
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
@@ -177,29 +179,7 @@ fn start(plan: &FilterPlan, index: u32, rules: &Rules) -> Result<Kept> {
     } else {
         Kept::start(&wanted, &rules.set, &rules.tables)
     };
-    kept.map_err(|error| refusals::attach(error, plan))
-}
-
-/// Holds the filter's counts against the interface's own.
-fn judge(summary: &mut FilterSummary, check: Option<measure::InterfaceCheck>) {
-    summary.interface_check = check;
-    match check {
-        Some(check) if !check.holds() => {
-            let text = format!(
-                "{} judged, but {} received {} to {} meanwhile, by its own counter",
-                check.judged, summary.interface, check.at_least, check.at_most
-            );
-            summary.reasons.push(Note::new("counters_disagree", text));
-        }
-        Some(_) => {}
-        None => {
-            let text = format!(
-                "no other counter of {} could be held against these counts ({} mode; drivers differ in what they count as received)",
-                summary.interface, summary.mode
-            );
-            summary.notes.push(Note::new("counts_not_checked", text));
-        }
-    }
+    kept.map_err(|error| refusals::attach(error, &plan.interface))
 }
 
 fn tell_end(summary: &FilterSummary, before: &Judged, board: &StatusBoard) {
@@ -209,7 +189,7 @@ fn tell_end(summary: &FilterSummary, before: &Judged, board: &StatusBoard) {
         reasons: summary.reasons.clone(),
     };
     board.end(ended, |state| {
-        active::total(state, &summary.judged, before);
+        on_interface::total(state, &summary.judged, before);
         state.elapsed_s = summary.duration_s;
         if let Some(rules) = &mut state.rules {
             rules.judged = Judged::busiest(&summary.judged, run::rulebook::TOLD_MAX);

@@ -4,13 +4,10 @@ use anyhow::{Error, anyhow};
 use host::Sys;
 use xdp::{AttachError, PROGRAM, Why};
 
-use crate::plan::FilterPlan;
-
 const ENOSYS: i32 = 38;
 
 /// Of what the kernel said.
-pub fn attach(error: AttachError, plan: &FilterPlan) -> Error {
-    let name = &plan.interface;
+pub fn attach(error: AttachError, name: &str) -> Error {
     match error {
         AttachError::Taken { name: Some(other) } if other == PROGRAM => anyhow!(
             "--dev {name}: rules of another dropless are in force there; fix: dropless filter status tells whose, dropless filter stop {name} ends them"
