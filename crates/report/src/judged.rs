@@ -1,5 +1,7 @@
 //! What rules met, of whatever decides by rules: in a terminal, in a page, and while it goes.
 
+use std::fmt::Write as _;
+
 use measure::{Judged, RuleCount};
 
 use crate::html::flow::{End, Flow, node};
@@ -21,8 +23,9 @@ pub fn terminal(judged: &Judged, style: &Style) -> String {
     if shown.rules.len() < judged.rules.len() {
         let more = judged.rules.len() - shown.rules.len();
         let met = shown.further_rules;
-        text += &format!(
-            "    and {} more, of which {} met packets\n",
+        let _ = writeln!(
+            text,
+            "    and {} more, of which {} met packets",
             counted(more as u64, "rule"),
             count(met)
         );

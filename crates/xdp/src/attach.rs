@@ -107,7 +107,7 @@ impl InForce {
             ..Default::default()
         };
         // SAFETY: `options` is as long as its `sz` says, and lives through the call.
-        let result = unsafe { sys::bpf_xdp_query(interface as i32, 0, &raw mut options) };
+        let result = unsafe { sys::bpf_xdp_query(number(interface)?, 0, &raw mut options) };
         if result < 0 {
             return Err(io::Error::from_raw_os_error(-result));
         }
@@ -126,6 +126,11 @@ impl InForce {
     }
 }
 
+/// An interface's number as the library takes it.
+fn number(interface: u32) -> io::Result<i32> {
+    i32::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
 impl Filter {
     /// Puts the program onto an interface, in this mode and no other. It stays as long as what is returned lives.
     pub fn attach(&self, interface: u32, mode: Mode) -> Result<Attached, AttachError> {
@@ -134,9 +139,9 @@ impl Filter {
             flags: mode.flag(),
             ..Default::default()
         };
-        let program = self.program()?;
+        let (program, interface_number) = (self.program()?, number(interface)?);
         // SAFETY: `options` is as long as its `sz` says; all three live through the call.
-        let link = unsafe { sys::bpf_link_create(program, interface as i32, ATTACH_XDP, &raw const options) };
+        let link = unsafe { sys::bpf_link_create(program, interface_number, ATTACH_XDP, &raw const options) };
         if link < 0 {
             let source = io::Error::from_raw_os_error(-link);
             return Err(match -link {

@@ -72,7 +72,7 @@ pub fn interface(name: &str, index: u32, clears: bool) -> Result<(Claim, Option<
 
 /// The process of dropless that has this interface.
 pub fn holder_of(index: u32) -> Option<u32> {
-    holder(&key(index)).map(i32::cast_unsigned)
+    u32::try_from(holder(&key(index))?).ok()
 }
 
 fn key(index: u32) -> String {

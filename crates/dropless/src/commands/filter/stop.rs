@@ -1,5 +1,6 @@
 //! `dropless filter stop`: takes rules off an interface, whoever put them there.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -100,7 +101,7 @@ pub fn run(args: &Args) -> Result<u8> {
 
 /// Asks a run to end, and waits for that.
 fn end(process: u32, index: u32) -> Result<()> {
-    kill(Pid::from_raw(process.cast_signed()), Signal::SIGTERM).map_err(|error| match error {
+    kill(Pid::from_raw(i32::try_from(process)?), Signal::SIGTERM).map_err(|error| match error {
         nix::Error::EPERM => {
             anyhow!("process {process} belongs to another user; fix: sudo dropless <the same arguments>")
         }
@@ -124,14 +125,15 @@ impl Stopped {
         let mut text = format!("{ended}nothing is filtered on {} any more\n", self.interface);
         if !self.rules.is_empty() {
             let packets = counted(self.allowed + self.denied, "packet");
-            text += &format!(
-                "{packets} judged, {} allowed, {} denied\n",
+            let _ = writeln!(
+                text,
+                "{packets} judged, {} allowed, {} denied",
                 count(self.allowed),
                 count(self.denied)
             );
         }
         for rule in &self.rules {
-            text += &format!("{:>15}  {}\n", count(rule.packets), rule.rule);
+            let _ = writeln!(text, "{:>15}  {}", count(rule.packets), rule.rule);
         }
         text
     }

@@ -76,27 +76,24 @@ impl Session {
             ("a new connection", self.tcp(0x02)),
             ("its traffic", self.tcp(0x10)),
         ];
-        match (self.client.ip(), self.server.ip()) {
-            (IpAddr::V4(client), IpAddr::V4(server)) => {
-                for (what, operation) in [("an ARP request", 1), ("an ARP answer", 2)] {
-                    let mut arp = vec![0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
-                    arp.extend(client.octets());
-                    arp.extend([0; 6]);
-                    arp.extend(server.octets());
-                    frames.push((what, ethernet(0x0806, &arp)));
-                }
+        if let (IpAddr::V4(client), IpAddr::V4(server)) = (self.client.ip(), self.server.ip()) {
+            for (what, operation) in [("an ARP request", 1), ("an ARP answer", 2)] {
+                let mut arp = vec![0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
+                arp.extend(client.octets());
+                arp.extend([0; 6]);
+                arp.extend(server.octets());
+                frames.push((what, ethernet(0x0806, &arp)));
             }
-            _ => {
-                let (neighbour, us) = ("fe80::1", self.server.ip());
-                for (what, kind) in [
-                    ("a neighbour solicitation", 135),
-                    ("a neighbour advertisement", 136),
-                ] {
-                    let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
-                    message.extend(octets(us));
-                    if let Ok(neighbour) = neighbour.parse() {
-                        frames.push((what, ip((neighbour, us), 58, &message)));
-                    }
+        } else {
+            let (neighbour, us) = ("fe80::1", self.server.ip());
+            for (what, kind) in [
+                ("a neighbour solicitation", 135),
+                ("a neighbour advertisement", 136),
+            ] {
+                let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
+                message.extend(octets(us));
+                if let Ok(neighbour) = neighbour.parse() {
+                    frames.push((what, ip((neighbour, us), 58, &message)));
                 }
             }
         }

@@ -20,7 +20,7 @@ use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::{Hangup, Interrupt};
 use crate::run::{self, claim, page, privileges};
 use crate::status::StatusBoard;
-use active::{Active, End};
+use active::{Active, Came, End};
 pub use args::Args;
 use samples::Writer;
 
@@ -59,11 +59,9 @@ pub fn run(args: &Args) -> Result<u8> {
     let in_force = kept
         .in_force()
         .context("the kernel does not say what is in force")?;
-    let mode = match in_force.and_then(|found| found.mode) {
-        Some(Mode::Native) => "native",
-        Some(Mode::Generic) => "generic",
-        None => "unknown",
-    };
+    let mode = in_force
+        .and_then(|found| found.mode)
+        .map_or("unknown", Mode::name);
     let count = counted(rules.set.rules.len() as u64, "rule");
     let mut summary = FilterSummary {
         run: dir.path().display().to_string(),
@@ -79,20 +77,7 @@ pub fn run(args: &Args) -> Result<u8> {
     // Whoever waits for the line below finds the rules on the board.
     active.tell(&board);
     if !console.quiet {
-        let end = if plan.stay {
-            format!("they stay until: dropless filter stop {name}")
-        } else {
-            "Ctrl-C ends them".to_owned()
-        };
-        let taken = match taken_over {
-            0 => String::new(),
-            _ => format!(", taken over with {} counted", counted(taken_over, "packet")),
-        };
-        let text = format!(
-            "{count} in force on {name} ({mode} mode){taken}; {end}; results in {}\n",
-            dir.path().display()
-        );
-        let _ = report::out::print_stderr(&text);
+        say(&summary, &count);
     }
     let end = active.go(&interrupt, &board, console, writer.as_mut());
     let level = Level::of(name);
@@ -102,19 +87,8 @@ pub fn run(args: &Args) -> Result<u8> {
         summary.samples = Some(samples);
         summary.notes.extend(note);
     }
-    summary.judged = ended.judged;
-    summary.generation = ended.generation;
-    (summary.reloads, summary.reloads_refused) = ended.reloads;
-    summary.duration_s = ended.lasted.as_secs_f64();
-    let rate = |packets: u64| packets as f64 / summary.duration_s.max(1e-3);
-    summary.rate_pps = rate(summary.judged.packets().saturating_sub(taken_over));
-    summary.rate_allowed_pps = rate(summary.judged.allowed.saturating_sub(ended.before.allowed));
-    if plan.stay && end != End::Displaced {
-        let text = format!(
-            "the rules stay in force on {name}; fix, if they should not: dropless filter stop {name}"
-        );
-        summary.notes.push(Note::new("filter_stays", text));
-    }
+    let before = ended.before.clone();
+    sum_up(&mut summary, ended);
     summary.interrupted = end == End::Asked;
     summary.notes.extend(removed);
     summary.notes.extend(rights);
@@ -125,14 +99,7 @@ pub fn run(args: &Args) -> Result<u8> {
         );
         summary.reasons.push(Note::new("displaced", text));
     } else {
-        let check = received
-            .zip(level)
-            .and_then(|(received, level)| received.check(level, summary.judged.packets(), plan.stay));
-        summary.interface_check = check;
-        match on_interface::judge(check, name, &summary.mode) {
-            Ok(note) => summary.notes.extend(note),
-            Err(reason) => summary.reasons.push(reason),
-        }
+        check(&mut summary, received.zip(level));
     }
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
@@ -141,11 +108,58 @@ pub fn run(args: &Args) -> Result<u8> {
     let _ = dir.write_result(&summary);
     page::leave(&dir, console);
     summary.notes.extend(board.note());
-    tell_end(&summary, &ended.before, &board);
+    tell_end(&summary, &before, &board);
     console.human(&report::terminal::render(&summary, &console.style()))?;
     console.object(&summary)?;
     board.linger(&interrupt);
     Ok(summary.exit_code())
+}
+
+/// Says that the rules are in force, and how that ends.
+fn say(summary: &FilterSummary, count: &str) {
+    let (name, mode) = (&summary.interface, &summary.mode);
+    let end = if summary.stays {
+        format!("they stay until: dropless filter stop {name}")
+    } else {
+        "Ctrl-C ends them".to_owned()
+    };
+    let taken = match summary.taken_over {
+        0 => String::new(),
+        packets => format!(", taken over with {} counted", counted(packets, "packet")),
+    };
+    let text = format!(
+        "{count} in force on {name} ({mode} mode){taken}; {end}; results in {}\n",
+        summary.run
+    );
+    let _ = report::out::print_stderr(&text);
+}
+
+fn sum_up(summary: &mut FilterSummary, came: Came) {
+    summary.judged = came.judged;
+    summary.generation = came.generation;
+    (summary.reloads, summary.reloads_refused) = came.reloads;
+    summary.duration_s = came.lasted.as_secs_f64();
+    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / summary.duration_s.max(1e-3);
+    summary.rate_pps = rate(summary.judged.packets(), summary.taken_over);
+    summary.rate_allowed_pps = rate(summary.judged.allowed, came.before.allowed);
+}
+
+/// Of a filter that was in force to the end: holds its counts against the interface's own.
+fn check(summary: &mut FilterSummary, received: Option<(Received, Level)>) {
+    let name = &summary.interface;
+    if summary.stays {
+        let text = format!(
+            "the rules stay in force on {name}; fix, if they should not: dropless filter stop {name}"
+        );
+        summary.notes.push(Note::new("filter_stays", text));
+    }
+    let judged = summary.judged.packets();
+    let check = received.and_then(|(received, level)| received.check(level, judged, summary.stays));
+    summary.interface_check = check;
+    match on_interface::judge(check, name, &summary.mode) {
+        Ok(note) => summary.notes.extend(note),
+        Err(reason) => summary.reasons.push(reason),
+    }
 }
 
 /// All that were judged.
