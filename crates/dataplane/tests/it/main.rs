@@ -4,5 +4,6 @@ mod capture;
 mod chained;
 mod conservation;
 mod flows;
+mod forward;
 mod replay;
 mod tap;

@@ -16,7 +16,7 @@ const OURS: u16 = 4433;
 const MS: u64 = 1_000_000;
 
 /// A UDP packet for the far end.
-fn udp(mac: [u8; 6], source: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
+pub fn udp(mac: [u8; 6], source: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
     let mut frame = [&mac[..], &[2, 0, 0, 0, 0, 1, 8, 0]].concat();
     let mut header = vec![0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0];
     header.extend(source);

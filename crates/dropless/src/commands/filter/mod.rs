@@ -4,7 +4,10 @@ mod check;
 mod import;
 mod reload;
 mod run;
+mod status;
+mod stop;
 mod test;
+mod top;
 mod why;
 
 use anyhow::Result;
@@ -32,6 +35,9 @@ pub struct Args {
 enum Task {
     Run(run::Args),
     Reload(reload::Args),
+    Status(status::Args),
+    Top(top::Args),
+    Stop(stop::Args),
     Check(check::Args),
     Test(test::Args),
     Import(import::Args),
@@ -42,6 +48,9 @@ pub fn run(args: &Args) -> Result<u8> {
     match &args.task {
         Task::Run(args) => run::run(args),
         Task::Reload(args) => reload::run(args),
+        Task::Status(args) => status::run(args),
+        Task::Top(args) => top::run(args),
+        Task::Stop(args) => stop::run(args),
         Task::Check(args) => check::run(args),
         Task::Test(args) => test::run(args),
         Task::Import(args) => import::run(args),

@@ -167,7 +167,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
         reasons: summary.reasons.clone(),
     };
     board.end(ended, |state| {
-        total(state, &summary.judged);
+        total(state, &summary.judged, &Judged::default());
         state.elapsed_s = summary.duration_s;
         if let Some(rules) = &mut state.rules {
             rules.judged = Judged::busiest(&summary.judged, TOLD_MAX);
@@ -376,7 +376,7 @@ impl Active<'_> {
             rules: Some(rules),
             ..State::default()
         };
-        total(&mut state, &judged);
+        total(&mut state, &judged, &Judged::default());
         state.health = self.health.judge(Instant::now(), &state);
         state
     }

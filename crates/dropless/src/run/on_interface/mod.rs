@@ -8,12 +8,13 @@ pub mod refusals;
 use measure::{Judged, Note};
 use report::published::State;
 
-/// What was judged came in, what was allowed went on.
-pub fn total(state: &mut State, judged: &Judged) {
-    state.total.received = judged.packets();
-    state.total.received_bytes = judged.allowed_bytes + judged.denied_bytes;
-    state.total.sent = judged.allowed;
-    state.total.sent_bytes = judged.allowed_bytes;
+/// What was judged came in, what was allowed went on: of this run, where it took over what others had judged `before`.
+pub fn total(state: &mut State, judged: &Judged, before: &Judged) {
+    let bytes = |judged: &Judged| judged.allowed_bytes + judged.denied_bytes;
+    state.total.received = judged.packets().saturating_sub(before.packets());
+    state.total.received_bytes = bytes(judged).saturating_sub(bytes(before));
+    state.total.sent = judged.allowed.saturating_sub(before.allowed);
+    state.total.sent_bytes = judged.allowed_bytes.saturating_sub(before.allowed_bytes);
 }
 
 /// What is to be said of counts that were held against the interface's own, or could not be: a reason to believe nothing,
