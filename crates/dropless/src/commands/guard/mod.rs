@@ -11,9 +11,9 @@ use guard::{Cap, Class, Guard, Learn, Limit, Settings};
 use measure::GuardSummary;
 use report::out::Console;
 use report::rundir::RunDir;
-use rules::{Action, RuleSet, Verdict};
+use rules::{Action, RuleSet, Tables, Verdict};
 
-use crate::plan::{self, GuardPlan, GuardSource};
+use crate::plan::{self, GuardPlan, GuardSource, ThresholdPlan};
 use crate::run::page;
 use crate::run::rulebook::Rules;
 pub use args::Args;
@@ -78,12 +78,16 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<Guard> {
             v4_len: plan.cap.v4_len,
             v6_len: plan.cap.v6_len,
         },
-        allowed: (!allowed.rules.is_empty()).then(|| allowed.clone()),
         ..Settings::default()
     };
-    for (name, pps, bps) in &plan.thresholds {
-        for class in Class::ALL.into_iter().filter(|class| class.name() == name) {
-            settings.thresholds[class as usize] = Some(Limit { pps: *pps, bps: *bps });
+    if !allowed.rules.is_empty() {
+        let mut only = allowed.clone();
+        only.default = Verdict::Deny;
+        settings.allowed = Some(Tables::new(&only)?);
+    }
+    for ThresholdPlan { class, pps, bps } in &plan.thresholds {
+        for known in Class::ALL.into_iter().filter(|known| known.name() == class) {
+            settings.thresholds[known as usize] = Some(Limit { pps: *pps, bps: *bps });
         }
     }
     let mut guard = Guard::new(settings, seed);
