@@ -13,6 +13,7 @@ use crate::io::{Frames, FramesMut, Receive, Transmit};
 use crate::slot::{Exchange, Fill};
 use crate::{BURST_MAX, Phase, Task};
 
+use judge::Seen;
 pub use judge::{Judge, RuleCounters};
 pub use kernel::{Beside, Host, ToHost};
 
@@ -188,36 +189,40 @@ where
     #[inline]
     fn look_at(&mut self, now: Ticks) {
         let (plan, count) = (&mut self.plan, self.frames.len());
-        let bytes = if let Some((judge, _)) = &plan.rules {
+        let seen = if let Some((judge, _)) = &mut plan.rules {
             let mut keep = [true; BURST_MAX];
             let now_ns = plan.clock.ns(now).0;
-            let (bytes, denied) = match &mut plan.flows {
+            let seen = match &mut plan.flows {
                 Some(flows) => {
                     let note = |facts: Option<&Facts>, len| flows.note(now, facts, len);
                     judge.judge(&self.frames, now_ns, &mut keep, note)
                 }
                 None => judge.judge(&self.frames, now_ns, &mut keep, |_, _| {}),
             };
-            if denied > 0 {
-                plan.counters.denied.add(denied as u64);
+            if seen.denied > 0 {
+                plan.counters.denied.add(seen.denied as u64);
                 self.frames.retain(&keep[..count]);
             }
-            bytes
-        } else if let Some(flows) = &mut plan.flows {
-            let note = |(frame, len)| {
-                flows.note(now, rules::look(frame, len, 0).as_ref().ok(), len);
-                len
-            };
-            self.frames.each().map(note).sum()
+            seen
         } else {
-            self.frames.each().map(|(_, len)| len).sum()
+            let note = |seen: Seen, (frame, len): (&[u8], usize)| {
+                if let Some(flows) = &mut plan.flows {
+                    flows.note(now, rules::look(frame, len, 0).as_ref().ok(), len);
+                }
+                Seen {
+                    bytes: seen.bytes + len,
+                    has_chains: seen.has_chains | (frame.len() < len),
+                    ..seen
+                }
+            };
+            self.frames.each().fold(Seen::default(), note)
         };
         if let Some(flows) = &mut plan.flows {
             flows.count(now);
         }
         plan.counters.frames.add(count as u64);
-        plan.counters.bytes.add(bytes as u64);
-        if !plan.takes_chains && self.frames.each().any(|(frame, len)| frame.len() < len) {
+        plan.counters.bytes.add(seen.bytes as u64);
+        if seen.has_chains && !plan.takes_chains {
             self.throw_chains_out();
         }
         // Rules have spoken: they protect the host, too.
