@@ -1,5 +1,6 @@
 //! Flows: who talked to whom, the largest first.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use measure::{FlowSummary, FlowsSummary};
@@ -29,14 +30,16 @@ pub fn html(flows: &FlowsSummary) -> String {
 fn words(flows: &FlowsSummary) -> String {
     let mut words = format!("of {}; all are in flows.csv", counted(flows.flows, "flow"));
     if flows.evictions > 0 {
-        words += &format!(
+        // Writing to a string does not fail.
+        let _ = write!(
+            words,
             "; {} more had no room, with {} (--flows gives more)",
             count(flows.evictions),
             counted(flows.evicted_packets, "packet")
         );
     }
     if flows.other_packets > 0 {
-        words += &format!("; {} of no flow", counted(flows.other_packets, "packet"));
+        let _ = write!(words, "; {} of no flow", counted(flows.other_packets, "packet"));
     }
     words
 }
