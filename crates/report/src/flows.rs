@@ -69,3 +69,48 @@ fn end(address: IpAddr, port: Option<u16>) -> String {
         (address, None) => address.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(source: &str, ports: Option<(u16, u16)>, packets: u64) -> FlowSummary {
+        FlowSummary {
+            port: 0,
+            queue: 0,
+            source: source.parse().expect("an address"),
+            destination: "2001:db8::2".parse().expect("an address"),
+            protocol: 17,
+            protocol_name: Some("UDP".into()),
+            ports,
+            vlan: None,
+            packets,
+            bytes: packets * 60,
+            first_s: 0.0,
+            last_s: 1.5,
+        }
+    }
+
+    #[test]
+    fn what_the_largest_are_a_part_of_is_said_below_them() {
+        let flows = FlowsSummary {
+            flows: 1000,
+            evictions: 7,
+            evicted_packets: 9,
+            other_packets: 1,
+            by_bytes: vec![
+                flow("2001:db8::1", Some((4000, 53)), 5),
+                flow("198.18.0.1", None, 3),
+            ],
+            ..FlowsSummary::default()
+        };
+        let text = terminal(&flows, &Style::plain());
+        assert!(text.contains("[2001:db8::1]:4000  [2001:db8::2]:53"), "{text}");
+        assert!(text.contains("198.18.0.1 "), "{text}");
+        assert!(
+            text.contains("of 1,000 flows; all are in flows.csv; 7 more had no room, with 9 packets"),
+            "{text}"
+        );
+        assert!(text.trim_end().ends_with("1 packet of no flow"), "{text}");
+    }
+}
