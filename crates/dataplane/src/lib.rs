@@ -12,6 +12,7 @@
 pub mod capture;
 pub mod dpdk_io;
 pub mod fault;
+pub mod flows;
 pub mod forward;
 pub mod io;
 pub mod kernel_io;

@@ -74,6 +74,8 @@ pub struct WorkerCounters {
     pub polls: Counter,
     /// Rounds that moved a packet.
     pub busy: Counter,
+    /// When the first of these began, ticks; 0 before that.
+    pub first_busy: Counter,
     /// Packets moved in those of them that were no stall, and the ticks they took: what a packet costs.
     pub moved: Counter,
     /// See `moved`.
@@ -92,6 +94,7 @@ impl Default for WorkerCounters {
         Self {
             polls: Counter::default(),
             busy: Counter::default(),
+            first_busy: Counter::default(),
             moved: Counter::default(),
             moved_ticks: Counter::default(),
             gap_ticks: SharedHistogram::new(5),
@@ -156,6 +159,9 @@ pub fn run(
             }
             counters.polls.add(1);
             if moved > 0 {
+                if counters.busy.get() == 0 {
+                    counters.first_busy.set(now.0);
+                }
                 counters.busy.add(1);
             }
         }

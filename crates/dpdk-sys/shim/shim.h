@@ -54,6 +54,11 @@ int dl_rx_timestamp_field(unsigned *offset, uint64_t *flag);
 /* `wait` is called on EAL's interrupt thread before a driver unmaps memory there. */
 void dl_before_unmap(void (*wait)(void));
 
+/* ---- nap.c ---- */
+
+/* Whether EAL, started on this thread, may measure the time stamp counter for itself in a shorter time. */
+void dl_short_naps(int are_short);
+
 /* ---- eal.c: 0 or a count, or -errno ---- */
 
 int dl_eal_init(int argc, char **argv);
@@ -146,6 +151,7 @@ int dl_port_start(uint16_t port);
 int dl_port_stop(uint16_t port);
 int dl_port_close(uint16_t port);
 int dl_port_mac(uint16_t port, uint8_t mac[6]);
+int dl_port_set_mac(uint16_t port, const uint8_t mac[6]);
 int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps, int *full_duplex);
 /* Whether the guest of a vhost port posted receive buffers; 1 too where that cannot be told. */
 int dl_port_guest_posted(uint16_t port);

@@ -50,6 +50,7 @@ impl Eal {
         {
             return Err(EalError::Help(help.clone()));
         }
+        let is_virtual = arguments.iter().any(|argument| argument == "--no-pci");
         let mut all = vec![c"dropless".to_owned()];
         for argument in arguments {
             all.push(CString::new(argument.as_str()).map_err(|_| EalError::Argument(argument.clone()))?);
@@ -67,7 +68,13 @@ impl Eal {
         let quiet = if echo { None } else { log::Quiet::begin() };
         // SAFETY: `pointers` holds `count` zero-terminated strings and a final null, all leaked; STARTED makes this
         // the only call in the life of the process.
-        let result = unsafe { sys::dl_eal_init(count, pointers.leak().as_mut_ptr()) };
+        let result = unsafe {
+            // Drivers of hardware wait by the rate that EAL measures.
+            sys::dl_short_naps(i32::from(is_virtual));
+            let result = sys::dl_eal_init(count, pointers.leak().as_mut_ptr());
+            sys::dl_short_naps(0);
+            result
+        };
         let mut log = log::tail(QUOTED_LINES);
         let printed = quiet.map(log::Quiet::end).unwrap_or_default();
         if result < 0 {

@@ -1,6 +1,6 @@
 //! What carried the packets: ports, queues, workers, the buffer pool, the clock.
 
-use measure::{ClockSummary, LinkState, PoolSummary, PortSummary, QueueSummary, RunResult, WorkerSummary};
+use measure::{LinkState, PortSummary, QueueSummary, RunResult, WorkerSummary};
 
 use crate::html::element::section;
 use crate::number::{bps, count, counted, round, time};
@@ -28,7 +28,7 @@ pub fn terminal(run: &impl RunResult, style: &Style) -> String {
         ports(run.ports()).terminal("Ports", style),
         queues(run.queues()).terminal("Queues", style) + &balance(run.queues(), style),
         workers(run.workers()).terminal("Workers", style),
-        pool_and_clock(run.pool(), run.clock(), style),
+        environment(run, style),
     ])
 }
 
@@ -116,8 +116,9 @@ fn workers(workers: &[WorkerSummary]) -> Sheet<&WorkerSummary> {
         .number("stall max", |worker| time(worker.poll_gap_ns_max as f64))
 }
 
-/// Whether every buffer is back, and how good the clock was.
-fn pool_and_clock(pool: &PoolSummary, clock: &ClockSummary, style: &Style) -> String {
+/// Whether every buffer is back, how good the clock was, and how soon the first packet was moved.
+fn environment(run: &impl RunResult, style: &Style) -> String {
+    let (pool, clock) = (run.pool(), run.clock());
     let mut table = Table::indented(0);
     if pool.size > 0 {
         let buffers = counted(pool.size, "buffer");
@@ -147,6 +148,11 @@ fn pool_and_clock(pool: &PoolSummary, clock: &ClockSummary, style: &Style) -> St
             Cell::left("Clock").paint(Paint::Head),
             Cell::left(words).paint(paint),
         ]);
+    }
+    let first = run.workers().iter().filter_map(|worker| worker.first_packet_ms);
+    if let Some(first) = first.reduce(f64::min) {
+        let words = format!("first packet {first:.0} ms after the process was started, or up to 10 ms sooner");
+        table.row([Cell::left("Start").paint(Paint::Head), Cell::left(words)]);
     }
     table.render(style)
 }

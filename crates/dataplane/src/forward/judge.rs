@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use measure::Counter;
 use rules::limit::Limiter;
+use rules::tables::Memo;
 use rules::{Count, Counts, Decision, Facts, Malformed, Tables, Verdict};
 
 use crate::BURST_MAX;
@@ -13,6 +14,7 @@ use crate::io::Frames;
 #[derive(Debug)]
 pub struct Judge {
     tables: Arc<Tables>,
+    memo: Memo,
     limiter: Arc<Limiter>,
     met: Arc<RuleCounters>,
 }
@@ -31,6 +33,15 @@ pub struct RuleCounters {
     rules: Box<[Met]>,
     malformed: [Met; Malformed::ALL.len()],
     full: Met,
+}
+
+/// What was seen of a burst.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) bytes: usize,
+    pub(super) denied: usize,
+    /// Frames in several buffers.
+    pub(super) has_chains: bool,
 }
 
 impl Met {
@@ -87,28 +98,38 @@ impl RuleCounters {
 impl Judge {
     /// Judges by `tables`; what each rule meets is counted in `met`, which has a place for each of them.
     pub fn new(tables: Arc<Tables>, limiter: Arc<Limiter>, met: Arc<RuleCounters>) -> Self {
-        Self { tables, limiter, met }
+        Self {
+            tables,
+            memo: Memo::default(),
+            limiter,
+            met,
+        }
     }
 
-    /// Judges every frame of a burst that was received at `now_ns`, counts it at its rule, and clears the flag of those that are denied. How many
-    /// bytes all of them had, and how many frames are denied.
+    /// Judges every frame of a burst that was received at `now_ns`, counts it at its rule, and clears the flag of those that are denied.
+    /// `note` hears what each is, if that is known, and its length.
     #[inline]
     pub(super) fn judge(
-        &self,
+        &mut self,
         frames: &impl Frames,
         now_ns: u64,
         keep: &mut [bool; BURST_MAX],
-    ) -> (usize, usize) {
-        let (mut bytes, mut denied) = (0, 0);
+        mut note: impl FnMut(Option<&Facts>, usize),
+    ) -> Seen {
+        let mut seen = Seen::default();
         for ((frame, len), keep) in frames.each().zip(keep) {
             let packet = rules::look(frame, len, self.tables.reasons);
-            let decision = self.tables.decide(&packet, &self.limiter, now_ns);
+            let decision = self
+                .tables
+                .decide_with(&mut self.memo, &packet, (&self.limiter, now_ns));
             self.met.count(&packet, &decision, len);
+            note(packet.as_ref().ok(), len);
             let is_denied = decision.verdict == Verdict::Deny;
             *keep = !is_denied;
-            denied += usize::from(is_denied);
-            bytes += len;
+            seen.denied += usize::from(is_denied);
+            seen.bytes += len;
+            seen.has_chains |= frame.len() < len;
         }
-        (bytes, denied)
+        seen
     }
 }

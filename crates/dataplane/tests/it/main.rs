@@ -3,5 +3,7 @@
 mod capture;
 mod chained;
 mod conservation;
+mod flows;
+mod forward;
 mod replay;
 mod tap;

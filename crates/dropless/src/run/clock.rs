@@ -1,9 +1,12 @@
 //! The run's clock: the time stamp counter, calibrated against the kernel's and checked.
 
+use std::fs;
 use std::time::Duration;
 
 use dpdk::{Calibration, Reading};
 use measure::{Clock, ClockSummary, Ticks};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{SysconfVar, sysconf};
 
 use crate::run::placement;
 
@@ -17,6 +20,8 @@ pub struct RunClock {
     invariant: bool,
     /// Whether the counters of the workers' cores agree; `None` where that could not be tried.
     synchronous: Option<bool>,
+    /// When this process was started.
+    started: Option<Ticks>,
 }
 
 impl RunClock {
@@ -28,12 +33,21 @@ impl RunClock {
         let first = cores.first().copied().unwrap_or_default();
         let calibration = dpdk::calibrate_since(begun, first, Duration::from_millis(100));
         let Calibration { tsc0, ns0, hz, .. } = calibration;
+        let clock = Clock::from_calibration(tsc0, ns0, hz);
         Self {
-            clock: Clock::from_calibration(tsc0, ns0, hz),
+            clock,
+            started: process_start(&clock),
             calibration,
             invariant: dpdk::tsc_is_invariant(),
             synchronous: dpdk::tsc_synchronous(cores).ok(),
         }
+    }
+
+    /// From the start of this process to `at`, ms: up to a tick of the kernel's clock (10 ms) too long, since it tells no
+    /// finer when a process was started.
+    pub fn since_process_start_ms(&self, at: Ticks) -> Option<f64> {
+        let started = self.started?;
+        Some(self.clock.ns_from_ticks(at.since(started)) as f64 / 1e6)
     }
 
     /// Checks the clock against the kernel's once more, at the end: how far apart they are now, and the verdict.
@@ -67,7 +81,45 @@ impl RunClock {
     }
 }
 
+/// When this process was started, by the counter now: over days the two drift apart.
+fn process_start(clock: &Clock) -> Option<Ticks> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name may hold anything, brackets too; the start is the 22nd field of proc_pid_stat(5), after the name the 20th.
+    let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?;
+    let per_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
+    let started_ns = started
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000_000 / per_second)?;
+    let since_boot = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
+    let age_ns = (since_boot.as_nanos() as u64).checked_sub(started_ns)?;
+    Some(Ticks(now().0.checked_sub(clock.ticks_from_ns(age_ns))?))
+}
+
 /// The time stamp counter, as the loops want it.
 pub fn now() -> Ticks {
     Ticks(dpdk::tsc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_as_old_as_the_kernel_says() {
+        let clock = RunClock::calibrate(&[0], &Reading::now());
+        let begun = now();
+        std::thread::sleep(Duration::from_millis(20));
+        let age = |at| clock.since_process_start_ms(at).expect("the kernel tells it");
+        let (then, today) = (age(begun), age(now()));
+        assert!(then > 0.0, "{then}");
+        assert!(today - then >= 20.0, "{then} {today}");
+        let seconds = std::process::Command::new("ps")
+            .args(["-o", "etimes=", "-p", &std::process::id().to_string()])
+            .output();
+        let told = seconds.ok().and_then(|told| String::from_utf8(told.stdout).ok());
+        if let Some(seconds) = told.and_then(|told| told.trim().parse::<f64>().ok()) {
+            assert!(age(now()) / 1e3 >= seconds, "{seconds}");
+        }
+    }
 }

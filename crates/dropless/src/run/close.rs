@@ -21,8 +21,9 @@ use crate::explain::{self, Received};
 pub struct Closing<'r> {
     pub dir: &'r RunDir,
     pub clock: RunClock,
-    /// When the first packet was due.
+    /// When the first packet was due, and whether it was due at all: by a schedule.
     pub start: Ticks,
+    pub has_schedule: bool,
     pub left: Left,
     pub seen: Seen,
     /// Cores and what was done on them.
@@ -116,6 +117,10 @@ impl<'r> Closing<'r> {
         self.notes.extend(explain::note(explanation.as_ref()));
         self.notes.extend(explain::moved(&self.left.stalled));
         let (clock_summary, clock_problem) = self.clock.finish();
+        let first_packet = |counters: &WorkerCounters| {
+            let at = Some(counters.first_busy.get()).filter(|at| *at > 0 && !self.has_schedule)?;
+            self.clock.since_process_start_ms(Ticks(at))
+        };
         let workers = self.roles.iter().zip(&self.published);
         let ending = Ending {
             dir: self.dir,
@@ -125,7 +130,10 @@ impl<'r> Closing<'r> {
             clock_summary,
             clock_problem,
             workers: workers
-                .map(|((core, roles), counters)| workers::summary(*core, roles, counters, &clock))
+                .map(|((core, roles), counters)| WorkerSummary {
+                    first_packet_ms: first_packet(counters),
+                    ..workers::summary(*core, roles, counters, &clock)
+                })
                 .collect(),
             stalls,
             explanation,

@@ -14,7 +14,7 @@ use report::rundir::RunDir;
 
 use super::clock::now;
 use super::open::OpenPort;
-use super::peer::{Patience, Wait};
+use super::peer::{self, Patience, Wait};
 use super::tap::Taps;
 use super::workers::Running;
 use super::{Active, Next, Run};
@@ -168,8 +168,11 @@ impl<'w, 'e> Watch<'w, 'e> {
         self.notice(running);
         job.ready(&self.look);
         control.set(Phase::Run);
+        let mut all_poll = false;
         loop {
             self.tick(running, job);
+            // Until then it is starting.
+            all_poll |= control.ready() >= running.count();
             self.taps.look(self.look.generations);
             match job.step(&self.look) {
                 Next::GoOn => {}
@@ -181,10 +184,11 @@ impl<'w, 'e> Watch<'w, 'e> {
                 let _ = report::out::print_stderr(&line);
             }
             // A line each second is of that second: it does not wait for the board.
-            if self.run.board.is_due() || self.live.is_due(self.look.elapsed()) {
+            if all_poll && (self.run.board.is_due() || self.live.is_due(self.look.elapsed())) {
                 self.tell(job);
             }
         }
+        self.run.board.stopping();
         control.set(Phase::Stop);
     }
 
@@ -194,6 +198,8 @@ impl<'w, 'e> Watch<'w, 'e> {
             .explainer
             .as_ref()
             .map_or(self.run.needs.tick, |_| TICK_EXPLAIN);
+        let is_calling = self.look.ports.iter().any(OpenPort::is_calling);
+        let tick = if is_calling { tick.min(peer::LOOK) } else { tick };
         let wakes = job.wakes_at().map(|at| at.since(now()));
         let until = wakes.map(|ticks| Duration::from_nanos(self.look.clock.ns_from_ticks(ticks)));
         std::thread::sleep(until.map_or(tick, |until| until.min(tick)));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortTraits, PortUri, Sys};
@@ -130,6 +130,23 @@ impl<'e> OpenPort<'e> {
         }
     }
 
+    /// Gives its device another MAC address.
+    pub fn take_mac(&mut self, mac: [u8; 6]) -> Result<()> {
+        if let Carrier::Devices(devices) = &mut self.carrier {
+            for device in devices {
+                let failed = || {
+                    format!(
+                        "cannot give port {} the MAC address of the port it belongs to",
+                        self.uri
+                    )
+                };
+                device.set_mac(mac).with_context(failed)?;
+            }
+            self.mac = mac;
+        }
+        Ok(())
+    }
+
     /// What is to be told of it at the end of a run.
     pub fn last_notes(&self) -> Vec<Note> {
         self.sockets().map(KernelPort::last_notes).unwrap_or_default()
@@ -226,6 +243,12 @@ impl<'e> OpenPort<'e> {
         };
         self.tending.look(link.up, device, &self.uri);
         link
+    }
+
+    /// Whether it has no link, and gets one by calling again.
+    pub fn is_calling(&self) -> bool {
+        let traits = self.traits();
+        self.tending.is_down() && traits.calls && !traits.calls_once
     }
 
     /// Whether the interface below it has been removed.

@@ -17,6 +17,11 @@ pub fn bind(command: &mut Command) {
     command.env(PARENT, std::process::id().to_string());
 }
 
+/// Whether another dropless started this one, and tells for both.
+pub fn is_another() -> bool {
+    std::env::var_os(PARENT).is_some()
+}
+
 /// Ends with the dropless that started this one, if one did.
 pub fn end_with() {
     let parent = std::env::var(PARENT).ok().and_then(|id| id.parse::<i32>().ok());

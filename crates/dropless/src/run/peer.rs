@@ -1,5 +1,6 @@
 //! The other side of a socket: waited for when it is late, taken back when it returns.
 
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use dpdk::{Port, PortError};
 use host::{PortKind, PortUri};
+use nix::sys::socket::{UnixAddr, getpeername};
 
 use crate::run::signals::Interrupt;
 
 /// How often a wait looks whether it is over.
-const LOOK: Duration = Duration::from_millis(20);
+pub const LOOK: Duration = Duration::from_millis(20);
 /// A memif handshake may take this long before it is begun anew: its other end may be kept from its core, and DPDK's is
 /// spoilt by a caller that leaves before its greeting.
 const HANDSHAKE: Duration = Duration::from_secs(1);
@@ -134,6 +136,33 @@ fn advice(uri: &PortUri, command: &str) -> String {
     format!("start it, for example: dropless {command} --port {port}")
 }
 
+/// Whether this process has a connection to the server of a memif.
+fn is_called(uri: &PortUri) -> bool {
+    let PortKind::Memif { path, .. } = &uri.kind else {
+        return false;
+    };
+    let server = match path.as_os_str().as_bytes() {
+        [b'@', name @ ..] => (name.to_vec(), true),
+        _ => match std::path::absolute(path) {
+            Ok(path) => (path.into_os_string().into_vec(), false),
+            Err(_) => return false,
+        },
+    };
+    let name_of = |other: UnixAddr| match (other.path(), other.as_abstract()) {
+        (Some(path), _) => Some((path.as_os_str().as_bytes().to_vec(), false)),
+        // What is no path is as long as somebody said, and may end with zeros.
+        (None, Some(name)) => Some((
+            name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec(),
+            true,
+        )),
+        (None, None) => None,
+    };
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let mut others = numbers.filter_map(|number| getpeername::<UnixAddr>(number).ok());
+    others.any(|other| name_of(other).is_some_and(|name| name == server))
+}
+
 /// What to do about a port that has no link after the wait.
 pub fn hint(uri: &PortUri) -> String {
     if uri.kind.traits().calls_once {
@@ -200,17 +229,27 @@ impl Default for Tending {
 }
 
 impl Tending {
+    /// Whether the link is not there.
+    pub fn is_down(&self) -> bool {
+        !self.up
+    }
+
     /// Notes the link as it is, and lets a memif client without one call its server again, which the driver does only
     /// when it is started. Its queues give and take nothing meanwhile.
     pub fn look(&mut self, up: bool, port: Option<&mut Port<'_>>, uri: &PortUri) {
-        if self.up && !up {
-            self.losses += 1;
-        }
+        let has_gone = self.up && !up;
+        self.losses += u32::from(has_gone);
         self.up = up;
         let Some(port) = port else { return };
         let traits = uri.kind.traits();
         let calls_again = traits.calls && !traits.calls_once;
-        let pause = if port.is_started() { HANDSHAKE } else { LOOK };
+        let pause = match calls_again && port.is_started() {
+            // Whoever went is called at once, as it may be back already.
+            true if has_gone => Duration::ZERO,
+            // Not turned away, as a server that starts does it.
+            true if is_called(uri) => HANDSHAKE,
+            _ => LOOK,
+        };
         if !up && calls_again && self.tried.elapsed() >= pause {
             let _ = port.stop();
             // Fails as long as nobody serves.

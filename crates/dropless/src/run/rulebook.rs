@@ -26,7 +26,11 @@ pub struct Rules {
 impl Rules {
     /// Reads a rule file and those that it includes.
     pub fn read(path: &Path) -> Result<Self> {
-        let set = plan::rules::read(path)?;
+        Self::of(plan::rules::read(path)?)
+    }
+
+    /// A set, with its tables.
+    pub fn of(set: RuleSet) -> Result<Self> {
         let tables = Tables::new(&set)?;
         Ok(Self {
             set: Arc::new(set),

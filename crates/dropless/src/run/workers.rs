@@ -186,5 +186,6 @@ pub fn summary(
         busy_share: counters.busy.get() as f64 / polls.max(1) as f64,
         poll_gap_ns_max: clock.ns_from_ticks(gaps.max().unwrap_or(0)),
         poll_gap_ns_p999: clock.ns_from_ticks(gaps.percentile(99.9).unwrap_or(0)),
+        first_packet_ms: None,
     }
 }

@@ -3,6 +3,7 @@
 mod drivers;
 pub mod find;
 mod health;
+mod manager;
 mod meter;
 mod stalls;
 mod trials;
@@ -19,6 +20,7 @@ use crate::metrics::Service;
 use crate::run::signals::Interrupt;
 pub use drivers::Drivers;
 pub use health::{Expected, HealthCheck, unhealthy};
+use manager::Manager;
 pub use meter::Meter;
 pub use stalls::StallWatch;
 pub use trials::Trials;
@@ -44,6 +46,8 @@ pub struct StatusBoard {
     told: Cell<Option<Instant>>,
     last: RefCell<State>,
     meter: RefCell<Meter>,
+    /// The service manager that started this process, if one did.
+    manager: Option<RefCell<Manager>>,
     /// Why `dropless top` does not see this run.
     trouble: Option<String>,
 }
@@ -64,6 +68,7 @@ impl StatusBoard {
             told: Cell::new(None),
             last: RefCell::default(),
             meter: RefCell::default(),
+            manager: Manager::of_this_process().map(RefCell::new),
             trouble,
         };
         board.tell(State {
@@ -82,7 +87,9 @@ impl StatusBoard {
 
     /// Whether it is time to tell again.
     pub fn is_due(&self) -> bool {
-        self.told.get().is_none_or(|at| at.elapsed() >= TELL_EVERY)
+        let awaited = self.manager.as_ref().and_then(|manager| manager.borrow().every());
+        let every = awaited.map_or(TELL_EVERY, |every| every.min(TELL_EVERY));
+        self.told.get().is_none_or(|at| at.elapsed() >= every)
     }
 
     /// Tells `state`; who tells, when, and how fast it goes is added here.
@@ -102,7 +109,17 @@ impl StatusBoard {
         if let Some(service) = &self.service {
             service.show(&state);
         }
+        if let Some(manager) = &self.manager {
+            manager.borrow_mut().tell(now, &state);
+        }
         self.last.replace(state);
+    }
+
+    /// What moves packets is about to stop: whoever waits for signs of life need not wait any more.
+    pub fn stopping(&self) {
+        if let Some(manager) = &self.manager {
+            manager.borrow_mut().stopping();
+        }
     }
 
     /// What was told last, with its rates.
@@ -112,6 +129,7 @@ impl StatusBoard {
 
     /// Tells the end: `last` changes the final state to what the books say. Its rates are those of the whole run.
     pub fn end(&self, ended: Ended, last: impl FnOnce(&mut State)) {
+        self.stopping();
         let mut state = self.last.take();
         last(&mut state);
         state.rate = meter::mean(&state.total, state.elapsed_s);

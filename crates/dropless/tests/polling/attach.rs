@@ -24,7 +24,7 @@ fn host(lab: &Lab, arguments: &[&str]) -> Running {
 }
 
 /// A capture that looks into it already.
-fn attach(lab: &Lab, host: &Running, arguments: &[&str]) -> Running {
+pub fn attach(lab: &Lab, host: &Running, arguments: &[&str]) -> Running {
     let process = host.id().to_string();
     let all = [&["capture", "--json", "--attach", &process][..], arguments].concat();
     let mut running = lab.dropless(&all).spawn();
@@ -33,7 +33,7 @@ fn attach(lab: &Lab, host: &Running, arguments: &[&str]) -> Running {
 }
 
 /// What the host counted is captured or charged to a place; returns what the places have.
-fn assert_balanced(run: &Finished) -> u64 {
+pub fn assert_balanced(run: &Finished) -> u64 {
     let json = run.json();
     let ledger = &json["ledger"];
     let places = ledger["places"].as_array().map_or(&[][..], Vec::as_slice);

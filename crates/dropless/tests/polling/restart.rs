@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::wire::assert_all_back;
+use crate::support::wire::{Wire, assert_all_back, assert_conserved};
 use crate::support::{Finished, Lab, Need, Running, require, until};
 use nix::sys::signal::Signal;
 
@@ -206,7 +206,62 @@ fn reflector_vanishes(far: &str, near: &str, comes_back: bool) {
     if comes_back {
         assert!(second.number("received") > 0, "{second}\n{sent}");
         assert_eq!(second.code, Some(0), "{second}");
+        assert_first_packet(&second);
     }
+}
+
+/// It says how soon after the start of its process it moved its first packet.
+fn assert_first_packet(run: &Finished) {
+    let first = run.json()["workers"][0]["first_packet_ms"].as_f64();
+    assert!(
+        first.is_some_and(|first| first > 0.0 && first < LIMIT.as_millis() as f64),
+        "{run}"
+    );
+}
+
+/// Reflectors on an interface are killed under a sender, one after the other: nothing of theirs is in the way of the next.
+fn killed_on_an_interface(kind: &str) {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let mut reflector = wire.reflect_far(&lab, kind, &[]);
+    let arguments = ["--rate", "2kpps", "--duration", "120s", "--interval", "100ms"];
+    let sender = wire.send(&lab, "packet", &arguments).spawn();
+    let counts = run_directory(&lab, "send").join("intervals.csv");
+    let back = || {
+        let rows = rows(counts.clone());
+        rows.iter()
+            .map(|row| row[2].parse::<u64>().expect("a count"))
+            .sum::<u64>()
+    };
+    for _ in 0..2 {
+        assert!(until(LIMIT, || back() > 0), "{sender:?}");
+        reflector.kill();
+        let before = back();
+        reflector = wire.reflect_far(&lab, kind, &[]);
+        // More than was under way when it was killed.
+        assert!(
+            until(LIMIT, || back() > before + 1000),
+            "{sender:?}\n{reflector:?}"
+        );
+    }
+    let (sent, last) = (stop(sender), stop(reflector));
+    assert_conserved(&sent);
+    assert!(sent.number("received") > 2000, "{sent}");
+    assert_eq!(last.code, Some(0), "{last}");
+    assert_eq!(last.number("received"), last.number("returned"), "{last}");
+    assert_first_packet(&last);
+}
+
+#[test]
+fn a_reflector_that_was_killed_on_a_packet_socket_is_followed_by_the_next() {
+    killed_on_an_interface("packet");
+}
+
+#[test]
+fn a_reflector_that_was_killed_on_af_xdp_is_followed_by_the_next() {
+    killed_on_an_interface("xdp");
 }
 
 #[test]

@@ -26,8 +26,14 @@ impl AddressTable {
     /// The row of an address.
     #[inline]
     pub fn row(&self, address: u128, is_v6: bool) -> &[u64] {
+        self.rows.row(self.class(address, is_v6))
+    }
+
+    /// Which row that is.
+    #[inline]
+    pub(super) fn class(&self, address: u128, is_v6: bool) -> u32 {
         let trie = if is_v6 { &self.v6 } else { &self.v4 };
-        self.rows.row(trie.class(address))
+        trie.class(address)
     }
 
     /// `None` if no rule asks.

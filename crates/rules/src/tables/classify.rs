@@ -1,22 +1,42 @@
 //! A packet's way through the tables.
 
-use super::{Do, IndexTable, Tables};
+use super::memo::{Classes, Memo, TABLES};
+use super::{AddressTable, Do, IndexTable, Rows, Tables};
 use crate::facts::look;
 use crate::limit::{Limiter, Over};
 use crate::{Decision, Facts, Layer, Malformed, Verdict};
 
-/// Tables that a packet may have a row in.
-const ROWS: usize = 8;
+/// Rules that a word of a row has a bit for.
+const WORD: usize = 64;
+
+impl AddressTable {
+    #[inline]
+    fn rows(&self) -> &Rows {
+        &self.rows
+    }
+}
 
 impl IndexTable {
     #[inline]
-    fn row(&self, value: Option<usize>) -> &[u64] {
+    fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    #[inline]
+    fn class(&self, value: Option<usize>) -> u32 {
         let class = value
             .and_then(|value| self.classes.get(value))
             .copied()
             .unwrap_or(self.none);
-        self.rows.row(u32::from(class))
+        u32::from(class)
     }
+}
+
+/// What there is to decide about: a packet, and the rates that it may be above.
+struct Case<'p> {
+    packet: &'p Result<Facts, Malformed>,
+    limiter: &'p Limiter,
+    now_ns: u64,
 }
 
 impl Tables {
@@ -29,128 +49,189 @@ impl Tables {
     /// Decides about what [`look`] found.
     #[inline]
     pub fn decide(&self, packet: &Result<Facts, Malformed>, limiter: &Limiter, now_ns: u64) -> Decision {
-        let mut rows: [&[u64]; ROWS] = [&[]; ROWS];
-        let rows = match packet {
-            Ok(facts) => {
-                let count = self.rows_of(facts, &mut rows);
-                &rows[..count]
-            }
-            Err(reason) => {
-                rows[0] = self.malformed.row(Some(*reason as usize));
-                &rows[..1]
-            }
+        let case = Case {
+            packet,
+            limiter,
+            now_ns,
         };
-        self.first(rows, packet, (limiter, now_ns))
+        match packet {
+            Ok(facts) => self.by_classes(&self.classes(facts), &case),
+            Err(reason) => self.by_reason(*reason, &case),
+        }
     }
 
+    /// The same, faster where there are many rules: what `memo` knows is not looked for again. It must have been made for these tables.
     #[inline]
-    fn rows_of<'t>(&'t self, facts: &Facts, rows: &mut [&'t [u64]; ROWS]) -> usize {
-        let mut count = 0;
-        let mut push = |row| {
-            rows[count] = row;
-            count += 1;
+    pub fn decide_with(
+        &self,
+        memo: &mut Memo,
+        packet: &Result<Facts, Malformed>,
+        (limiter, now_ns): (&Limiter, u64),
+    ) -> Decision {
+        let facts = match packet {
+            Ok(facts) if self.rules.len() > WORD => facts,
+            _ => return self.decide(packet, limiter, now_ns),
         };
+        let classes = self.classes(facts);
+        let rule = memo.rule(&classes, || self.first_of(&classes));
+        match rule.map(|rule| (rule, self.rules.get(rule))) {
+            None => self.otherwise(),
+            Some((rule, Some(Do::Decide(verdict)))) => decided(rule, *verdict, false),
+            // What is within a rate goes on: to what, depends on more than classes.
+            Some(_) => {
+                let case = Case {
+                    packet,
+                    limiter,
+                    now_ns,
+                };
+                self.by_classes(&classes, &case)
+            }
+        }
+    }
+
+    /// What a well-formed packet is in each table.
+    #[inline]
+    fn classes(&self, facts: &Facts) -> Classes {
         let is_ip = facts.layer != Layer::Other;
         let is_v6 = facts.layer == Layer::V6;
-        if let Some(table) = &self.kind {
-            push(table.row(Some(Self::kind(facts.layer, facts.part, facts.protocol))));
-        }
-        for (table, address) in [
-            (&self.source, facts.source),
-            (&self.destination, facts.destination),
+        let mut classes = [0; TABLES];
+        let index = |table: &Option<IndexTable>, value: Option<usize>| {
+            table.as_ref().map_or(0, |table| table.class(value))
+        };
+        classes[0] = index(
+            &self.kind,
+            Some(Self::kind(facts.layer, facts.part, facts.protocol)),
+        );
+        for (class, table, address) in [
+            (1, &self.source, facts.source),
+            (2, &self.destination, facts.destination),
         ] {
             if let Some(table) = table {
-                push(if is_ip {
-                    table.row(address, is_v6)
+                classes[class] = if is_ip {
+                    table.class(address, is_v6)
                 } else {
-                    table.rows.row(table.none)
-                });
+                    table.none
+                };
             }
         }
-        if let Some(table) = &self.destination_port {
-            push(table.row(facts.ports.map(|ports| usize::from(ports.1))));
-        }
-        if let Some(table) = &self.source_port {
-            push(table.row(facts.ports.map(|ports| usize::from(ports.0))));
-        }
-        if let Some(table) = &self.detail {
-            push(table.row(Some(Self::detail(facts.detail))));
-        }
-        if let Some(table) = &self.vlan {
-            push(table.row(facts.vlan.map(usize::from)));
-        }
-        if let Some(table) = &self.ether_type {
-            push(table.row((!is_ip).then_some(usize::from(facts.ether_type))));
-        }
-        count
+        let (source, destination) = facts.ports.unzip();
+        classes[3] = index(&self.destination_port, destination.map(usize::from));
+        classes[4] = index(&self.source_port, source.map(usize::from));
+        classes[5] = index(&self.detail, Some(Self::detail(facts.detail)));
+        classes[6] = index(&self.vlan, facts.vlan.map(usize::from));
+        let ether_type = (!is_ip).then_some(usize::from(facts.ether_type));
+        classes[7] = index(&self.ether_type, ether_type);
+        Classes(classes)
     }
 
-    /// The first rule that all rows have and that decides.
+    /// The rows of all tables, where there is one, by the place of its class.
     #[inline]
-    fn first(&self, rows: &[&[u64]], packet: &Result<Facts, Malformed>, limits: (&Limiter, u64)) -> Decision {
-        let words = self.rules.len().div_ceil(64);
+    fn tables(&self) -> [Option<&Rows>; TABLES] {
+        let index = IndexTable::rows;
+        let address = AddressTable::rows;
+        [
+            self.kind.as_ref().map(index),
+            self.source.as_ref().map(address),
+            self.destination.as_ref().map(address),
+            self.destination_port.as_ref().map(index),
+            self.source_port.as_ref().map(index),
+            self.detail.as_ref().map(index),
+            self.vlan.as_ref().map(index),
+            self.ether_type.as_ref().map(index),
+        ]
+    }
+
+    /// What `take` first takes of the rules that hold for these classes.
+    #[inline]
+    fn first_by<T>(&self, classes: &Classes, take: impl FnMut(usize) -> Option<T>) -> Option<T> {
+        let each = self.tables().into_iter().zip(classes.0);
+        if self.rules.len() <= WORD {
+            let bits = each.fold(self.known(0), |bits, (rows, class)| {
+                rows.map_or(bits, |rows| bits & rows.word(class))
+            });
+            return among(0, bits, take);
+        }
+        let mut rows: [&[u64]; TABLES] = [&[]; TABLES];
+        let mut count = 0;
+        for (table, class) in each {
+            if let Some(table) = table {
+                rows[count] = table.row(class);
+                count += 1;
+            }
+        }
+        self.first(&rows[..count], take)
+    }
+
+    #[inline]
+    fn by_classes(&self, classes: &Classes, case: &Case<'_>) -> Decision {
+        self.first_by(classes, |rule| self.ask(rule, case))
+            .unwrap_or_else(|| self.otherwise())
+    }
+
+    #[cold]
+    fn by_reason(&self, reason: Malformed, case: &Case<'_>) -> Decision {
+        let row = self
+            .malformed
+            .rows
+            .row(self.malformed.class(Some(reason as usize)));
+        self.first(&[row], |rule| self.ask(rule, case))
+            .unwrap_or_else(|| self.otherwise())
+    }
+
+    /// The first rule that holds for these classes, whatever it does.
+    #[cold]
+    fn first_of(&self, classes: &Classes) -> Option<usize> {
+        self.first_by(classes, Some)
+    }
+
+    /// The bits of a word that stand for rules.
+    #[inline]
+    fn known(&self, word: usize) -> u64 {
+        match self.rules.len() - word * WORD {
+            rest @ 0..WORD => (1 << rest) - 1,
+            _ => u64::MAX,
+        }
+    }
+
+    /// What `take` first takes of the rules that all rows have, in their order.
+    #[inline]
+    fn first<T>(&self, rows: &[&[u64]], mut take: impl FnMut(usize) -> Option<T>) -> Option<T> {
+        let words = self.rules.len().div_ceil(WORD);
         let all = |word: usize| {
             let every = rows.iter().map(|row| row.get(word).copied().unwrap_or_default());
             every.fold(u64::MAX, |all, bits| all & bits)
         };
         if words <= 1 {
-            // Without rows every rule holds.
-            let known = if self.rules.len() == 64 {
-                u64::MAX
-            } else {
-                (1 << self.rules.len()) - 1
-            };
-            return self
-                .among(0, all(0) & known, packet, limits)
-                .unwrap_or_else(|| self.otherwise());
+            return among(0, all(0) & self.known(0), take);
         }
-        for part in 0..words.div_ceil(64) {
+        for part in 0..words.div_ceil(WORD) {
             let mut candidates = all(words + part);
             while candidates != 0 {
-                let word = part * 64 + candidates.trailing_zeros() as usize;
+                let word = part * WORD + candidates.trailing_zeros() as usize;
                 candidates &= candidates - 1;
-                if word < words
-                    && let Some(decision) = self.among(word, all(word), packet, limits)
-                {
-                    return decision;
-                }
-            }
-        }
-        self.otherwise()
-    }
-
-    /// The first of these rules of a word that decides.
-    #[inline]
-    fn among(
-        &self,
-        word: usize,
-        mut bits: u64,
-        packet: &Result<Facts, Malformed>,
-        (limiter, now_ns): (&Limiter, u64),
-    ) -> Option<Decision> {
-        while bits != 0 {
-            let rule = word * 64 + bits.trailing_zeros() as usize;
-            bits &= bits - 1;
-            let decided = |verdict, is_full| Decision {
-                verdict,
-                rule: Some(rule as u16),
-                is_full,
-            };
-            match self.rules.get(rule)? {
-                Do::Decide(verdict) => return Some(decided(*verdict, false)),
-                Do::Limit(number, rate, interval) => {
-                    let group = packet
-                        .as_ref()
-                        .ok()
-                        .and_then(|facts| Some((rate.group(facts)?, facts.layer == Layer::V6)));
-                    let Some(group) = group else { continue };
-                    if let Err(over) = limiter.pass(*number, *interval, group, now_ns) {
-                        return Some(decided(Verdict::Deny, over == Over::Full));
+                if word < words {
+                    let taken = among(word, all(word) & self.known(word), &mut take);
+                    if taken.is_some() {
+                        return taken;
                     }
                 }
             }
         }
         None
+    }
+
+    /// What a rule says that all conditions hold for; `None`: the packet goes on.
+    #[inline]
+    fn ask(&self, rule: usize, case: &Case<'_>) -> Option<Decision> {
+        match self.rules.get(rule)? {
+            Do::Decide(verdict) => Some(decided(rule, *verdict, false)),
+            Do::Limit(number, rate, interval) => {
+                let facts = case.packet.as_ref().ok()?;
+                let group = (rate.group(facts)?, facts.layer == Layer::V6);
+                let over = case.limiter.pass(*number, *interval, group, case.now_ns).err()?;
+                Some(decided(rule, Verdict::Deny, over == Over::Full))
+            }
+        }
     }
 
     #[inline]
@@ -160,5 +241,27 @@ impl Tables {
             rule: None,
             is_full: false,
         }
+    }
+}
+
+/// What `take` first takes of the rules of these bits of a word.
+#[inline]
+fn among<T>(word: usize, mut bits: u64, mut take: impl FnMut(usize) -> Option<T>) -> Option<T> {
+    while bits != 0 {
+        let taken = take(word * WORD + bits.trailing_zeros() as usize);
+        if taken.is_some() {
+            return taken;
+        }
+        bits &= bits - 1;
+    }
+    None
+}
+
+#[inline]
+fn decided(rule: usize, verdict: Verdict, is_full: bool) -> Decision {
+    Decision {
+        verdict,
+        rule: Some(rule as u16),
+        is_full,
     }
 }

@@ -7,11 +7,13 @@
 mod addresses;
 mod build;
 mod classify;
+mod memo;
 mod poptrie;
 mod ranges;
 mod rows;
 
 pub use addresses::AddressTable;
+pub use memo::Memo;
 pub use poptrie::{LEAF, Node, Poptrie, ROOT_BITS, STEP_BITS};
 pub use rows::Rows;
 

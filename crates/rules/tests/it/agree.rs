@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use rules::limit::Limiter;
+use rules::tables::Memo;
 use rules::{Groups, Tables, look};
 
 use crate::frames::{frame, good, rules, rules_of};
@@ -10,6 +11,7 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     let set = good(text);
     let tables = Tables::new(&set).unwrap();
     let (limiter, mut groups) = (Limiter::new(1 << 10, 7), Groups::default());
+    let (again, mut memo) = (Limiter::new(1 << 10, 7), Memo::default());
     let mut now_ns = 1_000_000_000;
     for (frame, pause_ns) in frames {
         now_ns += pause_ns;
@@ -17,6 +19,8 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
         let meant = set.judge(&packet, now_ns, &mut groups, |_, _| {});
         let found = tables.classify(frame, frame.len(), &limiter, now_ns);
         assert_eq!(found, meant, "{packet:?} of {frame:02x?} under\n{text}");
+        let remembered = tables.decide_with(&mut memo, &packet, (&again, now_ns));
+        assert_eq!(remembered, meant, "{packet:?} of {frame:02x?} under\n{text}");
     }
 }
 
@@ -51,7 +55,7 @@ fn with_more_words_than_a_summary_has_bits() {
     let set = good(&text);
     assert_eq!(set.rules.len(), 10_001);
     let tables = Tables::new(&set).unwrap();
-    let limiter = Limiter::new(1, 1);
+    let (limiter, mut memo) = (Limiter::new(1, 1), Memo::default());
     for rule in (0..10_000_u32).step_by(97) {
         let mut frame = vec![0; 42];
         frame[12..14].copy_from_slice(&[8, 0]);
@@ -64,6 +68,11 @@ fn with_more_words_than_a_summary_has_bits() {
             tables.classify(&frame, frame.len(), &limiter, 0).rule,
             Some(rule as u16)
         );
+        let packet = look(&frame, frame.len(), 0);
+        for _ in 0..2 {
+            let found = tables.decide_with(&mut memo, &packet, (&limiter, 0));
+            assert_eq!(found.rule, Some(rule as u16));
+        }
         frame[37] ^= 1;
         assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, None);
     }

@@ -1,0 +1,386 @@
+//! `dropless forward`: kernels talk through it, its rules count every packet once, and others come into force without a seam.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::attach::{assert_balanced, attach};
+use crate::support::served::{get, samples, serve};
+use crate::support::wire::{assert_refused, interrupted};
+use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
+
+const LIMIT: Duration = Duration::from_secs(60);
+pub const PINGS: u64 = 20;
+pub const DATAGRAMS: u64 = 7;
+/// How often rules are exchanged under load.
+const SWAPS: usize = 200;
+
+/// Two kernels, each at the end of a wire whose other end is in the namespace of the forwarder.
+pub struct Path {
+    pub left: Namespace,
+    pub middle: Namespace,
+    pub right: Namespace,
+}
+
+impl Path {
+    pub fn new(lab: &Lab) -> Self {
+        let [left, middle, right] = ["left", "middle", "right"].map(|name| lab.namespace(name));
+        for (end, interface, near, address) in [
+            (&left, "l0", "ml", "10.77.0.1/24"),
+            (&right, "r0", "mr", "10.77.0.2/24"),
+        ] {
+            end.veth(interface, &middle, near);
+            end.without_offload(interface);
+            end.without_ipv6(interface);
+            middle.without_ipv6(near);
+            middle.up(near, &[]);
+            end.up(interface, &[address]);
+            end.wait_for_link(interface);
+        }
+        Self { left, middle, right }
+    }
+
+    pub fn forward(&self, lab: &Lab, kind: &str, arguments: &[&str]) -> Running {
+        let ports = [format!("{kind}:ml"), format!("{kind}:mr")];
+        let all = [
+            "forward",
+            "--json",
+            "--no-doctor",
+            "--port",
+            &ports[0],
+            "--port",
+            &ports[1],
+        ];
+        let mut running = lab
+            .dropless(&[&all[..], arguments].concat())
+            .within(&self.middle)
+            .spawn();
+        running.wait_for("forwarding between", LIMIT);
+        running
+    }
+
+    /// The left kernel asks the right one, which answers every time.
+    pub fn ping(&self) {
+        let count = PINGS.to_string();
+        let said = self
+            .left
+            .run("ping", &["-c", &count, "-i", "0.02", "-W", "10", "10.77.0.2"]);
+        assert!(said.contains(&format!("{count} received")), "{said}");
+    }
+
+    /// Datagrams to port 9 of the right kernel.
+    pub fn datagrams(&self) {
+        let send = format!("for i in $(seq {DATAGRAMS}); do echo x >/dev/udp/10.77.0.2/9; done");
+        self.left.run("bash", &["-c", &send]);
+    }
+}
+
+/// What a rule met, as it is spelled.
+fn met(run: &Finished, rule: &str) -> u64 {
+    let json = run.json();
+    let rules = json["rules"]["judged"]["rules"]
+        .as_array()
+        .expect("rules")
+        .clone();
+    let found: Vec<&Value> = rules.iter().filter(|found| found["rule"] == rule).collect();
+    assert!(!found.is_empty(), "there is no rule {rule:?}: {run}");
+    found.iter().filter_map(|found| found["packets"].as_u64()).sum()
+}
+
+/// Each way adds up by itself, the drivers confirm it, and every frame met a rule where there are some.
+pub fn assert_sound(run: &Finished) {
+    let json = run.json();
+    assert_eq!(json["verdict"], "valid", "{run}");
+    // What was on its way to somebody who had gone is lost, and counted.
+    let lost = json["ledger"]["places"].as_array().expect("places");
+    let lost = lost.iter().any(|place| place["place"] == "tx_full");
+    assert_eq!(run.code, Some(i32::from(lost)), "{run}");
+    let ways = json["ways"].as_array().expect("ways");
+    for (way, ports) in ways.iter().zip([[0, 1], [1, 0]]) {
+        let ledger = &way["ledger"];
+        let places = ledger["places"].as_array().expect("places");
+        let charged: u64 = places.iter().filter_map(|place| place["charged"].as_u64()).sum();
+        let [entered, left] = ["entered", "left"].map(|name| ledger[name].as_u64().expect("a count"));
+        assert_eq!(
+            (entered, &ledger["unexplained"]),
+            (left + charged, &Value::from(0)),
+            "{run}"
+        );
+        assert_eq!(way["received"], json["ports"][ports[0]]["rx_packets"], "{run}");
+        assert_eq!(way["forwarded"], json["ports"][ports[1]]["tx_packets"], "{run}");
+    }
+    if let Some(judged) = json["rules"].get("judged") {
+        let [allowed, denied] = ["allowed", "denied"].map(|name| judged[name].as_u64().expect("a count"));
+        assert_eq!(run.number("received"), allowed + denied, "{run}");
+    }
+}
+
+fn kernels_talk_through_it(kind: &str, further: &[&str]) {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    fs::write(
+        lab.path("edge.rules"),
+        "allow icmp type echo-request\nallow icmp type echo-reply\nallow arp\ndeny udp dport 9\ndefault deny\n",
+    )
+    .unwrap();
+    let running = path.forward(&lab, kind, &[&["--rules", "edge.rules"], further].concat());
+    path.datagrams();
+    // What is answered came after them.
+    path.ping();
+    let run = interrupted(running);
+    assert_sound(&run);
+    assert_eq!(met(&run, "allow icmp type echo-request"), PINGS, "{run}");
+    assert_eq!(met(&run, "allow icmp type echo-reply"), PINGS, "{run}");
+    assert_eq!(met(&run, "deny udp dport 9"), DATAGRAMS, "{run}");
+    assert_eq!(run.number("rules.judged.denied"), DATAGRAMS, "{run}");
+    assert!(met(&run, "allow arp") >= 2, "{run}");
+}
+
+#[test]
+fn kernels_talk_through_af_packet() {
+    kernels_talk_through_it("packet", &["--cores", "0"]);
+}
+
+#[test]
+fn kernels_talk_through_af_xdp() {
+    kernels_talk_through_it("xdp", &[]);
+}
+
+/// With `mac` each kernel sees the forwarder's own address, and is reached by its own.
+#[test]
+fn frames_are_addressed_anew() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    let [left, right] = [path.left.mac("l0"), path.right.mac("r0")];
+    let [near_left, near_right] = ["ml", "mr"].map(|name| path.middle.mac(name));
+    // ARP tells of addresses in its own bytes, which stay.
+    let neighbour = |end: &Namespace, address: &str, mac: &str, interface: &str| {
+        end.ip(&["neighbour", "replace", address, "lladdr", mac, "dev", interface]);
+    };
+    neighbour(&path.left, "10.77.0.2", &near_left, "l0");
+    neighbour(&path.right, "10.77.0.1", &near_right, "r0");
+    let macs = ["--mode", "mac", "--to-mac", &left, "--to-mac", &right];
+    let running = path.forward(&lab, "packet", &macs);
+    path.ping();
+    assert_sound(&interrupted(running));
+}
+
+/// A sender, a forwarder and a reflector, joined by shared memory, which loses nothing.
+struct Chain {
+    forward: Running,
+    reflect: Running,
+}
+
+impl Chain {
+    fn new(lab: &Lab, arguments: &[&str]) -> Self {
+        let ports = ["--port", "memif:a.sock,server", "--port", "memif:b.sock,server"];
+        let start = |arguments: &[&str]| {
+            let all = [arguments, &["--json", "--no-doctor", "--no-huge"]].concat();
+            lab.dropless(&all).spawn()
+        };
+        let mut forward = start(&[&["forward"], &ports[..], arguments].concat());
+        forward.wait_for("forwarding between", LIMIT);
+        let mut reflect = start(&["reflect", "--port", "memif:b.sock"]);
+        reflect.wait_for("reflecting on", LIMIT);
+        Self { forward, reflect }
+    }
+
+    fn send(lab: &Lab, arguments: &[&str]) -> Running {
+        let all = [
+            "send",
+            "--json",
+            "--no-doctor",
+            "--no-huge",
+            "--port",
+            "memif:a.sock",
+        ];
+        let room = ["--rate", "2kpps", "--backlog", "1000000", "--drain", "5s"];
+        lab.dropless(&[&all[..], &room, arguments].concat()).spawn()
+    }
+}
+
+#[test]
+fn rules_are_exchanged_under_load_without_a_seam() {
+    let Some(lab) = require(&[]) else { return };
+    // Both sets let x and what the reflector returns pass, and deny y: no packet may ever meet a default.
+    let sets = [
+        "allow arp\nallow udp dport 5000\nallow udp sport 5000\ndeny udp dport 5001\ndefault deny\n",
+        "deny malformed\ndeny tcp\ndeny udp dport 5001,6001\nallow udp dport 4000-5000\nallow udp sport 4000-5000\n\
+         rate 1Mpps per source udp dport 5000\nallow arp\ndefault deny\n",
+    ];
+    let put = |set: &str| {
+        fs::write(lab.path("new.rules"), set).unwrap();
+        fs::rename(lab.path("new.rules"), lab.path("edge.rules")).unwrap();
+    };
+    put(sets[0]);
+    let chain = Chain::new(&lab, &["--rules", "edge.rules"]);
+    let streams = [
+        "--stream",
+        "name=x,to=198.18.0.2:5000",
+        "--stream",
+        "name=y,to=198.18.0.2:5001",
+    ];
+    let mut sender = Chain::send(&lab, &[&streams[..], &["--duration", "300s"]].concat());
+    sender.wait_for("sending: tx", LIMIT);
+    for swap in 1..=SWAPS {
+        put(sets[swap % 2]);
+        chain.forward.signal(Signal::SIGHUP);
+        let is_in_force = || chain.forward.stderr().matches("in force").count() == swap;
+        assert!(until(LIMIT, is_in_force), "{swap}: {}", chain.forward.stderr());
+    }
+    let sent = interrupted(sender);
+    let reflect = interrupted(chain.reflect);
+    let run = interrupted(chain.forward);
+    assert_sound(&run);
+    let of = |name: &str, count: &str| {
+        let json = sent.json();
+        let streams = json["streams"].as_array().expect("streams").clone();
+        let stream = streams.iter().find(|stream| stream["name"] == name);
+        stream.expect("the stream")[count].as_u64().expect("a count")
+    };
+    assert!(of("x", "sent") > 1000, "{sent}");
+    assert_eq!(of("x", "received"), of("x", "sent"), "{sent}\n{run}");
+    assert_eq!(of("y", "received"), 0, "{sent}");
+    // Of y every packet was denied, by one set or the other.
+    let denied = met(&run, "deny udp dport 5001") + met(&run, "deny udp dport 5001,6001");
+    assert_eq!(denied, of("y", "sent"), "{sent}\n{run}");
+    // Of x every one passed, and so did the sender's questions for what the reflector counted.
+    let passed = met(&run, "allow udp dport 5000") + met(&run, "allow udp dport 4000-5000");
+    assert_eq!(
+        passed,
+        of("x", "sent") + reflect.number("told"),
+        "{sent}\n{reflect}\n{run}"
+    );
+    let back = met(&run, "allow udp sport 5000") + met(&run, "allow udp sport 4000-5000");
+    assert_eq!(back, passed, "{run}");
+    assert_eq!(met(&run, "default deny"), 0, "{run}");
+    assert_eq!(run.number("rules.generation"), 1 + SWAPS as u64, "{run}");
+}
+
+#[test]
+fn wrong_rules_are_refused_while_it_goes_and_those_before_stay() {
+    let Some(lab) = require(&[Need::Tool("promtool")]) else {
+        return;
+    };
+    fs::write(lab.path("edge.rules"), "deny udp dport 7\n").unwrap();
+    let arguments = ["forward", "--port", "null:a", "--port", "null:b", "--cores", "0"];
+    let machine = ["--no-doctor", "--no-huge", "--rules", "edge.rules"];
+    let (running, address) = serve(&lab, &[&arguments[..], &machine].concat());
+    let value = |name: &str| {
+        let (_, page) = get(address, "/metrics").unwrap_or_default();
+        samples(&page).get(name).copied()
+    };
+    let denied = "dropless_rule_packets_total{rule=\"deny udp dport 7\",verdict=\"deny\"}";
+    assert!(until(LIMIT, || value(denied).is_some_and(|count| count > 0.0)));
+    fs::write(lab.path("edge.rules"), "deny udp dport seven\n").unwrap();
+    running.signal(Signal::SIGHUP);
+    assert!(until(LIMIT, || value("dropless_rules_refused") == Some(1.0)));
+    let before = value(denied);
+    assert!(until(LIMIT, || value(denied) > before), "it still judges");
+    let (_, page) = get(address, "/metrics").expect("an answer");
+    fs::write(lab.path("metrics.txt"), page).unwrap();
+    let check = lab.shell("promtool check metrics < metrics.txt").wait(LIMIT);
+    assert_eq!(check.code, Some(0), "{check}");
+    fs::write(lab.path("edge.rules"), "allow udp\n").unwrap();
+    running.signal(Signal::SIGHUP);
+    let allowed = "dropless_rule_packets_total{rule=\"allow udp\",verdict=\"allow\"}";
+    assert!(until(LIMIT, || value(allowed).is_some_and(|count| count > 0.0)));
+    assert_eq!(value("dropless_rules_refused"), Some(0.0));
+    assert_eq!(value("dropless_rules_generation"), Some(2.0));
+    let run = interrupted(running);
+    assert_sound(&run);
+    assert_eq!(run.number("rules.asked"), 2, "{run}");
+    assert!(
+        met(&run, "deny udp dport 7") > 0 && met(&run, "allow udp") > 0,
+        "{run}"
+    );
+}
+
+#[test]
+fn a_capture_looks_into_it() {
+    let Some(lab) = require(&[]) else { return };
+    let chain = Chain::new(&lab, &[]);
+    let seen = attach(&lab, &chain.forward, &[]);
+    let sent = Chain::send(&lab, &["--count", "2000"]).wait(LIMIT);
+    assert_eq!(sent.number("received"), 2000, "{sent}");
+    let _ = interrupted(chain.reflect);
+    let run = interrupted(chain.forward);
+    assert_sound(&run);
+    let seen = seen.wait(LIMIT);
+    assert_balanced(&seen);
+    // What came in by each port, and what left by it.
+    let json = run.json();
+    let ways = json["ways"].as_array().expect("ways");
+    let moved: u64 = ways
+        .iter()
+        .map(|way| way["received"].as_u64().unwrap_or(0) + way["forwarded"].as_u64().unwrap_or(0))
+        .sum();
+    assert_eq!(seen.number("ledger.entered"), moved, "{seen}\n{run}");
+    let queues = seen.json()["queues"].as_array().expect("queues").len();
+    assert_eq!(queues, 4, "{seen}");
+}
+
+#[test]
+fn what_was_killed_leaves_nothing_in_the_way() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    path.forward(&lab, "xdp", &["--cores", "0"]).kill();
+    let again = path.forward(&lab, "xdp", &["--cores", "0"]);
+    path.ping();
+    assert_sound(&interrupted(again));
+}
+
+/// Nothing that is not there, that would end here, or that has no other end.
+#[test]
+fn what_cannot_be_forwarded_is_refused() {
+    let Some(lab) = require(&[]) else { return };
+    fs::write(lab.path("bad.rules"), "deny udp\nalow tcp\n").unwrap();
+    let wrong: [(&str, &[&str]); 10] = [
+        ("--port null", &["two ports", "only null is given"]),
+        ("--port null:a --port null:b --port null:c", &["3 are given"]),
+        (
+            "--port ring --port null",
+            &["port ring", "use null, memif, or an interface"],
+        ),
+        (
+            "--port pcap:x.pcap --port null",
+            &["is a file", "dropless replay FILE"],
+        ),
+        (
+            "--port kernel:127.0.0.1 --port null",
+            &["is a socket", "--port packet:INTERFACE"],
+        ),
+        (
+            "--port null:a --port null:b --mode mac",
+            &["0 of 2 are given", "--to-mac MAC"],
+        ),
+        (
+            "--port null:a --port null:b --to-mac 02:00:00:00:00:01",
+            &["--mode mac alone"],
+        ),
+        (
+            "--port null:a,queues=2 --port null:b",
+            &["2 and 1 queues", "--queues"],
+        ),
+        (
+            "--port null:a --port null:b --rules bad.rules",
+            &["bad.rules:2:1", "alow"],
+        ),
+        (
+            "--port null:a --port null:b --expect lsot<1",
+            &["no metric \"lsot\"", "denied"],
+        ),
+    ];
+    for (arguments, words) in wrong {
+        let arguments: Vec<&str> = ["forward"].into_iter().chain(arguments.split(' ')).collect();
+        assert_refused(&lab.dropless(&arguments).run(), words);
+    }
+}
