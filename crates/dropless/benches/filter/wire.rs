@@ -440,6 +440,13 @@ pub fn look_at(
 }
 
 impl Wire {
+    /// Frames that the far end received, and of these dropped in XDP.
+    pub fn received_and_dropped(&self) -> (u64, u64) {
+        let all = statistics(&self.far, "far0");
+        let of = |name: &str| all.get(name).copied().unwrap_or(0);
+        (of("rx_queue_0_xdp_packets"), of("rx_queue_0_xdp_drops"))
+    }
+
     /// Frames of a socket that found no room on the wire.
     pub fn refused(&self) -> u64 {
         let text = self
