@@ -5,5 +5,6 @@ mod chained;
 mod conservation;
 mod forward;
 mod flows;
+mod rates;
 mod replay;
 mod tap;
