@@ -81,7 +81,7 @@ impl RuleCounters {
     }
 
     #[inline]
-    fn count(&self, packet: &Result<Facts, Malformed>, decision: &Decision, bytes: usize) {
+    fn count(&self, packet: &Result<Facts, Malformed>, decision: Decision, bytes: usize) {
         let at = decision.rule.map_or(self.rules.len() - 1, usize::from);
         if let Some(met) = self.rules.get(at) {
             met.add(bytes);
@@ -115,7 +115,7 @@ impl Judge {
             let decision = self
                 .tables
                 .decide_with(&mut self.memo, &packet, (&self.limiter, now_ns));
-            self.met.count(&packet, &decision, len);
+            self.met.count(&packet, decision, len);
             let is_denied = decision.verdict == Verdict::Deny;
             *keep = !is_denied;
             seen.denied += usize::from(is_denied);
