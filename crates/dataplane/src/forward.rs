@@ -1,17 +1,21 @@
 //! The forwarding loop: hands what one port's queue receives on to a queue of another, where rules allow it.
 
 mod judge;
+mod kernel;
 
 use std::sync::Arc;
 
 use measure::{Clock, Counter, Ticks};
+use rules::Facts;
 
+use crate::flows::FlowTable;
 use crate::io::{Frames, FramesMut, Receive, Transmit};
 use crate::slot::{Exchange, Fill};
 use crate::{BURST_MAX, Phase, Task};
 
 use judge::Seen;
 pub use judge::{Judge, RuleCounters};
+pub use kernel::{Beside, Host, ToHost};
 
 /// What a forwarding task publishes while it runs. One writer: its worker.
 #[derive(Debug, Default)]
@@ -30,15 +34,32 @@ pub struct ForwardCounters {
     pub tx_full: Counter,
     /// Transmit calls that took less than was offered.
     pub queue_full: Counter,
+    /// Frames addressed to the host, which its tap took.
+    pub to_kernel: Counter,
+    /// Frames addressed to the host that its tap did not take, or there was no time for.
+    pub kernel_full: Counter,
+    /// Frames addressed to several that went on, and of which the host's tap took a copy.
+    pub copied: Counter,
+    /// The same, without a copy: no buffer, no time, or the tap did not take it.
+    pub uncopied: Counter,
+    /// Frames of the host's own.
+    pub from_kernel: Counter,
 }
 
 impl ForwardCounters {
-    /// Frames that were taken and neither handed on nor given up: they wait for the transmit queue.
+    /// Frames that were taken (the host's among them) and neither handed on nor given up: they wait for the transmit queue.
     pub fn held(&self) -> u64 {
         // What leaves first is read first, so that this is never less than nothing.
-        let gone = [&self.forwarded, &self.denied, &self.oversized, &self.tx_full];
+        let gone = [
+            &self.forwarded,
+            &self.denied,
+            &self.oversized,
+            &self.tx_full,
+            &self.to_kernel,
+            &self.kernel_full,
+        ];
         let gone: u64 = gone.iter().map(|counter| counter.get()).sum();
-        self.frames.get().saturating_sub(gone)
+        (self.frames.get() + self.from_kernel.get()).saturating_sub(gone)
     }
 }
 
@@ -110,6 +131,8 @@ pub struct ForwardPlan {
     pub rewrite: Rewrite,
     /// The rules, and where others come from.
     pub rules: Option<(Judge, Arc<Exchange<Judge>>)>,
+    /// Where flows are counted: all that is received, whatever rules say of it.
+    pub flows: Option<FlowTable>,
     /// What rates go by.
     pub clock: Clock,
     /// What it publishes.
@@ -129,13 +152,15 @@ pub struct ForwardResult {
 }
 
 /// Forwards from one queue to another.
-pub struct ForwardTask<R, T>
+pub struct ForwardTask<R, T, B = ()>
 where
     R: Receive<Frames: FramesMut>,
     T: Transmit<Frames = R::Frames>,
+    B: Beside<R::Frames>,
 {
     rx: R,
     tx: T,
+    beside: B,
     plan: ForwardPlan,
     frames: R::Frames,
     waiting_since: Option<Ticks>,
@@ -149,10 +174,23 @@ where
 {
     /// A task that sends what `rx` receives through `tx`, and leaves its totals in `totals`.
     pub fn new(rx: R, tx: T, plan: ForwardPlan, totals: Fill<ForwardResult>) -> Self {
+        Self::beside(rx, tx, (), plan, totals)
+    }
+}
+
+impl<R, T, B> ForwardTask<R, T, B>
+where
+    R: Receive<Frames: FramesMut>,
+    T: Transmit<Frames = R::Frames>,
+    B: Beside<R::Frames>,
+{
+    /// The same with somebody `beside` the link.
+    pub fn beside(rx: R, tx: T, beside: B, plan: ForwardPlan, totals: Fill<ForwardResult>) -> Self {
         Self {
             frames: rx.batch(),
             rx,
             tx,
+            beside,
             plan,
             waiting_since: None,
             totals,
@@ -166,26 +204,41 @@ where
         let seen = if let Some((judge, _)) = &mut plan.rules {
             let mut keep = [true; BURST_MAX];
             let now_ns = plan.clock.ns(now).0;
-            let seen = judge.judge(&self.frames, now_ns, &mut keep);
+            let seen = match &mut plan.flows {
+                Some(flows) => {
+                    let note = |facts: Option<&Facts>, len| flows.note(now, facts, len);
+                    judge.judge(&self.frames, now_ns, &mut keep, note)
+                }
+                None => judge.judge(&self.frames, now_ns, &mut keep, |_, _| {}),
+            };
             if seen.denied > 0 {
                 plan.counters.denied.add(seen.denied as u64);
                 self.frames.retain(&keep[..count]);
             }
             seen
         } else {
-            self.frames
-                .each()
-                .fold(Seen::default(), |seen, (frame, len)| Seen {
+            let note = |seen: Seen, (frame, len): (&[u8], usize)| {
+                if let Some(flows) = &mut plan.flows {
+                    flows.note(now, rules::look(frame, len, 0).as_ref().ok(), len);
+                }
+                Seen {
                     bytes: seen.bytes + len,
                     has_chains: seen.has_chains | (frame.len() < len),
                     ..seen
-                })
+                }
+            };
+            self.frames.each().fold(Seen::default(), note)
         };
+        if let Some(flows) = &mut plan.flows {
+            flows.count(now);
+        }
         plan.counters.frames.add(count as u64);
         plan.counters.bytes.add(seen.bytes as u64);
         if seen.has_chains && !plan.takes_chains {
             self.throw_chains_out();
         }
+        // Rules have spoken: they protect the host, too.
+        self.beside.divert(&mut self.frames, now, &self.plan.counters);
         self.plan.rewrite.frames(&mut self.frames);
     }
 
@@ -227,10 +280,11 @@ where
     }
 }
 
-impl<R, T> Task for ForwardTask<R, T>
+impl<R, T, B> Task for ForwardTask<R, T, B>
 where
     R: Receive<Frames: FramesMut>,
     T: Transmit<Frames = R::Frames>,
+    B: Beside<R::Frames>,
 {
     #[inline]
     fn poll(&mut self, now: Ticks, phase: Phase) -> usize {
@@ -247,6 +301,13 @@ where
             if received > 0 {
                 self.look_at(now);
                 moved += received.max(self.offer(now));
+            }
+            if self.frames.is_empty() {
+                let own = self.beside.receive(&mut self.frames, self.plan.burst);
+                if own > 0 {
+                    self.plan.counters.from_kernel.add(own as u64);
+                    moved += own.max(self.offer(now));
+                }
             }
         }
         moved

@@ -16,6 +16,8 @@ mod names;
 mod text;
 mod view;
 
+pub use names::protocol as protocol_name;
+
 pub use clock::{Clock, TimeFormat};
 pub use json::json;
 pub use line::{Printer, Show};

@@ -155,6 +155,14 @@ int dl_port_mac(uint16_t port, uint8_t mac[6])
 	return result;
 }
 
+int dl_port_set_mac(uint16_t port, const uint8_t mac[6])
+{
+	struct rte_ether_addr address;
+
+	memcpy(address.addr_bytes, mac, 6);
+	return rte_eth_dev_default_mac_addr_set(port, &address);
+}
+
 int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps, int *full_duplex)
 {
 	struct rte_eth_link link;

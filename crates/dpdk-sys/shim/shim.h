@@ -151,6 +151,7 @@ int dl_port_start(uint16_t port);
 int dl_port_stop(uint16_t port);
 int dl_port_close(uint16_t port);
 int dl_port_mac(uint16_t port, uint8_t mac[6]);
+int dl_port_set_mac(uint16_t port, const uint8_t mac[6]);
 int dl_port_link(uint16_t port, int *up, uint32_t *speed_mbps, int *full_duplex);
 /* Whether the guest of a vhost port posted receive buffers; 1 too where that cannot be told. */
 int dl_port_guest_posted(uint16_t port);

@@ -162,6 +162,13 @@ impl<'e> Port<'e> {
         Ok(mac)
     }
 
+    /// Gives the port another MAC address.
+    pub fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), PortError> {
+        // SAFETY: six readable bytes; the port exists, and `&mut self` is its only control handle.
+        let result = unsafe { sys::dl_port_set_mac(self.id, mac.as_ptr()) };
+        self.check(result, "setting its MAC address")
+    }
+
     /// The port's counters since it was started or reset.
     pub fn stats(&self) -> Result<PortStats, PortError> {
         stats::port(self.id).map_err(|code| failed(&self.name, "reading its counters", code))

@@ -22,6 +22,14 @@ pub struct RuleCount {
     pub packets: u64,
     /// Their bytes, without FCS.
     pub bytes: u64,
+    /// While it goes: packets a second, over the last one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rate_pps: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What became of packets by rules.

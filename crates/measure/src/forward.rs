@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Judged;
+use crate::flows::FlowsSummary;
 use crate::note::Note;
 use crate::place::Balance;
 use crate::result::{
@@ -25,8 +26,25 @@ pub struct WaySummary {
     pub received_bytes: u64,
     /// Frames that the other port's driver took.
     pub forwarded: u64,
+    /// Frames addressed to the host that went there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub to_kernel: u64,
+    /// Frames of the host's own that left by the other port; among those that came.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub from_kernel: u64,
+    /// Frames to several that were forwarded, and copied to the host.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub copied: u64,
+    /// The same, without a copy.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub uncopied: u64,
     /// Where every frame went: what left is what the other port counted itself, where it does.
     pub ledger: Balance,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// By which rules frames passed, and what these met.
@@ -74,6 +92,9 @@ pub struct ForwardSummary {
     /// The rules, where there are some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<RulesSummary>,
+    /// Who talked to whom; only with `--flows`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowsSummary>,
     /// Mean rate received, in packets per second.
     pub rate_rx_pps: f64,
     /// Mean rate forwarded, in packets per second.
@@ -99,8 +120,8 @@ pub struct ForwardSummary {
 
 nothing_yet! {
     ForwardSummary, "forward":
-    run verdict reasons expectations mode received received_bytes forwarded ledger ways rules rate_rx_pps
-    rate_tx_pps duration_s ports queues workers pool clock explanation notes
+    run verdict reasons expectations mode received received_bytes forwarded ledger ways rules flows
+    rate_rx_pps rate_tx_pps duration_s ports queues workers pool clock explanation notes
 }
 
 impl ForwardSummary {

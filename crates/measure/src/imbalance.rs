@@ -81,6 +81,14 @@ pub enum Imbalance {
         /// Frames that rules met.
         met: u64,
     },
+    /// Frames = those of all flows, of forgotten ones, and what is no flow.
+    #[error("{frames} frames were received, but flows, evicted ones and what is no flow make {counted}")]
+    Flows {
+        /// Frames that were received.
+        frames: u64,
+        /// Frames that the flow tables counted.
+        counted: u64,
+    },
     /// A lane received more than it sent.
     #[error("lane {lane} received {received} distinct packets, but only {accepted} were sent")]
     Lane {

@@ -83,6 +83,10 @@ pub const DENIED: &str = "denied";
 pub const TX_FULL: &str = "tx_full";
 /// What came in several buffers, and the other port sends none such.
 pub const OVERSIZED: &str = "oversized";
+/// What was addressed to the host, and went there.
+pub const TO_KERNEL: &str = "to_kernel";
+/// What was addressed to the host, whose tap did not take it, or for which the worker had no time.
+pub const KERNEL_FULL: &str = "kernel_full";
 /// What begins the names of a reflector's places.
 pub const REFLECTOR: &str = "reflector_";
 
@@ -106,7 +110,7 @@ use Owner::{FarSide, Path, Purpose, Receiver, Sender};
 use Precision::{AtMost, Exact};
 
 /// All places known by name, in the order in which they are shown. Those of a reflector come after `fault_drop`.
-pub static PLACES: [Place; 25] = [
+pub static PLACES: [Place; 27] = [
     place("late", Path, Exact, "returned after the drain time", true),
     place("too_old", Path, AtMost, "older than the sequence window", true),
     place("corrupt", Path, Exact, "returned damaged", true),
@@ -171,6 +175,20 @@ pub static PLACES: [Place; 25] = [
     ),
     place(CUT_OFF, Purpose, Exact, "read when the run was ended", false),
     place(DENIED, Purpose, Exact, "denied by a rule (--rules)", false),
+    place(
+        TO_KERNEL,
+        Purpose,
+        Exact,
+        "addressed to this host (--kernel)",
+        false,
+    ),
+    place(
+        KERNEL_FULL,
+        Sender,
+        Exact,
+        "the tap to this host was full, or had no time left",
+        false,
+    ),
     place(
         OVERSIZED,
         Sender,

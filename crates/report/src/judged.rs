@@ -1,9 +1,11 @@
 //! What rules met, of whatever decides by rules: in a terminal, in a page, and while it goes.
 
+use std::fmt::Write as _;
+
 use measure::{Judged, RuleCount};
 
 use crate::html::flow::{End, Flow, node};
-use crate::number::{count, counted};
+use crate::number::{count, counted, pps};
 use crate::sheet::Sheet;
 use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
@@ -21,8 +23,9 @@ pub fn terminal(judged: &Judged, style: &Style) -> String {
     if shown.rules.len() < judged.rules.len() {
         let more = judged.rules.len() - shown.rules.len();
         let met = shown.further_rules;
-        text += &format!(
-            "    and {} more, of which {} met packets\n",
+        let _ = writeln!(
+            text,
+            "    and {} more, of which {} met packets",
             counted(more as u64, "rule"),
             count(met)
         );
@@ -75,12 +78,13 @@ pub fn outcome(judged: &Judged) -> String {
 /// The rules that are there, in their order.
 pub fn table(judged: &Judged, most: usize) -> Table {
     let shown = judged.busiest(most);
-    let mut table = Table::section("Rules", &[">packets", "", "rule"]);
+    let mut table = Table::section("Rules", &[">packets", ">rate", "", "rule"]);
     for rule in &shown.rules {
         table.item(
             name(rule),
             [
                 Cell::right(count(rule.packets)),
+                Cell::right(pps(rule.rate_pps as f64)),
                 verdict(rule),
                 Cell::left(&rule.rule),
             ],

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod csv;
 pub mod export;
 mod files;
+mod flows;
 pub mod hgrm;
 pub mod html;
 pub mod input;

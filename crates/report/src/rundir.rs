@@ -26,6 +26,8 @@ pub mod file {
     pub const LEDGER: &str = "ledger.json";
     /// One row per statistics interval.
     pub const INTERVALS: &str = "intervals.csv";
+    /// One row per flow that was in the tables at the end.
+    pub const FLOWS: &str = "flows.csv";
     /// One row per statistics interval and stream, when there is more than one stream.
     pub const STREAMS: &str = "streams.csv";
     /// Latency as an `HdrHistogram` percentile distribution.

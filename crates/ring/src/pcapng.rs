@@ -147,6 +147,33 @@ impl PacketHead {
         len
     }
 
+    /// The block of a packet with a comment for people, for streams that are not in a hurry.
+    pub fn commented(&self, data: &[u8], comment: &str) -> Vec<u8> {
+        let mut body = Vec::new();
+        let words = [
+            self.interface,
+            (self.time_ns >> 32) as u32,
+            self.time_ns as u32,
+            data.len() as u32,
+            self.original_len,
+        ];
+        body.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        body.extend(data);
+        body.resize(body.len().next_multiple_of(4), 0);
+        let mut further = vec![0; self.options_len()];
+        if !further.is_empty() {
+            self.write_options(&mut further);
+        }
+        let mut options = Options::default();
+        options.put_text(1, comment);
+        // The end of the options comes once, and last.
+        options
+            .0
+            .extend(further.iter().take(further.len().saturating_sub(4)));
+        body.extend(options.end());
+        block(ENHANCED_PACKET, &body)
+    }
+
     /// Writes the options to `room`, which is as long as they are.
     #[inline]
     fn write_options(&self, room: &mut [u8]) {

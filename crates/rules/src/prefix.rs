@@ -27,6 +27,18 @@ impl Prefix {
         })
     }
 
+    /// The prefix of this address, of IPv6 or of IPv4 in the upper 32 bits; of its whole length if `len` is longer.
+    #[must_use]
+    pub const fn of_bits(address: u128, is_v6: bool, len: u8) -> Self {
+        let whole = if is_v6 { 128 } else { 32 };
+        let len = if len < whole { len } else { whole };
+        Self {
+            is_v6,
+            address: address & mask(len),
+            len,
+        }
+    }
+
     /// Whether this address lies in it: of IPv6, or of IPv4 in the upper 32 bits.
     #[inline]
     pub const fn contains(&self, address: u128, is_v6: bool) -> bool {

@@ -296,4 +296,23 @@ impl RuleSet {
         let asked = self.rules.iter().filter_map(|rule| rule.when.malformed);
         asked.fold(0, |all, reasons| all | reasons)
     }
+
+    /// The rules of all these sets, one after the other, with the last one's default.
+    #[must_use]
+    pub fn joined(sets: &[&Self]) -> Self {
+        let mut all = Self {
+            files: Vec::new(),
+            rules: Vec::new(),
+            default: sets.last().map_or(Verdict::Allow, |set| set.default),
+        };
+        for set in sets {
+            let files = all.files.len();
+            all.files.extend(set.files.iter().cloned());
+            all.rules.extend(set.rules.iter().cloned().map(|mut rule| {
+                rule.place.0 += files;
+                rule
+            }));
+        }
+        all
+    }
 }

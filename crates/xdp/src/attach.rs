@@ -1,12 +1,19 @@
 //! The program on an interface, held by a link: it goes with whoever holds it, also when that is killed.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use libbpf_rs::libbpf_sys as sys;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo, ProgInfoIter};
 
-use crate::{Error, Filter};
+use crate::stay;
+use crate::{Error, Filter, StayError};
+
+/// What the kernel calls the program.
+pub const PROGRAM: &str = "dropless_filter";
 
 /// Where packets meet the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +25,14 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+
     const fn flag(self) -> u32 {
         match self {
             Self::Native => sys::XDP_FLAGS_DRV_MODE,
@@ -47,6 +62,9 @@ pub enum AttachError {
     /// Of the program itself.
     #[error(transparent)]
     Program(#[from] Error),
+    /// Of what is kept of one that stays.
+    #[error(transparent)]
+    Stay(#[from] StayError),
 }
 
 fn hint(source: &io::Error) -> String {
@@ -89,7 +107,7 @@ impl InForce {
             ..Default::default()
         };
         // SAFETY: `options` is as long as its `sz` says, and lives through the call.
-        let result = unsafe { sys::bpf_xdp_query(interface as i32, 0, &raw mut options) };
+        let result = unsafe { sys::bpf_xdp_query(number(interface)?, 0, &raw mut options) };
         if result < 0 {
             return Err(io::Error::from_raw_os_error(-result));
         }
@@ -108,6 +126,11 @@ impl InForce {
     }
 }
 
+/// An interface's number as the library takes it.
+fn number(interface: u32) -> io::Result<i32> {
+    i32::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
 impl Filter {
     /// Puts the program onto an interface, in this mode and no other. It stays as long as what is returned lives.
     pub fn attach(&self, interface: u32, mode: Mode) -> Result<Attached, AttachError> {
@@ -116,9 +139,9 @@ impl Filter {
             flags: mode.flag(),
             ..Default::default()
         };
-        let program = self.program()?;
+        let (program, interface_number) = (self.program()?, number(interface)?);
         // SAFETY: `options` is as long as its `sz` says; all three live through the call.
-        let link = unsafe { sys::bpf_link_create(program, interface as i32, ATTACH_XDP, &raw const options) };
+        let link = unsafe { sys::bpf_link_create(program, interface_number, ATTACH_XDP, &raw const options) };
         if link < 0 {
             let source = io::Error::from_raw_os_error(-link);
             return Err(match -link {
@@ -136,6 +159,24 @@ impl Filter {
 }
 
 impl Attached {
+    /// That of a link which is pinned there, on this interface.
+    pub(crate) fn pinned(path: &Path, interface: u32) -> io::Result<Self> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: the name lives through the call.
+        let link = unsafe { sys::bpf_obj_get(name.as_ptr()) };
+        if link < 0 {
+            return Err(io::Error::from_raw_os_error(-link));
+        }
+        // SAFETY: the kernel just made this descriptor for us.
+        let link = unsafe { OwnedFd::from_raw_fd(link) };
+        Ok(Self { link, interface })
+    }
+
+    /// Keeps it in force when this process ends.
+    pub(crate) fn pin(&self, path: &Path) -> Result<(), StayError> {
+        stay::pin(self.link.as_fd(), path)
+    }
+
     /// Puts another program into the place of this one, at once: every packet meets the old or the new one.
     pub fn swap(&self, to: &Filter) -> Result<(), AttachError> {
         let program = to.program()?;

@@ -26,6 +26,22 @@ pub(crate) fn of_set(map: &MapHandle, rules: usize) -> Result<Counts, Error> {
     })
 }
 
+/// The same of a set that any version put in force, whose reasons are named.
+pub(crate) fn of_generation(map: &MapHandle, rules: usize, reasons: &[String]) -> Result<Counts, Error> {
+    let all = read(map)?;
+    let at = |place: usize| all.get(place).copied().unwrap_or_default();
+    let malformed = Malformed::ALL.map(|reason| {
+        let place = reasons.iter().position(|name| name == reason.name());
+        place.map_or_else(Count::default, |place| at(rules + 1 + place))
+    });
+    Ok(Counts {
+        rules: all.iter().take(rules).copied().collect(),
+        default: at(rules),
+        malformed,
+        full: at(rules + 1 + reasons.len()),
+    })
+}
+
 /// All there are, in their order.
 pub(crate) fn read(map: &MapHandle) -> Result<Vec<Count>, Error> {
     let cpus = num_possible_cpus().map_err(told(WHY))?;

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use libbpf_rs::MapHandle;
 use rules::{RuleSet, Spelling, Tables, Totals};
 
 use crate::attach::{AttachError, Attached, InForce, Mode};
 use crate::barrier::Barrier;
-use crate::counts;
 use crate::program::{Setup, Shared};
-use crate::{Error, Filter, Samples, Sampling};
+use crate::stay::{About, Old, Pins, Stayed};
+use crate::{Error, Filter, Samples, Sampling, StayError};
 
 /// What is wanted of a filter.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +40,6 @@ pub struct Ready {
     filter: Filter,
 }
 
-/// Rules that are no longer in force, and what they counted.
-#[derive(Debug)]
-struct Old {
-    spellings: Vec<Spelling>,
-    counts: MapHandle,
-}
-
 /// A filter in force.
 #[derive(Debug)]
 pub struct Kept {
@@ -60,6 +52,10 @@ pub struct Kept {
     /// What those before them counted.
     settled: Totals,
     samples: Option<Samples>,
+    /// What is pinned of it, so that it stays.
+    pins: Option<Pins>,
+    /// What it had counted when it was taken over.
+    taken_over: Option<Totals>,
 }
 
 impl Ready {
@@ -70,6 +66,14 @@ impl Ready {
 }
 
 impl Maker {
+    /// The same, for rules that tell one of so many packets. Of a filter that was put in force without samples nobody reads
+    /// them.
+    #[must_use]
+    pub fn with_every(mut self, every: u32) -> Self {
+        self.sampling.every = every;
+        self
+    }
+
     /// Loads these rules into the kernel.
     pub fn make(&self, set: &RuleSet, tables: &Tables) -> Result<Ready, Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -90,34 +94,86 @@ impl Maker {
 impl Kept {
     /// Puts these rules in force on an interface.
     pub fn start(wanted: &Wanted, set: &RuleSet, tables: &Tables) -> Result<Self, AttachError> {
-        let setup = Setup {
-            groups: wanted.groups,
-            sampling: wanted.sampling,
-            generation: 1,
-            ..Setup::default()
-        };
-        let current = Ready {
-            number: 1,
-            spellings: set.spellings(),
-            filter: Filter::load_with(tables, setup)?,
-        };
-        let is_sampled = wanted.sampling.denied_per_second > 0 || wanted.sampling.every > 0;
-        let samples = is_sampled.then(|| Samples::of(&current.filter)).transpose()?;
-        let maker = Maker {
-            shared: Arc::new(current.filter.shared()?),
-            sampling: wanted.sampling,
-            next: Arc::new(AtomicU32::new(2)),
-        };
-        let barrier = Barrier::new()?;
-        Ok(Self {
-            attached: current.filter.attach(wanted.interface, wanted.mode)?,
-            barrier,
-            maker,
-            current,
-            retired: Vec::new(),
-            settled: Totals::default(),
-            samples,
-        })
+        let parts = Parts::load(wanted, None, 1, set, tables)?;
+        let attached = parts.current.filter.attach(wanted.interface, wanted.mode)?;
+        Ok(parts.kept(attached, None))
+    }
+
+    /// The same, so that it stays in force when this process ends. One that stays there already is taken over without a
+    /// packet that is not judged, and its counts go on.
+    pub fn stay(
+        wanted: &Wanted,
+        about: &About<'_>,
+        set: &RuleSet,
+        tables: &Tables,
+    ) -> Result<Self, AttachError> {
+        match Stayed::on(wanted.interface)? {
+            Some(Stayed {
+                pins,
+                attached: Some(attached),
+                old,
+            }) => Self::take_over(wanted, about, (pins, attached, old), (set, tables)),
+            found => {
+                if let Some(gone) = found {
+                    gone.pins.remove()?;
+                }
+                Self::begin(wanted, about, set, tables)
+            }
+        }
+    }
+
+    fn begin(
+        wanted: &Wanted,
+        about: &About<'_>,
+        set: &RuleSet,
+        tables: &Tables,
+    ) -> Result<Self, AttachError> {
+        let parts = Parts::load(wanted, None, 1, set, tables)?;
+        let mut pins = Pins::begin(wanted.interface, about, &parts.maker.shared)?;
+        let ready = &parts.current;
+        let put = pins
+            .announce(ready.number, &ready.spellings, &ready.filter.map("counts")?)
+            .map_err(AttachError::from)
+            .and_then(|()| ready.filter.attach(wanted.interface, wanted.mode))
+            .and_then(|attached| {
+                attached.pin(&pins.link())?;
+                Ok(attached)
+            });
+        match put {
+            Ok(attached) => Ok(parts.kept(attached, Some(pins))),
+            Err(error) => {
+                let _ = pins.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn take_over(
+        wanted: &Wanted,
+        about: &About<'_>,
+        (mut pins, attached, old): (Pins, Attached, Vec<Old>),
+        (set, tables): (&RuleSet, &Tables),
+    ) -> Result<Self, AttachError> {
+        let mode = attached.in_force()?.and_then(|found| found.mode);
+        if let Some(other) = mode.filter(|mode| *mode != wanted.mode) {
+            return Err(StayError::OtherMode(other).into());
+        }
+        pins.sweep();
+        let number = pins.state.generation + 1;
+        let parts = Parts::load(wanted, pins.shared().as_ref(), number, set, tables)?;
+        let ready = &parts.current;
+        pins.is_ours(about);
+        pins.announce(number, &ready.spellings, &ready.filter.map("counts")?)?;
+        if let Err(error) = attached.swap(&ready.filter) {
+            pins.withdraw(number);
+            return Err(error);
+        }
+        let mut kept = parts.kept(attached, Some(pins));
+        kept.settled = kept.pins.as_ref().map(Pins::counted).unwrap_or_default();
+        kept.retired = old;
+        kept.settle()?;
+        kept.taken_over = Some(kept.settled.clone());
+        Ok(kept)
     }
 
     /// Makes other rules ready.
@@ -138,13 +194,18 @@ impl Kept {
     /// If the kernel refuses them: those before stay in force.
     pub fn put(&mut self, next: Ready) -> Result<(), AttachError> {
         let counts = self.current.filter.map("counts")?;
-        self.attached.swap(&next.filter)?;
+        if let Some(pins) = &mut self.pins {
+            pins.announce(next.number, &next.spellings, &next.filter.map("counts")?)?;
+        }
+        if let Err(error) = self.attached.swap(&next.filter) {
+            if let Some(pins) = &mut self.pins {
+                pins.withdraw(next.number);
+            }
+            return Err(error);
+        }
         let old = std::mem::replace(&mut self.current, next);
-        self.retired.push(Old {
-            spellings: old.spellings,
-            counts,
-        });
-        // What could not be waited for now is the next time.
+        self.retired.push(Old::ours(old.spellings, counts));
+        // What could not be waited for, or written, now is the next time.
         let _ = self.settle();
         Ok(())
     }
@@ -156,7 +217,7 @@ impl Kept {
     }
 
     /// Adds up what rules counted that no packet meets any more.
-    fn settle(&mut self) -> Result<(), Error> {
+    fn settle(&mut self) -> Result<(), AttachError> {
         if self.retired.is_empty() {
             return Ok(());
         }
@@ -164,6 +225,9 @@ impl Kept {
         let mut settled = self.settled.clone();
         for old in &self.retired {
             old.add_to(&mut settled)?;
+        }
+        if let Some(pins) = &mut self.pins {
+            pins.fold(&settled, self.current.number)?;
         }
         self.settled = settled;
         self.retired.clear();
@@ -195,19 +259,76 @@ impl Kept {
         self.attached.is_in_force()
     }
 
-    /// Takes it off the interface, and says what it counted, to the last packet. Samples can still be read.
+    /// What it had counted when it was taken over from another process, if it was.
+    pub fn taken_over(&self) -> Option<&Totals> {
+        self.taken_over.as_ref()
+    }
+
+    /// Takes it off the interface, also where it stays, and says what it counted, to the last packet. Samples can still be
+    /// read.
     pub fn detach(&mut self) -> Result<Totals, AttachError> {
         self.attached.detach()?;
         self.barrier.wait()?;
-        Ok(self.totals()?)
+        let totals = self.totals()?;
+        if let Some(pins) = self.pins.take() {
+            pins.remove()?;
+        }
+        Ok(totals)
     }
 }
 
-impl Old {
-    fn add_to(&self, totals: &mut Totals) -> Result<(), Error> {
-        // The last spelling is the default's.
-        let rules = self.spellings.len().saturating_sub(1);
-        totals.add(&self.spellings, &counts::of_set(&self.counts, rules)?);
-        Ok(())
+/// A filter that is loaded and not attached yet.
+struct Parts {
+    barrier: Barrier,
+    maker: Maker,
+    current: Ready,
+    samples: Option<Samples>,
+}
+
+impl Parts {
+    fn load(
+        wanted: &Wanted,
+        shared: Option<&Shared>,
+        number: u32,
+        set: &RuleSet,
+        tables: &Tables,
+    ) -> Result<Self, Error> {
+        let setup = Setup {
+            shared,
+            groups: wanted.groups,
+            sampling: wanted.sampling,
+            generation: number,
+            ..Setup::default()
+        };
+        let current = Ready {
+            number,
+            spellings: set.spellings(),
+            filter: Filter::load_with(tables, setup)?,
+        };
+        let is_sampled = wanted.sampling.denied_per_second > 0 || wanted.sampling.every > 0;
+        Ok(Self {
+            barrier: Barrier::new()?,
+            samples: is_sampled.then(|| Samples::of(&current.filter)).transpose()?,
+            maker: Maker {
+                shared: Arc::new(current.filter.shared()?),
+                sampling: wanted.sampling,
+                next: Arc::new(AtomicU32::new(number + 1)),
+            },
+            current,
+        })
+    }
+
+    fn kept(self, attached: Attached, pins: Option<Pins>) -> Kept {
+        Kept {
+            attached,
+            barrier: self.barrier,
+            maker: self.maker,
+            current: self.current,
+            retired: Vec::new(),
+            settled: Totals::default(),
+            samples: self.samples,
+            pins,
+            taken_over: None,
+        }
     }
 }

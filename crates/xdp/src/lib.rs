@@ -16,8 +16,10 @@ mod samples;
     reason = "the tests share it"
 )]
 mod skip;
+mod stay;
 
-pub use attach::{AttachError, Attached, InForce, Mode};
+pub use attach::{AttachError, Attached, InForce, Mode, PROGRAM};
 pub use keep::{Kept, Maker, Ready, Wanted};
 pub use program::{Error, Filter, Groups, Told, Why};
 pub use samples::{Sample, SampleCounts, Samples, Sampling};
+pub use stay::{About, State, StayError, Stayed};

@@ -30,6 +30,7 @@ pub struct Sampling {
 
 /// A packet, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Sample {
     /// When, on the monotonic clock.
     pub time_ns: u64,

@@ -107,8 +107,15 @@ impl Judge {
     }
 
     /// Judges every frame of a burst that was received at `now_ns`, counts it at its rule, and clears the flag of those that are denied.
+    /// `note` hears what each is, if that is known, and its length.
     #[inline]
-    pub(super) fn judge(&mut self, frames: &impl Frames, now_ns: u64, keep: &mut [bool; BURST_MAX]) -> Seen {
+    pub(super) fn judge(
+        &mut self,
+        frames: &impl Frames,
+        now_ns: u64,
+        keep: &mut [bool; BURST_MAX],
+        mut note: impl FnMut(Option<&Facts>, usize),
+    ) -> Seen {
         let mut seen = Seen::default();
         for ((frame, len), keep) in frames.each().zip(keep) {
             let packet = rules::look(frame, len, self.tables.reasons);
@@ -116,6 +123,7 @@ impl Judge {
                 .tables
                 .decide_with(&mut self.memo, &packet, (&self.limiter, now_ns));
             self.met.count(&packet, decision, len);
+            note(packet.as_ref().ok(), len);
             let is_denied = decision.verdict == Verdict::Deny;
             *keep = !is_denied;
             seen.denied += usize::from(is_denied);

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use dataplane::forward::{
-    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, Judge, Rewrite, RuleCounters,
+    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, Host, Judge, Rewrite, RuleCounters, ToHost,
 };
 use dataplane::io::{Frames as _, Receive as _};
-use dataplane::memory::{MemoryFrame, MemoryLink};
+use dataplane::memory::{MemoryBuffers, MemoryFrame, MemoryLink};
 use dataplane::slot::{Exchange, Slot};
 use dataplane::{Phase, Task};
 use measure::{Clock, Ticks};
@@ -94,6 +94,7 @@ impl Bench {
             takes_chains,
             rewrite,
             rules,
+            flows: None,
             // A tick is a nanosecond.
             clock: Clock::from_calibration(0, 0, 1e9),
             counters: Arc::clone(&counters),
@@ -334,5 +335,81 @@ proptest! {
         prop_assert!(met(&["allow udp dport 0,2", "allow udp"]) >= count(&[0]));
         let bytes: u64 = totals.rules.values().map(|met| met.bytes).sum();
         prop_assert_eq!(bytes, counters.bytes.get());
+    }
+}
+
+/// The host's part: all that is for it goes there, copies of what is for all, and what it says goes out; each frame is at one
+/// place, whatever fits.
+#[test]
+fn the_host_gets_what_is_its_own_and_copies_of_what_is_for_all() {
+    const HOST: [u8; 6] = [2, 0, 0, 0, 0, 9];
+    for (room, host_room) in [(1000, 1000), (1000, 3), (5, 1000), (1000, 0)] {
+        let links = [usize::MAX, room, host_room, usize::MAX].map(MemoryLink::new);
+        let [from, to, towards, comes] = links;
+        let (totals, leave) = Slot::new();
+        let counters = Arc::<ForwardCounters>::default();
+        let plan = ForwardPlan {
+            burst: 32,
+            hold_ticks: HOLD,
+            takes_chains: false,
+            rewrite: Rewrite::Nothing,
+            rules: None,
+            flows: None,
+            clock: Clock::from_calibration(0, 0, 1e9),
+            counters: Arc::clone(&counters),
+        };
+        let clock: (fn() -> Ticks, u64) = (|| Ticks(0), 1_000_000);
+        let host = Host {
+            to: Some(ToHost::new(towards.clone(), MemoryBuffers, HOST, clock)),
+            from: Some(comes.clone()),
+        };
+        let mut task = ForwardTask::beside(from.clone(), to.clone(), host, plan, leave);
+        let mut sent = [0_u64; 3];
+        for number in 0..200_u8 {
+            let kind = usize::from(number % 3);
+            let destination = [[2, 0, 0, 0, 0, 1], HOST, [0xFF; 6]][kind];
+            let mut frame = [number; 80];
+            frame[..6].copy_from_slice(&destination);
+            from.inject(&frame);
+            sent[kind] += 1;
+            if number % 10 == 0 {
+                comes.inject(&[7; 70]);
+            }
+        }
+        for now in 1..100_u64 {
+            task.poll(Ticks(now * HOLD), Phase::Run);
+        }
+        Box::new(task).finish();
+        let count = |counter: &measure::Counter| counter.get();
+        assert_eq!(count(&counters.frames), 200);
+        assert_eq!(count(&counters.from_kernel), 20);
+        assert_eq!(count(&counters.to_kernel) + count(&counters.kernel_full), sent[1]);
+        assert_eq!(count(&counters.copied) + count(&counters.uncopied), sent[2]);
+        assert_eq!(
+            count(&counters.forwarded) + count(&counters.tx_full),
+            sent[0] + sent[2] + 20
+        );
+        assert_eq!((counters.held(), totals.get().unwrap().held), (0, 0));
+        assert_eq!(
+            towards.len() as u64,
+            count(&counters.to_kernel) + count(&counters.copied)
+        );
+        assert_eq!(to.len() as u64, count(&counters.forwarded));
+        if host_room == 1000 {
+            assert_eq!(
+                (count(&counters.to_kernel), count(&counters.copied)),
+                (sent[1], sent[2])
+            );
+        }
+        let mut out = towards.clone();
+        let mut batch = out.batch();
+        while out.receive(&mut batch, 32) > 0 {
+            for index in 0..batch.len() {
+                let bytes = batch.bytes(index);
+                assert!(bytes[..6] == HOST || bytes[..6] == [0xFF; 6]);
+                assert!(bytes.len() == 80 && bytes[6..].iter().all(|byte| *byte == bytes[6]));
+            }
+            batch.clear();
+        }
     }
 }

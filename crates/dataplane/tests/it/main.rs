@@ -3,8 +3,8 @@
 mod capture;
 mod chained;
 mod conservation;
-mod forward;
 mod flows;
+mod forward;
 mod rates;
 mod replay;
 mod tap;

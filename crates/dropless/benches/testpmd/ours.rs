@@ -87,7 +87,7 @@ pub fn reflect_null(bench: &Bench, lab: &Lab) -> Measured {
     Measured {
         rate_pps: rate(&json, "rate_tx_pps"),
         share,
-        invalid: invalid(&json),
+        invalid: reasons(&json),
         ..Measured::default()
     }
 }
@@ -147,7 +147,7 @@ fn pair(bench: &Bench, sender: Dropless, reflector: Running) -> Measured {
     let reflected = reflector.wait(STARTING);
     let there = report(&reflected);
     let mut measured = sent(&run, share);
-    measured.invalid = measured.invalid.or_else(|| invalid(&there));
+    measured.invalid = measured.invalid.or_else(|| reasons(&there));
     let there = there["dropped"].as_object().into_iter().flatten();
     let named = there.filter_map(|(name, count)| Some((format!("far_{name}"), count.as_u64()?)));
     measured.lost_at.extend(named.filter(|(_, count)| *count > 0));
@@ -164,7 +164,8 @@ pub fn full_rate(bench: &Bench, mut sender: Dropless, arguments: &[&str]) -> Dro
     with_memory(bench, sender)
 }
 
-fn with_memory(bench: &Bench, dropless: Dropless) -> Dropless {
+/// On the same memory as testpmd.
+pub fn with_memory(bench: &Bench, dropless: Dropless) -> Dropless {
     if bench.huge() {
         dropless
     } else {
@@ -208,11 +209,12 @@ pub fn sent(run: &Finished, share: Option<f64>) -> Measured {
         sent: (!one_way).then(|| count("sent")),
         lost: (!one_way).then(|| count("lost")),
         lost_at,
-        invalid: invalid(&json),
+        invalid: reasons(&json),
     }
 }
 
-fn rate(json: &Value, name: &str) -> f64 {
+/// A rate of a report.
+pub fn rate(json: &Value, name: &str) -> f64 {
     json[name]
         .as_f64()
         .filter(|rate| *rate > 0.0)
@@ -220,13 +222,13 @@ fn rate(json: &Value, name: &str) -> f64 {
 }
 
 /// The report of a run that ended in order. Loss is a result, and so is a verdict that it was no measurement.
-fn report(run: &Finished) -> Value {
+pub fn report(run: &Finished) -> Value {
     assert!(matches!(run.code, Some(0..=2)) && !run.stdout.is_empty(), "{run}");
     run.json()
 }
 
 /// Why the run says that it was no measurement.
-fn invalid(json: &Value) -> Option<String> {
+pub fn reasons(json: &Value) -> Option<String> {
     let reasons = json["reasons"]
         .as_array()
         .into_iter()

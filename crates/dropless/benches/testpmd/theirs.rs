@@ -1,5 +1,6 @@
 //! `dpdk-testpmd` as the other side of a round, at its best settings.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::rounds::{Bench, Measured};
@@ -47,6 +48,32 @@ fn swap(bench: &Bench, lab: &Lab, start: &str) -> Measured {
     let measured = measure(bench, &mut testpmd, &[], Counted::Out);
     testpmd.quit();
     measured
+}
+
+/// Forwards between two devices that always have something, of 60 bytes as ours.
+#[allow(dead_code, reason = "of the benchmark of filtering")]
+pub fn null_to_null(bench: &Bench, lab: &Lab, mode: &str) -> Measured {
+    let mut testpmd = builder(bench, lab, mode, &bench.worker())
+        .eal("--vdev=net_null0,size=60,copy=0")
+        .eal("--vdev=net_null1,size=60,copy=0")
+        .open();
+    testpmd.start();
+    let measured = measure(bench, &mut testpmd, &[], Counted::Out);
+    testpmd.quit();
+    measured
+}
+
+/// `macswap` between two ends of memif, which it serves. It is not started yet.
+#[allow(dead_code, reason = "of the benchmark of filtering")]
+pub fn between_memifs(bench: &Bench, lab: &Lab, sockets: [PathBuf; 2]) -> Testpmd {
+    let mut testpmd = builder(bench, lab, "macswap", &bench.worker());
+    for (id, socket) in sockets.iter().enumerate() {
+        testpmd = testpmd.eal(format!(
+            "--vdev=net_memif{id},socket={},socket-abstract=no,role=server",
+            socket.display()
+        ));
+    }
+    testpmd.open()
 }
 
 /// `flowgen` over a ring that returns what it gets.

@@ -33,6 +33,7 @@ subcommands! {
     replay,
     filter,
     forward,
+    guard,
     extcap,
     compare,
     noise,

@@ -1,6 +1,6 @@
 //! A state as Prometheus metrics: base units, `_total` for what only rises, labels for port, queue, worker and place.
 
-use measure::{PortSummary, RuleCount};
+use measure::{FlowSummary, FlowsSummary, PortSummary, RuleCount};
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder as _, TextEncoder};
 use report::published::{ConsumerLevel, RulesInForce, State, Worker};
@@ -60,6 +60,11 @@ fn help(name: &str) -> &'static str {
         "rules_groups_full_packets_total" => {
             "Packets dropped since a rate had no entry left for their group; counted at its rule, too."
         }
+        "flows" => "Flows that are remembered, of all queues.",
+        "flow_evictions_total" => "How often a flow was forgotten for want of room.",
+        "flow_evicted_packets_total" => "Packets of flows that were forgotten.",
+        "flow_packets_total" => "Packets of a flow; the largest flows alone, by bytes.",
+        "flow_bytes_total" => "Bytes of a flow, without FCS; the largest flows alone.",
         "rules_generation" => "How many sets of rules were in force, this one among them.",
         "rules_asked_total" => "How often rules were to be read again, whatever came of it.",
         "rules_refused" => {
@@ -84,6 +89,7 @@ pub fn exposition(state: &State) -> String {
     families.push(queues(state));
     families.extend(consumers(state));
     families.extend(state.rules.iter().flat_map(rules));
+    families.extend(state.flows.iter().flat_map(flows));
     families.extend(workers(state));
     families.push(latency(state));
     families.retain(|family| !family.get_metric().is_empty());
@@ -257,6 +263,42 @@ fn consumers(state: &State) -> Vec<MetricFamily> {
             "consumer_behind_max_segments",
             of(|consumer| consumer.behind_max, gauge),
         ),
+    ]
+}
+
+/// The largest flows: as many series as there are told, whatever comes.
+fn flows(flows: &FlowsSummary) -> Vec<MetricFamily> {
+    let optional = |number: Option<u16>| number.map_or_else(String::new, |number| number.to_string());
+    let of = |pick: fn(&FlowSummary) -> u64| {
+        let metric = |flow: &FlowSummary| {
+            let (from, to) = flow.ports.unzip();
+            let labels = [
+                ("port", flow.port.to_string()),
+                ("queue", flow.queue.to_string()),
+                ("source", flow.source.to_string()),
+                ("destination", flow.destination.to_string()),
+                ("protocol", flow.protocol.to_string()),
+                ("source_port", optional(from)),
+                ("destination_port", optional(to)),
+                ("vlan", optional(flow.vlan)),
+            ];
+            let labels: Vec<(&str, &str)> = labels
+                .iter()
+                .map(|(name, value)| (*name, value.as_str()))
+                .collect();
+            counter(&labels, pick(flow) as f64)
+        };
+        flows.by_bytes.iter().map(metric).collect()
+    };
+    vec![
+        one("flows", flows.flows as f64),
+        counters("flow_evictions_total", vec![counter(&[], flows.evictions as f64)]),
+        counters(
+            "flow_evicted_packets_total",
+            vec![counter(&[], flows.evicted_packets as f64)],
+        ),
+        counters("flow_packets_total", of(|flow| flow.packets)),
+        counters("flow_bytes_total", of(|flow| flow.bytes)),
     ]
 }
 

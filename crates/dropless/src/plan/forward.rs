@@ -1,15 +1,18 @@
 //! The plan of a `forward` run.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
-use host::{MacAddress, Medium, PortUri};
+use host::{MacAddress, Medium, PortKind, PortUri};
 use measure::{ForwardSummary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, check_interval};
+
+/// Flows that a queue may remember: 1.5 GiB.
+const FLOWS_MAX: u32 = 1 << 24;
 
 /// What becomes of a frame's MAC addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -41,7 +44,7 @@ pub struct ForwardPlan {
     pub version: u32,
     /// Always `forward`.
     pub command: String,
-    /// The machine's part; two ports.
+    /// The machine's part; two ports, and behind them those of `kernel`.
     pub machine: MachinePlan,
     /// Queues a port and direction.
     pub queues: u16,
@@ -51,6 +54,12 @@ pub struct ForwardPlan {
     pub to_mac: Vec<MacAddress>,
     /// The rule file; without one every frame passes.
     pub rules: Option<PathBuf>,
+    /// Taps by which the host has a part in what goes over the first port, and over the second.
+    #[serde(default)]
+    pub kernel: Vec<PortUri>,
+    /// Flows that each queue remembers; nothing counts them where it is missing.
+    #[serde(default)]
+    pub flows: Option<NonZeroU32>,
     /// How long to forward, ns.
     pub duration_ns: Option<u64>,
     /// End after this long without a packet, ns.
@@ -64,7 +73,7 @@ pub struct ForwardPlan {
 impl ForwardPlan {
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
-        let ports = &self.machine.ports;
+        let ports = self.ports();
         ensure!(
             ports.len() == 2,
             "forward goes between two ports, and {} given; write --port A --port B (`dropless ports` lists what is here)",
@@ -77,6 +86,8 @@ impl ForwardPlan {
         self.machine.validate()?;
         ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
         self.machine.check_queues("--queues", self.queues)?;
+        self.check_kernel()?;
+        self.check_flows()?;
         check_interval(self.interval_ns)?;
         expect::check::<ForwardSummary>(&self.expect)?;
         ports.iter().try_for_each(check_port)?;
@@ -96,8 +107,49 @@ impl ForwardPlan {
         Ok(())
     }
 
+    /// The two ports.
+    pub fn ports(&self) -> &[PortUri] {
+        let ports = &self.machine.ports;
+        &ports[..ports.len().saturating_sub(self.kernel.len())]
+    }
+
+    fn check_kernel(&self) -> Result<()> {
+        ensure!(
+            self.kernel.len() <= 2,
+            "--kernel is given {} times, and there are two ports: once for each, the first port's first",
+            self.kernel.len()
+        );
+        let shared = self.ports().iter().take(self.kernel.len());
+        let mut shared = shared.filter(|port| matches!(port.kind, PortKind::Packet { .. }));
+        if let Some(port) = shared.next() {
+            bail!(
+                "--kernel for port {port}: the kernel keeps that interface, and gets everything without a tap; leave --kernel out, or take the interface away: xdp:"
+            );
+        }
+        for port in &self.kernel {
+            ensure!(
+                matches!(port.kind, PortKind::Tap { .. }),
+                "--kernel {port} is no tap, by which the kernel gets frames; write --kernel tap:NAME"
+            );
+            ensure!(
+                port.queues.is_none(),
+                "--kernel {port} has as many queues as the ports; leave `queues` out"
+            );
+        }
+        Ok(())
+    }
+
     fn queues_of(&self, port: &PortUri) -> u16 {
         port.queues.map_or(self.queues, NonZeroU16::get)
+    }
+
+    fn check_flows(&self) -> Result<()> {
+        let flows = self.flows.map_or(0, NonZeroU32::get);
+        ensure!(
+            flows <= FLOWS_MAX,
+            "--flows {flows} are more than {FLOWS_MAX} flows a queue; use fewer: what has no room is counted together"
+        );
+        Ok(())
     }
 
     fn check_macs(&self) -> Result<()> {

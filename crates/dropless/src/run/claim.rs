@@ -45,6 +45,14 @@ pub fn claim(ports: &[PortUri]) -> Result<(Vec<Claim>, Vec<Note>)> {
                 format!("port {uri}: the XDP program (id {id}) that a killed process left on it was removed");
             notes.push(Note::new("program_removed", text));
         }
+        let there = xdp::InForce::on(index)
+            .ok()
+            .flatten()
+            .and_then(|found| found.name);
+        if there.as_deref() == Some(xdp::PROGRAM) {
+            let found = format!("rules that stay are in force on {name}, and an interface has one program");
+            return Err(Problem::new(uri, found, Fix::one(format!("dropless filter stop {name}"))).into());
+        }
     }
     Ok((claims, notes))
 }
@@ -52,15 +60,27 @@ pub fn claim(ports: &[PortUri]) -> Result<(Vec<Claim>, Vec<Note>)> {
 /// The same for an interface that gets rules; `clears` where a program there cannot be one that is taken over.
 pub fn interface(name: &str, index: u32, clears: bool) -> Result<(Claim, Option<Note>)> {
     let claim = lock(&format!("--dev {name}"), name, index)?;
-    let removed = clears.then(|| clear(&Sys::live(), name, index)).flatten().map(|id| {
-        let text = format!("the XDP program (id {id}) that a killed process left on {name} was removed");
-        Note::new("program_removed", text)
-    });
+    let removed = clears
+        .then(|| clear(&Sys::live(), name, index))
+        .flatten()
+        .map(|id| {
+            let text = format!("the XDP program (id {id}) that a killed process left on {name} was removed");
+            Note::new("program_removed", text)
+        });
     Ok((claim, removed))
 }
 
+/// The process of dropless that has this interface.
+pub fn holder_of(index: u32) -> Option<u32> {
+    u32::try_from(holder(&key(index))?).ok()
+}
+
+fn key(index: u32) -> String {
+    format!("dropless/xdp/{index}")
+}
+
 fn lock(who: &str, name: &str, index: u32) -> Result<Claim> {
-    let key = format!("dropless/xdp/{index}");
+    let key = key(index);
     let address = SocketAddr::from_abstract_name(&key)?;
     let begun = Instant::now();
     loop {

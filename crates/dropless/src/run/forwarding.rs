@@ -3,24 +3,32 @@
 use std::sync::Arc;
 
 use dataplane::Task;
-use dataplane::forward::{ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, Judge, Rewrite};
+use dataplane::flows::{FlowReader, FlowTable};
+use dataplane::forward::{
+    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, Host, Judge, Rewrite, ToHost,
+};
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use dataplane::slot::{Exchange, Fill, Slot};
 use host::Medium;
 use measure::Clock;
 
+use super::clock::now;
 use super::open::OpenPort;
 use super::queues::{QueuePlace, QueueSide};
-use super::stage::OnPair;
+use super::stage::{OnBeside, OnPair};
 
 /// How long a full transmit queue is waited for.
 const HOLD_NS: u64 = 100_000_000;
+/// Time for the host that a worker may save up: some thousand frames.
+const HOST_NS: u64 = 10_000_000;
 
 /// A queue that is received from, and where its frames go.
 pub struct ForwardSide {
     pub side: QueueSide<ForwardCounters, ForwardResult>,
     /// The queue that it is sent to.
     pub to: QueuePlace,
+    /// What flows it had.
+    pub flows: Option<FlowReader>,
 }
 
 /// How the queues of a way are forwarded.
@@ -30,6 +38,8 @@ pub struct Forwarding {
     /// The port that they leave by sends frames in several buffers.
     pub takes_chains: bool,
     pub clock: Clock,
+    /// Flows that each queue remembers.
+    pub flows: Option<usize>,
 }
 
 /// A task to be: between the queues of two ports.
@@ -44,12 +54,15 @@ impl Forwarding {
     ) -> (ForwardSide, ForwardQueue) {
         let (totals, leave) = Slot::new();
         let counters = Arc::<ForwardCounters>::default();
+        let flows = self.flows.map(|room| FlowTable::new(room, crate::run::random()));
+        let reader = flows.as_ref().map(FlowTable::reader);
         let plan = ForwardPlan {
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
             takes_chains: self.takes_chains,
             rewrite: self.rewrite,
             rules,
+            flows,
             clock: self.clock,
             counters: Arc::clone(&counters),
         };
@@ -58,7 +71,12 @@ impl Forwarding {
             counters,
             totals,
         };
-        (ForwardSide { side, to }, ForwardQueue(plan, leave))
+        let side = ForwardSide {
+            side,
+            to,
+            flows: reader,
+        };
+        (side, ForwardQueue(plan, leave))
     }
 }
 
@@ -70,6 +88,28 @@ impl OnPair for ForwardQueue {
         _buffers: A,
     ) -> Box<dyn Task + 'p> {
         Box::new(ForwardTask::new(rx, tx, self.0, self.1))
+    }
+}
+
+impl OnBeside for (ForwardQueue, [u8; 6]) {
+    fn on<'p, R, T, A>(
+        self,
+        (rx, tx): (
+            impl Receive<Frames = A::Frames> + 'p,
+            impl Transmit<Frames = A::Frames> + 'p,
+        ),
+        (towards, from): (Option<T>, Option<R>),
+        buffers: A,
+    ) -> Box<dyn Task + 'p>
+    where
+        R: Receive<Frames = A::Frames> + 'p,
+        T: Transmit<Frames = A::Frames> + 'p,
+        A: Allocate<Frames: FramesMut> + 'p,
+    {
+        let (ForwardQueue(plan, leave), mac) = self;
+        let saved_ticks = plan.clock.ticks_from_ns(HOST_NS);
+        let to = towards.map(|tx| ToHost::new(tx, buffers, mac, (now, saved_ticks)));
+        Box::new(ForwardTask::beside(rx, tx, Host { to, from }, plan, leave))
     }
 }
 

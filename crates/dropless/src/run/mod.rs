@@ -16,6 +16,7 @@ pub(crate) mod judging;
 pub(crate) mod kernel_missed;
 pub(crate) mod kernel_port;
 pub(crate) mod listening;
+pub(crate) mod on_interface;
 pub(crate) mod open;
 pub(crate) mod opening;
 pub(crate) mod output;
@@ -265,10 +266,16 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
 
 /// The directory of a run that begins below `runs`, with its plan and what the machine is.
 pub(crate) fn directory(runs: &Path, plan: &impl Serialize, board: &StatusBoard) -> Result<RunDir> {
-    let dir = RunDir::create(runs, &board.told().process.command, SystemTime::now())?;
+    let dir = plain_directory(runs, plan, &board.told().process.command)?;
+    board.run_is_in(dir.path());
+    Ok(dir)
+}
+
+/// The same for what nobody watches.
+pub(crate) fn plain_directory(runs: &Path, plan: &impl Serialize, command: &str) -> Result<RunDir> {
+    let dir = RunDir::create(runs, command, SystemTime::now())?;
     let _ = dir.write_json(file::PLAN, plan);
     let _ = dir.write_json(file::HOST, &preflight::host_facts());
-    board.run_is_in(dir.path());
     Ok(dir)
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortTraits, PortUri, Sys};
@@ -128,6 +128,23 @@ impl<'e> OpenPort<'e> {
                 notes.iter().map(named).collect()
             }
         }
+    }
+
+    /// Gives its device another MAC address.
+    pub fn take_mac(&mut self, mac: [u8; 6]) -> Result<()> {
+        if let Carrier::Devices(devices) = &mut self.carrier {
+            for device in devices {
+                let failed = || {
+                    format!(
+                        "cannot give port {} the MAC address of the port it belongs to",
+                        self.uri
+                    )
+                };
+                device.set_mac(mac).with_context(failed)?;
+            }
+            self.mac = mac;
+        }
+        Ok(())
     }
 
     /// What is to be told of it at the end of a run.

@@ -42,15 +42,19 @@ pub fn reload(found: &Found) -> Result<RulesInForce> {
     let process = found.process;
     let before = found.state.as_ref().map_err(|refusal| anyhow!("{refusal}"))?;
     let asked = before.rules.as_ref().map_or(0, |rules| rules.asked);
-    kill(Pid::from_raw(process as i32), Signal::SIGHUP).map_err(|error| match error {
-        nix::Error::EPERM => anyhow!("process {process} belongs to another user; fix: sudo dropless <the same arguments>"),
+    kill(Pid::from_raw(i32::try_from(process)?), Signal::SIGHUP).map_err(|error| match error {
+        nix::Error::EPERM => {
+            anyhow!("process {process} belongs to another user; fix: sudo dropless <the same arguments>")
+        }
         other => anyhow!("process {process} cannot be told: {other}"),
     })?;
     loop {
         std::thread::sleep(LOOK_EVERY);
         let state = read(&found.path).ok();
         let rules = |state: State| state.rules.filter(|rules| rules.asked > asked);
-        let is_over = state.as_ref().is_none_or(|state| state.ended.is_some() || !is_alive(&state.process));
+        let is_over = state
+            .as_ref()
+            .is_none_or(|state| state.ended.is_some() || !is_alive(&state.process));
         if let Some(rules) = state.and_then(rules) {
             return Ok(rules);
         }

@@ -1,8 +1,11 @@
 //! The rules of a run: read at its start, and again when somebody asks for that, beside whatever goes on.
 
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use measure::{Judged, Note, RuleCount};
@@ -13,6 +16,9 @@ use rules::{Count, Malformed, RuleSet, Spelling, Tables, Totals, Verdict};
 use super::privileges;
 use crate::plan;
 
+/// Rates of rules are taken over this long.
+const RATES_OVER: Duration = Duration::from_secs(1);
+const RATES_EVERY: Duration = Duration::from_millis(200);
 /// How many rules are told while a run goes; the result has all.
 pub const TOLD_MAX: usize = 200;
 
@@ -26,7 +32,11 @@ pub struct Rules {
 impl Rules {
     /// Reads a rule file and those that it includes.
     pub fn read(path: &Path) -> Result<Self> {
-        let set = plan::rules::read(path)?;
+        Self::of(plan::rules::read(path)?)
+    }
+
+    /// A set, with its tables.
+    pub fn of(set: RuleSet) -> Result<Self> {
         let tables = Tables::new(&set)?;
         Ok(Self {
             set: Arc::new(set),
@@ -46,6 +56,7 @@ pub struct Rulebook {
     in_force: RulesInForce,
     /// How often what was read was refused.
     refused: u64,
+    rates: RefCell<Rates>,
     /// What came of reading them again, until it is said.
     news: Option<String>,
 }
@@ -66,6 +77,7 @@ impl Rulebook {
             },
             rules,
             refused: 0,
+            rates: RefCell::default(),
             news: None,
         }
     }
@@ -83,7 +95,8 @@ impl Rulebook {
         }
         let path = self.path.clone();
         let read = move || {
-            privileges::drop_all();
+            // Through sudo the file may be the user's, in a home that is closed to others.
+            privileges::drop_all_but_reading();
             Rules::read(&path)
         };
         match std::thread::Builder::new().name("rules".into()).spawn(read) {
@@ -150,8 +163,10 @@ impl Rulebook {
 
     /// How they stand, for whoever watches.
     pub fn told(&self, totals: &Totals) -> RulesInForce {
+        let mut judged = self.judged(totals).busiest(TOLD_MAX);
+        self.rates.borrow_mut().fill(&mut judged, totals);
         RulesInForce {
-            judged: self.judged(totals).busiest(TOLD_MAX),
+            judged,
             ..self.in_force.clone()
         }
     }
@@ -159,6 +174,39 @@ impl Rulebook {
     /// What they and those before them met.
     pub fn judged(&self, totals: &Totals) -> Judged {
         judged(&self.rules.set, totals)
+    }
+}
+
+/// What rules had met within the last second or so.
+#[derive(Debug, Default)]
+struct Rates(VecDeque<(Instant, HashMap<Spelling, Count>)>);
+
+impl Rates {
+    /// Says of each rule how fast packets met it.
+    fn fill(&mut self, judged: &mut Judged, totals: &Totals) {
+        let is_over = |(at, _): &(Instant, _)| at.elapsed() >= RATES_OVER;
+        while self.0.get(1).is_some_and(is_over) {
+            self.0.pop_front();
+        }
+        if let Some((at, before)) = self.0.front() {
+            let seconds = at.elapsed().as_secs_f64().max(1e-3);
+            for rule in &mut judged.rules {
+                let verdict = if rule.denies {
+                    Verdict::Deny
+                } else {
+                    Verdict::Allow
+                };
+                let spelling = Spelling {
+                    text: rule.rule.clone(),
+                    verdict,
+                };
+                let before = before.get(&spelling).map_or(0, |met| met.packets);
+                rule.rate_pps = (rule.packets.saturating_sub(before) as f64 / seconds) as u64;
+            }
+        }
+        if self.0.back().is_none_or(|(at, _)| at.elapsed() >= RATES_EVERY) {
+            self.0.push_back((Instant::now(), totals.rules.clone()));
+        }
     }
 }
 
@@ -207,5 +255,6 @@ fn told(spelling: Spelling, place: String, met: Count) -> RuleCount {
         denies: spelling.verdict == Verdict::Deny,
         packets: met.packets,
         bytes: met.bytes,
+        rate_pps: 0,
     }
 }

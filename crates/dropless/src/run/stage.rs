@@ -71,6 +71,24 @@ pub trait OnPair {
     ) -> Box<dyn Task + 'p>;
 }
 
+/// Makes a task of a queue each way, and of the host's beside them.
+pub trait OnBeside {
+    /// The task between `rx` and `tx`, with what goes to the host and what comes from it; copies are made in `buffers`.
+    fn on<'p, R, T, A>(
+        self,
+        link: (
+            impl Receive<Frames = A::Frames> + 'p,
+            impl Transmit<Frames = A::Frames> + 'p,
+        ),
+        host: (Option<T>, Option<R>),
+        buffers: A,
+    ) -> Box<dyn Task + 'p>
+    where
+        R: Receive<Frames = A::Frames> + 'p,
+        T: Transmit<Frames = A::Frames> + 'p,
+        A: Allocate<Frames: FramesMut> + 'p;
+}
+
 impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
     pub fn new(
         pools: Option<&'p Pools<'e>>,
@@ -199,6 +217,37 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         let wired = wire(self);
         self.taps.truncate(before);
         wired
+    }
+
+    /// As [`Stage::pair`], with queues of the host's taps: where frames of port `from` go to, and where those come from that
+    /// leave by `to`. Of DPDK's devices only.
+    pub fn pair_beside(
+        &mut self,
+        (worker, role): (usize, &'static str),
+        (from, rx): (usize, Rx<'e>),
+        (to, tx): (usize, Tx<'e>),
+        (towards, comes): (Option<Tx<'e>>, Option<Rx<'e>>),
+        task: impl OnBeside,
+    ) -> bool {
+        let (Rx::Device(rx), Tx::Device(tx), Some(dpdk)) = (rx, tx, self.dpdk(to)) else {
+            return false;
+        };
+        let taps_in = self.tap(worker, from, Direction::In);
+        let taps_out = self.tap(worker, to, Direction::Out);
+        let buffers = self.dpdk(from).unwrap_or(dpdk).buffers();
+        let towards = towards.and_then(|tx| match tx {
+            Tx::Device(tx) => Some(DpdkTransmit::new(dpdk.eal, tx)),
+            Tx::Socket(_) => None,
+        });
+        let comes = comes.and_then(|rx| match rx {
+            Rx::Device(rx) => Some(DpdkReceive::new(dpdk.eal, rx, false)),
+            Rx::Socket(_) => None,
+        });
+        let rx = Tapped::new(DpdkReceive::new(dpdk.eal, rx, self.is_cold(from)), taps_in);
+        let tx = Tapped::new(DpdkTransmit::new(dpdk.eal, tx), taps_out);
+        let task = task.on((rx, tx), (towards, comes), buffers);
+        self.workers[worker].add(role, task);
+        true
     }
 
     /// Where control leaves a tap for the next queue of `port` in this direction.

@@ -60,8 +60,13 @@ fn the_documented_help_is_the_printed_help() {
         ("filter.txt", &["filter", "--help"]),
         ("filter-run.txt", &["filter", "run", "--help"]),
         ("filter-reload.txt", &["filter", "reload", "--help"]),
+        ("filter-status.txt", &["filter", "status", "--help"]),
+        ("filter-top.txt", &["filter", "top", "--help"]),
+        ("filter-stop.txt", &["filter", "stop", "--help"]),
         ("filter-check.txt", &["filter", "check", "--help"]),
         ("filter-test.txt", &["filter", "test", "--help"]),
+        ("filter-import.txt", &["filter", "import", "--help"]),
+        ("guard.txt", &["guard", "--help"]),
         ("extcap.txt", &["extcap", "--help"]),
         ("compare.txt", &["compare", "--help"]),
         ("noise.txt", &["noise", "--help"]),
@@ -213,7 +218,7 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             let command = words.split([' ', '`']).next().unwrap_or_default();
             let page = match command {
                 "send" | "search" | "compare" | "reflect" | "forward" | "capture" | "read" | "replay"
-                | "extcap" | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => {
+                | "extcap" | "guard" | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => {
                     stdout(&[command, "--help"])
                 }
                 "filter" => stdout(&[command, words.split(' ').nth(1).unwrap_or_default(), "--help"]),

@@ -12,20 +12,20 @@ use crate::support::wire::{assert_refused, interrupted};
 use crate::support::{Finished, Lab, Namespace, Need, Running, require, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const PINGS: u64 = 20;
-const DATAGRAMS: u64 = 7;
+pub const PINGS: u64 = 20;
+pub const DATAGRAMS: u64 = 7;
 /// How often rules are exchanged under load.
 const SWAPS: usize = 200;
 
 /// Two kernels, each at the end of a wire whose other end is in the namespace of the forwarder.
-struct Path {
-    left: Namespace,
-    middle: Namespace,
-    right: Namespace,
+pub struct Path {
+    pub left: Namespace,
+    pub middle: Namespace,
+    pub right: Namespace,
 }
 
 impl Path {
-    fn new(lab: &Lab) -> Self {
+    pub fn new(lab: &Lab) -> Self {
         let [left, middle, right] = ["left", "middle", "right"].map(|name| lab.namespace(name));
         for (end, interface, near, address) in [
             (&left, "l0", "ml", "10.77.0.1/24"),
@@ -42,7 +42,7 @@ impl Path {
         Self { left, middle, right }
     }
 
-    fn forward(&self, lab: &Lab, kind: &str, arguments: &[&str]) -> Running {
+    pub fn forward(&self, lab: &Lab, kind: &str, arguments: &[&str]) -> Running {
         let ports = [format!("{kind}:ml"), format!("{kind}:mr")];
         let all = [
             "forward",
@@ -62,7 +62,7 @@ impl Path {
     }
 
     /// The left kernel asks the right one, which answers every time.
-    fn ping(&self) {
+    pub fn ping(&self) {
         let count = PINGS.to_string();
         let said = self
             .left
@@ -71,7 +71,7 @@ impl Path {
     }
 
     /// Datagrams to port 9 of the right kernel.
-    fn datagrams(&self) {
+    pub fn datagrams(&self) {
         let send = format!("for i in $(seq {DATAGRAMS}); do echo x >/dev/udp/10.77.0.2/9; done");
         self.left.run("bash", &["-c", &send]);
     }
@@ -90,7 +90,7 @@ fn met(run: &Finished, rule: &str) -> u64 {
 }
 
 /// Each way adds up by itself, the drivers confirm it, and every frame met a rule where there are some.
-fn assert_sound(run: &Finished) {
+pub fn assert_sound(run: &Finished) {
     let json = run.json();
     assert_eq!(json["verdict"], "valid", "{run}");
     // What was on its way to somebody who had gone is lost, and counted.

@@ -54,13 +54,16 @@ fn absent(sys: &Sys, name: &str, all: &[Interface]) -> Problem {
         return problem(found, Fix::one(elsewhere.enter()));
     }
     let names = || all.iter().map(|interface| interface.name.as_str());
-    let mut found = format!("no interface is called {name} (there are: {})", names().join(", "));
-    if !taken.is_empty() {
-        found += &format!(
-            "; {} belongs to a poll mode driver and has none: filter it with `dropless forward --rules`",
-            taken.iter().join(", ")
-        );
-    }
+    let polled = if taken.is_empty() {
+        String::new()
+    } else {
+        let taken = taken.iter().join(", ");
+        format!(
+            "; {taken} belongs to a poll mode driver and has none: filter it with `dropless forward --rules`"
+        )
+    };
+    let there = names().join(", ");
+    let found = format!("no interface is called {name} (there are: {there}){polled}");
     match nearest(name, names()) {
         Some(near) => problem(found, Fix::advice(format!("write --dev {near}"))),
         None => problem(found, Fix::one("dropless ports")),
@@ -95,10 +98,22 @@ mod tests {
         .unwrap();
         let sys = Sys::at(root.path());
         let said = |name: &str| device(&sys, name).unwrap_err().to_string();
-        assert!(said("eth2").ends_with("fix: write --dev eth0"), "{}", said("eth2"));
+        assert!(
+            said("eth2").ends_with("fix: write --dev eth0"),
+            "{}",
+            said("eth2")
+        );
         assert!(said("eth2").contains("0000:3b:00.0 belongs to a poll mode driver"));
         assert!(said("0000:3b:00.0").contains("dropless forward --rules RULES --port pci:0000:3b:00.0"));
-        assert!(said("uplink").ends_with("fix: dropless ports"), "{}", said("uplink"));
-        assert!(said("eth0").contains("CAP_NET_ADMIN and CAP_BPF"), "{}", said("eth0"));
+        assert!(
+            said("uplink").ends_with("fix: dropless ports"),
+            "{}",
+            said("uplink")
+        );
+        assert!(
+            said("eth0").contains("CAP_NET_ADMIN and CAP_BPF"),
+            "{}",
+            said("eth0")
+        );
     }
 }

@@ -124,8 +124,14 @@ fn outcome(summary: &FilterSummary) -> String {
 /// What else is to be said of it, a line each.
 fn about(summary: &FilterSummary) -> Sheet<(&'static str, String)> {
     let mut lines = vec![
-        ("interface", format!("{}, {} mode", summary.interface, summary.mode)),
-        ("rules", format!("{}, generation {}", summary.rules, summary.generation)),
+        (
+            "interface",
+            format!("{}, {} mode", summary.interface, summary.mode),
+        ),
+        (
+            "rules",
+            format!("{}, generation {}", summary.rules, summary.generation),
+        ),
         (
             "read again",
             match (summary.reloads, summary.reloads_refused) {
@@ -134,10 +140,16 @@ fn about(summary: &FilterSummary) -> Sheet<(&'static str, String)> {
                 (times, refused) => format!("{times} times, {refused} refused"),
             },
         ),
-        ("judged", format!("{} for {}", pps(summary.rate_pps), time(summary.duration_s * 1e9))),
+        (
+            "judged",
+            format!("{} for {}", pps(summary.rate_pps), time(summary.duration_s * 1e9)),
+        ),
     ];
     if summary.taken_over > 0 {
-        lines.push(("taken over", format!("{} packets of runs before", count(summary.taken_over))));
+        lines.push((
+            "taken over",
+            format!("{} packets of runs before", count(summary.taken_over)),
+        ));
     }
     if let Some(check) = &summary.interface_check {
         let range = if check.at_least == check.at_most {
@@ -145,7 +157,10 @@ fn about(summary: &FilterSummary) -> Sheet<(&'static str, String)> {
         } else {
             format!("{} to {}", count(check.at_least), count(check.at_most))
         };
-        let counted = format!("{} judged, {range} received by its own counter", count(check.judged));
+        let counted = format!(
+            "{} judged, {range} received by its own counter",
+            count(check.judged)
+        );
         lines.push(("interface says", counted));
     }
     if let Some(samples) = &summary.samples {

@@ -7,6 +7,7 @@ use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, lower};
+use crate::flows;
 use crate::html::element::section;
 use crate::html::flow::{self, End, node};
 use crate::judged;
@@ -91,6 +92,9 @@ impl Kind for ForwardSummary {
             frames(self, style),
             ways(self).terminal("Ways", style),
             rules.map_or_else(String::new, |rules| judged::terminal(&rules.judged, style)),
+            self.flows
+                .as_ref()
+                .map_or_else(String::new, |flows| flows::terminal(flows, style)),
             explanation::render(self.explanation.as_ref(), style),
             terminal::carried(self, style),
         ])
@@ -111,6 +115,9 @@ impl Kind for ForwardSummary {
         section(&format!("Where each frame went{named}"), &drawn)
             + &section(&format!("Ways{named}"), &ways(self).html("From port to port"))
             + &rules
+            + &self.flows.as_ref().map_or_else(String::new, |flows| {
+                section(&format!("Flows{named}"), &flows::html(flows))
+            })
             + &machine::balance_html(self, named)
     }
 
@@ -169,11 +176,20 @@ fn ways(summary: &ForwardSummary) -> Sheet<&WaySummary> {
         let denied = places.find(|charge| charge.place == DENIED);
         denied.map_or(0, |charge| charge.charged)
     };
+    let of_host = |way: &WaySummary| way.to_kernel + way.from_kernel + way.copied + way.uncopied;
+    let has_host = summary.ways.iter().any(|way| of_host(way) > 0);
     Sheet::of(&summary.ways)
         .name("way", |way| format!("{} to {}", way.from, way.to))
         .number("came", |way| count(way.ledger.entered))
         .number("forwarded", |way| count(way.ledger.left))
         .number("denied", move |way| count(denied(way)))
+        .number("from host", |way| count(way.from_kernel))
+        .when(has_host)
+        .number("to host", |way| count(way.to_kernel))
+        .when(has_host)
+        .number("copied to host", |way| count(way.copied))
+        .short("copied")
+        .when(has_host)
         .cell("lost", |way| bad(way.ledger.lost()))
         .cell("unexplained", |way| bad(way.ledger.unexplained))
 }

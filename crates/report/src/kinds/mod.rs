@@ -21,6 +21,7 @@ kinds! {
     forward,
     replay,
     filter,
+    guard,
     search,
     compare,
     noise,

@@ -6,7 +6,7 @@ mod place;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use measure::{Judged, Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
+use measure::{FlowsSummary, Judged, Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
@@ -52,6 +52,8 @@ pub struct State {
     pub queues: Vec<QueueSummary>,
     /// The rules by which it decides, of a run that has some.
     pub rules: Option<RulesInForce>,
+    /// Who talks to whom, of a run that counts flows: the largest.
+    pub flows: Option<FlowsSummary>,
     /// Whoever takes packets out of the ring of a capture.
     pub consumers: Vec<ConsumerLevel>,
     /// The workers.

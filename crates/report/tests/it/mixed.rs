@@ -23,7 +23,7 @@ fn all(names: &[&str]) -> Vec<Loaded> {
     load::all(&paths).unwrap()
 }
 
-const EVERY: [&str; 9] = [
+const EVERY: [&str; 10] = [
     "v1",
     "noise",
     "search",
@@ -33,6 +33,7 @@ const EVERY: [&str; 9] = [
     "noise",
     "v1",
     "replay",
+    "filter",
 ];
 
 #[test]
@@ -78,7 +79,7 @@ fn every_kind_has_its_table_and_is_compared_with_its_like() {
     assert_eq!(
         serde_json::json!(kinds),
         serde_json::json!([
-            "send", "noise", "search", "reflect", "compare", null, "noise", "send", "replay"
+            "send", "noise", "search", "reflect", "compare", null, "noise", "send", "replay", "filter"
         ])
     );
     let compared = object["differences"].as_array().unwrap();

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use dataplane::forward::Rewrite;
-use measure::place::{DENIED, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TX_FULL};
+use measure::place::{DENIED, KERNEL_FULL, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TO_KERNEL, TX_FULL};
 use measure::{QueueSummary, Ticks};
 use report::published::{self, State, Totals};
 use report::rows::RowWriter;
 use report::rundir::{RunDir, file};
 
+use super::flows::{FlowWatch, Tables};
 use super::summary;
 use crate::explain::Received;
 use crate::plan::{ForwardMode, ForwardPlan};
@@ -31,7 +32,7 @@ const HEADER: &str = "time,rx_packets,tx_packets,dropped,denied\n";
 /// From the index of the port that frames come in by to that of the one that they leave by.
 pub const WAYS: [(usize, usize); 2] = [(0, 1), (1, 0)];
 /// Where a frame is lost; as in the ledger, without what was denied.
-const LOST_AT: [&str; 4] = [OVERSIZED, TX_FULL, RX_MISSED, RX_NO_BUFFER];
+const LOST_AT: [&str; 5] = [OVERSIZED, TX_FULL, KERNEL_FULL, RX_MISSED, RX_NO_BUFFER];
 /// How long the end waits for what was taken to leave, at most: longer than a full queue is.
 const DRAIN: Duration = Duration::from_millis(200);
 /// How often that is looked at.
@@ -42,6 +43,7 @@ pub struct ActiveForward {
     pub plan: ForwardPlan,
     pub sides: Vec<ForwardSide>,
     pub judging: Option<Judging>,
+    flows: FlowWatch,
     pub course: Listening,
     /// Since when nothing more is taken.
     draining: Option<Duration>,
@@ -59,6 +61,12 @@ pub struct Total {
     pub denied: u64,
     pub oversized: u64,
     pub tx_full: u64,
+    pub to_kernel: u64,
+    pub kernel_full: u64,
+    pub copied: u64,
+    pub uncopied: u64,
+    /// The host's own frames, which leave by the other port.
+    pub from_kernel: u64,
 }
 
 impl Total {
@@ -72,6 +80,11 @@ impl Total {
             total.denied += counters.denied.get();
             total.oversized += counters.oversized.get();
             total.tx_full += counters.tx_full.get();
+            total.to_kernel += counters.to_kernel.get();
+            total.kernel_full += counters.kernel_full.get();
+            total.copied += counters.copied.get();
+            total.uncopied += counters.uncopied.get();
+            total.from_kernel += counters.from_kernel.get();
             total.received += counters.frames.get();
             total.bytes += counters.bytes.get();
         }
@@ -80,7 +93,7 @@ impl Total {
 
     /// Frames that were dropped and not denied.
     fn dropped(&self) -> u64 {
-        self.oversized + self.tx_full
+        self.oversized + self.tx_full + self.kernel_full
     }
 }
 
@@ -121,10 +134,21 @@ impl ActiveForward {
                 rewrite: rewrite(&plan, to, stage.ports[to].mac),
                 takes_chains: takes_chains(&stage.ports[to]),
                 clock: stage.clock,
+                flows: plan.flows.map(|flows| flows.get() as usize),
             };
             let rules = judging.as_mut().map(Judging::task);
             let (side, task) = forwarding.queue((place(from), place(to)), rules);
-            if stage.pair((worker, "forward"), (from, rx), (to, tx), task) {
+            let role = (worker, "forward");
+            let is_there = if plan.kernel.is_empty() {
+                stage.pair(role, (from, rx), (to, tx), task)
+            } else {
+                // Each queue has one of the tap's, which has as many.
+                let towards = kernel_of(&plan, from).and_then(|tap| stage.ports[tap].tx.pop());
+                let comes = kernel_of(&plan, to).and_then(|tap| stage.ports[tap].rx.pop());
+                let mac = stage.ports[from].mac;
+                stage.pair_beside(role, (from, rx), (to, tx), (towards, comes), (task, mac))
+            };
+            if is_there {
                 sides.push(side);
             }
         }
@@ -141,6 +165,7 @@ impl ActiveForward {
             plan,
             sides,
             judging,
+            flows: FlowWatch::default(),
             draining: None,
             drain_ticks: stage.clock.ticks_from_ns(DRAIN_TICK_NS),
             rows: stage.dir.keep(rows).ok(),
@@ -149,12 +174,14 @@ impl ActiveForward {
     }
 
     pub fn queues(&self) -> Vec<QueueSummary> {
-        shares(self.sides.iter().flat_map(|ForwardSide { side, to }| {
+        shares(self.sides.iter().flat_map(|ForwardSide { side, to, .. }| {
             let counters = &side.counters;
             let places = [
                 (DENIED, counters.denied.get()),
                 (OVERSIZED, counters.oversized.get()),
                 (TX_FULL, counters.tx_full.get()),
+                (TO_KERNEL, counters.to_kernel.get()),
+                (KERNEL_FULL, counters.kernel_full.get()),
             ];
             let places = places.into_iter().filter(|(_, packets)| *packets > 0);
             let received = QueueSummary {
@@ -195,6 +222,11 @@ impl ActiveForward {
     }
 }
 
+/// The index of the tap of `port`, if it has one.
+pub fn kernel_of(plan: &ForwardPlan, port: usize) -> Option<usize> {
+    (port < plan.kernel.len()).then(|| WAYS.len() + port)
+}
+
 /// What becomes of the MAC addresses of what leaves by port `to`, whose own is `mac`.
 fn rewrite(plan: &ForwardPlan, to: usize, mac: [u8; 6]) -> Rewrite {
     match (plan.mode, plan.to_mac.get(to)) {
@@ -224,6 +256,12 @@ impl Active for ActiveForward {
         let total = Total::of(&self.sides, None);
         self.course.look(look, total.received);
         self.write_rows(total);
+        self.flows.look(&Tables {
+            room: self.plan.flows,
+            sides: &self.sides,
+            clock: &look.clock,
+            begun: self.course.begun,
+        });
         if let Some(judging) = &mut self.judging {
             judging.look(look.is_reload_asked, look.generations);
         }
@@ -268,12 +306,15 @@ impl Active for ActiveForward {
             },
             queues: self.queues(),
             rules: self.judging.as_ref().map(Judging::told),
+            flows: self.flows.told(),
             ..State::default()
         };
         state.add_places([
             (DENIED, total.denied),
             (OVERSIZED, total.oversized),
             (TX_FULL, total.tx_full),
+            (TO_KERNEL, total.to_kernel),
+            (KERNEL_FULL, total.kernel_full),
         ]);
         state
     }

@@ -1,5 +1,6 @@
 //! Arguments of `dropless forward`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -15,6 +16,8 @@ use crate::plan::{ForwardMode, ForwardPlan, MachinePlan, VERSION, mac, nonzero_n
   dropless forward --port xdp:eth1 --port xdp:eth2 --rules edge.rules  and lets through what the rules allow
   dropless forward --port memif:/run/a.sock,server --port pci:0000:3b:00.0 --queues 2 --cores 2-5
   dropless forward --port packet:eth1 --port packet:eth2 --mode mac --to-mac 02:00:00:00:00:0a --to-mac 02:00:00:00:00:0b
+  dropless forward --port xdp:eth1 --port xdp:eth2 --flows 1000000     and says who talked to whom
+  dropless forward --port xdp:eth1 --port xdp:eth2 --kernel tap:host1  and the host is still reached by eth1's address
   kill -HUP PID                                                        reads the rules again: no frame meets half a set
 
 The rule language: docs/guide/rules.md; `dropless filter check` looks a file over.
@@ -34,6 +37,9 @@ pub struct Args {
     /// Which frames pass, by a rule file; SIGHUP reads it again [default: all]
     #[arg(long, short = 'r', value_name = "FILE", help_heading = "Path")]
     pub rules: Option<PathBuf>,
+    /// A tap by which this host stays on the first port's link: what is addressed to the port goes there; given again, the second's
+    #[arg(long, value_name = "tap:NAME", help_heading = "Path")]
+    pub kernel: Vec<String>,
     /// MAC addresses: as they are, from the port that a frame leaves by to --to-mac, or swapped
     #[arg(
         long,
@@ -73,6 +79,9 @@ pub struct Args {
     /// End after this long without a packet, once the first has come
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]
     pub idle_exit: Option<String>,
+    /// Count flows, so many of each queue and direction: the largest are told at the end, all are in flows.csv
+    #[arg(long, value_name = "N", help_heading = "Measurement")]
+    pub flows: Option<NonZeroU32>,
     /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'denied==0', 'tx_full==0'; repeat for several
     #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
     pub expect: Vec<String>,
@@ -91,7 +100,8 @@ pub struct Args {
 impl Args {
     /// The validated plan.
     pub fn plan(&self) -> Result<ForwardPlan> {
-        let ports = parse_ports(&self.ports)?;
+        let (mut ports, kernel) = (parse_ports(&self.ports)?, parse_ports(&self.kernel)?);
+        ports.extend(kernel.iter().cloned());
         let macs = self.to_mac.iter().map(|text| mac(text, "--to-mac"));
         let plan = ForwardPlan {
             version: VERSION,
@@ -107,6 +117,8 @@ impl Args {
             mode: self.mode,
             to_mac: macs.collect::<Result<_>>()?,
             rules: self.rules.clone(),
+            kernel,
+            flows: self.flows,
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             expect: self.expect.clone(),

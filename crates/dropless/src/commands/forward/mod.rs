@@ -2,6 +2,7 @@
 
 mod active;
 pub mod args;
+mod flows;
 mod summary;
 
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::run::rulebook::Rules;
 use crate::run::signals::{Hangup, Interrupt};
 use crate::run::stage::Stage;
 use crate::run::{self, Job, Needs, generator, pools};
-use active::ActiveForward;
+use active::{ActiveForward, WAYS, kernel_of};
 
 /// How often control looks.
 const TICK: Duration = Duration::from_millis(20);
@@ -96,15 +97,22 @@ impl Job for ForwardJob {
     fn meet<'e>(
         &mut self,
         _pools: Option<&Pools<'e>>,
-        _ports: &mut [OpenPort<'e>],
+        ports: &mut [OpenPort<'e>],
         _interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
+        // Whoever asks who has an address of the host is told the port's MAC address.
+        let macs: Vec<[u8; 6]> = ports.iter().map(|port| port.mac).collect();
+        for (port, mac) in macs.iter().enumerate().take(WAYS.len()) {
+            if let Some(tap) = kernel_of(&self.plan, port) {
+                ports[tap].take_mac(*mac)?;
+            }
+        }
         Ok(Vec::new())
     }
 
     /// One for each queue and direction.
     fn workers(&self, ports: &[OpenPort<'_>]) -> usize {
-        ports.iter().map(|port| port.rx.len()).sum()
+        ports.iter().take(WAYS.len()).map(|port| port.rx.len()).sum()
     }
 
     fn hangup(&self) -> Hangup {

@@ -1,6 +1,6 @@
 //! The ledger, the verdict and the summary of forwarding.
 
-use measure::place::{DENIED, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TX_FULL};
+use measure::place::{DENIED, KERNEL_FULL, OVERSIZED, RX_MISSED, RX_NO_BUFFER, TO_KERNEL, TX_FULL};
 use measure::verdict::{Evidence, Role};
 use measure::{
     Balance, ForwardSummary, Imbalance, Place, PortSummary, RulesSummary, Verdict, WaySummary, expect,
@@ -8,7 +8,8 @@ use measure::{
 use report::published::State;
 use report::rundir::file;
 
-use super::active::{ActiveForward, Total, WAYS};
+use super::active::{ActiveForward, Total, WAYS, kernel_of};
+use super::flows;
 use crate::run;
 use crate::run::close::{Ending, PortEnd};
 use crate::run::judging::Judging;
@@ -50,17 +51,25 @@ pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary 
                 received: of_way.received,
                 received_bytes: of_way.bytes,
                 forwarded: of_way.forwarded,
+                to_kernel: of_way.to_kernel,
+                from_kernel: of_way.from_kernel,
+                copied: of_way.copied,
+                uncopied: of_way.uncopied,
                 ledger: counted.balance(),
             }
         })
         .collect();
     let rules = job.judging.as_ref().map(rules);
     let mut imbalances: Vec<Imbalance> = ways.iter().filter_map(|way| Imbalance::of(&way.ledger)).collect();
-    imbalances.extend(ending.ports.iter().enumerate().filter_map(|(port, end)| {
+    imbalances.extend(WAYS.into_iter().flat_map(|way| kernel(job, way, &ending)));
+    let both = ending.ports.iter().enumerate().take(WAYS.len());
+    imbalances.extend(both.filter_map(|(port, end)| {
         let received = Total::of(&job.sides, Some(port)).received;
         uncounted(end, received)
     }));
     imbalances.extend(rules.as_ref().and_then(|rules| unjudged(rules, total.received)));
+    let flows = flows::summary(job, &ending);
+    imbalances.extend(flows.as_ref().and_then(|_| flows::uncounted(job, total.received)));
     let verdict = Verdict::of(&Evidence {
         imbalances,
         sent: total.forwarded,
@@ -82,6 +91,7 @@ pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary 
         ledger,
         ways,
         rules,
+        flows,
         rate_rx_pps: total.received as f64 / seconds,
         rate_tx_pps: total.forwarded as f64 / seconds,
         duration_s: seconds,
@@ -114,12 +124,14 @@ fn counted(job: &ActiveForward, (from, to): (usize, usize), ending: &Ending<'_>)
         .filter_map(|side| side.side.totals.get())
         .map(|totals| totals.held);
     Counted {
-        entered: total.received + came.rx_missed + came.rx_nombuf,
+        entered: total.received + total.from_kernel + came.rx_missed + came.rx_nombuf,
         left,
         places: vec![
             (DENIED, total.denied),
             (OVERSIZED, total.oversized),
             (TX_FULL, total.tx_full),
+            (TO_KERNEL, total.to_kernel),
+            (KERNEL_FULL, total.kernel_full),
             ("held", held.sum()),
             ("tx_held", ending.pools.held()),
             ("tx_error", leaves.tx_errors()),
@@ -172,6 +184,23 @@ fn uncounted(end: &PortEnd, received: u64) -> Option<Imbalance> {
     })
 }
 
+/// A tap whose driver counted other frames than were handed to it, or came from it.
+fn kernel(job: &ActiveForward, (from, to): (usize, usize), ending: &Ending<'_>) -> Vec<Imbalance> {
+    let total = Total::of(&job.sides, Some(from));
+    let tap = |port| kernel_of(&job.plan, port).map(|tap| &ending.ports[tap].summary);
+    let differs = |tap: &PortSummary, way, port_count: u64, queues: u64| {
+        (port_count != queues).then(|| Imbalance::Port {
+            port: tap.uri.clone(),
+            way,
+            port_count,
+            queues,
+        })
+    };
+    let sent = tap(from).and_then(|tap| differs(tap, "sent", tap.tx_packets, total.to_kernel + total.copied));
+    let received = tap(to).and_then(|tap| differs(tap, "received", tap.rx_packets, total.from_kernel));
+    sent.into_iter().chain(received).collect()
+}
+
 /// Every frame is judged once.
 fn unjudged(rules: &RulesSummary, frames: u64) -> Option<Imbalance> {
     let met = rules.judged.packets();
@@ -193,6 +222,7 @@ impl run::Summary for ForwardSummary {
         state.total.sent = self.forwarded;
         state.total.received = self.received;
         state.total.lost = self.lost();
+        state.flows.clone_from(&self.flows);
         state.places.clear();
         let charges = self.ledger.places.iter();
         state.add_places(charges.map(|charge| (charge.place.clone(), charge.charged)));

@@ -22,6 +22,7 @@ pub fn runs(base: &Path) -> Vec<PathBuf> {
         "compare",
         "noise",
         "replay",
+        "filter",
     ] {
         let run = base.join(name.replace('/', "-"));
         fs::create_dir(&run).unwrap();

@@ -1,5 +1,7 @@
 //! A filter in force: reads its rules again, tells how it stands, and sees whether it is still there.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -8,17 +10,20 @@ use measure::Judged;
 use report::live::Live;
 use report::out::Console;
 use report::published::{Phase, State};
-use rules::Totals;
-use xdp::{Kept, Ready};
+use rules::{RuleSet, Totals};
+use xdp::{Kept, Ready, SampleCounts};
 
-use super::lockout::Session;
-use super::refusals;
+use super::samples::Writer;
 use crate::plan::FilterPlan;
+use crate::run::on_interface::lockout::Session;
+use crate::run::on_interface::{refusals, total};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::Interrupt;
 use crate::status::{Expected, HealthCheck, StatusBoard};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Samples are read many times a second: those of a set that was replaced long ago are written.
+const SETS_MAX: usize = 16;
 
 /// Why it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +43,9 @@ pub struct Came {
     /// How often rules were read again, and how often refused.
     pub reloads: (u64, u64),
     pub lasted: Duration,
+    /// What runs before this one had counted.
+    pub before: Judged,
+    pub samples: SampleCounts,
 }
 
 /// A filter in force.
@@ -50,14 +58,22 @@ pub struct Active<'p> {
     loading: Option<(Rules, JoinHandle<Result<Ready, xdp::Error>>)>,
     begun: Instant,
     lasted: Duration,
+    /// The latest sets, which samples are of.
+    sets: VecDeque<(u32, Arc<RuleSet>)>,
+    /// What runs before this one had counted.
+    before: Judged,
     /// What was counted when it was last asked.
     totals: Totals,
     health: HealthCheck,
 }
 
 impl<'p> Active<'p> {
-    pub fn new(kept: Kept, book: Rulebook, session: Option<Session>, plan: &'p FilterPlan) -> Self {
+    pub fn new(kept: Kept, mut book: Rulebook, session: Option<Session>, plan: &'p FilterPlan) -> Self {
+        book.is_generation(kept.generation().into());
+        let before = kept.taken_over().map(|before| book.judged(before));
         Self {
+            before: before.unwrap_or_default(),
+            sets: [(kept.generation(), Arc::clone(&book.rules().set))].into(),
             plan,
             kept,
             book,
@@ -70,8 +86,19 @@ impl<'p> Active<'p> {
         }
     }
 
+    /// Says how it stands.
+    pub fn tell(&mut self, board: &StatusBoard) {
+        board.tell(self.state(self.begun.elapsed()));
+    }
+
     /// Until its end.
-    pub fn go(&mut self, interrupt: &Interrupt, board: &StatusBoard, console: Console) -> End {
+    pub fn go(
+        &mut self,
+        interrupt: &Interrupt,
+        board: &StatusBoard,
+        console: Console,
+        mut samples: Option<&mut Writer>,
+    ) -> End {
         let mut live = Live::stderr(console.quiet);
         let planned = self.plan.duration_ns.map(Duration::from_nanos);
         let end = loop {
@@ -86,12 +113,15 @@ impl<'p> Active<'p> {
                 break End::Planned;
             }
             self.look_after_rules(interrupt.take_reload());
+            if let Some(writer) = &mut samples {
+                self.write(writer);
+            }
             if let Some(said) = self.book.says() {
                 live.clear();
                 console.error(said.trim_end());
             }
             if board.is_due() || live.is_due(elapsed) {
-                board.tell(self.state(elapsed));
+                self.tell(board);
                 live.update(&board.told());
             }
             let left = planned.map_or(LOOK_EVERY, |planned| planned.saturating_sub(elapsed));
@@ -103,16 +133,41 @@ impl<'p> Active<'p> {
     }
 
     /// Takes it off, and says what it met to the last packet.
-    pub fn end(mut self) -> Result<Came> {
-        // Where it is off already, its counts are final, too.
-        let totals = self.kept.detach().or_else(|_| self.kept.totals());
+    pub fn end(mut self, samples: Option<&mut Writer>) -> Result<Came> {
+        let totals = if self.plan.stay && self.kept.is_in_force() {
+            self.kept.totals().map_err(anyhow::Error::from)
+        } else {
+            // Where it is off already, its counts are final, too.
+            let detached = self.kept.detach();
+            detached.or_else(|_| Ok(self.kept.totals()?))
+        };
+        if let Some(writer) = samples {
+            self.write(writer);
+        }
         let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
         Ok(Came {
             judged: self.book.judged(&totals),
             generation: self.kept.generation().into(),
             reloads: self.book.asked_and_refused(),
             lasted: self.lasted,
+            before: self.before.clone(),
+            samples: self.samples(),
         })
+    }
+
+    /// Writes the samples that there are.
+    fn write(&mut self, writer: &mut Writer) {
+        let told = self.kept.samples().and_then(|samples| samples.take().ok());
+        for sample in told.unwrap_or_default() {
+            let set = self.sets.iter().find(|(number, _)| *number == sample.generation);
+            writer.write(&sample, set.map(|(_, set)| &**set));
+        }
+        writer.flush();
+    }
+
+    fn samples(&mut self) -> SampleCounts {
+        let counts = self.kept.samples().and_then(|samples| samples.counts().ok());
+        counts.unwrap_or_default()
     }
 
     /// Rules are read, loaded and put in force, each as far as it is now.
@@ -121,14 +176,19 @@ impl<'p> Active<'p> {
             self.book.ask();
         }
         if let Some((rules, ready)) = self.loading.take_if(|(_, loading)| loading.is_finished()) {
-            let ready = ready.join().map_err(|_| anyhow!("the thread that loaded them died"));
+            let ready = ready
+                .join()
+                .map_err(|_| anyhow!("the thread that loaded them died"));
             let put = ready.and_then(|ready| {
                 let ready = ready.map_err(|error| refusals::program(&error, &self.plan.interface))?;
                 let put = self.kept.put(ready);
-                put.map_err(|error| refusals::attach(error, self.plan))
+                put.map_err(|error| refusals::attach(error, &self.plan.interface))
             });
             match put {
                 Ok(()) => {
+                    self.sets.truncate(SETS_MAX);
+                    self.sets
+                        .push_front((self.kept.generation(), Arc::clone(&rules.set)));
                     self.book.accept(rules);
                     self.book.is_generation(self.kept.generation().into());
                 }
@@ -173,16 +233,8 @@ impl<'p> Active<'p> {
             rules: Some(self.book.told(&self.totals)),
             ..State::default()
         };
-        total(&mut state, &self.book.judged(&self.totals));
+        total(&mut state, &self.book.judged(&self.totals), &self.before);
         state.health = self.health.judge(Instant::now(), &state);
         state
     }
-}
-
-/// What was judged came in, what was allowed went on.
-pub fn total(state: &mut State, judged: &Judged) {
-    state.total.received = judged.packets();
-    state.total.received_bytes = judged.allowed_bytes + judged.denied_bytes;
-    state.total.sent = judged.allowed;
-    state.total.sent_bytes = judged.allowed_bytes;
 }

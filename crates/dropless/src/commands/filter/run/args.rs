@@ -30,10 +30,15 @@ pub enum ModeArg {
   dropless filter run edge.rules --dev eth1        until Ctrl-C; then all passes again
   dropless filter reload                           reads edge.rules again, and swaps at once
   dropless filter top                              what each rule meets, live
+  dropless filter run edge.rules --dev eth1 --stay   stays in force when this process ends
+  dropless filter run edge.rules --dev eth1 --sample drops.pcapng
   dropless filter run edge.rules --dev eth1 --metrics :9100 --json
 
 Wrong rules are refused with their line, and those before stay in force. Other programs on the
 interface are never replaced.
+With --stay the rules stay in force whatever ends this process, also Ctrl-C and kill -9; the next
+run with --stay takes them over without a packet that is not judged, and their counts go on.
+dropless filter stop ends them.
 Exit codes: 0 it was in force to its end; 2 it was not, or could not be put in force.")]
 pub struct Args {
     /// Rule file
@@ -48,6 +53,9 @@ pub struct Args {
     /// How long [default: until Ctrl-C]
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
+    /// Stay in force when this process ends, until `dropless filter stop`; take over what stays there
+    #[arg(long)]
+    stay: bool,
     /// Groups of addresses that rates remember
     #[arg(long, value_name = "N", default_value = "1M")]
     groups: String,
@@ -85,7 +93,7 @@ impl Args {
             rules: self.rules.clone(),
             interface: self.dev.clone(),
             generic: self.mode == ModeArg::Generic,
-            stay: false,
+            stay: self.stay,
             sample: self.sample.clone().map(|file| SamplePlan { file, per_second }),
             groups: number(&self.groups, "--groups", GROUPS_MAX)?,
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,

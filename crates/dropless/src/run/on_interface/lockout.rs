@@ -28,7 +28,9 @@ impl Session {
         let sys = Sys::live();
         let session = Self::parse(&connection(sys.ssh_connection.as_deref())?)?;
         let all = interfaces(&sys);
-        let owner = all.iter().find(|one| one.addresses.contains(&session.server.ip()))?;
+        let owner = all
+            .iter()
+            .find(|one| one.addresses.contains(&session.server.ip()))?;
         is_over(&all, owner, interface, all.len()).then_some(session)
     }
 
@@ -74,24 +76,24 @@ impl Session {
             ("a new connection", self.tcp(0x02)),
             ("its traffic", self.tcp(0x10)),
         ];
-        match (self.client.ip(), self.server.ip()) {
-            (IpAddr::V4(client), IpAddr::V4(server)) => {
-                for (what, operation) in [("an ARP request", 1), ("an ARP answer", 2)] {
-                    let mut arp = vec![0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
-                    arp.extend(client.octets());
-                    arp.extend([0; 6]);
-                    arp.extend(server.octets());
-                    frames.push((what, ethernet(0x0806, &arp)));
-                }
+        if let (IpAddr::V4(client), IpAddr::V4(server)) = (self.client.ip(), self.server.ip()) {
+            for (what, operation) in [("an ARP request", 1), ("an ARP answer", 2)] {
+                let mut arp = vec![0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
+                arp.extend(client.octets());
+                arp.extend([0; 6]);
+                arp.extend(server.octets());
+                frames.push((what, ethernet(0x0806, &arp)));
             }
-            _ => {
-                let (neighbour, us) = ("fe80::1", self.server.ip());
-                for (what, kind) in [("a neighbour solicitation", 135), ("a neighbour advertisement", 136)] {
-                    let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
-                    message.extend(octets(us));
-                    if let Ok(neighbour) = neighbour.parse() {
-                        frames.push((what, ip((neighbour, us), 58, &message)));
-                    }
+        } else {
+            let (neighbour, us) = ("fe80::1", self.server.ip());
+            for (what, kind) in [
+                ("a neighbour solicitation", 135),
+                ("a neighbour advertisement", 136),
+            ] {
+                let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
+                message.extend(octets(us));
+                if let Ok(neighbour) = neighbour.parse() {
+                    frames.push((what, ip((neighbour, us), 58, &message)));
                 }
             }
         }
@@ -190,7 +192,11 @@ mod tests {
         assert_eq!(refused("deny malformed\ndefault allow\n", v4), None);
         let said = refused("allow arp\ndeny tcp dport 22\n", v4).unwrap();
         assert!(said.contains("a new connection from 192.0.2.7:50000 to 198.51.100.1:22 is denied by edge.rules:2 `deny tcp dport 22`"), "{said}");
-        let said = refused("allow tcp flags syn/syn,ack dport 22\nallow arp\ndefault deny\n", v4).unwrap();
+        let said = refused(
+            "allow tcp flags syn/syn,ack dport 22\nallow arp\ndefault deny\n",
+            v4,
+        )
+        .unwrap();
         assert!(said.contains("its traffic"), "{said}");
         // Once the neighbour's entry has gone, nothing arrives any more.
         let said = refused("allow tcp dport 22\ndefault deny\n", v4).unwrap();
@@ -200,7 +206,10 @@ mod tests {
         let said = refused("allow tcp dport 22\ndefault deny\n", v6).unwrap();
         assert!(said.contains("a neighbour solicitation"), "{said}");
         assert_eq!(
-            refused("deny malformed\nallow tcp dport 22\nallow icmp6\ndefault deny\n", v6),
+            refused(
+                "deny malformed\nallow tcp dport 22\nallow icmp6\ndefault deny\n",
+                v6
+            ),
             None
         );
     }

@@ -2,19 +2,14 @@
 
 use anyhow::{Error, anyhow};
 use host::Sys;
-use xdp::{AttachError, Why};
+use xdp::{AttachError, PROGRAM, Why};
 
-use crate::plan::FilterPlan;
-
-/// What this program is called in the kernel, whoever put it there.
-const OURS: &str = "dropless_filter";
 const ENOSYS: i32 = 38;
 
 /// Of what the kernel said.
-pub fn attach(error: AttachError, plan: &FilterPlan) -> Error {
-    let name = &plan.interface;
+pub fn attach(error: AttachError, name: &str) -> Error {
     match error {
-        AttachError::Taken { name: Some(other) } if other.starts_with(OURS) => anyhow!(
+        AttachError::Taken { name: Some(other) } if other == PROGRAM => anyhow!(
             "--dev {name}: rules of another dropless are in force there; fix: dropless filter status tells whose, dropless filter stop {name} ends them"
         ),
         AttachError::Taken { name: other } => {
@@ -28,7 +23,7 @@ pub fn attach(error: AttachError, plan: &FilterPlan) -> Error {
         ),
         AttachError::Other(source) if source.raw_os_error() == Some(ENOSYS) => no_bpf(name),
         AttachError::Program(error) => program(&error, name),
-        AttachError::Other(_) => anyhow!("--dev {name}: {error}"),
+        AttachError::Other(_) | AttachError::Stay(_) => anyhow!("--dev {name}: {error}"),
     }
 }
 

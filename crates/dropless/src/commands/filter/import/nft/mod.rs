@@ -1,0 +1,310 @@
+//! What `nft -j list ruleset` prints, as chains.
+//!
+//! The JSON is walked as it is: a rule with a part that is not known here, be it one key, is told and left out, and the
+//! others are taken.
+
+pub mod matches;
+mod sets;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, anyhow};
+use rules::{Layer, Verdict};
+use serde_json::Value;
+
+use super::conditions::{Conditions, Read, Unfit, unfit};
+use super::ruleset::{Chain, Meant, Part, Rule, Ruleset, Target};
+pub use matches::{device, mask_len};
+use sets::Sets;
+
+/// Different conditions that a rule may stand for: an element of a map is one.
+const PARTS_MAX: usize = 1024;
+/// Bytes of a rule that are shown.
+const SHOWN_MAX: usize = 400;
+
+/// Reads a ruleset; `device` is the interface that the rules are for.
+pub fn read(text: &str, device: Option<&str>) -> Result<Ruleset> {
+    let all: Value = serde_json::from_str(text)
+        .context("this is no JSON; make it by `nft -j list ruleset`, which ends without an error")?;
+    let objects = all.get("nftables").and_then(Value::as_array);
+    let objects = objects
+        .ok_or_else(|| anyhow!("this JSON has no list `nftables`; make it by `nft -j list ruleset`"))?;
+    let changing =
+        objects
+            .iter()
+            .filter_map(|object| object.get("rule"))
+            .fold(HashMap::new(), |mut changing, rule| {
+                let table = table_of(rule);
+                for statement in rule["expr"].as_array().into_iter().flatten() {
+                    if let Some(name) = statement["set"]["set"].as_str() {
+                        *changing
+                            .entry((table.clone(), name.trim_start_matches('@').to_owned()))
+                            .or_insert(0) += 1;
+                    }
+                }
+                changing
+            });
+    let sets = Sets::new(objects, changing);
+    let mut into = Ruleset {
+        defragments: text.contains("\"ct\"") || text.contains("\"nat\""),
+        ..Ruleset::default()
+    };
+    for chain in objects.iter().filter_map(|object| object.get("chain")) {
+        if let Some(chain) = self::chain(chain) {
+            into.chains.push(chain);
+        }
+    }
+    for rule in objects.iter().filter_map(|object| object.get("rule")) {
+        let (table, name) = (table_of(rule), rule["chain"].as_str().unwrap_or_default());
+        let home = into
+            .chains
+            .iter_mut()
+            .find(|chain| chain.table == table && chain.name == name);
+        if let Some(home) = home {
+            let layer = home.layer;
+            home.rules.push(self::rule(
+                rule,
+                &Scope {
+                    table,
+                    layer,
+                    sets: &sets,
+                    device,
+                    names_ports: Cell::new(false),
+                },
+            ));
+        }
+    }
+    earlier(&mut into);
+    Ok(into)
+}
+
+/// What rules of a chain go by.
+pub struct Scope<'s> {
+    table: String,
+    layer: Option<Layer>,
+    sets: &'s Sets<'s>,
+    device: Option<&'s str>,
+    /// The rule has named protocols, all of which have ports.
+    names_ports: Cell<bool>,
+}
+
+/// Family and name.
+fn table_of(object: &Value) -> String {
+    let text = |key: &str| object[key].as_str().unwrap_or_default();
+    format!("{} {}", text("family"), text("table"))
+}
+
+/// A chain of the families that see IP packets.
+fn chain(object: &Value) -> Option<Chain> {
+    let layer = match object["family"].as_str()? {
+        "inet" => None,
+        "ip" => Some(Layer::V4),
+        "ip6" => Some(Layer::V6),
+        _ => return None,
+    };
+    let hook = object["hook"].as_str();
+    let is_filter = object["type"].as_str() == Some("filter");
+    if hook.is_some() && !is_filter {
+        return None;
+    }
+    let policy = match object["policy"].as_str() {
+        Some("drop") => Verdict::Deny,
+        _ => Verdict::Allow,
+    };
+    Some(Chain {
+        table: table_of(object),
+        name: object["name"].as_str()?.to_owned(),
+        layer,
+        base: hook.map(|hook| (hook.to_owned(), policy)),
+        rules: Vec::new(),
+    })
+}
+
+/// Filter chains that are asked before those for input and forward: what they drop does not come so far.
+fn earlier(set: &mut Ruleset) {
+    for chain in &set.chains {
+        let is_earlier = matches!(&chain.base, Some((hook, _)) if hook == "prerouting" || hook == "ingress");
+        if is_earlier && !chain.rules.is_empty() {
+            set.beside.push((
+                format!("chain {} {}", chain.table, chain.name),
+                "all of it".into(),
+                "it is asked earlier than the chain that is imported".into(),
+            ));
+        }
+    }
+}
+
+fn rule(object: &Value, scope: &Scope<'_>) -> Rule {
+    let statements = object["expr"].as_array().map_or(&[][..], Vec::as_slice);
+    let handle = object["handle"].as_u64().unwrap_or_default();
+    let mut text = String::new();
+    if let Some(comment) = object["comment"].as_str() {
+        text = format!("{comment:?} ");
+    }
+    text += &serde_json::to_string(statements).unwrap_or_default();
+    if text.len() > SHOWN_MAX {
+        let end = (0..=SHOWN_MAX).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or_default());
+        text += "...";
+    }
+    Rule {
+        place: format!(
+            "{} chain {} handle {handle}",
+            scope.table,
+            object["chain"].as_str().unwrap_or_default()
+        ),
+        text,
+        parts: parts(statements, scope),
+        meant: meant(statements),
+    }
+}
+
+/// What the rule does at its end.
+fn meant(statements: &[Value]) -> Meant {
+    let has = |keys: &[&str]| {
+        let named = |statement: &Value| keys.iter().any(|key| statement.get(key).is_some());
+        statements.iter().any(named)
+    };
+    if has(&["accept"]) {
+        Meant::Decide(Verdict::Allow)
+    } else if has(&["drop", "reject"]) {
+        Meant::Decide(Verdict::Deny)
+    } else if has(&["jump", "goto", "return", "vmap"]) {
+        Meant::Elsewhere
+    } else {
+        Meant::Other
+    }
+}
+
+/// The one key of an object, and what stands there.
+fn only(value: &Value) -> Option<(&str, &Value)> {
+    let object = value.as_object().filter(|object| object.len() == 1)?;
+    object.iter().next().map(|(key, value)| (key.as_str(), value))
+}
+
+/// All that a rule's statements do.
+fn parts(statements: &[Value], scope: &Scope<'_>) -> Read<Vec<Part>> {
+    let does_nothing = |statement: &Value| {
+        only(statement).is_some_and(|(key, _)| matches!(key, "match" | "counter" | "log" | "comment"))
+    };
+    if statements.iter().all(does_nothing) {
+        return Ok(Vec::new());
+    }
+    let mut all = vec![Conditions::default()];
+    let mut limit = None;
+    for (at, statement) in statements.iter().enumerate() {
+        let Some((key, value)) = only(statement) else {
+            return unfit("a statement that is not known here");
+        };
+        let is_last = at + 1 == statements.len();
+        let target = match key {
+            "counter" | "log" | "comment" => continue,
+            "match" if limit.is_some() => return unfit("a condition behind a rate"),
+            "match" => {
+                all = product(&all, &matches::alternatives(value, scope)?)?;
+                continue;
+            }
+            "set" | "meter" if limit.is_none() => {
+                let (conditions, rate) = matches::rate(key, value, scope)?;
+                all = product(&all, &[conditions])?;
+                limit = Some(rate);
+                continue;
+            }
+            "vmap" if is_last && limit.is_none() => return by_map(&all, value, scope),
+            _ => {
+                let target = verdict(key, value)?;
+                if !is_last {
+                    return unfit(format!("`{key}` before the end of a rule"));
+                }
+                target
+            }
+        };
+        let then = match (limit, target) {
+            (None, target) => target,
+            (Some(rate), Target::Decide(Verdict::Deny)) => Target::Limit(rate),
+            (Some(_), _) => return unfit("a rate, above which packets are not dropped"),
+        };
+        let part = |when| Part {
+            when,
+            then: then.clone(),
+        };
+        return Ok(all.into_iter().map(part).collect());
+    }
+    unfit("a statement that our language has not, with no verdict behind it")
+}
+
+fn verdict(key: &str, value: &Value) -> Read<Target> {
+    let name = || match value["target"].as_str() {
+        Some(name) => Ok(name.to_owned()),
+        None => unfit("a jump without a target"),
+    };
+    match key {
+        "accept" => Ok(Target::Decide(Verdict::Allow)),
+        "drop" | "reject" => Ok(Target::Decide(Verdict::Deny)),
+        "return" => Ok(Target::Return),
+        "jump" => Ok(Target::Jump(name()?)),
+        "goto" => Ok(Target::Goto(name()?)),
+        "limit" => unfit(
+            "`limit` is for all packets of the rule together, and our rates are for each source or destination",
+        ),
+        "xt" => unfit(
+            "an extension of iptables, whose values nft does not tell; import the output of iptables-save",
+        ),
+        other => unfit(format!("`{other}` is not in our language")),
+    }
+}
+
+/// Both conditions of each pair; pairs that no packet fulfils are left away.
+fn product(some: &[Conditions], others: &[Conditions]) -> Read<Vec<Conditions>> {
+    let mut all = Vec::new();
+    for one in some {
+        for other in others {
+            match one.and(other) {
+                Ok(both) => all.push(both),
+                Err(Unfit::Never) => {}
+                Err(why) => return Err(why),
+            }
+        }
+    }
+    if all.len() > PARTS_MAX {
+        return unfit(format!("more than {PARTS_MAX} conditions in one rule"));
+    }
+    if all.is_empty() {
+        Err(Unfit::Never)
+    } else {
+        Ok(all)
+    }
+}
+
+/// A verdict for each value of a key: no two of its elements hold for one packet.
+fn by_map(all: &[Conditions], value: &Value, scope: &Scope<'_>) -> Read<Vec<Part>> {
+    let elements = match &value["data"] {
+        Value::String(name) => scope.sets.map(&scope.table, name)?,
+        data => data["set"].as_array().map_or(&[][..], Vec::as_slice),
+    };
+    if elements.len() > PARTS_MAX {
+        return unfit(format!("a map of more than {PARTS_MAX} values"));
+    }
+    let mut parts = Vec::new();
+    for element in elements {
+        let Some([found, then]) = element.as_array().map(Vec::as_slice) else {
+            return unfit("a map whose elements are not known here");
+        };
+        let Some((key, target)) = only(then) else {
+            return unfit("a verdict that is not known here");
+        };
+        let then = verdict(key, target)?;
+        let asked = serde_json::json!({ "op": "==", "left": value["key"], "right": found });
+        let alternatives = matches::alternatives(&asked, scope)?;
+        match product(all, &alternatives) {
+            Ok(all) => parts.extend(all.into_iter().map(|when| Part {
+                when,
+                then: then.clone(),
+            })),
+            Err(Unfit::Never) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(parts)
+}

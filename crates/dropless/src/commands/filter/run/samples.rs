@@ -1,0 +1,124 @@
+//! Denied packets as a capture file, each with the rule that denied it, and why.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+
+use anyhow::{Context as _, Result};
+use capture::pcapng::{Direction, Interface, PacketHead, preamble};
+use measure::{Note, SampleSummary};
+use nix::time::{ClockId, clock_gettime};
+use rules::{Malformed, RuleSet};
+use xdp::{Sample, SampleCounts};
+
+use crate::plan::SamplePlan;
+
+/// Bytes of a packet that samples have, at most.
+const SNAP_LEN: u32 = 256;
+
+/// The file.
+pub struct Writer {
+    name: String,
+    file: BufWriter<File>,
+    written: u64,
+    /// Why nothing is written any more.
+    failed: Option<io::Error>,
+}
+
+impl Writer {
+    /// Makes it, in the place of what had this name.
+    pub fn create(plan: &SamplePlan, interface: &str) -> Result<Self> {
+        let name = plan.file.display().to_string();
+        let file = report::ours::create(&plan.file).with_context(|| format!("--sample {name}"))?;
+        let mut file = BufWriter::new(file);
+        let described = Interface {
+            name: interface.to_owned(),
+            description: "packets that rules denied".to_owned(),
+            snap_len: SNAP_LEN,
+            ..Interface::default()
+        };
+        let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
+        file.write_all(&preamble(application, &[described]))
+            .and_then(|()| file.flush())
+            .with_context(|| format!("--sample {name}"))?;
+        Ok(Self {
+            name,
+            file,
+            written: 0,
+            failed: None,
+        })
+    }
+
+    /// Adds a packet, which a rule of this set denied.
+    pub fn write(&mut self, sample: &Sample, set: Option<&RuleSet>) {
+        if self.failed.is_some() {
+            return;
+        }
+        let head = PacketHead {
+            time_ns: sample.time_ns.saturating_add_signed(since_epoch_ns()),
+            original_len: sample.len,
+            direction: Some(Direction::In),
+            ..PacketHead::default()
+        };
+        match self
+            .file
+            .write_all(&head.commented(&sample.data, &comment(sample, set)))
+        {
+            Ok(()) => self.written += 1,
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// Whoever reads the file has what was added.
+    pub fn flush(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.file.flush().err();
+        }
+    }
+
+    /// What it came to, where the filter told so many.
+    pub fn finish(mut self, told: SampleCounts) -> (SampleSummary, Option<Note>) {
+        let flushed = self.file.flush().err();
+        let failed = self.failed.take().or(flushed);
+        let note = failed.map(|error| {
+            let text = format!(
+                "{}: samples end after {} packets: {error}",
+                self.name, self.written
+            );
+            Note::new("samples_not_written", text)
+        });
+        let all = told.denied + told.denied_missed;
+        let samples = SampleSummary {
+            left_out: all.saturating_sub(self.written),
+            written: self.written,
+            file: self.name,
+        };
+        (samples, note)
+    }
+}
+
+/// From the clock that samples are stamped by to that of the world, ns.
+fn since_epoch_ns() -> i64 {
+    let now = |clock| clock_gettime(clock).map(|time| time.tv_sec() * 1_000_000_000 + time.tv_nsec());
+    match (now(ClockId::CLOCK_REALTIME), now(ClockId::CLOCK_MONOTONIC)) {
+        (Ok(world), Ok(ours)) => world - ours,
+        _ => 0,
+    }
+}
+
+fn comment(sample: &Sample, set: Option<&RuleSet>) -> String {
+    let number = sample.rule as usize;
+    let by = match set.map(|set| (set, set.rules.get(number))) {
+        None => format!("rule {} of generation {}", number + 1, sample.generation),
+        Some((_, None)) => "default deny".to_owned(),
+        Some((set, Some(rule))) => format!("{}:{} {}", set.files[rule.place.0], rule.place.1, rule.text),
+    };
+    let reason = usize::from(sample.malformed).checked_sub(1);
+    let reason = reason.and_then(|reason| Malformed::ALL.get(reason));
+    let malformed = reason.map_or_else(String::new, |reason| format!("; malformed: {}", reason.name()));
+    let full = if sample.is_full {
+        "; no entry left in the table of rates"
+    } else {
+        ""
+    };
+    format!("denied by {by}{malformed}{full}")
+}

@@ -1,0 +1,167 @@
+//! `dropless filter status`: which interfaces have rules, whose, and what they met.
+
+use anyhow::Result;
+use host::Sys;
+use host::interface::{index, interfaces};
+use measure::Judged;
+use report::number::{self, count};
+use report::out::Console;
+use report::published::{Place, RulesInForce, State, unix_ms};
+use report::style::Style;
+use report::table::{Cell, Table};
+use rules::{Totals, Verdict};
+use serde::Serialize;
+use xdp::{InForce, PROGRAM, StayError, Stayed};
+
+use crate::run::claim;
+
+/// Version of what `--json` prints.
+const VERSION: u32 = 1;
+
+/// List the interfaces that have rules in force: whose, which, since when, and what they met
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    version: u32,
+    filters: Vec<OnInterface>,
+}
+
+/// Rules on an interface.
+#[derive(Serialize)]
+struct OnInterface {
+    interface: String,
+    mode: Option<&'static str>,
+    rules: String,
+    generation: u64,
+    since_unix_ms: u64,
+    /// The process that looks after it, if one does.
+    process: Option<u32>,
+    /// It stays in force when its process ends.
+    stays: bool,
+    allowed: u64,
+    denied: u64,
+}
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &Args) -> Result<u8> {
+    let mut filters = Vec::new();
+    let stayed = match Stayed::all() {
+        Err(StayError::NotMounted(_)) => Vec::new(),
+        other => other?,
+    };
+    for interface in interfaces(&Sys::live()) {
+        let Some(number) = index(&Sys::live(), &interface.name) else {
+            continue;
+        };
+        let found = InForce::on(number)?.filter(|found| found.name.as_deref() == Some(PROGRAM));
+        if let Some(found) = found {
+            let stays = stayed
+                .iter()
+                .find(|stayed| stayed.is_in_force() && stayed.is_on(number));
+            filters.push(on(interface.name, (number, &found), stays)?);
+        }
+    }
+    let console = Console::json_or_text(args.json);
+    let text = text(&filters, &console.style());
+    let listed = Listed {
+        version: VERSION,
+        filters,
+    };
+    console.either(&listed, &text)?;
+    Ok(0)
+}
+
+fn on(name: String, (index, found): (u32, &InForce), stayed: Option<&Stayed>) -> Result<OnInterface> {
+    let process = claim::holder_of(index);
+    let told = process.and_then(told);
+    let kept = stayed.map(Stayed::state);
+    let totals = stayed.map(Stayed::totals).transpose()?;
+    let judged = match (&told, totals) {
+        (Some(told), _) => told.judged.clone(),
+        (None, totals) => sums(&totals.unwrap_or_default()),
+    };
+    Ok(OnInterface {
+        interface: name,
+        mode: found.mode.map(xdp::Mode::name),
+        rules: match (&told, kept) {
+            (Some(told), _) => told.file.clone(),
+            (None, kept) => kept.map(|kept| kept.file.clone()).unwrap_or_default(),
+        },
+        generation: match (&told, kept) {
+            (Some(told), _) => told.generation,
+            (None, kept) => kept.map_or(0, |kept| kept.generation.into()),
+        },
+        since_unix_ms: match (&told, kept) {
+            (_, Some(kept)) => kept.since_unix_ms,
+            (told, None) => told.as_ref().map_or(0, |told| told.since_unix_ms),
+        },
+        process,
+        stays: stayed.is_some(),
+        allowed: judged.allowed,
+        denied: judged.denied,
+    })
+}
+
+/// What a process says of its rules.
+fn told(process: u32) -> Option<RulesInForce> {
+    let places = Place::visible();
+    let mut states = places.iter().filter_map(|place| place.look(process).state.ok());
+    states.find_map(|state: State| state.rules)
+}
+
+/// How many packets passed, and how many did not.
+pub(super) fn sums(totals: &Totals) -> Judged {
+    let mut judged = Judged::default();
+    for (rule, met) in &totals.rules {
+        match rule.verdict {
+            Verdict::Allow => judged.allowed += met.packets,
+            Verdict::Deny => judged.denied += met.packets,
+        }
+    }
+    judged
+}
+
+fn text(filters: &[OnInterface], style: &Style) -> String {
+    if filters.is_empty() {
+        return "no interface here has rules of dropless in force\n".to_owned();
+    }
+    let titles = [
+        "mode",
+        "rules",
+        ">generation",
+        "since",
+        ">allowed",
+        ">denied",
+        "by",
+    ];
+    let mut table = Table::section("Interface", &titles);
+    for filter in filters {
+        let by = match (filter.process, filter.stays) {
+            (Some(process), true) => format!("process {process}, stays"),
+            (Some(process), false) => format!("process {process}"),
+            (None, true) => "stays, no process".to_owned(),
+            (None, false) => "unknown".to_owned(),
+        };
+        table.item(
+            &filter.interface,
+            [
+                Cell::left(filter.mode.unwrap_or("unknown")),
+                Cell::left(&filter.rules),
+                Cell::right(filter.generation.to_string()),
+                Cell::right(number::span(
+                    unix_ms().saturating_sub(filter.since_unix_ms) as f64 / 1e3,
+                )),
+                Cell::right(count(filter.allowed)),
+                Cell::right(count(filter.denied)),
+                Cell::left(by),
+            ],
+        );
+    }
+    table.render(style)
+}

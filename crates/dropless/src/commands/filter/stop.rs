@@ -1,0 +1,140 @@
+//! `dropless filter stop`: takes rules off an interface, whoever put them there.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use host::Sys;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use report::number::{count, counted};
+use report::out::Console;
+use rules::Verdict;
+use serde::Serialize;
+use xdp::{InForce, PROGRAM, StayError, Stayed};
+
+use super::status::sums;
+use crate::run::claim;
+
+/// Version of what `--json` prints.
+const VERSION: u32 = 1;
+/// A run writes its page before it ends.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Take the rules off an interface: its run ends in order, and what stays there goes; all passes again
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The interface
+    #[arg(value_name = "INTERFACE")]
+    dev: String,
+    /// Print JSON: what a filter that stayed had counted
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Stopped {
+    version: u32,
+    interface: String,
+    /// The run that was ended.
+    process: Option<u32>,
+    /// Of a filter that stayed.
+    allowed: u64,
+    denied: u64,
+    rules: Vec<Met>,
+}
+
+#[derive(Serialize)]
+struct Met {
+    rule: String,
+    denies: bool,
+    packets: u64,
+    bytes: u64,
+}
+
+/// Runs the subcommand; the result is its exit code.
+pub fn run(args: &Args) -> Result<u8> {
+    let interface = host::device(&Sys::live(), &args.dev)?;
+    let name = &interface.name;
+    let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
+    let there = InForce::on(index)?;
+    let is_ours = there.is_some_and(|there| there.name.as_deref() == Some(PROGRAM));
+    let process = claim::holder_of(index).filter(|_| is_ours);
+    if let Some(process) = process {
+        end(process, index)?;
+    }
+    let (_claim, _) = claim::interface(name, index, false)?;
+    let stayed = match Stayed::on(index) {
+        Err(StayError::NotMounted(_)) => None,
+        other => other?,
+    };
+    if stayed.is_none() && process.is_none() {
+        bail!(
+            "--dev {name}: no rules of dropless are in force there; `dropless filter status` lists those that are"
+        );
+    }
+    let totals = stayed.map(Stayed::remove).transpose()?.unwrap_or_default();
+    let judged = sums(&totals);
+    let mut met: Vec<Met> = totals
+        .rules
+        .into_iter()
+        .map(|(rule, met)| Met {
+            denies: rule.verdict == Verdict::Deny,
+            rule: rule.text,
+            packets: met.packets,
+            bytes: met.bytes,
+        })
+        .collect();
+    met.sort_by(|one, other| (other.packets, &one.rule).cmp(&(one.packets, &other.rule)));
+    let stopped = Stopped {
+        version: VERSION,
+        interface: name.clone(),
+        process,
+        allowed: judged.allowed,
+        denied: judged.denied,
+        rules: met,
+    };
+    Console::json_or_text(args.json).either(&stopped, &stopped.text())?;
+    Ok(0)
+}
+
+/// Asks a run to end, and waits for that.
+fn end(process: u32, index: u32) -> Result<()> {
+    kill(Pid::from_raw(i32::try_from(process)?), Signal::SIGTERM).map_err(|error| match error {
+        nix::Error::EPERM => {
+            anyhow!("process {process} belongs to another user; fix: sudo dropless <the same arguments>")
+        }
+        other => anyhow!("process {process} cannot be told: {other}"),
+    })?;
+    let begun = Instant::now();
+    while claim::holder_of(index) == Some(process) {
+        if begun.elapsed() > PATIENCE {
+            bail!("process {process} was asked to end and does not; fix: kill -9 {process}, then this again");
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+impl Stopped {
+    fn text(&self) -> String {
+        let ended = self
+            .process
+            .map_or_else(String::new, |process| format!("process {process} has ended; "));
+        let mut text = format!("{ended}nothing is filtered on {} any more\n", self.interface);
+        if !self.rules.is_empty() {
+            let packets = counted(self.allowed + self.denied, "packet");
+            let _ = writeln!(
+                text,
+                "{packets} judged, {} allowed, {} denied",
+                count(self.allowed),
+                count(self.denied)
+            );
+        }
+        for rule in &self.rules {
+            let _ = writeln!(text, "{:>15}  {}", count(rule.packets), rule.rule);
+        }
+        text
+    }
+}

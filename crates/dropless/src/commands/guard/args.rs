@@ -1,0 +1,215 @@
+//! Arguments of `dropless guard`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use clap::{ArgGroup, ValueHint};
+use guard::{Cap, Class};
+use measure::RateSpec;
+use measure::units::parse_count;
+
+use crate::args::OutputArgs;
+use crate::args::status::StatusArgs;
+use crate::plan::{CapPlan, GuardPlan, GuardSource, ThresholdPlan, nonzero_ns, optional, packet_rate};
+
+/// Groups are kept by fours, 64 bytes: more would be 4 GiB.
+const GROUPS_MAX: u64 = 1 << 28;
+/// More rules at once would be no narrow ones.
+const RULES_MAX: u64 = 1024;
+/// A rate is a whole number of packets or bits.
+const RATE_MAX: f64 = 1e15;
+
+/// Find floods, and block them by the narrowest rules that explain them, for as long as they last
+#[derive(clap::Args, Debug)]
+#[command(
+    group(ArgGroup::new("source").required(true).args(["dev", "replay"])),
+    after_help = "Examples:
+  dropless guard --dev eth1 --dry-run              what would be blocked, and why; nothing is
+  dropless guard --dev eth1 --rules edge.rules --allow peers.rules --threshold syn=50kpps,udp=2Gbps
+  dropless guard --dev eth1 --learn 10m --baseline eth1.json
+  dropless guard --replay attack.pcapng            the same over a capture; no interface is touched
+Classes of --threshold, each for one destination: amplification syn fragment icmp udp tcp other all,
+and malformed for all destinations together. What is above one for 0.2 s is a flood.
+Exit codes: 0 it went to its end; 2 it did not, or could not begin."
+)]
+pub struct Args {
+    /// Interface whose packets are watched, and judged in XDP as they arrive
+    #[arg(long, value_name = "INTERFACE")]
+    dev: Option<String>,
+    /// Watch the packets of a capture file instead, by their times; - for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    replay: Option<PathBuf>,
+    /// Your own rules, after those that block [default: all passes]
+    #[arg(long, value_name = "RULES", value_hint = ValueHint::FilePath)]
+    rules: Option<PathBuf>,
+    /// A rule file of `allow` rules: what they meet is never blocked
+    #[arg(long, value_name = "RULES", value_hint = ValueHint::FilePath)]
+    allow: Option<PathBuf>,
+    /// What is a flood: CLASS=RATE in packets or bits a second, such as syn=50kpps,udp=2Gbps
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    threshold: Vec<String>,
+    /// Learn what is usual of a destination for so long; then a multiple of that is a flood
+    #[arg(long, value_name = "TIME")]
+    learn: Option<String>,
+    /// With --learn: so many times the usual rate
+    #[arg(long, value_name = "N", default_value_t = 5.0, requires = "learn")]
+    factor: f64,
+    /// With --learn: but never less than this
+    #[arg(long, value_name = "RATE", default_value = "2kpps", requires = "learn")]
+    floor: String,
+    /// Take up what is usual from this file, and leave it there at the end
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    baseline: Option<PathBuf>,
+    /// A rule stays so long after it has met a flood
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    expire: String,
+    /// What may be blocked at most: rules=32, rates=8 of them, share=99.9% of all packets, cost=0% of the legitimate ones that
+    /// are known, prefix=16 and prefix6=32 as the shortest source prefixes
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cap: Vec<String>,
+    /// Only say what would be blocked
+    #[arg(long)]
+    dry_run: bool,
+    /// Behind the driver, for those that have no native XDP: some of the speed is lost
+    #[arg(long, conflicts_with = "replay")]
+    generic: bool,
+    /// How long [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", conflicts_with = "replay")]
+    duration: Option<String>,
+    /// Groups of addresses that rates remember
+    #[arg(long, value_name = "N", default_value = "1M", conflicts_with = "replay")]
+    groups: String,
+    /// Put rules in force that cut off the SSH session they are typed in
+    #[arg(long, conflicts_with = "replay")]
+    force: bool,
+
+    /// What this prints and where it writes
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// How it is watched from outside
+    #[command(flatten)]
+    pub status: StatusArgs,
+}
+
+impl Args {
+    /// The validated plan.
+    pub fn plan(&self) -> Result<GuardPlan> {
+        ensure!(
+            self.factor >= 1.0 && self.factor <= 1e6,
+            "--factor {} is not between 1 and a million",
+            self.factor
+        );
+        Ok(GuardPlan {
+            source: self.source()?,
+            rules: self.rules.clone(),
+            allow: self.allow.clone(),
+            thresholds: thresholds(&self.threshold)?,
+            learn_ns: optional(self.learn.as_deref(), "--learn", nonzero_ns)?,
+            factor: self.factor,
+            floor_pps: packet_rate(&self.floor, "--floor")? as u64,
+            baseline: self.baseline.clone(),
+            expire_ns: nonzero_ns(&self.expire, "--expire")?,
+            cap: cap(&self.cap)?,
+            dry_run: self.dry_run,
+        })
+    }
+
+    fn source(&self) -> Result<GuardSource> {
+        let Some(name) = &self.dev else {
+            ensure!(
+                self.status.metrics.is_none(),
+                "--metrics is for --dev: a file is read at once"
+            );
+            let file = self
+                .replay
+                .clone()
+                .ok_or_else(|| anyhow!("--dev or --replay is wanted"))?;
+            return Ok(GuardSource::File(file));
+        };
+        let groups = parse_count(&self.groups).context("--groups")?;
+        ensure!(
+            (1..=GROUPS_MAX).contains(&groups),
+            "--groups {} is not between 1 and {GROUPS_MAX}",
+            self.groups
+        );
+        Ok(GuardSource::Interface {
+            name: name.clone(),
+            generic: self.generic,
+            groups: groups as u32,
+            duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
+            force: self.force,
+        })
+    }
+}
+
+/// `NAME=VALUE`.
+fn pair<'t>(text: &'t str, flag: &str) -> Result<(&'t str, &'t str)> {
+    text.split_once('=')
+        .ok_or_else(|| anyhow!("{flag} `{text}`: NAME=VALUE is wanted"))
+}
+
+fn thresholds(list: &[String]) -> Result<Vec<ThresholdPlan>> {
+    let mut all: Vec<ThresholdPlan> = Vec::new();
+    for text in list {
+        let (name, rate) = pair(text, "--threshold")?;
+        if !Class::ALL.iter().any(|class| class.name() == name) {
+            let names = Class::ALL.map(Class::name).join(" ");
+            bail!("--threshold `{name}` is no class; these are: {names}");
+        }
+        let (pps, bps) = match rate.parse() {
+            Ok(RateSpec::Pps(pps)) => (Some(pps), None),
+            Ok(RateSpec::BpsL1(bps) | RateSpec::BpsL2(bps)) => (None, Some(bps)),
+            _ => bail!("--threshold {text}: a rate is wanted, such as 50kpps or 2Gbps"),
+        };
+        let whole = |rate: Option<f64>| rate.map(|rate| rate.clamp(1.0, RATE_MAX) as u64);
+        let (pps, bps) = (whole(pps), whole(bps));
+        match all.iter_mut().find(|known| known.class == name) {
+            Some(known) => (known.pps, known.bps) = (pps.or(known.pps), bps.or(known.bps)),
+            None => all.push(ThresholdPlan {
+                class: name.to_owned(),
+                pps,
+                bps,
+            }),
+        }
+    }
+    Ok(all)
+}
+
+fn cap(list: &[String]) -> Result<CapPlan> {
+    let default = Cap::default();
+    let mut cap = CapPlan {
+        rules: default.rules,
+        rates: default.rates,
+        share: default.share,
+        cost: default.cost,
+        v4_len: default.v4_len,
+        v6_len: default.v6_len,
+    };
+    for text in list {
+        let (name, value) = pair(text, "--cap")?;
+        let number = |most: u64| {
+            let number = parse_count(value)
+                .ok()
+                .filter(|number| (1..=most).contains(number));
+            number.ok_or_else(|| anyhow!("--cap {text}: a number from 1 to {most} is wanted"))
+        };
+        let share = || {
+            let percent = value
+                .strip_suffix('%')
+                .and_then(|number| number.parse::<f64>().ok());
+            let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+            let percent = percent.ok_or_else(|| anyhow!("--cap {text}: a share is wanted, such as 1%"));
+            percent.map(|percent| percent / 100.0)
+        };
+        match name {
+            "rules" => cap.rules = number(RULES_MAX)? as usize,
+            "rates" => cap.rates = number(rules::LIMITS_MAX as u64)? as usize,
+            "share" => cap.share = share()?,
+            "cost" => cap.cost = share()?,
+            "prefix" => cap.v4_len = number(32)? as u8,
+            "prefix6" => cap.v6_len = number(128)? as u8,
+            other => bail!("--cap `{other}` is no limit; these are: rules rates share cost prefix prefix6"),
+        }
+    }
+    Ok(cap)
+}

@@ -1,0 +1,184 @@
+//! `dropless guard --replay`: over a capture, by the times in it.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use capture::input::LinkType;
+use guard::Sample;
+use measure::{GuardSummary, Note, Validity};
+use rules::limit::Limiter;
+use rules::{Count, Counts, Malformed, ON_REQUEST, RuleSet, Tables, Totals, look};
+
+use super::watch::Watch;
+use super::{Args, allow_list, guard_of, keep_baseline, own_rules, tell};
+use crate::plan::GuardPlan;
+use crate::run::capture_input::CaptureInput;
+use crate::run::rulebook::judged;
+use crate::run::signals::Interrupt;
+use crate::run::{self};
+
+/// Groups of addresses whose rate is known at once.
+const GROUPS: usize = 1 << 20;
+/// The same file is always judged in the same way.
+const SEED: u64 = 0x005E_ED0F_6A2D;
+
+/// Runs it; the result is its exit code.
+pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
+    let own = own_rules(plan)?;
+    let allowed = allow_list(plan)?;
+    let guard = guard_of(plan, &allowed, SEED)?;
+    let interrupt = Interrupt::install()?;
+    let is_over = interrupt.clone();
+    let mut input = CaptureInput::open(file)?;
+    let mut reader = input.reader(move || is_over.is_set())?;
+    let console = args.output.console();
+    let dir = run::plain_directory(&args.output.runs, plan, "guard")?;
+    let mut watch = Watch::new(guard, &dir);
+    let mut judge = Judge::new(RuleSet::joined(&[&allowed, &own.set]))?;
+    let mut summary = GuardSummary {
+        run: dir.path().display().to_string(),
+        source: input.name.clone(),
+        mode: "replay".into(),
+        dry_run: plan.dry_run,
+        rules: plan
+            .rules
+            .as_ref()
+            .map_or_else(String::new, |path| path.display().to_string()),
+        ..GuardSummary::default()
+    };
+    let (mut first_ns, mut now_ns, mut at, mut back, mut timeless) = (None, 0, 0_u64, 0_u64, 0_u64);
+    while !interrupt.is_set() {
+        let packet = match reader.next_packet() {
+            Ok(Some(packet)) => packet,
+            Ok(None) => break,
+            Err(_) if interrupt.is_set() => break,
+            // What was read before it counts.
+            Err(error) => {
+                summary
+                    .reasons
+                    .push(Note::new("input_damaged", error.to_string()));
+                break;
+            }
+        };
+        at += 1;
+        ensure!(
+            packet.interface.link == LinkType::Ethernet,
+            "{}: packet {at} is not of Ethernet, and rules are for Ethernet frames",
+            input.name
+        );
+        let time_ns = packet.time_ns.map(|time_ns| time_ns.max(0) as u64);
+        timeless += u64::from(time_ns.is_none());
+        back += u64::from(time_ns.is_some_and(|time_ns| time_ns < now_ns));
+        now_ns = now_ns.max(time_ns.unwrap_or(now_ns));
+        first_ns.get_or_insert(now_ns);
+        let len = packet.original_len;
+        let found = look(packet.data, len as usize, ON_REQUEST);
+        if found.is_err() && packet.data.len() < len as usize {
+            summary.not_judged += 1;
+            continue;
+        }
+        watch.observe(&Sample {
+            packet: found,
+            len,
+            weight: 1,
+            time_ns: now_ns,
+        });
+        if let Some(blocks) = watch.changed()
+            && !plan.dry_run
+        {
+            judge.swap(RuleSet::joined(&[&allowed, &blocks?, &own.set]))?;
+            watch.in_force(&judge.set, now_ns);
+        }
+        judge.take(packet.data, len, now_ns);
+        for line in watch.says() {
+            console.human(&format!("{line}\n"))?;
+        }
+    }
+    let judged_all = judge.finish();
+    summary.judged = judged(&judged_all.0, &judged_all.1);
+    watch.finish(&mut summary);
+    summary.duration_s = now_ns.saturating_sub(first_ns.unwrap_or(now_ns)) as f64 / 1e9;
+    summary.rate_pps = summary.judged.packets() as f64 / summary.duration_s.max(1e-3);
+    summary.interrupted = interrupt.is_set();
+    if back > 0 {
+        let text =
+            format!("{back} packets of the file are older than one before them; they count at its time");
+        summary.notes.push(Note::new("times_go_back", text));
+    }
+    if timeless > 0 {
+        let text =
+            format!("{timeless} packets of the file have no time; they count at that of the one before");
+        summary.notes.push(Note::new("no_times", text));
+    }
+    if summary.reasons.is_empty() {
+        summary.verdict = Validity::Valid;
+    }
+    keep_baseline(plan, &watch.guard)?;
+    tell(&mut summary, &dir, console)
+}
+
+/// Rules in force over a file, one set after the other.
+struct Judge {
+    set: RuleSet,
+    tables: Tables,
+    limiter: Limiter,
+    counts: Counts,
+    totals: Totals,
+}
+
+impl Judge {
+    fn new(set: RuleSet) -> Result<Self> {
+        Ok(Self {
+            tables: Tables::new(&set)?,
+            limiter: Limiter::new(GROUPS, SEED),
+            counts: none_yet(&set),
+            totals: Totals::default(),
+            set,
+        })
+    }
+
+    fn swap(&mut self, set: RuleSet) -> Result<()> {
+        self.settle();
+        self.tables = Tables::new(&set)?;
+        self.counts = none_yet(&set);
+        self.set = set;
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        self.totals.add(&self.set.spellings(), &self.counts);
+        self.counts = none_yet(&self.set);
+    }
+
+    fn take(&mut self, data: &[u8], len: u32, now_ns: u64) {
+        let found = look(data, len as usize, self.tables.reasons);
+        let decision = self.tables.decide(&found, &self.limiter, now_ns);
+        let one = Count {
+            packets: 1,
+            bytes: len.into(),
+        };
+        if let Err(reason) = found {
+            self.counts.malformed[reason as usize] += one;
+        }
+        *match decision
+            .rule
+            .and_then(|rule| self.counts.rules.get_mut(usize::from(rule)))
+        {
+            Some(count) => count,
+            None => &mut self.counts.default,
+        } += one;
+    }
+
+    fn finish(mut self) -> (RuleSet, Totals) {
+        self.settle();
+        (self.set, self.totals)
+    }
+}
+
+fn none_yet(set: &RuleSet) -> Counts {
+    Counts {
+        rules: vec![Count::default(); set.rules.len()],
+        malformed: [Count::default(); Malformed::ALL.len()],
+        ..Counts::default()
+    }
+}

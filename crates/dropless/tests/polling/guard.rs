@@ -1,0 +1,281 @@
+//! `dropless guard`: floods are found and blocked, over captures and over a wire, and nothing else is.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::replay::{STARTING, replay};
+use crate::support::pcap_file::{Made, PLAIN};
+use crate::support::wire::Wire;
+use crate::support::{Lab, Need, Running, require, until};
+
+/// What legitimate packets go to.
+const OURS: u16 = 4433;
+const MS: u64 = 1_000_000;
+
+/// A UDP packet for the far end.
+pub fn udp(mac: [u8; 6], source: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
+    let mut frame = [&mac[..], &[2, 0, 0, 0, 0, 1, 8, 0]].concat();
+    let mut header = vec![0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0];
+    header.extend(source);
+    header.extend([198, 18, 0, 2]);
+    let words = header
+        .chunks(2)
+        .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
+    let sum: u32 = words.sum();
+    let sum = !((sum & 0xFFFF) + (sum >> 16)) as u16;
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(header);
+    frame.extend([ports.0.to_be_bytes(), ports.1.to_be_bytes(), [0, 26], [0, 0]].concat());
+    frame.resize(60, 0);
+    frame
+}
+
+/// Two seconds of a thousand legitimate packets each from ten sources; in the second one, `flood` packets of NTP from sources
+/// that are invented.
+fn packets(mac: [u8; 6], flood: u64) -> Vec<Made> {
+    let made = |at_ns, bytes: Vec<u8>| Made {
+        at_ns: 1_700_000_000_000_000_000 + at_ns,
+        original_len: bytes.len(),
+        bytes,
+    };
+    let ours = (0..2000_u64).map(|number| {
+        let bytes = udp(
+            mac,
+            [10, 0, 0, (number % 10) as u8],
+            (5000 + (number % 10) as u16, OURS),
+        );
+        made(number * MS, bytes)
+    });
+    let theirs = (0..flood).map(|number| {
+        let source = (number as u32).wrapping_mul(2_654_435_761).to_be_bytes();
+        let source = [11 + source[0] % 100, source[1], source[2], source[3]];
+        made(
+            1000 * MS + number * 1000 * MS / flood,
+            udp(mac, source, (123, 10_000 + (number % 50_000) as u16)),
+        )
+    });
+    let mut all: Vec<Made> = ours.chain(theirs).collect();
+    all.sort_by_key(|packet| packet.at_ns);
+    all
+}
+
+fn met(judged: &Value, rule: &str) -> u64 {
+    let rules = judged["rules"].as_array().expect("rules");
+    let found = rules
+        .iter()
+        .find(|one| one["rule"].as_str().is_some_and(|text| text.contains(rule)));
+    found.map_or(0, |one| one["packets"].as_u64().expect("a number"))
+}
+
+const RULE: &str = "deny udp sport 123 to 198.18.0.2";
+
+#[test]
+fn over_a_capture_it_is_told_what_would_have_been_blocked_and_when() {
+    let Some(lab) = require(&[]) else { return };
+    let file = PLAIN.write(&lab, "flood.pcap", &packets([2; 6], 30_000));
+    let rules = lab.path("own.rules");
+    fs::write(&rules, format!("allow udp dport {OURS}\n")).expect("a rule file");
+    let rules = rules.display().to_string();
+    let run = |more: &[&str]| {
+        let all = [
+            &["guard", "--replay", &file, "--rules", &rules, "--json"][..],
+            more,
+        ]
+        .concat();
+        let run = lab.dropless(&all).run();
+        assert_eq!(run.code, Some(0), "{run}");
+        run
+    };
+    let guarded = run(&["--threshold", "amplification=5kpps"]);
+    let told = guarded.json();
+    assert_eq!(told["blocks"].as_array().map(Vec::len), Some(1), "{guarded}");
+    let block = &told["blocks"][0];
+    assert_eq!(
+        (block["rule"].as_str(), block["cost"].as_f64()),
+        (Some(RULE), Some(0.0))
+    );
+    // By the times of the file, which are always the same.
+    let after_s = block["stopped_after_s"].as_f64().expect("a time");
+    assert!(after_s > 0.0 && after_s < 1.0, "{guarded}");
+    let judged = &told["judged"];
+    let (denied, ours) = (judged["denied"].as_u64().expect("a count"), met(judged, "dport"));
+    assert_eq!((ours, met(judged, RULE)), (2000, denied));
+    assert_eq!(
+        judged["allowed"].as_u64().map(|allowed| allowed + denied),
+        Some(32_000)
+    );
+    let expected = (30_000.0 * (1.0 - after_s)) as u64;
+    assert!(denied.abs_diff(expected) <= 2, "{denied} of {expected}");
+    let log = format!("{}/guard.jsonl", told["run"].as_str().expect("a directory"));
+    let log = fs::read_to_string(lab.path(&log)).expect("the log");
+    let line: Value = serde_json::from_str(log.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&line["event"], &line["rule"]), (&"blocked".into(), &RULE.into()));
+    // The same file, the same result.
+    assert_eq!(
+        run(&["--threshold", "amplification=5kpps"]).json()["judged"],
+        *judged
+    );
+    let dry = run(&["--threshold", "amplification=5kpps", "--dry-run"]).json();
+    assert_eq!(
+        (
+            dry["blocks"].as_array().map(Vec::len),
+            dry["judged"]["denied"].as_u64()
+        ),
+        (Some(1), Some(0))
+    );
+    let high = run(&["--threshold", "amplification=50kpps"]).json();
+    assert_eq!(high["blocks"], Value::Array(Vec::new()));
+    let allow = lab.path("peers.rules");
+    fs::write(&allow, "allow udp sport 123\n").expect("an allow-list");
+    let allowed = run(&[
+        "--threshold",
+        "amplification=5kpps",
+        "--allow",
+        &allow.display().to_string(),
+    ])
+    .json();
+    assert_eq!(
+        (&allowed["blocks"], &allowed["judged"]["denied"]),
+        (&Value::Array(Vec::new()), &0.into())
+    );
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_in_one_line() {
+    let Some(lab) = require(&[]) else { return };
+    let file = PLAIN.write(&lab, "some.pcap", &packets([2; 6], 10));
+    let rules = lab.path("deny.rules");
+    fs::write(&rules, "deny udp\n").expect("a rule file");
+    let rules = rules.display().to_string();
+    for (arguments, told) in [
+        (&["--threshold", "tpc=5kpps"][..], "`tpc` is no class"),
+        (&["--threshold", "tcp=fast"], "a rate is wanted"),
+        (&["--cap", "prefix=40"], "from 1 to 32"),
+        (&["--cap", "size=4"], "is no limit"),
+        (&["--allow", &rules], "`allow` rules only"),
+        (&["--baseline", &rules], "is none"),
+        (&["--metrics", ":9"], "--metrics is for --dev"),
+    ] {
+        let run = lab
+            .dropless(&[&["guard", "--replay", &file][..], arguments].concat())
+            .run();
+        assert_eq!(
+            (run.code, run.stderr.trim_end().lines().count()),
+            (Some(2), 1),
+            "{run}"
+        );
+        assert!(run.stderr.contains(told), "{run}");
+    }
+}
+
+/// A guard of the far end's interface.
+fn guard(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Running {
+    let rules = lab.path("own.rules");
+    fs::write(&rules, format!("allow udp dport {OURS}\n")).expect("a rule file");
+    let rules = rules.display().to_string();
+    let all = [
+        &["guard", "--dev", "far0", "--json", "--rules", &rules][..],
+        arguments,
+    ]
+    .concat();
+    let mut running = lab.dropless(&all).within(&wire.far).spawn();
+    running.wait_for("guarding far0", STARTING);
+    running
+}
+
+/// Sends the flood over the wire; what came of it, and how many legitimate packets the far kernel got.
+fn flooded(lab: &Lab, arguments: &[&str]) -> (Value, u64) {
+    let wire = Wire::to_kernel(lab);
+    let count = "table inet c { counter ours { }\n chain c { type filter hook prerouting priority -300; udp dport 4433 counter name ours\n }\n}";
+    let path = lab.path("count.nft");
+    fs::write(&path, count).expect("a ruleset");
+    wire.far.run("nft", &["-f", &path.display().to_string()]);
+    let mac: Vec<u8> = wire
+        .far
+        .mac("far0")
+        .split(':')
+        .map(|part| u8::from_str_radix(part, 16).expect("hex"))
+        .collect();
+    let file = PLAIN.write(
+        lab,
+        "flood.pcap",
+        &packets(mac.try_into().expect("six bytes"), 20_000),
+    );
+    let running = guard(
+        lab,
+        &wire,
+        &[&["--threshold", "amplification=2kpps"][..], arguments].concat(),
+    );
+    replay(lab, &wire, &file, &[]);
+    running.signal(Signal::SIGINT);
+    let ended = running.wait(Duration::from_secs(30));
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let listed = wire
+        .far
+        .run("nft", &["-j", "list", "counter", "inet", "c", "ours"]);
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let objects = listed["nftables"].as_array().expect("a list");
+    let got = objects
+        .iter()
+        .find_map(|object| object["counter"]["packets"].as_u64());
+    (ended.json(), got.expect("a count"))
+}
+
+#[test]
+fn over_a_wire_the_flood_ends_and_every_legitimate_packet_arrives() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("nft")]) else {
+        return;
+    };
+    let (told, got) = flooded(&lab, &[]);
+    let judged = &told["judged"];
+    let rules: Vec<&str> = told["blocks"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .filter_map(|block| block["rule"].as_str())
+        .collect();
+    assert_eq!(rules, [RULE], "{told}");
+    assert!(
+        told["blocks"][0]["stopped_after_s"]
+            .as_f64()
+            .is_some_and(|after| after > 0.0),
+        "{told}"
+    );
+    let (denied, ours) = (judged["denied"].as_u64().expect("a count"), met(judged, "dport"));
+    assert!(denied > 0 && denied == met(judged, RULE), "{told}");
+    assert_eq!((ours, got), (2000, 2000), "{told}");
+}
+
+#[test]
+fn a_dry_run_over_a_wire_blocks_nothing() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("nft")]) else {
+        return;
+    };
+    let (told, got) = flooded(&lab, &["--dry-run"]);
+    assert_eq!(told["blocks"][0]["rule"], RULE, "{told}");
+    assert_eq!(
+        (&told["judged"]["denied"], &told["judged"]["allowed"], got),
+        (&0.into(), &22_000.into(), 2000),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_killed_guard_leaves_nothing_on_its_interface() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let wire = Wire::between(&lab, 1);
+    let running = guard(&lab, &wire, &[]);
+    let has_program = || wire.far.ip(&["link", "show", "far0"]).contains("xdp");
+    assert!(has_program());
+    running.signal(Signal::SIGKILL);
+    running.wait(Duration::from_secs(10));
+    assert!(
+        until(Duration::from_secs(10), || !has_program()),
+        "the program is still there"
+    );
+}

@@ -1,0 +1,23 @@
+//! A packet that stands for several.
+
+use rules::{Facts, Malformed};
+
+/// What was seen of a packet, and how many it stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// What `rules::look` found, asked for all reasons.
+    pub packet: Result<Facts, Malformed>,
+    /// Its length in bytes, without FCS.
+    pub len: u32,
+    /// How many packets it stands for; 1 where every one is seen.
+    pub weight: u32,
+    /// When; ns on any clock that does not go back.
+    pub time_ns: u64,
+}
+
+impl Sample {
+    /// Bits that it stands for.
+    pub fn bits(&self) -> u64 {
+        u64::from(self.len) * 8 * u64::from(self.weight)
+    }
+}

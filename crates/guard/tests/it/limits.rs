@@ -1,0 +1,199 @@
+//! What the guard must not be led to do.
+
+use guard::{Cap, Event, Learn, Limit, Settings};
+use rules::Facts;
+
+use crate::world::{Dice, SECOND, World, parse, settings, tcp, udp, v4};
+
+/// Packets of the server's own DNS server, in whose name an attacker sends.
+fn in_the_name_of(dice: &mut Dice) -> Facts {
+    udp(v4([9, 9, 9, 9]), (53, 1024 + dice.below(60000) as u16))
+}
+
+#[test]
+fn a_peer_in_whose_name_is_sent_is_not_cut_off() {
+    let mut world = World::new(settings(), 1);
+    world.quiet(20.0);
+    world.go_on(5.0, 30_000, |dice| Ok(in_the_name_of(dice)));
+    let rules = world.guard.rules();
+    assert!(
+        rules.contains("rate ") && rules.contains(" per source/32,128") && !rules.contains("deny"),
+        "{rules}"
+    );
+    let allowed = Settings {
+        allowed: Some(rules::Tables::new(&parse("allow from 9.9.9.9\ndefault deny\n")).unwrap()),
+        ..settings()
+    };
+    let mut world = World::new(allowed, 1);
+    world.quiet(20.0);
+    world.go_on(5.0, 30_000, |dice| Ok(in_the_name_of(dice)));
+    assert_eq!(world.guard.rules(), "", "what is allowed is never blocked");
+    let refused = world
+        .events
+        .iter()
+        .filter(|event| matches!(event, Event::Refused(_)))
+        .count();
+    assert!(
+        (1..=2).contains(&refused),
+        "it is said, and not ten times a second: {:?}",
+        world.events
+    );
+}
+
+#[test]
+fn an_attack_that_changes_all_the_time_is_met_by_a_wider_rule_that_costs_nothing() {
+    for seed in 1..=3 {
+        let mut world = World::new(settings(), seed);
+        world.quiet(20.0);
+        for turn in 0..30_u16 {
+            world.go_on(1.0, 30_000, move |dice| {
+                Ok(udp(dice.address(), (1000 + turn, 2000 + 7 * turn)))
+            });
+        }
+        assert!(world.guard.in_force().count() <= 4, "{}", world.guard.rules());
+        assert_eq!(
+            (world.always.dropped, world.new.dropped),
+            (0, 0),
+            "{}",
+            world.guard.rules()
+        );
+    }
+}
+
+#[test]
+fn the_cap_holds() {
+    let capped = Settings {
+        cap: Cap {
+            rules: 2,
+            ..Cap::default()
+        },
+        ..settings()
+    };
+    let mut world = World::new(capped, 3);
+    world.quiet(10.0);
+    for turn in 0..6_u8 {
+        world.go_on(2.0, 30_000, move |dice| {
+            Ok(Facts {
+                destination: v4([198, 51, turn, 1]),
+                ..udp(dice.address(), (123, 7))
+            })
+        });
+        assert!(world.guard.in_force().count() <= 2, "{}", world.guard.rules());
+    }
+    let is_told = |event: &Event| matches!(event, Event::Refused(refused) if refused.why.contains("the cap is 2") && refused.rule.is_some());
+    assert!(world.events.iter().any(is_told), "{:?}", world.events);
+    let little = Settings {
+        cap: Cap {
+            share: 0.5,
+            ..Cap::default()
+        },
+        ..settings()
+    };
+    let mut world = World::new(little, 3);
+    world.quiet(10.0);
+    world.go_on(2.0, 60_000, |dice| Ok(udp(dice.address(), (123, 7))));
+    assert_eq!(world.guard.rules(), "");
+}
+
+#[test]
+fn no_source_prefix_is_shorter_than_the_cap_and_none_holds_a_known_source() {
+    let mut world = World::new(settings(), 4);
+    world.quiet(20.0);
+    // Out of networks of known clients, 203.0.0.0/19.
+    world.go_on(5.0, 60_000, |dice| {
+        Ok(tcp(
+            v4([203, 0, dice.below(64) as u8, dice.below(256) as u8]),
+            (4000, 443),
+            2,
+        ))
+    });
+    assert_eq!(world.always.dropped, 0, "{}", world.guard.rules());
+    for line in world
+        .guard
+        .rules()
+        .lines()
+        .filter(|line| line.starts_with("deny") && line.contains(" from "))
+    {
+        let lens = line
+            .split([' ', ','])
+            .filter_map(|word| word.split_once('/'))
+            .map(|(_, len)| len.parse::<u8>());
+        assert!(lens.flatten().all(|len| len >= 16), "{line}");
+    }
+}
+
+#[test]
+fn what_was_learned_counts_and_is_kept() {
+    let learning = || Settings {
+        learn: Some(Learn {
+            after_ns: 10 * SECOND,
+            factor: 4.0,
+            floor_pps: 1000,
+        }),
+        ..Settings::default()
+    };
+    let mut world = World::new(learning(), 5);
+    world.quiet(15.0);
+    let baseline = world.guard.baseline();
+    let text = serde_json::to_string(&baseline).unwrap();
+    assert_eq!(serde_json::from_str::<guard::Baseline>(&text).unwrap(), baseline);
+    // Of the usual 3,000 a second, 540 are UDP to 443 and 60 DNS: 5,000 are too much.
+    world.go_on(1.0, 5000, |dice| Ok(udp(dice.address(), (123, 7))));
+    assert_eq!(world.blocked(), 1, "{:?}", world.events);
+    let mut next = World::new(learning(), 6);
+    next.guard.learn(&baseline).unwrap();
+    next.go_on(1.0, 5000, |dice| Ok(udp(dice.address(), (123, 7))));
+    assert_eq!(next.blocked(), 1, "{:?}", next.events);
+    let mut naive = World::new(learning(), 6);
+    naive.go_on(1.0, 5000, |dice| Ok(udp(dice.address(), (123, 7))));
+    assert_eq!(naive.blocked(), 0, "{:?}", naive.events);
+}
+
+#[test]
+fn millions_of_invented_sources_and_destinations_take_no_more_room() {
+    let mut world = World::new(settings(), 8);
+    world.quiet(20.0);
+    let attack = |dice: &mut Dice| {
+        Ok(Facts {
+            destination: dice.address(),
+            ..tcp(dice.address(), (dice.below(65536) as u16, 443), 2)
+        })
+    };
+    world.go_on(1.0, 1_000_000, attack);
+    let places = world.guard.places();
+    world.go_on(1.0, 1_000_000, attack);
+    assert!(
+        world.guard.places() <= places + places / 50,
+        "{places} {}",
+        world.guard.places()
+    );
+    // Those who were there are still known: a flood of the server does not cost them anything.
+    world.forget();
+    world.go_on(3.0, 60_000, |dice| {
+        Ok(tcp(dice.address(), (1024 + dice.below(60000) as u16, 443), 2))
+    });
+    assert!(world.blocked() > 0);
+    assert_eq!(world.always.dropped, 0, "{}", world.guard.rules());
+}
+
+#[test]
+fn a_limit_in_bits_counts_too() {
+    let mut thresholds = settings().thresholds;
+    thresholds.fill(Some(Limit {
+        pps: None,
+        bps: Some(20_000_000),
+    }));
+    let mut world = World::new(
+        Settings {
+            thresholds,
+            ..settings()
+        },
+        2,
+    );
+    world.quiet(5.0);
+    // A hundred bytes each.
+    world.go_on(1.0, 20_000, |dice| Ok(udp(dice.address(), (123, 7))));
+    assert!(world.blocked() == 0, "16 Mbit/s are not too much");
+    world.go_on(1.0, 40_000, |dice| Ok(udp(dice.address(), (123, 7))));
+    assert!(world.blocked() > 0, "32 Mbit/s are");
+}

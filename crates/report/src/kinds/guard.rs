@@ -1,0 +1,220 @@
+//! `guard`: floods that were found, and the rules that stopped them.
+
+use std::path::Path;
+
+use measure::{GuardRule, GuardSummary};
+
+use crate::compare::metrics::{Metric, Unit, lower};
+use crate::html::element::section;
+use crate::html::flow;
+use crate::judged;
+use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
+use crate::number::{count, counted, pps, time};
+use crate::read::{self, ReadError};
+use crate::rundir::file;
+use crate::sheet::Sheet;
+use crate::style::Style;
+use crate::table::Cell;
+use crate::terminal::{self, ending, join};
+
+/// Characters of a rule that are shown in a table: one may name a thousand sources.
+const RULE_SHOWN: usize = 100;
+
+/// How it is found and read.
+pub const KIND: Entry = Entry {
+    command: "guard",
+    file: file::SUMMARY,
+    required: &[
+        "verdict",
+        "reasons",
+        "source",
+        "mode",
+        "dry_run",
+        "judged.allowed",
+        "judged.denied",
+        "blocks.*.rule",
+        "blocks.*.made_s",
+        "refusals.*.why",
+        "duration_s",
+        "notes",
+    ],
+    read: |run| Ok(Box::new(read(run)?)),
+    unfinished: |_| Ok(None),
+    metrics: &METRICS,
+};
+
+const METRICS: [Metric; 1] = [lower("stopped_after", Unit::Nanoseconds)];
+
+/// The result in the run directory `run`.
+pub fn read(run: &Path) -> Result<GuardSummary, ReadError> {
+    read::result(run, &KIND, |_| Ok(()))
+}
+
+impl Kind for GuardSummary {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(&KIND)
+    }
+
+    fn verdict(&self) -> Verdict {
+        let standing = Standing::of_exit(self.exit_code());
+        Verdict::judged(self.verdict, standing, &outcome(self), &self.reasons)
+    }
+
+    fn figure(&self, name: &str) -> Option<f64> {
+        match name {
+            "rate_rx" => Some(self.rate_pps),
+            "received" => Some(self.judged.packets() as f64),
+            "blocks" => Some(self.blocks.len() as f64),
+            "stopped_after" => slowest(self),
+            _ => None,
+        }
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let value = |name| self.figure(name);
+        Tile::known([
+            ("seen", value("rate_rx").map(pps)),
+            ("rules made", Some(count(self.blocks.len() as u64))),
+            ("denied", Some(count(self.judged.denied))),
+            ("stopped after", slowest(self).map(time)),
+        ])
+    }
+
+    fn terminal(&self, style: &Style) -> String {
+        join(&[
+            self.headline(style),
+            blocks(self).terminal("Rules made", style),
+            refusals(self).terminal("Not blocked", style),
+            judged::terminal(&self.judged, style),
+            about(self).terminal("Guard", style),
+            ending(&self.notes, &self.run, style),
+        ])
+    }
+
+    fn headline(&self, style: &Style) -> String {
+        let paint = Standing::of_exit(self.exit_code()).paint();
+        terminal::verdict(self.verdict, &self.reasons, &outcome(self), paint, style)
+    }
+
+    fn page(&self, named: &str, id: &str) -> String {
+        let drawn = flow::svg(&judged::flow(&self.judged), id);
+        section(&format!("Where each packet went{named}"), &drawn)
+            + &section(
+                &format!("Rules made{named}"),
+                &blocks(self).html("What was blocked, and why"),
+            )
+            + &section(
+                &format!("Not blocked{named}"),
+                &refusals(self).html("Floods that no rule was made against"),
+            )
+            + &section(&format!("Rules{named}"), &judged::html(&self.judged))
+            + &section(&format!("Guard{named}"), &about(self).html("Of this guard"))
+    }
+
+    fn notes(&self) -> &[measure::Note] {
+        &self.notes
+    }
+}
+
+/// The longest time from a flood's first packet to its rule in force, ns.
+fn slowest(summary: &GuardSummary) -> Option<f64> {
+    let all = summary.blocks.iter().filter_map(|block| block.stopped_after_s);
+    all.reduce(f64::max).map(|seconds| seconds * 1e9)
+}
+
+/// The one sentence about a guard.
+fn outcome(summary: &GuardSummary) -> String {
+    let made = counted(summary.blocks.len() as u64, "rule");
+    let dry = if summary.dry_run {
+        " (dry run: none in force)"
+    } else {
+        ""
+    };
+    format!(
+        "{made} made{dry}; {} on {}",
+        judged::outcome(&summary.judged),
+        summary.source
+    )
+}
+
+fn short(rule: &str) -> String {
+    match rule.char_indices().nth(RULE_SHOWN) {
+        Some((at, _)) => format!("{}...", &rule[..at]),
+        None => rule.to_owned(),
+    }
+}
+
+fn blocks(summary: &GuardSummary) -> Sheet<&GuardRule> {
+    let limit = |block: &GuardRule| match (block.limit_pps, block.limit_bps) {
+        (Some(limit), _) => pps(limit as f64),
+        (None, Some(bits)) => format!("{} bit/s", count(bits)),
+        (None, None) => String::new(),
+    };
+    Sheet::of(&summary.blocks)
+        .name("class", |block| block.class.clone())
+        .number("made", |block| time(block.made_s * 1e9))
+        .number("after", |block| {
+            block
+                .stopped_after_s
+                .map_or_else(String::new, |seconds| time(seconds * 1e9))
+        })
+        .number("rate", |block| pps(block.rate_pps as f64))
+        .number("limit", move |block| limit(block))
+        .number("explains", |block| format!("{:.1} %", block.explained * 100.0))
+        .number("costs", |block| format!("{:.1} %", block.cost * 100.0))
+        .number("met", |block| count(block.packets))
+        .number("known", |block| count(block.known_packets))
+        .cell("rule", |block| Cell::left(short(&block.rule)))
+}
+
+fn refusals(summary: &GuardSummary) -> Sheet<&measure::GuardRefusal> {
+    Sheet::of(&summary.refusals)
+        .name("class", |refusal| refusal.class.clone())
+        .number("at", |refusal| time(refusal.at_s * 1e9))
+        .number("rate", |refusal| pps(refusal.rate_pps as f64))
+        .cell("destination", |refusal| {
+            Cell::left(refusal.destination.as_deref().unwrap_or_default())
+        })
+        .cell("why", |refusal| Cell::left(&refusal.why))
+}
+
+/// What else is to be said of it, a line each.
+fn about(summary: &GuardSummary) -> Sheet<(&'static str, String)> {
+    let mut lines = vec![
+        ("source", format!("{}, {}", summary.source, summary.mode)),
+        (
+            "seen",
+            format!("{} for {}", pps(summary.rate_pps), time(summary.duration_s * 1e9)),
+        ),
+        (
+            "samples",
+            format!(
+                "{}, {} more were missed",
+                count(summary.samples),
+                count(summary.samples_missed)
+            ),
+        ),
+    ];
+    if !summary.rules.is_empty() {
+        lines.push(("rules", summary.rules.clone()));
+    }
+    if summary.not_judged > 0 {
+        let cut = format!(
+            "{} with headers that were cut off when they were captured",
+            counted(summary.not_judged, "packet")
+        );
+        lines.push(("not judged", cut));
+    }
+    if summary.further_refusals > 0 {
+        lines.push((
+            "not listed",
+            format!(
+                "{} more refusals; they are in guard.jsonl",
+                count(summary.further_refusals)
+            ),
+        ));
+    }
+    Sheet::of(lines)
+        .name("", |(name, _)| (*name).to_owned())
+        .cell("", |(_, value)| Cell::left(value))
+}

@@ -1,0 +1,567 @@
+//! A filter that stays in force when its process ends: what is pinned of it, and how the next process goes on.
+//!
+//! Everything lies in one directory of the BPF file system, named after the network namespace and the interface's number:
+//!
+//! | pin | what |
+//! |---|---|
+//! | `link` | the program on the interface |
+//! | `groups` | what rates know |
+//! | `gN` | the counters of generation N |
+//! | `state` | a map that holds [`State`] as JSON: what was counted by generations that are gone, and how those that count are spelled |
+//!
+//! `state` is replaced by one rename. A generation is named there before it is pinned, pinned before it is in force, and once
+//! no packet meets it any more one rename adds its counts and takes its name away; then its pin goes. So every count is in
+//! exactly one place whenever its process dies: a pin that `state` does not name is added up already, and a name without a
+//! pin never was in force.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::libbpf_sys as sys;
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
+use nix::sys::statfs::{FsType, statfs};
+use rules::{Count, Malformed, Spelling, Totals, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::attach::{AttachError, Attached, InForce, Mode};
+use crate::barrier::Barrier;
+use crate::counts;
+use crate::program::Shared;
+
+#[cfg(test)]
+mod tests;
+
+/// Version of what is kept: of `state`, and of the counters and groups that it names.
+const VERSION: u32 = 1;
+/// Names another directory, in the place of the usual one.
+const VARIABLE: &str = "DROPLESS_BPF_DIR";
+const USUAL: &str = "/sys/fs/bpf/dropless";
+/// `BPF_FS_MAGIC` of `linux/magic.h`.
+const BPF_FS: FsType = FsType(0xCAFE_4A11);
+const LINK: &str = "link";
+const GROUPS: &str = "groups";
+const STATE: &str = "state";
+const NEXT: &str = "next";
+
+/// Why a filter cannot stay, or one that stayed cannot be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum StayError {
+    /// The BPF file system is not there.
+    #[error(
+        "a filter stays by pins in the BPF file system, which is not mounted at {path}; fix: mount -t bpf bpf {path}{aside}", path = .0.display(), aside = aside(.0)
+    )]
+    NotMounted(PathBuf),
+    /// It was put there by a later version.
+    #[error(
+        "a later dropless ({by}) put the filter there; fix: use that, or: dropless filter stop {interface}, which counts nothing"
+    )]
+    TooNew {
+        /// Its version.
+        by: String,
+        /// The interface.
+        interface: String,
+    },
+    /// It is in another mode.
+    #[error("the filter that stays there is in {mode} mode; fix: --mode {mode}, or dropless filter stop first", mode = .0.name())]
+    OtherMode(Mode),
+    /// What is kept cannot be read or written.
+    #[error("{}: {cause}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// It is no state of ours.
+    #[error("{}: it is damaged: {what}; fix: rm -r {}", path.display(), path.parent().unwrap_or(path).display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// Where somebody else's namespace hides what is mounted.
+fn aside(path: &Path) -> &'static str {
+    // ip-netns(8) mounts a /sys of its own, in which nothing is mounted, and which ends with the command.
+    if path.starts_with("/sys") {
+        " (ip netns exec hides it: nsenter --net=/run/netns/NAME does not)"
+    } else {
+        ""
+    }
+}
+
+/// What is known of a filter that stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    version: u32,
+    /// The dropless that wrote it.
+    pub by: String,
+    /// The interface's name.
+    pub interface: String,
+    index: u32,
+    /// The rule file.
+    pub file: String,
+    /// When the filter was put there, ms since 1970.
+    pub since_unix_ms: u64,
+    /// The process that put the rules in force last.
+    pub process: u32,
+    /// The number of the last generation that was made ready.
+    pub generation: u32,
+    buckets: u32,
+    seed: u64,
+    /// Those that count, or may.
+    generations: Vec<Named>,
+    /// What those before them counted.
+    counted: Counted,
+}
+
+/// A generation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Named {
+    number: u32,
+    /// Its rules, as they are spelled, and the default; whether they deny.
+    rules: Vec<(String, bool)>,
+    /// What the counters behind them are of.
+    reasons: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counted {
+    /// Packets and bytes.
+    rules: Vec<(String, bool, u64, u64)>,
+    malformed: BTreeMap<String, (u64, u64)>,
+    full: (u64, u64),
+}
+
+/// The pins of an interface's filter, and what they hold.
+#[derive(Debug)]
+pub(crate) struct Pins {
+    dir: PathBuf,
+    pub(crate) state: State,
+}
+
+/// Rules that are no longer in force, or not ours, and what they counted.
+#[derive(Debug)]
+pub(crate) struct Old {
+    pub(crate) spellings: Vec<Spelling>,
+    pub(crate) counts: MapHandle,
+    reasons: Vec<String>,
+}
+
+/// A filter that stayed when its process ended, or may.
+#[derive(Debug)]
+pub struct Stayed {
+    pub(crate) pins: Pins,
+    pub(crate) attached: Option<Attached>,
+    pub(crate) old: Vec<Old>,
+}
+
+/// What the user is told of a filter that stays.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// The interface's name.
+    pub interface: &'a str,
+    /// The rule file.
+    pub file: &'a str,
+    /// The version of dropless.
+    pub by: &'a str,
+    /// Now, ms since 1970.
+    pub now_unix_ms: u64,
+}
+
+fn io_error(path: &Path) -> impl Fn(io::Error) -> StayError {
+    let path = path.to_path_buf();
+    move |cause| StayError::Io {
+        path: path.clone(),
+        cause,
+    }
+}
+
+/// Where filters are kept that stay.
+fn root() -> PathBuf {
+    let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    named.map_or_else(|| PathBuf::from(USUAL), PathBuf::from)
+}
+
+/// The number of our network namespace.
+fn namespace() -> Result<u64, StayError> {
+    let path = Path::new("/proc/thread-self/ns/net");
+    let data = fs::metadata(path).map_err(io_error(path))?;
+    Ok(data.ino())
+}
+
+/// Where the filter of this interface is kept.
+fn dir(index: u32) -> Result<PathBuf, StayError> {
+    let root = root();
+    let place = root.parent().unwrap_or(&root);
+    match statfs(place) {
+        Ok(found) if found.filesystem_type() == BPF_FS => {}
+        _ => return Err(StayError::NotMounted(place.to_path_buf())),
+    }
+    Ok(root.join(format!("{}-{index}", namespace()?)))
+}
+
+/// A descriptor's object, under this name.
+pub(crate) fn pin(object: BorrowedFd<'_>, path: &Path) -> Result<(), StayError> {
+    let name = CString::new(path.as_os_str().as_bytes());
+    let name = name.map_err(|_| io_error(path)(io::ErrorKind::InvalidInput.into()))?;
+    // SAFETY: both live through the call.
+    let result = unsafe { sys::bpf_obj_pin(object.as_raw_fd(), name.as_ptr()) };
+    if result < 0 {
+        return Err(io_error(path)(io::Error::from_raw_os_error(-result)));
+    }
+    Ok(())
+}
+
+fn names(of: impl Iterator<Item = &'static str>) -> Vec<String> {
+    of.map(str::to_owned).collect()
+}
+
+fn reasons() -> Vec<String> {
+    names(Malformed::ALL.iter().map(|reason| reason.name()))
+}
+
+impl Pins {
+    /// Of an interface that has none.
+    pub(crate) fn begin(index: u32, about: &About<'_>, shared: &Shared) -> Result<Self, StayError> {
+        let dir = dir(index)?;
+        fs::create_dir_all(&dir).map_err(io_error(&dir))?;
+        let pins = Self {
+            state: State {
+                version: VERSION,
+                by: about.by.to_owned(),
+                interface: about.interface.to_owned(),
+                index,
+                file: about.file.to_owned(),
+                since_unix_ms: about.now_unix_ms,
+                process: std::process::id(),
+                buckets: shared.buckets,
+                seed: shared.seed,
+                ..State::default()
+            },
+            dir,
+        };
+        pin(shared.groups.as_fd(), &pins.dir.join(GROUPS))?;
+        Ok(pins)
+    }
+
+    /// Says from now on that we put the rules in force.
+    pub(crate) fn is_ours(&mut self, about: &About<'_>) {
+        about.by.clone_into(&mut self.state.by);
+        about.file.clone_into(&mut self.state.file);
+        self.state.process = std::process::id();
+    }
+
+    pub(crate) fn link(&self) -> PathBuf {
+        self.dir.join(LINK)
+    }
+
+    fn generation(&self, number: u32) -> PathBuf {
+        self.dir.join(format!("g{number}"))
+    }
+
+    /// A generation may be put in force once this has succeeded.
+    pub(crate) fn announce(
+        &mut self,
+        number: u32,
+        spellings: &[Spelling],
+        counts: &MapHandle,
+    ) -> Result<(), StayError> {
+        let rules = spellings.iter();
+        let rules = rules.map(|rule| (rule.text.clone(), rule.verdict == Verdict::Deny));
+        self.state.generation = number;
+        self.state.generations.push(Named {
+            number,
+            rules: rules.collect(),
+            reasons: reasons(),
+        });
+        let done = self
+            .write()
+            .and_then(|()| pin(counts.as_fd(), &self.generation(number)));
+        if done.is_err() {
+            self.withdraw(number);
+        }
+        done
+    }
+
+    /// It was not put in force.
+    pub(crate) fn withdraw(&mut self, number: u32) {
+        self.state.generations.retain(|named| named.number != number);
+        // Where that fails it is named and has counted nothing.
+        let _ = self.write();
+        let _ = fs::remove_file(self.generation(number));
+    }
+
+    /// No packet meets generations but `current` any more, and all that they counted is in `totals`.
+    pub(crate) fn fold(&mut self, totals: &Totals, current: u32) -> Result<(), StayError> {
+        let before = self.state.clone();
+        self.state.generations.retain(|named| named.number == current);
+        self.state.counted = Counted::of(totals);
+        if let Err(error) = self.write() {
+            self.state = before;
+            return Err(error);
+        }
+        self.sweep();
+        Ok(())
+    }
+
+    /// Removes pins that `state` does not name: they are added up.
+    pub(crate) fn sweep(&self) {
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let number = name
+                .strip_prefix('g')
+                .and_then(|number| number.parse::<u32>().ok());
+            let is_named = |number: u32| self.state.generations.iter().any(|named| named.number == number);
+            if number.is_some_and(|number| !is_named(number)) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// Puts the state in the place of the one before, in one rename.
+    fn write(&self) -> Result<(), StayError> {
+        let path = self.dir.join(STATE);
+        let bad = |what: &'static str| {
+            let path = path.clone();
+            move |error: libbpf_rs::Error| io_error(&path)(io::Error::other(format!("{what}: {error}")))
+        };
+        let mut text =
+            serde_json::to_vec(&self.state).map_err(|error| io_error(&path)(io::Error::other(error)))?;
+        text.resize(text.len().next_multiple_of(8), b' ');
+        let options = sys::bpf_map_create_opts {
+            sz: size_of::<sys::bpf_map_create_opts>() as _,
+            ..Default::default()
+        };
+        let map = MapHandle::create(MapType::Array, Some("state"), 4, text.len() as u32, 1, &options)
+            .map_err(bad("it cannot be made"))?;
+        map.update(&0_u32.to_ne_bytes(), &text, MapFlags::ANY)
+            .map_err(bad("it cannot be written"))?;
+        let next = self.dir.join(NEXT);
+        let _ = fs::remove_file(&next);
+        pin(map.as_fd(), &next)?;
+        fs::rename(&next, &path).map_err(io_error(&path))
+    }
+
+    /// What is kept there, if anything.
+    fn read(dir: &Path) -> Result<Option<State>, StayError> {
+        let path = dir.join(STATE);
+        if fs::symlink_metadata(&path).is_err() {
+            return Ok(None);
+        }
+        let damaged = |what: String| StayError::Damaged {
+            path: path.clone(),
+            what,
+        };
+        let map = MapHandle::from_pinned_path(&path).map_err(|error| damaged(error.to_string()))?;
+        let text = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let text = text
+            .map_err(|error| damaged(error.to_string()))?
+            .unwrap_or_default();
+        let value: serde_json::Value =
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        if value["version"]
+            .as_u64()
+            .is_some_and(|version| version > VERSION.into())
+        {
+            return Err(StayError::TooNew {
+                by: word("by"),
+                interface: word("interface"),
+            });
+        }
+        serde_json::from_value(value)
+            .map(Some)
+            .map_err(|error| damaged(error.to_string()))
+    }
+
+    /// Removes all of it.
+    pub(crate) fn remove(&self) -> Result<(), StayError> {
+        // The state last: without it nobody knows what the rest is.
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            if entry.file_name() != STATE {
+                fs::remove_file(entry.path()).map_err(io_error(&entry.path()))?;
+            }
+        }
+        let _ = fs::remove_file(self.dir.join(STATE));
+        fs::remove_dir(&self.dir).map_err(io_error(&self.dir))
+    }
+
+    /// What rates know, where it can be used further.
+    pub(crate) fn shared(&self) -> Option<Shared> {
+        let groups = MapHandle::from_pinned_path(self.dir.join(GROUPS)).ok()?;
+        let is_usable = groups.max_entries() == self.state.buckets;
+        is_usable.then_some(Shared {
+            buckets: self.state.buckets,
+            seed: self.state.seed,
+            groups,
+            samples: Vec::new(),
+        })
+    }
+
+    /// What generations counted that are gone.
+    pub(crate) fn counted(&self) -> Totals {
+        self.state.counted.totals()
+    }
+}
+
+impl Stayed {
+    /// The filter that stays on this interface, or stayed until somebody took it off.
+    pub fn on(index: u32) -> Result<Option<Self>, StayError> {
+        Self::at(dir(index)?)
+    }
+
+    /// All of this network namespace.
+    pub fn all() -> Result<Vec<Self>, StayError> {
+        let ours = format!("{}-", namespace()?);
+        let mut all = Vec::new();
+        for entry in fs::read_dir(root()).into_iter().flatten().flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(ours.as_bytes()) {
+                all.extend(Self::at(entry.path())?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn at(dir: PathBuf) -> Result<Option<Self>, StayError> {
+        let Some(state) = Pins::read(&dir)? else {
+            return Ok(None);
+        };
+        let attached = Attached::pinned(&dir.join(LINK), state.index).ok();
+        let attached = attached.filter(Attached::is_in_force);
+        let pins = Pins { dir, state };
+        // What is named and not pinned never was in force.
+        let old = pins.state.generations.iter().filter_map(|named| {
+            let counts = MapHandle::from_pinned_path(pins.generation(named.number)).ok()?;
+            Some(Old::new(named, counts))
+        });
+        Ok(Some(Self {
+            old: old.collect(),
+            attached,
+            pins,
+        }))
+    }
+
+    /// What is known of it.
+    pub fn state(&self) -> &State {
+        &self.pins.state
+    }
+
+    /// Whether it is of this interface.
+    pub fn is_on(&self, index: u32) -> bool {
+        self.pins.state.index == index
+    }
+
+    /// Whether it is in force.
+    pub fn is_in_force(&self) -> bool {
+        self.attached.is_some()
+    }
+
+    /// In which mode.
+    pub fn mode(&self) -> Option<Mode> {
+        InForce::on(self.pins.state.index).ok()??.mode
+    }
+
+    /// What it counted so far.
+    pub fn totals(&self) -> Result<Totals, Error> {
+        let mut totals = self.pins.counted();
+        for old in &self.old {
+            old.add_to(&mut totals)?;
+        }
+        Ok(totals)
+    }
+
+    /// Takes it off the interface, and says what it counted, to the last packet.
+    pub fn remove(self) -> Result<Totals, AttachError> {
+        if let Some(attached) = &self.attached {
+            attached.detach()?;
+            Barrier::new()?.wait()?;
+        }
+        let totals = self.totals()?;
+        self.pins.remove()?;
+        Ok(totals)
+    }
+}
+
+impl Old {
+    pub(crate) fn ours(spellings: Vec<Spelling>, counts: MapHandle) -> Self {
+        Self {
+            spellings,
+            counts,
+            reasons: reasons(),
+        }
+    }
+
+    fn new(named: &Named, counts: MapHandle) -> Self {
+        let rules = named.rules.iter();
+        Self {
+            spellings: rules.map(|(text, denies)| spelling(text, *denies)).collect(),
+            counts,
+            reasons: named.reasons.clone(),
+        }
+    }
+
+    pub(crate) fn add_to(&self, totals: &mut Totals) -> Result<(), Error> {
+        // The last spelling is the default's.
+        let rules = self.spellings.len().saturating_sub(1);
+        let counts = counts::of_generation(&self.counts, rules, &self.reasons)?;
+        totals.add(&self.spellings, &counts);
+        Ok(())
+    }
+}
+
+fn spelling(text: &str, denies: bool) -> Spelling {
+    Spelling {
+        text: text.to_owned(),
+        verdict: if denies { Verdict::Deny } else { Verdict::Allow },
+    }
+}
+
+impl Counted {
+    fn of(totals: &Totals) -> Self {
+        let both = |count: &Count| (count.packets, count.bytes);
+        let rules = totals.rules.iter();
+        let rules = rules.map(|(rule, count)| {
+            (
+                rule.text.clone(),
+                rule.verdict == Verdict::Deny,
+                count.packets,
+                count.bytes,
+            )
+        });
+        let malformed = Malformed::ALL.iter().zip(&totals.malformed);
+        Self {
+            rules: rules.collect(),
+            malformed: malformed
+                .map(|(reason, count)| (reason.name().to_owned(), both(count)))
+                .collect(),
+            full: both(&totals.full),
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        let count = |(packets, bytes): (u64, u64)| Count { packets, bytes };
+        let rules = self.rules.iter();
+        Totals {
+            rules: rules
+                .map(|(text, denies, packets, bytes)| (spelling(text, *denies), count((*packets, *bytes))))
+                .collect(),
+            malformed: Malformed::ALL.map(|reason| {
+                self.malformed
+                    .get(reason.name())
+                    .copied()
+                    .map_or_else(Count::default, count)
+            }),
+            full: count(self.full),
+        }
+    }
+}
