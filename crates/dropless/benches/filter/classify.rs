@@ -118,7 +118,7 @@ fn ours(
             black_box(tables.decide_with(&mut memo, black_box(facts), (&limiter, 0)));
         }
     });
-    let mut with_parse = |of: usize| {
+    let with_parse = |of: usize| {
         let mut memo = Memo::default();
         time(&mut || {
             for at in 0..FRAMES {
