@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::frames::{Chance, FRAMES, Frame};
 use crate::machine::Machine;
 use crate::support::Lab;
-use crate::wire::{Wire, send_steadily};
+use crate::wire::{Ends, Wire, send_steadily};
 
 const STARTING: Duration = Duration::from_secs(60);
 const LASTS: Duration = Duration::from_secs(3);
@@ -53,6 +53,7 @@ pub fn measure(lab: &Lab, machine: &Machine) -> Result<Guarded, String> {
     };
     let frames: Vec<Frame> = (0..FRAMES).map(&mut frame).collect();
     let is_over = Arc::new(AtomicBool::new(false));
+    let _ends = Ends(Arc::clone(&is_over));
     let (near, to, over, core) = (
         wire.near.name().to_owned(),
         wire.mac(),

@@ -132,7 +132,7 @@ impl Results {
                 met: if met { "yes" } else { "NO" },
             });
         };
-        let to_filter = self.factor(ONE_DENY, Filter::XdpFilter);
+        let to_filter = self.factor(ONE_DENY, Filter::XdpTools);
         judge(
             "XDP, 1 rule, all dropped: packets a second and core, to xdp-filter".into(),
             to_filter,
