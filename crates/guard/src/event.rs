@@ -23,7 +23,7 @@ pub struct Blocked {
     pub time_ns: u64,
     /// When the flood was above the limit for the first time.
     pub since_ns: u64,
-    /// The first packet of it that is still known; none of malformed ones.
+    /// Its first packet, or, where that is not known any more, a time before it; none of malformed ones.
     pub first_ns: Option<u64>,
     /// The rule.
     pub rule: String,

@@ -222,7 +222,7 @@ impl Case<'_> {
     /// The share of legitimate packets that a shape meets, of those from sources that are meant: the largest of what was
     /// usual, what known sources send now, and the kinds of packets that they ever sent.
     fn cost(&self, shape: &Shape, is_meant: impl Fn(&Facts) -> bool) -> f64 {
-        let share = |all: &[&Facts]| {
+        let of = |all: &[&Facts]| {
             let met = all
                 .iter()
                 .filter(|facts| shape.holds(facts) && is_meant(facts))
@@ -233,6 +233,6 @@ impl Case<'_> {
                 met as f64 / all.len() as f64
             }
         };
-        share(&self.usual).max(share(&self.known)).max(share(&self.kinds))
+        of(&self.usual).max(of(&self.known)).max(of(&self.kinds))
     }
 }

@@ -1,6 +1,7 @@
 //! The guard: samples in, rules out.
 
-use rules::{Action as RuleAction, Facts, Layer, Malformed, Prefix, RuleSet, Verdict};
+use rules::limit::{Limiter, WAYS};
+use rules::{Facts, Layer, Malformed, Prefix, Verdict};
 
 use crate::block::{Action, Block, Meets};
 use crate::event::{Blocked, Event, Expired, Over, Refused};
@@ -59,10 +60,18 @@ struct Flood {
     since_ns: u64,
 }
 
+impl Flood {
+    /// It began no later than the window in which it was too much.
+    fn begun_ns(&self) -> u64 {
+        self.since_ns.saturating_sub(WINDOW as u64 * TICK_NS)
+    }
+}
+
 /// Watches traffic, and says what to block.
 #[derive(Debug)]
 pub struct Guard {
     settings: Settings,
+    limiter: Limiter,
     hosts: Heavy<Prefix, Traffic>,
     levels: [Heavy<Prefix, Traffic>; LEVELS.len()],
     malformed: [Traffic; Malformed::ALL.len()],
@@ -85,6 +94,7 @@ impl Guard {
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             settings,
+            limiter: Limiter::new(WAYS, seed),
             hosts: Heavy::new(HOSTS, seed),
             levels: [Heavy::new(PREFIXES, seed), Heavy::new(PREFIXES, seed)],
             malformed: Default::default(),
@@ -170,11 +180,11 @@ impl Guard {
 
     /// Whether it is never blocked.
     fn is_allowed(&self, packet: &Result<Facts, Malformed>) -> bool {
-        let Some(set) = &self.settings.allowed else {
+        let Some(allowed) = &self.settings.allowed else {
             return false;
         };
-        let first = set.rules.iter().find(|rule| rule.when.check(packet).is_ok());
-        first.is_some_and(|rule| rule.action == RuleAction::Decide(Verdict::Allow))
+        // Rules that allow ask for no rate.
+        allowed.decide(packet, &self.limiter, 0).verdict == Verdict::Allow
     }
 
     /// Decides, at the end of a tick of [`TICK_NS`]. Whether rules changed, [`Guard::generation`] tells.
@@ -448,15 +458,7 @@ impl Guard {
         while let Some(at) = self.blocks.iter().position(is_narrower) {
             self.remove(at, now_ns, Over::Wider, events);
         }
-        // The tick in which it was too much may not be the one in which it began.
-        let begun_ns = flood.since_ns.saturating_sub(TICK_NS);
-        let of_flood = |recent: &&Recent| recent.time_ns >= begun_ns && block.meets.holds(&Ok(recent.facts));
-        let first_ns = self
-            .recent
-            .iter()
-            .filter(of_flood)
-            .map(|recent| recent.time_ns)
-            .min();
+        let first_ns = self.first_of(&block, flood.begun_ns());
         events.push(Event::Blocked(Blocked {
             time_ns: now_ns,
             since_ns: flood.since_ns,
@@ -476,16 +478,26 @@ impl Guard {
         for recent in &mut self.recent {
             recent.is_met |= block.meets.holds(&Ok(recent.facts));
         }
-        match flood.class {
-            Class::Malformed => self.malformed.iter_mut().for_each(Traffic::settle),
-            _ => {
-                self.settle(flood.to);
-                self.known
-                    .forget(flood.since_ns, |to, is_v6| flood.to.contains(to, is_v6));
-            }
+        if flood.class == Class::Malformed {
+            self.malformed.iter_mut().for_each(Traffic::settle);
+        } else {
+            self.settle(flood.to);
+            self.known
+                .forget(flood.begun_ns(), |to, is_v6| flood.to.contains(to, is_v6));
         }
         self.blocks.push(block);
         self.generation += 1;
+    }
+
+    /// When the first packet came that a rule meets, of those since then: then, where that is not known any more.
+    fn first_of(&self, block: &Block, begun_ns: u64) -> Option<u64> {
+        let is_cut = self.recent.len() == RECENT && self.recent[self.next].time_ns > begun_ns;
+        if is_cut {
+            return Some(begun_ns);
+        }
+        let since = self.recent.iter().filter(|recent| recent.time_ns >= begun_ns);
+        let met = since.filter(|recent| block.meets.holds(&Ok(recent.facts)));
+        met.map(|recent| recent.time_ns).min()
     }
 
     /// What was counted before the rule was in force is no reason for another.
@@ -518,20 +530,6 @@ impl Guard {
     pub fn places(&self) -> usize {
         let levels: usize = self.levels.iter().map(|level| level.iter().count()).sum();
         self.hosts.iter().count() + levels + self.known.len() + self.recent.len()
-    }
-
-    /// What the allow-list says.
-    pub fn allowed(&self) -> Option<&RuleSet> {
-        self.settings.allowed.as_ref()
-    }
-
-    /// All rules in force end now, with what they did.
-    pub fn end(&mut self, now_ns: u64) -> Vec<Event> {
-        let mut events = Vec::new();
-        while !self.blocks.is_empty() {
-            self.remove(0, now_ns, Over::Quiet, &mut events);
-        }
-        events
     }
 
     /// What is usual, to be kept.

@@ -90,8 +90,8 @@ pub struct Settings {
     pub expire_ns: u64,
     /// What may be blocked at most.
     pub cap: Cap,
-    /// Rules that say `allow`: what they meet is never blocked.
-    pub allowed: Option<rules::RuleSet>,
+    /// What these let pass is never blocked; they deny the rest.
+    pub allowed: Option<rules::Tables>,
 }
 
 impl Default for Settings {

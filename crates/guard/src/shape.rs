@@ -97,7 +97,7 @@ impl Shape {
 
     /// Whether every packet of `other` has it, as far as conditions tell.
     pub fn covers(&self, other: &Self) -> bool {
-        fn asks<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+        fn asks<T: PartialEq + Copy>(one: Option<T>, other: Option<T>) -> bool {
             one.is_none() || one == other
         }
         asks(self.protocol, other.protocol)

@@ -11,7 +11,7 @@ use crate::{CLASSES, Class, Limit, TICK_NS};
 pub const WINDOW: usize = 3;
 /// Usual packets that are remembered of a destination.
 const REMEMBERED: usize = 128;
-/// Ticks that a packet waits before it counts as usual: by then a flood would have been found.
+/// Ticks that wait before they count as usual: by then a flood would have been found.
 const DELAY: usize = 10;
 /// One of so many ticks gives a packet that is remembered in the place of another.
 const TURN: u64 = 8;
@@ -52,7 +52,8 @@ pub struct Traffic {
     pub learned_ns: u64,
     /// Usual packets, each for about as much time.
     pub usual: Vec<Facts>,
-    waiting: VecDeque<Option<Facts>>,
+    /// Ticks that do not count as usual yet: one of their packets, and what there was.
+    waiting: VecDeque<(Option<Facts>, Amounts)>,
     /// One of this tick's packets, each as likely as another.
     picked: Option<Facts>,
     seen: u64,
@@ -168,28 +169,27 @@ impl Traffic {
     }
 
     fn learn(&mut self, picked: Option<Facts>) {
-        self.learned_ns += TICK_NS;
-        let ticks = (self.learned_ns / TICK_NS) as f64;
-        let share = (1.0 / ticks).max(TICK_NS as f64 / 1e9 / MEMORY_S);
-        let last_s = TICK_NS as f64 / 1e9;
-        for class in Class::ALL {
-            let at = class as usize;
-            let mean = &mut self.mean[at];
-            mean.pps += (self.last[0].packets[at] as f64 / last_s - mean.pps) * share;
-            mean.bps += (self.last[0].bits[at] as f64 / last_s - mean.bps) * share;
-        }
-        self.waiting.push_back(picked);
+        self.waiting.push_back((picked, self.last[0]));
         if self.waiting.len() <= DELAY {
             return;
         }
-        let Some(facts) = self.waiting.pop_front().flatten() else {
+        let Some((picked, amounts)) = self.waiting.pop_front() else {
             return;
         };
+        self.learned_ns += TICK_NS;
+        let ticks = self.learned_ns / TICK_NS;
+        let last_s = TICK_NS as f64 / 1e9;
+        let share = (1.0 / ticks as f64).max(last_s / MEMORY_S);
+        for (at, mean) in self.mean.iter_mut().enumerate() {
+            mean.pps += (amounts.packets[at] as f64 / last_s - mean.pps) * share;
+            mean.bps += (amounts.bits[at] as f64 / last_s - mean.bps) * share;
+        }
+        let Some(facts) = picked else { return };
         if self.usual.len() < REMEMBERED {
             self.usual.push(facts);
-        } else if (self.learned_ns / TICK_NS) % TURN == 0 {
+        } else if ticks % TURN == 0 {
             // In turns that have no common measure with their number, so that old ones stay for about as long.
-            let at = (self.learned_ns / TICK_NS / TURN).wrapping_mul(37) as usize % REMEMBERED;
+            let at = (ticks / TURN).wrapping_mul(37) as usize % REMEMBERED;
             self.usual[at] = facts;
         }
     }

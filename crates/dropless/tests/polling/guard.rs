@@ -54,7 +54,7 @@ fn packets(mac: [u8; 6], flood: u64) -> Vec<Made> {
         let source = [11 + source[0] % 100, source[1], source[2], source[3]];
         made(
             1000 * MS + number * 1000 * MS / flood,
-            udp(mac, source, (123, number as u16)),
+            udp(mac, source, (123, 10_000 + (number % 50_000) as u16)),
         )
     });
     let mut all: Vec<Made> = ours.chain(theirs).collect();
@@ -189,7 +189,7 @@ fn guard(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Running {
 /// Sends the flood over the wire; what came of it, and how many legitimate packets the far kernel got.
 fn flooded(lab: &Lab, arguments: &[&str]) -> (Value, u64) {
     let wire = Wire::to_kernel(lab);
-    let count = "table inet c { counter ours { }\n chain c { type filter hook prerouting priority -300; udp dport 4433 counter name ours\n } }";
+    let count = "table inet c { counter ours { }\n chain c { type filter hook prerouting priority -300; udp dport 4433 counter name ours\n }\n}";
     let path = lab.path("count.nft");
     fs::write(&path, count).expect("a ruleset");
     wire.far.run("nft", &["-f", &path.display().to_string()]);

@@ -21,7 +21,7 @@ fn a_peer_in_whose_name_is_sent_is_not_cut_off() {
         "{rules}"
     );
     let allowed = Settings {
-        allowed: Some(parse("allow from 9.9.9.9\ndefault deny\n")),
+        allowed: Some(rules::Tables::new(&parse("allow from 9.9.9.9\ndefault deny\n")).unwrap()),
         ..settings()
     };
     let mut world = World::new(allowed, 1);

@@ -11,7 +11,7 @@ use guard::{Cap, Class, Guard, Learn, Limit, Settings};
 use measure::GuardSummary;
 use report::out::Console;
 use report::rundir::RunDir;
-use rules::{Action, RuleSet, Verdict};
+use rules::{Action, RuleSet, Tables, Verdict};
 
 use crate::plan::{self, GuardPlan, GuardSource};
 use crate::run::page;
@@ -78,9 +78,13 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<Guard> {
             v4_len: plan.cap.v4_len,
             v6_len: plan.cap.v6_len,
         },
-        allowed: (!allowed.rules.is_empty()).then(|| allowed.clone()),
         ..Settings::default()
     };
+    if !allowed.rules.is_empty() {
+        let mut only = allowed.clone();
+        only.default = Verdict::Deny;
+        settings.allowed = Some(Tables::new(&only)?);
+    }
     for (name, pps, bps) in &plan.thresholds {
         for class in Class::ALL.into_iter().filter(|class| class.name() == name) {
             settings.thresholds[class as usize] = Some(Limit { pps: *pps, bps: *bps });

@@ -193,7 +193,7 @@ pub fn losses(state: &State) -> Vec<(&'static str, u64)> {
     if is_capture(state) || state.process.command == "forward" {
         return vec![("lost", total.lost)];
     }
-    if state.process.command == "filter" {
+    if matches!(state.process.command.as_str(), "filter" | "guard") {
         return Vec::new();
     }
     let mut losses = vec![("lost", total.lost), ("unsent", total.unsent)];
