@@ -13,8 +13,8 @@ pub struct GuardPlan {
     pub rules: Option<PathBuf>,
     /// What is never blocked.
     pub allow: Option<PathBuf>,
-    /// What is too much: a class, packets and bits a second.
-    pub thresholds: Vec<(String, Option<u64>, Option<u64>)>,
+    /// What is too much.
+    pub thresholds: Vec<ThresholdPlan>,
     /// For how long what is usual is learned before it counts, ns.
     pub learn_ns: Option<u64>,
     /// So many times the usual is too much.
@@ -67,4 +67,15 @@ pub struct CapPlan {
     pub v4_len: u8,
     /// And of IPv6.
     pub v6_len: u8,
+}
+
+/// What is too much of a class.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThresholdPlan {
+    /// Its name.
+    pub class: String,
+    /// Packets a second.
+    pub pps: Option<u64>,
+    /// Bits a second.
+    pub bps: Option<u64>,
 }

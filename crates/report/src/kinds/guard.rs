@@ -164,7 +164,7 @@ fn blocks(summary: &GuardSummary) -> Sheet<&GuardRule> {
         .number("costs", |block| format!("{:.1} %", block.cost * 100.0))
         .number("met", |block| count(block.packets))
         .number("known", |block| count(block.known_packets))
-        .cell("rule", |block| Cell::left(&short(&block.rule)))
+        .cell("rule", |block| Cell::left(short(&block.rule)))
 }
 
 fn refusals(summary: &GuardSummary) -> Sheet<&measure::GuardRefusal> {

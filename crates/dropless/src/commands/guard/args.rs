@@ -10,7 +10,7 @@ use measure::units::parse_count;
 
 use crate::args::OutputArgs;
 use crate::args::status::StatusArgs;
-use crate::plan::{CapPlan, GuardPlan, GuardSource, nonzero_ns, optional, packet_rate};
+use crate::plan::{CapPlan, GuardPlan, GuardSource, ThresholdPlan, nonzero_ns, optional, packet_rate};
 
 /// Groups are kept by fours, 64 bytes: more would be 4 GiB.
 const GROUPS_MAX: u64 = 1 << 28;
@@ -148,8 +148,8 @@ fn pair<'t>(text: &'t str, flag: &str) -> Result<(&'t str, &'t str)> {
         .ok_or_else(|| anyhow!("{flag} `{text}`: NAME=VALUE is wanted"))
 }
 
-fn thresholds(list: &[String]) -> Result<Vec<(String, Option<u64>, Option<u64>)>> {
-    let mut all: Vec<(String, Option<u64>, Option<u64>)> = Vec::new();
+fn thresholds(list: &[String]) -> Result<Vec<ThresholdPlan>> {
+    let mut all: Vec<ThresholdPlan> = Vec::new();
     for text in list {
         let (name, rate) = pair(text, "--threshold")?;
         if !Class::ALL.iter().any(|class| class.name() == name) {
@@ -163,9 +163,13 @@ fn thresholds(list: &[String]) -> Result<Vec<(String, Option<u64>, Option<u64>)>
         };
         let whole = |rate: Option<f64>| rate.map(|rate| rate.clamp(1.0, RATE_MAX) as u64);
         let (pps, bps) = (whole(pps), whole(bps));
-        match all.iter_mut().find(|known| known.0 == name) {
-            Some(known) => (known.1, known.2) = (pps.or(known.1), bps.or(known.2)),
-            None => all.push((name.to_owned(), pps, bps)),
+        match all.iter_mut().find(|known| known.class == name) {
+            Some(known) => (known.pps, known.bps) = (pps.or(known.pps), bps.or(known.bps)),
+            None => all.push(ThresholdPlan {
+                class: name.to_owned(),
+                pps,
+                bps,
+            }),
         }
     }
     Ok(all)

@@ -11,6 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 use report::live::Live;
 use report::out::Console;
 use report::published::{Ended, Phase, State};
+use report::rundir::RunDir;
 use rules::{RuleSet, Tables, Totals};
 use xdp::{Kept, Mode, Ready, Wanted};
 
@@ -84,16 +85,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
         None => "unknown",
     };
     if !console.quiet {
-        let dry = if plan.dry_run {
-            ", and blocks nothing (dry run)"
-        } else {
-            ""
-        };
-        let text = format!(
-            "guarding {name} ({mode} mode){dry}; Ctrl-C ends it; results in {}\n",
-            dir.path().display()
-        );
-        let _ = report::out::print_stderr(&text);
+        announce(plan, name, mode, &dir);
     }
     let rules = plan
         .rules
@@ -104,29 +96,18 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
         source: name.clone(),
         mode: mode.to_owned(),
         dry_run: plan.dry_run,
-        rules: rules.clone(),
+        rules,
         ..GuardSummary::default()
     };
     let path = plan.rules.clone().unwrap_or_else(|| "default allow".into());
-    let mut active = Active {
+    let rules = (allowed, Rulebook::new(&path, own));
+    let mut active = Active::new(
         plan,
-        interface: name.clone(),
-        kept,
-        set: Arc::clone(&first.set),
-        book: Rulebook::new(&path, own),
-        allowed,
-        blocks: RuleSet::joined(&[]),
-        session,
-        watch: Watch::new(guard, &dir),
-        sampler: Sampler::new(),
-        every: Sampler::first().every,
-        is_due: false,
-        next: None,
-        loading: None,
-        begun: Instant::now(),
-        totals: Totals::default(),
-        health: HealthCheck::new(Expected::default()),
-    };
+        (name, session),
+        (kept, first),
+        rules,
+        Watch::new(guard, &dir),
+    );
     let end = active.go(
         duration_ns.map(Duration::from_nanos),
         (&interrupt, &board, console),
@@ -138,20 +119,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     summary.rate_pps = summary.judged.packets() as f64 / summary.duration_s.max(1e-3);
     summary.interrupted = end == End::Asked;
     summary.notes.extend(removed);
-    if end == End::Displaced {
-        let text = format!(
-            "the rules were taken off {name} by somebody else, or the interface has gone: what arrived since was not judged"
-        );
-        summary.reasons.push(Note::new("displaced", text));
-    } else {
-        let pair = received.zip(level);
-        summary.interface_check =
-            pair.and_then(|(received, level)| received.check(level, summary.judged.packets(), false));
-        match on_interface::judge(summary.interface_check, name, mode) {
-            Ok(note) => summary.notes.extend(note),
-            Err(reason) => summary.reasons.push(reason),
-        }
-    }
+    judge(&mut summary, end, received.zip(level));
     if summary.reasons.is_empty() {
         summary.verdict = Validity::Valid;
     }
@@ -161,6 +129,44 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
             .push(Note::new("baseline_not_kept", format!("{error:#}")));
     }
     summary.notes.extend(board.note());
+    tell_end(&summary, &board);
+    let code = tell(&mut summary, &dir, console)?;
+    board.linger(&interrupt);
+    Ok(code)
+}
+
+fn announce(plan: &GuardPlan, name: &str, mode: &str, dir: &RunDir) {
+    let dry = if plan.dry_run {
+        ", and blocks nothing (dry run)"
+    } else {
+        ""
+    };
+    let text = format!(
+        "guarding {name} ({mode} mode){dry}; Ctrl-C ends it; results in {}\n",
+        dir.path().display()
+    );
+    let _ = report::out::print_stderr(&text);
+}
+
+/// Whether the counts may be believed.
+fn judge(summary: &mut GuardSummary, end: End, counters: Option<(Received, Level)>) {
+    if end == End::Displaced {
+        let text = format!(
+            "the rules were taken off {} by somebody else, or the interface has gone: what arrived since was not judged",
+            summary.source
+        );
+        summary.reasons.push(Note::new("displaced", text));
+        return;
+    }
+    let judged = summary.judged.packets();
+    summary.interface_check = counters.and_then(|(received, level)| received.check(level, judged, false));
+    match on_interface::judge(summary.interface_check, &summary.source, &summary.mode) {
+        Ok(note) => summary.notes.extend(note),
+        Err(reason) => summary.reasons.push(reason),
+    }
+}
+
+fn tell_end(summary: &GuardSummary, board: &StatusBoard) {
     let ended = Ended {
         verdict: summary.verdict.name().into(),
         exit: summary.exit_code(),
@@ -173,9 +179,6 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
             rules.judged = Judged::busiest(&summary.judged, TOLD_MAX);
         }
     });
-    let code = tell(&mut summary, &dir, console)?;
-    board.linger(&interrupt);
-    Ok(code)
 }
 
 /// Rules on their way into the kernel.
@@ -210,7 +213,35 @@ struct Active<'p> {
     health: HealthCheck,
 }
 
-impl Active<'_> {
+impl<'p> Active<'p> {
+    fn new(
+        plan: &'p GuardPlan,
+        (interface, session): (&str, Option<Session>),
+        (kept, first): (Kept, Rules),
+        (allowed, book): (RuleSet, Rulebook),
+        watch: Watch,
+    ) -> Self {
+        Self {
+            plan,
+            interface: interface.to_owned(),
+            kept,
+            set: first.set,
+            book,
+            allowed,
+            blocks: RuleSet::joined(&[]),
+            session,
+            watch,
+            sampler: Sampler::new(),
+            every: Sampler::first().every,
+            is_due: false,
+            next: None,
+            loading: None,
+            begun: Instant::now(),
+            totals: Totals::default(),
+            health: HealthCheck::new(Expected::default()),
+        }
+    }
+
     fn go(
         &mut self,
         planned: Option<Duration>,
@@ -322,7 +353,7 @@ impl Active<'_> {
                     set,
                     every,
                     thread,
-                })
+                });
             }
             Err(error) => self.book.refuse(&anyhow!("cannot start a thread: {error}")),
         }

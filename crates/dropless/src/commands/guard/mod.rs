@@ -13,7 +13,7 @@ use report::out::Console;
 use report::rundir::RunDir;
 use rules::{Action, RuleSet, Tables, Verdict};
 
-use crate::plan::{self, GuardPlan, GuardSource};
+use crate::plan::{self, GuardPlan, GuardSource, ThresholdPlan};
 use crate::run::page;
 use crate::run::rulebook::Rules;
 pub use args::Args;
@@ -85,9 +85,9 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<Guard> {
         only.default = Verdict::Deny;
         settings.allowed = Some(Tables::new(&only)?);
     }
-    for (name, pps, bps) in &plan.thresholds {
-        for class in Class::ALL.into_iter().filter(|class| class.name() == name) {
-            settings.thresholds[class as usize] = Some(Limit { pps: *pps, bps: *bps });
+    for ThresholdPlan { class, pps, bps } in &plan.thresholds {
+        for known in Class::ALL.into_iter().filter(|known| known.name() == class) {
+            settings.thresholds[known as usize] = Some(Limit { pps: *pps, bps: *bps });
         }
     }
     let mut guard = Guard::new(settings, seed);

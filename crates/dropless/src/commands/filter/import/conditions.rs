@@ -173,7 +173,7 @@ impl Conditions {
             }
         }
         if let Some(Flags { mask, value }) = self.flags {
-            text += &format!(" flags {}/{}", flag_names(value), flag_names(mask));
+            let _ = write!(text, " flags {}/{}", flag_names(value), flag_names(mask));
         }
         if let Some(types) = &self.types {
             put(&mut text, "type", types.iter().map(range));

@@ -144,17 +144,17 @@ impl<'r> Walk<'r> {
             choice.name = None;
             return;
         }
-        let known = self.sets.iter().find(|(_, of)| *of == choice.of);
-        let name = known.map(|(name, _)| name.clone()).unwrap_or_else(|| {
-            let is_good = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
-            let told = choice.name.as_deref().unwrap_or_default();
-            let mut name: String = told.chars().filter(is_good).collect();
-            if name.is_empty() || self.sets.iter().any(|(known, _)| *known == name) {
-                name = format!("{name}set{}", self.sets.len() + 1);
-            }
-            self.sets.push((name.clone(), choice.of.clone()));
-            name
-        });
+        if let Some((name, _)) = self.sets.iter().find(|(_, of)| *of == choice.of) {
+            choice.name = Some(name.clone());
+            return;
+        }
+        let is_good = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        let told = choice.name.as_deref().unwrap_or_default();
+        let mut name: String = told.chars().filter(is_good).collect();
+        if name.is_empty() || self.sets.iter().any(|(known, _)| *known == name) {
+            name = format!("{name}set{}", self.sets.len() + 1);
+        }
+        self.sets.push((name.clone(), choice.of.clone()));
         choice.name = Some(name);
     }
 
@@ -191,7 +191,7 @@ impl<'r> Walk<'r> {
                         self.rule(&limit(rate), &when, &rule.place)?;
                     }
                     Target::Limit(_) => {
-                        self.not_simple(rule, "its rate is one for several conditions together")
+                        self.not_simple(rule, "its rate is one for several conditions together");
                     }
                     Target::Jump(name) | Target::Goto(name) => {
                         let is_goto = matches!(part.then, Target::Goto(_));

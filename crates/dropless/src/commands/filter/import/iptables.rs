@@ -286,6 +286,7 @@ fn parts(words: &[&str], scope: &Scope<'_>) -> Read<Vec<Part>> {
 }
 
 impl Reading {
+    #[allow(clippy::too_many_lines, reason = "one arm for each word that is known")]
     fn take<'w>(
         &mut self,
         word: &str,
@@ -493,7 +494,7 @@ impl Limit {
         match word {
             "--hashlimit-above" => self.above = Some(per_second(value)?),
             "--hashlimit-burst" if number.is_some_and(|burst| burst.get() <= 1_000_000_000) => {
-                self.burst = number
+                self.burst = number;
             }
             "--hashlimit-mode" => {
                 self.of = Some(match value {

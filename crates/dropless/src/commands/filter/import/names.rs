@@ -27,6 +27,7 @@ pub fn protocol(name: &str) -> Option<u8> {
 }
 
 /// Types of ICMP (RFC 792) or `ICMPv6` (RFC 4443, 4861, 3810) by the names that nft prints.
+#[allow(clippy::match_same_arms, reason = "a table of both families")]
 pub fn icmp_type(name: &str, is_v6: bool) -> Option<u8> {
     Some(match (name, is_v6) {
         ("echo-reply", false) => 0,

@@ -315,9 +315,9 @@ fn is_not(compared: Compared) -> Read<bool> {
 
 fn addresses(compared: Compared, right: &Value, scope: &Scope<'_>) -> Read<Choice<Prefix>> {
     let not = is_not(compared)?;
-    let (list, name) = members(right, scope)?;
+    let (values, name) = members(right, scope)?;
     let mut of = Vec::new();
-    for value in list {
+    for value in values {
         match (value, only(value)) {
             (Value::String(text), _) => of.extend(address(text).and_then(|at| prefixes(at, at))?),
             (_, Some(("prefix", about))) => of.push(prefix(about)?),
@@ -352,7 +352,7 @@ fn address(text: &str) -> Read<IpAddr> {
 
 /// Numbers, single or as ranges.
 fn numbers<T: TryFrom<u64> + Copy + PartialOrd>(
-    list: &[&Value],
+    values: &[&Value],
     named: impl Fn(&str) -> Option<T>,
 ) -> Read<Vec<RangeInclusive<T>>> {
     let one = |value: &Value| match value {
@@ -360,7 +360,7 @@ fn numbers<T: TryFrom<u64> + Copy + PartialOrd>(
         value => value.as_u64().and_then(|value| T::try_from(value).ok()),
     };
     let mut all = Vec::new();
-    for value in list {
+    for value in values {
         let range = match only(value) {
             Some(("range", ends)) => match ends.as_array().map(Vec::as_slice) {
                 Some([first, last]) => one(first).zip(one(last)),

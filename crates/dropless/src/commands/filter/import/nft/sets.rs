@@ -9,7 +9,7 @@ use super::table_of;
 
 /// Of all tables.
 pub struct Sets<'o> {
-    sets: HashMap<(String, &'o str), &'o Value>,
+    named: HashMap<(String, &'o str), &'o Value>,
     maps: HashMap<(String, &'o str), &'o Value>,
     /// Those that rules write into, and how many rules do.
     changing: HashMap<(String, String), u32>,
@@ -24,7 +24,7 @@ impl<'o> Sets<'o> {
             named.collect()
         };
         Self {
-            sets: named("set"),
+            named: named("set"),
             maps: named("map"),
             changing,
         }
@@ -32,7 +32,7 @@ impl<'o> Sets<'o> {
 
     /// The elements of a set that stay as they are; empty ones have none.
     pub fn set(&self, table: &str, name: &str) -> Read<&'o [Value]> {
-        self.elements(&self.sets, table, name)
+        self.elements(&self.named, table, name)
     }
 
     /// The same of a map, each with its value.
@@ -46,7 +46,7 @@ impl<'o> Sets<'o> {
         let name = name.trim_start_matches('@');
         let key = (table.to_owned(), name);
         let keeps = self
-            .sets
+            .named
             .get(&key)
             .is_some_and(|set| set.get("timeout").is_none());
         keeps && self.changing.get(&(table.to_owned(), name.to_owned())) == Some(&1)
