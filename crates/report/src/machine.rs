@@ -151,7 +151,8 @@ fn environment(run: &impl RunResult, style: &Style) -> String {
     }
     let first = run.workers().iter().filter_map(|worker| worker.first_packet_ms);
     if let Some(first) = first.reduce(f64::min) {
-        let words = format!("first packet {first:.0} ms after the process was started, or up to 10 ms sooner");
+        let words =
+            format!("first packet {first:.0} ms after the process was started, or up to 10 ms sooner");
         table.row([Cell::left("Start").paint(Paint::Head), Cell::left(words)]);
     }
     table.render(style)

@@ -99,6 +99,13 @@ impl Rulebook {
         }
     }
 
+    /// Who asks is told that this cannot be.
+    pub fn ask_in_vain(&mut self, error: &anyhow::Error) {
+        self.in_force.heard += 1;
+        self.handed = self.in_force.heard;
+        self.refuse(error);
+    }
+
     fn begin(&mut self) {
         let path = self.path.clone();
         let read = move || {
