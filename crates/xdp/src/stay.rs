@@ -93,7 +93,7 @@ pub enum StayError {
 fn aside(path: &Path) -> &'static str {
     // ip-netns(8) mounts a /sys of its own, in which nothing is mounted, and which ends with the command.
     if path.starts_with("/sys") {
-        " (ip netns exec hides it: nsenter --net=/run/netns/NAME does not)"
+        " (ip netns exec hides it: mount another one outside of /sys, and name a directory in it by DROPLESS_BPF_DIR)"
     } else {
         ""
     }
@@ -211,7 +211,10 @@ fn check_owner(root: &Path) -> Result<(), StayError> {
         return Ok(());
     }
     let why = format!("others may write there (it is of user {})", found.uid());
-    Err(io_error(root)(io::Error::new(io::ErrorKind::PermissionDenied, why)))
+    Err(io_error(root)(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        why,
+    )))
 }
 
 /// Where the filter of this interface is kept.
@@ -251,7 +254,10 @@ impl Pins {
     pub(crate) fn begin(index: u32, about: &About<'_>, shared: &Shared) -> Result<Self, StayError> {
         let dir = dir(index)?;
         let mut make = fs::DirBuilder::new();
-        make.recursive(true).mode(0o700).create(&dir).map_err(io_error(&dir))?;
+        make.recursive(true)
+            .mode(0o700)
+            .create(&dir)
+            .map_err(io_error(&dir))?;
         // Whoever died before it had written the state left what belongs to nothing.
         for left in fs::read_dir(&dir).into_iter().flatten().flatten() {
             fs::remove_file(left.path()).map_err(io_error(&left.path()))?;
@@ -441,17 +447,20 @@ impl Stayed {
         Self::at(dir(index)?)
     }
 
-    /// All of this network namespace.
-    pub fn all() -> Result<Vec<Self>, StayError> {
+    /// All of this network namespace, and why some of them cannot be read.
+    pub fn all() -> Result<(Vec<Self>, Vec<StayError>), StayError> {
         let ours = format!("{}-", namespace()?);
         check_owner(&root())?;
-        let mut all = Vec::new();
+        let (mut all, mut unread) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(root()).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(ours.as_bytes()) {
-                all.extend(Self::at(entry.path())?);
+                match Self::at(entry.path()) {
+                    Ok(found) => all.extend(found),
+                    Err(error) => unread.push(error),
+                }
             }
         }
-        Ok(all)
+        Ok((all, unread))
     }
 
     fn at(dir: PathBuf) -> Result<Option<Self>, StayError> {

@@ -153,7 +153,7 @@ fn die_everywhere() {
     assert!(Stayed::on(LOOPBACK).unwrap().is_none());
     assert!(InForce::on(LOOPBACK).unwrap().is_none());
     assert_eq!(fs::read_dir(USUAL).unwrap().count(), 0);
-    assert!(Stayed::all().unwrap().is_empty());
+    assert!(Stayed::all().unwrap().0.is_empty());
     // One that dies before there is a state.
     let dir = dir(LOOPBACK).unwrap();
     fs::create_dir(&dir).unwrap();
@@ -174,6 +174,8 @@ fn die_everywhere() {
     stayed().remove().unwrap();
     // A directory that somebody else made.
     std::os::unix::fs::chown(USUAL, Some(65_534), None).unwrap();
-    let refused = Kept::stay(&WANTED, &ABOUT, &set, &tables).unwrap_err().to_string();
+    let refused = Kept::stay(&WANTED, &ABOUT, &set, &tables)
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("of user 65534"), "{refused}");
 }
