@@ -97,13 +97,25 @@ impl Rewrite {
             }
             Self::Swap => {
                 for (frame, _) in frames.each_mut() {
-                    if let Some(head) = frame.first_chunk_mut::<12>() {
-                        head.rotate_left(6);
+                    if let Some(head) = frame.first_chunk_mut() {
+                        *head = swapped(*head);
                     }
                 }
             }
         }
     }
+}
+
+/// The two halves of twelve bytes in each other's place, by two words: bytes one by one are slower.
+#[inline]
+fn swapped(head: [u8; 12]) -> [u8; 12] {
+    let mut wide = [0; 16];
+    wide[..12].copy_from_slice(&head);
+    let both = u128::from_le_bytes(wide);
+    let swapped = (both >> 48 | both << 48).to_le_bytes();
+    let mut head = [0; 12];
+    head.copy_from_slice(&swapped[..12]);
+    head
 }
 
 /// What a forwarding task needs to know, besides its queues.

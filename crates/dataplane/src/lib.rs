@@ -27,6 +27,7 @@ pub mod resolve;
 pub mod send;
 pub mod slot;
 pub mod stall;
+pub mod swallow;
 pub mod tap;
 pub mod worker;
 

@@ -1,5 +1,6 @@
 //! Flows: who talked to whom, the largest first.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use measure::{FlowSummary, FlowsSummary};
@@ -29,14 +30,16 @@ pub fn html(flows: &FlowsSummary) -> String {
 fn words(flows: &FlowsSummary) -> String {
     let mut words = format!("of {}; all are in flows.csv", counted(flows.flows, "flow"));
     if flows.evictions > 0 {
-        words += &format!(
+        // Writing to a string does not fail.
+        let _ = write!(
+            words,
             "; {} more had no room, with {} (--flows gives more)",
             count(flows.evictions),
             counted(flows.evicted_packets, "packet")
         );
     }
     if flows.other_packets > 0 {
-        words += &format!("; {} of no flow", counted(flows.other_packets, "packet"));
+        let _ = write!(words, "; {} of no flow", counted(flows.other_packets, "packet"));
     }
     words
 }
@@ -64,5 +67,50 @@ fn end(address: IpAddr, port: Option<u16>) -> String {
         (IpAddr::V6(address), Some(port)) => format!("[{address}]:{port}"),
         (address, Some(port)) => format!("{address}:{port}"),
         (address, None) => address.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(source: &str, ports: Option<(u16, u16)>, packets: u64) -> FlowSummary {
+        FlowSummary {
+            port: 0,
+            queue: 0,
+            source: source.parse().expect("an address"),
+            destination: "2001:db8::2".parse().expect("an address"),
+            protocol: 17,
+            protocol_name: Some("UDP".into()),
+            ports,
+            vlan: None,
+            packets,
+            bytes: packets * 60,
+            first_s: 0.0,
+            last_s: 1.5,
+        }
+    }
+
+    #[test]
+    fn what_the_largest_are_a_part_of_is_said_below_them() {
+        let flows = FlowsSummary {
+            flows: 1000,
+            evictions: 7,
+            evicted_packets: 9,
+            other_packets: 1,
+            by_bytes: vec![
+                flow("2001:db8::1", Some((4000, 53)), 5),
+                flow("198.18.0.1", None, 3),
+            ],
+            ..FlowsSummary::default()
+        };
+        let text = terminal(&flows, &Style::plain());
+        assert!(text.contains("[2001:db8::1]:4000  [2001:db8::2]:53"), "{text}");
+        assert!(text.contains("198.18.0.1 "), "{text}");
+        assert!(
+            text.contains("of 1,000 flows; all are in flows.csv; 7 more had no room, with 9 packets"),
+            "{text}"
+        );
+        assert!(text.trim_end().ends_with("1 packet of no flow"), "{text}");
     }
 }

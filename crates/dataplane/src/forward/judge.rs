@@ -81,7 +81,7 @@ impl RuleCounters {
     }
 
     #[inline]
-    fn count(&self, packet: &Result<Facts, Malformed>, decision: &Decision, bytes: usize) {
+    fn count(&self, packet: &Result<Facts, Malformed>, decision: Decision, bytes: usize) {
         let at = decision.rule.map_or(self.rules.len() - 1, usize::from);
         if let Some(met) = self.rules.get(at) {
             met.add(bytes);
@@ -122,7 +122,7 @@ impl Judge {
             let decision = self
                 .tables
                 .decide_with(&mut self.memo, &packet, (&self.limiter, now_ns));
-            self.met.count(&packet, &decision, len);
+            self.met.count(&packet, decision, len);
             note(packet.as_ref().ok(), len);
             let is_denied = decision.verdict == Verdict::Deny;
             *keep = !is_denied;

@@ -128,11 +128,11 @@ where
         let taken = self.tx.transmit(out, out.len()) as u64;
         // Nobody waits for the host. What it did not take is the end of the batch: copies lie first.
         out.clear();
-        let copies = taken.min(copied);
-        counters.copied.add(copies);
-        counters.uncopied.add(all - copies);
-        counters.to_kernel.add(taken - copies);
-        counters.kernel_full.add(moved - (taken - copies));
+        let of_all = taken.min(copied);
+        counters.copied.add(of_all);
+        counters.uncopied.add(all - of_all);
+        counters.to_kernel.add(taken - of_all);
+        counters.kernel_full.add(moved - (taken - of_all));
         self.budget.spend(begun);
     }
 }

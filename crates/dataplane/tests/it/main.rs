@@ -5,5 +5,6 @@ mod chained;
 mod conservation;
 mod flows;
 mod forward;
+mod rates;
 mod replay;
 mod tap;

@@ -18,6 +18,7 @@ use crate::row::ROWS;
   forward              in user space beside testpmd; or one of its rows alone
   tables               nanoseconds a packet, beside librte_acl
   reload               half a million prefixes in the place of others
+  guard                from the first packet of a flood to its drop
 
 A full run writes its part of docs/benchmark.md.
 Exit codes: 0 every target was met; 1 one was not; 2 something could not be measured."

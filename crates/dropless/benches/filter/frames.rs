@@ -284,7 +284,7 @@ pub fn ours(rules: &[Rule]) -> String {
 pub fn nft(rules: &[Rule], family: &str, hook: &str) -> String {
     let rules = rules.iter().map(Rule::nft).collect::<Vec<_>>().join("\n");
     format!(
-        "table {family} bench {{ chain all {{ type filter hook {hook} priority 0; policy accept;\n{rules}\n}} }}\n"
+        "table {family} bench {{ chain bench {{ type filter hook {hook} priority 0; policy accept;\n{rules}\n}}\n}}\n"
     )
 }
 

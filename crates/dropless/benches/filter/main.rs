@@ -33,6 +33,7 @@ mod args;
 mod classify;
 mod contest;
 mod frames;
+mod guarded;
 mod reload;
 mod results;
 mod row;
@@ -52,7 +53,7 @@ use support::{Lab, Need, require};
 use wire::Wire;
 
 /// What can be asked for.
-const PARTS: [&str; 6] = ["one", "fifty", "prefixes", "forward", "tables", "reload"];
+const PARTS: [&str; 7] = ["one", "fifty", "prefixes", "forward", "tables", "reload", "guard"];
 /// What the one rule is about.
 const DENIED: u32 = u32::from_be_bytes([10, 1, 0, 5]);
 const PASSES: u32 = u32::from_be_bytes([10, 1, 0, 6]);
@@ -83,11 +84,12 @@ fn main() -> ExitCode {
     }
     let bench = Bench::new(&args, &machine);
     let mut results = Results::new(args.rounds);
-    let parts: [(&[&str], fn(&Bench<'_>, &mut Results)); 4] = [
+    let parts: [(&[&str], fn(&Bench<'_>, &mut Results)); 5] = [
         (&PARTS[..3], on_wire),
         (&PARTS[3..4], forward),
         (&PARTS[4..5], in_tables),
-        (&PARTS[5..], reloads),
+        (&PARTS[5..6], reloads),
+        (&PARTS[6..], guards),
     ];
     for (names, measure) in parts {
         if names
@@ -293,6 +295,15 @@ fn reloads(bench: &Bench<'_>, results: &mut Results) {
         match attempt(&[Need::Processors(2)], |lab| reload::of_forward(bench, lab)) {
             Ok(reload) => results.reloads.push(reload),
             Err(reason) => results.fail("a reload of forward", &reason),
+        }
+    }
+}
+
+fn guards(bench: &Bench<'_>, results: &mut Results) {
+    for _ in 0..bench.args.rounds {
+        match attempt(&ON_WIRE, |lab| guarded::measure(lab, bench.machine)) {
+            Ok(guarded) => results.guards.push(guarded),
+            Err(reason) => results.fail("guard", &reason),
         }
     }
 }

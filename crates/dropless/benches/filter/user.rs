@@ -96,7 +96,17 @@ fn send_through(bench: &Bench, lab: &Lab, forwarder: &Running) -> Measured {
     assert!(made, "{forwarder:?}");
     let port = |name: &str| format!("memif:{}", lab.path(name).display());
     let (a, b) = (port("a.sock"), port("b.sock"));
-    let sender = lab.dropless(&["send", "--json", "--quiet", "--port", &a, "--port", &b]);
+    let sender = lab.dropless(&[
+        "send",
+        "--json",
+        "--quiet",
+        "--port",
+        &a,
+        "--port",
+        &b,
+        "--to-mac",
+        "02:00:00:00:00:09",
+    ]);
     let sender = full_rate(bench, sender, &["--cores", &bench.second()]).spawn();
     let (run, share) = watched(bench, sender, &[forwarder.id()]);
     sent(&run, share)

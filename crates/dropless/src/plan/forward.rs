@@ -178,8 +178,8 @@ fn check_port(port: &PortUri) -> Result<()> {
         Medium::Files => bail!(
             "port {port} is a file, which has no other end to forward to; `dropless replay FILE` sends one, `dropless filter test RULES FILE` judges one, and `dropless capture` writes one"
         ),
-        Medium::Process if traits.is_reflected || traits.holds_sent => bail!(
-            "port {port} has its other end in this process, and nobody could send to it; use null, memif, or an interface"
+        Medium::Process if traits.holds_sent && !traits.is_reflected => bail!(
+            "port {port} gives back what is sent into it, and so it would go round for ever; use ring, into which a generator sends"
         ),
         _ => Ok(()),
     }

@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 use dataplane::Task;
-use dataplane::io::{Allocate, Transmit};
+use dataplane::io::{Allocate, Receive, Transmit};
 use dataplane::send::{SendCounters, SendPlan, SendResult, SendTask};
 use dataplane::slot::{Fill, Slot};
+use dataplane::swallow::SwallowTask;
 use measure::{IntervalRing, Pacer, Rate, Schedule, SizeMix, StreamWeights, Ticks};
 use wire::{Template, TemplateSpec};
 
-use super::stage::{OnTransmit, Stage};
+use super::stage::{OnReceive, OnTransmit, Stage};
 use crate::plan::FAR_V4;
 
 /// Packets a second that it sends into each port.
@@ -41,6 +42,26 @@ impl OnTransmit for SendQueue {
         buffers: A,
     ) -> Box<dyn Task + 'p> {
         Box::new(SendTask::new(tx, buffers, self.0, self.1))
+    }
+}
+
+/// The task of a receive queue that throws away what comes, to be.
+struct Swallow;
+
+impl OnReceive for Swallow {
+    fn on<'p>(self, rx: impl Receive + 'p) -> Box<dyn Task + 'p> {
+        Box::new(SwallowTask::new(rx))
+    }
+}
+
+/// Has `worker` take what is sent out of `port`, where its other end is in this process.
+pub fn swallow<'p, 'e: 'p>(stage: &mut Stage<'_, 'p, 'e>, worker: usize, port: usize) {
+    let queues = stage.ports[port]
+        .far
+        .as_mut()
+        .map(|far| std::mem::take(&mut far.rx));
+    for rx in queues.into_iter().flatten() {
+        stage.on_far_side(|stage| stage.receive((worker, "swallow"), port, rx, Swallow));
     }
 }
 
@@ -100,7 +121,8 @@ pub fn feed<'p, 'e: 'p>(
         };
         // What it sent is known from its counters, also while it runs.
         let (_, leave) = Slot::new();
-        if stage.transmit((worker, "generate"), port, tx, SendQueue(plan, leave)) {
+        let task = SendQueue(plan, leave);
+        if stage.on_far_side(|stage| stage.transmit((worker, "generate"), port, tx, task)) {
             all.push(counters);
         }
     }

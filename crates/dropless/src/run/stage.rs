@@ -189,7 +189,6 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         (to, tx): (usize, Tx<'e>),
         task: impl OnPair,
     ) -> bool {
-        let before = self.taps.len();
         let taps_in = self.tap(worker, from, Direction::In);
         let taps_out = self.tap(worker, to, Direction::Out);
         let task = match (rx, tx, self.dpdk(to)) {
@@ -208,10 +207,6 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
             }
             _ => return false,
         };
-        if self.ports[from].far.is_some() {
-            // The other end of an embedded ring is the path, not the port.
-            self.taps.truncate(before);
-        }
         self.workers[worker].add(role, task);
         true
     }
@@ -245,6 +240,14 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         let task = task.on((rx, tx), (towards, comes), buffers);
         self.workers[worker].add(role, task);
         true
+    }
+
+    /// Has `wire` put tasks onto the other ends of embedded rings: they are the path and no port, and nobody looks into them.
+    pub fn on_far_side<T>(&mut self, wire: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.taps.len();
+        let wired = wire(self);
+        self.taps.truncate(before);
+        wired
     }
 
     /// Where control leaves a tap for the next queue of `port` in this direction.

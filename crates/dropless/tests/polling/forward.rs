@@ -338,6 +338,28 @@ fn what_was_killed_leaves_nothing_in_the_way() {
     assert_sound(&interrupted(again));
 }
 
+/// Of embedded rings the other ends are in the same process: a demonstration that needs nothing.
+#[test]
+fn generators_send_through_rings() {
+    let Some(lab) = require(&[]) else { return };
+    let arguments = [
+        "forward",
+        "--json",
+        "--no-doctor",
+        "--no-huge",
+        "--cores",
+        "0",
+        "--queues",
+        "2",
+    ];
+    let ports = ["--port", "ring:a", "--port", "ring:b", "--duration", "1s"];
+    let run = lab.dropless(&[&arguments[..], &ports].concat()).run();
+    assert_sound(&run);
+    assert!(run.number("received") > 1000, "{run}");
+    assert_eq!(run.number("received"), run.number("forwarded"), "{run}");
+    assert_eq!(run.number("pool.leaked"), 0, "{run}");
+}
+
 /// Nothing that is not there, that would end here, or that has no other end.
 #[test]
 fn what_cannot_be_forwarded_is_refused() {
@@ -347,8 +369,8 @@ fn what_cannot_be_forwarded_is_refused() {
         ("--port null", &["two ports", "only null is given"]),
         ("--port null:a --port null:b --port null:c", &["3 are given"]),
         (
-            "--port ring --port null",
-            &["port ring", "use null, memif, or an interface"],
+            "--port ring,direct --port null",
+            &["gives back what is sent", "use ring"],
         ),
         (
             "--port pcap:x.pcap --port null",

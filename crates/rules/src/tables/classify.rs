@@ -1,5 +1,7 @@
 //! A packet's way through the tables.
 
+#![allow(clippy::inline_always, reason = "per packet: must vanish into the loops")]
+
 use super::memo::{Classes, Memo, TABLES};
 use super::{AddressTable, Do, IndexTable, Rows, Tables};
 use crate::facts::look;
@@ -47,7 +49,7 @@ impl Tables {
     }
 
     /// Decides about what [`look`] found.
-    #[inline]
+    #[inline(never)]
     pub fn decide(&self, packet: &Result<Facts, Malformed>, limiter: &Limiter, now_ns: u64) -> Decision {
         let case = Case {
             packet,
@@ -60,37 +62,30 @@ impl Tables {
         }
     }
 
-    /// The same, faster where there are many rules: what `memo` knows is not looked for again. It must have been made for these tables.
-    #[inline]
+    /// The same, faster: what `memo` knows is not looked for again. It must have been made for these tables.
+    #[inline(always)]
     pub fn decide_with(
         &self,
         memo: &mut Memo,
         packet: &Result<Facts, Malformed>,
         (limiter, now_ns): (&Limiter, u64),
     ) -> Decision {
-        let facts = match packet {
-            Ok(facts) if self.rules.len() > WORD => facts,
-            _ => return self.decide(packet, limiter, now_ns),
+        let Ok(facts) = packet else {
+            return self.decide(packet, limiter, now_ns);
         };
         let classes = self.classes(facts);
-        let rule = memo.rule(&classes, || self.first_of(&classes));
-        match rule.map(|rule| (rule, self.rules.get(rule))) {
-            None => self.otherwise(),
-            Some((rule, Some(Do::Decide(verdict)))) => decided(rule, *verdict, false),
+        let Some(rule) = memo.rule(&classes, || self.first_of(&classes)) else {
+            return self.otherwise();
+        };
+        match self.rules.get(rule) {
+            Some(Do::Decide(verdict)) => decided(rule, *verdict, false),
             // What is within a rate goes on: to what, depends on more than classes.
-            Some(_) => {
-                let case = Case {
-                    packet,
-                    limiter,
-                    now_ns,
-                };
-                self.by_classes(&classes, &case)
-            }
+            _ => self.decide(packet, limiter, now_ns),
         }
     }
 
     /// What a well-formed packet is in each table.
-    #[inline]
+    #[inline(always)]
     fn classes(&self, facts: &Facts) -> Classes {
         let is_ip = facts.layer != Layer::Other;
         let is_v6 = facts.layer == Layer::V6;
@@ -144,16 +139,9 @@ impl Tables {
     /// What `take` first takes of the rules that hold for these classes.
     #[inline]
     fn first_by<T>(&self, classes: &Classes, take: impl FnMut(usize) -> Option<T>) -> Option<T> {
-        let each = self.tables().into_iter().zip(classes.0);
-        if self.rules.len() <= WORD {
-            let bits = each.fold(self.known(0), |bits, (rows, class)| {
-                rows.map_or(bits, |rows| bits & rows.word(class))
-            });
-            return among(0, bits, take);
-        }
         let mut rows: [&[u64]; TABLES] = [&[]; TABLES];
         let mut count = 0;
-        for (table, class) in each {
+        for (table, class) in self.tables().into_iter().zip(classes.0) {
             if let Some(table) = table {
                 rows[count] = table.row(class);
                 count += 1;

@@ -6,6 +6,13 @@
 pub(super) const TABLES: usize = 8;
 /// Combinations that are remembered: their places lie in the second cache of a core.
 const PLACES: usize = 1 << 12;
+/// Odd numbers without a pattern: of common mixers of 64 bits.
+const FACTORS: [u64; TABLES / 2] = [
+    0x9E37_79B9_7F4A_7C15,
+    0xBF58_476D_1CE4_E5B9,
+    0x94D0_49BB_1331_11EB,
+    0xD6E8_FEB8_6659_FD93,
+];
 /// No rule: the default decides.
 const NO_RULE: u32 = u32::MAX;
 
@@ -14,13 +21,15 @@ const NO_RULE: u32 = u32::MAX;
 pub(super) struct Classes(pub(super) [u32; TABLES]);
 
 impl Classes {
-    /// A number that depends on all of them.
+    /// A number that depends on all of them, by multiplications that wait for none of the others.
     #[inline]
     fn mixed(&self) -> usize {
-        let mix = |all: u64, class: &u32| {
-            (all.rotate_left(9) ^ u64::from(*class)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-        };
-        (self.0.iter().fold(0, mix) >> 32) as usize
+        let pairs = self.0.chunks_exact(2).zip(FACTORS);
+        let mixed = pairs.map(|(pair, factor)| {
+            let pair = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+            pair.wrapping_mul(factor)
+        });
+        (mixed.fold(0, |all, one| all ^ one) >> 40) as usize
     }
 }
 

@@ -34,12 +34,6 @@ impl Rows {
         &self.bits
     }
 
-    /// The one word of a row, where there are no more.
-    #[inline]
-    pub(super) fn word(&self, class: u32) -> u64 {
-        self.bits.get(class as usize).copied().unwrap_or_default()
-    }
-
     /// One row with its summary.
     #[inline]
     pub fn row(&self, class: u32) -> &[u64] {

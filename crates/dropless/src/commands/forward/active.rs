@@ -18,6 +18,7 @@ use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
 use crate::run::forwarding::{ForwardSide, Forwarding, takes_chains};
+use crate::run::generator;
 use crate::run::judging::Judging;
 use crate::run::listening::Listening;
 use crate::run::queues::{QueuePlace, shares};
@@ -151,6 +152,12 @@ impl ActiveForward {
                 sides.push(side);
             }
         }
+        // Of an embedded ring the other end is here, too: somebody sends into it, and takes what comes.
+        let last = stage.cores.len() - 1;
+        for port in 0..stage.ports.len() {
+            generator::swallow(stage, last, port);
+            generator::feed(stage, (last, plan.machine.burst), port)?;
+        }
         let rows = RowWriter::create(&stage.dir.file(file::INTERVALS), HEADER, ROWS_WAITING);
         let (interval, lasts) = (plan.interval_ns, (plan.duration_ns, plan.idle_exit_ns));
         Ok(Self {
@@ -236,6 +243,12 @@ impl Active for ActiveForward {
     type Summary = measure::ForwardSummary;
 
     fn ready(&mut self, look: &Look<'_, '_>) {
+        if self.plan.machine.has(|traits| traits.is_reflected) && !look.is_quiet {
+            let pps = report::number::pps(generator::RATE_PPS);
+            let _ = report::out::print_stderr(&format!(
+                "a generator in this process sends {pps} into each ring, and takes what comes out of it\n"
+            ));
+        }
         self.course.begin("forwarding between", look);
     }
 

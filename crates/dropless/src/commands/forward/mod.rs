@@ -8,6 +8,7 @@ mod summary;
 use std::time::Duration;
 
 use anyhow::Result;
+use dataplane::BURST_MAX;
 use dpdk::Pool;
 use measure::Note;
 use serde::Serialize;
@@ -23,7 +24,7 @@ use crate::run::pools::Pools;
 use crate::run::rulebook::Rules;
 use crate::run::signals::{Hangup, Interrupt};
 use crate::run::stage::Stage;
-use crate::run::{self, Job, Needs, pools};
+use crate::run::{self, Job, Needs, generator, pools};
 use active::{ActiveForward, WAYS, kernel_of};
 
 /// How often control looks.
@@ -51,6 +52,18 @@ pub struct ForwardJob {
     is_quiet: bool,
 }
 
+impl ForwardJob {
+    fn buffers_held(&self) -> usize {
+        let burst = self.plan.machine.burst;
+        let held = dataplane::forward::buffers_held(burst);
+        if self.plan.machine.has(|traits| traits.is_reflected) {
+            held + BURST_MAX + generator::buffers_held(burst)
+        } else {
+            held
+        }
+    }
+}
+
 impl Job for ForwardJob {
     type Active = ActiveForward;
 
@@ -69,7 +82,7 @@ impl Job for ForwardJob {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
             largest_frame: LARGEST_FRAME,
-            held_per_queue: dataplane::forward::buffers_held(self.plan.machine.burst),
+            held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,
             sockets: SocketConfig::default(),
             patience: Patience::forever(self.plan.machine.wait_ns, !self.is_quiet),

@@ -274,7 +274,8 @@ impl Making<'_> {
             let worker = self.places.reflect[number % self.places.reflect.len().max(1)];
             let core = stage.cores[worker];
             let (side, task) = reflecting.queue(number, QueuePlace { port, queue, core });
-            if stage.pair((worker, "reflect"), (port, rx), (port, tx), task) {
+            let place = (worker, "reflect");
+            if stage.on_far_side(|stage| stage.pair(place, (port, rx), (port, tx), task)) {
                 wiring.reflect.push(side);
             }
         }
