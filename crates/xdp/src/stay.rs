@@ -210,7 +210,10 @@ fn check_owner(root: &Path) -> Result<(), StayError> {
     if is_ours {
         return Ok(());
     }
-    let why = format!("others may write there (it is of user {})", found.uid());
+    let why = format!(
+        "others may write there (it is of user {}); fix: remove it, or name another directory by {VARIABLE}",
+        found.uid()
+    );
     Err(io_error(root)(io::Error::new(
         io::ErrorKind::PermissionDenied,
         why,

@@ -169,7 +169,7 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
     let mut table = Table::section("Interface", &titles);
     for filter in filters {
         let by = match (filter.process, filter.stays) {
-            _ if filter.is_gone => "NOT IN FORCE: somebody took it off, or the interface went".to_owned(),
+            _ if filter.is_gone => "NOT IN FORCE: it was taken off".to_owned(),
             (Some(process), true) => format!("process {process}, stays"),
             (Some(process), false) => format!("process {process}"),
             (None, true) => "stays, no process".to_owned(),
