@@ -28,7 +28,7 @@ fn facts(number: u64) -> Facts {
 
 /// The flow of packet `at` among so many, without order.
 fn flow_of(at: u64, flows: u64) -> u64 {
-    (u128::from(at.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(flows) >> 64) as u64
+    ((u128::from(at.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(flows)) >> 64) as u64
 }
 
 fn best(mut round: impl FnMut(u64)) -> f64 {

@@ -48,14 +48,14 @@ struct Args {
     bench: bool,
 }
 
-/// One kill.
+/// One kill, ms.
 struct Round {
     /// From the start of the next process to its first packet, as it says.
-    own_ms: f64,
+    own: f64,
     /// The same from the kill on.
-    from_kill_ms: f64,
+    from_kill: f64,
     /// What the sender missed, by its rate.
-    outage_ms: f64,
+    outage: f64,
 }
 
 fn main() -> ExitCode {
@@ -81,11 +81,11 @@ fn main() -> ExitCode {
         };
         let rounds: Vec<Round> = (0..args.rounds).map(|_| round(&lab, kind)).collect();
         let column = |of: fn(&Round) -> f64| -> Vec<f64> { rounds.iter().map(of).collect() };
-        let outages = column(|round| round.outage_ms);
+        let outages = column(|round| round.outage);
         println!(
             "| {kind} | {} | {} | {} |",
-            told(&column(|round| round.own_ms)),
-            told(&column(|round| round.from_kill_ms)),
+            told(&column(|round| round.own)),
+            told(&column(|round| round.from_kill)),
             told(&outages)
         );
         if median(&outages).is_none_or(|outage| outage > TARGET_MS) {
@@ -132,20 +132,20 @@ fn round(lab: &Lab, kind: &str) -> Round {
             .spawn(),
     };
     let first = first.unwrap_or_else(reflect);
-    std::thread::sleep(Duration::from_millis(2000));
+    std::thread::sleep(Duration::from_secs(2));
     let killed = Instant::now();
     first.kill();
     let started = killed.elapsed();
     let second = reflect();
-    let sent = sender.wait(LIMIT);
+    let ended = sender.wait(LIMIT);
     second.signal(Signal::SIGINT);
     let second = second.wait(LIMIT);
     let own_ms = first_packet_ms(&second);
-    let missing = sent.number("ledger.intended") - sent.number("received");
+    let missing = ended.number("ledger.intended") - ended.number("received");
     Round {
-        own_ms,
-        from_kill_ms: own_ms + started.as_secs_f64() * 1e3,
-        outage_ms: missing as f64 / RATE_PPS * 1e3,
+        own: own_ms,
+        from_kill: own_ms + started.as_secs_f64() * 1e3,
+        outage: missing as f64 / RATE_PPS * 1e3,
     }
 }
 

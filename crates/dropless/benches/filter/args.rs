@@ -9,7 +9,7 @@ use crate::PARTS;
 use crate::row::ROWS;
 
 /// Measures filtering: packets a second and core beside xdp-filter, nftables and iptables, what many rules cost, forwarding
-/// beside testpmd, tables beside librte_acl, and reloads.
+/// beside testpmd, tables beside `librte_acl`, and reloads.
 #[derive(Parser)]
 #[command(
     bin_name = "./dev bench filter",

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::frames::{self, Frame, Prefix, Rule};
 use crate::support::{Lab, Running};
-use crate::wire::{Flood, Wire, compile, load};
+use crate::wire::{Flood, Wire, compile, load, within};
 
 const STARTING: Duration = Duration::from_secs(60);
 
@@ -18,7 +18,7 @@ const STARTING: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Filter {
     Dropless,
-    XdpFilter,
+    XdpTools,
     Hash,
     Everything,
     Nothing,
@@ -34,7 +34,7 @@ impl Filter {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dropless => "dropless filter run",
-            Self::XdpFilter => "xdp-filter",
+            Self::XdpTools => "xdp-filter",
             Self::Hash => "XDP, one hash look-up",
             Self::Everything => "XDP, drops without a look",
             Self::Nothing => "no filter",
@@ -57,7 +57,7 @@ impl Filter {
     const fn is_xdp(self) -> bool {
         matches!(
             self,
-            Self::Dropless | Self::XdpFilter | Self::Hash | Self::Everything
+            Self::Dropless | Self::XdpTools | Self::Hash | Self::Everything
         )
     }
 
@@ -197,7 +197,7 @@ pub fn start<'w>(lab: &Lab, wire: &'w Wire, filter: Filter, rules: Rules<'_>) ->
         Filter::Dropless => Ok(InForce::Dropless(Some(start_ours(lab, wire, rules, None)?))),
         Filter::Hash => linked(wire, "hash", Some(source()?)),
         Filter::Everything => linked(wire, "everything", None),
-        Filter::XdpFilter => {
+        Filter::XdpTools => {
             let address = std::net::Ipv4Addr::from(source()?);
             // What it pins may go with the mount: the interface holds the program, and that its maps.
             let script = format!(
@@ -242,7 +242,7 @@ fn linked<'w>(wire: &Wire, program: &'static str, source: Option<u32>) -> Result
         updated.map_err(|error| format!("denied: {error}"))?;
     }
     let object_ref = &object;
-    let link = wire.within(&wire.far, || attach(object_ref, program))?;
+    let link = within(&wire.far, || attach(object_ref, program))?;
     Ok(InForce::Linked {
         _link: link,
         _object: object,
@@ -254,7 +254,7 @@ fn attach(object: &Object, name: &str) -> Result<Link, String> {
     let program = object.progs_mut().find(|program| program.name() == name);
     let program = program.ok_or_else(|| format!("no program {name}"))?;
     program
-        .attach_xdp(index as i32)
+        .attach_xdp(i32::try_from(index).unwrap_or(0))
         .map_err(|error| format!("{name}: {error}"))
 }
 

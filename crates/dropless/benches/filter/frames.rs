@@ -30,7 +30,7 @@ impl Chance {
 
     /// One below `bound`.
     pub fn below(&mut self, bound: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(bound) >> 32) as u32
+        (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }
 }
 
@@ -106,15 +106,14 @@ impl Prefix {
         if len == 0 { 0 } else { u32::MAX << (32 - len) }
     }
 
-    fn any(&self, chance: &mut Chance) -> u32 {
+    fn any(self, chance: &mut Chance) -> u32 {
         self.address | (chance.next() as u32 & !Self::mask(self.len))
     }
 }
 
 impl std::fmt::Display for Prefix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [a, b, c, d] = self.address.to_be_bytes();
-        write!(f, "{a}.{b}.{c}.{d}/{}", self.len)
+        write!(f, "{}/{}", std::net::Ipv4Addr::from(self.address), self.len)
     }
 }
 
@@ -185,7 +184,7 @@ pub fn prefixes(count: usize, seed: u64) -> Vec<Prefix> {
 
 /// Frames that meet these rules, each by chance one of them.
 pub fn meeting(rules: &[Rule]) -> Vec<Frame> {
-    let mut chance = Chance::new(0xF4A3E5);
+    let mut chance = Chance::new(0x00F4_A3E5);
     let mut frame = || {
         let rule = &rules[chance.below(rules.len() as u32) as usize];
         let mut port = |(low, high): (u16, u16)| low + chance.below(u32::from(high - low) + 1) as u16;

@@ -1,4 +1,4 @@
-//! `./dev bench filter`: what filtering costs, beside xdp-filter, nftables, iptables, testpmd and librte_acl.
+//! `./dev bench filter`: what filtering costs, beside xdp-filter, nftables, iptables, testpmd and `librte_acl`.
 
 #![allow(
     clippy::expect_used,
@@ -66,6 +66,9 @@ const ON_WIRE: [Need; 6] = [
     Need::Tool("chrt"),
 ];
 
+/// Measures a part.
+type Measure = fn(&Bench<'_>, &mut Results);
+
 fn main() -> ExitCode {
     let Some(args) = Args::parse() else {
         // `cargo test --all-targets` starts benchmarks too, and a test run is no place to measure.
@@ -84,7 +87,7 @@ fn main() -> ExitCode {
     }
     let bench = Bench::new(&args, &machine);
     let mut results = Results::new(args.rounds);
-    let parts: [(&[&str], fn(&Bench<'_>, &mut Results)); 5] = [
+    let parts: [(&[&str], Measure); 5] = [
         (&PARTS[..3], on_wire),
         (&PARTS[3..4], forward),
         (&PARTS[4..5], in_tables),
@@ -121,6 +124,7 @@ fn attempt<T>(needs: &[Need], measure: impl FnOnce(&Lab) -> Result<T, String>) -
 }
 
 /// The rows on the wire.
+#[allow(clippy::too_many_lines, reason = "it lists what is measured")]
 fn on_wire(bench: &Bench<'_>, results: &mut Results) {
     let measured = attempt(&ON_WIRE, |lab| {
         let wire = Wire::new(lab, bench.machine.second, bench.machine.worker)?;
@@ -146,17 +150,17 @@ fn on_wire(bench: &Bench<'_>, results: &mut Results) {
         }
         let ones = [
             Filter::Dropless,
-            Filter::XdpFilter,
+            Filter::XdpTools,
             Filter::Hash,
             Filter::Everything,
         ];
         let ones: Vec<Filter> = ones
             .into_iter()
-            .filter(|filter| has_tool || *filter != Filter::XdpFilter)
+            .filter(|filter| has_tool || *filter != Filter::XdpTools)
             .collect();
-        let passing: Vec<Filter> = [Filter::Dropless, Filter::XdpFilter, Filter::Nothing]
+        let passing: Vec<Filter> = [Filter::Dropless, Filter::XdpTools, Filter::Nothing]
             .into_iter()
-            .filter(|filter| has_tool || *filter != Filter::XdpFilter)
+            .filter(|filter| has_tool || *filter != Filter::XdpTools)
             .collect();
         let row = |name, filters, rules, frames, drops, timed| Row {
             name,

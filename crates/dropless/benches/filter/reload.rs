@@ -14,7 +14,7 @@ use crate::machine::Machine;
 use crate::ours::{reasons, report, with_memory};
 use crate::rounds::Bench;
 use crate::support::{Lab, until};
-use crate::wire::Wire;
+use crate::wire::{Ends, Wire};
 
 const PREFIXES: usize = 500_000;
 const WINDOW: Duration = Duration::from_millis(100);
@@ -89,6 +89,8 @@ pub fn of_filter(lab: &Lab, machine: &Machine) -> Result<Reload, String> {
     let before = frames::prefixes(PREFIXES, 1);
     let running = start_ours(lab, &wire, Rules::Prefixes(&before), Some(machine.second))?;
     let is_over = Arc::new(AtomicBool::new(false));
+    // Whatever fails: nobody goes on sending.
+    let _ends = Ends(Arc::clone(&is_over));
     let (near, to, over) = (wire.near.name().to_owned(), wire.mac(), Arc::clone(&is_over));
     let (core, frames) = (machine.second, frames::out_of(&before));
     let sender = std::thread::spawn(move || crate::wire::send_steadily(&near, core, (&frames, to), &over));
@@ -102,7 +104,7 @@ pub fn of_filter(lab: &Lab, machine: &Machine) -> Result<Reload, String> {
     rewrite(lab, 2)?;
     let refused_before = wire.refused();
     let asked = Instant::now();
-    let reloaded = reload(lab, process_of(lab)?, machine.second);
+    let reloaded = process_of(lab).and_then(|process| reload(lab, process, machine.second));
     let done = Instant::now();
     let refused = wire.refused() - refused_before;
     std::thread::sleep(3 * WINDOW);
@@ -113,7 +115,7 @@ pub fn of_filter(lab: &Lab, machine: &Machine) -> Result<Reload, String> {
     if sent == 0 {
         return Err("no frame was sent".into());
     }
-    let still = windows(&looks, quiet, quiet + QUIET - WINDOW);
+    let still = windows(&looks, quiet, quiet + QUIET.saturating_sub(WINDOW));
     let rate = median(&still)?;
     let meanwhile = windows(&looks, asked, done);
     running.signal(Signal::SIGINT);
@@ -196,7 +198,7 @@ pub fn of_forward(bench: &Bench, lab: &Lab) -> Result<Reload, String> {
         let within = rates.iter().filter(|(end, _)| *end >= from && *end <= to);
         within.map(|(_, rate)| *rate).collect::<Vec<_>>()
     };
-    let still = between(QUIET / 2, asked - WINDOW);
+    let still = between(QUIET / 2, asked.saturating_sub(WINDOW));
     let rate = median(&still)?;
     Ok(Reload {
         is_xdp: false,

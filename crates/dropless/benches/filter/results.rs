@@ -132,7 +132,7 @@ impl Results {
                 met: if met { "yes" } else { "NO" },
             });
         };
-        let to_filter = self.factor(ONE_DENY, Filter::XdpFilter);
+        let to_filter = self.factor(ONE_DENY, Filter::XdpTools);
         judge(
             "XDP, 1 rule, all dropped: packets a second and core, to xdp-filter".into(),
             to_filter,
@@ -514,7 +514,7 @@ impl Results {
         let head = ["flood, Mpps", "dropped after, s", "as guard says it, s"];
         format!(
             "\n### A flood, and guard\n\n\
-             Answers of time servers from invented sources begin at once and at a steady pace; what of them the interface did not drop, at that pace, is the time\n\
+             Answers of time servers from invented sources begin at once and at a steady pace, with one packet of somebody else in 64; what of them the interface did not drop, at that pace, is the time\n\
              until the drop. Nothing of it is guard's own account.\n\n{}",
             layout(&head, rows.collect())
         )

@@ -82,7 +82,7 @@ pub fn forward_memif(bench: &Bench, lab: &Lab) -> Measured {
 }
 
 pub fn macswap_memif(bench: &Bench, lab: &Lab) -> Measured {
-    let mut testpmd = theirs::between_memifs(bench, lab, [lab.path("a.sock"), lab.path("b.sock")]);
+    let mut testpmd = theirs::between_memifs(bench, lab, &[lab.path("a.sock"), lab.path("b.sock")]);
     testpmd.start();
     let measured = send_through(bench, lab, testpmd.process());
     testpmd.quit();

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -152,22 +153,6 @@ impl Wire {
         ]
     }
 
-    /// Runs `act` in a namespace, in a thread of its own.
-    pub fn within<T: Send>(
-        &self,
-        namespace: &Namespace,
-        act: impl FnOnce() -> Result<T, String> + Send,
-    ) -> Result<T, String> {
-        let name = namespace.name().to_owned();
-        std::thread::scope(|scope| {
-            let inside = scope.spawn(|| {
-                enter(&name)?;
-                act()
-            });
-            inside.join().map_err(|_| "a thread died".to_owned())?
-        })
-    }
-
     /// The program that is on the far end.
     pub fn program(&self) -> Result<u32, String> {
         let shown = self.far.ip(&["-d", "link", "show", "far0"]);
@@ -312,7 +297,7 @@ fn send(wire: &Wire, (frames, to): (&[Frame], [u8; 6]), lasts: Duration) -> Resu
         }
         Ok((sent, begun.elapsed()))
     };
-    wire.within(&wire.near, || {
+    within(&wire.near, || {
         pin(Pid::from_raw(0), wire.generator_core)?;
         // Signals that somebody sends this process would end a call.
         SigSet::all()
@@ -323,6 +308,15 @@ fn send(wire: &Wire, (frames, to): (&[Frame], [u8; 6]), lasts: Duration) -> Resu
         put(&object, "wire", 0, &index.to_ne_bytes())?;
         with_program(&object, "send", all)?
     })
+}
+
+/// Tells a sender that it is over, when dropped.
+pub struct Ends(pub Arc<AtomicBool>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Frames a turn of a steady sender, and how often: fewer than the wire's ring takes at once.
@@ -454,4 +448,19 @@ impl Wire {
             .run("cat", &["/sys/class/net/near0/statistics/tx_dropped"]);
         text.trim().parse().unwrap_or(0)
     }
+}
+
+/// Runs `act` in a namespace, in a thread of its own.
+pub fn within<T: Send>(
+    namespace: &Namespace,
+    act: impl FnOnce() -> Result<T, String> + Send,
+) -> Result<T, String> {
+    let name = namespace.name().to_owned();
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            enter(&name)?;
+            act()
+        });
+        inside.join().map_err(|_| "a thread died".to_owned())?
+    })
 }

@@ -65,7 +65,7 @@ pub fn null_to_null(bench: &Bench, lab: &Lab, mode: &str) -> Measured {
 
 /// `macswap` between two ends of memif, which it serves. It is not started yet.
 #[allow(dead_code, reason = "of the benchmark of filtering")]
-pub fn between_memifs(bench: &Bench, lab: &Lab, sockets: [PathBuf; 2]) -> Testpmd {
+pub fn between_memifs(bench: &Bench, lab: &Lab, sockets: &[PathBuf; 2]) -> Testpmd {
     let mut testpmd = builder(bench, lab, "macswap", &bench.worker());
     for (id, socket) in sockets.iter().enumerate() {
         testpmd = testpmd.eal(format!(

@@ -55,7 +55,7 @@ fn help(name: &str) -> &'static str {
         "rule_packets_total" => {
             "Packets that a rule decided about; of a rate, those above it. The busiest rules alone."
         }
-        "rule_bytes_total" => "Their bytes, without FCS.",
+        "rule_bytes_total" => "Bytes of the packets that a rule decided about, without FCS.",
         "rules_malformed_packets_total" => "Malformed packets by reason; a rule decided about them, too.",
         "rules_groups_full_packets_total" => {
             "Packets dropped since a rate had no entry left for their group; counted at its rule, too."

@@ -211,6 +211,14 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         true
     }
 
+    /// Has `wire` put tasks onto the other ends of embedded rings: they are the path and no port, and nobody looks into them.
+    pub fn on_far_side<T>(&mut self, wire: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.taps.len();
+        let wired = wire(self);
+        self.taps.truncate(before);
+        wired
+    }
+
     /// As [`Stage::pair`], with queues of the host's taps: where frames of port `from` go to, and where those come from that
     /// leave by `to`. Of DPDK's devices only.
     pub fn pair_beside(
@@ -240,14 +248,6 @@ impl<'s, 'p, 'e: 'p> Stage<'s, 'p, 'e> {
         let task = task.on((rx, tx), (towards, comes), buffers);
         self.workers[worker].add(role, task);
         true
-    }
-
-    /// Has `wire` put tasks onto the other ends of embedded rings: they are the path and no port, and nobody looks into them.
-    pub fn on_far_side<T>(&mut self, wire: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.taps.len();
-        let wired = wire(self);
-        self.taps.truncate(before);
-        wired
     }
 
     /// Where control leaves a tap for the next queue of `port` in this direction.

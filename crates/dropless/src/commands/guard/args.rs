@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use clap::{ArgGroup, ValueHint};
+use clap::{ArgGroup, ValueEnum, ValueHint};
 use guard::{Cap, Class};
 use measure::RateSpec;
 use measure::units::parse_count;
@@ -18,6 +18,15 @@ const GROUPS_MAX: u64 = 1 << 28;
 const RULES_MAX: u64 = 1024;
 /// A rate is a whole number of packets or bits.
 const RATE_MAX: f64 = 1e15;
+
+/// Where packets meet the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModeArg {
+    /// In the driver, before the kernel spends anything on a packet
+    Native,
+    /// Behind it, for drivers that cannot: some of the speed is lost
+    Generic,
+}
 
 /// Find floods, and block them by the narrowest rules that explain them, for as long as they last
 #[derive(clap::Args, Debug)]
@@ -70,9 +79,9 @@ pub struct Args {
     /// Only say what would be blocked
     #[arg(long)]
     dry_run: bool,
-    /// Behind the driver, for those that have no native XDP: some of the speed is lost
-    #[arg(long, conflicts_with = "replay")]
-    generic: bool,
+    /// Where packets meet the rules
+    #[arg(long, value_enum, default_value_t = ModeArg::Native, conflicts_with = "replay")]
+    mode: ModeArg,
     /// How long [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", conflicts_with = "replay")]
     duration: Option<String>,
@@ -134,7 +143,7 @@ impl Args {
         );
         Ok(GuardSource::Interface {
             name: name.clone(),
-            generic: self.generic,
+            generic: self.mode == ModeArg::Generic,
             groups: groups as u32,
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
             force: self.force,

@@ -73,7 +73,10 @@ fn head(state: &State, style: &Style) -> String {
     let mut lines = Table::indented(0);
     let mut facts = vec![("health", health), ("run", run)];
     if let Some(rules) = &state.rules {
-        facts.push(("rules", Cell::left(format!("{}, generation {}", rules.file, rules.generation))));
+        facts.push((
+            "rules",
+            Cell::left(format!("{}, generation {}", rules.file, rules.generation)),
+        ));
         let refused = rules.refused.as_ref();
         facts.extend(refused.map(|refused| ("refused", Cell::left(&refused.text).paint(Paint::Bad))));
     }
@@ -271,7 +274,10 @@ fn left_out(state: &State) -> Table {
 /// The busiest rules.
 fn rules(state: &State) -> Table {
     let judged = state.rules.as_ref().map(|rules| &rules.judged);
-    judged.map_or_else(|| Table::section("Rules", &[]), |judged| judged::table(judged, RULES_SHOWN))
+    judged.map_or_else(
+        || Table::section("Rules", &[]),
+        |judged| judged::table(judged, RULES_SHOWN),
+    )
 }
 
 /// Malformed packets, each of which a rule counted, too.
