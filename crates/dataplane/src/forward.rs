@@ -15,7 +15,7 @@ use crate::{BURST_MAX, Phase, Task};
 
 use judge::Seen;
 pub use judge::{Judge, RuleCounters};
-pub use kernel::{Beside, Host, ToHost};
+pub use kernel::{Beside, FromHost, Host, ToHost};
 
 /// What a forwarding task publishes while it runs. One writer: its worker.
 #[derive(Debug, Default)]

@@ -443,7 +443,7 @@ impl Guard {
                 found.cost * 100.0,
                 cap.cost * 100.0
             ))
-        } else if blocked_pps + pps > cap.share * all_pps {
+        } else if cap.share < 1.0 && blocked_pps + pps > cap.share * all_pps {
             Some(format!(
                 "more than {:.1} % of all packets would be blocked",
                 cap.share * 100.0

@@ -71,7 +71,7 @@ impl Default for Cap {
         Self {
             rules: 32,
             rates: 8,
-            share: 0.999,
+            share: 1.0,
             cost: 0.0,
             v4_len: 16,
             v6_len: 32,

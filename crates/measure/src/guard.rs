@@ -91,6 +91,8 @@ pub struct GuardSummary {
     pub not_judged: u64,
     /// Rules that were made, in their order.
     pub blocks: Vec<GuardRule>,
+    /// Further rules, of those that were taken back first; they are in the log only.
+    pub further_blocks: u64,
     /// Rules that were not.
     pub refusals: Vec<GuardRefusal>,
     /// Further refusals, which are in the log only.
@@ -113,7 +115,7 @@ pub struct GuardSummary {
 
 nothing_yet! {
     GuardSummary, "guard":
-    run verdict reasons source mode dry_run rules judged not_judged blocks refusals further_refusals samples samples_missed
+    run verdict reasons source mode dry_run rules judged not_judged blocks further_blocks refusals further_refusals samples samples_missed
     rate_pps interface_check interrupted duration_s notes
 }
 

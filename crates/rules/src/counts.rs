@@ -1,6 +1,6 @@
 //! What rules have met: of one rule set, and of all that were in force one after the other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::AddAssign;
 
 use crate::{Action, Malformed, RuleSet, Verdict};
@@ -76,7 +76,31 @@ pub struct Totals {
     pub full: Count,
 }
 
+/// What stands for rules whose own counts are no longer told.
+const GONE: &str = "rules that are gone";
+
 impl Totals {
+    /// Tells what rules met that are not among `kept` together, once they are more than `most`: rules that come and go for ever
+    /// take no more memory than that.
+    pub fn forget(&mut self, kept: &[Spelling], most: usize) {
+        if self.rules.len() <= kept.len() + most {
+            return;
+        }
+        let kept: HashSet<&Spelling> = kept.iter().collect();
+        let mut gone = HashMap::new();
+        self.rules.retain(|spelling, count| {
+            let is_kept = kept.contains(spelling);
+            if !is_kept {
+                *gone.entry(spelling.verdict).or_insert_with(Count::default) += *count;
+            }
+            is_kept
+        });
+        for (verdict, count) in gone {
+            let text = GONE.to_owned();
+            *self.rules.entry(Spelling { text, verdict }).or_default() += count;
+        }
+    }
+
     /// Adds what a set counted whose rules are spelled so ([`RuleSet::spellings`]).
     pub fn add(&mut self, spellings: &[Spelling], counts: &Counts) {
         for (spelling, count) in spellings.iter().zip(counts.rules.iter().chain([&counts.default])) {
@@ -89,5 +113,32 @@ impl Totals {
             *sum += *count;
         }
         self.full += counts.full;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_come_and_go_take_no_more_room_and_lose_no_count() {
+        let spelling = |number: u32| Spelling {
+            text: format!("deny from 10.0.0.{number}"),
+            verdict: Verdict::Deny,
+        };
+        let one = Count {
+            packets: 1,
+            bytes: 60,
+        };
+        let kept = [spelling(0)];
+        let mut totals = Totals::default();
+        for number in 0..100 {
+            *totals.rules.entry(spelling(number)).or_default() += one;
+            totals.forget(&kept, 10);
+            assert!(totals.rules.len() <= 12);
+            assert_eq!(totals.rules[&spelling(0)], one);
+        }
+        let packets: u64 = totals.rules.values().map(|count| count.packets).sum();
+        assert_eq!(packets, 100);
     }
 }

@@ -11,6 +11,9 @@ use crate::program::{Setup, Shared};
 use crate::stay::{About, Old, Pins, Stayed};
 use crate::{Error, Filter, Samples, Sampling, StayError};
 
+/// Rules that are no longer there and whose counts are told one by one.
+const GONE_MAX: usize = 1024;
+
 /// What is wanted of a filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
@@ -56,6 +59,8 @@ pub struct Kept {
     pins: Option<Pins>,
     /// What it had counted when it was taken over.
     taken_over: Option<Totals>,
+    /// What one had counted that should have been there, and was not.
+    gone: Option<Totals>,
 }
 
 impl Ready {
@@ -114,10 +119,13 @@ impl Kept {
                 old,
             }) => Self::take_over(wanted, about, (pins, attached, old), (set, tables)),
             found => {
-                if let Some(gone) = found {
-                    gone.pins.remove()?;
+                let mut gone = None;
+                if let Some(found) = found {
+                    gone = Some(found.totals()?);
+                    found.pins.remove()?;
                 }
-                Self::begin(wanted, about, set, tables)
+                let begun = Self::begin(wanted, about, set, tables)?;
+                Ok(Self { gone, ..begun })
             }
         }
     }
@@ -226,6 +234,7 @@ impl Kept {
         for old in &self.retired {
             old.add_to(&mut settled)?;
         }
+        settled.forget(&self.current.spellings, GONE_MAX);
         if let Some(pins) = &mut self.pins {
             pins.fold(&settled, self.current.number)?;
         }
@@ -262,6 +271,11 @@ impl Kept {
     /// What it had counted when it was taken over from another process, if it was.
     pub fn taken_over(&self) -> Option<&Totals> {
         self.taken_over.as_ref()
+    }
+
+    /// What one had counted that should have stayed there, and that somebody took off.
+    pub fn gone(&self) -> Option<&Totals> {
+        self.gone.as_ref()
     }
 
     /// Takes it off the interface, also where it stays, and says what it counted, to the last packet. Samples can still be
@@ -329,6 +343,7 @@ impl Parts {
             samples: self.samples,
             pins,
             taken_over: None,
+            gone: None,
         }
     }
 }

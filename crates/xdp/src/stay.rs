@@ -20,7 +20,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::libbpf_sys as sys;
@@ -93,7 +93,7 @@ pub enum StayError {
 fn aside(path: &Path) -> &'static str {
     // ip-netns(8) mounts a /sys of its own, in which nothing is mounted, and which ends with the command.
     if path.starts_with("/sys") {
-        " (ip netns exec hides it: nsenter --net=/run/netns/NAME does not)"
+        " (ip netns exec hides it: mount another one outside of /sys, and name a directory in it by DROPLESS_BPF_DIR)"
     } else {
         ""
     }
@@ -199,6 +199,27 @@ fn namespace() -> Result<u64, StayError> {
     Ok(data.ino())
 }
 
+/// In a BPF file system that everybody may write to, somebody else may have made the directory before us, and could exchange
+/// what we keep there.
+fn check_owner(root: &Path) -> Result<(), StayError> {
+    let Ok(found) = fs::symlink_metadata(root) else {
+        return Ok(());
+    };
+    let me = nix::unistd::geteuid().as_raw();
+    let is_ours = found.is_dir() && [0, me].contains(&found.uid()) && found.mode() & 0o022 == 0;
+    if is_ours {
+        return Ok(());
+    }
+    let why = format!(
+        "others may write there (it is of user {}); fix: remove it, or name another directory by {VARIABLE}",
+        found.uid()
+    );
+    Err(io_error(root)(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        why,
+    )))
+}
+
 /// Where the filter of this interface is kept.
 fn dir(index: u32) -> Result<PathBuf, StayError> {
     let root = root();
@@ -207,6 +228,7 @@ fn dir(index: u32) -> Result<PathBuf, StayError> {
         Ok(found) if found.filesystem_type() == BPF_FS => {}
         _ => return Err(StayError::NotMounted(place.to_path_buf())),
     }
+    check_owner(&root)?;
     Ok(root.join(format!("{}-{index}", namespace()?)))
 }
 
@@ -234,7 +256,15 @@ impl Pins {
     /// Of an interface that has none.
     pub(crate) fn begin(index: u32, about: &About<'_>, shared: &Shared) -> Result<Self, StayError> {
         let dir = dir(index)?;
-        fs::create_dir_all(&dir).map_err(io_error(&dir))?;
+        let mut make = fs::DirBuilder::new();
+        make.recursive(true)
+            .mode(0o700)
+            .create(&dir)
+            .map_err(io_error(&dir))?;
+        // Whoever died before it had written the state left what belongs to nothing.
+        for left in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            fs::remove_file(left.path()).map_err(io_error(&left.path()))?;
+        }
         let pins = Self {
             state: State {
                 version: VERSION,
@@ -420,16 +450,20 @@ impl Stayed {
         Self::at(dir(index)?)
     }
 
-    /// All of this network namespace.
-    pub fn all() -> Result<Vec<Self>, StayError> {
+    /// All of this network namespace, and why some of them cannot be read.
+    pub fn all() -> Result<(Vec<Self>, Vec<StayError>), StayError> {
         let ours = format!("{}-", namespace()?);
-        let mut all = Vec::new();
+        check_owner(&root())?;
+        let (mut all, mut unread) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(root()).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(ours.as_bytes()) {
-                all.extend(Self::at(entry.path())?);
+                match Self::at(entry.path()) {
+                    Ok(found) => all.extend(found),
+                    Err(error) => unread.push(error),
+                }
             }
         }
-        Ok(all)
+        Ok((all, unread))
     }
 
     fn at(dir: PathBuf) -> Result<Option<Self>, StayError> {

@@ -37,7 +37,23 @@ where
     /// Towards the host.
     pub to: Option<ToHost<T, A>>,
     /// From the host.
-    pub from: Option<R>,
+    pub from: Option<FromHost<R>>,
+}
+
+/// The way from the host.
+pub struct FromHost<R> {
+    rx: R,
+    budget: Budget,
+}
+
+impl<R> FromHost<R> {
+    /// Receives through `rx`; up to `saved_ticks` of the host's time may be saved up.
+    pub fn new(rx: R, clock: (fn() -> Ticks, u64)) -> Self {
+        Self {
+            rx,
+            budget: Budget::new(clock),
+        }
+    }
 }
 
 /// The way to the host.
@@ -61,6 +77,16 @@ struct Budget {
 }
 
 impl Budget {
+    fn new((tsc, saved_ticks): (fn() -> Ticks, u64)) -> Self {
+        let saved_max = i64::try_from(saved_ticks).unwrap_or(i64::MAX);
+        Self {
+            tsc,
+            saved_max,
+            left: saved_max,
+            at: tsc(),
+        }
+    }
+
     /// Whether there is any at `now`.
     fn has_any(&mut self, now: Ticks) -> bool {
         let earned = now.since(self.at) / PART;
@@ -83,19 +109,13 @@ where
 {
     /// Sends what is addressed to `mac`, and copies in `buffers` of what is addressed to several, through `tx`. Up to
     /// `saved_ticks` of the host's time may be saved up.
-    pub fn new(tx: T, buffers: A, mac: [u8; 6], (tsc, saved_ticks): (fn() -> Ticks, u64)) -> Self {
-        let saved_max = i64::try_from(saved_ticks).unwrap_or(i64::MAX);
+    pub fn new(tx: T, buffers: A, mac: [u8; 6], clock: (fn() -> Ticks, u64)) -> Self {
         Self {
             out: [tx.batch()],
             tx,
             buffers,
             mac,
-            budget: Budget {
-                tsc,
-                saved_max,
-                left: saved_max,
-                at: tsc(),
-            },
+            budget: Budget::new(clock),
         }
     }
 
@@ -191,6 +211,16 @@ where
 
     #[inline]
     fn receive(&mut self, into: &mut R::Frames, max: usize) -> usize {
-        self.from.as_mut().map_or(0, |from| from.receive(into, max))
+        let Some(from) = &mut self.from else { return 0 };
+        let begun = (from.budget.tsc)();
+        // What there is no time for waits in the tap, and is the kernel's to drop.
+        if !from.budget.has_any(begun) {
+            return 0;
+        }
+        let received = from.rx.receive(into, max);
+        if received > 0 {
+            from.budget.spend(begun);
+        }
+        received
     }
 }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use dataplane::forward::{
-    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, Host, Judge, Rewrite, RuleCounters, ToHost,
+    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, FromHost, Host, Judge, Rewrite, RuleCounters,
+    ToHost,
 };
 use dataplane::io::{Frames as _, Receive as _};
 use dataplane::memory::{MemoryBuffers, MemoryFrame, MemoryLink};
@@ -361,7 +362,7 @@ fn the_host_gets_what_is_its_own_and_copies_of_what_is_for_all() {
         let clock: (fn() -> Ticks, u64) = (|| Ticks(0), 1_000_000);
         let host = Host {
             to: Some(ToHost::new(towards.clone(), MemoryBuffers, HOST, clock)),
-            from: Some(comes.clone()),
+            from: Some(FromHost::new(comes.clone(), clock)),
         };
         let mut task = ForwardTask::beside(from.clone(), to.clone(), host, plan, leave);
         let mut sent = [0_u64; 3];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dataplane::Task;
 use dataplane::flows::{FlowReader, FlowTable};
 use dataplane::forward::{
-    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, Host, Judge, Rewrite, ToHost,
+    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, FromHost, Host, Judge, Rewrite, ToHost,
 };
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use dataplane::slot::{Exchange, Fill, Slot};
@@ -109,6 +109,7 @@ impl OnBeside for (ForwardQueue, [u8; 6]) {
         let (ForwardQueue(plan, leave), mac) = self;
         let saved_ticks = plan.clock.ticks_from_ns(HOST_NS);
         let to = towards.map(|tx| ToHost::new(tx, buffers, mac, (now, saved_ticks)));
+        let from = from.map(|rx| FromHost::new(rx, (now, saved_ticks)));
         Box::new(ForwardTask::beside(rx, tx, Host { to, from }, plan, leave))
     }
 }

@@ -16,6 +16,8 @@ use rules::{Action, RuleSet, Spelling, Totals};
 use super::control::Generations;
 use super::rulebook::{Rulebook, Rules};
 
+/// Rules that are no longer there and whose counts are told one by one.
+const GONE_MAX: usize = 1024;
 /// Groups that rates remember.
 const GROUPS: usize = 1 << 20;
 
@@ -99,6 +101,7 @@ impl Judging {
                 .for_each(|exchange| drop(exchange.take_back()));
             let old = std::mem::replace(&mut self.current, next.counted);
             old.add_to(&mut self.settled);
+            self.settled.forget(&self.current.spellings, GONE_MAX);
             self.book.accept(next.rules);
         }
         if self.next.is_none()

@@ -41,7 +41,7 @@ pub fn with_rules(target: &Target, naming: &str) -> Result<Found> {
 pub fn reload(found: &Found) -> Result<RulesInForce> {
     let process = found.process;
     let before = found.state.as_ref().map_err(|refusal| anyhow!("{refusal}"))?;
-    let asked = before.rules.as_ref().map_or(0, |rules| rules.asked);
+    let heard = before.rules.as_ref().map_or(0, |rules| rules.heard);
     kill(Pid::from_raw(i32::try_from(process)?), Signal::SIGHUP).map_err(|error| match error {
         nix::Error::EPERM => {
             anyhow!("process {process} belongs to another user; fix: sudo dropless <the same arguments>")
@@ -51,7 +51,7 @@ pub fn reload(found: &Found) -> Result<RulesInForce> {
     loop {
         std::thread::sleep(LOOK_EVERY);
         let state = read(&found.path).ok();
-        let rules = |state: State| state.rules.filter(|rules| rules.asked > asked);
+        let rules = |state: State| state.rules.filter(|rules| rules.answered > heard);
         let is_over = state
             .as_ref()
             .is_none_or(|state| state.ended.is_some() || !is_alive(&state.process));

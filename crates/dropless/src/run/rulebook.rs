@@ -27,6 +27,8 @@ pub const TOLD_MAX: usize = 200;
 pub struct Rules {
     pub set: Arc<RuleSet>,
     pub tables: Arc<Tables>,
+    /// So many had asked when their file was read.
+    answers: u64,
 }
 
 impl Rules {
@@ -41,6 +43,7 @@ impl Rules {
         Ok(Self {
             set: Arc::new(set),
             tables: Arc::new(tables),
+            answers: 0,
         })
     }
 }
@@ -50,9 +53,10 @@ impl Rules {
 pub struct Rulebook {
     path: PathBuf,
     rules: Rules,
-    reading: Option<JoinHandle<Result<Rules>>>,
-    /// Somebody asked while they were being read: what was read may be older than what is meant.
-    again: bool,
+    /// And how many had asked when that began.
+    reading: Option<(u64, JoinHandle<Result<Rules>>)>,
+    /// The same of those that were read last.
+    handed: u64,
     in_force: RulesInForce,
     /// How often what was read was refused.
     refused: u64,
@@ -67,7 +71,7 @@ impl Rulebook {
         Self {
             path: path.to_path_buf(),
             reading: None,
-            again: false,
+            handed: 0,
             in_force: RulesInForce {
                 file: path.display().to_string(),
                 rules: rules.set.rules.len() as u64,
@@ -87,12 +91,22 @@ impl Rulebook {
         &self.rules
     }
 
-    /// Has the file read again, in a thread of its own.
+    /// Has the file read again, in a thread of its own: once more after that where it is being read.
     pub fn ask(&mut self) {
-        if self.reading.is_some() {
-            self.again = true;
-            return;
+        self.in_force.heard += 1;
+        if self.reading.is_none() {
+            self.begin();
         }
+    }
+
+    /// Who asks is told that this cannot be.
+    pub fn ask_in_vain(&mut self, error: &anyhow::Error) {
+        self.in_force.heard += 1;
+        self.handed = self.in_force.heard;
+        self.refuse(error);
+    }
+
+    fn begin(&mut self) {
         let path = self.path.clone();
         let read = move || {
             // Through sudo the file may be the user's, in a home that is closed to others.
@@ -100,24 +114,29 @@ impl Rulebook {
             Rules::read(&path)
         };
         match std::thread::Builder::new().name("rules".into()).spawn(read) {
-            Ok(reading) => self.reading = Some(reading),
-            Err(error) => self.refuse(&anyhow!("cannot start a thread: {error}")),
+            Ok(reading) => self.reading = Some((self.in_force.heard, reading)),
+            Err(error) => {
+                self.handed = self.in_force.heard;
+                self.refuse(&anyhow!("cannot start a thread: {error}"));
+            }
         }
     }
 
     /// Rules that were read, and should be put in force now: whether that went well is told by [`Rulebook::accept`] or
     /// [`Rulebook::refuse`].
     pub fn read(&mut self) -> Option<Rules> {
-        let reading = self.reading.take_if(|reading| reading.is_finished())?;
+        let (answers, reading) = self.reading.take_if(|(_, reading)| reading.is_finished())?;
         let read = reading
             .join()
             .map_err(|_| anyhow!("the thread that read them died"));
-        if std::mem::take(&mut self.again) {
-            self.ask();
-            return None;
+        self.handed = answers;
+        // What was read may be older than what is meant now, and comes into force all the same: whoever asks all the time
+        // would have nothing otherwise.
+        if self.in_force.heard > answers {
+            self.begin();
         }
         match read.and_then(|read| read) {
-            Ok(rules) => Some(rules),
+            Ok(rules) => Some(Rules { answers, ..rules }),
             Err(error) => {
                 self.refuse(&error);
                 None
@@ -133,6 +152,7 @@ impl Rulebook {
     /// They are in force.
     pub fn accept(&mut self, rules: Rules) {
         self.in_force.rules = rules.set.rules.len() as u64;
+        self.in_force.answered = self.in_force.answered.max(rules.answers);
         self.rules = rules;
         self.in_force.asked += 1;
         self.in_force.generation += 1;
@@ -145,6 +165,7 @@ impl Rulebook {
     /// They are not, and those before are.
     pub fn refuse(&mut self, error: &anyhow::Error) {
         self.in_force.asked += 1;
+        self.in_force.answered = self.in_force.answered.max(self.handed);
         self.refused += 1;
         let text = format!("{error:#}\nthe rules before stay in force").replace('\n', "; ");
         self.news = Some(format!("{text}\n"));
@@ -256,5 +277,41 @@ fn told(spelling: Spelling, place: String, met: Count) -> RuleCount {
         packets: met.packets,
         bytes: met.bytes,
         rate_pps: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_all_the_time_is_answered_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("edge.rules");
+        std::fs::write(&path, "deny udp dport 9\n").unwrap();
+        let mut book = Rulebook::new(&path, Rules::read(&path).unwrap());
+        let begun = Instant::now();
+        let rules = loop {
+            book.ask();
+            if let Some(rules) = book.read() {
+                break rules;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "nothing comes of it");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        book.accept(rules);
+        let told = book.told(&Totals::default());
+        assert_eq!(told.answered, 1, "read for the first who asked");
+        assert!(told.heard >= 1);
+        // And once more for those that asked meanwhile.
+        let heard = told.heard;
+        book.ask();
+        while book.told(&Totals::default()).answered <= heard {
+            if let Some(rules) = book.read() {
+                book.accept(rules);
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "nothing comes of it");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }

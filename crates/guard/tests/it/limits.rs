@@ -95,6 +95,24 @@ fn the_cap_holds() {
     assert_eq!(world.guard.rules(), "");
 }
 
+/// A flood of a machine that nobody else speaks to.
+#[test]
+fn a_flood_that_is_all_there_is_is_blocked() {
+    let mut guard = guard::Guard::new(settings(), 3);
+    for tick in 0..20_u64 {
+        for number in 0..6000_u64 {
+            guard.observe(&guard::Sample {
+                packet: Ok(udp(v4([203, 0, tick as u8, number as u8]), (123, 7))),
+                len: 468,
+                weight: 1,
+                time_ns: tick * guard::TICK_NS + number * guard::TICK_NS / 6000,
+            });
+        }
+        guard.tick((tick + 1) * guard::TICK_NS);
+    }
+    assert!(guard.rules().starts_with("deny udp"), "{}", guard.rules());
+}
+
 #[test]
 fn no_source_prefix_is_shorter_than_the_cap_and_none_holds_a_known_source() {
     let mut world = World::new(settings(), 4);

@@ -74,7 +74,7 @@ impl Kind for GuardSummary {
         let value = |name| self.figure(name);
         Tile::known([
             ("seen", value("rate_rx").map(pps)),
-            ("rules made", Some(count(self.blocks.len() as u64))),
+            ("rules made", Some(count(self.blocks.len() as u64 + self.further_blocks))),
             ("denied", Some(count(self.judged.denied))),
             ("stopped after", slowest(self).map(time)),
         ])
@@ -124,7 +124,7 @@ fn slowest(summary: &GuardSummary) -> Option<f64> {
 
 /// The one sentence about a guard.
 fn outcome(summary: &GuardSummary) -> String {
-    let made = counted(summary.blocks.len() as u64, "rule");
+    let made = counted(summary.blocks.len() as u64 + summary.further_blocks, "rule");
     let dry = if summary.dry_run {
         " (dry run: none in force)"
     } else {
@@ -204,6 +204,13 @@ fn about(summary: &GuardSummary) -> Sheet<(&'static str, String)> {
             counted(summary.not_judged, "packet")
         );
         lines.push(("not judged", cut));
+    }
+    if summary.further_blocks > 0 {
+        let further = count(summary.further_blocks);
+        lines.push((
+            "not listed",
+            format!("{further} rules that were taken back first; they are in guard.jsonl"),
+        ));
     }
     if summary.further_refusals > 0 {
         lines.push((

@@ -104,8 +104,12 @@ pub struct RulesInForce {
     pub generation: u64,
     /// When it came into force, ms since 1970.
     pub since_unix_ms: u64,
-    /// How often it was asked to read them again, whatever came of it.
+    /// How often they were read again, whatever came of it.
     pub asked: u64,
+    /// How often it was asked to read them again.
+    pub heard: u64,
+    /// So many of those that asked first have their answer: one reading may be for several.
+    pub answered: u64,
     /// Why those that were read last are not in force; those before are.
     pub refused: Option<Note>,
     /// What they met, and those before them: the busiest rules.

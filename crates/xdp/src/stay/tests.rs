@@ -153,5 +153,29 @@ fn die_everywhere() {
     assert!(Stayed::on(LOOPBACK).unwrap().is_none());
     assert!(InForce::on(LOOPBACK).unwrap().is_none());
     assert_eq!(fs::read_dir(USUAL).unwrap().count(), 0);
-    assert!(Stayed::all().unwrap().is_empty());
+    assert!(Stayed::all().unwrap().0.is_empty());
+    // One that dies before there is a state.
+    let dir = dir(LOOPBACK).unwrap();
+    fs::create_dir(&dir).unwrap();
+    pin(load().map("groups").unwrap().as_fd(), &dir.join(GROUPS)).unwrap();
+    let kept = Kept::stay(&WANTED, &ABOUT, &set, &tables).unwrap();
+    assert!(kept.gone().is_none());
+    // One that somebody takes off.
+    met = send(4);
+    kept.totals().unwrap();
+    drop(kept);
+    stayed().attached.unwrap().detach().unwrap();
+    assert!(!stayed().is_in_force());
+    send(1);
+    let heir = Kept::stay(&WANTED, &ABOUT, &set, &tables).unwrap();
+    assert!(heir.taken_over().is_none());
+    assert_eq!(denied(heir.gone().unwrap()), met, "what it had counted is told");
+    drop(heir);
+    stayed().remove().unwrap();
+    // A directory that somebody else made.
+    std::os::unix::fs::chown(USUAL, Some(65_534), None).unwrap();
+    let refused = Kept::stay(&WANTED, &ABOUT, &set, &tables)
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("of user 65534"), "{refused}");
 }

@@ -44,6 +44,8 @@ struct OnInterface {
     process: Option<u32>,
     /// It stays in force when its process ends.
     stays: bool,
+    /// It should be there and is not: somebody took it off, or the interface went.
+    is_gone: bool,
     allowed: u64,
     denied: u64,
 }
@@ -51,10 +53,13 @@ struct OnInterface {
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let mut filters = Vec::new();
-    let stayed = match Stayed::all() {
-        Err(StayError::NotMounted(_)) => Vec::new(),
+    let console = Console::json_or_text(args.json);
+    let (stayed, unread) = match Stayed::all() {
+        Err(StayError::NotMounted(_)) => (Vec::new(), Vec::new()),
         other => other?,
     };
+    // The others are told all the same.
+    unread.iter().for_each(|error| console.error(&error.to_string()));
     for interface in interfaces(&Sys::live()) {
         let Some(number) = index(&Sys::live(), &interface.name) else {
             continue;
@@ -67,7 +72,10 @@ pub fn run(args: &Args) -> Result<u8> {
             filters.push(on(interface.name, (number, &found), stays)?);
         }
     }
-    let console = Console::json_or_text(args.json);
+    // What should be in force and is not is the worst to be silent about.
+    for stayed in stayed.iter().filter(|stayed| !stayed.is_in_force()) {
+        filters.push(gone(stayed)?);
+    }
     let text = text(&filters, &console.style());
     let listed = Listed {
         version: VERSION,
@@ -75,6 +83,23 @@ pub fn run(args: &Args) -> Result<u8> {
     };
     console.either(&listed, &text)?;
     Ok(0)
+}
+
+/// Of rules that should have stayed.
+fn gone(stayed: &Stayed) -> Result<OnInterface> {
+    let (state, judged) = (stayed.state(), sums(&stayed.totals()?));
+    Ok(OnInterface {
+        interface: state.interface.clone(),
+        mode: None,
+        rules: state.file.clone(),
+        generation: state.generation.into(),
+        since_unix_ms: state.since_unix_ms,
+        process: None,
+        stays: true,
+        is_gone: true,
+        allowed: judged.allowed,
+        denied: judged.denied,
+    })
 }
 
 fn on(name: String, (index, found): (u32, &InForce), stayed: Option<&Stayed>) -> Result<OnInterface> {
@@ -103,6 +128,7 @@ fn on(name: String, (index, found): (u32, &InForce), stayed: Option<&Stayed>) ->
         },
         process,
         stays: stayed.is_some(),
+        is_gone: false,
         allowed: judged.allowed,
         denied: judged.denied,
     })
@@ -143,6 +169,7 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
     let mut table = Table::section("Interface", &titles);
     for filter in filters {
         let by = match (filter.process, filter.stays) {
+            _ if filter.is_gone => "NOT IN FORCE: it was taken off".to_owned(),
             (Some(process), true) => format!("process {process}, stays"),
             (Some(process), false) => format!("process {process}"),
             (None, true) => "stays, no process".to_owned(),
@@ -151,12 +178,13 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
         table.item(
             &filter.interface,
             [
-                Cell::left(filter.mode.unwrap_or("unknown")),
+                Cell::left(if filter.is_gone { "none" } else { filter.mode.unwrap_or("unknown") }),
                 Cell::left(&filter.rules),
                 Cell::right(filter.generation.to_string()),
-                Cell::right(number::span(
-                    unix_ms().saturating_sub(filter.since_unix_ms) as f64 / 1e3,
-                )),
+                Cell::right(match filter.since_unix_ms {
+                    0 => "-".to_owned(),
+                    since => number::span(unix_ms().saturating_sub(since) as f64 / 1e3),
+                }),
                 Cell::right(count(filter.allowed)),
                 Cell::right(count(filter.denied)),
                 Cell::left(by),

@@ -72,7 +72,7 @@ pub struct Args {
     /// A rule stays so long after it has met a flood
     #[arg(long, value_name = "TIME", default_value = "60s")]
     expire: String,
-    /// What may be blocked at most: rules=32, rates=8 of them, share=99.9% of all packets, cost=0% of the legitimate ones that
+    /// What may be blocked at most: rules=32, rates=8 of them, share=100% of all packets, cost=0% of the legitimate ones that
     /// are known, prefix=16 and prefix6=32 as the shortest source prefixes
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cap: Vec<String>,

@@ -55,16 +55,14 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let console = args.output.console();
     let own = own_rules(plan)?;
     let allowed = allow_list(plan)?;
-    let guard = guard_of(plan, &allowed, run::random())?;
     let interface = host::device(&Sys::live(), name)?;
     let name = &interface.name;
     let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
     let (_claim, removed) = claim::interface(name, index, true)?;
     let session = (!force).then(|| Session::through(name)).flatten();
-    let first = Rules::of(RuleSet::joined(&[&allowed, &own.set]))?;
-    if let Some(session) = &session {
-        session.is_kept_by(&first.set)?;
-    }
+    let spared = spared(session, &RuleSet::joined(&[&allowed, &own.set]))?;
+    let guard = guard_of(plan, &RuleSet::joined(&[&spared, &allowed]), run::random())?;
+    let first = Rules::of(RuleSet::joined(&[&spared, &allowed, &own.set]))?;
     let before = Level::of(name);
     let wanted = Wanted {
         interface: index,
@@ -100,7 +98,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
         ..GuardSummary::default()
     };
     let path = plan.rules.clone().unwrap_or_else(|| "default allow".into());
-    let rules = (allowed, Rulebook::new(&path, own));
+    let rules = ([spared, allowed], Rulebook::new(&path, own));
     let mut active = Active::new(
         plan,
         (name, session),
@@ -133,6 +131,16 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let code = tell(&mut summary, &dir, console)?;
     board.linger(&interrupt);
     Ok(code)
+}
+
+/// What the session lives from that this is typed in, which the user's own rules must let pass: whoever floods its port would
+/// have all that is found refused otherwise.
+fn spared(session: Option<Session>, own: &RuleSet) -> Result<RuleSet> {
+    let Some(session) = session else {
+        return Ok(RuleSet::joined(&[]));
+    };
+    session.is_kept_by(own)?;
+    session.allowance()
 }
 
 fn announce(plan: &GuardPlan, name: &str, mode: &str, dir: &RunDir) {
@@ -197,6 +205,8 @@ struct Active<'p> {
     /// All rules that are in force.
     set: Arc<RuleSet>,
     book: Rulebook,
+    /// What the session lives from, and what the user says is never blocked.
+    spared: RuleSet,
     allowed: RuleSet,
     blocks: RuleSet,
     session: Option<Session>,
@@ -218,7 +228,7 @@ impl<'p> Active<'p> {
         plan: &'p GuardPlan,
         (interface, session): (&str, Option<Session>),
         (kept, first): (Kept, Rules),
-        (allowed, book): (RuleSet, Rulebook),
+        ([spared, allowed], book): ([RuleSet; 2], Rulebook),
         watch: Watch,
     ) -> Self {
         Self {
@@ -227,6 +237,7 @@ impl<'p> Active<'p> {
             kept,
             set: first.set,
             book,
+            spared,
             allowed,
             blocks: RuleSet::joined(&[]),
             session,
@@ -311,7 +322,7 @@ impl<'p> Active<'p> {
             self.book.ask();
         } else if is_asked {
             self.book
-                .refuse(&anyhow!("there is no --rules that could be read again"));
+                .ask_in_vain(&anyhow!("there is no --rules that could be read again"));
         }
         if let Some(own) = self.book.read() {
             self.next = Some(own);
@@ -328,12 +339,18 @@ impl<'p> Active<'p> {
 
     /// Loads what should be in force, beside all this.
     fn load(&mut self) {
-        let own = self.next.take();
-        let last = own.as_ref().map_or(&self.book.rules().set, |own| &own.set);
-        let set = Arc::new(RuleSet::joined(&[&self.allowed, &self.blocks, last]));
-        if let Some(Err(error)) = self.session.map(|session| session.is_kept_by(&set)) {
-            return self.book.refuse(&error);
+        let mut own = self.next.take();
+        let kept = own
+            .as_ref()
+            .zip(self.session)
+            .map(|(own, session)| session.is_kept_by(&RuleSet::joined(&[&self.allowed, &own.set])));
+        if let Some(Err(error)) = kept {
+            // What the guard found comes into force all the same.
+            self.book.refuse(&error);
+            own = None;
         }
+        let last = own.as_ref().map_or(&self.book.rules().set, |own| &own.set);
+        let set = Arc::new(RuleSet::joined(&[&self.spared, &self.allowed, &self.blocks, last]));
         let (maker, all, every) = (
             self.kept.maker().with_every(self.every),
             Arc::clone(&set),

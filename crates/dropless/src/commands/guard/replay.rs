@@ -19,6 +19,11 @@ use crate::run::{self};
 
 /// Groups of addresses whose rate is known at once.
 const GROUPS: usize = 1 << 20;
+/// A packet that is older than those before it by more than this begins another time: one that says to be of tomorrow would let
+/// all others count at once, and no flood be seen.
+const BACK_NS: u64 = 1_000_000_000;
+/// No time is later.
+const LAST_NS: u64 = i64::MAX as u64;
 /// The same file is always judged in the same way.
 const SEED: u64 = 0x005E_ED0F_6A2D;
 
@@ -46,6 +51,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
             .map_or_else(String::new, |path| path.display().to_string()),
         ..GuardSummary::default()
     };
+    let mut behind_ns = 0;
     let (mut first_ns, mut now_ns, mut at, mut back, mut timeless) = (None, 0, 0_u64, 0_u64, 0_u64);
     while !interrupt.is_set() {
         let packet = match reader.next_packet() {
@@ -67,8 +73,13 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
             input.name
         );
         let time_ns = packet.time_ns.map(|time_ns| time_ns.max(0) as u64);
+        let mut time_ns = time_ns.map(|time_ns| time_ns.saturating_add(behind_ns).min(LAST_NS));
         timeless += u64::from(time_ns.is_none());
         back += u64::from(time_ns.is_some_and(|time_ns| time_ns < now_ns));
+        if let Some(time_ns) = time_ns.as_mut().filter(|time_ns| **time_ns + BACK_NS < now_ns) {
+            behind_ns = now_ns.min(behind_ns + (now_ns - *time_ns));
+            *time_ns = now_ns;
+        }
         now_ns = now_ns.max(time_ns.unwrap_or(now_ns));
         first_ns.get_or_insert(now_ns);
         let len = packet.original_len;
@@ -102,7 +113,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     summary.interrupted = interrupt.is_set();
     if back > 0 {
         let text =
-            format!("{back} packets of the file are older than one before them; they count at its time");
+            format!("{back} packets of the file are older than one before them; they count at its time, and where that is more than a second what follows goes on from there");
         summary.notes.push(Note::new("times_go_back", text));
     }
     if timeless > 0 {

@@ -20,6 +20,8 @@ const LOOK_NS: u64 = 100_000_000;
 const CALM_NS: u64 = 2_000_000_000;
 /// One in so many at first: a flood may be there already.
 const FIRST: u32 = 8;
+/// Sets that samples may still be of.
+const SETS_MAX: u32 = 64;
 /// Bytes that wait to be read: some 14,000 samples.
 const ROOM: u32 = 4 << 20;
 
@@ -59,6 +61,8 @@ impl Sampler {
     /// Rules of this generation take one of so many.
     pub fn loaded(&mut self, generation: u32, every: u32) {
         self.every.insert(generation, every);
+        // Samples of sets before these are read by now.
+        self.every.retain(|known, _| known + SETS_MAX > generation);
         self.current = every;
     }
 

@@ -13,6 +13,8 @@ use rules::RuleSet;
 const LOG: &str = "guard.jsonl";
 /// A silence of more ticks is not lived through one by one.
 const TICKS_MAX: u64 = 6000;
+/// Rules that are kept for the result, where they are not in force any more: floods that change for days make many.
+const RULES_MAX: usize = 1000;
 /// Refusals that the result has.
 const REFUSALS_MAX: usize = 1000;
 /// Characters of a rule on a terminal.
@@ -30,6 +32,7 @@ pub struct Watch {
     said: Vec<String>,
     log_failed: bool,
     rules: Vec<Made>,
+    further_rules: u64,
     refusals: Vec<GuardRefusal>,
     further_refusals: u64,
     samples: u64,
@@ -52,6 +55,7 @@ impl Watch {
             said: Vec::new(),
             log_failed: false,
             rules: Vec::new(),
+            further_rules: 0,
             refusals: Vec::new(),
             further_refusals: 0,
             samples: 0,
@@ -188,6 +192,12 @@ impl Watch {
             blocked.cost * 100.0,
             count(blocked.cost_by)
         ));
+        if self.rules.len() >= RULES_MAX
+            && let Some(at) = self.rules.iter().position(|made| made.told.gone_s.is_some())
+        {
+            self.rules.remove(at);
+            self.further_rules += 1;
+        }
         self.rules.push(Made {
             first_ns: blocked.first_ns,
             told: GuardRule {
@@ -228,6 +238,7 @@ impl Watch {
             }
         }
         summary.blocks = self.rules.drain(..).map(|made| made.told).collect();
+        summary.further_blocks = self.further_rules;
         summary.refusals = std::mem::take(&mut self.refusals);
         summary.further_refusals = self.further_refusals;
         summary.samples = self.samples;

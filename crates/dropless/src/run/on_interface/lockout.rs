@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use host::Sys;
 use host::interface::{Interface, interfaces};
 use report::published::parent;
@@ -20,6 +20,8 @@ const BROADCAST: [u8; 6] = [0xFF; 6];
 pub struct Session {
     client: SocketAddr,
     server: SocketAddr,
+    /// The tag that its packets have where rules meet them.
+    vlan: Option<u16>,
 }
 
 impl Session {
@@ -31,7 +33,8 @@ impl Session {
         let owner = all
             .iter()
             .find(|one| one.addresses.contains(&session.server.ip()))?;
-        is_over(&all, owner, interface, all.len()).then_some(session)
+        let vlan = tag_over(&all, owner, interface, all.len())?;
+        Some(Self { vlan, ..session })
     }
 
     /// "client-address client-port server-address server-port".
@@ -45,6 +48,7 @@ impl Session {
         Some(Self {
             client: (address(client)?.to_canonical(), client_port.parse().ok()?).into(),
             server: (address(server)?.to_canonical(), server_port.parse().ok()?).into(),
+            vlan: None,
         })
     }
 
@@ -68,6 +72,20 @@ impl Session {
             );
         }
         Ok(())
+    }
+
+    /// Rules that keep it, whatever stands behind them.
+    pub fn allowance(&self) -> Result<RuleSet> {
+        let (client, server) = (self.client.ip(), self.server.ip());
+        let mut text = format!(
+            "allow tcp from {client} to {server} dport {}\n",
+            self.server.port()
+        );
+        if server.is_ipv6() {
+            // From the link alone: nobody hands these on.
+            text += "allow icmp6 from fe80::/10 type 135-136\n";
+        }
+        rules::parse("SSH session", &|_| Ok(text.clone())).map_err(|problems| anyhow!("{problems:?}"))
     }
 
     /// What it lives from: its packets, and what finds addresses on the link.
@@ -95,6 +113,12 @@ impl Session {
                 if let Ok(neighbour) = neighbour.parse() {
                     frames.push((what, ip((neighbour, us), 58, &message)));
                 }
+            }
+        }
+        if let Some(vlan) = self.vlan {
+            for (_, frame) in &mut frames {
+                let [high, low] = vlan.to_be_bytes();
+                frame.splice(12..12, [0x81, 0, high, low]);
             }
         }
         frames
@@ -166,14 +190,26 @@ fn connection(own: Option<&str>) -> Option<String> {
         })
 }
 
-/// Whether what arrives at `upper` comes in by `name`: it is that, or stands on it (a VLAN, a bridge, a bond).
-fn is_over(all: &[Interface], upper: &Interface, name: &str, deep: usize) -> bool {
-    upper.name == name
-        || deep > 0
-            && upper.lower.iter().any(|lower| {
-                let lower = all.iter().find(|one| one.name == *lower);
-                lower.is_some_and(|lower| is_over(all, lower, name, deep - 1))
-            })
+/// Whether what arrives at `upper` comes in by `name`: it is that, or stands on it (a VLAN, a bridge, a bond). With the outermost
+/// VLAN tag that its packets have there.
+fn tag_over(all: &[Interface], upper: &Interface, name: &str, deep: usize) -> Option<Option<u16>> {
+    if upper.name == name {
+        return Some(None);
+    }
+    let deep = deep.checked_sub(1)?;
+    let lower = upper
+        .lower
+        .iter()
+        .filter_map(|lower| all.iter().find(|one| one.name == *lower));
+    let mut tags = lower.filter_map(|lower| tag_over(all, lower, name, deep));
+    tags.next().map(|tag| tag.or_else(|| tag_of(&upper.name)))
+}
+
+/// The tag of a VLAN interface.
+fn tag_of(name: &str) -> Option<u16> {
+    let text = Sys::live().text(format!("/proc/net/vlan/{name}"))?;
+    let (_, behind) = text.split_once("VID:")?;
+    behind.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -212,5 +248,38 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn a_session_over_a_vlan_has_its_tag() {
+        let session = Session::parse("192.0.2.7 50000 198.51.100.1 22").unwrap();
+        let tagged = Session {
+            vlan: Some(100),
+            ..session
+        };
+        for (text, tag, is_kept) in [
+            ("deny vlan 100\n", tagged, false),
+            ("deny vlan 100\n", session, true),
+            ("allow vlan 100\ndefault deny\n", tagged, true),
+            ("deny tcp dport 22\n", tagged, false),
+        ] {
+            let set = rules::parse("edge.rules", &|_| Ok(text.to_owned())).unwrap();
+            assert_eq!(tag.is_kept_by(&set).is_ok(), is_kept, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_allowance_keeps_it_before_any_rules() {
+        for session in [
+            "192.0.2.7 50000 198.51.100.1 22",
+            "2001:db8::7 50000 2001:db8::1 22",
+        ] {
+            let session = Session::parse(session).unwrap();
+            let text = "deny ip\nallow arp\ndefault deny\n";
+            let set = rules::parse("edge.rules", &|_| Ok(text.to_owned())).unwrap();
+            assert!(session.is_kept_by(&set).is_err());
+            let first = session.allowance().unwrap();
+            session.is_kept_by(&RuleSet::joined(&[&first, &set])).unwrap();
+        }
     }
 }

@@ -328,7 +328,8 @@ impl Reading {
             "-p" if not => return unfit("our language has no protocols that must not be"),
             "-p" => {
                 let name = value()?;
-                let Some(number) = protocol(name) else {
+                // 0 stands for all of them there.
+                let Some(number) = protocol(name).filter(|number| *number != 0) else {
                     return unfit(format!("the protocol {name}"));
                 };
                 vec![Conditions::of_protocol(number)]

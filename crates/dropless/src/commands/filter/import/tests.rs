@@ -120,6 +120,7 @@ fn what_iptables_says_and_we_cannot_is_left_out_and_named() {
         ("-m set --match-set bad src -j DROP", "ipset"),
         ("-i eth0 -j DROP", "--dev"),
         ("-f -j DROP", "put fragments together"),
+        ("-p 0 -j ACCEPT", "the protocol 0"),
         ("-p icmp -m icmp --icmp-type 3/1 -j DROP", "codes of ICMP"),
         ("-s 10.0.0.0/255.0.255.0 -j DROP", "holes"),
         ("-p tcp -j MARK --set-mark 1", "the target MARK"),

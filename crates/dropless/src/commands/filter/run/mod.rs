@@ -50,6 +50,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let before = Level::of(name);
     let kept = start(&plan, index, &rules)?;
     let taken_over = kept.taken_over().map_or(0, packets);
+    let gone = kept.gone().map(|gone| was_gone(name, packets(gone)));
     // What is done from here on is what is done at an AF_XDP port: programs are loaded and put onto interfaces.
     let rights = format!("xdp:{name}").parse().ok();
     let rights = rights.and_then(|port| privileges::Kept::with(&[port], false).drop_the_rest());
@@ -78,6 +79,10 @@ pub fn run(args: &Args) -> Result<u8> {
     active.tell(&board);
     if !console.quiet {
         say(&summary, &count);
+    }
+    if let Some(gone) = gone {
+        console.error(&gone.text);
+        summary.notes.push(gone);
     }
     let end = active.go(&interrupt, &board, console, writer.as_mut());
     let level = Level::of(name);
@@ -113,6 +118,15 @@ pub fn run(args: &Args) -> Result<u8> {
     console.object(&summary)?;
     board.linger(&interrupt);
     Ok(summary.exit_code())
+}
+
+/// That rules which should have stayed had gone.
+fn was_gone(name: &str, judged: u64) -> Note {
+    let had = counted(judged, "packet");
+    let text = format!(
+        "the rules that should have stayed in force on {name} were taken off by somebody after {had}; what arrived until now was not judged"
+    );
+    Note::new("filter_was_gone", text)
 }
 
 /// Says that the rules are in force, and how that ends.
