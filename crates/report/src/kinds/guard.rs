@@ -74,7 +74,10 @@ impl Kind for GuardSummary {
         let value = |name| self.figure(name);
         Tile::known([
             ("seen", value("rate_rx").map(pps)),
-            ("rules made", Some(count(self.blocks.len() as u64 + self.further_blocks))),
+            (
+                "rules made",
+                Some(count(self.blocks.len() as u64 + self.further_blocks)),
+            ),
             ("denied", Some(count(self.judged.denied))),
             ("stopped after", slowest(self).map(time)),
         ])

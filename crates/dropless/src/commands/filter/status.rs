@@ -59,7 +59,9 @@ pub fn run(args: &Args) -> Result<u8> {
         other => other?,
     };
     // The others are told all the same.
-    unread.iter().for_each(|error| console.error(&error.to_string()));
+    for error in &unread {
+        console.error(&error.to_string());
+    }
     for interface in interfaces(&Sys::live()) {
         let Some(number) = index(&Sys::live(), &interface.name) else {
             continue;
@@ -178,7 +180,11 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
         table.item(
             &filter.interface,
             [
-                Cell::left(if filter.is_gone { "none" } else { filter.mode.unwrap_or("unknown") }),
+                Cell::left(if filter.is_gone {
+                    "none"
+                } else {
+                    filter.mode.unwrap_or("unknown")
+                }),
                 Cell::left(&filter.rules),
                 Cell::right(filter.generation.to_string()),
                 Cell::right(match filter.since_unix_ms {

@@ -350,7 +350,12 @@ impl<'p> Active<'p> {
             own = None;
         }
         let last = own.as_ref().map_or(&self.book.rules().set, |own| &own.set);
-        let set = Arc::new(RuleSet::joined(&[&self.spared, &self.allowed, &self.blocks, last]));
+        let set = Arc::new(RuleSet::joined(&[
+            &self.spared,
+            &self.allowed,
+            &self.blocks,
+            last,
+        ]));
         let (maker, all, every) = (
             self.kept.maker().with_every(self.every),
             Arc::clone(&set),

@@ -112,8 +112,9 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     summary.rate_pps = summary.judged.packets() as f64 / summary.duration_s.max(1e-3);
     summary.interrupted = interrupt.is_set();
     if back > 0 {
-        let text =
-            format!("{back} packets of the file are older than one before them; they count at its time, and where that is more than a second what follows goes on from there");
+        let text = format!(
+            "{back} packets of the file are older than one before them; they count at its time, and where that is more than a second what follows goes on from there"
+        );
         summary.notes.push(Note::new("times_go_back", text));
     }
     if timeless > 0 {
