@@ -59,7 +59,9 @@ pub fn run(args: &Args) -> Result<u8> {
         other => other?,
     };
     // The others are told all the same.
-    unread.iter().for_each(|error| console.error(&error.to_string()));
+    for error in &unread {
+        console.error(&error.to_string());
+    }
     for interface in interfaces(&Sys::live()) {
         let Some(number) = index(&Sys::live(), &interface.name) else {
             continue;

@@ -33,7 +33,7 @@ impl Session {
         let owner = all
             .iter()
             .find(|one| one.addresses.contains(&session.server.ip()))?;
-        let vlan = tag_over(&all, owner, interface, all.len())?;
+        let vlan = tags_over(&all, owner, interface, all.len())?.first().copied();
         Some(Self { vlan, ..session })
     }
 
@@ -190,19 +190,21 @@ fn connection(own: Option<&str>) -> Option<String> {
         })
 }
 
-/// Whether what arrives at `upper` comes in by `name`: it is that, or stands on it (a VLAN, a bridge, a bond). With the outermost
-/// VLAN tag that its packets have there.
-fn tag_over(all: &[Interface], upper: &Interface, name: &str, deep: usize) -> Option<Option<u16>> {
+/// The tags, the outermost first, that what arrives at `upper` has where it comes in by `name`: `upper` is that, or stands on it (a
+/// VLAN, a bridge, a bond).
+fn tags_over(all: &[Interface], upper: &Interface, name: &str, deep: usize) -> Option<Vec<u16>> {
     if upper.name == name {
-        return Some(None);
+        return Some(Vec::new());
     }
     let deep = deep.checked_sub(1)?;
     let lower = upper
         .lower
         .iter()
         .filter_map(|lower| all.iter().find(|one| one.name == *lower));
-    let mut tags = lower.filter_map(|lower| tag_over(all, lower, name, deep));
-    tags.next().map(|tag| tag.or_else(|| tag_of(&upper.name)))
+    let mut found = lower.filter_map(|lower| tags_over(all, lower, name, deep));
+    let mut tags = found.next()?;
+    tags.extend(tag_of(&upper.name));
+    Some(tags)
 }
 
 /// The tag of a VLAN interface.
