@@ -7,6 +7,7 @@
 )]
 
 mod cores;
+mod device;
 mod discover;
 mod facts;
 mod files;

@@ -27,6 +27,8 @@ use crate::run::signals::{Hangup, Interrupt};
 use crate::run::{self, claim};
 use crate::status::{Expected, HealthCheck, StatusBoard};
 
+/// What the kernel refuses now, for want of memory say, it may take later, and a flood waits for it.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Why it is over.
@@ -215,6 +217,8 @@ struct Active<'p> {
     every: u32,
     /// What is in force is not what should be.
     is_due: bool,
+    /// When what could not be put in force is tried again.
+    again: Option<Instant>,
     /// The user's rules that were read and wait for their turn.
     next: Option<Rules>,
     loading: Option<Loading>,
@@ -245,6 +249,7 @@ impl<'p> Active<'p> {
             sampler: Sampler::new(),
             every: Sampler::first().every,
             is_due: false,
+            again: None,
             next: None,
             loading: None,
             begun: Instant::now(),
@@ -331,6 +336,9 @@ impl<'p> Active<'p> {
         if let Some(loading) = self.loading.take_if(|loading| loading.thread.is_finished()) {
             self.put(loading);
         }
+        if self.again.take_if(|at| *at <= Instant::now()).is_some() {
+            self.is_due = true;
+        }
         if self.is_due && self.loading.is_none() {
             self.is_due = false;
             self.load();
@@ -408,7 +416,10 @@ impl<'p> Active<'p> {
                 }
                 self.book.is_generation(self.kept.generation().into());
             }
-            Err(error) => self.book.refuse(&error),
+            Err(error) => {
+                self.book.refuse(&error);
+                self.again = Some(Instant::now() + AGAIN_AFTER);
+            }
         }
     }
 
