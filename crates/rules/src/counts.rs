@@ -78,12 +78,14 @@ pub struct Totals {
 
 /// What stands for rules whose own counts are no longer told.
 const GONE: &str = "rules that are gone";
+/// So many rules that are gone have their counts told one by one.
+const GONE_MAX: usize = 1024;
 
 impl Totals {
-    /// Tells what rules met that are not among `kept` together, once they are more than `most`: rules that come and go for ever
-    /// take no more memory than that.
-    pub fn forget(&mut self, kept: &[Spelling], most: usize) {
-        if self.rules.len() <= kept.len() + most {
+    /// Tells what rules met that are not among `kept` together, once they are too many: rules that come and go for ever take no
+    /// more memory than that.
+    pub fn forget(&mut self, kept: &[Spelling]) {
+        if self.rules.len() <= kept.len() + GONE_MAX {
             return;
         }
         let kept: HashSet<&Spelling> = kept.iter().collect();
@@ -132,13 +134,13 @@ mod tests {
         };
         let kept = [spelling(0)];
         let mut totals = Totals::default();
-        for number in 0..100 {
+        for number in 0..3 * GONE_MAX as u32 {
             *totals.rules.entry(spelling(number)).or_default() += one;
-            totals.forget(&kept, 10);
-            assert!(totals.rules.len() <= 12);
+            totals.forget(&kept);
+            assert!(totals.rules.len() <= GONE_MAX + 2);
             assert_eq!(totals.rules[&spelling(0)], one);
         }
         let packets: u64 = totals.rules.values().map(|count| count.packets).sum();
-        assert_eq!(packets, 100);
+        assert_eq!(packets, 3 * GONE_MAX as u64);
     }
 }

@@ -1,6 +1,6 @@
 //! What rules ask of a packet.
 
-use wire::headers::behind_tags;
+use wire::headers::{behind_tags, parse_plain};
 use wire::{Ip, Parsed, parse};
 
 use crate::Malformed;
@@ -78,12 +78,34 @@ pub const ON_REQUEST: u16 = Malformed::IpChecksum.bit() | Malformed::Land.bit() 
 /// # Errors
 ///
 /// Why the packet is malformed.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "per packet: must vanish into the loops")]
 pub fn look(frame: &[u8], len: usize, asked: u16) -> Result<Facts, Malformed> {
-    let parsed = parse(frame);
-    let Parsed::Ip(ip) = parsed else {
-        return not_ip(frame, parsed);
-    };
+    match parse_plain(frame) {
+        Some(ip) => look_at(frame, &ip, None, (len, asked)),
+        None => look_apart(frame, len, asked),
+    }
+}
+
+/// [`look`] at what is not plain, out of line so that plain frames do not pay for it.
+#[inline(never)]
+fn look_apart(frame: &[u8], len: usize, asked: u16) -> Result<Facts, Malformed> {
+    if let Some(ether_type) = plainly_other(frame) {
+        return Ok(other(None, ether_type));
+    }
+    match parse(frame) {
+        Parsed::Ip(ip) => look_at(frame, &ip, vlan(frame), (len, asked)),
+        parsed => not_ip(frame, parsed),
+    }
+}
+
+/// [`look`] at an IP packet.
+#[inline(always)]
+#[allow(
+    clippy::inline_always,
+    reason = "where all is of a plain packet is known when this is compiled"
+)]
+fn look_at(frame: &[u8], ip: &Ip, vlan: Option<u16>, (len, asked): (usize, u16)) -> Result<Facts, Malformed> {
     if ip.end > len {
         return Err(Malformed::IpLength);
     }
@@ -94,7 +116,7 @@ pub fn look(frame: &[u8], len: usize, asked: u16) -> Result<Facts, Malformed> {
     if asks(Malformed::IpChecksum) && !ip.header_is_valid(frame) {
         return Err(Malformed::IpChecksum);
     }
-    let (source, destination) = addresses(frame, &ip).ok_or(Malformed::IpHeader)?;
+    let (source, destination) = addresses(frame, ip).ok_or(Malformed::IpHeader)?;
     if asks(Malformed::Land) && source == destination {
         return Err(Malformed::Land);
     }
@@ -103,9 +125,9 @@ pub fn look(frame: &[u8], len: usize, asked: u16) -> Result<Facts, Malformed> {
         (true, false) => Part::First,
         (true, true) => Part::Later,
     };
-    let detail = transport(frame, &ip, part, asks(Malformed::TcpFlags))?;
+    let detail = transport(frame, ip, part, asks(Malformed::TcpFlags))?;
     Ok(Facts {
-        vlan: vlan(frame),
+        vlan,
         ether_type: if ip.v6 { 0x86DD } else { 0x0800 },
         layer: if ip.v6 { Layer::V6 } else { Layer::V4 },
         protocol: ip.protocol,
@@ -131,17 +153,32 @@ fn not_ip(frame: &[u8], parsed: Parsed) -> Result<Facts, Malformed> {
                 Malformed::IpHeader
             })
         }
-        _ => Ok(Facts {
-            vlan: vlan(frame),
-            ether_type,
-            layer: Layer::Other,
-            protocol: 0,
-            part: Part::Whole,
-            source: 0,
-            destination: 0,
-            ports: None,
-            detail: Detail::None,
-        }),
+        _ => Ok(other(vlan(frame), ether_type)),
+    }
+}
+
+/// The ether type of what has no tag and is not IP: that is all there is to know of it.
+#[inline]
+fn plainly_other(frame: &[u8]) -> Option<u16> {
+    let ether_type = u16::from_be_bytes(*frame.get(12..)?.first_chunk()?);
+    // IPv4 first: it is most of what there is.
+    let may_be_ip =
+        ether_type == 0x0800 || matches!(ether_type, 0x86DD | wire::TPID_CUSTOMER | wire::TPID_SERVICE);
+    (!may_be_ip).then_some(ether_type)
+}
+
+#[inline]
+const fn other(vlan: Option<u16>, ether_type: u16) -> Facts {
+    Facts {
+        vlan,
+        ether_type,
+        layer: Layer::Other,
+        protocol: 0,
+        part: Part::Whole,
+        source: 0,
+        destination: 0,
+        ports: None,
+        detail: Detail::None,
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::ops::RangeInclusive;
 
+use super::alone::Alone;
 use super::ranges::{Asked, table};
 use super::rows::{Gather, set};
-use super::{AddressTable, Do, IndexTable, Tables, TooLarge};
+use super::{AddressTable, Do, IndexTable, Tables, TooLarge, WORD};
+use crate::limit::Interval;
 use crate::rule::{Choice, Network, Vlan};
-use crate::{Action, Detail, Layer, Malformed, Part, RuleSet, When};
+use crate::{Action, Detail, Layer, Malformed, Part, Rate, RuleSet, When};
 
 /// Values of [`Tables::kind`].
 const KINDS: usize = 3 << 10;
@@ -20,12 +22,12 @@ impl Tables {
     ///
     /// If the tables would be too large.
     pub fn new(set: &RuleSet) -> Result<Self, TooLarge> {
-        let mut rates = 0;
+        let mut rates: Vec<(Rate, Interval)> = Vec::new();
         let rules = set.rules.iter().map(|rule| match &rule.action {
             Action::Decide(verdict) => Do::Decide(*verdict),
             Action::Limit(rate) => {
-                rates += 1;
-                Do::Limit(rates - 1, *rate, rate.into())
+                rates.push((*rate, rate.into()));
+                Do::Limit(rates.len() as u16 - 1)
             }
         });
         let rules = rules.collect();
@@ -59,6 +61,7 @@ impl Tables {
         };
         Ok(Self {
             rules,
+            rates,
             default: set.default,
             reasons: set.reasons(),
             malformed: malformed(set)?,
@@ -70,6 +73,11 @@ impl Tables {
             destination_port: ports(|when| &when.destination_port)?,
             source: addresses(|when| when.source.as_ref())?,
             destination: addresses(|when| when.destination.as_ref())?,
+            alone: if set.rules.len() > WORD {
+                when().map(Alone::new).collect()
+            } else {
+                Vec::new()
+            },
         })
     }
 

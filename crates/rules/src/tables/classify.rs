@@ -2,14 +2,14 @@
 
 #![allow(clippy::inline_always, reason = "per packet: must vanish into the loops")]
 
-use super::memo::{Classes, Memo, TABLES};
-use super::{AddressTable, Do, IndexTable, Rows, Tables};
+use super::alone::Values;
+use super::memo::{
+    Classes, DESTINATION, DESTINATION_PORT, DETAIL, ETHER_TYPE, KIND, Memo, SOURCE, SOURCE_PORT, TABLES, VLAN,
+};
+use super::{AddressTable, Do, IndexTable, Rows, Tables, WORD};
 use crate::facts::look;
 use crate::limit::{Limiter, Over};
 use crate::{Decision, Facts, Layer, Malformed, Verdict};
-
-/// Rules that a word of a row has a bit for.
-const WORD: usize = 64;
 
 impl AddressTable {
     #[inline]
@@ -57,7 +57,7 @@ impl Tables {
             now_ns,
         };
         match packet {
-            Ok(facts) => self.by_classes(&self.classes(facts), &case),
+            Ok(facts) => self.by_classes((&self.classes(facts), facts), &case),
             Err(reason) => self.by_reason(*reason, &case),
         }
     }
@@ -74,7 +74,13 @@ impl Tables {
             return self.decide(packet, limiter, now_ns);
         };
         let classes = self.classes(facts);
-        let Some(rule) = memo.rule(&classes, || self.first_of(&classes)) else {
+        let first = if self.rules.len() <= WORD {
+            // Nothing is remembered sooner than one word.
+            self.first_in_word(&classes)
+        } else {
+            memo.rule(&classes, || self.first_of(&classes, facts))
+        };
+        let Some(rule) = first else {
             return self.otherwise();
         };
         match self.rules.get(rule) {
@@ -93,13 +99,13 @@ impl Tables {
         let index = |table: &Option<IndexTable>, value: Option<usize>| {
             table.as_ref().map_or(0, |table| table.class(value))
         };
-        classes[0] = index(
+        classes[KIND] = index(
             &self.kind,
             Some(Self::kind(facts.layer, facts.part, facts.protocol)),
         );
         for (class, table, address) in [
-            (1, &self.source, facts.source),
-            (2, &self.destination, facts.destination),
+            (SOURCE, &self.source, facts.source),
+            (DESTINATION, &self.destination, facts.destination),
         ] {
             if let Some(table) = table {
                 classes[class] = if is_ip {
@@ -110,12 +116,12 @@ impl Tables {
             }
         }
         let (source, destination) = facts.ports.unzip();
-        classes[3] = index(&self.destination_port, destination.map(usize::from));
-        classes[4] = index(&self.source_port, source.map(usize::from));
-        classes[5] = index(&self.detail, Some(Self::detail(facts.detail)));
-        classes[6] = index(&self.vlan, facts.vlan.map(usize::from));
+        classes[DESTINATION_PORT] = index(&self.destination_port, destination.map(usize::from));
+        classes[SOURCE_PORT] = index(&self.source_port, source.map(usize::from));
+        classes[DETAIL] = index(&self.detail, Some(Self::detail(facts.detail)));
+        classes[VLAN] = index(&self.vlan, facts.vlan.map(usize::from));
         let ether_type = (!is_ip).then_some(usize::from(facts.ether_type));
-        classes[7] = index(&self.ether_type, ether_type);
+        classes[ETHER_TYPE] = index(&self.ether_type, ether_type);
         Classes(classes)
     }
 
@@ -136,12 +142,24 @@ impl Tables {
         ]
     }
 
-    /// What `take` first takes of the rules that hold for these classes.
+    /// What `take` first takes of the rules that hold for a packet of these classes.
     #[inline]
-    fn first_by<T>(&self, classes: &Classes, take: impl FnMut(usize) -> Option<T>) -> Option<T> {
+    fn first_by<T>(
+        &self,
+        (classes, facts): (&Classes, &Facts),
+        take: impl FnMut(usize) -> Option<T>,
+    ) -> Option<T> {
+        let tables = self.tables();
+        let each = || tables.into_iter().zip(classes.0);
+        if self.rules.len() > WORD {
+            let few = each().filter_map(|(table, class)| table?.few(class));
+            if let Some(few) = few.min_by_key(|few| few.len()) {
+                return self.first_of_few(few, (&tables, classes, &Values::of(facts)), take);
+            }
+        }
         let mut rows: [&[u64]; TABLES] = [&[]; TABLES];
         let mut count = 0;
-        for (table, class) in self.tables().into_iter().zip(classes.0) {
+        for (table, class) in each() {
             if let Some(table) = table {
                 rows[count] = table.row(class);
                 count += 1;
@@ -150,9 +168,31 @@ impl Tables {
         self.first(&rows[..count], take)
     }
 
+    /// The same, where only these rules come into question.
     #[inline]
-    fn by_classes(&self, classes: &Classes, case: &Case<'_>) -> Decision {
-        self.first_by(classes, |rule| self.ask(rule, case))
+    fn first_of_few<T>(
+        &self,
+        few: &[u16],
+        (tables, classes, values): (&[Option<&Rows>; TABLES], &Classes, &Values),
+        mut take: impl FnMut(usize) -> Option<T>,
+    ) -> Option<T> {
+        let few = few.iter().map(|rule| usize::from(*rule));
+        let in_all = |rule: usize, asked: u8| {
+            let places = (0..TABLES).filter(|place| asked >> place & 1 != 0);
+            places
+                .filter_map(|place| Some((tables[place]?, classes.0[place])))
+                .all(|(table, class)| table.has(class, rule))
+        };
+        let holds = |rule: &usize| {
+            let alone = self.alone.get(*rule);
+            alone.is_some_and(|alone| alone.holds(values) && in_all(*rule, alone.tables()))
+        };
+        few.filter(holds).find_map(&mut take)
+    }
+
+    #[inline]
+    fn by_classes(&self, packet: (&Classes, &Facts), case: &Case<'_>) -> Decision {
+        self.first_by(packet, |rule| self.ask(rule, case))
             .unwrap_or_else(|| self.otherwise())
     }
 
@@ -167,9 +207,18 @@ impl Tables {
     }
 
     /// The first rule that holds for these classes, whatever it does.
-    #[cold]
-    fn first_of(&self, classes: &Classes) -> Option<usize> {
-        self.first_by(classes, Some)
+    #[inline(never)]
+    fn first_of(&self, classes: &Classes, facts: &Facts) -> Option<usize> {
+        self.first_by((classes, facts), Some)
+    }
+
+    /// The same, where rows are words.
+    #[inline(always)]
+    fn first_in_word(&self, classes: &Classes) -> Option<usize> {
+        let tables = self.tables().into_iter().zip(classes.0);
+        let words = tables.filter_map(|(table, class)| Some(table?.word(class)));
+        let bits = words.fold(self.known(0), |all, bits| all & bits);
+        (bits != 0).then(|| bits.trailing_zeros() as usize)
     }
 
     /// The bits of a word that stand for rules.
@@ -213,10 +262,12 @@ impl Tables {
     fn ask(&self, rule: usize, case: &Case<'_>) -> Option<Decision> {
         match self.rules.get(rule)? {
             Do::Decide(verdict) => Some(decided(rule, *verdict, false)),
-            Do::Limit(number, rate, interval) => {
+            Do::Limit(number) => {
+                let number = usize::from(*number);
+                let (rate, interval) = self.rates.get(number)?;
                 let facts = case.packet.as_ref().ok()?;
                 let group = (rate.group(facts)?, facts.layer == Layer::V6);
-                let over = case.limiter.pass(*number, *interval, group, case.now_ns).err()?;
+                let over = case.limiter.pass(number, *interval, group, case.now_ns).err()?;
                 Some(decided(rule, Verdict::Deny, over == Over::Full))
             }
         }

@@ -4,6 +4,15 @@
 
 /// Tables that a packet has a class in.
 pub(super) const TABLES: usize = 8;
+/// Where each has its class: what tells packets apart best first.
+pub(super) const KIND: usize = 0;
+pub(super) const SOURCE: usize = 1;
+pub(super) const DESTINATION: usize = 2;
+pub(super) const DESTINATION_PORT: usize = 3;
+pub(super) const SOURCE_PORT: usize = 4;
+pub(super) const DETAIL: usize = 5;
+pub(super) const VLAN: usize = 6;
+pub(super) const ETHER_TYPE: usize = 7;
 /// Combinations that are remembered: their places lie in the second cache of a core.
 const PLACES: usize = 1 << 12;
 /// Odd numbers without a pattern: of common mixers of 64 bits.

@@ -5,6 +5,7 @@
 //! policy-based packet forwarding" (1998), with a summary of each row as in Baboescu and Varghese (2001).
 
 mod addresses;
+mod alone;
 mod build;
 mod classify;
 mod memo;
@@ -22,6 +23,8 @@ use crate::{Rate, Verdict};
 
 /// Bytes that the tables of one set may take.
 pub const BYTES_MAX: usize = 1 << 30;
+/// Rules that a word of a row has a bit for.
+const WORD: usize = 64;
 
 /// Values that are numbers below a bound, each with its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +42,8 @@ pub struct IndexTable {
 pub enum Do {
     /// Decides.
     Decide(Verdict),
-    /// Limits: which of all rates it is, and the rate.
-    Limit(usize, Rate, Interval),
+    /// Limits: by which of [`Tables::rates`].
+    Limit(u16),
 }
 
 /// A rule set for engines. A table that no rule asks is not there.
@@ -48,6 +51,8 @@ pub enum Do {
 pub struct Tables {
     /// What each rule does.
     pub rules: Vec<Do>,
+    /// All rates. They stand apart so that what rules do takes little room where it is looked up.
+    pub rates: Vec<(Rate, Interval)>,
     /// Otherwise.
     pub default: Verdict,
     /// Reasons that rules name.
@@ -70,6 +75,8 @@ pub struct Tables {
     pub source: Option<AddressTable>,
     /// By destination address.
     pub destination: Option<AddressTable>,
+    /// Each rule by itself, where there are more than a row of one word has bits for.
+    alone: Vec<alone::Alone>,
 }
 
 /// A rule set whose tables would be larger than they may be.

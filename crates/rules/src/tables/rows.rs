@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{BYTES_MAX, TooLarge};
+use super::{BYTES_MAX, TooLarge, WORD};
 
 /// Rows of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,13 @@ pub struct Rows {
     words: usize,
     /// Each row: its bits, and behind them, if they are more than one word, a bit for each word that is not 0.
     bits: Vec<u64>,
+    /// Where the rules of each row are in `rules`, and how many they are: [`MANY`] if they are not there.
+    few: Vec<(u32, u32)>,
+    rules: Vec<u16>,
 }
+
+/// More rules than are worth being asked one by one.
+const MANY: u32 = u32::MAX;
 
 impl Rows {
     /// Words that a row of so many rules takes: bits, and their summary.
@@ -41,6 +47,34 @@ impl Rows {
         let at = class as usize * stride;
         self.bits.get(at..at + stride).unwrap_or_default()
     }
+
+    /// The first word of a row, which is all of it where there are so few rules.
+    #[inline]
+    pub(super) fn word(&self, class: u32) -> u64 {
+        self.bits
+            .get(class as usize * self.stride())
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// The rules of a row, if they are few.
+    #[inline]
+    pub(super) fn few(&self, class: u32) -> Option<&[u16]> {
+        let (at, count) = *self.few.get(class as usize)?;
+        if count == MANY {
+            return None;
+        }
+        self.rules.get(at as usize..(at + count) as usize)
+    }
+
+    /// Whether a row has this rule.
+    #[inline]
+    pub(super) fn has(&self, class: u32, rule: usize) -> bool {
+        let at = class as usize * self.stride() + rule / WORD;
+        self.bits
+            .get(at)
+            .is_some_and(|word| word >> (rule % WORD) & 1 != 0)
+    }
 }
 
 /// Gathers rows.
@@ -58,6 +92,8 @@ impl Gather {
             rows: Rows {
                 words: rules.div_ceil(64).max(1),
                 bits: Vec::new(),
+                few: Vec::new(),
+                rules: Vec::new(),
             },
         }
     }
@@ -81,11 +117,31 @@ impl Gather {
                 set.fold(0, |all, (place, _)| all | 1 << place)
             });
             self.rows.bits.extend(summary);
+            self.list(bits);
         }
         if self.rows.bits.len() * 8 > BYTES_MAX {
             return Err(TooLarge);
         }
         Ok(class)
+    }
+
+    /// Lists the rules of a row, if that takes less to go through than the row: as many as it has words, at most.
+    fn list(&mut self, bits: &[u64]) {
+        let count: u32 = bits.iter().map(|word| word.count_ones()).sum();
+        if count as usize > bits.len() {
+            self.rows.few.push((0, MANY));
+            return;
+        }
+        self.rows.few.push((self.rows.rules.len() as u32, count));
+        for (word, bits) in bits.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                self.rows
+                    .rules
+                    .push((word * WORD) as u16 + bits.trailing_zeros() as u16);
+                bits &= bits - 1;
+            }
+        }
     }
 
     pub(super) fn finish(self) -> Rows {
@@ -95,10 +151,10 @@ impl Gather {
 
 /// Sets or clears a rule's bit.
 pub(super) fn set(bits: &mut [u64], rule: usize, to: bool) {
-    let bit = 1 << (rule % 64);
+    let bit = 1 << (rule % WORD);
     if to {
-        bits[rule / 64] |= bit;
+        bits[rule / WORD] |= bit;
     } else {
-        bits[rule / 64] &= !bit;
+        bits[rule / WORD] &= !bit;
     }
 }

@@ -5,7 +5,7 @@ use rules::limit::Limiter;
 use rules::tables::Memo;
 use rules::{Groups, Tables, look};
 
-use crate::frames::{frame, good, rules, rules_of};
+use crate::frames::{frame, good, narrow, rules, rules_of};
 
 fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     let set = good(text);
@@ -34,6 +34,15 @@ proptest! {
 
     #[test]
     fn with_more_rules_than_a_word_has_bits(text in rules_of(60..200), frames in prop::collection::vec((frame(), 0..1_000_000_u64), 1..64)) {
+        agree(&text, &frames);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(crate::frames::cases(200)))]
+
+    #[test]
+    fn where_few_rules_are_asked_one_by_one(text in narrow(), frames in prop::collection::vec((frame(), 0..1_000_000_u64), 64..128)) {
         agree(&text, &frames);
     }
 }

@@ -206,6 +206,26 @@ pub fn rules_of(count: std::ops::Range<usize>) -> impl Strategy<Value = String> 
         .prop_map(|(lines, default)| format!("{}\ndefault {default}\n", lines.join("\n")))
 }
 
+/// Rules about few sources each, among many about others: of those that ask for its source a packet meets few.
+pub fn narrow() -> impl Strategy<Value = String> {
+    let v4 = (select(V4.to_vec()), 24..=32_u8)
+        .prop_map(|(address, len)| rules::Prefix::new(address.into(), len).unwrap());
+    let v6 = (select(V6.to_vec()), 100..=128_u8).prop_map(|(address, len)| {
+        rules::Prefix::new(std::net::Ipv6Addr::from(address).into(), len).unwrap()
+    });
+    let from = prop_oneof![v4, v6].prop_map(|prefix| format!("from {prefix}"));
+    let line = (action(), from, prop::collection::vec(condition(), 0..4))
+        .prop_map(|(action, from, conditions)| format!("{action} {from} {}", conditions.join(" ")));
+    (prop::collection::vec(line, 30..60), select(vec!["allow", "deny"])).prop_map(|(lines, default)| {
+        let with_others = lines.iter().enumerate().map(|(number, line)| {
+            let others = (0..16).map(|other| format!("deny from 100.64.{number}.{other}\n"));
+            others.fold(format!("{line}\n"), |text, other| text + &other)
+        });
+        let text: String = with_others.collect();
+        text + "default " + default + "\n"
+    })
+}
+
 fn reasons() -> Vec<&'static str> {
     let mut all = vec!["", "ip-checksum,land", "tcp-flags"];
     all.extend(rules::Malformed::ALL.iter().map(|reason| reason.name()));
