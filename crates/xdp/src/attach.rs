@@ -205,6 +205,11 @@ impl Attached {
             .is_ok_and(|link| matches!(link.info, LinkTypeInfo::Xdp(xdp) if xdp.ifindex == self.interface))
     }
 
+    /// The number of its program.
+    pub(crate) fn program(&self) -> Option<u32> {
+        LinkInfo::from_fd(self.link.as_fd()).ok().map(|link| link.prog_id)
+    }
+
     /// What is on its interface now: nothing, where that was removed.
     pub fn in_force(&self) -> io::Result<Option<InForce>> {
         InForce::on(self.interface)

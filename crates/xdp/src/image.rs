@@ -1,7 +1,10 @@
 //! The tables of a rule set as words, in the places that the program is told.
 
+use rules::limit::Interval;
 use rules::tables::{AddressTable, Do, IndexTable, Node, Poptrie};
-use rules::{End, Tables, Verdict};
+use rules::{End, Rate, Tables, Verdict};
+
+use crate::trie::{Addresses, SPANS};
 
 /// A table that is not there.
 const NONE: u32 = u32::MAX;
@@ -16,6 +19,8 @@ pub(crate) struct Image {
     /// `struct layout`.
     pub(crate) layout: Vec<u8>,
     pub(crate) words: Vec<u64>,
+    /// Roots and leaves of tries.
+    pub(crate) slots: Vec<u32>,
     pub(crate) nodes: Vec<Node>,
     /// `struct rule`, one after the other.
     pub(crate) rules: Vec<u8>,
@@ -41,8 +46,13 @@ impl Image {
         let mut image = Self {
             layout: Vec::new(),
             words: Vec::new(),
+            slots: Vec::new(),
             nodes: Vec::new(),
-            rules: tables.rules.iter().flat_map(rule).collect(),
+            rules: tables
+                .rules
+                .iter()
+                .flat_map(|it| rule(*it, &tables.rates))
+                .collect(),
         };
         let rules = tables.rules.len() as u32;
         let row_words = rules.div_ceil(64).max(1);
@@ -59,11 +69,7 @@ impl Image {
             u32::from(tables.reasons),
             settings.buckets,
             u32::from(settings.tells),
-            tables
-                .rules
-                .iter()
-                .filter(|rule| matches!(rule, Do::Limit(..)))
-                .count() as u32,
+            tables.rates.len() as u32,
             settings.denied_budget,
             settings.every,
             settings.generation,
@@ -73,6 +79,7 @@ impl Image {
         ];
         image.put(&head);
         image.layout.extend(settings.seed.to_ne_bytes());
+        image.layout.extend(denies(tables).to_ne_bytes());
         image.index(Some(&tables.malformed));
         for table in [
             &tables.kind,
@@ -84,12 +91,13 @@ impl Image {
         ] {
             image.index(table.as_ref());
         }
-        image.addresses(tables.source.as_ref());
-        image.addresses(tables.destination.as_ref());
-        let sizes = [image.words.len(), image.nodes.len()].map(|len| (len as u32).to_ne_bytes());
-        // Before the last, which is not used.
-        let at = (head.len() - 1 - sizes.len()) * 4;
-        image.layout[at..at + 8].copy_from_slice(sizes.as_flattened());
+        image.addresses(tables.source.as_ref(), stride);
+        image.addresses(tables.destination.as_ref(), stride);
+        let sizes = [image.words.len(), image.nodes.len(), image.slots.len()];
+        let sizes = sizes.map(|len| (len as u32).to_ne_bytes());
+        // The last of the head.
+        let at = (head.len() - sizes.len()) * 4;
+        image.layout[at..at + 12].copy_from_slice(sizes.as_flattened());
         // A structure is as long as a multiple of its widest member.
         image.layout.resize(image.layout.len().next_multiple_of(8), 0);
         image
@@ -120,31 +128,58 @@ impl Image {
         self.put(&[classes, u32::from(table.none), rows]);
     }
 
-    fn addresses(&mut self, table: Option<&AddressTable>) {
+    fn addresses(&mut self, table: Option<&AddressTable>, stride: u32) {
         let Some(table) = table else {
-            return self.put(&[NONE; 8]);
+            return self.put(&[NONE; 2 * TRIE + 2]);
         };
-        self.trie(&table.v4);
-        self.trie(&table.v6);
         let rows = self.here();
         self.words.extend(table.rows.words());
-        self.put(&[table.none, rows]);
+        let row = |class: u32| rows + class * stride;
+        self.trie(&table.v4, true, row);
+        self.trie(&table.v6, false, row);
+        self.put(&[row(table.none), rows]);
     }
 
-    fn trie(&mut self, trie: &Poptrie) {
-        let two = |two: &[u32]| {
-            two.iter()
-                .rev()
-                .fold(0, |word, half| word << 32 | u64::from(*half))
-        };
-        let root = self.here();
-        self.words.extend(trie.root.chunks(2).map(two));
-        let leaves = self.here();
-        self.words.extend(trie.leaves.chunks(2).map(two));
-        let nodes = self.nodes.len() as u32;
-        self.nodes.extend(&trie.nodes);
-        self.put(&[root, leaves, nodes]);
+    /// `struct trie`.
+    fn trie(&mut self, trie: &Poptrie, is_v4: bool, row: impl Fn(u32) -> u32) {
+        let mut words = [NONE; TRIE];
+        match Addresses::of(trie, is_v4, row) {
+            Addresses::Spans { other, spans } => {
+                words[4] = self.slots.len() as u32;
+                words[5] = spans.len() as u32;
+                self.slots.push(other);
+                for (words, (first, rest, row)) in words[6..].chunks_exact_mut(2).zip(spans) {
+                    words.copy_from_slice(&[first, rest]);
+                    self.slots.push(row);
+                }
+            }
+            Addresses::Trie(trie) => {
+                words[0] = self.slots.len() as u32;
+                words[1] = trie.root_bits;
+                self.slots.extend(trie.root);
+                if let Some([one, other]) = trie.two {
+                    words[4] = self.slots.len() as u32;
+                    self.slots.extend([other, one]);
+                } else {
+                    words[2] = self.slots.len() as u32;
+                    self.slots.extend(trie.leaves);
+                }
+                words[3] = self.nodes.len() as u32;
+                self.nodes.extend(trie.nodes);
+            }
+        }
+        self.put(&words);
     }
+}
+
+/// Words of `struct trie`.
+const TRIE: usize = 6 + 2 * SPANS;
+
+/// A bit for each of the first rules that denies.
+fn denies(tables: &Tables) -> u64 {
+    let rules = tables.rules.iter().take(64).enumerate();
+    let denying = rules.filter(|(_, rule)| matches!(rule, Do::Decide(Verdict::Deny)));
+    denying.fold(0, |all, (place, _)| all | 1 << place)
 }
 
 const fn verdict(verdict: Verdict) -> u32 {
@@ -155,10 +190,10 @@ const fn verdict(verdict: Verdict) -> u32 {
 }
 
 /// `struct rule`.
-fn rule(rule: &Do) -> Vec<u8> {
+fn rule(rule: Do, rates: &[(Rate, Interval)]) -> Vec<u8> {
     let (action, number, rest) = match rule {
-        Do::Decide(decided) => (verdict(*decided), 0, None),
-        Do::Limit(number, rate, interval) => (LIMIT, *number as u32, Some((rate, interval))),
+        Do::Decide(decided) => (verdict(decided), 0, None),
+        Do::Limit(number) => (LIMIT, u32::from(number), rates.get(usize::from(number))),
     };
     let mask = |len: u8| {
         if len == 0 {

@@ -11,9 +11,6 @@ use crate::program::{Setup, Shared};
 use crate::stay::{About, Old, Pins, Stayed};
 use crate::{Error, Filter, Samples, Sampling, StayError};
 
-/// Rules that are no longer there and whose counts are told one by one.
-const GONE_MAX: usize = 1024;
-
 /// What is wanted of a filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
@@ -234,7 +231,7 @@ impl Kept {
         for old in &self.retired {
             old.add_to(&mut settled)?;
         }
-        settled.forget(&self.current.spellings, GONE_MAX);
+        settled.forget(&self.current.spellings);
         if let Some(pins) = &mut self.pins {
             pins.fold(&settled, self.current.number)?;
         }

@@ -17,6 +17,7 @@ mod samples;
 )]
 mod skip;
 mod stay;
+mod trie;
 
 pub use attach::{AttachError, Attached, InForce, Mode, PROGRAM};
 pub use keep::{Kept, Maker, Ready, Wanted};

@@ -2,7 +2,9 @@
 
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput};
+use libbpf_rs::{
+    ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenMapMut, OpenObject, ProgramInput,
+};
 use rules::limit::Limiter;
 use rules::{Counts, Malformed, Tables};
 
@@ -36,6 +38,8 @@ pub enum Why {
     NoRoom,
     /// This process may not.
     NotAllowed,
+    /// The kernel's verifier, or a security module, does not take the program.
+    Refused,
     /// The kernel was built without BPF.
     NoBpf,
     /// Anything else.
@@ -46,19 +50,21 @@ impl Error {
     /// What stands behind it.
     pub fn why(&self) -> Why {
         const E2BIG: i32 = 7;
+        const EACCES: i32 = 13;
         let Self::Bpf { source, .. } = self else {
             return Why::Other;
         };
-        let mut causes = std::iter::successors(std::error::Error::source(source), |cause| cause.source());
-        let is_too_big = causes.any(|cause| {
+        let causes = std::iter::successors(std::error::Error::source(source), |cause| cause.source());
+        let mut codes = causes.filter_map(|cause| {
             let cause = cause.downcast_ref::<std::io::Error>();
-            cause.and_then(std::io::Error::raw_os_error) == Some(E2BIG)
+            cause.and_then(std::io::Error::raw_os_error)
         });
-        match source.kind() {
-            ErrorKind::OutOfMemory => Why::NoRoom,
-            _ if is_too_big => Why::NoRoom,
-            ErrorKind::PermissionDenied => Why::NotAllowed,
-            ErrorKind::Unsupported => Why::NoBpf,
+        match (source.kind(), codes.next()) {
+            (ErrorKind::OutOfMemory, _) | (_, Some(E2BIG)) => Why::NoRoom,
+            // Who lacks a right is told EPERM.
+            (_, Some(EACCES)) => Why::Refused,
+            (ErrorKind::PermissionDenied, _) => Why::NotAllowed,
+            (ErrorKind::Unsupported, _) => Why::NoBpf,
             _ => Why::Other,
         }
     }
@@ -115,6 +121,8 @@ pub(crate) struct Setup<'s> {
     pub(crate) tells: bool,
 }
 
+/// What sections of tables are called.
+const TABLES: [&str; 2] = [".rodata.", ".data."];
 /// The maps of samples.
 const SAMPLES: [&str; 3] = ["samples", "sampling", "period"];
 /// Of samples that nobody asked for: as little as the kernel makes.
@@ -208,15 +216,6 @@ impl Filter {
     }
 
     fn fill(&mut self, image: &Image) -> Result<(), Error> {
-        let words: Vec<u8> = image.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let nodes: Vec<u8> = image.nodes.iter().flat_map(image::node).collect();
-        for (name, bytes) in [("words", &words), ("nodes", &nodes)] {
-            if !bytes.is_empty() {
-                self.map(name)?
-                    .update(&0_u32.to_ne_bytes(), bytes, MapFlags::ANY)
-                    .map_err(told("the XDP program's tables cannot be filled"))?;
-            }
-        }
         let count = self.rules as u32;
         if count > 0 {
             let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
@@ -300,6 +299,21 @@ impl Filter {
     }
 }
 
+/// Gives a table of the program its length and what it holds.
+fn lay(map: &mut OpenMapMut<'_>, bytes: &[u8]) -> Result<(), Error> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    map.set_value_size(bytes.len() as u32)
+        .map_err(told("the XDP program's tables cannot be sized"))?;
+    let at = map.initial_value_mut().ok_or(Error::Missing("tables"))?;
+    if at.len() != bytes.len() {
+        return Err(Error::Missing("room for its tables"));
+    }
+    at.copy_from_slice(bytes);
+    Ok(())
+}
+
 fn configure(
     object: &mut OpenObject,
     image: &Image,
@@ -316,14 +330,15 @@ fn configure(
             at.copy_from_slice(&image.layout);
             continue;
         }
-        let bytes = match name.as_str() {
-            "words" => image.words.len() * 8,
-            "nodes" => image.nodes.len() * 24,
-            _ => 0,
-        };
-        if bytes > 0 {
-            map.set_value_size(bytes as u32)
-                .map_err(told("the XDP program's tables cannot be sized"))?;
+        let table = TABLES.iter().find_map(|section| name.strip_prefix(section));
+        if let Some(table) = table {
+            let bytes = match table {
+                "words" => image.words.iter().flat_map(|word| word.to_ne_bytes()).collect(),
+                "slots" => image.slots.iter().flat_map(|slot| slot.to_ne_bytes()).collect(),
+                _ => image.nodes.iter().flat_map(image::node).collect::<Vec<u8>>(),
+            };
+            lay(&mut map, &bytes)?;
+            continue;
         }
         let entries = match name.as_str() {
             "rules" => rules,

@@ -14,147 +14,45 @@
 //! exactly one place whenever its process dies: a pin that `state` does not name is added up already, and a name without a
 //! pin never was in force.
 
-use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::libbpf_sys as sys;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
-use nix::sys::statfs::{FsType, statfs};
-use rules::{Count, Malformed, Spelling, Totals, Verdict};
-use serde::{Deserialize, Serialize};
+use rules::{Spelling, Totals, Verdict};
 
 use crate::Error;
 use crate::attach::{AttachError, Attached, InForce, Mode};
 use crate::barrier::Barrier;
-use crate::counts;
 use crate::program::Shared;
 
+pub use error::StayError;
+use error::io_error;
+pub(crate) use place::pin;
+use place::{check_owner, dir, namespace, root};
+pub(crate) use state::Old;
+pub use state::State;
+use state::{Counted, Named, VERSION, reasons};
+
+mod error;
+mod place;
+mod state;
 #[cfg(test)]
 mod tests;
 
-/// Version of what is kept: of `state`, and of the counters and groups that it names.
-const VERSION: u32 = 1;
-/// Names another directory, in the place of the usual one.
-const VARIABLE: &str = "DROPLESS_BPF_DIR";
-const USUAL: &str = "/sys/fs/bpf/dropless";
-/// `BPF_FS_MAGIC` of `linux/magic.h`.
-const BPF_FS: FsType = FsType(0xCAFE_4A11);
 const LINK: &str = "link";
 const GROUPS: &str = "groups";
 const STATE: &str = "state";
 const NEXT: &str = "next";
-
-/// Why a filter cannot stay, or one that stayed cannot be taken over.
-#[derive(Debug, thiserror::Error)]
-pub enum StayError {
-    /// The BPF file system is not there.
-    #[error(
-        "a filter stays by pins in the BPF file system, which is not mounted at {path}; fix: mount -t bpf bpf {path}{aside}", path = .0.display(), aside = aside(.0)
-    )]
-    NotMounted(PathBuf),
-    /// It was put there by a later version.
-    #[error(
-        "a later dropless ({by}) put the filter there; fix: use that, or: dropless filter stop {interface}, which counts nothing"
-    )]
-    TooNew {
-        /// Its version.
-        by: String,
-        /// The interface.
-        interface: String,
-    },
-    /// It is in another mode.
-    #[error("the filter that stays there is in {mode} mode; fix: --mode {mode}, or dropless filter stop first", mode = .0.name())]
-    OtherMode(Mode),
-    /// What is kept cannot be read or written.
-    #[error("{}: {cause}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// It is no state of ours.
-    #[error("{}: it is damaged: {what}; fix: rm -r {}", path.display(), path.parent().unwrap_or(path).display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-}
-
-/// Where somebody else's namespace hides what is mounted.
-fn aside(path: &Path) -> &'static str {
-    // ip-netns(8) mounts a /sys of its own, in which nothing is mounted, and which ends with the command.
-    if path.starts_with("/sys") {
-        " (ip netns exec hides it: mount another one outside of /sys, and name a directory in it by DROPLESS_BPF_DIR)"
-    } else {
-        ""
-    }
-}
-
-/// What is known of a filter that stays.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
-    version: u32,
-    /// The dropless that wrote it.
-    pub by: String,
-    /// The interface's name.
-    pub interface: String,
-    index: u32,
-    /// The rule file.
-    pub file: String,
-    /// When the filter was put there, ms since 1970.
-    pub since_unix_ms: u64,
-    /// The process that put the rules in force last.
-    pub process: u32,
-    /// The number of the last generation that was made ready.
-    pub generation: u32,
-    buckets: u32,
-    seed: u64,
-    /// Those that count, or may.
-    generations: Vec<Named>,
-    /// What those before them counted.
-    counted: Counted,
-}
-
-/// A generation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Named {
-    number: u32,
-    /// Its rules, as they are spelled, and the default; whether they deny.
-    rules: Vec<(String, bool)>,
-    /// What the counters behind them are of.
-    reasons: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Counted {
-    /// Packets and bytes.
-    rules: Vec<(String, bool, u64, u64)>,
-    malformed: BTreeMap<String, (u64, u64)>,
-    full: (u64, u64),
-}
 
 /// The pins of an interface's filter, and what they hold.
 #[derive(Debug)]
 pub(crate) struct Pins {
     dir: PathBuf,
     pub(crate) state: State,
-}
-
-/// Rules that are no longer in force, or not ours, and what they counted.
-#[derive(Debug)]
-pub(crate) struct Old {
-    pub(crate) spellings: Vec<Spelling>,
-    pub(crate) counts: MapHandle,
-    reasons: Vec<String>,
 }
 
 /// A filter that stayed when its process ended, or may.
@@ -176,80 +74,6 @@ pub struct About<'a> {
     pub by: &'a str,
     /// Now, ms since 1970.
     pub now_unix_ms: u64,
-}
-
-fn io_error(path: &Path) -> impl Fn(io::Error) -> StayError {
-    let path = path.to_path_buf();
-    move |cause| StayError::Io {
-        path: path.clone(),
-        cause,
-    }
-}
-
-/// Where filters are kept that stay.
-fn root() -> PathBuf {
-    let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
-    named.map_or_else(|| PathBuf::from(USUAL), PathBuf::from)
-}
-
-/// The number of our network namespace.
-fn namespace() -> Result<u64, StayError> {
-    let path = Path::new("/proc/thread-self/ns/net");
-    let data = fs::metadata(path).map_err(io_error(path))?;
-    Ok(data.ino())
-}
-
-/// In a BPF file system that everybody may write to, somebody else may have made the directory before us, and could exchange
-/// what we keep there.
-fn check_owner(root: &Path) -> Result<(), StayError> {
-    let Ok(found) = fs::symlink_metadata(root) else {
-        return Ok(());
-    };
-    let me = nix::unistd::geteuid().as_raw();
-    let is_ours = found.is_dir() && [0, me].contains(&found.uid()) && found.mode() & 0o022 == 0;
-    if is_ours {
-        return Ok(());
-    }
-    let why = format!(
-        "others may write there (it is of user {}); fix: remove it, or name another directory by {VARIABLE}",
-        found.uid()
-    );
-    Err(io_error(root)(io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        why,
-    )))
-}
-
-/// Where the filter of this interface is kept.
-fn dir(index: u32) -> Result<PathBuf, StayError> {
-    let root = root();
-    let place = root.parent().unwrap_or(&root);
-    match statfs(place) {
-        Ok(found) if found.filesystem_type() == BPF_FS => {}
-        _ => return Err(StayError::NotMounted(place.to_path_buf())),
-    }
-    check_owner(&root)?;
-    Ok(root.join(format!("{}-{index}", namespace()?)))
-}
-
-/// A descriptor's object, under this name.
-pub(crate) fn pin(object: BorrowedFd<'_>, path: &Path) -> Result<(), StayError> {
-    let name = CString::new(path.as_os_str().as_bytes());
-    let name = name.map_err(|_| io_error(path)(io::ErrorKind::InvalidInput.into()))?;
-    // SAFETY: both live through the call.
-    let result = unsafe { sys::bpf_obj_pin(object.as_raw_fd(), name.as_ptr()) };
-    if result < 0 {
-        return Err(io_error(path)(io::Error::from_raw_os_error(-result)));
-    }
-    Ok(())
-}
-
-fn names(of: impl Iterator<Item = &'static str>) -> Vec<String> {
-    of.map(str::to_owned).collect()
-}
-
-fn reasons() -> Vec<String> {
-    names(Malformed::ALL.iter().map(|reason| reason.name()))
 }
 
 impl Pins {
@@ -466,6 +290,23 @@ impl Stayed {
         Ok((all, unread))
     }
 
+    /// That of this program, wherever its interface was when it was put there: interfaces can be moved to another network
+    /// namespace, and may get another number.
+    pub fn of_program(program: u32) -> Result<Option<Self>, StayError> {
+        check_owner(&root())?;
+        for entry in fs::read_dir(root()).into_iter().flatten().flatten() {
+            let Ok(Some(mut found)) = Self::at(entry.path()) else {
+                continue;
+            };
+            let link = Attached::pinned(&found.pins.link(), found.pins.state.index).ok();
+            if link.as_ref().and_then(Attached::program) == Some(program) {
+                found.attached = link;
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
     fn at(dir: PathBuf) -> Result<Option<Self>, StayError> {
         let Some(state) = Pins::read(&dir)? else {
             return Ok(None);
@@ -523,79 +364,5 @@ impl Stayed {
         let totals = self.totals()?;
         self.pins.remove()?;
         Ok(totals)
-    }
-}
-
-impl Old {
-    pub(crate) fn ours(spellings: Vec<Spelling>, counts: MapHandle) -> Self {
-        Self {
-            spellings,
-            counts,
-            reasons: reasons(),
-        }
-    }
-
-    fn new(named: &Named, counts: MapHandle) -> Self {
-        let rules = named.rules.iter();
-        Self {
-            spellings: rules.map(|(text, denies)| spelling(text, *denies)).collect(),
-            counts,
-            reasons: named.reasons.clone(),
-        }
-    }
-
-    pub(crate) fn add_to(&self, totals: &mut Totals) -> Result<(), Error> {
-        // The last spelling is the default's.
-        let rules = self.spellings.len().saturating_sub(1);
-        let counts = counts::of_generation(&self.counts, rules, &self.reasons)?;
-        totals.add(&self.spellings, &counts);
-        Ok(())
-    }
-}
-
-fn spelling(text: &str, denies: bool) -> Spelling {
-    Spelling {
-        text: text.to_owned(),
-        verdict: if denies { Verdict::Deny } else { Verdict::Allow },
-    }
-}
-
-impl Counted {
-    fn of(totals: &Totals) -> Self {
-        let both = |count: &Count| (count.packets, count.bytes);
-        let rules = totals.rules.iter();
-        let rules = rules.map(|(rule, count)| {
-            (
-                rule.text.clone(),
-                rule.verdict == Verdict::Deny,
-                count.packets,
-                count.bytes,
-            )
-        });
-        let malformed = Malformed::ALL.iter().zip(&totals.malformed);
-        Self {
-            rules: rules.collect(),
-            malformed: malformed
-                .map(|(reason, count)| (reason.name().to_owned(), both(count)))
-                .collect(),
-            full: both(&totals.full),
-        }
-    }
-
-    fn totals(&self) -> Totals {
-        let count = |(packets, bytes): (u64, u64)| Count { packets, bytes };
-        let rules = self.rules.iter();
-        Totals {
-            rules: rules
-                .map(|(text, denies, packets, bytes)| (spelling(text, *denies), count((*packets, *bytes))))
-                .collect(),
-            malformed: Malformed::ALL.map(|reason| {
-                self.malformed
-                    .get(reason.name())
-                    .copied()
-                    .map_or_else(Count::default, count)
-            }),
-            full: count(self.full),
-        }
     }
 }

@@ -197,62 +197,92 @@ static long step(__u32 number, struct search *search)
     return 0;
 }
 
-SEC("xdp.frags")
-int dropless_filter(struct xdp_md *ctx)
+// What became of a packet.
+struct decision {
+    __u32 decided; // the rule, or the number of rules for the default
+    __u32 verdict;
+    __u32 failed;
+    __u32 is_full;
+};
+
+// Rules of one word, none of which limits a rate: the first that holds decides, and what it takes stays in registers.
+static __always_inline struct decision first_of_one(__u32 failed, const struct facts *facts)
 {
-    struct facts facts = {};
-    struct way way = {};
-    __u32 failed = look(ctx, &way, &facts);
-    __u32 decided = layout.rules, verdict = layout.verdict, is_full = 0;
-    if (layout.row_words == 1 && !layout.limits) {
-        // The first that holds decides: what it takes stays in registers.
-        __u64 bits = every_of_one(failed, &facts);
-        __u32 place = layout.rules == 1 ? 0 : lowest(bits);
-        struct rule *rule = bits && place < layout.rules ? bpf_map_lookup_elem(&rules, &place) : 0;
-        if (rule) {
-            verdict = rule->action;
-            decided = place;
-        }
-    } else {
-        struct search search = {
-            .facts = facts,
-            .failed = failed,
-            .verdict = verdict,
-            .decided = decided,
-        };
-        if (layout.row_words == 1)
-            search.bits = every_of_one(failed, &facts);
-        else
-            find_rows(failed, &facts);
-        bpf_loop(LOOKS_MAX, step, &search, 0);
-        decided = search.decided;
-        verdict = search.verdict;
-        is_full = search.is_full;
+    struct decision decision = {.decided = layout.rules, .verdict = layout.verdict, .failed = failed};
+    __u64 bits = every_of_one(failed, facts);
+    __u32 place = layout.rules == 1 ? 0 : lowest(bits);
+    if (bits && place < layout.rules) {
+        decision.decided = place;
+        decision.verdict = layout.denies >> place & 1 ? DENY : ALLOW;
     }
-    count(decided, way.len);
-    if (failed)
-        count(layout.rules + failed, way.len);
-    if (is_full)
-        count(layout.rules + 1 + REASONS, way.len);
+    return decision;
+}
+
+static __always_inline int conclude(struct xdp_md *ctx, const struct decision *decision, __u32 len)
+{
+    count(decision->decided, len);
+    if (decision->failed)
+        count(layout.rules + decision->failed, len);
+    if (decision->is_full)
+        count(layout.rules + 1 + REASONS, len);
     if (layout.tells) {
         __u32 zero = 0;
         struct told *given = bpf_map_lookup_elem(&told, &zero);
         if (given) {
-            given->rule = decided;
-            given->malformed = failed;
-            given->is_full = is_full;
+            given->rule = decision->decided;
+            given->malformed = decision->failed;
+            given->is_full = decision->is_full;
         }
     }
     if (layout.denied_budget || layout.every) {
         struct verdict said = {
-            .rule = decided,
-            .verdict = verdict,
-            .malformed = failed,
-            .is_full = is_full,
+            .rule = decision->decided,
+            .verdict = decision->verdict,
+            .malformed = decision->failed,
+            .is_full = decision->is_full,
         };
         tell(ctx, &said);
     }
-    return verdict == ALLOW ? XDP_PASS : XDP_DROP;
+    return decision->verdict == ALLOW ? XDP_PASS : XDP_DROP;
+}
+
+SEC("xdp.frags")
+int dropless_filter(struct xdp_md *ctx)
+{
+    struct decision decision;
+    if (layout.row_words == 1 && !layout.limits) {
+        struct facts usual = {};
+        struct way way = {};
+        if (plain(ctx, &way, &usual)) {
+            decision = first_of_one(0, &usual);
+            return conclude(ctx, &decision, way.len);
+        }
+    }
+    struct facts facts = {};
+    struct way way = {};
+    __u32 failed = look(ctx, &way, &facts);
+    if (layout.row_words == 1 && !layout.limits) {
+        decision = first_of_one(failed, &facts);
+        return conclude(ctx, &decision, way.len);
+    }
+    struct search search = {
+        .facts = facts,
+        .failed = failed,
+        .verdict = layout.verdict,
+        .decided = layout.rules,
+    };
+    if (layout.row_words == 1)
+        search.bits = every_of_one(failed, &facts);
+    else
+        find_rows(failed, &facts);
+    bpf_loop(LOOKS_MAX, step, &search, 0);
+    decision = (struct decision){
+        .decided = search.decided,
+        .verdict = search.verdict,
+        .failed = failed,
+        .is_full = search.is_full,
+    };
+    return conclude(ctx, &decision, way.len);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -37,17 +37,31 @@ struct index_table {
     __u32 rows;
 };
 
-// Where a trie begins: its root and leaves in `words`, two to a word; its nodes in `nodes`.
+#define SPANS 4
+
+// Addresses from `first` on, and `rest` more.
+struct span {
+    __u32 first;
+    __u32 rest;
+};
+
+// Where a trie begins: its root, leaves and single rows in `slots`, its nodes in `nodes`. Without a root all addresses have the
+// first of `rows`, but those of a few spans, which have the next ones; without leaves there are two rows, and bits of the nodes
+// say which.
 struct trie {
     __u32 root;
+    __u32 root_bits;
     __u32 leaves;
     __u32 nodes;
+    __u32 rows;
+    __u32 spans;
+    struct span span[SPANS]; // of IPv4
 };
 
 struct address_table {
     struct trie v4;
     struct trie v6;
-    __u32 none;
+    __u32 none; // the row of what has no address
     __u32 rows;
 };
 
@@ -64,10 +78,11 @@ struct layout {
     __u32 denied_budget; // denied packets that are told, a period and processor; 0 for none
     __u32 every;         // of all packets one of so many is told; 0 for none
     __u32 generation;    // as samples say it
-    __u32 words;     // in the map of this name
+    __u32 words;     // in the array of this name
     __u32 nodes;
-    __u32 unused;
+    __u32 slots;
     __u64 seed;
+    __u64 denies;    // by rule, where none limits a rate and they have room there
     struct index_table malformed, kind, ether_type, vlan, detail, source_port, destination_port;
     struct address_table source, destination;
 };
@@ -115,19 +130,12 @@ struct told {
     __u32 unused;
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(key_size, sizeof(__u32));
-    __uint(value_size, sizeof(__u64)); // each, of which one value holds all
-    __uint(max_entries, 1);
-} words SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(key_size, sizeof(__u32));
-    __uint(value_size, sizeof(struct node)); // each, of which one value holds all
-    __uint(max_entries, 1);
-} nodes SEC(".maps");
+// Tables, as long as a rule set needs them: the program has their addresses, and needs no look-up in a map.
+const volatile __u64 words[1] SEC(".rodata.words");
+const volatile struct node nodes[1] SEC(".rodata.nodes");
+// Of data, not of constants: what comes from there is unknown to the kernel as it checks the program, which would follow each
+// row that it knows by itself, and give up.
+volatile __u32 slots[2] SEC(".data.slots");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);

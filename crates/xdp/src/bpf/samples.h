@@ -5,6 +5,7 @@
 #ifndef DROPLESS_SAMPLES_H
 #define DROPLESS_SAMPLES_H
 
+#include "facts.h"
 #include "maps.h"
 
 #define SAMPLE_DATA 256
@@ -30,7 +31,7 @@ struct sample {
 struct sampling {
     __u64 period;
     __u32 denied_left; // may still be told in this period
-    __u32 until_next;  // of every Nth
+    __u32 until_next;  // of one of N; 0 before the first packet
     __u64 denied, denied_missed;
     __u64 all, all_missed;
 };
@@ -55,6 +56,13 @@ struct {
     __uint(max_entries, 1);
 } period SEC(".maps");
 
+// Packets to the next that is told: 1 to 2N - 1, N in the mean, so that each told stands for N. By chance: with every Nth a
+// flood that keeps time would be told always or never.
+static __always_inline __u32 skip(void)
+{
+    return 1 + bpf_get_prandom_u32() % (2 * layout.every - 1);
+}
+
 // Why this packet is told, if it is. Above the budget it costs a look at the period.
 static __always_inline __u32 wanted(struct sampling *cpu, __u32 verdict)
 {
@@ -73,11 +81,11 @@ static __always_inline __u32 wanted(struct sampling *cpu, __u32 verdict)
         }
     }
     if (layout.every) {
-        if (cpu->until_next <= 1) {
-            cpu->until_next = layout.every;
+        if (!cpu->until_next)
+            cpu->until_next = skip();
+        if (!--cpu->until_next) {
+            cpu->until_next = skip();
             why |= OF_ALL;
-        } else {
-            cpu->until_next--;
         }
     }
     return why;
@@ -109,10 +117,8 @@ static __noinline int tell(struct xdp_md *ctx, const struct verdict *said)
             cpu->all_missed++;
         return 0;
     }
-    __u32 len = bpf_xdp_get_buff_len(ctx), have = len < SAMPLE_DATA ? len : SAMPLE_DATA;
-    // The verifier is to see the bounds in the register that is used.
-    asm volatile("" : "+r"(have));
-    if (have < 1 || have > SAMPLE_DATA || bpf_xdp_load_bytes(ctx, 0, sample->data, have))
+    __u32 len = bpf_xdp_get_buff_len(ctx), have = bounded(len, SAMPLE_DATA);
+    if (bpf_xdp_load_bytes(ctx, 0, sample->data, have))
         have = 0;
     sample->time_ns = bpf_ktime_get_ns();
     sample->len = len;

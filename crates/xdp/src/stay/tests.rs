@@ -7,6 +7,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use rules::{RuleSet, Tables};
 
+use super::place::USUAL;
 use super::*;
 use crate::{Filter, Groups, Kept, Sampling, Wanted, Why};
 
