@@ -25,6 +25,12 @@ impl fmt::Display for Core {
 pub struct CoreSet(BTreeSet<Core>);
 
 impl CoreSet {
+    /// Of first and last cores, as the kernel lists them for a thread.
+    pub(crate) fn of_ranges(ranges: &[(u32, u32)]) -> Self {
+        let cores = ranges.iter().flat_map(|(first, last)| (*first..=*last).map(Core));
+        cores.collect()
+    }
+
     /// The cores, ascending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Core> + '_ {
         self.0.iter().copied()

@@ -2,6 +2,7 @@
 
 pub use crate::core_set::{Core, CoreListError, CoreSet};
 
+use crate::threads::{Thread, running};
 use crate::{Fix, Problem, Sys, partition};
 use serde::Serialize;
 
@@ -37,10 +38,7 @@ pub fn allowed(sys: &Sys) -> CoreSet {
     let online = online(sys);
     let ranges = sys.status().and_then(|status| status.cpus_allowed_list);
     let Some(ranges) = ranges else { return online };
-    let affinity: CoreSet = ranges
-        .iter()
-        .flat_map(|(first, last)| (*first..=*last).map(Core))
-        .collect();
+    let affinity = CoreSet::of_ranges(&ranges);
     let affinity = if online.is_empty() {
         affinity
     } else {
@@ -99,13 +97,37 @@ pub struct Choice {
     pub workers: Vec<Core>,
     /// For the control thread and everything else.
     pub housekeeping: Core,
-    /// A worker runs on the housekeeping core, as there are too few.
+    /// A worker runs on the housekeeping core, as there are too few that nobody polls.
     pub shared: bool,
 }
 
+/// A core that somebody polls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Polled {
+    /// The core.
+    pub core: Core,
+    /// Who polls it.
+    pub by: Thread,
+}
+
+/// Cores that others poll: those of threads that run now and may run nowhere else. Where we may run on one core only, nothing
+/// sets such a thread apart from all others.
+pub fn polled(sys: &Sys) -> Vec<Polled> {
+    if allowed(sys).len() < 2 {
+        return Vec::new();
+    }
+    let pinned = running(sys).filter(|thread| !thread.is_kernel && thread.allowed.len() == 1);
+    let cores = pinned.filter_map(|by| {
+        let core = by.allowed.iter().next()?;
+        Some(Polled { core, by })
+    });
+    cores.collect()
+}
+
 /// Chooses cores for `workers` workers: isolated ones first, then the highest numbers; those near `node` before
-/// others, and a physical core of one's own before a sibling thread. The lowest core keeps the house.
-pub fn pick(sys: &Sys, workers: usize, node: Option<u32>) -> Result<Choice, Problem> {
+/// others, and a physical core of one's own before a sibling thread. The lowest core keeps the house. Those that are `taken`
+/// come last: even beside the house a worker is better off than beside another poller.
+pub fn pick(sys: &Sys, workers: usize, node: Option<u32>, taken: &[Polled]) -> Result<Choice, Problem> {
     let (allowed, isolated) = (allowed(sys), isolated(sys));
     let open = allowed.without(&isolated);
     let Some(housekeeping) = open.iter().chain(allowed.iter()).next() else {
@@ -126,9 +148,11 @@ pub fn pick(sys: &Sys, workers: usize, node: Option<u32>) -> Result<Choice, Prob
         (far, !isolated.contains(*core), std::cmp::Reverse(*core))
     });
     let mut chosen = first_threads_first(sys, housekeeping, ranked);
-    let shared = workers > chosen.len();
     chosen.push(housekeeping);
+    // Stable: among the free and among the taken the order stays.
+    chosen.sort_by_key(|core| taken.iter().any(|polled| polled.core == *core));
     chosen.truncate(workers);
+    let shared = chosen.contains(&housekeeping);
     Ok(Choice {
         workers: chosen,
         housekeeping,

@@ -27,6 +27,7 @@ mod preflight;
 pub mod problem;
 pub mod roles;
 mod sys;
+pub mod threads;
 mod uri;
 pub mod vmbus;
 pub mod xdp;

@@ -90,6 +90,11 @@ pub fn detach(index: u32, program: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Whether a process other than this one has the program with this id open, as far as we may look.
 pub fn is_held(sys: &Sys, id: u32) -> bool {
+    holder(sys, id).is_some()
+}
+
+/// The process that has it open.
+pub fn holder(sys: &Sys, id: u32) -> Option<u32> {
     let (own, line) = (sys.link_name("/proc/self"), format!("prog_id:\t{id}"));
     let holds = |process: &String| {
         let files = sys.names(format!("/proc/{process}/fdinfo"));
@@ -99,7 +104,8 @@ pub fn is_held(sys: &Sys, id: u32) -> bool {
         texts.any(|text| text.lines().any(|found| found == line))
     };
     let mut others = sys.processes().into_iter();
-    others.any(|process| Some(&process) != own.as_ref() && holds(&process))
+    let found = others.find(|process| Some(process) != own.as_ref() && holds(process));
+    found?.parse().ok()
 }
 
 /// The answer to a request about one interface.

@@ -215,6 +215,9 @@ impl PortKind {
             Self::Tap { .. } => PortTraits {
                 name: "tap",
                 medium: Medium::OwnInterface,
+                // When it starts, its driver puts the file of every queue, of both directions, into a message with room for
+                // 8 (RTE_MP_MAX_FD_NUM), and does not look at how many those are (DPDK 22.11).
+                queues_max: 4,
                 counts_refusals: true,
                 frames_are_cold: false,
                 loses_checksums: true,

@@ -1,7 +1,8 @@
 //! Lists of cores, and the choice of workers.
 
 use crate::fixture::Fixture;
-use host::cores::{Core, CoreSet, allowed, check, pick};
+use host::cores::{Core, CoreSet, allowed, check, pick, polled};
+use host::threads::{Thread, threads};
 use proptest::prelude::*;
 
 fn set(text: &str) -> CoreSet {
@@ -30,18 +31,58 @@ fn lists_read_and_print_as_the_kernel_does() {
 #[test]
 fn the_highest_cores_work_and_the_lowest_keeps_the_house() {
     let machine = Fixture::new();
-    let choice = pick(&machine.sys, 3, None).unwrap();
+    let choice = pick(&machine.sys, 3, None, &[]).unwrap();
     assert_eq!(
         (numbers(&choice.workers), choice.housekeeping, choice.shared),
         (vec![7, 6, 5], Core(0), false)
     );
-    let all = pick(&machine.sys, 8, None).unwrap();
+    let all = pick(&machine.sys, 8, None, &[]).unwrap();
     assert_eq!((numbers(&all.workers).last(), all.shared), (Some(&0), true));
-    let line = pick(&machine.sys, 9, None).unwrap_err().to_string();
+    let line = pick(&machine.sys, 9, None, &[]).unwrap_err().to_string();
     assert!(
         line.contains("9 workers need a core each, and 8 may be used (0-7)"),
         "{line}"
     );
+}
+
+#[test]
+fn what_others_poll_comes_last() {
+    let machine = Fixture::new();
+    let numbers = |workers| {
+        let choice = pick(&machine.sys, workers, None, &polled(&machine.sys)).unwrap();
+        (numbers(&choice.workers), choice.shared)
+    };
+    machine.thread(70, "R", "7", 0x40_0000);
+    assert_eq!(numbers(2), (vec![6, 5], false));
+    // Rather beside the house than beside a poller.
+    for core in [1, 2, 4, 5, 6] {
+        machine.thread(80 + core, "R", &core.to_string(), 0x40_0000);
+    }
+    assert_eq!(numbers(2), (vec![3, 0], true));
+    assert_eq!(numbers(3), (vec![3, 0, 7], true));
+    machine.thread(80, "R", "0", 0x40_0000);
+    assert_eq!(numbers(2), (vec![3, 7], false));
+}
+
+#[test]
+fn a_poller_is_a_thread_that_runs_and_may_run_nowhere_else() {
+    let machine = Fixture::new();
+    machine.thread(70, "R", "5", 0x40_0000);
+    machine.thread(71, "S", "4", 0x40_0000);
+    machine.thread(72, "R", "2-3", 0x40_0000);
+    machine.thread(73, "R", "6", 0x20_0040);
+    let found = polled(&machine.sys);
+    let [only] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(
+        (only.core, only.by.process, &only.by.name[..]),
+        (Core(5), 70, "a) b")
+    );
+    let known: Vec<Thread> = threads(&machine.sys).collect();
+    assert_eq!(known.len(), 4);
+    assert!(known[3].is_kernel && !known[0].is_kernel && !known[0].is_real_time);
+    // Whoever shares the only core that we may run on is not set apart from anybody.
+    machine.process("000001ffffffffff", "5");
+    assert!(polled(&machine.sys).is_empty());
 }
 
 #[test]
@@ -51,7 +92,10 @@ fn isolated_cores_are_allowed_and_come_first() {
     // The kernel leaves isolated cores out of the affinity it hands out.
     machine.process("000001ffffffffff", "0-1,4-7");
     assert_eq!(allowed(&machine.sys), set("0-7"));
-    assert_eq!(numbers(&pick(&machine.sys, 3, None).unwrap().workers), [3, 2, 7]);
+    assert_eq!(
+        numbers(&pick(&machine.sys, 3, None, &[]).unwrap().workers),
+        [3, 2, 7]
+    );
     // Somebody who narrowed the affinity meant it.
     machine.process("000001ffffffffff", "0,4-5");
     assert_eq!(allowed(&machine.sys), set("0,4-5"));
@@ -67,13 +111,16 @@ fn sibling_threads_come_last_and_far_nodes_after_near_ones() {
     }
     // 4 shares its physical core with 0, the housekeeper; 1 to 3 with 5 to 7.
     assert_eq!(
-        numbers(&pick(&machine.sys, 7, None).unwrap().workers),
+        numbers(&pick(&machine.sys, 7, None, &[]).unwrap().workers),
         [7, 6, 5, 4, 3, 2, 1]
     );
-    assert_eq!(numbers(&pick(&machine.sys, 3, None).unwrap().workers), [7, 6, 5]);
+    assert_eq!(
+        numbers(&pick(&machine.sys, 3, None, &[]).unwrap().workers),
+        [7, 6, 5]
+    );
     machine.write("/sys/devices/system/node/node0/cpulist", "0-3\n");
     assert_eq!(
-        numbers(&pick(&machine.sys, 3, Some(0)).unwrap().workers),
+        numbers(&pick(&machine.sys, 3, Some(0), &[]).unwrap().workers),
         [3, 2, 1]
     );
 }
@@ -117,7 +164,7 @@ proptest! {
 fn workers_are_distinct_and_as_many_as_asked_for() {
     let machine = Fixture::new();
     for workers in 0..=8 {
-        let choice = pick(&machine.sys, workers, None).unwrap();
+        let choice = pick(&machine.sys, workers, None, &[]).unwrap();
         let distinct: CoreSet = choice.workers.iter().copied().collect();
         assert_eq!(distinct.len(), workers);
         assert_eq!(choice.shared, distinct.contains(choice.housekeeping));

@@ -86,6 +86,15 @@ impl Fixture {
         self.write(&format!("{PMDS}/librte_net_{name}.so"), &library);
     }
 
+    /// A process of one thread: its state, where it may run, and the kernel's flags.
+    pub fn thread(&self, id: u32, state: &str, allowed: &str, flags: u32) {
+        let status = STATUS.replace("CAPABILITIES", "0").replace("ALLOWED", allowed);
+        let zeroes = "0 ".repeat(32);
+        let stat = format!("{id} (a) b) {state} 1 1 1 0 -1 {flags} {zeroes}0");
+        self.write(&format!("/proc/{id}/task/{id}/status"), &status);
+        self.write(&format!("/proc/{id}/task/{id}/stat"), &stat);
+    }
+
     /// This process's capabilities and affinity.
     pub fn process(&self, capabilities: &str, allowed: &str) {
         let status = STATUS

@@ -1,0 +1,77 @@
+//! The threads of this machine, and where they may run.
+
+use procfs_core::FromRead as _;
+use procfs_core::process::{Stat, StatFlags, Status};
+use serde::Serialize;
+
+use crate::Sys;
+use crate::core_set::CoreSet;
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Thread {
+    /// Its id.
+    pub id: u32,
+    /// The process that it belongs to.
+    pub process: u32,
+    /// Its name.
+    pub name: String,
+    /// The cores that it may run on.
+    pub allowed: CoreSet,
+    /// Whether it is the kernel's own.
+    pub is_kernel: bool,
+    /// Scheduled as `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE`.
+    pub is_real_time: bool,
+}
+
+/// Every thread that we can see, but our own.
+pub fn threads(sys: &Sys) -> impl Iterator<Item = Thread> {
+    stats(sys).filter_map(|found| found.thread(sys))
+}
+
+/// Those of them that run now.
+pub fn running(sys: &Sys) -> impl Iterator<Item = Thread> {
+    let running = stats(sys).filter(|found| found.stat.state == 'R');
+    running.filter_map(|found| found.thread(sys))
+}
+
+/// A thread of which only the state has been read: most are left at that.
+struct Found {
+    directory: String,
+    process: u32,
+    stat: Stat,
+}
+
+fn stats(sys: &Sys) -> impl Iterator<Item = Found> {
+    let own = sys.status().map(|status| status.pid as u32);
+    let processes = sys.processes().into_iter().filter_map(|name| name.parse().ok());
+    let others = processes.filter(move |process: &u32| Some(*process) != own);
+    others.flat_map(move |process| {
+        let all = format!("/proc/{process}/task");
+        sys.names(&all).into_iter().filter_map(move |thread| {
+            let directory = format!("{all}/{thread}");
+            let stat = Stat::from_file(sys.path(format!("{directory}/stat"))).ok()?;
+            Some(Found {
+                directory,
+                process,
+                stat,
+            })
+        })
+    })
+}
+
+impl Found {
+    fn thread(self, sys: &Sys) -> Option<Thread> {
+        let status = Status::from_file(sys.path(format!("{}/status", self.directory))).ok()?;
+        let flags = StatFlags::from_bits_truncate(self.stat.flags);
+        Some(Thread {
+            id: self.stat.pid as u32,
+            process: self.process,
+            name: self.stat.comm,
+            allowed: CoreSet::of_ranges(&status.cpus_allowed_list?),
+            is_kernel: flags.contains(StatFlags::PF_KTHREAD),
+            // `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE` of linux/sched.h.
+            is_real_time: matches!(self.stat.policy, Some(1 | 2 | 6)),
+        })
+    }
+}
