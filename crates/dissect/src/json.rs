@@ -7,6 +7,7 @@ use wire::checksum::TCP;
 
 use crate::bytes::{array, be16, be32};
 use crate::clock::Clock;
+use crate::foreign::{As, foreign};
 use crate::line::tcp_flags;
 use crate::names;
 use crate::text::Text;
@@ -24,7 +25,7 @@ pub fn json(text: &mut Text, clock: &mut Clock, packet: &Packet<'_>) {
         text.put("null");
     }
     text.put(",\"interface\":\"");
-    quoted(text, &packet.interface.name);
+    foreign(text, packet.interface.name.as_bytes(), As::Json);
     text.put("\",\"length\":").number(packet.original_len);
     text.put(",\"captured\":").number(packet.data.len());
     if let Some(direction) = packet.direction.or_else(|| view.direction()) {
@@ -61,6 +62,11 @@ pub fn json(text: &mut Text, clock: &mut Clock, packet: &Packet<'_>) {
         Network::Unknown(link) => {
             text.put(",\"link_type\":").number(link);
         }
+    }
+    if let Some(comment) = packet.comment {
+        text.put(",\"comment\":\"");
+        foreign(text, comment, As::Json);
+        text.byte(b'"');
     }
     text.put("}\n");
 }
@@ -117,18 +123,4 @@ fn tcp(text: &mut Text, data: &[u8], at: usize) {
     text.put("\",\"seq\":").number(be32(header, 4));
     text.put(",\"ack\":").number(be32(header, 8));
     text.put(",\"window\":").number(be16(header, 14)).byte(b'}');
-}
-
-/// A name, of whose signs JSON wants two escaped.
-fn quoted(text: &mut Text, name: &str) {
-    for part in name.split_inclusive(['"', '\\']) {
-        match part.strip_suffix(['"', '\\']) {
-            Some(plain) => {
-                text.put(plain).byte(b'\\').put(&part[plain.len()..]);
-            }
-            None => {
-                text.put(part);
-            }
-        }
-    }
 }

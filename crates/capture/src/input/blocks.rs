@@ -1,5 +1,7 @@
 //! The blocks of pcapng: those with packets and what these need; all others are passed over unseen.
 
+use std::ops::Range;
+
 use super::interface::{Interface, Resolution};
 use super::step::{Found, RECORD_MAX, Step};
 use crate::pcapng::{Direction, ENHANCED_PACKET, INTERFACE, SECTION_HEADER, STATISTICS};
@@ -15,6 +17,8 @@ pub const SECTION_MIN: usize = FRAME + 16;
 /// Where the options of a section header begin, and the one that names the program.
 const SECTION_OPTIONS: usize = 24;
 const APPLICATION: u16 = 4;
+/// The option of a packet that has words about it.
+const COMMENT: u16 = 1;
 /// Interfaces of a section, and different ones of a file.
 const INTERFACES_MAX: usize = 4096;
 
@@ -146,8 +150,8 @@ impl Blocks {
         }
         let mut is_ours = false;
         // Nothing else is asked of these options: what is wrong with them hides no packet.
-        let _ = self.options(block, SECTION_OPTIONS, |code, value| {
-            is_ours |= code == APPLICATION && value.starts_with(b"dropless ");
+        let _ = self.options(block, SECTION_OPTIONS, |code, range| {
+            is_ours |= code == APPLICATION && block[range].starts_with(b"dropless ");
             Ok(())
         });
         self.is_ours = is_ours;
@@ -158,8 +162,8 @@ impl Blocks {
     fn interface(&mut self, block: &[u8], interfaces: &mut Vec<Interface>) -> Result<Step, &'static str> {
         let id = self.section.len();
         let mut interface = Interface::new(id as u32, self.u16(block, 8)?, self.u32(block, 12)?);
-        self.options(block, 16, |code, value| {
-            match (code, value) {
+        self.options(block, 16, |code, range| {
+            match (code, &block[range]) {
                 (2, name) => interface.set_name(name),
                 (9, &[resolution, ..]) => {
                     interface.resolution = Resolution::from_option(resolution)
@@ -233,6 +237,7 @@ impl Blocks {
             direction: None,
             dropped: None,
             queue: None,
+            comment: None,
             data,
         };
         let options = found.data.end.next_multiple_of(4);
@@ -243,8 +248,12 @@ impl Blocks {
     }
 
     fn packet_options(&self, block: &[u8], at: usize, found: &mut Found) -> Result<(), &'static str> {
-        self.options(block, at, |code, value| {
+        self.options(block, at, |code, range| {
+            let value = &block[range.clone()];
             match code {
+                COMMENT => {
+                    found.comment.get_or_insert(range);
+                }
                 2 => {
                     found.direction = match self.u32(value, 0)? & 3 {
                         1 => Some(Direction::In),
@@ -282,15 +291,16 @@ impl Blocks {
             direction: None,
             dropped: None,
             queue: None,
+            comment: None,
         })
     }
 
-    /// Tells `each` the code and value of the options that begin at `at`.
+    /// Tells `each` the code of the options that begin at `at`, and where the value of each stands.
     fn options(
         &self,
         block: &[u8],
         mut at: usize,
-        mut each: impl FnMut(u16, &[u8]) -> Result<(), &'static str>,
+        mut each: impl FnMut(u16, Range<usize>) -> Result<(), &'static str>,
     ) -> Result<(), &'static str> {
         let end = block.len() - 4;
         // They may end with the block, or by a code of 0.
@@ -299,8 +309,11 @@ impl Blocks {
             if code == 0 {
                 break;
             }
-            let value = block.get(at + 4..at + 4 + len).filter(|_| at + 4 + len <= end);
-            each(code, value.ok_or("an option is longer than its block")?)?;
+            let value = at + 4..at + 4 + len;
+            if value.end > end {
+                return Err("an option is longer than its block");
+            }
+            each(code, value)?;
             at += 4 + len.next_multiple_of(4);
         }
         Ok(())

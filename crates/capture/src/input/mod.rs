@@ -49,6 +49,8 @@ pub struct Packet<'r> {
     pub dropped: Option<u64>,
     /// Its queue, where the file says.
     pub queue: Option<u32>,
+    /// The first comment on it, where the file has one: bytes that anybody may have written.
+    pub comment: Option<&'r [u8]>,
 }
 
 /// Reads a capture file, packet by packet.
@@ -166,10 +168,9 @@ impl Reader {
                 Format::Pcapng(blocks) => blocks.step(bytes, &mut self.interfaces),
             };
             match step {
-                Ok(Step::Packet(mut found, len)) => {
+                Ok(Step::Packet(found, len)) => {
                     let at = self.window.take(len);
-                    found.data = at + found.data.start..at + found.data.end;
-                    return Ok(Some(found));
+                    return Ok(Some(found.behind(at)));
                 }
                 Ok(Step::Skip(len)) if len <= bytes.len() as u64 => {
                     self.window.take(len as usize);
@@ -235,6 +236,7 @@ impl Reader {
             direction: found.direction,
             dropped: found.dropped,
             queue: found.queue,
+            comment: found.comment.map(|comment| self.window.at(comment)),
         }
     }
 }

@@ -82,6 +82,7 @@ impl Pcap {
             direction: None,
             dropped: None,
             queue: None,
+            comment: None,
         };
         Ok(Step::Packet(found, len))
     }

@@ -26,4 +26,16 @@ pub struct Found {
     pub direction: Option<Direction>,
     pub dropped: Option<u64>,
     pub queue: Option<u32>,
+    pub comment: Option<Range<usize>>,
+}
+
+impl Found {
+    /// The same, where its record begins at `at`.
+    #[inline]
+    pub fn behind(mut self, at: usize) -> Self {
+        for range in std::iter::once(&mut self.data).chain(&mut self.comment) {
+            *range = at + range.start..at + range.end;
+        }
+        self
+    }
 }

@@ -5,8 +5,8 @@ use capture::input::{Interface, LinkType, Packet, Resolution};
 use dissect::{Clock, Printer, Show, Text, TimeFormat, json};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: (u16, u32, i64, Vec<u8>)| {
-    let (link, original_len, time_ns, data) = input;
+fuzz_target!(|input: (u16, u32, i64, Vec<u8>, Vec<u8>)| {
+    let (link, original_len, time_ns, data, comment) = input;
     let interface = Interface {
         id: 0,
         name: "fuzz".into(),
@@ -25,6 +25,7 @@ fuzz_target!(|input: (u16, u32, i64, Vec<u8>)| {
         direction: None,
         dropped: None,
         queue: None,
+        comment: Some(&comment),
     };
     let mut text = Text::default();
     Printer::new(Clock::new(TimeFormat::Epoch, true), Show::default()).line(&mut text, &packet);

@@ -13,6 +13,7 @@ use capture::pcapng::Direction;
 
 use crate::bytes::behind;
 use crate::clock::Clock;
+use crate::foreign::{As, foreign};
 use crate::names;
 use crate::text::Text;
 use crate::view::{Network, View};
@@ -64,6 +65,10 @@ impl Printer {
                 .put(", ");
         }
         network(text, packet, &view);
+        if let Some(comment) = packet.comment {
+            text.put(" # ");
+            foreign(text, comment, As::Line);
+        }
         text.byte(b'\n');
     }
 }

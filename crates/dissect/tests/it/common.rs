@@ -26,6 +26,7 @@ pub fn packet<'p>(interface: &'p Interface, data: &'p [u8], time_ns: Option<i64>
         direction: None,
         dropped: None,
         queue: None,
+        comment: None,
     }
 }
 

@@ -236,6 +236,26 @@ fn what_is_asked_for_stands_before() {
     );
 }
 
+/// A comment is anybody's: nothing in it gets through but plain signs, and not without end.
+#[test]
+fn comments_are_made_plain() {
+    let interface = interface(LinkType::Ethernet);
+    let frame = ethernet(&[], 0x0800, &ipv4(17, 0, &udp(5000, 7, 30)));
+    let mut packet = packet(&interface, &frame, Some(0));
+    packet.comment = Some(b"denied by \"edge\".rules:1\n\x1b[2J\xE2\x80\xAE\xFF\\");
+    let plain = "denied by \"edge\".rules:1??[2J??\\";
+    assert_eq!(
+        line(Show::default(), &packet),
+        format!("00:00:00.000000 IP 10.0.0.1.5000 > 10.0.0.2.7: UDP, length 30 # {plain}\n")
+    );
+    let object: serde_json::Value = serde_json::from_str(&as_json(&packet)).unwrap();
+    assert_eq!(object["comment"], plain);
+    let long = [b'x'; 5000];
+    packet.comment = Some(&long);
+    let said = line(Show::default(), &packet);
+    assert!(said.ends_with("xxx...\n") && said.len() < 1200, "{said}");
+}
+
 fn as_json(packet: &Packet<'_>) -> String {
     let mut text = Text::default();
     json(&mut text, &mut Clock::new(TimeFormat::Iso, true), packet);
@@ -245,7 +265,7 @@ fn as_json(packet: &Packet<'_>) -> String {
 #[test]
 fn a_packet_for_scripts() {
     let mut told = interface(LinkType::Ethernet);
-    told.name = "\"quoted\\\" éth".into();
+    told.name = "\"quoted\\\" eth".into();
     let frame = ethernet(&[0x81, 0, 0, 7], 0x0800, &ipv4(6, 0, &tcp(0x12, &[], b"xyz")));
     let mut packet = packet(&told, &frame, Some(1_767_366_245_678_901_234));
     packet.dropped = Some(3);
@@ -274,6 +294,7 @@ proptest! {
         head in 0..6_usize,
         time_ns in prop::option::of(any::<i64>()),
         original_len: u32,
+        comment in prop::option::of(vec(any::<u8>(), 0..40)),
     ) {
         // Often the beginning of something that goes on.
         let heads = [
@@ -289,6 +310,7 @@ proptest! {
         let mut packet = packet(&interface, &data, time_ns);
         packet.original_len = original_len;
         packet.interface_count = 2;
+        packet.comment = comment.as_deref();
         let line = line(Show { ethernet: true }, &packet);
         prop_assert!(line.ends_with('\n') && line.lines().count() == 1);
         prop_assert!(line.trim_end_matches('\n').chars().all(|c| (' '..='~').contains(&c)), "{line:?}");

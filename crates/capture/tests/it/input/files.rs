@@ -37,6 +37,30 @@ fn files_of_other_programs() {
     }
 }
 
+/// Words on a packet are those of that packet, wherever it stands in the file, and the first of several.
+#[test]
+fn comments_on_packets() {
+    let head = |number: u64| pcapng::PacketHead {
+        time_ns: number,
+        original_len: 60,
+        ..pcapng::PacketHead::default()
+    };
+    let mut file = pcapng::preamble("somebody", &[Interface::default()]);
+    for (number, words) in (0..).zip(["the first", "", "denied by edge.rules:3 deny udp"]) {
+        file.extend(head(number).commented(&[number as u8; 60], words));
+    }
+    let mut reader = Reader::new("commented".into(), Cursor::new(file)).unwrap();
+    let mut said = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        let words = packet
+            .comment
+            .map(|words| String::from_utf8(words.to_vec()).unwrap());
+        said.push((packet.data[0], words.unwrap_or_default()));
+    }
+    let wanted = [(0, "the first"), (1, ""), (2, "denied by edge.rules:3 deny udp")];
+    assert_eq!(said, wanted.map(|(first, words)| (first, words.to_owned())));
+}
+
 #[test]
 fn what_is_compressed_is_read_by_its_first_bytes() {
     // Bytes that do not shrink, so that half a file decompresses to about half.
