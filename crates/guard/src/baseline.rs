@@ -4,20 +4,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::Class;
 
-/// What is usual of all destinations that have been learned.
+/// What is usual of all destinations and sources that have been learned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// Of this form.
     pub version: u32,
     /// By destination.
     pub destinations: Vec<Learned>,
+    /// By source.
+    #[serde(default)]
+    pub sources: Vec<Learned>,
 }
 
-/// What is usual of one destination.
+/// What is usual of one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// A host or a prefix.
-    pub destination: String,
+    #[serde(alias = "destination")]
+    pub prefix: String,
     /// How long it was learned; ns.
     pub learned_ns: u64,
     /// Packets and bits a second, of classes that it had.

@@ -14,6 +14,8 @@ pub enum Action {
     PerSource(u64),
     /// The same of each destination.
     PerDestination(u64),
+    /// The same of all sources of a prefix together.
+    Together(u64, Prefix),
 }
 
 /// Which packets.
@@ -21,7 +23,7 @@ pub enum Action {
 pub enum Meets {
     /// That are malformed so.
     Malformed(Malformed),
-    /// That go there and have this shape, from these sources; from all but these; from any, if there are none.
+    /// That go there (anywhere, of a prefix of no bits) and have this shape, from these sources; from all but these; from any, if there are none.
     Shaped {
         to: Prefix,
         shape: Shape,
@@ -54,11 +56,19 @@ impl Meets {
         }
     }
 
-    /// Where they go.
+    /// Where they go, if that is a condition.
     pub fn destination(&self) -> Option<Prefix> {
         match self {
-            Self::Malformed(_) => None,
-            Self::Shaped { to, .. } => Some(*to),
+            Self::Shaped { to, .. } if to.bits() > 0 => Some(*to),
+            _ => None,
+        }
+    }
+
+    /// Who sends them, wherever they go.
+    pub fn spreading(&self) -> &[Prefix] {
+        match self {
+            Self::Shaped { to, sources, .. } if to.bits() == 0 => sources,
+            _ => &[],
         }
     }
 
@@ -83,9 +93,14 @@ impl Meets {
                 Self::Shaped {
                     to: others,
                     shape: narrower,
-                    ..
+                    sources: fewer,
+                    not: is_other,
                 },
-            ) => (sources.is_empty() || *not) && to.covers(others) && shape.covers(narrower),
+            ) => {
+                let is_one = |source: &Prefix| sources.iter().any(|wider| wider.covers(source));
+                let has_all = || !fewer.is_empty() && !is_other && fewer.iter().all(is_one);
+                (sources.is_empty() || *not || has_all()) && to.covers(others) && shape.covers(narrower)
+            }
             _ => self == other,
         }
     }
@@ -152,6 +167,10 @@ impl Block {
             Action::Deny => "deny".to_owned(),
             Action::PerSource(pps) => format!("rate {pps}pps per source/32,128"),
             Action::PerDestination(pps) => format!("rate {pps}pps per destination/32,128"),
+            Action::Together(pps, source) if source.is_v6() => {
+                format!("rate {pps}pps per source/32,{}", source.bits())
+            }
+            Action::Together(pps, source) => format!("rate {pps}pps per source/{},128", source.bits()),
         };
         match &self.meets {
             Meets::Malformed(reason) => format!("{action} malformed {}", reason.name()),
@@ -167,8 +186,12 @@ impl Block {
                     (false, true) => format!(" from not {}", list.join(",")),
                     (false, false) => format!(" from {}", list.join(",")),
                 };
-                // Protocols go behind IPv6's own headers, too: the destination says which family it is.
-                format!("{action}{}{from} to {to}", shape.text())
+                let to = match to.bits() {
+                    0 => String::new(),
+                    _ => format!(" to {to}"),
+                };
+                // Protocols go behind IPv6's own headers, too: addresses say which family it is.
+                format!("{action}{}{from}{to}", shape.text())
             }
         }
     }

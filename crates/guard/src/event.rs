@@ -1,8 +1,7 @@
 //! What the guard did, and why.
 
+use measure::{RuleMade, RuleRefused};
 use serde::{Deserialize, Serialize};
-
-use crate::Class;
 
 /// Something for the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,7 +15,7 @@ pub enum Event {
     Expired(Expired),
 }
 
-/// Why a rule was made, and what it is for.
+/// A rule that was made, and what it is for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Blocked {
     /// When it was made.
@@ -25,28 +24,9 @@ pub struct Blocked {
     pub since_ns: u64,
     /// Its first packet, or, where that is not known any more, a time before it; none of malformed ones.
     pub first_ns: Option<u64>,
-    /// The rule.
-    pub rule: String,
-    /// Where the flood goes; none for malformed packets.
-    pub destination: Option<String>,
-    /// What it is made of.
-    pub class: Class,
-    /// Packets a second of this class for this destination.
-    pub rate_pps: u64,
-    /// Bits a second.
-    pub rate_bps: u64,
-    /// What was too much, in packets a second.
-    pub limit_pps: Option<u64>,
-    /// What was too much, in bits a second.
-    pub limit_bps: Option<u64>,
-    /// What is usual, where that is known; packets a second.
-    pub usual_pps: Option<u64>,
-    /// Of the flood's packets, the share that the rule meets.
-    pub explained: f64,
-    /// Of the legitimate packets that are known for the destination, the share that the rule meets.
-    pub cost: f64,
-    /// How many legitimate packets that was estimated by.
-    pub cost_by: u64,
+    /// The rule, and why.
+    #[serde(flatten)]
+    pub made: RuleMade,
 }
 
 /// Why none was made.
@@ -54,16 +34,9 @@ pub struct Blocked {
 pub struct Refused {
     /// When.
     pub time_ns: u64,
-    /// The rule, if one was found.
-    pub rule: Option<String>,
-    /// Where the flood goes.
-    pub destination: Option<String>,
-    /// What it is made of.
-    pub class: Class,
-    /// Packets a second.
-    pub rate_pps: u64,
-    /// Why.
-    pub why: String,
+    /// What, and why not.
+    #[serde(flatten)]
+    pub refused: RuleRefused,
 }
 
 /// What a rule did.

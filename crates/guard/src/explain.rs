@@ -15,21 +15,21 @@ use crate::shape::Shape;
 use crate::sources::{self, PREFIXES_MAX};
 
 /// Rules that are found at once.
-const RULES_MAX: usize = 4;
+pub const RULES_MAX: usize = 4;
 /// What explains less than this share of the flood is left to the next look.
-const WORTH: f64 = 0.05;
+pub const WORTH: f64 = 0.05;
 /// The flood is explained when so much of it is.
-const ENOUGH: f64 = 0.9;
+pub const ENOUGH: f64 = 0.9;
 /// A narrower rule is as good as a wider one that explains this much more.
 const AS_GOOD: f64 = 0.95;
 /// So many rules for one destination, and a flood that goes on is one that changes.
 const CHANGES: usize = 3;
 /// Sources are blamed if they hold so much of what was left.
-const BLAMED: f64 = 0.6;
+pub const BLAMED: f64 = 0.6;
 /// A rate of one source or destination is never smaller; packets a second.
-const RATE_MIN: u64 = 100;
+pub const RATE_MIN: u64 = 100;
 /// And never larger: what the language can say.
-const RATE_MAX: u64 = 1_000_000_000;
+pub const RATE_MAX: u64 = 1_000_000_000;
 
 /// A flood, and what is known beside it.
 pub struct Case<'c> {
@@ -91,7 +91,9 @@ pub fn explain(case: &Case<'_>) -> Vec<Found> {
         });
     }
     if case.pps(left.len()) > case.limit_pps as f64 {
-        found.extend(by_source(case, &left));
+        found.extend(by_source(case, &left, |shape, met| {
+            Some(but_for_known(case, shape, met))
+        }));
     }
     if case.pps(case.known.len()) > case.limit_pps as f64 {
         found.extend(by_known(case));
@@ -99,7 +101,7 @@ pub fn explain(case: &Case<'_>) -> Vec<Found> {
     found
 }
 
-fn count(flood: &[&Facts]) -> HashMap<Shape, usize> {
+pub fn count(flood: &[&Facts]) -> HashMap<Shape, usize> {
     let mut shapes = HashMap::new();
     for facts in flood {
         Shape::of(facts, |shape| *shapes.entry(shape).or_insert(0) += 1);
@@ -109,7 +111,7 @@ fn count(flood: &[&Facts]) -> HashMap<Shape, usize> {
 
 /// Of shapes that cost little, if that is asked, one that meets most; of those that meet about as much, the narrowest. Of a
 /// flood that changes, what it is now has most in common with what it was.
-fn best(shapes: &HashMap<Shape, usize>, case: &Case<'_>, must_be_cheap: bool) -> Option<(Shape, usize)> {
+pub fn best(shapes: &HashMap<Shape, usize>, case: &Case<'_>, must_be_cheap: bool) -> Option<(Shape, usize)> {
     let is_good = |shape: &Shape| !must_be_cheap || case.cost(shape, |_| true) <= case.cap.cost;
     let of_all = shapes.values().max().copied().unwrap_or_default() as f64;
     let is_worth = |(_, met): &(&Shape, &usize)| **met as f64 >= WORTH * of_all;
@@ -152,8 +154,13 @@ fn by_known(case: &Case<'_>) -> Option<Found> {
     })
 }
 
-/// Where legitimate packets look as the flood does.
-fn by_source(case: &Case<'_>, left: &[&Facts]) -> Option<Found> {
+/// Where legitimate packets look as the flood does: prefixes that hold it and nobody who is known are denied, and where there
+/// are none, `limited` makes a rule of the shape that most of it has, which so many packets have.
+pub fn by_source(
+    case: &Case<'_>,
+    left: &[&Facts],
+    limited: impl FnOnce(Shape, usize) -> Option<Found>,
+) -> Option<Found> {
     let (shape, _) = best(&count(left), case, false)?;
     let met: Vec<&Facts> = left.iter().copied().filter(|facts| shape.holds(facts)).collect();
     let mut legitimate = case.known_sources.clone();
@@ -174,26 +181,30 @@ fn by_source(case: &Case<'_>, left: &[&Facts]) -> Option<Found> {
             explained: case.share(held),
         });
     }
+    limited(shape, met.len())
+}
+
+/// Of those who are not spared, as many pass as may: legitimate ones among them have a share of that.
+fn but_for_known(case: &Case<'_>, shape: Shape, met: usize) -> Found {
     let spared = case.known_sources.iter().take(PREFIXES_MAX);
     let mut spared: Vec<Prefix> = spared
         .map(|(source, is_v6)| Prefix::of_bits(*source, *is_v6, 128))
         .collect();
     spared.sort_unstable();
     spared.dedup();
-    // Of those who are not spared, as many pass as may: legitimate ones among them have a share of that.
-    Some(Found {
+    Found {
         cost: case.cost(&shape, |facts| !holds(&spared, facts)),
         meets: case.shaped(shape, spared, true),
         action: Action::PerDestination(case.limit_pps.clamp(RATE_MIN, RATE_MAX)),
-        explained: case.share(met.len()),
-    })
+        explained: case.share(met),
+    }
 }
 
 fn is_v6(facts: &Facts) -> bool {
     facts.layer == Layer::V6
 }
 
-fn holds(prefixes: &[Prefix], facts: &Facts) -> bool {
+pub fn holds(prefixes: &[Prefix], facts: &Facts) -> bool {
     prefixes
         .iter()
         .any(|prefix| prefix.contains(facts.source, is_v6(facts)))
@@ -201,16 +212,16 @@ fn holds(prefixes: &[Prefix], facts: &Facts) -> bool {
 
 impl Case<'_> {
     /// Of all packets that were looked at.
-    fn share(&self, packets: usize) -> f64 {
+    pub fn share(&self, packets: usize) -> f64 {
         packets as f64 / (self.flood.len() + self.known.len()).max(1) as f64
     }
 
     /// What so many of them stand for.
-    fn pps(&self, packets: usize) -> f64 {
+    pub fn pps(&self, packets: usize) -> f64 {
         self.share(packets) * self.rate_pps
     }
 
-    fn shaped(&self, shape: Shape, sources: Vec<Prefix>, not: bool) -> Meets {
+    pub fn shaped(&self, shape: Shape, sources: Vec<Prefix>, not: bool) -> Meets {
         Meets::Shaped {
             to: self.to,
             shape,
@@ -221,7 +232,7 @@ impl Case<'_> {
 
     /// The share of legitimate packets that a shape meets, of those from sources that are meant: the largest of what was
     /// usual, what known sources send now, and the kinds of packets that they ever sent.
-    fn cost(&self, shape: &Shape, is_meant: impl Fn(&Facts) -> bool) -> f64 {
+    pub fn cost(&self, shape: &Shape, is_meant: impl Fn(&Facts) -> bool) -> f64 {
         let of = |all: &[&Facts]| {
             let met = all
                 .iter()

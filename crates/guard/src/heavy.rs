@@ -103,15 +103,6 @@ impl<K: Hash + Eq + Copy, V> Heavy<K, V> {
         &mut slot.value
     }
 
-    /// The key's value, if it has one.
-    pub fn get(&self, key: K) -> Option<&V> {
-        let at = self.hasher.hash_one(key) as usize & (self.sets.len() - 1);
-        self.sets[at]
-            .iter()
-            .find(|slot| slot.key == key)
-            .map(|slot| &slot.value)
-    }
-
     /// All keys that have a place.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.sets.iter().flatten().map(|slot| (slot.key, &slot.value))

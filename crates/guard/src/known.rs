@@ -29,6 +29,14 @@ struct Pair {
     kinds: [Option<Facts>; KINDS],
 }
 
+/// The two of a pair.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    pub source: u128,
+    pub destination: u128,
+    pub is_v6: bool,
+}
+
 /// Pairs that were met.
 #[derive(Debug)]
 pub struct Known {
@@ -91,37 +99,43 @@ impl Known {
         pair.is_some_and(|pair| pair.first_ns < before_ns)
     }
 
-    /// Sources that were met before that time with a destination that `is_meant`: those that were met most often first.
-    pub fn sources(&self, before_ns: u64, is_meant: impl Fn(u128, bool) -> bool) -> Vec<(u128, bool)> {
+    /// Sources of pairs that are meant and were met before that time: those that were met most often first.
+    pub fn sources(&self, before_ns: u64, is_meant: impl Fn(Ends) -> bool) -> Vec<(u128, bool)> {
         let pairs = self.sets.iter().flatten();
-        let meant = pairs.filter(|pair| pair.first_ns < before_ns && is_meant(pair.destination, pair.is_v6));
+        let meant = pairs.filter(|pair| pair.first_ns < before_ns && is_meant(pair.ends()));
         let mut meant: Vec<&Pair> = meant.collect();
         meant.sort_by_key(|pair| (std::cmp::Reverse(pair.packets), pair.first_ns, pair.source));
         meant.into_iter().map(|pair| (pair.source, pair.is_v6)).collect()
     }
 
-    /// Packets of different kinds of pairs that were met more than once before that time, with a destination that
-    /// `is_meant`; at most so many.
-    pub fn kinds(&self, before_ns: u64, most: usize, is_meant: impl Fn(u128, bool) -> bool) -> Vec<&Facts> {
+    /// Packets of different kinds of pairs that are meant and were met more than once before that time; at most so many.
+    pub fn kinds(&self, before_ns: u64, most: usize, is_meant: impl Fn(Ends) -> bool) -> Vec<&Facts> {
         let pairs = self.sets.iter().flatten();
-        let meant = pairs.filter(|pair| {
-            pair.packets >= SELDOM && pair.first_ns < before_ns && is_meant(pair.destination, pair.is_v6)
-        });
+        let meant =
+            pairs.filter(|pair| pair.packets >= SELDOM && pair.first_ns < before_ns && is_meant(pair.ends()));
         meant
             .flat_map(|pair| pair.kinds.iter().flatten())
             .take(most)
             .collect()
     }
 
-    /// Forgets who was met first since that time, with a destination that `is_meant`: some belong to a flood.
-    pub fn forget(&mut self, since_ns: u64, is_meant: impl Fn(u128, bool) -> bool) {
+    /// Forgets pairs that are meant and were met first since that time: some belong to a flood.
+    pub fn forget(&mut self, since_ns: u64, is_meant: impl Fn(Ends) -> bool) {
         for set in &mut self.sets {
-            set.retain(|pair| pair.first_ns < since_ns || !is_meant(pair.destination, pair.is_v6));
+            set.retain(|pair| pair.first_ns < since_ns || !is_meant(pair.ends()));
         }
     }
 }
 
 impl Pair {
+    const fn ends(&self) -> Ends {
+        Ends {
+            source: self.source,
+            destination: self.destination,
+            is_v6: self.is_v6,
+        }
+    }
+
     fn remember(&mut self, facts: &Facts) {
         if self
             .kinds

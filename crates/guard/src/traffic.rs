@@ -1,4 +1,4 @@
-//! What goes to one destination: rates by class over a short window, what is usual, and some of its usual packets.
+//! What goes to one destination, or comes from one source: rates by class over a short window, what is usual, and some of its usual packets.
 
 use std::collections::VecDeque;
 
@@ -17,6 +17,10 @@ const DELAY: usize = 10;
 const TURN: u64 = 8;
 /// What was so long ago counts an e-th; s.
 const MEMORY_S: f64 = 300.0;
+/// What is usual of a source is believed after so long, and so is who spoke with whom; ns.
+pub const ACQUAINTED_NS: u64 = 20_000_000_000;
+/// So many times its usual rate is too much of a source, where `--factor` does not say it.
+const FACTOR: f64 = 5.0;
 
 /// Packets and bits by class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +45,7 @@ pub struct Rates {
     pub bps: f64,
 }
 
-/// Of one destination, host or prefix.
+/// Of one destination or source, host or prefix.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
     now: Amounts,
@@ -116,7 +120,23 @@ impl Traffic {
         self.mean[class as usize] = rates;
     }
 
-    /// What is too much of a class: the user's word, else what was learned, else the default.
+    /// What is too much of a class for a source: the user's word or the default, `times`; but if more than that is usual,
+    /// a multiple of what is usual. What was learned never lowers it: others' machines may change what they do.
+    pub fn limit_of_source(&self, class: Class, settings: &Settings, times: u64) -> Limit {
+        let limit = settings.thresholds[class as usize].unwrap_or(Settings::by_default(class));
+        let limit = limit.times(times);
+        if self.learned_ns < ACQUAINTED_NS {
+            return limit;
+        }
+        let factor = settings.learn.map_or(FACTOR, |learn| learn.factor);
+        let mean = self.mean[class as usize];
+        Limit {
+            pps: limit.pps.map(|pps| pps.max((mean.pps * factor) as u64)),
+            bps: limit.bps.map(|bps| bps.max((mean.bps * factor) as u64)),
+        }
+    }
+
+    /// What is too much of a class for a destination: the user's word, else what was learned, else the default.
     pub fn limit(&self, class: Class, settings: &Settings) -> Limit {
         if let Some(limit) = settings.thresholds[class as usize] {
             return limit;
@@ -128,16 +148,21 @@ impl Traffic {
         })
     }
 
-    /// The end of a tick at `now_ns`. The class that is too much, if one has been for long enough; a prefix may have
-    /// `times` as much as a host. What is held is not learned from.
-    pub fn tick(&mut self, now_ns: u64, settings: &Settings, times: u64, is_held: bool) -> Option<Class> {
+    /// The end of a tick at `now_ns`. The class that is above its limit, if one has been for long enough. What is held is
+    /// not learned from.
+    pub fn tick(
+        &mut self,
+        now_ns: u64,
+        is_held: bool,
+        limit: impl Fn(&Self, Class) -> Limit,
+    ) -> Option<(Class, Limit)> {
         self.last.rotate_right(1);
         self.last[0] = std::mem::take(&mut self.now);
         self.seen = 0;
         let picked = self.picked.take();
         let last_s = TICK_NS as f64 / 1e9;
-        let found = Class::ALL.into_iter().find(|class| {
-            let limit = self.limit(*class, settings).times(times);
+        let all = Class::ALL.into_iter().map(|class| (class, limit(self, class)));
+        let found = { all }.find(|(class, limit)| {
             let rates = self.rates(*class);
             // And it goes on: a burst that is over is no flood.
             let (packets, bits) = (

@@ -80,7 +80,7 @@ fn the_cap_holds() {
         });
         assert!(world.guard.in_force().count() <= 2, "{}", world.guard.rules());
     }
-    let is_told = |event: &Event| matches!(event, Event::Refused(refused) if refused.why.contains("the cap is 2") && refused.rule.is_some());
+    let is_told = |event: &Event| matches!(event, Event::Refused(refused) if refused.refused.why.contains("the cap is 2") && refused.refused.rule.is_some());
     assert!(world.events.iter().any(is_told), "{:?}", world.events);
     let little = Settings {
         cap: Cap {

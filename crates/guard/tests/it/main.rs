@@ -11,4 +11,6 @@
 mod attacks;
 mod limits;
 mod rules_of;
+mod spared;
+mod spread;
 mod world;
