@@ -3,25 +3,24 @@
 use serde::{Deserialize, Serialize};
 
 use crate::filter::{InterfaceCheck, Judged};
+use crate::forward::ForwardSummary;
 use crate::note::Note;
 use crate::summary::{exit_code, nothing_yet};
 use crate::verdict::Validity;
 
-/// A rule that it made.
+/// A flood, and the rule against it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct GuardRule {
+pub struct RuleMade {
     /// As the rule language says it.
     pub rule: String,
-    /// What the flood was made of.
+    /// What the flood is made of.
     pub class: String,
-    /// Where it went; none for malformed packets.
+    /// Where it goes; none for malformed packets, and where it goes to many.
     pub destination: Option<String>,
-    /// When the rule was made, s from the beginning.
-    pub made_s: f64,
-    /// When it was taken back, s from the beginning; none if it was there at the end.
-    pub gone_s: Option<f64>,
-    /// Packets a second of this class for this destination.
+    /// Who sends it, where it goes to many.
+    pub source: Option<String>,
+    /// Packets a second of this class for this destination, or from this source.
     pub rate_pps: u64,
     /// Bits a second.
     pub rate_bps: u64,
@@ -31,12 +30,43 @@ pub struct GuardRule {
     pub limit_bps: Option<u64>,
     /// What is usual, packets a second.
     pub usual_pps: Option<u64>,
-    /// Share of the flood that it meets.
+    /// Share of the flood that the rule meets.
     pub explained: f64,
     /// Share that it meets of the legitimate packets that are known.
     pub cost: f64,
     /// So many legitimate packets were known.
     pub cost_by: u64,
+}
+
+/// A flood that no rule was made against.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RuleRefused {
+    /// The rule, if one was found.
+    pub rule: Option<String>,
+    /// Where it goes.
+    pub destination: Option<String>,
+    /// Who sends it, where it goes to many.
+    pub source: Option<String>,
+    /// What it is made of.
+    pub class: String,
+    /// Packets a second.
+    pub rate_pps: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// A rule that it made.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GuardRule {
+    /// The rule, and why.
+    #[serde(flatten)]
+    pub made: RuleMade,
+    /// When the rule was made, s from the beginning.
+    pub made_s: f64,
+    /// When it was taken back, s from the beginning; none if it was there at the end.
+    pub gone_s: Option<f64>,
     /// From the flood's first packet to the rule in force, s.
     pub stopped_after_s: Option<f64>,
     /// Packets that it met, by what samples stand for.
@@ -51,16 +81,9 @@ pub struct GuardRule {
 pub struct GuardRefusal {
     /// When, s from the beginning.
     pub at_s: f64,
-    /// The rule, if one was found.
-    pub rule: Option<String>,
-    /// Where it went.
-    pub destination: Option<String>,
-    /// What it was made of.
-    pub class: String,
-    /// Packets a second.
-    pub rate_pps: u64,
-    /// Why.
-    pub why: String,
+    /// What, and why not.
+    #[serde(flatten)]
+    pub refused: RuleRefused,
 }
 
 /// The whole result of `dropless guard`, as `summary.json` and `--json` carry it.
@@ -77,9 +100,9 @@ pub struct GuardSummary {
     pub verdict: Validity,
     /// Why not; empty when valid.
     pub reasons: Vec<Note>,
-    /// The interface or the file.
+    /// The interface, the file, or the two ports.
     pub source: String,
-    /// `native` or `generic` on an interface, `replay` over a file.
+    /// `native` or `generic` on an interface, `replay` over a file, `forward` between ports.
     pub mode: String,
     /// Nothing was blocked, only told.
     pub dry_run: bool,
@@ -97,6 +120,8 @@ pub struct GuardSummary {
     pub refusals: Vec<GuardRefusal>,
     /// Further refusals, which are in the log only.
     pub further_refusals: u64,
+    /// Events of which only the number is known: the log keeps the newest.
+    pub log_left_out: u64,
     /// Packets that it saw one by one.
     pub samples: u64,
     /// Packets that it should have seen and had no room for.
@@ -105,6 +130,9 @@ pub struct GuardSummary {
     pub rate_pps: f64,
     /// The same packets by the interface's own counter, where that can be trusted.
     pub interface_check: Option<InterfaceCheck>,
+    /// What forwarding came to, between two ports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward: Option<Box<ForwardSummary>>,
     /// Whether somebody ended it.
     pub interrupted: bool,
     /// How long it lasted, s; of a file, by the times in it.
@@ -115,13 +143,16 @@ pub struct GuardSummary {
 
 nothing_yet! {
     GuardSummary, "guard":
-    run verdict reasons source mode dry_run rules judged not_judged blocks further_blocks refusals further_refusals samples samples_missed
-    rate_pps interface_check interrupted duration_s notes
+    run verdict reasons source mode dry_run rules judged not_judged blocks further_blocks refusals further_refusals log_left_out
+    samples samples_missed rate_pps interface_check forward interrupted duration_s notes
 }
 
 impl GuardSummary {
-    /// The process exit code. What is blocked is no loss.
+    /// The process exit code. What is blocked is no loss; between ports what is lost is one, as in forwarding.
     pub fn exit_code(&self) -> u8 {
-        exit_code(self.verdict, &[], true)
+        match &self.forward {
+            Some(forward) => forward.exit_code(),
+            None => exit_code(self.verdict, &[], true),
+        }
     }
 }

@@ -54,7 +54,7 @@ pub use expect::{ExpectError, Expectation};
 pub use filter::{FilterSummary, InterfaceCheck, Judged, RuleCount, SampleSummary};
 pub use flows::{FlowSummary, FlowsSummary};
 pub use forward::{ForwardSummary, RulesSummary, WaySummary};
-pub use guard::{GuardRefusal, GuardRule, GuardSummary};
+pub use guard::{GuardRefusal, GuardRule, GuardSummary, RuleMade, RuleRefused};
 pub use histogram::Histogram;
 pub use imbalance::Imbalance;
 pub use interval::{IntervalError, IntervalRing};

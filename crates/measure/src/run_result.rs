@@ -1,7 +1,10 @@
 //! What the results of all commands that move packets have in common.
 
+use std::sync::LazyLock;
+
 use crate::capture::CaptureSummary;
 use crate::forward::ForwardSummary;
+use crate::guard::GuardSummary;
 use crate::note::Note;
 use crate::replay::ReplaySummary;
 use crate::result::{ClockSummary, Explanation, PoolSummary, PortSummary, QueueSummary, WorkerSummary};
@@ -92,3 +95,62 @@ macro_rules! run_results {
 }
 
 run_results! { Summary ReflectSummary CaptureSummary ReplaySummary ForwardSummary }
+
+/// What carried the packets of a guard that has no ports: nothing of ours.
+static NOTHING: LazyLock<ForwardSummary> = LazyLock::new(ForwardSummary::default);
+
+impl GuardSummary {
+    fn carrier(&self) -> &ForwardSummary {
+        self.forward.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl RunResult for GuardSummary {
+    fn run(&self) -> &str {
+        &self.run
+    }
+
+    fn validity(&self) -> Validity {
+        self.verdict
+    }
+
+    fn reasons(&self) -> &[Note] {
+        &self.reasons
+    }
+
+    fn exit_code(&self) -> u8 {
+        Self::exit_code(self)
+    }
+
+    fn duration_s(&self) -> f64 {
+        self.duration_s
+    }
+
+    fn ports(&self) -> &[PortSummary] {
+        &self.carrier().ports
+    }
+
+    fn queues(&self) -> &[QueueSummary] {
+        &self.carrier().queues
+    }
+
+    fn workers(&self) -> &[WorkerSummary] {
+        &self.carrier().workers
+    }
+
+    fn pool(&self) -> &PoolSummary {
+        &self.carrier().pool
+    }
+
+    fn clock(&self) -> &ClockSummary {
+        &self.carrier().clock
+    }
+
+    fn explanation(&self) -> Option<&Explanation> {
+        self.carrier().explanation.as_ref()
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}

@@ -17,18 +17,25 @@ const WIDE: usize = 110;
 /// The largest in a terminal, and what was forgotten.
 pub fn terminal(flows: &FlowsSummary, style: &Style) -> String {
     let shown = &flows.by_bytes[..flows.by_bytes.len().min(IN_TERMINAL)];
-    format!("{}    {}\n", table(shown).terminal("Flows", style), words(flows))
+    format!(
+        "{}    of {}\n",
+        table(shown).terminal("Flows", style),
+        words(flows)
+    )
 }
 
 /// The same as tables of a page.
 pub fn html(flows: &FlowsSummary) -> String {
-    table(&flows.by_bytes).html(&format!("Flows with most bytes: {}", words(flows)))
-        + &table(&flows.by_packets).html("Flows with most packets")
+    let by_bytes = table(&flows.by_bytes).html(&format!("Those with most bytes, of {}", words(flows)));
+    if flows.by_packets == flows.by_bytes {
+        return by_bytes;
+    }
+    by_bytes + &table(&flows.by_packets).html("Those with most packets")
 }
 
 /// What the largest are a part of.
 fn words(flows: &FlowsSummary) -> String {
-    let mut words = format!("of {}; all are in flows.csv", counted(flows.flows, "flow"));
+    let mut words = format!("{}; all are in flows.csv", counted(flows.flows, "flow"));
     if flows.evictions > 0 {
         // Writing to a string does not fail.
         let _ = write!(
@@ -54,8 +61,9 @@ fn table(flows: &[FlowSummary]) -> Sheet<&FlowSummary> {
             let number = || flow.protocol.to_string();
             flow.protocol_name.clone().unwrap_or_else(number)
         })
-        .number("port", |flow| flow.port.to_string())
+        .words("came by", |flow| format!("port {}", flow.port))
         .optional("VLAN", |flow| flow.vlan.map(|vlan| vlan.to_string()))
+        .when(flows.iter().any(|flow| flow.vlan.is_some()))
         .number("packets", |flow| count(flow.packets))
         .number("bytes", |flow| count(flow.bytes))
         .number("lasted", |flow| time((flow.last_s - flow.first_s) * 1e9))

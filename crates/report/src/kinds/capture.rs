@@ -89,12 +89,12 @@ impl Kind for CaptureSummary {
 
     fn terminal(&self, style: &Style) -> String {
         join(&[
-            self.headline(style),
+            settings(self).terminal("Settings", style),
+            terminal::carried(self, style),
+            explanation::render(self.explanation.as_ref(), style),
             frames(self, style),
             takers(self, style),
-            settings(self).terminal("Settings", style),
-            explanation::render(self.explanation.as_ref(), style),
-            terminal::carried(self, style),
+            self.headline(style),
         ])
     }
 

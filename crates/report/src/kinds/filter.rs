@@ -86,10 +86,10 @@ impl Kind for FilterSummary {
 
     fn terminal(&self, style: &Style) -> String {
         join(&[
-            self.headline(style),
-            judged::terminal(&self.judged, style),
             about(self).terminal("Filter", style),
             ending(&self.notes, &self.run, style),
+            judged::terminal(&self.judged, style),
+            self.headline(style),
         ])
     }
 

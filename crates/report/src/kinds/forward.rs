@@ -88,15 +88,11 @@ impl Kind for ForwardSummary {
     fn terminal(&self, style: &Style) -> String {
         let rules = self.rules.as_ref();
         join(&[
-            self.headline(style),
-            frames(self, style),
-            ways(self).terminal("Ways", style),
-            rules.map_or_else(String::new, |rules| judged::terminal(&rules.judged, style)),
-            self.flows
-                .as_ref()
-                .map_or_else(String::new, |flows| flows::terminal(flows, style)),
-            explanation::render(self.explanation.as_ref(), style),
             terminal::carried(self, style),
+            flows_and_stalls(self, style),
+            rules.map_or_else(String::new, |rules| judged::terminal(&rules.judged, style)),
+            ways_of_frames(self, style),
+            self.headline(style),
         ])
     }
 
@@ -106,19 +102,10 @@ impl Kind for ForwardSummary {
     }
 
     fn page(&self, named: &str, id: &str) -> String {
-        let source = node("came", self.ledger.entered, End::Plain, "frames");
-        let left = node("forwarded", self.ledger.left, End::Good, "to the other port");
-        let drawn = flow::svg(&balance::flow(&self.ledger, source, left, "lost"), id);
         let rules = self.rules.as_ref().map_or_else(String::new, |rules| {
             section(&format!("Rules{named}"), &judged::html(&rules.judged))
         });
-        section(&format!("Where each frame went{named}"), &drawn)
-            + &section(&format!("Ways{named}"), &ways(self).html("From port to port"))
-            + &rules
-            + &self.flows.as_ref().map_or_else(String::new, |flows| {
-                section(&format!("Flows{named}"), &flows::html(flows))
-            })
-            + &machine::balance_html(self, named)
+        page_of_frames(self, named, id) + &rules + &page_of_carriers(self, named)
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -138,8 +125,39 @@ impl Kind for ForwardSummary {
     }
 }
 
+/// Where frames went, and which way.
+pub(super) fn ways_of_frames(summary: &ForwardSummary, style: &Style) -> String {
+    join(&[frames(summary, style), ways(summary).terminal("Ways", style)])
+}
+
+/// Who talked to whom, and who took the cores.
+pub(super) fn flows_and_stalls(summary: &ForwardSummary, style: &Style) -> String {
+    let flows = summary.flows.as_ref();
+    join(&[
+        flows.map_or_else(String::new, |flows| flows::terminal(flows, style)),
+        explanation::render(summary.explanation.as_ref(), style),
+    ])
+}
+
+/// The beginning of its page: where frames went, and which way.
+pub(super) fn page_of_frames(summary: &ForwardSummary, named: &str, id: &str) -> String {
+    let source = node("came", summary.ledger.entered, End::Plain, "frames");
+    let left = node("forwarded", summary.ledger.left, End::Good, "to the other port");
+    let drawn = flow::svg(&balance::flow(&summary.ledger, source, left, "lost"), id);
+    section(&format!("Where each frame went{named}"), &drawn)
+        + &section(&format!("Ways{named}"), &ways(summary).html("From port to port"))
+}
+
+/// And its end: flows, and what carried them.
+pub(super) fn page_of_carriers(summary: &ForwardSummary, named: &str) -> String {
+    let flows = summary.flows.as_ref().map_or_else(String::new, |flows| {
+        section(&format!("Flows{named}"), &flows::html(flows))
+    });
+    flows + &machine::balance_html(summary, named)
+}
+
 /// The one sentence about it.
-fn outcome(summary: &ForwardSummary) -> String {
+pub(super) fn outcome(summary: &ForwardSummary) -> String {
     let ledger = &summary.ledger;
     let came = counted(ledger.entered, "frame");
     let lost = match summary.lost() {
@@ -162,6 +180,11 @@ fn frames(summary: &ForwardSummary, style: &Style) -> String {
         "received",
         [number(summary.received), rate(summary.rate_rx_pps), lasting],
     );
+    let from_host: u64 = summary.ways.iter().map(|way| way.from_kernel).sum();
+    if from_host > 0 {
+        // Else more would be forwarded than was received.
+        table.item("from host", [number(from_host)]);
+    }
     table.item(
         "forwarded",
         [number(summary.ledger.left), rate(summary.rate_tx_pps)],

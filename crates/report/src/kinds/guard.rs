@@ -2,20 +2,22 @@
 
 use std::path::Path;
 
-use measure::{GuardRule, GuardSummary};
+use measure::{ExpectationResult, GuardRule, GuardSummary, PortSummary};
 
 use crate::compare::metrics::{Metric, Unit, lower};
 use crate::html::element::section;
 use crate::html::flow;
 use crate::judged;
-use crate::kind::{Entry, Kind, Standing, Tile, Verdict};
-use crate::number::{count, counted, pps, time};
+use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
+use crate::number::{count, counted, loss, pps, time};
 use crate::read::{self, ReadError};
 use crate::rundir::file;
 use crate::sheet::Sheet;
 use crate::style::Style;
 use crate::table::Cell;
 use crate::terminal::{self, ending, join};
+
+use super::forward;
 
 /// Characters of a rule that are shown in a table: one may name a thousand sources.
 const RULE_SHOWN: usize = 100;
@@ -66,7 +68,7 @@ impl Kind for GuardSummary {
             "received" => Some(self.judged.packets() as f64),
             "blocks" => Some(self.blocks.len() as f64),
             "stopped_after" => slowest(self),
-            _ => None,
+            _ => self.forward.as_ref()?.figure(name),
         }
     }
 
@@ -80,28 +82,49 @@ impl Kind for GuardSummary {
             ),
             ("denied", Some(count(self.judged.denied))),
             ("stopped after", slowest(self).map(time)),
+            (
+                "lost",
+                self.forward.as_ref().and_then(|forward| forward.loss()).map(loss),
+            ),
         ])
     }
 
     fn terminal(&self, style: &Style) -> String {
+        let carried = self.forward.as_deref();
         join(&[
-            self.headline(style),
-            blocks(self).terminal("Rules made", style),
-            refusals(self).terminal("Not blocked", style),
-            judged::terminal(&self.judged, style),
+            match carried {
+                Some(_) => terminal::carried(self, style),
+                None => ending(&self.notes, &self.run, style),
+            },
             about(self).terminal("Guard", style),
-            ending(&self.notes, &self.run, style),
+            carried.map_or_else(String::new, |forward| forward::flows_and_stalls(forward, style)),
+            judged::terminal(&self.judged, style),
+            carried.map_or_else(String::new, |forward| forward::ways_of_frames(forward, style)),
+            refusals(self).terminal("Not blocked", style),
+            blocks(self).terminal("Rules made", style),
+            self.headline(style),
         ])
     }
 
     fn headline(&self, style: &Style) -> String {
         let paint = Standing::of_exit(self.exit_code()).paint();
-        terminal::verdict(self.verdict, &self.reasons, &outcome(self), paint, style)
+        terminal::headline(self, &outcome(self), paint, style)
     }
 
     fn page(&self, named: &str, id: &str) -> String {
-        let drawn = flow::svg(&judged::flow(&self.judged), id);
-        section(&format!("Where each packet went{named}"), &drawn)
+        // Between ports not all that is allowed arrives: that picture has both.
+        let first = match &self.forward {
+            Some(forward) => forward::page_of_frames(forward, named, id),
+            None => section(
+                &format!("Where each packet went{named}"),
+                &flow::svg(&judged::flow(&self.judged), id),
+            ),
+        };
+        let last = self
+            .forward
+            .as_ref()
+            .map_or_else(String::new, |forward| forward::page_of_carriers(forward, named));
+        first
             + &section(
                 &format!("Rules made{named}"),
                 &blocks(self).html("What was blocked, and why"),
@@ -112,6 +135,21 @@ impl Kind for GuardSummary {
             )
             + &section(&format!("Rules{named}"), &judged::html(&self.judged))
             + &section(&format!("Guard{named}"), &about(self).html("Of this guard"))
+            + &last
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.forward
+            .as_ref()
+            .map_or_else(Vec::new, |forward| forward.parts())
+    }
+
+    fn expectations(&self) -> &[ExpectationResult] {
+        self.forward.as_ref().map_or(&[], |forward| &forward.expectations)
+    }
+
+    fn ports(&self) -> &[PortSummary] {
+        self.forward.as_ref().map_or(&[], |forward| &forward.ports)
     }
 
     fn notes(&self) -> &[measure::Note] {
@@ -133,11 +171,11 @@ fn outcome(summary: &GuardSummary) -> String {
     } else {
         ""
     };
-    format!(
-        "{made} made{dry}; {} on {}",
-        judged::outcome(&summary.judged),
-        summary.source
-    )
+    let came = match &summary.forward {
+        Some(forward) => forward::outcome(forward),
+        None => format!("{} on {}", judged::outcome(&summary.judged), summary.source),
+    };
+    format!("{made} made{dry}; {came}")
 }
 
 fn short(rule: &str) -> String {
@@ -148,37 +186,46 @@ fn short(rule: &str) -> String {
 }
 
 fn blocks(summary: &GuardSummary) -> Sheet<&GuardRule> {
-    let limit = |block: &GuardRule| match (block.limit_pps, block.limit_bps) {
+    let limit = |block: &GuardRule| match (block.made.limit_pps, block.made.limit_bps) {
         (Some(limit), _) => pps(limit as f64),
         (None, Some(bits)) => format!("{} bit/s", count(bits)),
         (None, None) => String::new(),
     };
     Sheet::of(&summary.blocks)
-        .name("class", |block| block.class.clone())
-        .number("made", |block| time(block.made_s * 1e9))
-        .number("after", |block| {
+        .name("rule", |block| short(&block.made.rule))
+        .words("class", |block| block.made.class.clone())
+        .number("made at", |block| time(block.made_s * 1e9))
+        .number("in force after", |block| {
             block
                 .stopped_after_s
                 .map_or_else(String::new, |seconds| time(seconds * 1e9))
         })
-        .number("rate", |block| pps(block.rate_pps as f64))
+        .short("after")
+        .number("rate", |block| pps(block.made.rate_pps as f64))
         .number("limit", move |block| limit(block))
-        .number("explains", |block| format!("{:.1} %", block.explained * 100.0))
-        .number("costs", |block| format!("{:.1} %", block.cost * 100.0))
+        .number("explains", |block| {
+            format!("{:.1} %", block.made.explained * 100.0)
+        })
+        .number("costs", |block| format!("{:.1} %", block.made.cost * 100.0))
         .number("met", |block| count(block.packets))
-        .number("known", |block| count(block.known_packets))
-        .cell("rule", |block| Cell::left(short(&block.rule)))
+        .number("of known ones", |block| count(block.known_packets))
+        .short("known")
 }
 
 fn refusals(summary: &GuardSummary) -> Sheet<&measure::GuardRefusal> {
     Sheet::of(&summary.refusals)
-        .name("class", |refusal| refusal.class.clone())
+        .name("class", |refusal| refusal.refused.class.clone())
         .number("at", |refusal| time(refusal.at_s * 1e9))
-        .number("rate", |refusal| pps(refusal.rate_pps as f64))
-        .cell("destination", |refusal| {
-            Cell::left(refusal.destination.as_deref().unwrap_or_default())
+        .number("rate", |refusal| pps(refusal.refused.rate_pps as f64))
+        .cell("flood", |refusal| {
+            let refused = &refusal.refused;
+            Cell::left(match (&refused.destination, &refused.source) {
+                (Some(to), _) => format!("to {to}"),
+                (None, Some(from)) => format!("from {from}"),
+                (None, None) => String::new(),
+            })
         })
-        .cell("why", |refusal| Cell::left(&refusal.why))
+        .cell("why", |refusal| Cell::left(&refusal.refused.why))
 }
 
 /// What else is to be said of it, a line each.
@@ -212,16 +259,23 @@ fn about(summary: &GuardSummary) -> Sheet<(&'static str, String)> {
         let further = count(summary.further_blocks);
         lines.push((
             "not listed",
-            format!("{further} rules that were taken back first; they are in guard.jsonl"),
+            format!("{further} rules that were taken back first; they are in the log, guard.jsonl"),
         ));
     }
     if summary.further_refusals > 0 {
         lines.push((
             "not listed",
             format!(
-                "{} more refusals; they are in guard.jsonl",
+                "{} more refusals; they are in the log, guard.jsonl",
                 count(summary.further_refusals)
             ),
+        ));
+    }
+    if summary.log_left_out > 0 {
+        let events = counted(summary.log_left_out, "event");
+        lines.push((
+            "log",
+            format!("the first {events} are no longer in guard.1.jsonl and guard.jsonl"),
         ));
     }
     Sheet::of(lines)

@@ -78,10 +78,10 @@ impl Kind for ReflectSummary {
 
     fn terminal(&self, style: &Style) -> String {
         join(&[
-            self.headline(style),
-            frames::render(self, style),
-            explanation::render(self.explanation.as_ref(), style),
             terminal::carried(self, style),
+            explanation::render(self.explanation.as_ref(), style),
+            frames::render(self, style),
+            self.headline(style),
         ])
     }
 

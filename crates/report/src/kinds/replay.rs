@@ -95,11 +95,11 @@ impl Kind for ReplaySummary {
 
     fn terminal(&self, style: &Style) -> String {
         join(&[
-            self.headline(style),
-            packets(self, style),
-            times(self).map_or_else(String::new, |sheet| sheet.terminal("Times", style)),
-            explanation::render(self.explanation.as_ref(), style),
             terminal::carried(self, style),
+            explanation::render(self.explanation.as_ref(), style),
+            times(self).map_or_else(String::new, |sheet| sheet.terminal("Times", style)),
+            packets(self, style),
+            self.headline(style),
         ])
     }
 

@@ -136,14 +136,14 @@ impl Kind for Summary {
 
     fn terminal(&self, style: &Style) -> String {
         join(&[
-            headline::render(self, style),
+            ledger::render(&self.ledger, style),
+            streams::render(&self.streams, style),
+            terminal::carried(self, style),
+            explanation::render(self.explanation.as_ref(), style),
             traffic::rates(self, style),
             traffic::loss(self, style),
             traffic::latency(self, style),
-            ledger::render(&self.ledger, style),
-            explanation::render(self.explanation.as_ref(), style),
-            streams::render(&self.streams, style),
-            terminal::carried(self, style),
+            headline::render(self, style),
         ])
     }
 

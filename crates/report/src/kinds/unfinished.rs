@@ -59,7 +59,7 @@ impl Kind for Unfinished {
 
     fn terminal(&self, style: &Style) -> String {
         let so_far = self.so_far.as_ref().map(|so_far| so_far.terminal(style));
-        join(&[self.headline(style), so_far.unwrap_or_default()])
+        join(&[so_far.unwrap_or_default(), self.headline(style)])
     }
 
     fn headline(&self, style: &Style) -> String {

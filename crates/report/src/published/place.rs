@@ -255,6 +255,11 @@ pub fn is_alive(process: &Process) -> bool {
     started_ticks(process.id) == Some(process.started_ticks)
 }
 
+/// Whether a process was stopped, by SIGSTOP or by a debugger: it hears nothing until it goes on.
+pub fn is_stopped(process: u32) -> bool {
+    stat(process).is_some_and(|stat| stat.starts_with(['T', 't']))
+}
+
 /// When the kernel started a process, ticks since boot; none for one that is gone or only waits to be reaped.
 fn started_ticks(process: u32) -> Option<u64> {
     let stat = stat(process)?;

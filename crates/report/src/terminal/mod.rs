@@ -1,4 +1,5 @@
-//! The report at the end of a run, for people: the verdict in words first, the run directory last.
+//! The report at the end of a run, for people: what it was made of first, and the answer last, where it is seen: the figures, and
+//! below them the verdict in words.
 
 use crate::input::clean;
 use crate::kind::Kind;
@@ -25,9 +26,9 @@ pub fn render(result: &dyn Kind, style: &Style) -> String {
 pub fn runs(runs: &[Loaded], style: &Style) -> String {
     match runs {
         [only] => join(&[
-            only.result.terminal(style),
             charts::render(only, style),
             missing(only, style),
+            only.result.terminal(style),
         ]),
         several if several.len() > compare::BESIDE_MAX => compare::render(several, style),
         several => {
@@ -106,7 +107,7 @@ pub(crate) fn verdict(
     }
 }
 
-/// What ends the report of such a run: what carried its packets, its notes, and where it is kept.
+/// What carried the packets of such a run, its notes, and where it is kept.
 pub(crate) fn carried(run: &impl RunResult, style: &Style) -> String {
     join(&[
         machine::terminal(run, style),

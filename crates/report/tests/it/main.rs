@@ -4,6 +4,7 @@ mod common;
 mod damage;
 mod disk_full;
 mod golden;
+mod guard;
 mod impossible;
 mod killed;
 mod mixed;

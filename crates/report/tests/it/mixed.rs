@@ -23,7 +23,7 @@ fn all(names: &[&str]) -> Vec<Loaded> {
     load::all(&paths).unwrap()
 }
 
-const EVERY: [&str; 10] = [
+const EVERY: [&str; 11] = [
     "v1",
     "noise",
     "search",
@@ -34,6 +34,7 @@ const EVERY: [&str; 10] = [
     "v1",
     "replay",
     "filter",
+    "guard",
 ];
 
 #[test]
@@ -79,7 +80,8 @@ fn every_kind_has_its_table_and_is_compared_with_its_like() {
     assert_eq!(
         serde_json::json!(kinds),
         serde_json::json!([
-            "send", "noise", "search", "reflect", "compare", null, "noise", "send", "replay", "filter"
+            "send", "noise", "search", "reflect", "compare", null, "noise", "send", "replay", "filter",
+            "guard"
         ])
     );
     let compared = object["differences"].as_array().unwrap();

@@ -1,13 +1,11 @@
 //! The result of a comparison for people: tables of what was found, and the recommendation.
 
-use std::fmt::Write as _;
-
 use measure::comparison::Comparison;
 
 use super::tables::{asked_rates, firewall, latencies, losses, missing, rates, tried};
 use crate::number::pps;
 use crate::style::{Paint, Style};
-use crate::terminal::ending;
+use crate::terminal::{ending, join};
 use crate::wrap::{marked, wrapped};
 
 /// A recommendation is read, not scanned: its lines are no longer than this.
@@ -15,32 +13,38 @@ const COLUMNS: usize = 100;
 
 /// The whole result.
 pub fn render(comparison: &Comparison, style: &Style) -> String {
-    let mut text = String::new();
-    wrapped(&mut text, &comparison.setting(), 0, Paint::None, style);
-    text.push('\n');
+    let mut setting = String::new();
+    wrapped(&mut setting, &comparison.setting(), 0, Paint::None, style);
+    let mut sections = vec![setting, not_compared(comparison, style)];
+    sections.push(ending(&comparison.notes, &comparison.run, style));
     // Headings over nothing would look like an answer.
     if tried(comparison).next().is_some() {
         let (at, latencies) = latencies(comparison);
         let latency = at.map_or("Latency".into(), |rate| format!("Latency at {}", pps(rate)));
-        let mut tables = vec![
-            rates(comparison).terminal("Rate", style),
-            latencies.terminal(&latency, style),
-        ];
-        if !asked_rates(comparison).is_empty() {
-            tables.insert(1, losses(comparison).terminal("Lost at", style));
-        }
         let firewall = firewall(comparison);
-        tables.extend(firewall.map(|(rules, table)| table.terminal(&format!("{rules} rules"), style)));
-        text.push_str(&tables.join("\n"));
+        sections.extend(firewall.map(|(rules, table)| table.terminal(&format!("{rules} rules"), style)));
+        sections.push(latencies.terminal(&latency, style));
+        if !asked_rates(comparison).is_empty() {
+            sections.push(losses(comparison).terminal("Lost at", style));
+        }
+        sections.push(rates(comparison).terminal("Rate", style));
     }
-    let mut missing = missing(comparison).peekable();
-    if missing.peek().is_some() {
-        let _ = writeln!(text, "\n{}", style.paint(Paint::Head, "Not compared"));
+    sections.push(recommendation(comparison, style));
+    join(&sections)
+}
+
+fn not_compared(comparison: &Comparison, style: &Style) -> String {
+    let lines: String = missing(comparison)
+        .map(|(method, why)| marked(&format!("  {}:", method.name), Paint::None, why, style))
+        .collect();
+    if lines.is_empty() {
+        return lines;
     }
-    for (method, why) in missing {
-        text += &marked(&format!("  {}:", method.name), Paint::None, why, style);
-    }
-    let _ = writeln!(text, "\n{}", style.paint(Paint::Head, "Which one to take"));
+    style.paint(Paint::Head, "Not compared") + "\n" + &lines
+}
+
+fn recommendation(comparison: &Comparison, style: &Style) -> String {
+    let mut text = style.paint(Paint::Head, "Which one to take") + "\n";
     let read = Style {
         width: style.width.min(COLUMNS),
         ..*style
@@ -48,7 +52,5 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
     for sentence in &comparison.recommendation.sentences {
         wrapped(&mut text, sentence, 2, Paint::None, &read);
     }
-    text.push('\n');
-    text.push_str(&ending(&comparison.notes, &comparison.run, style));
     text
 }

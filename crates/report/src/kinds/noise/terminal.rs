@@ -7,6 +7,7 @@ use measure::noise::{CoreNoise, NoiseSummary};
 use super::{explained, headline};
 use crate::number;
 use crate::style::{Paint, Style};
+use crate::terminal::{ending, join};
 use crate::wrap::wrapped;
 
 /// Causes shown of a core; the rest is in the run directory.
@@ -17,30 +18,30 @@ const BLOCKS_ASCII: [char; 9] = [' ', '.', '.', ':', ':', 'o', 'o', '#', '#'];
 
 /// The whole text.
 pub fn render(noise: &NoiseSummary, style: &Style) -> String {
-    let mut text = String::new();
-    for core in &noise.cores {
-        text.push_str(&of_core(noise, core, style));
-        text.push('\n');
+    let mut sections: Vec<String> = noise.cores.iter().map(|core| details(core, style)).collect();
+    let mut ending = ending(&noise.notes, &noise.run, style);
+    if noise.interrupted {
+        ending.push_str("Ended early, on request.\n");
     }
     if let Some(why) = &noise.causes_missing {
-        let _ = writeln!(text, "{}: {why}\n", style.paint(Paint::Warn, "No causes"));
+        let _ = writeln!(ending, "{}: {why}", style.paint(Paint::Warn, "No causes"));
     }
-    if noise.interrupted {
-        text.push_str("Ended early, on request.\n");
-    }
-    text.push_str(&crate::terminal::ending(&noise.notes, &noise.run, style));
-    text
+    sections.push(ending);
+    sections.extend(noise.cores.iter().map(|core| answer(noise, core, style)));
+    join(&sections)
 }
 
-fn of_core(noise: &NoiseSummary, core: &CoreNoise, style: &Style) -> String {
+fn details(core: &CoreNoise, style: &Style) -> String {
+    let head = style.paint(Paint::Head, &format!("Core {}", core.core));
+    format!("{head}\n{}\n{}\n", causes(core, style), timeline(core, style))
+}
+
+fn answer(noise: &NoiseSummary, core: &CoreNoise, style: &Style) -> String {
     let mut text = String::new();
     wrapped(&mut text, &headline(core), 0, Paint::Head, style);
     for line in explained(noise, core) {
         wrapped(&mut text, &line, 2, Paint::None, style);
     }
-    text.push('\n');
-    text.push_str(&causes(core, style));
-    let _ = writeln!(text, "\n{}", timeline(core, style));
     text
 }
 

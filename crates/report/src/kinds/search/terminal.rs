@@ -8,25 +8,27 @@ use measure::search::{GoalResult, Limit, Rfc2544Result, SearchReport, SizeResult
 use super::tables;
 use crate::number::{counted, span};
 use crate::style::{Paint, Style};
-use crate::terminal::ending;
+use crate::terminal::{ending, join};
 use crate::wrap::{marked, wrapped};
 
 /// The whole report.
 pub fn render(report: &SearchReport, style: &Style) -> String {
-    let mut text = headline(report, style);
-    text.push('\n');
-    text += &tables::rates(tables::answers(report)).terminal("Rate", style);
+    let of_size = |size: &SizeResult| {
+        let further = size.result.rfc2544.as_ref();
+        further.map_or_else(String::new, |further| rfc2544(size, further, style))
+    };
+    let mut sections: Vec<String> = report.sizes.iter().map(of_size).collect();
+    let mut rates = tables::rates(tables::answers(report)).terminal("Rate", style);
     for (says, answers) in caveats(report) {
         let line = format!("{}: {says}", answers.join(", "));
-        wrapped(&mut text, &line, 0, Paint::Warn, style);
+        wrapped(&mut rates, &line, 0, Paint::Warn, style);
     }
-    for size in &report.sizes {
-        if let Some(further) = &size.result.rfc2544 {
-            text.push_str(&rfc2544(size, further, style));
-        }
-    }
-    text.push('\n');
-    text + &ending(&report.notes, &report.run, style)
+    sections.extend([
+        ending(&report.notes, &report.run, style),
+        rates,
+        headline(report, style),
+    ]);
+    join(&sections)
 }
 
 fn headline(report: &SearchReport, style: &Style) -> String {
@@ -76,25 +78,23 @@ fn caveat(goal: &GoalResult) -> Option<&'static str> {
 }
 
 fn rfc2544(size: &SizeResult, further: &Rfc2544Result, style: &Style) -> String {
-    let mut text = String::new();
+    let mut sections = Vec::new();
     if let Some(latency) = &further.latency {
-        text.push('\n');
-        text += &tables::latency(&size.size, latency).terminal("Latency", style);
+        let mut text = tables::latency(&size.size, latency).terminal("Latency", style);
         if let Some(lost) = latency.lost.filter(|lost| *lost > 0) {
             let lost = counted(lost, "packet");
             // A `String` takes everything.
             let _ = writeln!(text, "  {lost} of these trials never came, and have no latency");
         }
+        sections.push(text);
     }
     if !further.frame_loss.is_empty() {
-        text.push('\n');
-        text += &tables::frame_loss(&size.size, &further.frame_loss).terminal("Frame loss", style);
+        sections.push(tables::frame_loss(&size.size, &further.frame_loss).terminal("Frame loss", style));
     }
     if let Some(burst) = &further.back_to_back {
-        text.push('\n');
-        text += &tables::back_to_back(&size.size, burst).terminal("Back-to-back", style);
+        sections.push(tables::back_to_back(&size.size, burst).terminal("Back-to-back", style));
     }
-    text
+    join(&sections)
 }
 
 #[cfg(test)]

@@ -55,7 +55,13 @@ fn lines(flow: &Flow) -> impl Iterator<Item = (usize, &Node)> {
 /// Both sides of the ledger, and whether it balances.
 pub fn render(ledger: &Ledger, style: &Style) -> String {
     let mut table = Table::section("Ledger", &[]);
-    for (depth, node) in lines(&flow(ledger)) {
+    let mut empty = Vec::new();
+    let flow = flow(ledger);
+    for (depth, node) in lines(&flow) {
+        if node.packets == 0 && matches!(node.kind, End::Lost | End::Unknown) {
+            empty.push(&*node.name);
+            continue;
+        }
         let paint = match node.kind {
             End::Lost if node.packets > 0 => Paint::Warn,
             End::Unknown if node.packets > 0 => Paint::Bad,
@@ -63,8 +69,8 @@ pub fn render(ledger: &Ledger, style: &Style) -> String {
         };
         table.row(line(depth, &node.name, node.packets, paint, &node.words));
     }
-    arrivals(&ledger.arrived, &mut table);
-    table.render(style) + &balance(ledger, style) + &raw(ledger, style)
+    arrivals(&ledger.arrived, &mut table, &mut empty);
+    table.render(style) + &none_in(&empty, style) + &balance(ledger, style) + &raw(ledger, style)
 }
 
 /// The same in a page.
@@ -119,19 +125,41 @@ fn places(ledger: &Ledger) -> Vec<(&str, u64, &'static str)> {
     known.chain(others).collect()
 }
 
-fn arrivals(arrived: &Arrived, table: &mut Table) {
+/// Names in one line what nothing is in.
+fn none_in(names: &[&str], style: &Style) -> String {
+    let mut text = String::new();
+    if !names.is_empty() {
+        wrapped(
+            &mut text,
+            &format!("0 each: {}", names.join(", ")),
+            2,
+            Paint::Dim,
+            style,
+        );
+    }
+    text
+}
+
+fn arrivals(arrived: &Arrived, table: &mut Table, empty: &mut Vec<&str>) {
     let mut plain =
         |depth, name: &str, number, words: &str| table.row(line(depth, name, number, Paint::None, words));
     plain(0, "arrived", arrived.frames, "every frame our receivers saw");
     plain(1, "received", arrived.received, "");
-    plain(1, "duplicate", arrived.duplicate, "copies of packets received");
-    let rarer = [
-        ("corrupt", arrived.corrupt),
-        ("late", arrived.late),
-        ("too_old", arrived.too_old),
+    if arrived.duplicate == 0 {
+        empty.push("duplicate");
+    }
+    let others = [
+        ("duplicate", arrived.duplicate, "copies of packets received"),
+        ("corrupt", arrived.corrupt, ""),
+        ("late", arrived.late, ""),
+        ("too_old", arrived.too_old, ""),
     ];
-    for (name, number) in rarer.into_iter().filter(|(_, number)| *number > 0) {
-        plain(1, name, number, "");
+    for (name, number, words) in others.into_iter().filter(|(_, number, _)| *number > 0) {
+        plain(1, name, number, words);
+    }
+    if arrived.foreign_total() == 0 && arrived.answered == 0 {
+        empty.push("foreign");
+        return;
     }
     let answered = match arrived.answered {
         0 => "not our probes".to_owned(),

@@ -23,6 +23,7 @@ pub fn runs(base: &Path) -> Vec<PathBuf> {
         "noise",
         "replay",
         "filter",
+        "guard",
     ] {
         let run = base.join(name.replace('/', "-"));
         fs::create_dir(&run).unwrap();

@@ -1,0 +1,73 @@
+//! A `guard` run, read back: its text, its page, and its figures.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use measure::GuardSummary;
+use report::load::{self, Loaded};
+use report::{Style, html, terminal};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn run() -> Loaded {
+    load::load(&golden().join("guard")).unwrap()
+}
+
+/// `UPDATE_GOLDEN=1 cargo test -p report` writes it anew.
+#[test]
+fn the_terminal_shows_it_as_it_did() {
+    let run = run();
+    let guard = run.result_of::<GuardSummary>().expect("of guard");
+    let style = Style {
+        width: 120,
+        ..Style::plain()
+    };
+    let text = terminal::render(guard, &style);
+    let path = golden().join("terminal/guard-120.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert!(text == fs::read_to_string(&path).unwrap(), "it is now:\n{text}");
+}
+
+#[test]
+fn the_page_says_what_was_blocked_and_why_and_what_was_not() {
+    let run = run();
+    let guard = run.result_of::<GuardSummary>().expect("of guard");
+    assert!(!guard.blocks.is_empty() && !guard.refusals.is_empty());
+    let page = html::page(std::slice::from_ref(&run)).unwrap();
+    for words in [
+        "Where each packet went",
+        "Rules made",
+        "Not blocked",
+        "What was blocked, and why",
+        "deny udp sport 123 to 192.0.2.1",
+        "dport 23 from 198.18.7.7",
+        "from 9.9.9.9",
+        "it spoke with before",
+        "amplification",
+    ] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+}
+
+#[test]
+fn its_figures_are_those_of_its_rules() {
+    let run = run();
+    let guard = run.result_of::<GuardSummary>().expect("of guard");
+    let slowest = guard.blocks.iter().filter_map(|block| block.stopped_after_s);
+    let slowest = slowest.fold(0.0, f64::max) * 1e9;
+    assert_eq!(run.figures("stopped_after"), [(String::new(), slowest)]);
+    assert_eq!(
+        run.figures("blocks"),
+        [(String::new(), guard.blocks.len() as f64)]
+    );
+}
