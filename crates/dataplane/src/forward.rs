@@ -2,6 +2,7 @@
 
 mod judge;
 mod kernel;
+mod samples;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::{BURST_MAX, Phase, Task};
 use judge::Seen;
 pub use judge::{Judge, RuleCounters};
 pub use kernel::{Beside, FromHost, Host, ToHost};
+pub use samples::{Every, Sample, Sampler, Samples, samples};
 
 /// What a forwarding task publishes while it runs. One writer: its worker.
 #[derive(Debug, Default)]
@@ -133,6 +135,8 @@ pub struct ForwardPlan {
     pub rules: Option<(Judge, Arc<Exchange<Judge>>)>,
     /// Where flows are counted: all that is received, whatever rules say of it.
     pub flows: Option<FlowTable>,
+    /// Whoever is told some of what is received, whatever rules say of it.
+    pub samples: Option<Sampler>,
     /// What rates go by.
     pub clock: Clock,
     /// What it publishes.
@@ -201,6 +205,9 @@ where
     #[inline]
     fn look_at(&mut self, now: Ticks) {
         let (plan, count) = (&mut self.plan, self.frames.len());
+        if let Some(samples) = &mut plan.samples {
+            samples.look(&self.frames, now);
+        }
         let seen = if let Some((judge, _)) = &mut plan.rules {
             let mut keep = [true; BURST_MAX];
             let now_ns = plan.clock.ns(now).0;

@@ -96,6 +96,7 @@ impl Bench {
             rewrite,
             rules,
             flows: None,
+            samples: None,
             // A tick is a nanosecond.
             clock: Clock::from_calibration(0, 0, 1e9),
             counters: Arc::clone(&counters),
@@ -356,6 +357,7 @@ fn the_host_gets_what_is_its_own_and_copies_of_what_is_for_all() {
             rewrite: Rewrite::Nothing,
             rules: None,
             flows: None,
+            samples: None,
             clock: Clock::from_calibration(0, 0, 1e9),
             counters: Arc::clone(&counters),
         };

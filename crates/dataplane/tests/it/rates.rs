@@ -57,6 +57,7 @@ fn worker(burst: u64, swaps: usize, limiter: &Arc<Limiter>, start: &Barrier) -> 
         rules: Some((judge(0), Arc::clone(&exchange))),
         clock: Clock::from_calibration(0, 0, 1e9),
         flows: None,
+        samples: None,
         counters: Arc::clone(&counters),
     };
     let (_totals, leave) = Slot::new();
