@@ -8,6 +8,7 @@ use super::{Remedy, Subject, When};
 use host::cores::{self, Core, CoreSet};
 use host::interface::{Interface, interfaces};
 use host::pci::{self, PciDevice};
+use host::threads::Thread;
 use host::{Fix, PortKind, PortUri, Sys, vmbus};
 
 /// The values of an argument of the kernel's command line, which may be given several times.
@@ -53,64 +54,12 @@ fn every(set: &CoreSet, stride: &str) -> CoreSet {
     }
 }
 
-/// A thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
-    pub thread: u32,
-    pub name: String,
-    /// The cores it may run on.
-    pub allowed: CoreSet,
-    pub is_kernel: bool,
-    /// Scheduled as `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE`.
-    pub is_real_time: bool,
-}
-
 /// Threads that go to the cores `to`; nothing where there are none.
-pub fn moved(threads: &[Task], to: &CoreSet) -> Option<Remedy> {
+pub fn moved(threads: &[Thread], to: &CoreSet) -> Option<Remedy> {
     let pin = |cores: &CoreSet, id| format!("taskset -pc {cores} {id}");
-    let fix = Fix::all(threads.iter().map(|task| pin(to, task.thread)))
-        .undone_by(threads.iter().map(|task| pin(&task.allowed, task.thread)));
+    let fix = Fix::all(threads.iter().map(|thread| pin(to, thread.id)))
+        .undone_by(threads.iter().map(|thread| pin(&thread.allowed, thread.id)));
     (!to.is_empty()).then(|| Remedy::by_hand(When::Now, fix))
-}
-
-/// Every thread that we can see, but our own.
-pub fn tasks(sys: &Sys) -> Vec<Task> {
-    let own = sys
-        .text("/proc/self/status")
-        .and_then(|status| Some(field(&status, "Pid")?.to_owned()));
-    sys.processes()
-        .into_iter()
-        .filter(|process| Some(process) != own.as_ref())
-        .flat_map(|process| {
-            let directory = format!("/proc/{process}/task");
-            let threads = sys.names(&directory);
-            threads
-                .into_iter()
-                .filter_map(move |thread| task(sys, &format!("{directory}/{thread}")))
-        })
-        .collect()
-}
-
-fn task(sys: &Sys, directory: &str) -> Option<Task> {
-    /// `PF_KTHREAD` of linux/sched.h, in field 9 of `stat` (`proc_pid_stat(5)`).
-    const PF_KTHREAD: u64 = 0x0020_0000;
-    let status = sys.text(format!("{directory}/status"))?;
-    let stat = sys.text(format!("{directory}/stat"))?;
-    // The name, in brackets, may hold anything; field 3 follows it.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    Some(Task {
-        thread: field(&status, "Pid")?.parse().ok()?,
-        name: field(&status, "Name")?.to_owned(),
-        allowed: field(&status, "Cpus_allowed_list")?.parse().ok()?,
-        is_kernel: number(9)? & PF_KTHREAD != 0,
-        is_real_time: matches!(number(41), Some(1 | 2 | 6)),
-    })
-}
-
-fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
-    let value = |line: &'t str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
-    status.lines().find_map(value)
 }
 
 /// What is behind a port.
@@ -228,13 +177,18 @@ pub(super) mod tests {
     use super::*;
     use crate::fixture::Machine;
 
+    /// What the kernel tells of a thread, as far as it must be there.
+    const STATUS: &str = "Name:\ta\nState:\tS (sleeping)\nTgid:\tID\nPid:\tID\nPPid:\t1\nTracerPid:\t0\n\
+        Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t64\nGroups:\t\nThreads:\t1\nSigQ:\t0/1\nSigPnd:\t0\nShdPnd:\t0\n\
+        SigBlk:\t0\nSigIgn:\t0\nSigCgt:\t0\nCapInh:\t0\nCapPrm:\t0\nCapEff:\t0\nCpus_allowed_list:\tALLOWED\n";
+
     /// The files of a thread that may run on `allowed`; `kernel` makes it the kernel's.
     pub fn write_task(machine: &Machine, id: u32, name: &str, allowed: &str, kernel: bool, policy: u32) {
         let flags = if kernel { 0x0020_0040 } else { 0x40_0000 };
         let directory = format!("/proc/{id}/task/{id}");
-        let status = format!("Name:\t{name}\nPid:\t{id}\nCpus_allowed_list:\t{allowed}\n");
+        let status = STATUS.replace("ID", &id.to_string()).replace("ALLOWED", allowed);
         let zeroes = |count: usize| "0 ".repeat(count);
-        let stat = format!("{id} (a) b) S 1 1 1 0 -1 {flags} {}{policy} 0", zeroes(31));
+        let stat = format!("{id} ({name}) S 1 1 1 0 -1 {flags} {}{policy} 0", zeroes(31));
         machine.write(&format!("{directory}/status"), &status);
         machine.write(&format!("{directory}/stat"), &stat);
         machine.write(&format!("/proc/{id}/comm"), name);
@@ -263,16 +217,5 @@ pub(super) mod tests {
         assert!(!is_blind(&machine.sys));
         let open = Machine::with(&[("/proc/mounts", "proc /proc proc rw,nosuid 0 0")]);
         assert!(!is_blind(&open.sys));
-    }
-
-    #[test]
-    fn threads_are_told_from_kernel_threads() {
-        let machine = Machine::with(&[]);
-        write_task(&machine, 7, "poller", "2", false, 1);
-        write_task(&machine, 8, "kworker", "0-3", true, 0);
-        let tasks = tasks(&machine.sys);
-        assert_eq!(tasks.len(), 2);
-        assert!(tasks[0].is_real_time && !tasks[0].is_kernel && tasks[0].name == "poller");
-        assert!(tasks[1].is_kernel && !tasks[1].is_real_time);
     }
 }

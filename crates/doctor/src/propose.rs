@@ -42,7 +42,7 @@ pub fn propose(sys: &Sys, ports: &[PortUri]) -> Result<Proposal, Problem> {
     let node = ports
         .iter()
         .find_map(|port| look::behind_port(sys, port, &interfaces).numa_node);
-    let choice = cores::pick(sys, all, node)?;
+    let choice = cores::pick(sys, all, node, &[])?;
     let busy = reached_on(sys, &interfaces);
     let (near, avoided): (Vec<Core>, Vec<Core>) = choice
         .workers

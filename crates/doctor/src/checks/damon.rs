@@ -1,6 +1,7 @@
 //! DAMON: the kernel's thread that samples which memory is used, and moves or reclaims the rest, by the clock.
 
 use crate::{Finding, Subject, look};
+use host::threads::{Thread, threads};
 
 const NAME: &str = "damon";
 /// Where the thread of each context is told (Documentation/admin-guide/mm/damon/usage.rst).
@@ -9,10 +10,10 @@ const CONTEXTS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// See the module.
 pub fn check(subject: &Subject<'_>) -> Finding {
     let (sys, workers) = (subject.sys, &subject.workers);
-    let is_near = |task: &look::Task| {
+    let is_near = |task: &Thread| {
         task.is_kernel && task.name.starts_with("kdamond.") && !task.allowed.common(workers).is_empty()
     };
-    let near: Vec<_> = look::tasks(sys).into_iter().filter(is_near).collect();
+    let near: Vec<_> = threads(sys).filter(is_near).collect();
     let states = sys.names(CONTEXTS).into_iter().filter_map(|context| {
         let file = format!("{CONTEXTS}/{context}/state");
         sys.text(&file).map(|state| (file, state))
@@ -23,7 +24,7 @@ pub fn check(subject: &Subject<'_>) -> Finding {
     }
     let threads = near
         .iter()
-        .map(|task| (format!("/proc/{}/status", task.thread), task.name.clone()));
+        .map(|task| (format!("/proc/{}/status", task.id), task.name.clone()));
     finding
         .read_all(threads)
         .warning(format!(

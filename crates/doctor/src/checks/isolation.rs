@@ -1,7 +1,8 @@
 //! Scheduler isolation: whether the scheduler may put other tasks on the cores that shall poll.
 
-use crate::{Finding, Remedy, Subject, When, look};
+use crate::{Finding, Remedy, Subject, When};
 use host::partition;
+use host::threads::threads;
 use host::{Fix, cores};
 
 const NAME: &str = "isolation";
@@ -27,7 +28,11 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         ));
     }
     // A quick look does not read every thread of the machine.
-    let tasks = if watched { look::tasks(sys) } else { Vec::new() };
+    let tasks = if watched {
+        threads(sys).collect()
+    } else {
+        Vec::new()
+    };
     let strangers = tasks
         .iter()
         .filter(|task| !task.is_kernel && !task.allowed.common(&open).is_empty())

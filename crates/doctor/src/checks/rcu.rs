@@ -2,6 +2,7 @@
 
 use crate::{Finding, Remedy, Subject, look};
 use host::cores;
+use host::threads::{Thread, threads};
 
 const NAME: &str = "rcu";
 const COMMAND_LINE: &str = "/proc/cmdline";
@@ -47,9 +48,8 @@ pub fn check(subject: &Subject<'_>) -> Finding {
         return finding.costs(cost).remedy(has_housekeeping.then(offload));
     }
     // rcuop/N and rcuog/N run the callbacks of core N.
-    let is_near =
-        |task: &look::Task| task.name.starts_with("rcuo") && !task.allowed.common(workers).is_empty();
-    let near: Vec<_> = look::tasks(sys).into_iter().filter(is_near).collect();
+    let is_near = |task: &Thread| task.name.starts_with("rcuo") && !task.allowed.common(workers).is_empty();
+    let near: Vec<_> = threads(sys).filter(is_near).collect();
     if near.is_empty() {
         return finding.good(format!("callbacks of {on} run elsewhere"));
     }

@@ -1,6 +1,7 @@
 //! The limit of real-time tasks: a poller of `SCHED_FIFO` is stopped for 50 ms of each second by default.
 
 use crate::{Change, Finding, Remedy, Subject, look};
+use host::threads::{Thread, threads};
 
 const NAME: &str = "rt-limit";
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
@@ -10,10 +11,10 @@ const FAIR_SERVER: (u32, u32) = (6, 12);
 /// See the module.
 pub fn check(subject: &Subject<'_>) -> Finding {
     let sys = subject.sys;
-    let on_workers = |task: &look::Task| {
+    let on_workers = |task: &Thread| {
         task.is_real_time && !task.is_kernel && !task.allowed.common(&subject.workers).is_empty()
     };
-    let tasks = look::tasks(sys).into_iter().filter(on_workers);
+    let tasks = threads(sys).filter(on_workers);
     let pollers: Vec<String> = tasks.map(|task| task.name).collect();
     let release = sys.kernel_release().and_then(|release| version(&release));
     let has_server = release.is_some_and(|release| release >= FAIR_SERVER);

@@ -2,14 +2,15 @@
 
 use crate::{Finding, Remedy, Subject, When, look};
 use host::cores::{self, CoreSet};
+use host::threads::{Thread, threads};
 
 const NAME: &str = "service";
 const FROM: &str = "/proc/*/task/*/status, Cpus_allowed_list";
 
 /// Threads that may run on these cores and not on most others.
-pub(crate) fn pinned(subject: &Subject<'_>, to: &CoreSet) -> Vec<look::Task> {
+pub(crate) fn pinned(subject: &Subject<'_>, to: &CoreSet) -> Vec<Thread> {
     let online = cores::online(subject.sys);
-    let tasks = look::tasks(subject.sys).into_iter();
+    let tasks = threads(subject.sys);
     tasks
         .filter(|task| !task.is_kernel && !task.allowed.common(to).is_empty())
         // Whoever may run on all cores, or on all but a few, was not put here.
@@ -29,14 +30,8 @@ pub fn check(subject: &Subject<'_>) -> Finding {
             .good(format!("no thread is pinned to {on}"))
             .read(FROM, "none");
     }
-    let described = |task: &look::Task| {
-        format!(
-            "{} (thread {}, {})",
-            task.name,
-            task.thread,
-            task.allowed.in_words()
-        )
-    };
+    let described =
+        |task: &Thread| format!("{} (thread {}, {})", task.name, task.id, task.allowed.in_words());
     let (names, count) = (look::few(pinned.iter().map(described)), pinned.len());
     let free = subject.housekeeping.iter().next_back();
     let example = free.map_or_else(String::new, |core| format!(", for example {core}"));

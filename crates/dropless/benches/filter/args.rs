@@ -19,6 +19,7 @@ use crate::row::ROWS;
   tables               nanoseconds a packet, beside librte_acl
   reload               half a million prefixes in the place of others
   guard                from the first packet of a flood to its drop
+  flood                a flood with legitimate packets in it, of which none may be lost
 
 A full run writes its part of docs/benchmark.md.
 Exit codes: 0 every target was met; 1 one was not; 2 something could not be measured."

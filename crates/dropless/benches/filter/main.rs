@@ -32,6 +32,7 @@ mod worker;
 mod args;
 mod classify;
 mod contest;
+mod flooded;
 mod frames;
 mod guarded;
 mod reload;
@@ -53,7 +54,9 @@ use support::{Lab, Need, require};
 use wire::Wire;
 
 /// What can be asked for.
-const PARTS: [&str; 7] = ["one", "fifty", "prefixes", "forward", "tables", "reload", "guard"];
+const PARTS: [&str; 8] = [
+    "one", "fifty", "prefixes", "forward", "tables", "reload", "guard", "flood",
+];
 /// What the one rule is about.
 const DENIED: u32 = u32::from_be_bytes([10, 1, 0, 5]);
 const PASSES: u32 = u32::from_be_bytes([10, 1, 0, 6]);
@@ -87,12 +90,13 @@ fn main() -> ExitCode {
     }
     let bench = Bench::new(&args, &machine);
     let mut results = Results::new(args.rounds);
-    let parts: [(&[&str], Measure); 5] = [
+    let parts: [(&[&str], Measure); 6] = [
         (&PARTS[..3], on_wire),
         (&PARTS[3..4], forward),
         (&PARTS[4..5], in_tables),
         (&PARTS[5..6], reloads),
-        (&PARTS[6..], guards),
+        (&PARTS[6..7], guards),
+        (&PARTS[7..], floods),
     ];
     for (names, measure) in parts {
         if names
@@ -308,6 +312,17 @@ fn guards(bench: &Bench<'_>, results: &mut Results) {
         match attempt(&ON_WIRE, |lab| guarded::measure(lab, bench.machine)) {
             Ok(guarded) => results.guards.push(guarded),
             Err(reason) => results.fail("guard", &reason),
+        }
+    }
+}
+
+fn floods(bench: &Bench<'_>, results: &mut Results) {
+    for _ in 0..bench.args.rounds {
+        match attempt(&ON_WIRE, |lab| {
+            flooded::measure(lab, bench.machine, bench.seconds())
+        }) {
+            Ok(flooded) => results.floods.push(flooded),
+            Err(reason) => results.fail("a flood", &reason),
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero};
 use crate::run::Settings;
 use status::StatusArgs;
 
+pub mod forwarding;
+pub mod on_interface;
 pub mod send_plan;
 pub mod status;
 pub mod stream;

@@ -161,8 +161,10 @@ fn read(mut stream: &TcpStream, begun: Instant) -> Result<Option<(String, String
     let mut bytes = Vec::new();
     let mut room = [0; 1024];
     loop {
-        stream.set_read_timeout(Some(left(begun, REQUEST_TIME_MAX)?))?;
-        let count = stream.read(&mut room)?;
+        // What is there already is read in any case: it may be us who came late.
+        let left = REQUEST_TIME_MAX.saturating_sub(begun.elapsed());
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let count = uninterrupted(|| stream.read(&mut room))?;
         bytes.extend_from_slice(&room[..count]);
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
@@ -171,6 +173,7 @@ fn read(mut stream: &TcpStream, begun: Instant) -> Result<Option<(String, String
                 let (method, path) = (request.method.unwrap_or(""), request.path.unwrap_or(""));
                 return Ok(Some((method.into(), path.into())));
             }
+            Ok(httparse::Status::Partial) if left.is_zero() => bail!("the client is too slow"),
             Ok(httparse::Status::Partial) if count > 0 && bytes.len() < REQUEST_MAX => {}
             Ok(httparse::Status::Partial) if count == 0 => bail!("the client has gone"),
             _ => return Ok(None),
@@ -181,13 +184,23 @@ fn read(mut stream: &TcpStream, begun: Instant) -> Result<Option<(String, String
 fn write(mut stream: &TcpStream, begun: Instant, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         stream.set_write_timeout(Some(left(begun, CONNECTION_MAX)?))?;
-        let count = stream.write(bytes)?;
+        let count = uninterrupted(|| stream.write(bytes))?;
         if count == 0 {
             bail!("the client has gone");
         }
         bytes = &bytes[count..];
     }
     Ok(())
+}
+
+/// The same once more when a signal has come in between: the kernel takes up no call again that has a time limit (signal(7)).
+fn uninterrupted(mut call: impl FnMut() -> std::io::Result<usize>) -> std::io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
 }
 
 /// What is left of `most` since a connection began.

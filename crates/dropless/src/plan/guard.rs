@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::ForwardPlan;
+
 /// Watching an interface or a capture for floods.
 #[derive(Clone, Debug, Serialize)]
 pub struct GuardPlan {
@@ -37,6 +39,8 @@ pub struct GuardPlan {
 pub enum GuardSource {
     /// A capture.
     File(PathBuf),
+    /// What goes from port to port.
+    Ports(Box<ForwardPlan>),
     /// An interface.
     Interface {
         /// Its name.

@@ -6,6 +6,9 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use rules::RuleSet;
 
+/// Groups of addresses that rates remember in user space, of which an entry takes 16 bytes.
+pub const GROUPS: usize = 1 << 20;
+
 /// Reads a rule file and those that it includes. What is wrong is told line by line, each with its place.
 pub fn read(path: &Path) -> Result<RuleSet> {
     let name = path

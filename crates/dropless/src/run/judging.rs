@@ -3,27 +3,20 @@
 //!
 //! A set goes to the tasks as a whole, between two bursts. What it counted is kept rule by rule once no task has it any more.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use dataplane::forward::{Judge, RuleCounters};
 use dataplane::slot::Exchange;
-use measure::Judged;
-use report::published::RulesInForce;
 use rules::limit::{Limiter, WAYS};
 use rules::{Action, RuleSet, Spelling, Totals};
 
 use super::control::Generations;
-use super::rulebook::{Rulebook, Rules};
+use super::rulebook::Rules;
+use crate::plan;
 
-/// Rules that are no longer there and whose counts are told one by one.
-const GONE_MAX: usize = 1024;
-/// Groups that rates remember.
-const GROUPS: usize = 1 << 20;
-
-/// The rules of a run.
+/// The rules that workers judge by.
 pub struct Judging {
-    book: Rulebook,
+    rules: Rules,
     limiter: Arc<Limiter>,
     /// Of each task, where it finds the next set.
     exchanges: Vec<Arc<Exchange<Judge>>>,
@@ -64,54 +57,50 @@ impl Counted {
 }
 
 impl Judging {
-    /// With the rules of `path`, which have been read.
-    pub fn new(path: &Path, rules: Rules) -> Self {
+    /// With the rules that are in force from the start.
+    pub fn new(rules: Rules) -> Self {
         Self {
             limiter: limiter(&rules, None),
             exchanges: Vec::new(),
             current: Counted::new(&rules.set, 0),
             next: None,
             settled: Totals::default(),
-            book: Rulebook::new(path, rules),
+            rules,
         }
     }
 
     /// A further task: its judge, and where it will find others.
     pub fn task(&mut self) -> (Judge, Arc<Exchange<Judge>>) {
-        let (rules, exchange) = (self.book.rules(), Exchange::new());
-        let met = RuleCounters::new(rules.set.rules.len());
+        let exchange = Exchange::new();
+        let met = RuleCounters::new(self.rules.set.rules.len());
         self.current.met.push(Arc::clone(&met));
         self.exchanges.push(Arc::clone(&exchange));
-        let judge = Judge::new(Arc::clone(&rules.tables), Arc::clone(&self.limiter), met);
+        let judge = Judge::new(Arc::clone(&self.rules.tables), Arc::clone(&self.limiter), met);
         (judge, exchange)
     }
 
-    /// One look: reads the rules again where that `is_asked`, and has those that were read put in force.
-    pub fn look(&mut self, is_asked: bool, generations: Generations<'_>) {
-        if is_asked {
-            self.book.ask();
-        }
-        if let Some(next) = self
-            .next
-            .take_if(|next| generations.is_acknowledged(next.generation))
-        {
-            // What the tasks had ends here, and its memory is given back.
-            self.exchanges
-                .iter()
-                .for_each(|exchange| drop(exchange.take_back()));
-            let old = std::mem::replace(&mut self.current, next.counted);
-            old.add_to(&mut self.settled);
-            self.settled.forget(&self.current.spellings, GONE_MAX);
-            self.book.accept(next.rules);
-        }
-        if self.next.is_none()
-            && let Some(rules) = self.book.read()
-        {
-            self.next = Some(self.put(rules, generations));
-        }
+    /// The rules that were put in force last, once no task judges by those before them any more.
+    pub fn arrived(&mut self, generations: Generations<'_>) -> Option<Rules> {
+        let is_there = |next: &mut Next| generations.is_acknowledged(next.generation);
+        let next = self.next.take_if(is_there)?;
+        // What the tasks had ends here, and its memory is given back.
+        self.exchanges
+            .iter()
+            .for_each(|exchange| drop(exchange.take_back()));
+        let old = std::mem::replace(&mut self.current, next.counted);
+        old.add_to(&mut self.settled);
+        self.settled.forget(&self.current.spellings);
+        self.rules = next.rules;
+        Some(self.rules.clone())
     }
 
-    fn put(&mut self, rules: Rules, generations: Generations<'_>) -> Next {
+    /// Whether rules are on their way, which others have to wait for.
+    pub fn is_busy(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Puts rules in force, where none are on their way.
+    pub fn put(&mut self, rules: Rules, generations: Generations<'_>) {
         // What rates know of groups stays: a rate of the same number finds it again.
         self.limiter = limiter(&rules, Some(&self.limiter));
         let counted = Counted::new(&rules.set, self.exchanges.len());
@@ -119,19 +108,15 @@ impl Judging {
             let tables = Arc::clone(&rules.tables);
             exchange.leave(Judge::new(tables, Arc::clone(&self.limiter), Arc::clone(met)));
         }
-        Next {
+        self.next = Some(Next {
             rules,
             counted,
             generation: generations.publish(),
-        }
+        });
     }
 
-    /// A line for whoever looks on, when rules have come into force or were refused.
-    pub fn says(&mut self) -> Option<String> {
-        self.book.says()
-    }
-
-    fn totals(&self) -> Totals {
+    /// What all sets met, rule by rule.
+    pub fn totals(&self) -> Totals {
         let mut totals = self.settled.clone();
         self.current.add_to(&mut totals);
         // Some tasks may have it already.
@@ -139,16 +124,6 @@ impl Judging {
             next.counted.add_to(&mut totals);
         }
         totals
-    }
-
-    /// How the rules stand, for whoever watches.
-    pub fn told(&self) -> RulesInForce {
-        self.book.told(&self.totals())
-    }
-
-    /// What all rules met.
-    pub fn judged(&self) -> Judged {
-        self.book.judged(&self.totals())
     }
 }
 
@@ -159,7 +134,7 @@ fn limiter(rules: &Rules, before: Option<&Arc<Limiter>>) -> Arc<Limiter> {
     match before {
         Some(before) if !has_rates || before.entries() > WAYS => Arc::clone(before),
         _ => Arc::new(Limiter::new(
-            if has_rates { GROUPS } else { WAYS },
+            if has_rates { plan::rules::GROUPS } else { WAYS },
             Limiter::seed(),
         )),
     }

@@ -9,7 +9,7 @@ pub(crate) mod clock;
 pub(crate) mod close;
 pub(crate) mod control;
 pub(crate) mod eal;
-pub(crate) mod forwarding;
+pub(crate) mod forward;
 pub(crate) mod generator;
 pub(crate) mod glance;
 pub(crate) mod judging;
@@ -315,8 +315,8 @@ impl<'r, 'e> Run<'r, 'e> {
         notes.extend(ports.iter().flat_map(OpenPort::notes));
         let machine = job.machine();
         let numa = self.preflight.numa_node;
-        let (cores, note) = placement::worker_cores(machine, job.workers(&ports), numa)?;
-        notes.extend(note);
+        let (cores, told) = placement::worker_cores(machine, job.workers(&ports), numa)?;
+        notes.splice(0..0, told);
         if self.settings.has_doctor {
             glance::tell(self.settings.console, &cores, &self.preflight.ports, self.dir);
         }

@@ -2,33 +2,62 @@
 
 use anyhow::Result;
 use host::Sys;
-use host::cores::{self, CoreSet};
+use host::cores::{self, Choice, Core, CoreSet, Polled, polled};
 use host::partition::{self, CgroupHome, PartitionStay};
 use measure::Note;
 
 use crate::plan::MachinePlan;
 
-/// Cores for `wanted` workers: the user's, or chosen; and what to tell about the choice.
-pub fn worker_cores(
-    plan: &MachinePlan,
-    wanted: usize,
-    node: Option<u32>,
-) -> Result<(Vec<usize>, Option<Note>)> {
+/// Cores for `wanted` workers: the user's, or chosen; and what to tell about the choice, the worst first. Of those that are chosen
+/// one is left to the kernel and the display: with one worker less a run is faster than with one that has to take turns.
+pub fn worker_cores(plan: &MachinePlan, wanted: usize, node: Option<u32>) -> Result<(Vec<usize>, Vec<Note>)> {
     let sys = Sys::live();
-    if !plan.cores.is_empty() {
-        return Ok((plan.cores.iter().map(|core| core.0 as usize).collect(), None));
-    }
-    let allowed = cores::allowed(&sys).len().max(1);
-    let choice = cores::pick(&sys, wanted.min(allowed), node)?;
-    let list: Vec<usize> = choice.workers.iter().map(|core| core.0 as usize).collect();
-    let told = choice.shared.then(|| {
-        let cores = list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        Note::new(
-            "every_core_used",
-            format!("workers use every core of this machine ({cores}): the kernel and this display take turns with them"),
-        )
-    });
-    Ok((list, told))
+    let polled = polled(&sys);
+    let mut own = Vec::new();
+    let list: Vec<Core> = if plan.cores.is_empty() {
+        let workers = wanted.min(cores::allowed(&sys).len().saturating_sub(1)).max(1);
+        let choice = cores::pick(&sys, workers, node, &polled)?;
+        if choice.shared {
+            own.push(beside_the_kernel(&choice, &polled));
+        }
+        if workers < wanted {
+            own.push(fewer(workers, wanted));
+        }
+        choice.workers
+    } else {
+        plan.cores.iter().collect()
+    };
+    let shared = polled.iter().filter(|polled| list.contains(&polled.core));
+    let notes = shared.map(polled_too).chain(own).collect();
+    Ok((list.into_iter().map(|core| core.0 as usize).collect(), notes))
+}
+
+fn polled_too(Polled { core, by }: &Polled) -> Note {
+    let text = format!(
+        "core {core} is polled by {} of process {}, too: the two take turns, and each is away for 3 ms and more at a time; choose others with --cores, or end that first",
+        by.name, by.process
+    );
+    Note::new("core_polled_too", text)
+}
+
+/// What it means that a worker has the core that should be left to all else.
+fn beside_the_kernel(choice: &Choice, polled: &[Polled]) -> Note {
+    let core = choice.housekeeping;
+    let why = if polled.is_empty() {
+        "there is no other".to_owned()
+    } else {
+        let cores: CoreSet = polled.iter().map(|polled| polled.core).collect();
+        format!("others poll {}", cores.in_words())
+    };
+    let text = format!("a worker takes turns with the kernel and this display on core {core}: {why}");
+    Note::new("beside_the_kernel", text)
+}
+
+fn fewer(workers: usize, wanted: usize) -> Note {
+    let text = format!(
+        "the work of {wanted} workers is done by {workers}: the last core is left to the kernel and this display (--cores takes those that it names)"
+    );
+    Note::new("core_left", text)
 }
 
 /// Remembers the cgroup of this process, which goes back there when the result is dropped: after its workers have ended.
@@ -39,14 +68,14 @@ pub fn home() -> Option<CgroupHome> {
 /// Moves this thread into the partition of `dropless tune`, where one of these cores is in it: what it starts there
 /// stays. It comes back when the result is dropped, with its affinity forgotten.
 pub fn visit(workers: &[usize]) -> Result<Option<PartitionStay>> {
-    let cores: CoreSet = workers.iter().map(|core| cores::Core(*core as u32)).collect();
+    let cores: CoreSet = workers.iter().map(|core| Core(*core as u32)).collect();
     Ok(partition::enter(&Sys::live(), &cores)?)
 }
 
 /// Keeps the control thread off the workers' cores where there is another.
 pub fn leave_to_workers(workers: &[usize]) {
     let allowed = cores::allowed(&Sys::live());
-    let taken: CoreSet = workers.iter().map(|core| cores::Core(*core as u32)).collect();
+    let taken: CoreSet = workers.iter().map(|core| Core(*core as u32)).collect();
     if let Some(core) = allowed.without(&taken).iter().next() {
         // Only comfort: where it is refused, the workers share their core with a thread that mostly sleeps.
         let _ = dpdk::pin_to_core(core.0 as usize);

@@ -1,15 +1,19 @@
 //! Has a run read its rules again, and waits for what comes of it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use report::published::{Found, RulesInForce, State, is_alive, read};
+use report::published::{Found, RulesInForce, State, is_alive, is_stopped, read};
 
 use crate::status::find::{self, Target};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A run tells how it stands ten times a second, whatever else it does: one that is silent for so long does nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The same of one that was stopped: who steps through it goes on sooner.
+const STOPPED: Duration = Duration::from_secs(2);
 
 /// The run that is meant, of those that have rules; `naming` is the command line with which one names it.
 pub fn with_rules(target: &Target, naming: &str) -> Result<Found> {
@@ -48,9 +52,15 @@ pub fn reload(found: &Found) -> Result<RulesInForce> {
         }
         other => anyhow!("process {process} cannot be told: {other}"),
     })?;
+    let mut told = (before.sequence, Instant::now());
     loop {
         std::thread::sleep(LOOK_EVERY);
         let state = read(&found.path).ok();
+        if let Some(sequence) = state.as_ref().map(|state| state.sequence) {
+            if sequence != told.0 {
+                told = (sequence, Instant::now());
+            }
+        }
         let rules = |state: State| state.rules.filter(|rules| rules.answered > heard);
         let is_over = state
             .as_ref()
@@ -60,6 +70,18 @@ pub fn reload(found: &Found) -> Result<RulesInForce> {
         }
         if is_over {
             bail!("process {process} ended before it had read its rules again");
+        }
+        let silent = told.1.elapsed();
+        if silent > STOPPED && is_stopped(process) {
+            bail!(
+                "process {process} is stopped (SIGSTOP, or a debugger): it reads its rules when it goes on, and those before are in force until then; fix: kill -CONT {process}"
+            );
+        }
+        if silent > SILENCE {
+            bail!(
+                "process {process} was asked, and has told nothing for {} s: whether it reads its rules is not known; fix: see what it waits for (cat /proc/{process}/stack)",
+                SILENCE.as_secs()
+            );
         }
     }
 }

@@ -38,10 +38,11 @@ impl Rules {
     }
 
     /// A set, with its tables.
-    pub fn of(set: RuleSet) -> Result<Self> {
+    pub fn of(set: impl Into<Arc<RuleSet>>) -> Result<Self> {
+        let set = set.into();
         let tables = Tables::new(&set)?;
         Ok(Self {
-            set: Arc::new(set),
+            set,
             tables: Arc::new(tables),
             answers: 0,
         })
@@ -184,9 +185,15 @@ impl Rulebook {
 
     /// How they stand, for whoever watches.
     pub fn told(&self, totals: &Totals) -> RulesInForce {
-        let mut judged = self.judged(totals).busiest(TOLD_MAX);
+        self.told_of(&self.rules.set, totals)
+    }
+
+    /// The same where they are a part of `set`, which is in force.
+    pub fn told_of(&self, set: &RuleSet, totals: &Totals) -> RulesInForce {
+        let mut judged = judged(set, totals).busiest(TOLD_MAX);
         self.rates.borrow_mut().fill(&mut judged, totals);
         RulesInForce {
+            rules: set.rules.len() as u64,
             judged,
             ..self.in_force.clone()
         }

@@ -15,12 +15,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 const BOTH: [&str; 4] = ["--to", "198.18.0.2:7-8", "--flows", "2"];
 
 /// Writes a rule file.
-fn rules(lab: &Lab, text: &str) {
+pub fn rules(lab: &Lab, text: &str) {
     fs::write(lab.path("edge.rules"), text).expect("a rule file");
 }
 
 /// A filter by `edge.rules` at the far end, in force.
-fn filter(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Running {
+pub fn filter(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Running {
     let mut running = start(lab, wire, arguments);
     running.wait_for("in force on far0", STARTING);
     running
@@ -31,7 +31,7 @@ fn start(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Running {
     command(lab, wire, arguments).spawn()
 }
 
-fn command(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Dropless {
+pub fn command(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Dropless {
     let run = ["filter", "run", "edge.rules", "--dev", "far0", "--json"];
     lab.dropless(&[&run[..], arguments].concat()).within(&wire.far)
 }
@@ -74,7 +74,7 @@ fn next(seed: u64) -> u64 {
 }
 
 /// Whether the far interface has a program.
-fn has_program(wire: &Wire) -> bool {
+pub fn has_program(wire: &Wire) -> bool {
     wire.far.ip(&["-d", "link", "show", "far0"]).contains("prog/xdp")
 }
 
@@ -293,10 +293,10 @@ fn what_cannot_be_is_refused_in_one_line() {
 }
 
 /// A bpffs of this test's own: what it holds goes with it.
-struct Pins(String);
+pub struct Pins(String);
 
 impl Pins {
-    fn mount(lab: &Lab) -> Self {
+    pub fn mount(lab: &Lab) -> Self {
         let at = lab.path("bpf").display().to_string();
         let made = lab
             .shell(&format!("mkdir -p {at} && mount -t bpf bpf {at}"))
@@ -305,16 +305,16 @@ impl Pins {
         Self(at)
     }
 
-    fn on(&self, run: Dropless) -> Dropless {
+    pub fn on(&self, run: Dropless) -> Dropless {
         run.env("DROPLESS_BPF_DIR", &format!("{}/dropless", self.0))
     }
 
-    fn stay(&self, lab: &Lab, wire: &Wire) -> Dropless {
+    pub fn stay(&self, lab: &Lab, wire: &Wire) -> Dropless {
         self.on(command(lab, wire, &["--stay"]))
     }
 
     /// `dropless filter ARGUMENTS` at the far end.
-    fn filter(&self, lab: &Lab, wire: &Wire, arguments: &[&str]) -> Finished {
+    pub fn filter(&self, lab: &Lab, wire: &Wire, arguments: &[&str]) -> Finished {
         let run = lab.dropless(&[&["filter"][..], arguments].concat());
         self.on(run.within(&wire.far)).run()
     }
@@ -455,4 +455,11 @@ fn samples_of_denied_packets_say_by_which_rule() {
     assert_eq!(lines.len() as u64, written, "{shown}");
     let expected = "7\tdenied by edge.rules:1 deny udp dport 7";
     assert!(lines.iter().all(|line| *line == expected), "{shown}");
+    // Without Wireshark, too.
+    let read = lab.dropless(&["read", "drops.pcapng", "--count", "1"]).run();
+    assert!(
+        read.stdout
+            .ends_with(" # denied by edge.rules:1 deny udp dport 7\n"),
+        "{read}"
+    );
 }

@@ -12,15 +12,20 @@ use crate::support::wire::Wire;
 use crate::support::{Lab, Need, Running, require, until};
 
 /// What legitimate packets go to.
-const OURS: u16 = 4433;
+pub const OURS: u16 = 4433;
 const MS: u64 = 1_000_000;
 
 /// A UDP packet for the far end.
 pub fn udp(mac: [u8; 6], source: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
+    udp_to(mac, (source, [198, 18, 0, 2]), ports)
+}
+
+/// A UDP packet from one address to another.
+pub fn udp_to(mac: [u8; 6], (source, destination): ([u8; 4], [u8; 4]), ports: (u16, u16)) -> Vec<u8> {
     let mut frame = [&mac[..], &[2, 0, 0, 0, 0, 1, 8, 0]].concat();
     let mut header = vec![0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0];
     header.extend(source);
-    header.extend([198, 18, 0, 2]);
+    header.extend(destination);
     let words = header
         .chunks(2)
         .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
@@ -35,7 +40,7 @@ pub fn udp(mac: [u8; 6], source: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
 
 /// Two seconds of a thousand legitimate packets each from ten sources; in the second one, `flood` packets of NTP from sources
 /// that are invented.
-fn packets(mac: [u8; 6], flood: u64) -> Vec<Made> {
+pub fn packets(mac: [u8; 6], flood: u64) -> Vec<Made> {
     let made = |at_ns, bytes: Vec<u8>| Made {
         at_ns: 1_700_000_000_000_000_000 + at_ns,
         original_len: bytes.len(),
@@ -62,7 +67,7 @@ fn packets(mac: [u8; 6], flood: u64) -> Vec<Made> {
     all
 }
 
-fn met(judged: &Value, rule: &str) -> u64 {
+pub fn met(judged: &Value, rule: &str) -> u64 {
     let rules = judged["rules"].as_array().expect("rules");
     let found = rules
         .iter()
@@ -70,7 +75,7 @@ fn met(judged: &Value, rule: &str) -> u64 {
     found.map_or(0, |one| one["packets"].as_u64().expect("a number"))
 }
 
-const RULE: &str = "deny udp sport 123 to 198.18.0.2";
+pub const RULE: &str = "deny udp sport 123 to 198.18.0.2";
 
 #[test]
 fn over_a_capture_it_is_told_what_would_have_been_blocked_and_when() {
@@ -157,7 +162,7 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
         (&["--cap", "size=4"], "is no limit"),
         (&["--allow", &rules], "`allow` rules only"),
         (&["--baseline", &rules], "is none"),
-        (&["--metrics", ":9"], "--metrics is for --dev"),
+        (&["--metrics", ":9"], "--metrics is for --dev and --port"),
     ] {
         let run = lab
             .dropless(&[&["guard", "--replay", &file][..], arguments].concat())
@@ -187,7 +192,7 @@ fn guard(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Running {
 }
 
 /// The flood comes so often: whoever is not let onto a core while it is there sees the next.
-const FLOODS: u64 = 3;
+pub const FLOODS: u64 = 3;
 
 /// Sends the floods over the wire; what came of it, and how many legitimate packets the far kernel got.
 fn flooded(lab: &Lab, arguments: &[&str]) -> (Value, u64) {

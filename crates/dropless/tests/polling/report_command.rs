@@ -188,7 +188,7 @@ fn what_a_killed_sender_leaves_is_shown() {
     let shown = report(&lab, &[&run]);
     assert_eq!((shown.code, shown.stderr.as_str()), (Some(2), ""), "{shown}");
     assert!(
-        shown.stdout.starts_with("DID NOT END: it has no summary.json"),
+        shown.stdout.contains("\nDID NOT END: it has no summary.json"),
         "{shown}"
     );
     let object = report(&lab, &[&run, "--json"]);

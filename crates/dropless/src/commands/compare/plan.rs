@@ -393,7 +393,7 @@ fn two_cores(args: &Args, sys: &Sys) -> Result<[usize; 2]> {
     let wanted = parse_cores(args.cores.as_deref())?;
     let cores: Vec<Core> = if wanted.is_empty() {
         let count = cores::allowed(sys).len().clamp(1, 2);
-        cores::pick(sys, count, None)?.workers
+        cores::pick(sys, count, None, &cores::polled(sys))?.workers
     } else {
         cores::check(sys, &wanted)?;
         wanted.iter().collect()

@@ -34,6 +34,7 @@ struct Listed {
 
 /// Rules on an interface.
 #[derive(Serialize)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct OnInterface {
     interface: String,
     mode: Option<&'static str>,
@@ -46,13 +47,15 @@ struct OnInterface {
     stays: bool,
     /// It should be there and is not: somebody took it off, or the interface went.
     is_gone: bool,
+    /// It is in force in another network namespace, which its interface was moved to.
+    is_elsewhere: bool,
     allowed: u64,
     denied: u64,
 }
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let mut filters = Vec::new();
+    let (mut filters, mut here) = (Vec::new(), Vec::new());
     let console = Console::json_or_text(args.json);
     let (stayed, unread) = match Stayed::all() {
         Err(StayError::NotMounted(_)) => (Vec::new(), Vec::new()),
@@ -68,15 +71,23 @@ pub fn run(args: &Args) -> Result<u8> {
         };
         let found = InForce::on(number)?.filter(|found| found.name.as_deref() == Some(PROGRAM));
         if let Some(found) = found {
+            let moved = Stayed::of_program(found.program).ok().flatten();
             let stays = stayed
                 .iter()
-                .find(|stayed| stayed.is_in_force() && stayed.is_on(number));
+                .find(|stayed| stayed.is_in_force() && stayed.is_on(number))
+                .or(moved.as_ref());
+            here.push(number);
             filters.push(on(interface.name, (number, &found), stays)?);
+        }
+    }
+    for stayed in stayed.iter().filter(|stayed| stayed.is_in_force()) {
+        if !here.iter().any(|number| stayed.is_on(*number)) {
+            filters.push(missing(stayed, true)?);
         }
     }
     // What should be in force and is not is the worst to be silent about.
     for stayed in stayed.iter().filter(|stayed| !stayed.is_in_force()) {
-        filters.push(gone(stayed)?);
+        filters.push(missing(stayed, false)?);
     }
     let text = text(&filters, &console.style());
     let listed = Listed {
@@ -87,8 +98,8 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Of rules that should have stayed.
-fn gone(stayed: &Stayed) -> Result<OnInterface> {
+/// Of rules that should be in force here: they went elsewhere with their interface, or were taken off.
+fn missing(stayed: &Stayed, is_elsewhere: bool) -> Result<OnInterface> {
     let (state, judged) = (stayed.state(), sums(&stayed.totals()?));
     Ok(OnInterface {
         interface: state.interface.clone(),
@@ -98,14 +109,16 @@ fn gone(stayed: &Stayed) -> Result<OnInterface> {
         since_unix_ms: state.since_unix_ms,
         process: None,
         stays: true,
-        is_gone: true,
+        is_gone: !is_elsewhere,
+        is_elsewhere,
         allowed: judged.allowed,
         denied: judged.denied,
     })
 }
 
 fn on(name: String, (index, found): (u32, &InForce), stayed: Option<&Stayed>) -> Result<OnInterface> {
-    let process = claim::holder_of(index);
+    // One in another network namespace holds the program, and no lock here.
+    let process = claim::holder_of(index).or_else(|| host::xdp::holder(&Sys::live(), found.program));
     let told = process.and_then(told);
     let kept = stayed.map(Stayed::state);
     let totals = stayed.map(Stayed::totals).transpose()?;
@@ -131,6 +144,7 @@ fn on(name: String, (index, found): (u32, &InForce), stayed: Option<&Stayed>) ->
         process,
         stays: stayed.is_some(),
         is_gone: false,
+        is_elsewhere: false,
         allowed: judged.allowed,
         denied: judged.denied,
     })
@@ -171,6 +185,7 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
     let mut table = Table::section("Interface", &titles);
     for filter in filters {
         let by = match (filter.process, filter.stays) {
+            _ if filter.is_elsewhere => "in force in another network namespace".to_owned(),
             _ if filter.is_gone => "NOT IN FORCE: it was taken off".to_owned(),
             (Some(process), true) => format!("process {process}, stays"),
             (Some(process), false) => format!("process {process}"),
@@ -180,7 +195,7 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
         table.item(
             &filter.interface,
             [
-                Cell::left(if filter.is_gone {
+                Cell::left(if filter.is_gone || filter.is_elsewhere {
                     "none"
                 } else {
                     filter.mode.unwrap_or("unknown")

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use host::Sys;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use report::number::{count, counted};
 use report::out::Console;
+use report::published::is_stopped;
 use rules::Verdict;
 use serde::Serialize;
 use xdp::{InForce, PROGRAM, StayError, Stayed};
@@ -20,6 +21,8 @@ use crate::run::claim;
 const VERSION: u32 = 1;
 /// A run writes its page before it ends.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// One that was stopped does not.
+const STOPPED: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Take the rules off an interface: its run ends in order, and what stays there goes; all passes again
@@ -59,16 +62,26 @@ pub fn run(args: &Args) -> Result<u8> {
     let name = &interface.name;
     let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
     let there = InForce::on(index)?;
-    let is_ours = there.is_some_and(|there| there.name.as_deref() == Some(PROGRAM));
-    let process = claim::holder_of(index).filter(|_| is_ours);
+    let ours = there.filter(|there| there.name.as_deref() == Some(PROGRAM));
+    let process = claim::holder_of(index).filter(|_| ours.is_some());
     if let Some(process) = process {
         end(process, index)?;
     }
     let (_claim, _) = claim::interface(name, index, false)?;
-    let stayed = match Stayed::on(index) {
+    let mut stayed = match Stayed::on(index) {
         Err(StayError::NotMounted(_)) => None,
         other => other?,
     };
+    if let (None, None, Some(ours)) = (&stayed, process, &ours) {
+        // Moved with its interface: what belongs to it lies under the name of the other namespace.
+        let holder = host::xdp::holder(&Sys::live(), ours.program);
+        if holder.is_none() {
+            stayed = Stayed::of_program(ours.program)?;
+        }
+        if stayed.is_none() {
+            return Err(from_elsewhere(name, holder));
+        }
+    }
     if stayed.is_none() && process.is_none() {
         bail!(
             "--dev {name}: no rules of dropless are in force there; `dropless filter status` lists those that are"
@@ -99,6 +112,19 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
+/// Of rules that came with their interface, whose run is in another network namespace.
+fn from_elsewhere(name: &str, process: Option<u32>) -> Error {
+    let what = format!(
+        "--dev {name}: its rules were put in force in another network namespace, which it was moved from"
+    );
+    match process {
+        Some(process) => anyhow!("{what}, by process {process}; fix: end that: kill {process}"),
+        None => anyhow!(
+            "{what}, by a process that is not to be seen here; fix: ip link set dev {name} xdp off, or end it where it runs"
+        ),
+    }
+}
+
 /// Asks a run to end, and waits for that.
 fn end(process: u32, index: u32) -> Result<()> {
     kill(Pid::from_raw(i32::try_from(process)?), Signal::SIGTERM).map_err(|error| match error {
@@ -109,6 +135,11 @@ fn end(process: u32, index: u32) -> Result<()> {
     })?;
     let begun = Instant::now();
     while claim::holder_of(index) == Some(process) {
+        if begun.elapsed() > STOPPED && is_stopped(process) {
+            bail!(
+                "process {process} is stopped (SIGSTOP, or a debugger), and ends when it goes on; fix: kill -CONT {process}, then this again"
+            );
+        }
         if begun.elapsed() > PATIENCE {
             bail!("process {process} was asked to end and does not; fix: kill -9 {process}, then this again");
         }

@@ -23,8 +23,6 @@ use crate::run::signals::Interrupt;
 
 /// Version of what `--json` prints.
 const VERSION: u32 = 1;
-/// Groups of addresses whose rate is known at once.
-const GROUPS: usize = 1 << 20;
 
 /// Tell what rules do with each packet of a capture file; no interface is touched
 #[derive(clap::Args, Debug)]
@@ -153,7 +151,7 @@ impl<'r> Test<'r> {
         };
         Self {
             tables,
-            limiter: Limiter::new(GROUPS, Limiter::seed()),
+            limiter: Limiter::new(plan::rules::GROUPS, Limiter::seed()),
             output: Output::new(),
             printer: has_lines
                 .then(|| Printer::new(Clock::new(TimeFormat::Clock, false), Show { ethernet: false })),

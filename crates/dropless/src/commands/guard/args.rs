@@ -2,51 +2,67 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::{ArgGroup, ValueEnum, ValueHint};
 use guard::{Cap, Class};
 use measure::RateSpec;
 use measure::units::parse_count;
 
-use crate::args::OutputArgs;
-use crate::args::status::StatusArgs;
-use crate::plan::{CapPlan, GuardPlan, GuardSource, ThresholdPlan, nonzero_ns, optional, packet_rate};
+use crate::args::RunArgs;
+use crate::args::forwarding::ForwardingArgs;
+use crate::args::on_interface::groups;
+use crate::plan::{
+    CapPlan, ForwardMode, GuardPlan, GuardSource, ThresholdPlan, nonzero_ns, optional, packet_rate,
+};
 
-/// Groups are kept by fours, 64 bytes: more would be 4 GiB.
-const GROUPS_MAX: u64 = 1 << 28;
 /// More rules at once would be no narrow ones.
 const RULES_MAX: u64 = 1024;
 /// A rate is a whole number of packets or bits.
 const RATE_MAX: f64 = 1e15;
 
-/// Where packets meet the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ModeArg {
-    /// In the driver, before the kernel spends anything on a packet
-    Native,
-    /// Behind it, for drivers that cannot: some of the speed is lost
-    Generic,
-}
-
 /// Find floods, and block them by the narrowest rules that explain them, for as long as they last
 #[derive(clap::Args, Debug)]
 #[command(
-    group(ArgGroup::new("source").required(true).args(["dev", "replay"])),
+    group(ArgGroup::new("source").required(true).args(["dev", "ports", "replay"])),
+    mut_arg("force", |force| {
+        force
+            .conflicts_with("replay")
+            .help("Although the SSH session is cut off by it that this is typed in: by --rules, or by taking a NIC from the kernel")
+    }),
     after_help = "Examples:
   dropless guard --dev eth1 --dry-run              what would be blocked, and why; nothing is
   dropless guard --dev eth1 --rules edge.rules --allow peers.rules --threshold syn=50kpps,udp=2Gbps
   dropless guard --dev eth1 --learn 10m --baseline eth1.json
+  dropless guard --port xdp:eth1 --port xdp:eth2   the same between two ports, as `forward` goes
+  dropless guard --port pci:0000:3b:00.0 --port pci:0000:3b:00.1 --queues 2 --cores 2-5
   dropless guard --replay attack.pcapng            the same over a capture; no interface is touched
-Classes of --threshold, each for one destination: amplification syn fragment icmp udp tcp other all,
-and malformed for all destinations together. What is above one for 0.2 s is a flood.
-Exit codes: 0 it went to its end; 2 it did not, or could not begin."
+Classes of --threshold, each for what one destination gets and for what one source sends to all:
+amplification syn fragment icmp udp tcp other all; and malformed for all together. What is above one
+for 0.2 s is a flood.
+What stands under Path, Machine and Measurement goes with --port; --force with --dev, too.
+Exit codes: 0 it went to its end; 2 it did not, or could not begin. Between ports as of `forward`:
+1 frames were lost (what a rule denies is no loss); with --expect conditions decide."
 )]
 pub struct Args {
     /// Interface whose packets are watched, and judged in XDP as they arrive
-    #[arg(long, value_name = "INTERFACE")]
+    #[arg(
+        long,
+        value_name = "INTERFACE",
+        conflicts_with_all = ForwardingArgs::FLAGS,
+        conflicts_with_all = OF_RUNS,
+    )]
     dev: Option<String>,
+    /// The two ports between which packets are forwarded, watched and judged: what comes in by one leaves by the other
+    #[arg(long = "port", short = 'p', value_name = "URI")]
+    ports: Vec<String>,
     /// Watch the packets of a capture file instead, by their times; - for standard input
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ForwardingArgs::FLAGS,
+        conflicts_with_all = OF_RUNS,
+    )]
     replay: Option<PathBuf>,
     /// Your own rules, after those that block [default: all passes]
     #[arg(long, value_name = "RULES", value_hint = ValueHint::FilePath)]
@@ -79,25 +95,66 @@ pub struct Args {
     /// Only say what would be blocked
     #[arg(long)]
     dry_run: bool,
-    /// Where packets meet the rules
-    #[arg(long, value_enum, default_value_t = ModeArg::Native, conflicts_with = "replay")]
-    mode: ModeArg,
+    /// Of --dev: where packets meet the rules, native [default] or generic; of --port: what becomes of MAC addresses, io [default], mac or swap
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        hide_possible_values = true,
+        conflicts_with = "replay"
+    )]
+    mode: Option<AnyMode>,
     /// How long [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", conflicts_with = "replay")]
     duration: Option<String>,
     /// Groups of addresses that rates remember
-    #[arg(long, value_name = "N", default_value = "1M", conflicts_with = "replay")]
+    #[arg(long, value_name = "N", default_value = "1M", conflicts_with_all = ["replay", "ports"])]
     groups: String,
-    /// Put rules in force that cut off the SSH session they are typed in
-    #[arg(long, conflicts_with = "replay")]
-    force: bool,
 
-    /// What this prints and where it writes
+    /// The path, the machine and what is measured, between two ports
     #[command(flatten)]
-    pub output: OutputArgs,
-    /// How it is watched from outside
+    forwarding: ForwardingArgs,
+    /// What this prints, where it writes, and how it is watched
     #[command(flatten)]
-    pub status: StatusArgs,
+    pub run: RunArgs,
+}
+
+/// Of runs of packets, beside those of forwarding.
+const OF_RUNS: [&str; 2] = ["verbose", "no_doctor"];
+
+/// `--mode` of either front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AnyMode {
+    Native,
+    Generic,
+    Io,
+    Mac,
+    Swap,
+}
+
+impl AnyMode {
+    /// On an interface: whether packets meet the rules behind the driver.
+    fn is_generic(self) -> Result<bool> {
+        match self {
+            Self::Native => Ok(false),
+            Self::Generic => Ok(true),
+            Self::Io | Self::Mac | Self::Swap => bail!(
+                "--mode says with --dev where packets meet the rules, native or generic; what becomes of MAC addresses goes with --port"
+            ),
+        }
+    }
+
+    /// Between ports: what becomes of MAC addresses.
+    fn forwards(self) -> Result<ForwardMode> {
+        match self {
+            Self::Io => Ok(ForwardMode::Io),
+            Self::Mac => Ok(ForwardMode::Mac),
+            Self::Swap => Ok(ForwardMode::Swap),
+            Self::Native | Self::Generic => bail!(
+                "--mode says with --port what becomes of MAC addresses, io, mac or swap; native and generic go with --dev"
+            ),
+        }
+    }
 }
 
 impl Args {
@@ -124,29 +181,30 @@ impl Args {
     }
 
     fn source(&self) -> Result<GuardSource> {
+        let duration = self.duration.as_deref();
+        if !self.ports.is_empty() {
+            let mode = self.mode.unwrap_or(AnyMode::Io).forwards()?;
+            let rules = self.rules.as_deref();
+            let plan = self.forwarding.plan(&self.ports, rules, mode, duration)?;
+            return Ok(GuardSource::Ports(Box::new(plan)));
+        }
         let Some(name) = &self.dev else {
             ensure!(
-                self.status.metrics.is_none(),
-                "--metrics is for --dev: a file is read at once"
+                self.run.status.metrics.is_none(),
+                "--metrics is for --dev and --port: a file is read at once"
             );
             let file = self
                 .replay
                 .clone()
-                .ok_or_else(|| anyhow!("--dev or --replay is wanted"))?;
+                .ok_or_else(|| anyhow!("--dev, --port or --replay is wanted"))?;
             return Ok(GuardSource::File(file));
         };
-        let groups = parse_count(&self.groups).context("--groups")?;
-        ensure!(
-            (1..=GROUPS_MAX).contains(&groups),
-            "--groups {} is not between 1 and {GROUPS_MAX}",
-            self.groups
-        );
         Ok(GuardSource::Interface {
             name: name.clone(),
-            generic: self.mode == ModeArg::Generic,
-            groups: groups as u32,
-            duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
-            force: self.force,
+            generic: self.mode.unwrap_or(AnyMode::Native).is_generic()?,
+            groups: groups(&self.groups)?,
+            duration_ns: optional(duration, "--duration", nonzero_ns)?,
+            force: self.forwarding.device.force,
         })
     }
 }

@@ -15,30 +15,20 @@ use report::rundir::RunDir;
 use rules::{RuleSet, Tables, Totals};
 use xdp::{Kept, Mode, Ready, Wanted};
 
+use super::layers::{Due, Layers, spared};
 use super::sampler::Sampler;
 use super::watch::Watch;
 use super::{Args, allow_list, guard_of, keep_baseline, own_rules, tell};
 use crate::plan::{GuardPlan, GuardSource};
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::received::{Level, Received};
-use crate::run::on_interface::{self, refusals, total};
-use crate::run::rulebook::{Rulebook, Rules, TOLD_MAX, judged};
+use crate::run::on_interface::{self, End, refusals, total};
+use crate::run::rulebook::TOLD_MAX;
 use crate::run::signals::{Hangup, Interrupt};
 use crate::run::{self, claim};
 use crate::status::{Expected, HealthCheck, StatusBoard};
 
-/// What the kernel refuses now, for want of memory say, it may take later, and a flood waits for it.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-
-/// Why it is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Planned,
-    Asked,
-    /// Somebody took the rules off the interface, or that has gone.
-    Displaced,
-}
 
 /// Runs it; the result is its exit code.
 pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
@@ -52,9 +42,9 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     else {
         return Err(anyhow!("--dev is wanted"));
     };
-    let board = StatusBoard::open(&args.status.settings()?, "guard")?;
+    let board = StatusBoard::open(&args.run.status.settings()?, "guard")?;
     let interrupt = Interrupt::install_with(Hangup::Reload)?;
-    let console = args.output.console();
+    let console = args.run.output.console();
     let own = own_rules(plan)?;
     let allowed = allow_list(plan)?;
     let interface = host::device(&Sys::live(), name)?;
@@ -64,7 +54,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let session = (!force).then(|| Session::through(name)).flatten();
     let spared = spared(session, &RuleSet::joined(&[&allowed, &own.set]))?;
     let guard = guard_of(plan, &RuleSet::joined(&[&spared, &allowed]), run::random())?;
-    let first = Rules::of(RuleSet::joined(&[&spared, &allowed, &own.set]))?;
+    let (layers, first) = Layers::new(plan, session, [spared, allowed], own)?;
     let before = Level::of(name);
     let wanted = Wanted {
         interface: index,
@@ -75,15 +65,8 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let kept =
         Kept::start(&wanted, &first.set, &first.tables).map_err(|error| refusals::attach(error, name))?;
     let received = Received::begin(&interface, !generic, before, 0);
-    let dir = run::directory(&args.output.runs, plan, &board)?;
-    let in_force = kept
-        .in_force()
-        .context("the kernel does not say what is in force")?;
-    let mode = match in_force.and_then(|found| found.mode) {
-        Some(Mode::Native) => "native",
-        Some(Mode::Generic) => "generic",
-        None => "unknown",
-    };
+    let dir = run::directory(&args.run.output.runs, plan, &board)?;
+    let mode = on_interface::mode_in_force(&kept)?;
     if !console.quiet {
         announce(plan, name, mode, &dir);
     }
@@ -99,15 +82,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
         rules,
         ..GuardSummary::default()
     };
-    let path = plan.rules.clone().unwrap_or_else(|| "default allow".into());
-    let rules = ([spared, allowed], Rulebook::new(&path, own));
-    let mut active = Active::new(
-        plan,
-        (name, session),
-        (kept, first),
-        rules,
-        Watch::new(guard, &dir),
-    );
+    let mut active = Active::new(name, kept, layers, Watch::new(guard, &dir));
     let end = active.go(
         duration_ns.map(Duration::from_nanos),
         (&interrupt, &board, console),
@@ -135,16 +110,6 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     Ok(code)
 }
 
-/// What the session lives from that this is typed in, which the user's own rules must let pass: whoever floods its port would
-/// have all that is found refused otherwise.
-fn spared(session: Option<Session>, own: &RuleSet) -> Result<RuleSet> {
-    let Some(session) = session else {
-        return Ok(RuleSet::joined(&[]));
-    };
-    session.is_kept_by(own)?;
-    session.allowance()
-}
-
 fn announce(plan: &GuardPlan, name: &str, mode: &str, dir: &RunDir) {
     let dry = if plan.dry_run {
         ", and blocks nothing (dry run)"
@@ -161,11 +126,8 @@ fn announce(plan: &GuardPlan, name: &str, mode: &str, dir: &RunDir) {
 /// Whether the counts may be believed.
 fn judge(summary: &mut GuardSummary, end: End, counters: Option<(Received, Level)>) {
     if end == End::Displaced {
-        let text = format!(
-            "the rules were taken off {} by somebody else, or the interface has gone: what arrived since was not judged",
-            summary.source
-        );
-        summary.reasons.push(Note::new("displaced", text));
+        let reason = on_interface::displaced(&summary.source, summary.duration_s);
+        summary.reasons.push(reason);
         return;
     }
     let judged = summary.judged.packets();
@@ -193,64 +155,33 @@ fn tell_end(summary: &GuardSummary, board: &StatusBoard) {
 
 /// Rules on their way into the kernel.
 struct Loading {
-    /// Those of the user that were read again, if that is why.
-    own: Option<Rules>,
-    set: Arc<RuleSet>,
+    due: Due,
     every: u32,
     thread: JoinHandle<Result<Ready>>,
 }
 
-struct Active<'p> {
-    plan: &'p GuardPlan,
+struct Active {
     interface: String,
     kept: Kept,
-    /// All rules that are in force.
-    set: Arc<RuleSet>,
-    book: Rulebook,
-    /// What the session lives from, and what the user says is never blocked.
-    spared: RuleSet,
-    allowed: RuleSet,
-    blocks: RuleSet,
-    session: Option<Session>,
+    layers: Layers,
     watch: Watch,
     sampler: Sampler,
     every: u32,
-    /// What is in force is not what should be.
-    is_due: bool,
-    /// When what could not be put in force is tried again.
-    again: Option<Instant>,
-    /// The user's rules that were read and wait for their turn.
-    next: Option<Rules>,
     loading: Option<Loading>,
     begun: Instant,
     totals: Totals,
     health: HealthCheck,
 }
 
-impl<'p> Active<'p> {
-    fn new(
-        plan: &'p GuardPlan,
-        (interface, session): (&str, Option<Session>),
-        (kept, first): (Kept, Rules),
-        ([spared, allowed], book): ([RuleSet; 2], Rulebook),
-        watch: Watch,
-    ) -> Self {
+impl Active {
+    fn new(interface: &str, kept: Kept, layers: Layers, watch: Watch) -> Self {
         Self {
-            plan,
             interface: interface.to_owned(),
             kept,
-            set: first.set,
-            book,
-            spared,
-            allowed,
-            blocks: RuleSet::joined(&[]),
-            session,
+            layers,
             watch,
             sampler: Sampler::new(),
             every: Sampler::first().every,
-            is_due: false,
-            again: None,
-            next: None,
             loading: None,
             begun: Instant::now(),
             totals: Totals::default(),
@@ -266,19 +197,13 @@ impl<'p> Active<'p> {
         let mut live = Live::stderr(console.quiet);
         let end = loop {
             let elapsed = self.begun.elapsed();
-            if !self.kept.is_in_force() {
-                break End::Displaced;
-            }
-            if interrupt.is_set() {
-                break End::Asked;
-            }
-            if planned.is_some_and(|planned| elapsed >= planned) {
-                break End::Planned;
+            if let Some(end) = End::of(&self.kept, interrupt, (elapsed, planned)) {
+                break end;
             }
             self.look_at_packets();
             self.look_after_rules(interrupt.take_reload());
             let said = self.watch.says();
-            let news = self.book.says();
+            let news = self.layers.says();
             if !said.is_empty() || news.is_some() {
                 live.clear();
             }
@@ -310,63 +235,29 @@ impl<'p> Active<'p> {
         self.watch.advance(now_ns);
         if let Some(every) = self.sampler.wanted(now_ns) {
             self.every = every;
-            self.is_due = true;
+            // The program has its share among its constants.
+            self.layers.renew();
         }
-        match self.watch.changed() {
-            Some(Ok(blocks)) if !self.plan.dry_run => {
-                self.blocks = blocks;
-                self.is_due = true;
-            }
-            Some(Err(error)) => self.book.refuse(&error),
-            _ => {}
-        }
+        self.layers.take(&mut self.watch);
     }
 
     fn look_after_rules(&mut self, is_asked: bool) {
-        if is_asked && self.plan.rules.is_some() {
-            self.book.ask();
-        } else if is_asked {
-            self.book
-                .ask_in_vain(&anyhow!("there is no --rules that could be read again"));
-        }
-        if let Some(own) = self.book.read() {
-            self.next = Some(own);
-            self.is_due = true;
-        }
+        self.layers.look(is_asked);
         if let Some(loading) = self.loading.take_if(|loading| loading.thread.is_finished()) {
             self.put(loading);
         }
-        if self.again.take_if(|at| *at <= Instant::now()).is_some() {
-            self.is_due = true;
-        }
-        if self.is_due && self.loading.is_none() {
-            self.is_due = false;
-            self.load();
+        if self.loading.is_none()
+            && let Some(due) = self.layers.due()
+        {
+            self.load(due);
         }
     }
 
     /// Loads what should be in force, beside all this.
-    fn load(&mut self) {
-        let mut own = self.next.take();
-        let kept = own
-            .as_ref()
-            .zip(self.session)
-            .map(|(own, session)| session.is_kept_by(&RuleSet::joined(&[&self.allowed, &own.set])));
-        if let Some(Err(error)) = kept {
-            // What the guard found comes into force all the same.
-            self.book.refuse(&error);
-            own = None;
-        }
-        let last = own.as_ref().map_or(&self.book.rules().set, |own| &own.set);
-        let set = Arc::new(RuleSet::joined(&[
-            &self.spared,
-            &self.allowed,
-            &self.blocks,
-            last,
-        ]));
+    fn load(&mut self, due: Due) {
         let (maker, all, every) = (
             self.kept.maker().with_every(self.every),
-            Arc::clone(&set),
+            Arc::clone(&due.set),
             self.every,
         );
         let name = self.interface.clone();
@@ -378,48 +269,32 @@ impl<'p> Active<'p> {
         };
         match std::thread::Builder::new().name("load".into()).spawn(make) {
             Ok(thread) => {
-                self.loading = Some(Loading {
-                    own,
-                    set,
-                    every,
-                    thread,
-                });
+                self.loading = Some(Loading { due, every, thread });
             }
-            Err(error) => self.book.refuse(&anyhow!("cannot start a thread: {error}")),
+            Err(error) => self
+                .layers
+                .are_refused(&anyhow!("cannot start a thread: {error}")),
         }
     }
 
-    fn put(
-        &mut self,
-        Loading {
-            own,
-            set,
-            every,
-            thread,
-        }: Loading,
-    ) {
-        let ready = thread
+    fn put(&mut self, loading: Loading) {
+        let ready = loading
+            .thread
             .join()
             .map_err(|_| anyhow!("the thread that loaded them died"));
         let put = ready.and_then(|ready| ready).and_then(|ready| {
-            self.sampler.loaded(ready.number(), every);
+            self.sampler.loaded(ready.number(), loading.every);
             self.kept
                 .put(ready)
                 .map_err(|error| refusals::attach(error, &self.interface))
         });
         match put {
             Ok(()) => {
-                self.watch.in_force(&set, monotonic_ns());
-                self.set = set;
-                if let Some(own) = own {
-                    self.book.accept(own);
-                }
-                self.book.is_generation(self.kept.generation().into());
+                let (generation, now) = (self.kept.generation().into(), monotonic_ns());
+                self.layers
+                    .are_in_force(loading.due, generation, (&mut self.watch, now));
             }
-            Err(error) => {
-                self.book.refuse(&error);
-                self.again = Some(Instant::now() + AGAIN_AFTER);
-            }
+            Err(error) => self.layers.are_refused(&error),
         }
     }
 
@@ -427,10 +302,8 @@ impl<'p> Active<'p> {
         if let Ok(totals) = self.kept.totals() {
             self.totals = totals;
         }
-        let judged = judged(&self.set, &self.totals);
-        let mut rules = self.book.told(&self.totals);
-        rules.rules = self.set.rules.len() as u64;
-        rules.judged = judged.busiest(TOLD_MAX);
+        let judged = self.layers.judged(&self.totals);
+        let rules = self.layers.told(&self.totals);
         let planned_s = planned.map(|planned| planned.as_secs_f64());
         let mut state = State {
             phase: Phase::Filtering,
@@ -450,7 +323,7 @@ impl<'p> Active<'p> {
         let totals = self.kept.detach().or_else(|_| self.kept.totals());
         let totals = totals.map_err(|error| anyhow!("the last counts cannot be read: {error}"))?;
         self.look_at_packets();
-        summary.judged = judged(&self.set, &totals);
+        summary.judged = self.layers.judged(&totals);
         self.watch.finish(summary);
         summary.samples_missed = self.sampler.missed;
         Ok(())

@@ -1,7 +1,11 @@
 //! `dropless guard`: floods are found and blocked.
 
 mod args;
+mod layers;
 mod live;
+mod log;
+mod pace;
+mod ports;
 mod replay;
 mod sampler;
 mod watch;
@@ -24,6 +28,7 @@ pub fn run(args: &Args) -> Result<u8> {
     match &plan.source {
         GuardSource::File(file) => replay::run(args, &plan, file),
         GuardSource::Interface { .. } => live::run(args, &plan),
+        GuardSource::Ports(forward) => ports::run(args, &plan, forward),
     }
 }
 

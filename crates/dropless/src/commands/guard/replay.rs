@@ -11,14 +11,12 @@ use rules::{Count, Counts, Malformed, ON_REQUEST, RuleSet, Tables, Totals, look}
 
 use super::watch::Watch;
 use super::{Args, allow_list, guard_of, keep_baseline, own_rules, tell};
-use crate::plan::GuardPlan;
+use crate::plan::{self, GuardPlan};
 use crate::run::capture_input::CaptureInput;
 use crate::run::rulebook::judged;
 use crate::run::signals::Interrupt;
 use crate::run::{self};
 
-/// Groups of addresses whose rate is known at once.
-const GROUPS: usize = 1 << 20;
 /// A packet that is older than those before it by more than this begins another time: one that says to be of tomorrow would let
 /// all others count at once, and no flood be seen.
 const BACK_NS: u64 = 1_000_000_000;
@@ -36,10 +34,10 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     let is_over = interrupt.clone();
     let mut input = CaptureInput::open(file)?;
     let mut reader = input.reader(move || is_over.is_set())?;
-    let console = args.output.console();
-    let dir = run::plain_directory(&args.output.runs, plan, "guard")?;
+    let console = args.run.output.console();
+    let dir = run::plain_directory(&args.run.output.runs, plan, "guard")?;
     let mut watch = Watch::new(guard, &dir);
-    let mut judge = Judge::new(RuleSet::joined(&[&allowed, &own.set]))?;
+    let mut judge = Judge::new(RuleSet::joined(&[&allowed, &own.set]), plan::rules::GROUPS)?;
     let mut summary = GuardSummary {
         run: dir.path().display().to_string(),
         source: input.name.clone(),
@@ -139,10 +137,10 @@ struct Judge {
 }
 
 impl Judge {
-    fn new(set: RuleSet) -> Result<Self> {
+    fn new(set: RuleSet, groups: usize) -> Result<Self> {
         Ok(Self {
             tables: Tables::new(&set)?,
-            limiter: Limiter::new(GROUPS, SEED),
+            limiter: Limiter::new(groups, SEED),
             counts: none_yet(&set),
             totals: Totals::default(),
             set,
@@ -172,6 +170,9 @@ impl Judge {
         if let Err(reason) = found {
             self.counts.malformed[reason as usize] += one;
         }
+        if decision.is_full {
+            self.counts.full += one;
+        }
         *match decision
             .rule
             .and_then(|rule| self.counts.rules.get_mut(usize::from(rule)))
@@ -192,5 +193,30 @@ fn none_yet(set: &RuleSet) -> Counts {
         rules: vec![Count::default(); set.rules.len()],
         malformed: [Count::default(); Malformed::ALL.len()],
         ..Counts::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet that is denied since there is no place for its group is counted as that, too, as on an interface.
+    #[test]
+    fn what_found_no_entry_in_the_table_of_rates_is_counted() {
+        let text = "rate 1pps per source/32 ip\ndefault allow\n";
+        let set = rules::parse("test", &|_| Ok(text.to_owned())).unwrap();
+        let mut judge = Judge::new(set, rules::limit::WAYS).unwrap();
+        for source in 0..40_u8 {
+            let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+            frame.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]);
+            frame.extend([10, 0, 0, source, 192, 0, 2, 1]);
+            frame.extend([0, 7, 0, 9, 0, 26, 0, 0]);
+            frame.resize(60, 0);
+            judge.take(&frame, 60, 1_000_000_000);
+        }
+        let (set, totals) = judge.finish();
+        let judged = judged(&set, &totals);
+        assert_eq!((judged.packets(), judged.groups_full), (40, judged.denied));
+        assert!(judged.denied > 0, "{judged:?}");
     }
 }

@@ -1,16 +1,14 @@
 //! The guard at work: ticks as time goes, the log, and what it all comes to.
 
-use std::io::Write as _;
-
 use anyhow::{Result, anyhow};
-use guard::{Blocked, Event, Guard, Over, Sample, TICK_NS};
-use measure::{GuardRefusal, GuardRule, GuardSummary};
+use guard::{Blocked, Event, Expired, Guard, Over, Refused, SETTLED_NS, Sample, TICK_NS};
+use measure::{GuardRefusal, GuardRule, GuardSummary, Note};
 use report::number::{count, pps};
 use report::rundir::RunDir;
 use rules::RuleSet;
 
-/// Its log in the run directory, an event a line.
-const LOG: &str = "guard.jsonl";
+use super::log::Log;
+
 /// A silence of more ticks is not lived through one by one.
 const TICKS_MAX: u64 = 6000;
 /// Rules that are kept for the result, where they are not in force any more: floods that change for days make many.
@@ -23,7 +21,7 @@ const SHOWN: usize = 160;
 /// A guard, and its log.
 pub struct Watch {
     pub guard: Guard,
-    dir: RunDir,
+    log: Log,
     begun_ns: Option<u64>,
     next_ns: u64,
     /// Generation of the guard's rules that was taken last.
@@ -42,13 +40,27 @@ pub struct Watch {
 struct Made {
     told: GuardRule,
     first_ns: Option<u64>,
+    /// Packets that it would have met before it was in force, and of them those of known sources; none if it never was.
+    in_vain: Option<(u64, u64)>,
+}
+
+impl Made {
+    /// What it met, of what it would have met in all.
+    fn met(&self, (packets, known): (u64, u64), dry_run: bool) -> (u64, u64) {
+        let (before, before_known) = match self.in_vain {
+            _ if dry_run => (0, 0),
+            Some(before) => before,
+            None => (packets, known),
+        };
+        (packets.saturating_sub(before), known.saturating_sub(before_known))
+    }
 }
 
 impl Watch {
     pub fn new(guard: Guard, dir: &RunDir) -> Self {
         Self {
             guard,
-            dir: dir.clone(),
+            log: Log::new(dir),
             begun_ns: None,
             next_ns: 0,
             taken: 0,
@@ -103,13 +115,19 @@ impl Watch {
     /// Rules that were made are in force since `now_ns`.
     pub fn in_force(&mut self, set: &RuleSet, now_ns: u64) {
         for made in &mut self.rules {
-            let is_there = || set.rules.iter().any(|rule| rule.text == made.told.rule);
-            if made.told.stopped_after_s.is_none() && made.told.gone_s.is_none() && is_there() {
-                let after = made
-                    .first_ns
-                    .map(|first_ns| now_ns.saturating_sub(first_ns) as f64 / 1e9);
-                made.told.stopped_after_s = after;
+            let is_new = made.in_vain.is_none() && made.told.gone_s.is_none();
+            if !is_new || !set.rules.iter().any(|rule| rule.text == made.told.made.rule) {
+                continue;
             }
+            let met = self
+                .guard
+                .in_force()
+                .find(|(rule, ..)| *rule == made.told.made.rule);
+            made.in_vain = Some(met.map_or((0, 0), |(_, packets, known)| (packets, known)));
+            let after = made
+                .first_ns
+                .map(|first_ns| now_ns.saturating_sub(first_ns) as f64 / 1e9);
+            made.told.stopped_after_s = after;
         }
     }
 
@@ -127,70 +145,71 @@ impl Watch {
             self.log(&event);
             match event {
                 Event::Blocked(blocked) => self.blocked(blocked),
-                Event::Refused(refused) => {
-                    let at_s = self.seconds(refused.time_ns);
-                    let to = refused.destination.as_deref().unwrap_or("anybody");
-                    self.said.push(format!(
-                        "{at_s:.1} s: not blocked: {} of {} to {to}: {}",
-                        pps(refused.rate_pps as f64),
-                        refused.class.name(),
-                        refused.why
-                    ));
-                    if self.refusals.len() == REFUSALS_MAX {
-                        self.further_refusals += 1;
-                        continue;
-                    }
-                    self.refusals.push(GuardRefusal {
-                        at_s,
-                        rule: refused.rule,
-                        destination: refused.destination,
-                        class: refused.class.name().to_owned(),
-                        rate_pps: refused.rate_pps,
-                        why: refused.why,
-                    });
-                }
-                Event::Expired(expired) => {
-                    let at_s = self.seconds(expired.time_ns);
-                    let why = match expired.why {
-                        Over::Quiet => "",
-                        Over::Wider => " (a wider one stands for it)",
-                    };
-                    self.said.push(format!(
-                        "{at_s:.1} s: no longer blocked{why}: {}\n    it met {} packets, {} of them of known sources",
-                        short(&expired.rule),
-                        count(expired.packets),
-                        count(expired.known_packets)
-                    ));
-                    let is_it =
-                        |made: &&mut Made| made.told.gone_s.is_none() && made.told.rule == expired.rule;
-                    if let Some(made) = self.rules.iter_mut().rev().find(is_it) {
-                        made.told.gone_s = Some(at_s);
-                        made.told.packets = expired.packets;
-                        made.told.known_packets = expired.known_packets;
-                    }
-                }
+                Event::Refused(refused) => self.refused(refused),
+                Event::Expired(expired) => self.expired(&expired),
             }
         }
     }
 
+    fn refused(&mut self, Refused { time_ns, refused }: Refused) {
+        let at_s = self.seconds(time_ns);
+        self.said.push(format!(
+            "{at_s:.1} s: not blocked: {} of {} {}: {}",
+            pps(refused.rate_pps as f64),
+            refused.class,
+            way(refused.destination.as_deref(), refused.source.as_deref()),
+            refused.why
+        ));
+        if self.refusals.len() == REFUSALS_MAX {
+            self.further_refusals += 1;
+        } else {
+            self.refusals.push(GuardRefusal { at_s, refused });
+        }
+    }
+
+    fn expired(&mut self, expired: &Expired) {
+        let at_s = self.seconds(expired.time_ns);
+        let why = match expired.why {
+            Over::Quiet => "",
+            Over::Wider => " (a wider one stands for it)",
+        };
+        let all = (expired.packets, expired.known_packets);
+        let mut met = ("it would have met", all);
+        if let Some(made) = there(&mut self.rules, &expired.rule) {
+            made.told.gone_s = Some(at_s);
+            (made.told.packets, made.told.known_packets) = all;
+            if made.in_vain.is_some() {
+                met = ("it met", made.met(all, false));
+            }
+        }
+        let (how, (packets, known)) = met;
+        self.said.push(format!(
+            "{at_s:.1} s: no longer blocked{why}: {}\n    {how} {} packets, {} of them of known sources",
+            short(&expired.rule),
+            count(packets),
+            count(known)
+        ));
+    }
+
     fn blocked(&mut self, blocked: Blocked) {
         let made_s = self.seconds(blocked.time_ns);
-        let limit = match (blocked.limit_pps, blocked.limit_bps) {
+        let made = blocked.made;
+        let limit = match (made.limit_pps, made.limit_bps) {
             (Some(limit), _) => pps(limit as f64),
             (None, bits) => format!("{} bit/s", count(bits.unwrap_or_default())),
         };
-        let usual = blocked
+        let usual = made
             .usual_pps
             .map_or_else(String::new, |usual| format!(", usual {}", pps(usual as f64)));
         self.said.push(format!(
-            "{made_s:.1} s: blocked: {}\n    {} of {} to {}, limit {limit}{usual}; explains {:.1} %, costs {:.1} % of {} legitimate packets that are known",
-            short(&blocked.rule),
-            pps(blocked.rate_pps as f64),
-            blocked.class.name(),
-            blocked.destination.as_deref().unwrap_or("anybody"),
-            blocked.explained * 100.0,
-            blocked.cost * 100.0,
-            count(blocked.cost_by)
+            "{made_s:.1} s: blocked: {}\n    {} of {} {}, limit {limit}{usual}; explains {:.1} %, costs {:.1} % of {} legitimate packets that are known",
+            short(&made.rule),
+            pps(made.rate_pps as f64),
+            made.class,
+            way(made.destination.as_deref(), made.source.as_deref()),
+            made.explained * 100.0,
+            made.cost * 100.0,
+            count(made.cost_by)
         ));
         if self.rules.len() >= RULES_MAX
             && let Some(at) = self.rules.iter().position(|made| made.told.gone_s.is_some())
@@ -200,19 +219,10 @@ impl Watch {
         }
         self.rules.push(Made {
             first_ns: blocked.first_ns,
+            in_vain: None,
             told: GuardRule {
-                rule: blocked.rule,
-                class: blocked.class.name().to_owned(),
-                destination: blocked.destination,
+                made,
                 made_s,
-                rate_pps: blocked.rate_pps,
-                rate_bps: blocked.rate_bps,
-                limit_pps: blocked.limit_pps,
-                limit_bps: blocked.limit_bps,
-                usual_pps: blocked.usual_pps,
-                explained: blocked.explained,
-                cost: blocked.cost,
-                cost_by: blocked.cost_by,
                 ..GuardRule::default()
             },
         });
@@ -220,28 +230,52 @@ impl Watch {
 
     /// A line of the log; a full disk is said once.
     fn log(&mut self, event: &Event) {
-        let line = serde_json::to_string(event).map_err(std::io::Error::other);
-        let written = line.and_then(|line| writeln!(report::ours::append(&self.dir.file(LOG))?, "{line}"));
-        if let Err(error) = written
+        if let Err(error) = self.log.write(event)
             && !std::mem::replace(&mut self.log_failed, true)
         {
-            self.said.push(format!("{LOG} is not whole: {error}"));
+            self.said.push(format!("the log is not whole: {error}"));
         }
     }
 
-    /// What it came to; rules that are there still have met so much.
+    /// What it came to; rules that are there still have met so much, and those that never were in force nothing.
     pub fn finish(&mut self, summary: &mut GuardSummary) {
         for (rule, packets, known) in self.guard.in_force() {
-            let is_it = |made: &&mut Made| made.told.gone_s.is_none() && made.told.rule == rule;
-            if let Some(made) = self.rules.iter_mut().rev().find(is_it) {
+            if let Some(made) = there(&mut self.rules, &rule) {
                 (made.told.packets, made.told.known_packets) = (packets, known);
             }
         }
-        summary.blocks = self.rules.drain(..).map(|made| made.told).collect();
+        for mut made in self.rules.drain(..) {
+            let all = (made.told.packets, made.told.known_packets);
+            (made.told.packets, made.told.known_packets) = made.met(all, summary.dry_run);
+            summary.blocks.push(made.told);
+        }
         summary.further_blocks = self.further_rules;
         summary.refusals = std::mem::take(&mut self.refusals);
         summary.further_refusals = self.further_refusals;
         summary.samples = self.samples;
+        summary.log_left_out = self.log.left_out;
+        if !self.guard.judges_sources() {
+            let text = format!(
+                "sources that flood many destinations are told from the {}th second on, and it ended before: --baseline FILE takes up what an earlier run has seen",
+                SETTLED_NS / 1_000_000_000
+            );
+            summary.notes.push(Note::new("sources_not_judged", text));
+        }
+    }
+}
+
+/// The rule of this text that is not gone.
+fn there<'r>(rules: &'r mut [Made], text: &str) -> Option<&'r mut Made> {
+    let mut newest = rules.iter_mut().rev();
+    newest.find(|made| made.told.gone_s.is_none() && made.told.made.rule == text)
+}
+
+/// Where a flood goes, or who sends it to many.
+fn way(destination: Option<&str>, source: Option<&str>) -> String {
+    match (destination, source) {
+        (Some(to), _) => format!("to {to}"),
+        (None, Some(from)) => format!("from {from} to many"),
+        (None, None) => "to anybody".to_owned(),
     }
 }
 
@@ -249,5 +283,70 @@ fn short(rule: &str) -> String {
     match rule.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}...", &rule[..at]),
         None => rule.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use guard::Settings;
+    use rules::{Detail, Facts, Layer, Part};
+
+    use super::*;
+
+    /// A second of a flood, sixty thousand packets of it, from `from_s` on.
+    fn flood(watch: &mut Watch, from_s: u64) {
+        for number in 0..60_000_u64 {
+            let packet = Ok(Facts {
+                vlan: None,
+                ether_type: 0x0800,
+                layer: Layer::V4,
+                protocol: 17,
+                part: Part::Whole,
+                source: u128::from(0x0B00_0000 + number as u32 * 7919) << 96,
+                destination: 0xC000_0201 << 96,
+                ports: Some((123, 7)),
+                detail: Detail::None,
+            });
+            watch.observe(&Sample {
+                packet,
+                len: 60,
+                weight: 1,
+                time_ns: from_s * 1_000_000_000 + number * 1_000_000_000 / 60_000,
+            });
+        }
+    }
+
+    /// What a rule met by the result: after a second before it is in force, if it is then, and another.
+    fn met(loads: bool, dry_run: bool) -> (u64, Option<f64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = Watch::new(Guard::new(Settings::default(), 1), &RunDir::reopen(dir.path()));
+        flood(&mut watch, 1);
+        let set = watch.changed().unwrap().unwrap();
+        if loads {
+            watch.in_force(&set, 2_000_000_000);
+            // Others are loaded, with it among them.
+            watch.in_force(&set, 2_500_000_000);
+        }
+        flood(&mut watch, 2);
+        let mut summary = GuardSummary {
+            dry_run,
+            ..GuardSummary::default()
+        };
+        watch.finish(&mut summary);
+        assert_eq!(summary.blocks.len(), 1, "{:?}", summary.blocks);
+        (summary.blocks[0].packets, summary.blocks[0].stopped_after_s)
+    }
+
+    #[test]
+    fn a_rule_has_met_what_came_while_it_was_in_force() {
+        let (packets, after_s) = met(true, false);
+        assert_eq!(packets, 60_000);
+        assert!(
+            after_s.is_some_and(|after_s| (0.9..1.1).contains(&after_s)),
+            "{after_s:?}"
+        );
+        assert_eq!(met(false, false), (0, None), "it could not be loaded");
+        let (would_have, after_s) = met(false, true);
+        assert!(would_have > 90_000 && after_s.is_none(), "{would_have}");
     }
 }

@@ -58,7 +58,10 @@ pub fn run(args: &Args) -> Result<u8> {
 fn plan_of(args: &Args, sys: &Sys) -> Result<NoisePlan> {
     let mut wanted = parse_cores(args.cores.as_deref())?;
     if wanted.is_empty() {
-        wanted = cores::pick(sys, 1, None)?.workers.into_iter().collect();
+        wanted = cores::pick(sys, 1, None, &cores::polled(sys))?
+            .workers
+            .into_iter()
+            .collect();
     }
     cores::check(sys, &wanted)?;
     let threshold = parse_duration(&args.threshold)?;

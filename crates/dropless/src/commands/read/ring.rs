@@ -65,6 +65,7 @@ fn take(joined: &mut Joined, interfaces: &[Interface], reading: &mut Reading) ->
                 direction: None,
                 dropped: None,
                 queue: None,
+                comment: None,
             };
             reading.take(&told)?;
             if reading.is_over() {

@@ -5,8 +5,60 @@ pub mod lockout;
 pub mod received;
 pub mod refusals;
 
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
 use measure::{Judged, Note};
 use report::published::State;
+use xdp::{Kept, Mode};
+
+use super::signals::Interrupt;
+
+/// Why rules on an interface are over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Their time is over.
+    Planned,
+    /// Somebody asked for it.
+    Asked,
+    /// Somebody took them off the interface, or that has gone.
+    Displaced,
+}
+
+impl End {
+    /// Of rules that are in force for so long, out of the planned time; `None` while they go on.
+    pub fn of(
+        kept: &Kept,
+        interrupt: &Interrupt,
+        (elapsed, planned): (Duration, Option<Duration>),
+    ) -> Option<Self> {
+        if !kept.is_in_force() {
+            Some(Self::Displaced)
+        } else if interrupt.is_set() {
+            Some(Self::Asked)
+        } else if planned.is_some_and(|planned| elapsed >= planned) {
+            Some(Self::Planned)
+        } else {
+            None
+        }
+    }
+}
+
+/// Where packets really meet the rules, as the kernel says and not as was wanted.
+pub fn mode_in_force(kept: &Kept) -> Result<&'static str> {
+    let found = kept
+        .in_force()
+        .context("the kernel does not say what is in force")?;
+    Ok(found.and_then(|found| found.mode).map_or("unknown", Mode::name))
+}
+
+/// The reason to believe nothing of rules that were taken off, s after they came into force.
+pub fn displaced(interface: &str, after_s: f64) -> Note {
+    let text = format!(
+        "the rules were taken off {interface} after {after_s:.1} s by somebody else, or the interface has gone: what arrived since was not judged"
+    );
+    Note::new("displaced", text)
+}
 
 /// What was judged came in, what was allowed went on: of this run, where it took over what others had judged `before`.
 pub fn total(state: &mut State, judged: &Judged, before: &Judged) {

@@ -35,9 +35,13 @@ pub fn program(error: &xdp::Error, name: &str) -> Error {
         ),
         Why::NotAllowed => anyhow!("--dev {name}: {error}; fix: sudo dropless <the same arguments>"),
         Why::NoBpf => no_bpf(name),
+        Why::Refused => anyhow!(
+            "--dev {name}: {error}: the verifier of this kernel ({}), or a security module, does not take the program; fix: another kernel of 5.18 or later, or filter in user space: dropless forward --rules",
+            release()
+        ),
         Why::Other => {
             let sys = Sys::live();
-            let version = sys.text("/proc/sys/kernel/osrelease").unwrap_or_default();
+            let version = release();
             let types = if sys.exists("/sys/kernel/btf/vmlinux") {
                 ""
             } else {
@@ -48,6 +52,10 @@ pub fn program(error: &xdp::Error, name: &str) -> Error {
             )
         }
     }
+}
+
+fn release() -> String {
+    Sys::live().kernel_release().unwrap_or_default()
 }
 
 fn no_bpf(name: &str) -> Error {

@@ -109,6 +109,8 @@ wrong! {
     two_streams_of_one_name: ["send", "--stream", "name=a", "--stream", "name=a"] => "two streams are called `a`", "name= of its own";
     ring_that_nobody_empties: ["send", "--tx-only"] => "nothing receives from port ring", "use --port null";
     plan_without_end: ["send", "--plan", "/dev/zero"] => "it is a device", "plan.json";
+    tap_of_too_many_queues: ["reflect", "--port", "tap:fewer0", "--queues", "5"] => "port tap:fewer0 is a tap", "4 at most";
+    tap_of_the_host_of_too_many_queues: ["forward", "--port", "null:a", "--port", "null:b", "--queues", "5", "--kernel", "tap:fewer0"] => "port tap:fewer0 is a tap", "4 at most";
     ring_of_too_many_queues: ["send", "--port", "ring,queues=99"] => "99 queues", "16 at most";
     fault_above_one: ["send", "--fault", "drop=150%"] => "150%", "write it as 0.1%";
     faults_above_one: ["send", "--fault", "drop=60%,corrupt=60%"] => "120", "keep the sum at or below 100%";

@@ -1,5 +1,6 @@
 //! `dropless filter import`: rules of nftables or iptables in our language.
 
+mod common;
 mod conditions;
 mod flat;
 mod iptables;

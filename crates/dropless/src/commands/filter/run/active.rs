@@ -16,7 +16,7 @@ use xdp::{Kept, Ready, SampleCounts};
 use super::samples::Writer;
 use crate::plan::FilterPlan;
 use crate::run::on_interface::lockout::Session;
-use crate::run::on_interface::{refusals, total};
+use crate::run::on_interface::{End, refusals, total};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::Interrupt;
 use crate::status::{Expected, HealthCheck, StatusBoard};
@@ -24,17 +24,6 @@ use crate::status::{Expected, HealthCheck, StatusBoard};
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Samples are read many times a second: those of a set that was replaced long ago are written.
 const SETS_MAX: usize = 16;
-
-/// Why it is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Its time is over.
-    Planned,
-    /// Somebody asked for it.
-    Asked,
-    /// Somebody took it off the interface, or that has gone.
-    Displaced,
-}
 
 /// What it came to.
 pub struct Came {
@@ -103,14 +92,8 @@ impl<'p> Active<'p> {
         let planned = self.plan.duration_ns.map(Duration::from_nanos);
         let end = loop {
             let elapsed = self.begun.elapsed();
-            if !self.kept.is_in_force() {
-                break End::Displaced;
-            }
-            if interrupt.is_set() {
-                break End::Asked;
-            }
-            if planned.is_some_and(|planned| elapsed >= planned) {
-                break End::Planned;
+            if let Some(end) = End::of(&self.kept, interrupt, (elapsed, planned)) {
+                break end;
             }
             self.look_after_rules(interrupt.take_reload());
             if let Some(writer) = &mut samples {

@@ -2,27 +2,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
-use clap::{ValueEnum, ValueHint};
-use measure::units::parse_count;
+use anyhow::Result;
+use clap::ValueHint;
 
 use crate::args::OutputArgs;
+use crate::args::on_interface::{ModeArg, groups, number};
 use crate::args::status::StatusArgs;
 use crate::plan::{FilterPlan, SamplePlan, nonzero_ns, optional};
 
-/// Groups are kept by fours, 64 bytes: more would be 4 GiB.
-const GROUPS_MAX: u64 = 1 << 28;
 /// More denied packets a second and processor are not samples.
 const SAMPLES_MAX: u64 = 100_000;
-
-/// Where packets meet the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ModeArg {
-    /// In the driver, before the kernel spends anything on a packet
-    Native,
-    /// Behind it, for drivers that cannot: some of the speed is lost
-    Generic,
-}
 
 /// Put rules in force on an interface, in XDP: what they deny is dropped before the kernel sees it
 #[derive(clap::Args, Debug)]
@@ -80,14 +69,6 @@ pub struct Args {
 impl Args {
     /// The validated plan.
     pub fn plan(&self) -> Result<FilterPlan> {
-        let number = |text: &str, flag: &'static str, most: u64| {
-            let number = parse_count(text).map_err(|error| anyhow::anyhow!("{flag}: {error}"))?;
-            ensure!(
-                (1..=most).contains(&number),
-                "{flag} {text} is not between 1 and {most}"
-            );
-            anyhow::Ok(number as u32)
-        };
         let per_second = number(&self.sample_rate, "--sample-rate", SAMPLES_MAX)?;
         Ok(FilterPlan {
             rules: self.rules.clone(),
@@ -95,7 +76,7 @@ impl Args {
             generic: self.mode == ModeArg::Generic,
             stay: self.stay,
             sample: self.sample.clone().map(|file| SamplePlan { file, per_second }),
-            groups: number(&self.groups, "--groups", GROUPS_MAX)?,
+            groups: groups(&self.groups)?,
             duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
             force: self.force,
         })

@@ -15,12 +15,12 @@ use xdp::{About, Kept, Mode, Sampling, Wanted};
 use crate::plan::FilterPlan;
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::received::{Level, Received};
-use crate::run::on_interface::{self, refusals};
+use crate::run::on_interface::{self, End, refusals};
 use crate::run::rulebook::{Rulebook, Rules};
 use crate::run::signals::{Hangup, Interrupt};
 use crate::run::{self, claim, page, privileges};
 use crate::status::StatusBoard;
-use active::{Active, Came, End};
+use active::{Active, Came};
 pub use args::Args;
 use samples::Writer;
 
@@ -57,12 +57,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let received = Received::begin(&interface, !plan.generic, before, taken_over);
     let dir = run::directory(&args.output.runs, &plan, &board)?;
     // What is in force is asked, and not what was wanted.
-    let in_force = kept
-        .in_force()
-        .context("the kernel does not say what is in force")?;
-    let mode = in_force
-        .and_then(|found| found.mode)
-        .map_or("unknown", Mode::name);
+    let mode = on_interface::mode_in_force(&kept)?;
     let count = counted(rules.set.rules.len() as u64, "rule");
     let mut summary = FilterSummary {
         run: dir.path().display().to_string(),
@@ -98,11 +93,8 @@ pub fn run(args: &Args) -> Result<u8> {
     summary.notes.extend(removed);
     summary.notes.extend(rights);
     if end == End::Displaced {
-        let text = format!(
-            "the rules were taken off {name} after {:.1} s by somebody else, or the interface has gone: what arrived since was not judged",
-            summary.duration_s
-        );
-        summary.reasons.push(Note::new("displaced", text));
+        let reason = on_interface::displaced(name, summary.duration_s);
+        summary.reasons.push(reason);
     } else {
         check(&mut summary, received.zip(level));
     }

@@ -3,8 +3,10 @@
 //! The JSON is walked as it is: a rule with a part that is not known here, be it one key, is told and left out, and the
 //! others are taken.
 
-pub mod matches;
+mod matches;
+mod rate;
 mod sets;
+mod values;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,13 +15,11 @@ use anyhow::{Context, Result, anyhow};
 use rules::{Layer, Verdict};
 use serde_json::Value;
 
+use super::common::{PARTS_MAX, product, then};
 use super::conditions::{Conditions, Read, Unfit, unfit};
 use super::ruleset::{Chain, Meant, Part, Rule, Ruleset, Target};
-pub use matches::{device, mask_len};
 use sets::Sets;
 
-/// Different conditions that a rule may stand for: an element of a map is one.
-const PARTS_MAX: usize = 1024;
 /// Bytes of a rule that are shown.
 const SHOWN_MAX: usize = 400;
 
@@ -206,7 +206,7 @@ fn parts(statements: &[Value], scope: &Scope<'_>) -> Read<Vec<Part>> {
                 continue;
             }
             "set" | "meter" if limit.is_none() => {
-                let (conditions, rate) = matches::rate(key, value, scope)?;
+                let (conditions, rate) = rate::rate(key, value, scope)?;
                 all = product(&all, &[conditions])?;
                 limit = Some(rate);
                 continue;
@@ -220,11 +220,7 @@ fn parts(statements: &[Value], scope: &Scope<'_>) -> Read<Vec<Part>> {
                 target
             }
         };
-        let then = match (limit, target) {
-            (None, target) => target,
-            (Some(rate), Target::Decide(Verdict::Deny)) => Target::Limit(rate),
-            (Some(_), _) => return unfit("a rate, above which packets are not dropped"),
-        };
+        let then = then(target, limit.map(Ok))?;
         let part = |when| Part {
             when,
             then: then.clone(),
@@ -252,28 +248,6 @@ fn verdict(key: &str, value: &Value) -> Read<Target> {
             "an extension of iptables, whose values nft does not tell; import the output of iptables-save",
         ),
         other => unfit(format!("`{other}` is not in our language")),
-    }
-}
-
-/// Both conditions of each pair; pairs that no packet fulfils are left away.
-fn product(some: &[Conditions], others: &[Conditions]) -> Read<Vec<Conditions>> {
-    let mut all = Vec::new();
-    for one in some {
-        for other in others {
-            match one.and(other) {
-                Ok(both) => all.push(both),
-                Err(Unfit::Never) => {}
-                Err(why) => return Err(why),
-            }
-        }
-    }
-    if all.len() > PARTS_MAX {
-        return unfit(format!("more than {PARTS_MAX} conditions in one rule"));
-    }
-    if all.is_empty() {
-        Err(Unfit::Never)
-    } else {
-        Ok(all)
     }
 }
 

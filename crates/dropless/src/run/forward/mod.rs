@@ -1,11 +1,10 @@
-//! `dropless forward`: hands frames on between two ports, by rules, until it is told to stop.
+//! A run that hands frames on between two ports, by rules, until it is told to stop.
 
 mod active;
-pub mod args;
 mod flows;
+mod judges;
+mod queues;
 mod summary;
-
-use std::time::Duration;
 
 use anyhow::Result;
 use dataplane::BURST_MAX;
@@ -13,46 +12,43 @@ use dpdk::Pool;
 use measure::Note;
 use serde::Serialize;
 
-pub use args::Args;
-
 use crate::plan::{ForwardPlan, MachinePlan};
-use crate::run::judging::Judging;
 use crate::run::kernel_port::SocketConfig;
 use crate::run::open::OpenPort;
 use crate::run::peer::Patience;
 use crate::run::pools::Pools;
-use crate::run::rulebook::Rules;
 use crate::run::signals::{Hangup, Interrupt};
 use crate::run::stage::Stage;
-use crate::run::{self, Job, Needs, generator, pools};
+use crate::run::{Job, Needs, generator, pools};
 use active::{ActiveForward, WAYS, kernel_of};
+pub use judges::{FileRules, Judges, TaskRules};
 
-/// How often control looks.
-const TICK: Duration = Duration::from_millis(20);
 /// The largest frame that buffers and links are made for, with FCS; longer ones come in several buffers.
 const LARGEST_FRAME: usize = 1518;
 
-/// Runs the subcommand; the result is its exit code.
-pub fn run(args: &Args) -> Result<u8> {
-    let plan = args.plan()?;
-    let judging = |path: &std::path::PathBuf| Ok::<_, anyhow::Error>(Judging::new(path, Rules::read(path)?));
-    let job = ForwardJob {
-        judging: plan.rules.as_ref().map(judging).transpose()?,
-        plan,
-        is_quiet: args.run.output.quiet,
-    };
-    run::run(job, &args.run.settings()?)
-}
-
 /// A run that forwards.
-pub struct ForwardJob {
+pub struct ForwardJob<J: Judges> {
     plan: ForwardPlan,
-    judging: Option<Judging>,
+    /// The whole plan of the command.
+    told: J::Plan,
+    /// By whose rules; without, all passes.
+    judges: Option<J::Before>,
     /// Nobody wants to hear that no peer has come.
     is_quiet: bool,
 }
 
-impl ForwardJob {
+impl<J: Judges> ForwardJob<J> {
+    /// By the rules of `judges`, if there are some; `is_quiet` where nobody wants to be told anything. `told` is the plan
+    /// of the command.
+    pub fn new((plan, told): (ForwardPlan, J::Plan), judges: Option<J::Before>, is_quiet: bool) -> Self {
+        Self {
+            plan,
+            told,
+            judges,
+            is_quiet,
+        }
+    }
+
     fn buffers_held(&self) -> usize {
         let burst = self.plan.machine.burst;
         let held = dataplane::forward::buffers_held(burst);
@@ -64,13 +60,13 @@ impl ForwardJob {
     }
 }
 
-impl Job for ForwardJob {
-    type Active = ActiveForward;
+impl<J: Judges> Job for ForwardJob<J> {
+    type Active = ActiveForward<J>;
 
-    const COMMAND: &'static str = "forward";
+    const COMMAND: &'static str = J::COMMAND;
 
     fn plan(&self) -> &impl Serialize {
-        &self.plan
+        &self.told
     }
 
     fn machine(&self) -> &MachinePlan {
@@ -86,7 +82,7 @@ impl Job for ForwardJob {
             tx_checksum_offload: false,
             sockets: SocketConfig::default(),
             patience: Patience::forever(self.plan.machine.wait_ns, !self.is_quiet),
-            tick: TICK,
+            tick: J::TICK,
         })
     }
 
@@ -116,14 +112,15 @@ impl Job for ForwardJob {
     }
 
     fn hangup(&self) -> Hangup {
-        if self.judging.is_some() {
+        if self.judges.is_some() {
             Hangup::Reload
         } else {
             Hangup::End
         }
     }
 
-    fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveForward> {
-        ActiveForward::wire(self.plan, self.judging, stage)
+    fn wire<'p, 'e: 'p>(self, stage: &mut Stage<'_, 'p, 'e>) -> Result<ActiveForward<J>> {
+        let judges = self.judges.map(|before| J::begin(before, stage.dir));
+        ActiveForward::wire(self.plan, judges, stage)
     }
 }

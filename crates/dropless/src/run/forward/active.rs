@@ -11,15 +11,15 @@ use report::rows::RowWriter;
 use report::rundir::{RunDir, file};
 
 use super::flows::{FlowWatch, Tables};
+use super::judges::Judges;
+use super::queues::{ForwardSide, Forwarding, takes_chains};
 use super::summary;
 use crate::explain::Received;
 use crate::plan::{ForwardMode, ForwardPlan};
 use crate::run::clock::now;
 use crate::run::close::Ending;
 use crate::run::control::Look;
-use crate::run::forwarding::{ForwardSide, Forwarding, takes_chains};
 use crate::run::generator;
-use crate::run::judging::Judging;
 use crate::run::listening::Listening;
 use crate::run::queues::{QueuePlace, shares};
 use crate::run::stage::Stage;
@@ -39,10 +39,10 @@ const DRAIN: Duration = Duration::from_millis(200);
 const DRAIN_TICK_NS: u64 = 1_000_000;
 
 /// Forwarding whose tasks are on their queues.
-pub struct ActiveForward {
+pub struct ActiveForward<J> {
     pub plan: ForwardPlan,
     pub sides: Vec<ForwardSide>,
-    pub judging: Option<Judging>,
+    pub judges: Option<J>,
     flows: FlowWatch,
     pub course: Listening,
     /// Since when nothing more is taken.
@@ -97,11 +97,11 @@ impl Total {
     }
 }
 
-impl ActiveForward {
+impl<J: Judges> ActiveForward<J> {
     /// Puts a task onto each queue that receives.
     pub fn wire<'p, 'e: 'p>(
         plan: ForwardPlan,
-        mut judging: Option<Judging>,
+        mut judges: Option<J>,
         stage: &mut Stage<'_, 'p, 'e>,
     ) -> Result<Self> {
         let mut sides: Vec<ForwardSide> = Vec::new();
@@ -136,7 +136,7 @@ impl ActiveForward {
                 clock: stage.clock,
                 flows: plan.flows.map(|flows| flows.get() as usize),
             };
-            let rules = judging.as_mut().map(Judging::task);
+            let rules = judges.as_mut().map(J::task);
             let (side, task) = forwarding.queue((place(from), place(to)), rules);
             let role = (worker, "forward");
             let is_there = if plan.kernel.is_empty() {
@@ -164,7 +164,7 @@ impl ActiveForward {
             course: Listening::new(&stage.clock, interval, lasts.0, lasts.1),
             plan,
             sides,
-            judging,
+            judges,
             flows: FlowWatch::default(),
             draining: None,
             drain_ticks: stage.clock.ticks_from_ns(DRAIN_TICK_NS),
@@ -239,8 +239,8 @@ fn rewrite(plan: &ForwardPlan, to: usize, mac: [u8; 6]) -> Rewrite {
     }
 }
 
-impl Active for ActiveForward {
-    type Summary = measure::ForwardSummary;
+impl<J: Judges> Active for ActiveForward<J> {
+    type Summary = J::Summary;
 
     fn ready(&mut self, look: &Look<'_, '_>) {
         if self.plan.machine.has(|traits| traits.is_reflected) && !look.is_quiet {
@@ -249,7 +249,7 @@ impl Active for ActiveForward {
                 "a generator in this process sends {pps} into each ring, and takes what comes out of it\n"
             ));
         }
-        self.course.begin("forwarding between", look);
+        self.course.begin(J::DOING, look);
     }
 
     fn step(&mut self, look: &Look<'_, '_>) -> Next {
@@ -262,8 +262,8 @@ impl Active for ActiveForward {
             clock: &look.clock,
             begun: self.course.begun,
         });
-        if let Some(judging) = &mut self.judging {
-            judging.look(look.is_reload_asked, look.generations);
+        if let Some(judges) = &mut self.judges {
+            judges.look(look);
         }
         if self.draining.is_none() && !self.course.is_over(look) {
             return Next::GoOn;
@@ -281,7 +281,7 @@ impl Active for ActiveForward {
     }
 
     fn says(&mut self) -> Option<String> {
-        self.judging.as_mut()?.says()
+        self.judges.as_mut()?.says()
     }
 
     fn wakes_at(&self) -> Option<Ticks> {
@@ -305,7 +305,7 @@ impl Active for ActiveForward {
                 ..Totals::default()
             },
             queues: self.queues(),
-            rules: self.judging.as_ref().map(Judging::told),
+            rules: self.judges.as_ref().map(J::told),
             flows: self.flows.told(),
             ..State::default()
         };
@@ -346,7 +346,11 @@ impl Active for ActiveForward {
         sides.collect()
     }
 
-    fn close(self, ending: Ending<'_>) -> measure::ForwardSummary {
-        summary::summarise(&self, ending)
+    fn close(self, ending: Ending<'_>) -> J::Summary {
+        let dir = ending.dir;
+        let forward = summary::summarise(&self, ending);
+        let summary = J::conclude(self.judges, forward);
+        let _ = dir.write_json(file::SUMMARY, &summary);
+        summary
     }
 }

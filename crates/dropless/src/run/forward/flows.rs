@@ -10,8 +10,8 @@ use measure::{Clock, FlowSummary, FlowsSummary, Imbalance, Ticks};
 use report::rundir::file;
 
 use super::active::ActiveForward;
+use super::queues::ForwardSide;
 use crate::run::close::Ending;
-use crate::run::forwarding::ForwardSide;
 use crate::run::queues::QueuePlace;
 
 /// How many of the largest are told.
@@ -127,7 +127,7 @@ impl Tables<'_> {
 }
 
 /// What the tables counted, which is written into the run directory as well; nothing where flows were not asked for.
-pub fn summary(job: &ActiveForward, ending: &Ending<'_>) -> Option<FlowsSummary> {
+pub fn summary<J>(job: &ActiveForward<J>, ending: &Ending<'_>) -> Option<FlowsSummary> {
     let tables = Tables {
         room: job.plan.flows,
         sides: &job.sides,
@@ -141,7 +141,7 @@ pub fn summary(job: &ActiveForward, ending: &Ending<'_>) -> Option<FlowsSummary>
 }
 
 /// Flows, what was forgotten and what is no flow are every frame.
-pub fn uncounted(job: &ActiveForward, frames: u64) -> Option<Imbalance> {
+pub fn uncounted<J>(job: &ActiveForward<J>, frames: u64) -> Option<Imbalance> {
     let of_table = |side: &ForwardSide| {
         let reader = side.flows.as_ref()?;
         let sums = reader.sums();

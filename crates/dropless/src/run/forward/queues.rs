@@ -5,17 +5,18 @@ use std::sync::Arc;
 use dataplane::Task;
 use dataplane::flows::{FlowReader, FlowTable};
 use dataplane::forward::{
-    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, FromHost, Host, Judge, Rewrite, ToHost,
+    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, FromHost, Host, Rewrite, ToHost,
 };
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
-use dataplane::slot::{Exchange, Fill, Slot};
+use dataplane::slot::{Fill, Slot};
 use host::Medium;
 use measure::Clock;
 
-use super::clock::now;
-use super::open::OpenPort;
-use super::queues::{QueuePlace, QueueSide};
-use super::stage::{OnBeside, OnPair};
+use super::judges::TaskRules;
+use crate::run::clock::now;
+use crate::run::open::OpenPort;
+use crate::run::queues::{QueuePlace, QueueSide};
+use crate::run::stage::{OnBeside, OnPair};
 
 /// How long a full transmit queue is waited for.
 const HOLD_NS: u64 = 100_000_000;
@@ -50,12 +51,15 @@ impl Forwarding {
     pub fn queue(
         &self,
         (from, to): (QueuePlace, QueuePlace),
-        rules: Option<(Judge, Arc<Exchange<Judge>>)>,
+        rules: Option<TaskRules>,
     ) -> (ForwardSide, ForwardQueue) {
         let (totals, leave) = Slot::new();
         let counters = Arc::<ForwardCounters>::default();
         let flows = self.flows.map(|room| FlowTable::new(room, crate::run::random()));
         let reader = flows.as_ref().map(FlowTable::reader);
+        let (rules, samples) = rules
+            .map(|rules| ((rules.judge, rules.exchange), rules.samples))
+            .unzip();
         let plan = ForwardPlan {
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
@@ -63,6 +67,7 @@ impl Forwarding {
             rewrite: self.rewrite,
             rules,
             flows,
+            samples: samples.flatten(),
             clock: self.clock,
             counters: Arc::clone(&counters),
         };

@@ -6,13 +6,12 @@ use measure::{
     Balance, ForwardSummary, Imbalance, Place, PortSummary, RulesSummary, Verdict, WaySummary, expect,
 };
 use report::published::State;
-use report::rundir::file;
 
 use super::active::{ActiveForward, Total, WAYS, kernel_of};
 use super::flows;
+use super::judges::Judges;
 use crate::run;
 use crate::run::close::{Ending, PortEnd};
-use crate::run::judging::Judging;
 
 /// What one way counted, or both together.
 #[derive(Default)]
@@ -30,7 +29,7 @@ impl Counted {
     }
 }
 
-pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary {
+pub fn summarise<J: Judges>(job: &ActiveForward<J>, mut ending: Ending<'_>) -> ForwardSummary {
     let (dir, total) = (ending.dir, Total::of(&job.sides, None));
     let counted = WAYS.map(|way| counted(job, way, &ending));
     let [one, other] = &counted;
@@ -59,7 +58,7 @@ pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary 
             }
         })
         .collect();
-    let rules = job.judging.as_ref().map(rules);
+    let rules = job.judges.as_ref().map(J::summary);
     let mut imbalances: Vec<Imbalance> = ways.iter().filter_map(|way| Imbalance::of(&way.ledger)).collect();
     imbalances.extend(WAYS.into_iter().flat_map(|way| kernel(job, way, &ending)));
     let both = ending.ports.iter().enumerate().take(WAYS.len());
@@ -105,13 +104,12 @@ pub fn summarise(job: &ActiveForward, mut ending: Ending<'_>) -> ForwardSummary 
         ..ForwardSummary::default()
     };
     summary.expectations = expect::evaluate(&job.plan.expect, &summary);
-    let _ = dir.write_json(file::SUMMARY, &summary);
     summary
 }
 
 /// What came in by one port, and where it went. What left is what the other port counts itself, which may be less than its
 /// driver took.
-fn counted(job: &ActiveForward, (from, to): (usize, usize), ending: &Ending<'_>) -> Counted {
+fn counted<J: Judges>(job: &ActiveForward<J>, (from, to): (usize, usize), ending: &Ending<'_>) -> Counted {
     let total = Total::of(&job.sides, Some(from));
     let (came, leaves) = (&ending.ports[from].summary, &ending.ports[to]);
     let left = if leaves.forgets() {
@@ -153,7 +151,7 @@ fn sums(one: &Counted, other: &Counted) -> Vec<(&'static str, u64)> {
 }
 
 /// The ports' counters. Where the driver forgot its own, the queues speak.
-fn ports(job: &ActiveForward, ending: &Ending<'_>) -> Vec<PortSummary> {
+fn ports<J: Judges>(job: &ActiveForward<J>, ending: &Ending<'_>) -> Vec<PortSummary> {
     let mut ports = ending.port_summaries();
     for (from, to) in WAYS {
         let total = Total::of(&job.sides, Some(from));
@@ -185,7 +183,11 @@ fn uncounted(end: &PortEnd, received: u64) -> Option<Imbalance> {
 }
 
 /// A tap whose driver counted other frames than were handed to it, or came from it.
-fn kernel(job: &ActiveForward, (from, to): (usize, usize), ending: &Ending<'_>) -> Vec<Imbalance> {
+fn kernel<J: Judges>(
+    job: &ActiveForward<J>,
+    (from, to): (usize, usize),
+    ending: &Ending<'_>,
+) -> Vec<Imbalance> {
     let total = Total::of(&job.sides, Some(from));
     let tap = |port| kernel_of(&job.plan, port).map(|tap| &ending.ports[tap].summary);
     let differs = |tap: &PortSummary, way, port_count: u64, queues: u64| {
@@ -205,16 +207,6 @@ fn kernel(job: &ActiveForward, (from, to): (usize, usize), ending: &Ending<'_>) 
 fn unjudged(rules: &RulesSummary, frames: u64) -> Option<Imbalance> {
     let met = rules.judged.packets();
     (met != frames).then_some(Imbalance::Judged { frames, met })
-}
-
-fn rules(judging: &Judging) -> RulesSummary {
-    let told = judging.told();
-    RulesSummary {
-        file: told.file,
-        generation: told.generation,
-        asked: told.asked,
-        judged: judging.judged(),
-    }
 }
 
 impl run::Summary for ForwardSummary {

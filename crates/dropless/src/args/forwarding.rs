@@ -1,55 +1,21 @@
-//! Arguments of `dropless forward`.
+//! What commands that forward between two ports take.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Result;
+use clap::Args;
 
-use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
+use super::{DeviceArgs, ExplainArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{ForwardMode, ForwardPlan, MachinePlan, VERSION, mac, nonzero_ns, optional, stall_ns};
 
-/// Hand frames on from port to port, by rules: a bump in the wire
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
-  dropless forward --port xdp:eth1 --port xdp:eth2                     a cable that counts
-  dropless forward --port xdp:eth1 --port xdp:eth2 --rules edge.rules  and lets through what the rules allow
-  dropless forward --port memif:/run/a.sock,server --port pci:0000:3b:00.0 --queues 2 --cores 2-5
-  dropless forward --port packet:eth1 --port packet:eth2 --mode mac --to-mac 02:00:00:00:00:0a --to-mac 02:00:00:00:00:0b
-  dropless forward --port xdp:eth1 --port xdp:eth2 --flows 1000000     and says who talked to whom
-  dropless forward --port xdp:eth1 --port xdp:eth2 --kernel tap:host1  and the host is still reached by eth1's address
-  kill -HUP PID                                                        reads the rules again: no frame meets half a set
-
-The rule language: docs/guide/rules.md; `dropless filter check` looks a file over.
-
-Exit codes: 0 nothing was lost (what a rule denies is no loss); 1 frames were lost;
-2 nothing came, or the numbers cannot be believed. With --expect conditions decide.")]
-pub struct Args {
-    /// The two ports: what comes in by one leaves by the other
-    #[arg(
-        long = "port",
-        short = 'p',
-        value_name = "URI",
-        required = true,
-        help_heading = "Path"
-    )]
-    pub ports: Vec<String>,
-    /// Which frames pass, by a rule file; SIGHUP reads it again [default: all]
-    #[arg(long, short = 'r', value_name = "FILE", help_heading = "Path")]
-    pub rules: Option<PathBuf>,
+/// Between two ports: the path, the machine, and what is measured.
+#[derive(Args, Clone, Debug)]
+pub struct ForwardingArgs {
     /// A tap by which this host stays on the first port's link: what is addressed to the port goes there; given again, the second's
     #[arg(long, value_name = "tap:NAME", help_heading = "Path")]
     pub kernel: Vec<String>,
-    /// MAC addresses: as they are, from the port that a frame leaves by to --to-mac, or swapped
-    #[arg(
-        long,
-        value_enum,
-        value_name = "io|mac|swap",
-        hide_possible_values = true,
-        default_value_t = ForwardMode::Io,
-        help_heading = "Path"
-    )]
-    pub mode: ForwardMode,
     /// With --mode mac: whom frames are sent to that leave by the first port; given again, by the second
     #[arg(long, value_name = "MAC", help_heading = "Path")]
     pub to_mac: Vec<String>,
@@ -73,9 +39,6 @@ pub struct Args {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// How long to forward, once the ports are open [default: until Ctrl-C]
-    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
-    pub duration: Option<String>,
     /// End after this long without a packet, once the first has come
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]
     pub idle_exit: Option<String>,
@@ -92,15 +55,39 @@ pub struct Args {
     /// What is asked about stalls
     #[command(flatten)]
     pub explain: ExplainArgs,
-    /// What this prints, where it writes, and how it is watched
-    #[command(flatten)]
-    pub run: RunArgs,
 }
 
-impl Args {
+impl ForwardingArgs {
+    /// The flags that mean nothing where there are no two ports; `--force` means something there, too.
+    pub const FLAGS: [&str; 17] = [
+        "kernel",
+        "to_mac",
+        "eal",
+        "wait",
+        "queues",
+        "cores",
+        "burst",
+        "descriptors",
+        "buffers",
+        "no_huge",
+        "dpdk_tools",
+        "idle_exit",
+        "flows",
+        "expect",
+        "interval",
+        "explain",
+        "pause",
+    ];
+
     /// The validated plan.
-    pub fn plan(&self) -> Result<ForwardPlan> {
-        let (mut ports, kernel) = (parse_ports(&self.ports)?, parse_ports(&self.kernel)?);
+    pub fn plan(
+        &self,
+        ports: &[String],
+        rules: Option<&Path>,
+        mode: ForwardMode,
+        duration: Option<&str>,
+    ) -> Result<ForwardPlan> {
+        let (mut ports, kernel) = (parse_ports(ports)?, parse_ports(&self.kernel)?);
         ports.extend(kernel.iter().cloned());
         let macs = self.to_mac.iter().map(|text| mac(text, "--to-mac"));
         let plan = ForwardPlan {
@@ -114,12 +101,12 @@ impl Args {
                 ..self.device.plan(ports, self.cores.as_deref(), &self.wait)?
             },
             queues: self.queues,
-            mode: self.mode,
+            mode,
             to_mac: macs.collect::<Result<_>>()?,
-            rules: self.rules.clone(),
+            rules: rules.map(Path::to_path_buf),
             kernel,
             flows: self.flows,
-            duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
+            duration_ns: optional(duration, "--duration", nonzero_ns)?,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             expect: self.expect.clone(),
             interval_ns: nonzero_ns(&self.interval, "--interval")?,

@@ -1,0 +1,176 @@
+//! All rules that should be in force, one layer before the other: what is spared, what the guard found, and the user's own.
+//!
+//! How they come into force is for whoever has the packets: the kernel's program, or the poll loops.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use measure::Judged;
+use report::published::RulesInForce;
+use rules::{RuleSet, Totals};
+
+use super::watch::Watch;
+use crate::plan::GuardPlan;
+use crate::run::on_interface::lockout::Session;
+use crate::run::rulebook::{Rulebook, Rules, judged};
+
+/// What is refused now, for want of memory say, may be taken later, and a flood waits for it.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+pub struct Layers {
+    /// The user's own.
+    book: Rulebook,
+    has_file: bool,
+    is_dry: bool,
+    session: Option<Session>,
+    /// What the session lives from, and what the user says is never blocked.
+    spared: RuleSet,
+    allowed: RuleSet,
+    blocks: RuleSet,
+    /// All that is in force.
+    set: Arc<RuleSet>,
+    /// What is in force is not what should be.
+    is_due: bool,
+    /// When what could not be put in force is tried again.
+    again: Option<Instant>,
+    /// The user's rules that were read and wait for their turn.
+    next: Option<Rules>,
+}
+
+/// Rules on their way.
+pub struct Due {
+    pub set: Arc<RuleSet>,
+    /// Those of the user that were read again, if that is why.
+    own: Option<Rules>,
+}
+
+/// What a session lives from that this is typed in, which the user's own rules must let pass: whoever floods its port would
+/// have all that is found refused otherwise.
+pub fn spared(session: Option<Session>, own: &RuleSet) -> Result<RuleSet> {
+    let Some(session) = session else {
+        return Ok(RuleSet::joined(&[]));
+    };
+    session.is_kept_by(own)?;
+    session.allowance()
+}
+
+impl Layers {
+    /// The layers, and the rules that they begin with.
+    pub fn new(
+        plan: &GuardPlan,
+        session: Option<Session>,
+        [spared, allowed]: [RuleSet; 2],
+        own: Rules,
+    ) -> Result<(Self, Rules)> {
+        let first = Rules::of(RuleSet::joined(&[&spared, &allowed, &own.set]))?;
+        let none = || PathBuf::from("default allow");
+        let path = plan.rules.clone().unwrap_or_else(none);
+        let layers = Self {
+            book: Rulebook::new(&path, own),
+            has_file: plan.rules.is_some(),
+            is_dry: plan.dry_run,
+            session,
+            spared,
+            allowed,
+            blocks: RuleSet::joined(&[]),
+            set: Arc::clone(&first.set),
+            is_due: false,
+            again: None,
+            next: None,
+        };
+        Ok((layers, first))
+    }
+
+    /// The guard's rules may be others now.
+    pub fn take(&mut self, watch: &mut Watch) {
+        match watch.changed() {
+            Some(Ok(blocks)) if !self.is_dry => {
+                self.blocks = blocks;
+                self.is_due = true;
+            }
+            Some(Err(error)) => self.book.refuse(&error),
+            _ => {}
+        }
+    }
+
+    /// The same rules have to be put in force anew.
+    pub fn renew(&mut self) {
+        self.is_due = true;
+    }
+
+    /// One look: reads the user's rules again where that `is_asked`.
+    pub fn look(&mut self, is_asked: bool) {
+        if is_asked && self.has_file {
+            self.book.ask();
+        } else if is_asked {
+            self.book
+                .ask_in_vain(&anyhow!("there is no --rules that could be read again"));
+        }
+        if let Some(own) = self.book.read() {
+            self.next = Some(own);
+            self.is_due = true;
+        }
+        if self.again.take_if(|at| *at <= Instant::now()).is_some() {
+            self.is_due = true;
+        }
+    }
+
+    /// What should be in force and is not, said once: [`Layers::are_in_force`] or [`Layers::are_refused`] wants to hear what
+    /// came of it.
+    pub fn due(&mut self) -> Option<Due> {
+        if !std::mem::take(&mut self.is_due) {
+            return None;
+        }
+        let mut own = self.next.take();
+        let kept = own
+            .as_ref()
+            .zip(self.session)
+            .map(|(own, session)| session.is_kept_by(&RuleSet::joined(&[&self.allowed, &own.set])));
+        if let Some(Err(error)) = kept {
+            // What the guard found comes into force all the same.
+            self.book.refuse(&error);
+            own = None;
+        }
+        let last = own.as_ref().map_or(&self.book.rules().set, |own| &own.set);
+        let set = Arc::new(RuleSet::joined(&[
+            &self.spared,
+            &self.allowed,
+            &self.blocks,
+            last,
+        ]));
+        Some(Due { set, own })
+    }
+
+    /// They are in force since `now_ns`, as generation so and so.
+    pub fn are_in_force(&mut self, wanted: Due, generation: u64, (watch, now_ns): (&mut Watch, u64)) {
+        watch.in_force(&wanted.set, now_ns);
+        self.set = wanted.set;
+        if let Some(own) = wanted.own {
+            self.book.accept(own);
+        }
+        self.book.is_generation(generation);
+    }
+
+    /// They could not be put in force, and are tried again.
+    pub fn are_refused(&mut self, error: &anyhow::Error) {
+        self.book.refuse(error);
+        self.again = Some(Instant::now() + AGAIN_AFTER);
+    }
+
+    /// What came of reading rules again, said once.
+    pub fn says(&mut self) -> Option<String> {
+        self.book.says()
+    }
+
+    /// How they stand.
+    pub fn told(&self, totals: &Totals) -> RulesInForce {
+        self.book.told_of(&self.set, totals)
+    }
+
+    /// What they and those before them met.
+    pub fn judged(&self, totals: &Totals) -> Judged {
+        judged(&self.set, totals)
+    }
+}

@@ -1,0 +1,120 @@
+//! What a filter cannot do here is said in one line that names the fix: rights, the kernel, who else is there, and where the
+//! interface went.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::filter_run::{Pins, command, filter, has_program, rules};
+use crate::support::wire::{Wire, assert_refused, interrupted};
+use crate::support::{Lab, Need, Running, require};
+
+const NEEDS: [Need; 1] = [Need::Namespaces];
+const RIGHTS: [Need; 2] = [Need::Namespaces, Need::Tool("setpriv")];
+const STARTING: Duration = Duration::from_secs(30);
+
+/// `dropless filter run` at the far end, started by a shell there in this way.
+fn by(lab: &Lab, wire: &Wire, before: &str, more: &str) -> Running {
+    rules(lab, "deny udp dport 7\n");
+    let (program, place) = (env!("CARGO_BIN_EXE_dropless"), lab.directory().display());
+    let run = format!("cd {place} && {before} {program} filter run edge.rules --dev far0 --json {more}");
+    wire.far.spawn("sh", &["-c", &run])
+}
+
+#[test]
+fn who_may_not_load_programs_is_told_so() {
+    let Some(lab) = require(&RIGHTS) else { return };
+    let wire = Wire::between(&lab, 1);
+    for without in ["-bpf,-sys_admin,-net_admin", "-net_admin,-sys_admin"] {
+        let before =
+            format!("setpriv --bounding-set {without} --inh-caps {without} --clear-groups --reuid 0 --");
+        let refused = by(&lab, &wire, &before, "").wait(STARTING);
+        assert_refused(&refused, &["--dev far0", "fix: sudo dropless"]);
+    }
+    assert!(!has_program(&wire));
+}
+
+/// The kernel's own description of its types is not needed: its absence stops nobody.
+#[test]
+fn a_kernel_that_hides_its_types_filters() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let before = "unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf 2>/dev/null; exec \"$@\"' sh";
+    let run = by(&lab, &wire, before, "--duration 100ms").wait(STARTING);
+    assert_eq!(run.code, Some(0), "{run}");
+}
+
+#[test]
+fn more_groups_than_there_is_room_for() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    rules(&lab, "rate 10pps per source\n");
+    let refused = command(&lab, &wire, &["--groups", "4000000000"]).run();
+    assert_refused(&refused, &["--groups"]);
+    assert!(!has_program(&wire));
+}
+
+/// A process that was stopped hears nothing: who waits for it is told so, and it does what it was asked when it goes on.
+#[test]
+fn a_stopped_run_is_told_of() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    rules(&lab, "deny udp dport 7\n");
+    let mut running = filter(&lab, &wire, &[]);
+    let process = running.id().to_string();
+    let goes_on = format!("fix: kill -CONT {process}");
+    running.signal(Signal::SIGSTOP);
+    rules(&lab, "deny udp dport 7\ndeny udp dport 8\n");
+    let refused = lab.dropless(&["filter", "reload", &process]).run();
+    assert_refused(&refused, &["is stopped", &goes_on]);
+    running.signal(Signal::SIGCONT);
+    running.wait_for("2 rules in force", STARTING);
+    running.signal(Signal::SIGSTOP);
+    let stop = lab.dropless(&["filter", "stop", "far0"]).within(&wire.far).run();
+    assert_refused(&stop, &["is stopped", &goes_on]);
+    running.signal(Signal::SIGCONT);
+    let ended = running.wait(STARTING);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert!(!has_program(&wire));
+}
+
+/// An interface takes its rules along to another network namespace: there they are found, and who put them there.
+#[test]
+fn rules_that_moved_with_their_interface() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let pins = Pins::mount(&lab);
+    let third = lab.namespace("third");
+    rules(&lab, "deny udp dport 7\n");
+    let there = |arguments: &[&str]| {
+        let run = lab.dropless(&[&["filter"][..], arguments].concat());
+        pins.on(run.within(&third)).run()
+    };
+    let has_moved_program = || third.ip(&["-d", "link", "show", "far0"]).contains("prog/xdp");
+    let running = filter(&lab, &wire, &[]);
+    let process = running.id().to_string();
+    wire.far.ip(&["link", "set", "far0", "netns", third.name()]);
+    let status = there(&["status", "--json"]);
+    assert_eq!(status.json()["filters"][0]["process"], running.id(), "{status}");
+    let end = format!("fix: end that: kill {process}");
+    assert_refused(&there(&["stop", "far0"]), &["another network namespace", &end]);
+    let reloaded = there(&["reload", &process, "--json"]);
+    assert_eq!(reloaded.code, Some(0), "{reloaded}");
+    interrupted(running);
+    assert!(!has_moved_program());
+    third.ip(&["link", "set", "far0", "netns", wire.far.name()]);
+    // And what stays without a process.
+    let mut stays = pins.stay(&lab, &wire).spawn();
+    stays.wait_for("in force on far0", STARTING);
+    interrupted(stays);
+    wire.far.ip(&["link", "set", "far0", "netns", third.name()]);
+    let left = pins.filter(&lab, &wire, &["status", "--json"]);
+    assert_eq!(left.json()["filters"][0]["is_elsewhere"], true, "{left}");
+    let status = there(&["status", "--json"]);
+    assert_eq!(status.json()["filters"][0]["stays"], true, "{status}");
+    let stopped = there(&["stop", "far0", "--json"]);
+    assert_eq!(stopped.code, Some(0), "{stopped}");
+    assert!(!has_moved_program(), "{stopped}");
+    let left = pins.filter(&lab, &wire, &["status", "--json"]);
+    assert_eq!(left.json()["filters"].as_array().map(Vec::len), Some(0), "{left}");
+}
