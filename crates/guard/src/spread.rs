@@ -41,7 +41,9 @@ pub fn explain(case: &Case<'_>, from: Prefix) -> Vec<Found> {
         });
     }
     if case.pps(left.len()) > case.limit_pps as f64 {
-        found.extend(by_source(case, &left, |shape, met| together(case, from, (shape, met))));
+        found.extend(by_source(case, &left, |shape, met| {
+            together(case, from, (shape, met))
+        }));
     }
     found
 }

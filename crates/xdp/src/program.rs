@@ -12,6 +12,9 @@ use crate::counts;
 use crate::image::{self, Image, Settings};
 use crate::samples::Sampling;
 
+#[cfg(test)]
+mod tests;
+
 /// The compiled program.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/filter.bpf.o"));
 

@@ -215,13 +215,14 @@ fn commands_of_the_documentation_have_only_flags_that_exist() {
             let Some(words) = line.strip_prefix("dropless ") else {
                 continue;
             };
-            let command = words.split([' ', '`']).next().unwrap_or_default();
+            let mut names = words.split([' ', '`']);
+            let command = names.next().unwrap_or_default();
             let page = match command {
                 "send" | "search" | "compare" | "reflect" | "forward" | "capture" | "read" | "replay"
                 | "extcap" | "guard" | "noise" | "ports" | "doctor" | "tune" | "report" | "top" => {
                     stdout(&[command, "--help"])
                 }
-                "filter" => stdout(&[command, words.split(' ').nth(1).unwrap_or_default(), "--help"]),
+                "filter" => stdout(&[command, names.next().unwrap_or_default(), "--help"]),
                 "completions" => continue,
                 other => panic!("{}: dropless {other}", path.display()),
             };

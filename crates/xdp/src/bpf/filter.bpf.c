@@ -205,6 +205,17 @@ struct decision {
     __u32 is_full;
 };
 
+// A function that the kernel checks by itself: what it may have written is unknown to its caller from here on. Else the kernel
+// would follow every kind of packet through the whole search, and give up where rules are many and limit rates.
+__noinline int begin(struct search *search)
+{
+    if (!search)
+        return 0;
+    search->verdict = layout.verdict;
+    search->decided = layout.rules;
+    return 0;
+}
+
 // Rules of one word, none of which limits a rate: the first that holds decides, and what it takes stays in registers.
 static __always_inline struct decision first_of_one(__u32 failed, const struct facts *facts)
 {
@@ -258,28 +269,23 @@ int dropless_filter(struct xdp_md *ctx)
             return conclude(ctx, &decision, way.len);
         }
     }
-    struct facts facts = {};
+    struct search search = {};
     struct way way = {};
-    __u32 failed = look(ctx, &way, &facts);
+    search.failed = look(ctx, &way, &search.facts);
     if (layout.row_words == 1 && !layout.limits) {
-        decision = first_of_one(failed, &facts);
+        decision = first_of_one(search.failed, &search.facts);
         return conclude(ctx, &decision, way.len);
     }
-    struct search search = {
-        .facts = facts,
-        .failed = failed,
-        .verdict = layout.verdict,
-        .decided = layout.rules,
-    };
+    begin(&search);
     if (layout.row_words == 1)
-        search.bits = every_of_one(failed, &facts);
+        search.bits = every_of_one(search.failed, &search.facts);
     else
-        find_rows(failed, &facts);
+        find_rows(search.failed, &search.facts);
     bpf_loop(LOOKS_MAX, step, &search, 0);
     decision = (struct decision){
         .decided = search.decided,
         .verdict = search.verdict,
-        .failed = failed,
+        .failed = search.failed,
         .is_full = search.is_full,
     };
     return conclude(ctx, &decision, way.len);
