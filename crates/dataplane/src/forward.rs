@@ -83,40 +83,55 @@ pub enum Rewrite {
 }
 
 impl Rewrite {
+    /// Addresses all frames of a burst anew, and says what they are, in one pass.
     #[inline]
-    fn frames(self, frames: &mut impl FramesMut) {
+    fn frames(self, frames: &mut impl FramesMut) -> Seen {
         match self {
-            Self::Nothing => {}
+            Self::Nothing => measured(frames),
             Self::Addresses { destination, source } => {
                 let mut head = [0; 12];
                 head[..6].copy_from_slice(&destination);
                 head[6..].copy_from_slice(&source);
-                for (frame, _) in frames.each_mut() {
-                    if let Some(place) = frame.first_chunk_mut() {
-                        *place = head;
-                    }
-                }
+                rewritten(frames, |_| head)
             }
-            Self::Swap => {
-                for (frame, _) in frames.each_mut() {
-                    if let Some(head) = frame.first_chunk_mut() {
-                        *head = swapped(*head);
-                    }
-                }
-            }
+            Self::Swap => rewritten(frames, swapped),
         }
     }
 }
 
-/// The two halves of twelve bytes in each other's place, by two words: bytes one by one are slower.
+#[inline]
+fn measured(frames: &impl Frames) -> Seen {
+    frames.each().fold(Seen::default(), |seen, (frame, len)| Seen {
+        bytes: seen.bytes + len,
+        has_chains: seen.has_chains | (frame.len() < len),
+        ..seen
+    })
+}
+
+#[inline]
+fn rewritten(frames: &mut impl FramesMut, addresses: impl Fn([u8; 12]) -> [u8; 12]) -> Seen {
+    let mut seen = Seen::default();
+    for (frame, is_segmented) in frames.each_mut() {
+        seen.bytes += frame.len();
+        seen.has_chains |= is_segmented;
+        if let Some(head) = frame.first_chunk_mut() {
+            *head = addresses(*head);
+        }
+    }
+    // Further segments are looked at where there are some.
+    if seen.has_chains { measured(frames) } else { seen }
+}
+
+/// The two halves of twelve bytes in each other's place, by words: bytes one by one are slower.
 #[inline]
 fn swapped(head: [u8; 12]) -> [u8; 12] {
     let mut wide = [0; 16];
     wide[..12].copy_from_slice(&head);
     let both = u128::from_le_bytes(wide);
-    let swapped = (both >> 48 | both << 48).to_le_bytes();
+    let (first, rest) = (both as u64, (both >> 64) as u64);
+    let swapped = u128::from(first >> 48 | rest << 16 | first << 48) | u128::from(first >> 16) << 64;
     let mut head = [0; 12];
-    head.copy_from_slice(&swapped[..12]);
+    head.copy_from_slice(&swapped.to_le_bytes()[..12]);
     head
 }
 
@@ -208,15 +223,19 @@ where
         if let Some(samples) = &mut plan.samples {
             samples.look(&self.frames, now);
         }
-        let seen = if let Some((judge, _)) = &mut plan.rules {
+        // Who is not asked about any frame needs no look of its own.
+        let is_whole = plan.rules.is_none() && plan.flows.is_none() && !self.beside.diverts();
+        let seen = if is_whole {
+            plan.rewrite.frames(&mut self.frames)
+        } else if let Some((judge, _)) = &mut plan.rules {
             let mut keep = [true; BURST_MAX];
             let now_ns = plan.clock.ns(now).0;
             let seen = match &mut plan.flows {
                 Some(flows) => {
                     let note = |facts: Option<&Facts>, len| flows.note(now, facts, len);
-                    judge.judge(&self.frames, now_ns, &mut keep, note)
+                    judge.judge_and_note(&self.frames, now_ns, &mut keep, note)
                 }
-                None => judge.judge(&self.frames, now_ns, &mut keep, |_, _| {}),
+                None => judge.judge(&self.frames, now_ns, &mut keep),
             };
             if seen.denied > 0 {
                 plan.counters.denied.add(seen.denied as u64);
@@ -224,17 +243,12 @@ where
             }
             seen
         } else {
-            let note = |seen: Seen, (frame, len): (&[u8], usize)| {
-                if let Some(flows) = &mut plan.flows {
+            if let Some(flows) = &mut plan.flows {
+                for (frame, len) in self.frames.each() {
                     flows.note(now, rules::look(frame, len, 0).as_ref().ok(), len);
                 }
-                Seen {
-                    bytes: seen.bytes + len,
-                    has_chains: seen.has_chains | (frame.len() < len),
-                    ..seen
-                }
-            };
-            self.frames.each().fold(Seen::default(), note)
+            }
+            measured(&self.frames)
         };
         if let Some(flows) = &mut plan.flows {
             flows.count(now);
@@ -244,9 +258,11 @@ where
         if seen.has_chains && !plan.takes_chains {
             self.throw_chains_out();
         }
-        // Rules have spoken: they protect the host, too.
-        self.beside.divert(&mut self.frames, now, &self.plan.counters);
-        self.plan.rewrite.frames(&mut self.frames);
+        if !is_whole {
+            // Rules have spoken: they protect the host, too.
+            self.beside.divert(&mut self.frames, now, &self.plan.counters);
+            self.plan.rewrite.frames(&mut self.frames);
+        }
     }
 
     #[cold]

@@ -81,13 +81,13 @@ impl RuleCounters {
     }
 
     #[inline]
-    fn count(&self, packet: &Result<Facts, Malformed>, decision: Decision, bytes: usize) {
+    fn count(&self, (decision, malformed): (Decision, Option<Malformed>), bytes: usize) {
         let at = decision.rule.map_or(self.rules.len() - 1, usize::from);
         if let Some(met) = self.rules.get(at) {
             met.add(bytes);
         }
-        if let Err(reason) = packet {
-            self.malformed[*reason as usize].add(bytes);
+        if let Some(reason) = malformed {
+            self.malformed[reason as usize].add(bytes);
         }
         if decision.is_full {
             self.full.add(bytes);
@@ -107,29 +107,60 @@ impl Judge {
     }
 
     /// Judges every frame of a burst that was received at `now_ns`, counts it at its rule, and clears the flag of those that are denied.
-    /// `note` hears what each is, if that is known, and its length.
     #[inline]
-    pub(super) fn judge(
+    pub(super) fn judge(&mut self, frames: &impl Frames, now_ns: u64, keep: &mut [bool; BURST_MAX]) -> Seen {
+        let Self {
+            tables,
+            memo,
+            limiter,
+            met,
+        } = self;
+        each(frames, met, keep, |frame| {
+            tables.judge(memo, frame, (limiter, now_ns))
+        })
+    }
+
+    /// The same; `note` hears what each is, if that is known, and its length.
+    #[inline]
+    pub(super) fn judge_and_note(
         &mut self,
         frames: &impl Frames,
         now_ns: u64,
         keep: &mut [bool; BURST_MAX],
         mut note: impl FnMut(Option<&Facts>, usize),
     ) -> Seen {
-        let mut seen = Seen::default();
-        for ((frame, len), keep) in frames.each().zip(keep) {
-            let packet = rules::look(frame, len, self.tables.reasons);
-            let decision = self
-                .tables
-                .decide_with(&mut self.memo, &packet, (&self.limiter, now_ns));
-            self.met.count(&packet, decision, len);
+        let Self {
+            tables,
+            memo,
+            limiter,
+            met,
+        } = self;
+        each(frames, met, keep, |(frame, len)| {
+            let packet = rules::look(frame, len, tables.reasons);
+            let decision = tables.decide_with(memo, &packet, (limiter, now_ns));
             note(packet.as_ref().ok(), len);
-            let is_denied = decision.verdict == Verdict::Deny;
-            *keep = !is_denied;
-            seen.denied += usize::from(is_denied);
-            seen.bytes += len;
-            seen.has_chains |= frame.len() < len;
-        }
-        seen
+            (decision, packet.err())
+        })
     }
+}
+
+/// Has `decide` say what becomes of every frame, and counts that.
+#[inline]
+fn each(
+    frames: &impl Frames,
+    met: &RuleCounters,
+    keep: &mut [bool; BURST_MAX],
+    mut decide: impl FnMut((&[u8], usize)) -> (Decision, Option<Malformed>),
+) -> Seen {
+    let mut seen = Seen::default();
+    for ((frame, len), keep) in frames.each().zip(keep) {
+        let decided = decide((frame, len));
+        met.count(decided, len);
+        let is_denied = decided.0.verdict == Verdict::Deny;
+        *keep = !is_denied;
+        seen.denied += usize::from(is_denied);
+        seen.bytes += len;
+        seen.has_chains |= frame.len() < len;
+    }
+    seen
 }

@@ -12,6 +12,8 @@ const PART: u64 = 4;
 
 /// Somebody beside the link. `()` is nobody, and costs nothing.
 pub trait Beside<F>: Send {
+    /// Whether some frames may be meant for it.
+    fn diverts(&self) -> bool;
     /// Takes the frames that are meant for it alone out of a burst that came at `now`, and copies of those that are for all.
     fn divert(&mut self, frames: &mut F, now: Ticks, counters: &ForwardCounters);
     /// Appends up to `max` frames of its own, and returns how many.
@@ -19,6 +21,11 @@ pub trait Beside<F>: Send {
 }
 
 impl<F: Frames + Send> Beside<F> for () {
+    #[inline]
+    fn diverts(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn divert(&mut self, _frames: &mut F, _now: Ticks, _counters: &ForwardCounters) {}
 
@@ -185,6 +192,11 @@ where
     T: Transmit<Frames = R::Frames>,
     A: Allocate<Frames = R::Frames>,
 {
+    #[inline]
+    fn diverts(&self) -> bool {
+        self.to.is_some()
+    }
+
     #[inline]
     fn divert(&mut self, frames: &mut R::Frames, now: Ticks, counters: &ForwardCounters) {
         let Some(host) = &mut self.to else { return };

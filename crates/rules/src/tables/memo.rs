@@ -1,6 +1,10 @@
-//! What tables said before: packets of the same classes meet the same rule first, and it need not be looked for again.
+//! What tables said before: packets of the same header, or of the same classes, meet the same rule first, and it need not be
+//! looked for again.
 //!
-//! Bounded, and exact: a place that another combination of classes has is looked up anew.
+//! Bounded, and exact: a place that another header or another combination of classes has is looked up anew.
+
+use super::header::Header;
+use crate::{Decision, Verdict};
 
 /// Tables that a packet has a class in.
 pub(super) const TABLES: usize = 8;
@@ -13,7 +17,7 @@ pub(super) const SOURCE_PORT: usize = 4;
 pub(super) const DETAIL: usize = 5;
 pub(super) const VLAN: usize = 6;
 pub(super) const ETHER_TYPE: usize = 7;
-/// Combinations that are remembered: their places lie in the second cache of a core.
+/// Headers and combinations that are remembered: their places lie in the second cache of a core.
 const PLACES: usize = 1 << 12;
 /// Odd numbers without a pattern: of common mixers of 64 bits.
 const FACTORS: [u64; TABLES / 2] = [
@@ -42,9 +46,19 @@ impl Classes {
     }
 }
 
-/// The first rule of combinations of classes, by the tables of one rule set.
+/// What headers and combinations of classes meet, by the tables of one rule set.
 #[derive(Clone, Debug)]
-pub struct Memo(Box<[Place]>);
+pub struct Memo {
+    decided: Box<[Decided]>,
+    first: Box<[Place]>,
+}
+
+/// A header, and what was decided about it.
+#[derive(Clone, Copy, Debug)]
+struct Decided {
+    header: Header,
+    decision: Decision,
+}
 
 /// A combination, and the first rule that holds for it.
 #[derive(Clone, Copy, Debug)]
@@ -56,20 +70,44 @@ struct Place {
 impl Default for Memo {
     /// That knows nothing.
     fn default() -> Self {
+        let undecided = Decided {
+            header: Header(0, 0),
+            decision: Decision {
+                verdict: Verdict::Deny,
+                rule: None,
+                is_full: false,
+            },
+        };
         // No table has so many classes.
         let nothing = Place {
             classes: Classes([u32::MAX; TABLES]),
             rule: NO_RULE,
         };
-        Self(vec![nothing; PLACES].into())
+        Self {
+            decided: vec![undecided; PLACES].into(),
+            first: vec![nothing; PLACES].into(),
+        }
     }
 }
 
 impl Memo {
+    /// What was decided about a packet of this header.
+    #[inline]
+    pub(super) fn decision(&self, header: Header) -> Option<Decision> {
+        let place = &self.decided[header.mixed() & (PLACES - 1)];
+        (place.header == header).then_some(place.decision)
+    }
+
+    /// Remembers a decision that every packet of this header meets.
+    #[inline]
+    pub(super) fn remember(&mut self, header: Header, decision: Decision) {
+        self.decided[header.mixed() & (PLACES - 1)] = Decided { header, decision };
+    }
+
     /// The first rule that holds for these classes, which `find` knows.
     #[inline]
     pub(super) fn rule(&mut self, classes: &Classes, find: impl FnOnce() -> Option<usize>) -> Option<usize> {
-        let place = &mut self.0[classes.mixed() & (PLACES - 1)];
+        let place = &mut self.first[classes.mixed() & (PLACES - 1)];
         if place.classes != *classes {
             *place = Place {
                 classes: *classes,

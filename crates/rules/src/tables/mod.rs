@@ -8,6 +8,7 @@ mod addresses;
 mod alone;
 mod build;
 mod classify;
+mod header;
 mod memo;
 mod poptrie;
 mod ranges;

@@ -12,6 +12,7 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
     let tables = Tables::new(&set).unwrap();
     let (limiter, mut groups) = (Limiter::new(1 << 10, 7), Groups::default());
     let (again, mut memo) = (Limiter::new(1 << 10, 7), Memo::default());
+    let (whole, mut by_header) = (Limiter::new(1 << 10, 7), Memo::default());
     let mut now_ns = 1_000_000_000;
     for (frame, pause_ns) in frames {
         now_ns += pause_ns;
@@ -21,6 +22,12 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
         assert_eq!(found, meant, "{packet:?} of {frame:02x?} under\n{text}");
         let remembered = tables.decide_with(&mut memo, &packet, (&again, now_ns));
         assert_eq!(remembered, meant, "{packet:?} of {frame:02x?} under\n{text}");
+        let judged = tables.judge(&mut by_header, (frame, frame.len()), (&whole, now_ns));
+        assert_eq!(
+            judged,
+            (meant, packet.err()),
+            "{packet:?} of {frame:02x?} under\n{text}"
+        );
     }
 }
 
@@ -77,9 +84,8 @@ fn with_more_words_than_a_summary_has_bits() {
             tables.classify(&frame, frame.len(), &limiter, 0).rule,
             Some(rule as u16)
         );
-        let packet = look(&frame, frame.len(), 0);
         for _ in 0..2 {
-            let found = tables.decide_with(&mut memo, &packet, (&limiter, 0));
+            let (found, _) = tables.judge(&mut memo, (&frame, frame.len()), (&limiter, 0));
             assert_eq!(found.rule, Some(rule as u16));
         }
         frame[37] ^= 1;

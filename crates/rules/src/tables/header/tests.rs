@@ -1,0 +1,86 @@
+//! Packets of one header are one to the rules.
+
+use proptest::prelude::*;
+use wire::checksum;
+
+use super::{Header, ICMP, TCP, UDP};
+use crate::facts::look;
+use crate::{Malformed, ON_REQUEST};
+
+/// A plain packet out of few values, of 60 bytes in all.
+fn plain() -> impl Strategy<Value = Vec<u8>> {
+    let protocol = prop::sample::select(vec![TCP, UDP, ICMP]);
+    let byte = || prop::sample::select(vec![0_u8, 1, 2, 17]);
+    (protocol, prop::collection::vec(byte(), 46)).prop_map(|(protocol, bytes)| {
+        let mut frame = vec![2; 14];
+        frame[12..].copy_from_slice(&[8, 0]);
+        frame.extend(bytes);
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&[0, 46]);
+        frame[20..22].copy_from_slice(&[0, 0]);
+        frame[23] = protocol;
+        // As UDP and as TCP want it, whichever it is.
+        frame[38..40].copy_from_slice(&[0, 26]);
+        frame[46] = 0x50;
+        frame
+    })
+}
+
+fn with_checksum(frame: &mut [u8]) {
+    if let Some(header) = frame.get_mut(14..34) {
+        header[10..12].fill(0);
+        let sum = checksum::field(checksum::sum(header));
+        header[10..12].copy_from_slice(&sum);
+    }
+}
+
+/// Another frame: a byte of the headers that is another, a frame that ends elsewhere.
+fn changed(frame: &[u8], (at, value, is_summed): (usize, u8, bool), len: usize) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[at] = value;
+    frame.resize(len, 0);
+    if is_summed {
+        with_checksum(&mut frame);
+    }
+    frame
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn of_the_same_header_all_facts_are_the_same(
+        one in plain(),
+        (at, value) in (12_usize..60, prop::sample::select(vec![0_u8, 1, 2, 6, 17, 20, 26, 0x20, 0x45, 0x46, 0x50, 0x60, 0x90, 46, 60, 255])),
+        (is_summed, len) in (any::<bool>(), prop::sample::select(vec![42_usize, 53, 54, 55, 59, 60, 60, 60, 61])),
+        reasons in prop::sample::select(vec![0, ON_REQUEST, Malformed::IpChecksum.bit(), Malformed::TcpFlags.bit()]),
+    ) {
+        let mut one = one;
+        with_checksum(&mut one);
+        let other = changed(&one, (at, value, is_summed), len);
+        let facts = |frame: &[u8]| look(frame, frame.len(), reasons);
+        let header = |frame: &[u8]| Header::of(frame, reasons);
+        if let (Some(first), Ok(known)) = (header(&one), facts(&one)) {
+            if header(&other) == Some(first) {
+                prop_assert_eq!(facts(&other), Ok(known), "{:02x?} {:02x?}", one, other);
+            }
+        }
+    }
+}
+
+/// What is most of all traffic has a header: else nothing would ever be remembered.
+#[test]
+fn usual_packets_have_a_header() {
+    for protocol in [TCP, UDP, ICMP] {
+        let mut frame = vec![0; 60];
+        frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+        frame[17] = 46;
+        frame[23] = protocol;
+        frame[39] = 26;
+        frame[46] = 0x50;
+        with_checksum(&mut frame);
+        for reasons in [0, ON_REQUEST] {
+            assert!(Header::of(&frame, reasons).is_some(), "{protocol} {reasons}");
+        }
+    }
+}
