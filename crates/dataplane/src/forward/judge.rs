@@ -44,6 +44,18 @@ pub(super) struct Seen {
     pub(super) has_chains: bool,
 }
 
+impl Seen {
+    /// A frame of `len` bytes, and what was decided about it. Whether it stays.
+    #[inline]
+    fn add(&mut self, verdict: Verdict, (frame, len): (&[u8], usize)) -> bool {
+        let is_denied = verdict == Verdict::Deny;
+        self.denied += usize::from(is_denied);
+        self.bytes += len;
+        self.has_chains |= frame.len() < len;
+        !is_denied
+    }
+}
+
 impl Met {
     #[inline]
     fn add(&self, bytes: usize) {
@@ -81,17 +93,23 @@ impl RuleCounters {
     }
 
     #[inline]
-    fn count(&self, (decision, malformed): (Decision, Option<Malformed>), bytes: usize) {
+    fn decided(&self, decision: Decision, bytes: usize) -> Verdict {
         let at = decision.rule.map_or(self.rules.len() - 1, usize::from);
         if let Some(met) = self.rules.get(at) {
             met.add(bytes);
         }
+        decision.verdict
+    }
+
+    #[inline]
+    fn judged(&self, (decision, malformed): (Decision, Option<Malformed>), bytes: usize) -> Verdict {
         if let Some(reason) = malformed {
             self.malformed[reason as usize].add(bytes);
         }
         if decision.is_full {
             self.full.add(bytes);
         }
+        self.decided(decision, bytes)
     }
 }
 
@@ -115,9 +133,15 @@ impl Judge {
             limiter,
             met,
         } = self;
-        each(frames, met, keep, |frame| {
-            tables.judge(memo, frame, (limiter, now_ns))
-        })
+        let mut seen = Seen::default();
+        for ((frame, len), keep) in frames.each().zip(keep) {
+            let verdict = match tables.recall(memo, frame) {
+                Some(decision) => met.decided(decision, len),
+                None => met.judged(tables.judge(memo, (frame, len), (limiter, now_ns)), len),
+            };
+            *keep = seen.add(verdict, (frame, len));
+        }
+        seen
     }
 
     /// The same; `note` hears what each is, if that is known, and its length.
@@ -135,32 +159,14 @@ impl Judge {
             limiter,
             met,
         } = self;
-        each(frames, met, keep, |(frame, len)| {
+        let mut seen = Seen::default();
+        for ((frame, len), keep) in frames.each().zip(keep) {
             let packet = rules::look(frame, len, tables.reasons);
             let decision = tables.decide_with(memo, &packet, (limiter, now_ns));
             note(packet.as_ref().ok(), len);
-            (decision, packet.err())
-        })
+            let verdict = met.judged((decision, packet.err()), len);
+            *keep = seen.add(verdict, (frame, len));
+        }
+        seen
     }
-}
-
-/// Has `decide` say what becomes of every frame, and counts that.
-#[inline]
-fn each(
-    frames: &impl Frames,
-    met: &RuleCounters,
-    keep: &mut [bool; BURST_MAX],
-    mut decide: impl FnMut((&[u8], usize)) -> (Decision, Option<Malformed>),
-) -> Seen {
-    let mut seen = Seen::default();
-    for ((frame, len), keep) in frames.each().zip(keep) {
-        let decided = decide((frame, len));
-        met.count(decided, len);
-        let is_denied = decided.0.verdict == Verdict::Deny;
-        *keep = !is_denied;
-        seen.denied += usize::from(is_denied);
-        seen.bytes += len;
-        seen.has_chains |= frame.len() < len;
-    }
-    seen
 }

@@ -63,34 +63,28 @@ impl Tables {
         }
     }
 
-    /// Decides about a frame by what `memo` knows of its header: sooner than its facts are gathered. It must have been made for
-    /// these tables. Says why the packet is malformed, if it is.
+    /// What `memo` knows of a frame by its header, before its facts are gathered: well-formed, and decided for good. It must
+    /// have been made for these tables.
     #[inline(always)]
+    pub fn recall(&self, memo: &Memo, frame: &[u8]) -> Option<Decision> {
+        memo.decision(Header::of(frame, self.reasons)?)
+    }
+
+    /// Decides about a frame, and has `memo` remember that where it can. Says why the packet is malformed, if it is.
+    #[inline(never)]
     pub fn judge(
         &self,
         memo: &mut Memo,
         (frame, len): (&[u8], usize),
-        (limiter, now_ns): (&Limiter, u64),
-    ) -> (Decision, Option<Malformed>) {
-        let header = Header::of(frame, self.reasons);
-        match header.and_then(|header| memo.decision(header)) {
-            Some(decision) => (decision, None),
-            None => self.judge_anew(memo, header, ((frame, len), (limiter, now_ns))),
-        }
-    }
-
-    #[inline(never)]
-    fn judge_anew(
-        &self,
-        memo: &mut Memo,
-        header: Option<Header>,
-        ((frame, len), at): ((&[u8], usize), (&Limiter, u64)),
+        at: (&Limiter, u64),
     ) -> (Decision, Option<Malformed>) {
         let packet = look(frame, len, self.reasons);
         let decision = self.decide_with(memo, &packet, at);
         // What passed a rate may not pass it the next time, and why a packet is malformed is not remembered.
-        if let (Some(header), Ok(_), true) = (header, &packet, self.rates.is_empty()) {
-            memo.remember(header, decision);
+        if packet.is_ok() && self.rates.is_empty() {
+            if let Some(header) = Header::of(frame, self.reasons) {
+                memo.remember(header, decision);
+            }
         }
         (decision, packet.err())
     }

@@ -22,6 +22,13 @@ fn agree(text: &str, frames: &[(Vec<u8>, u64)]) {
         assert_eq!(found, meant, "{packet:?} of {frame:02x?} under\n{text}");
         let remembered = tables.decide_with(&mut memo, &packet, (&again, now_ns));
         assert_eq!(remembered, meant, "{packet:?} of {frame:02x?} under\n{text}");
+        if let Some(recalled) = tables.recall(&by_header, frame) {
+            assert_eq!(
+                (recalled, None),
+                (meant, packet.err()),
+                "{packet:?} of {frame:02x?} under\n{text}"
+            );
+        }
         let judged = tables.judge(&mut by_header, (frame, frame.len()), (&whole, now_ns));
         assert_eq!(
             judged,
@@ -84,10 +91,11 @@ fn with_more_words_than_a_summary_has_bits() {
             tables.classify(&frame, frame.len(), &limiter, 0).rule,
             Some(rule as u16)
         );
-        for _ in 0..2 {
-            let (found, _) = tables.judge(&mut memo, (&frame, frame.len()), (&limiter, 0));
-            assert_eq!(found.rule, Some(rule as u16));
-        }
+        frame.resize(60, 0);
+        assert_eq!(tables.recall(&memo, &frame), None);
+        let (found, _) = tables.judge(&mut memo, (&frame, frame.len()), (&limiter, 0));
+        assert_eq!(found.rule, Some(rule as u16));
+        assert_eq!(tables.recall(&memo, &frame), Some(found));
         frame[37] ^= 1;
         assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, None);
     }
