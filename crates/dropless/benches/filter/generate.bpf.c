@@ -38,7 +38,40 @@ struct {
     __uint(max_entries, 1);
 } asked SEC(".maps"), asked_frags SEC(".maps");
 
+// Nanoseconds from one frame to the next; 0 for as fast as can be.
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __type(key, __u32);
+    __type(value, __u64);
+    __uint(max_entries, 1);
+} pace SEC(".maps");
+
 __u32 next;
+__u64 due_ns;
+
+// Waits for a frame's time, by so many looks at the clock at most.
+#define LOOKS_MAX (1 << 16)
+
+static long is_due(__u32 number, void *nothing)
+{
+    (void)number;
+    (void)nothing;
+    return bpf_ktime_get_ns() >= due_ns;
+}
+
+static __always_inline void wait(void)
+{
+    __u32 zero = 0;
+    __u64 *every_ns = bpf_map_lookup_elem(&pace, &zero), now;
+    if (!every_ns || !*every_ns)
+        return;
+    bpf_loop(LOOKS_MAX, is_due, 0, 0);
+    now = bpf_ktime_get_ns();
+    due_ns += *every_ns;
+    // What it was late is not made up for by a crowd.
+    if (due_ns < now)
+        due_ns = now;
+}
 
 static __always_inline int write(struct xdp_md *ctx)
 {
@@ -57,6 +90,7 @@ static __always_inline int write(struct xdp_md *ctx)
 SEC("xdp")
 int send(struct xdp_md *ctx)
 {
+    wait();
     return write(ctx) ? bpf_redirect_map(&wire, 0, 0) : XDP_ABORTED;
 }
 

@@ -117,9 +117,19 @@ impl Wire {
 
     /// Sends these frames to a MAC address for so long, as fast as the generator makes them.
     pub fn flood(&self, frames: &[Frame], to: [u8; 6], lasts: Duration) -> Result<Flood, String> {
+        self.paced(frames, to, (lasts, Duration::ZERO))
+    }
+
+    /// The same, one frame `every` so long.
+    pub fn paced(
+        &self,
+        frames: &[Frame],
+        to: [u8; 6],
+        (lasts, every): (Duration, Duration),
+    ) -> Result<Flood, String> {
         // Counted are all frames, from the first to the last: nothing is read while they go.
         let before = self.now();
-        let (offered, took) = send(self, (frames, to), lasts)?;
+        let (offered, took) = send(self, (frames, to), (lasts, every))?;
         std::thread::sleep(SETTLE);
         let after = self.now();
         let since = |at: usize| after[at].saturating_sub(before[at]);

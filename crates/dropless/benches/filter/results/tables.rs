@@ -319,7 +319,7 @@ impl Results {
         ];
         format!(
             "\n### A flood with legitimate packets in it\n\n\
-             Answers of time servers from invented sources, as many as the generator makes, and one packet of somebody else in 16; one rule denies the\n\
+             Answers of time servers from invented sources, one packet each 500 ns, and of eight packets one of somebody else; one rule denies the\n\
              flood in XDP. *Delivered* is what the kernel's IP says that it delivered: all legitimate ones must be there. What found no room on the wire,\n\
              before the filter, counts as lost, too.\n\n{}",
             layout(&head, rows.collect())

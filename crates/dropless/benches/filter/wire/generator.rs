@@ -35,11 +35,12 @@ fn with_program<T>(object: &Object, name: &str, act: impl FnOnce(&ProgramMut<'_>
     Ok(act(&found))
 }
 
-/// Makes frames as fast as it can, before everything else on its core: how many, and how long that took.
+/// Makes frames, one each `every` (as fast as it can where that is nothing), before everything else on its core: how many, and
+/// how long that took.
 pub(super) fn send(
     wire: &Wire,
     (frames, to): (&[Frame], [u8; 6]),
-    lasts: Duration,
+    (lasts, every): (Duration, Duration),
 ) -> Result<(u64, Duration), String> {
     let object = load(&wire.object)?;
     put_frames(&object, frames)?;
@@ -69,6 +70,7 @@ pub(super) fn send(
         make_urgent(gettid().as_raw())?;
         let index = nix::net::if_::if_nametoindex("near0").map_err(|error| format!("near0: {error}"))?;
         put(&object, "wire", 0, &index.to_ne_bytes())?;
+        put(&object, "pace", 0, &(every.as_nanos() as u64).to_ne_bytes())?;
         with_program(&object, "send", all)?
     })
 }
