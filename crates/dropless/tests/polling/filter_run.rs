@@ -14,9 +14,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Flows to ports 7 and 8 in turn.
 const BOTH: [&str; 4] = ["--to", "198.18.0.2:7-8", "--flows", "2"];
 
-/// Writes a rule file.
+/// Writes a rule file, whole at once: whoever reads it meanwhile has the one before or this one.
 pub fn rules(lab: &Lab, text: &str) {
-    fs::write(lab.path("edge.rules"), text).expect("a rule file");
+    fs::write(lab.path("next.rules"), text).expect("a rule file");
+    fs::rename(lab.path("next.rules"), lab.path("edge.rules")).expect("a rule file");
 }
 
 /// A filter by `edge.rules` at the far end, in force.

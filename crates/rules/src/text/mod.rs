@@ -90,6 +90,12 @@ pub fn parse(file: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Resul
         let place = rule.place;
         reader.tell(place, 1, what);
     }
+    let says_nothing = reader.into.rules.is_empty() && reader.default_at.is_none();
+    if reader.problems.is_empty() && says_nothing {
+        // As an editor leaves it for a moment, which would let everything in.
+        let what = "there is no rule and no default; to let everything pass say: default allow";
+        reader.tell((0, 1), 1, what.into());
+    }
     if reader.problems.is_empty() {
         Ok(reader.into)
     } else {

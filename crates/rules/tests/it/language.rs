@@ -57,6 +57,11 @@ fn says_where_and_what_to_do() {
             "rules:1:11: `10.0.0.1/8` has bits beyond its prefix; write 10.0.0.0/8",
         ),
         ("deny from", "rules:1:10: an address is missing here"),
+        // As an editor leaves it for a moment.
+        (
+            "",
+            "rules:1:1: there is no rule and no default; to let everything pass say: default allow",
+        ),
         (
             "deny from @bad",
             "rules:1:11: no set has the name `bad`; write `define bad = ...` above",
