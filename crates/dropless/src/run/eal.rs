@@ -49,10 +49,11 @@ pub struct EalPlan {
 /// Slots of an embedded ring: small enough to stay in the cache.
 pub const RING_SLOTS: u32 = 1024;
 
-/// Plans EAL for `ports`, each with `queues` queue pairs of `descriptors`, and the user's own `extra` arguments.
+/// Plans EAL for `ports`, each with `queues` queue pairs of `descriptors` and buffers with `room` for a frame, and the user's own
+/// `extra` arguments.
 pub fn plan(
     ports: &[PortUri],
-    (queues, descriptors): (u16, u16),
+    (queues, descriptors, room): (u16, u16, usize),
     memory: Memory,
     extra: Option<&str>,
     verbose: bool,
@@ -86,7 +87,7 @@ pub fn plan(
     let mut devices = Vec::new();
     for (index, port) in ports.iter().enumerate() {
         let queues = port.queues.map_or(queues, std::num::NonZeroU16::get);
-        let (device, made_by) = device(port, index, queues, descriptors)?;
+        let (device, made_by) = device(port, index, (queues, descriptors, room))?;
         devices.push(device);
         made_by.into_iter().for_each(&mut add);
     }
@@ -102,7 +103,11 @@ pub fn plan(
 }
 
 #[allow(clippy::too_many_lines, reason = "one arm for each kind of port")]
-fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result<(Device, Vec<String>)> {
+fn device(
+    port: &PortUri,
+    index: usize,
+    (queues, descriptors, room): (u16, u16, usize),
+) -> Result<(Device, Vec<String>)> {
     let vdev = |kind: &str, rest: String| {
         let name = format!("net_{kind}{index}");
         (Device::Named(name.clone()), vec![format!("--vdev={name}{rest}")])
@@ -149,9 +154,15 @@ fn device(port: &PortUri, index: usize, queues: u16, descriptors: u16) -> Result
             qdisc_bypass,
         } => {
             let bypass = u8::from(*qdisc_bypass);
-            // Its rings are made here and not by descriptors. They lie in blocks of two frames.
+            // Its rings are made here and not by descriptors. They lie in blocks of two frames, or of one that is long.
             let frames = descriptors.next_multiple_of(2);
-            let rest = format!(",iface={interface},qpairs={queues},framecnt={frames},qdisc_bypass={bypass}");
+            let long = if room > 2048 {
+                format!(",framesz={room},blocksz={room}")
+            } else {
+                String::new()
+            };
+            let rest =
+                format!(",iface={interface},qpairs={queues},framecnt={frames},qdisc_bypass={bypass}{long}");
             vdev("af_packet", rest)
         }
         PortKind::Tap { name, mac } => {
@@ -220,7 +231,7 @@ mod tests {
 
     fn arguments(port: &str) -> String {
         let port = port.parse().unwrap();
-        plan(&[port], (2, 1024), Memory::Huge, None, false)
+        plan(&[port], (2, 1024, 2048), Memory::Huge, None, false)
             .unwrap()
             .arguments
             .join(" ")

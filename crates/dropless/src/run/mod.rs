@@ -93,6 +93,8 @@ pub struct Needs {
     pub tx_queues: u16,
     /// The largest frame, with FCS.
     pub largest_frame: usize,
+    /// Frames of others come, too, as long as an interface carries them.
+    pub takes_all: bool,
     /// Packet buffers that the tasks of a pair of queues may hold back.
     pub held_per_queue: usize,
     /// Let the NIC fill in UDP checksums.

@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use anyhow::{Result, bail, ensure};
 use host::cores;
-use host::{Medium, PortUri, Prepared, Sys, Warning};
+use host::{Medium, PortKind, PortUri, Prepared, Sys, Warning};
 use measure::Note;
 
 use crate::plan::MachinePlan;
@@ -72,7 +72,8 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         chosen => chosen,
     };
     let mut pools = PoolsPlan::new(&holds, workers, plan.buffers)?;
-    let room = largest_frame.next_multiple_of(64).max(2048);
+    let room = prepared.iter().filter_map(|port| packet_room(&sys, port, needs));
+    let room = room.fold(largest_frame.next_multiple_of(64).max(2048), usize::max);
     let bytes = pools.bytes(room, false);
     let mut each = prepared.iter();
     let hungry = each.find(|port| port.memory == host::Memory::HugePages);
@@ -137,6 +138,29 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             .filter(|port| port.abandoned.is_some())
             .collect(),
     })
+}
+
+/// What `AF_PACKET` puts before a frame in its ring, and a little more.
+const PACKET_HEAD: usize = 66;
+/// Above this an MTU is no network's: a loopback has 64 KiB.
+const JUMBO_MAX: usize = 16 << 10;
+
+/// The room that buffers need so that the ring of a `packet:` port takes every frame: what does not fit would be cut, and nobody
+/// would say so.
+fn packet_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
+    let is_packet = matches!(port.uri.kind, PortKind::Packet { .. });
+    let name = port.interface.as_deref().filter(|_| is_packet)?;
+    let mtu = host::interface::interface(sys, name).and_then(|interface| interface.mtu);
+    // Two VLAN tags are not part of what the kernel calls the MTU.
+    let longest = mtu.filter(|_| needs.takes_all).map(|mtu| mtu as usize + 18 + 8);
+    let longest = longest.filter(|longest| *longest <= JUMBO_MAX);
+    Some(
+        match longest.unwrap_or(0).max(needs.largest_frame) + PACKET_HEAD {
+            // The driver expects its frames without a gap, and the kernel lays them in blocks of whole pages.
+            long @ 2049.. => long.next_multiple_of(4096),
+            _ => 2048,
+        },
+    )
 }
 
 /// A frame that the interface below a port will not carry is refused here, not packet by packet.

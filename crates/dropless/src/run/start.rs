@@ -24,7 +24,7 @@ pub fn eal(
     let queues = needs.rx_queues.max(needs.tx_queues);
     let EalPlan { arguments, devices } = eal::plan(
         &preflight.ports,
-        (queues, plan.descriptors),
+        (queues, plan.descriptors, preflight.room),
         preflight.memory,
         plan.eal.as_deref(),
         verbose,

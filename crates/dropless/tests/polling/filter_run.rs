@@ -344,7 +344,7 @@ fn what_stays_counts_every_packet_whenever_its_process_dies() {
     let mut first = pins.stay(&lab, &wire).spawn();
     first.wait_for("in force on far0", STARTING);
     let behind = behind(&lab, &wire, "behind.pcapng");
-    let load = [&BOTH[..], &["--rate", "4kpps", "--duration", "20s", "--quiet"]].concat();
+    let load = [&BOTH[..], &["--rate", "4kpps", "--duration", "12s", "--quiet"]].concat();
     let mut sending = send(&lab, &wire, &load).spawn();
     first.kill();
     let (mut seed, mut rounds) = (0x5851_F42D_4C95_7F2D_u64, 0);

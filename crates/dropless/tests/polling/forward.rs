@@ -153,6 +153,43 @@ fn kernels_talk_through_it(kind: &str, further: &[&str]) {
     assert!(met(&run, "allow arp") >= 2, "{run}");
 }
 
+/// What does not fit the ring of `AF_PACKET` would be cut, and go on as if it were whole.
+#[test]
+fn jumbo_frames_go_on_whole_over_af_packet() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    for (end, interface) in [
+        (&path.left, "l0"),
+        (&path.middle, "ml"),
+        (&path.middle, "mr"),
+        (&path.right, "r0"),
+    ] {
+        end.ip(&["link", "set", interface, "mtu", "9000"]);
+    }
+    let running = path.forward(&lab, "packet", &[]);
+    let said = path.left.run(
+        "ping",
+        &[
+            "-M",
+            "do",
+            "-s",
+            "8972",
+            "-c",
+            "5",
+            "-i",
+            "0.02",
+            "-W",
+            "10",
+            "10.77.0.2",
+        ],
+    );
+    assert!(said.contains("5 received"), "{said}");
+    let run = interrupted(running);
+    assert_sound(&run);
+}
+
 #[test]
 fn kernels_talk_through_af_packet() {
     kernels_talk_through_it("packet", &["--cores", "0"]);

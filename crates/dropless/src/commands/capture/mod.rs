@@ -183,6 +183,7 @@ impl Job for CaptureJob {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
             largest_frame: LARGEST_FRAME,
+            takes_all: true,
             held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,
             sockets: self.plan.sockets(),

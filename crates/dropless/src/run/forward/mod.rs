@@ -78,6 +78,7 @@ impl<J: Judges> Job for ForwardJob<J> {
             rx_queues: self.plan.queues,
             tx_queues: self.plan.queues,
             largest_frame: LARGEST_FRAME,
+            takes_all: true,
             held_per_queue: self.buffers_held(),
             tx_checksum_offload: false,
             sockets: SocketConfig::default(),
