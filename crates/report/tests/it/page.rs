@@ -116,8 +116,12 @@ fn the_terminal_draws_the_same_and_keeps_its_width() {
         );
         assert_eq!(text.is_ascii(), !unicode, "{text}");
     }
-    let both = terminal::runs(&[run.clone(), run], &Style::plain());
-    assert!(both.contains("Side by side") && both.contains("[2] v1"), "{both}");
+    let both = load::all(&[run.path.clone(), run.path]).unwrap();
+    let both = terminal::runs(&both, &Style::plain());
+    assert!(
+        both.contains("Side by side") && both.contains("\n[2] v1\n"),
+        "{both}"
+    );
 }
 
 #[test]
