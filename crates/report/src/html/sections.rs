@@ -35,6 +35,7 @@ pub fn body(runs: &[Loaded]) -> String {
         page += &verdict::tiles(only);
         page += &made::strip(only);
         page += &only.result.page("", "flow-0");
+        page += &stalls::lengths(only, "");
         page += &distributions::curves(runs);
         page += &over_time();
         page += &stalls::by_cause(only, "");
@@ -47,6 +48,7 @@ pub fn body(runs: &[Loaded]) -> String {
     for (at, run) in runs.iter().enumerate().take(DRAWN_MAX).filter(|_| runs.len() > 1) {
         let named = format!(" of {}", run.name);
         let whole = run.result.page(&named, &format!("flow-{at}"))
+            + &stalls::lengths(run, &named)
             + &stalls::by_cause(run, &named)
             + &machine::sections(run, &named);
         page += &if is_long && !whole.is_empty() {
