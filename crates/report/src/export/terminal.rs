@@ -9,10 +9,11 @@ pub const EXPORT: Export = Export {
     help: "Show it in the terminal (that is what happens without any of these)",
     file: None,
     render: |shown| {
-        Ok(if shown.is_list {
+        let text = if shown.is_list {
             list::render(shown.runs, &shown.style)
         } else {
             terminal::runs(shown.runs, &shown.style)
-        })
+        };
+        Ok(shown.style.fitted(text))
     },
 };

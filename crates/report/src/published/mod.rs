@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use measure::{FlowsSummary, Judged, Note, Percentiles, PortSummary, QueueSummary, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
+use crate::number::count;
+
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
 pub use place::{Found, Place, PlaceError, Publisher, is_alive, is_stopped, parent, tap_socket, unix_ms};
 
@@ -267,6 +269,8 @@ pub struct Totals {
     /// Packets missing from the intervals that are old enough to be judged; of a reflector: not returned; of a capture: lost before
     /// its ring, at any of the places.
     pub lost: u64,
+    /// Packets that are awaited: neither back nor missing for long enough to be judged. As many may be lost, too.
+    pub under_way: u64,
     /// Packets that were scheduled and never sent.
     pub unsent: u64,
     /// Further copies.
@@ -283,6 +287,14 @@ pub struct Totals {
     pub received_bytes: u64,
 }
 
+impl Totals {
+    /// The packets that are known to be lost, and behind that how many may be at most.
+    pub fn loss(&self) -> (String, Option<String>) {
+        let further = (self.under_way > 0).then(|| format!("up to {} under way", count(self.under_way)));
+        (count(self.lost), further)
+    }
+}
+
 impl std::ops::Add for Totals {
     type Output = Self;
 
@@ -293,6 +305,7 @@ impl std::ops::Add for Totals {
             received: self.received + more.received,
             captured: self.captured + more.captured,
             lost: self.lost + more.lost,
+            under_way: self.under_way + more.under_way,
             unsent: self.unsent + more.unsent,
             duplicate: self.duplicate + more.duplicate,
             reordered: self.reordered + more.reordered,

@@ -152,7 +152,7 @@ impl Active for ActiveSend {
             latency_recent_ns: self.recent_latency(look),
             latency_ns: Percentiles::from(&self.latency),
             latency_buckets: Buckets::of(&self.latency),
-            ..status::state(&self.wiring, self.judged_lost)
+            ..status::state(&self.wiring, self.judged_lost, !self.plan.tx_only)
         }
     }
 
