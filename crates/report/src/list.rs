@@ -98,7 +98,7 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
     let table = Sheet::of(&rows)
         // A number is not shortened; of what is, the name is the longest.
         .number("when (UTC)", |(_, row)| row.time(is_wide))
-        .to_the_left()
+        .set_left()
         .words("command", |(_, row)| {
             row.command.clone().unwrap_or_else(|| "-".to_owned())
         })
@@ -112,7 +112,7 @@ pub fn render(runs: &[Loaded], style: &Style) -> String {
         .optional("p99", |(_, row)| known(row.latency_p99_ns, time))
         // A path is there to be copied: whole or not at all.
         .number("path", |(run, _)| path(run))
-        .to_the_left()
+        .set_left()
         .at_width(WIDE)
         .when(widest + OTHERS <= style.width);
     let unread = rows.iter().filter(|(run, _)| run.is_unreadable());

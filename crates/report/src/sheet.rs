@@ -122,7 +122,7 @@ impl<T> Sheet<T> {
     }
 
     /// The last column is of what is not shortened, but stands to the left.
-    pub fn to_the_left(mut self) -> Self {
+    pub fn set_left(mut self) -> Self {
         if let Some(column) = self.columns.last_mut() {
             column.is_right = false;
             let widest = column

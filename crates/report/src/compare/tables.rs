@@ -10,8 +10,11 @@ use crate::table::Cell;
 /// Characters of a setting in a terminal; the page and `--json` have all of it.
 const VALUE_MAX: usize = 32;
 
+/// A run with its values of the figures, where it has them.
+pub type Figures<'r> = (&'r Loaded, Vec<Option<String>>);
+
 /// What the kind is asked first, a row a run; nothing where it is asked nothing.
-pub fn first_figures<'r>(runs: &[&'r Loaded]) -> Option<Sheet<(&'r Loaded, Vec<Option<String>>)>> {
+pub fn first_figures<'r>(runs: &[&'r Loaded]) -> Option<Sheet<Figures<'r>>> {
     let (names, values) = tiles(runs.iter().copied());
     let mut sheet = Sheet::of(runs.iter().copied().zip(values)).name("run", |(run, _)| run.name.clone());
     for (at, name) in names.iter().enumerate() {

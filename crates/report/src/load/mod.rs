@@ -4,6 +4,7 @@ mod columns;
 mod curve;
 pub mod heat;
 pub(crate) mod lines;
+mod names;
 mod point;
 pub mod series;
 pub mod stalls;
@@ -28,7 +29,6 @@ use crate::kinds::unfinished::Unfinished;
 use crate::number::counted;
 use crate::read::{self, ReadError, part};
 use crate::rundir::{file, label_of};
-use crate::utc;
 
 /// What is known of one run.
 #[derive(Clone, Debug)]
@@ -77,20 +77,6 @@ impl Loaded {
     pub fn is_unreadable(&self) -> bool {
         self.result_of::<Unfinished>()
             .is_some_and(Unfinished::is_unreadable)
-    }
-
-    /// What people call it, where it stands alone: its label, or its folder.
-    pub fn title(&self) -> &str {
-        self.label.as_deref().unwrap_or(&self.folder)
-    }
-
-    /// In a list, whose other columns say what its folder's name does: its label, its folder if somebody named that, or its
-    /// number.
-    pub fn called(&self) -> String {
-        match &self.label {
-            None if utc::stamped(&self.folder).is_some() => self.name.clone(),
-            _ => self.title().to_owned(),
-        }
     }
 
     /// Whether its verdict is that its numbers must not be believed.
@@ -191,20 +177,9 @@ pub fn all(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReadError> {
         runs.push(run);
     }
     if !is_alone {
-        tell_apart(&mut runs);
+        names::tell_apart(&mut runs);
     }
     Ok(runs)
-}
-
-/// A label stands for a run, or its number: where it has none, or one that others have, too.
-fn tell_apart(runs: &mut [Loaded]) {
-    let labels: Vec<Option<String>> = runs.iter().map(|run| run.label.clone()).collect();
-    for (at, run) in runs.iter_mut().enumerate() {
-        let own = labels[at]
-            .as_ref()
-            .filter(|own| labels.iter().flatten().filter(|label| label == own).count() == 1);
-        run.name = own.cloned().unwrap_or_else(|| format!("[{}]", at + 1));
-    }
 }
 
 /// What people call the run at `path`: its last part.
@@ -295,8 +270,7 @@ fn unfinished(path: &Path, name: String, what: &str) -> Loaded {
         })
     };
     run.plan = json(file::PLAN);
-    run.label = label_of(run.plan.as_ref());
-    run.name = run.title().to_owned();
+    run.take_label(label_of(run.plan.as_ref()));
     run.host = json(file::HOST);
     run.findings = json(file::DOCTOR);
     let files = [file::STALLS, file::GAPS, file::LATENCY, file::PACING];
@@ -332,12 +306,12 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         host: json(file::HOST)?,
         ..Loaded::of(name, path, result)
     };
-    run.label = label_of(run.plan.as_ref());
-    if run.label.is_none() {
+    let mut label = label_of(run.plan.as_ref());
+    if label.is_none() {
         let file = run.result.entry().map_or(file::SUMMARY, |entry| entry.file);
-        run.label = label_of(json(file)?.as_ref());
+        label = label_of(json(file)?.as_ref());
     }
-    run.name = run.title().to_owned();
+    run.take_label(label);
     let parts = run.result.parts();
     if !parts.is_empty() {
         run.findings = json(file::DOCTOR)?;
