@@ -363,7 +363,7 @@ fn the_page_says_what_was_measured_and_answers_before_it_tells() {
             .join(file);
         fs::copy(golden, base.path().join(file)).unwrap();
     }
-    let plan = r#"{"rate": "3.5Mpps", "streams": [{"size": "64"}, {"size": "1518"}, {"size": "64"}],
+    let plan = r#"{"rate": "3.5Mpps", "streams": [{"size": "64"}, {"size": "512,1518"}, {"size": "64"}],
         "fault": {"limit": {"pps": 10000.0, "burst": 64}, "drop": 0.003, "duplicate": 0.0, "delay": 0.01, "delay_ns": 5000000}}"#;
     let host = r#"{"kernel": "6.1.0-28", "build": {"version": "0.1.0", "dpdk": "22.11.7", "command_line": "dropless send --to '<b>'"}}"#;
     fs::write(base.path().join("plan.json"), plan).unwrap();
@@ -372,7 +372,7 @@ fn the_page_says_what_was_measured_and_answers_before_it_tells() {
     let order = [
         "class=words>",
         "<code>dropless send --to &#39;&lt;b&gt;&#39;</code>",
-        "<dd>64 and 1518 bytes</dd>",
+        "<dd>64 and 512, 1518 bytes</dd>",
         "<dd>3.5Mpps</dd>",
         "<dd>delay 1 % by 5 ms, drop 0.3 %, limit 10 kpps</dd>",
         "<dd>dropless 0.1.0, DPDK 22.11.7, Linux 6.1.0-28</dd>",

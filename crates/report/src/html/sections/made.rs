@@ -60,7 +60,11 @@ fn frames(streams: Option<&Value>) -> Option<String> {
             sizes.push(size);
         }
     }
-    (!sizes.is_empty()).then(|| format!("{} bytes", sizes.join(" and ")))
+    // Several are no number of thousands; `imix` is no number.
+    let sizes = sizes.join(" and ").replace(',', ", ");
+    let is_number = sizes.starts_with(|first: char| first.is_ascii_digit());
+    let unit = if is_number { " bytes" } else { "" };
+    (!sizes.is_empty()).then(|| sizes + unit)
 }
 
 /// What was done to packets on purpose.
