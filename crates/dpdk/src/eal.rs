@@ -153,8 +153,8 @@ impl Eal {
         PathBuf::from(OsStr::from_bytes(directory.to_bytes()))
     }
 
-    /// DPDK's version, such as `DPDK 22.11.11`.
-    pub fn version(&self) -> String {
+    /// DPDK's version, such as `DPDK 22.11.11`; it is known before EAL is started.
+    pub fn version() -> String {
         // SAFETY: a constant zero-terminated string.
         unsafe { CStr::from_ptr(sys::dl_version()) }
             .to_string_lossy()

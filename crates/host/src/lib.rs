@@ -40,7 +40,7 @@ pub use interface::Link;
 pub use pci::{PciDevice, network_functions};
 pub use pmd::Pmd;
 pub use preflight::{Memory, Prepared, check, check_all, device, takeover};
-pub use problem::{Fix, Problem, Warning};
+pub use problem::{Fix, Problem, Warning, quoted};
 pub use roles::Role;
 pub use sys::Sys;
 pub use uri::{

@@ -18,7 +18,7 @@
   const share = x => x <= 1 ? "0 %" : +(100 * (1 - 1 / x)).toFixed(7) + " %";
 
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const faint = c => c + "38", half = c => c + "90";
+  const faint = c => c + "38";
   // A legend has no values while nobody points.
   const blank = i => i === null || i === undefined ? "" : "-";
   const idle = u => u.root.classList.toggle("idle", !known(u.cursor.idx));
@@ -42,8 +42,9 @@
       });
       if (!isThin) continue;
       tables[tables.length - 1].push(shape(values.min), shape(values.max));
-      // A single interval among a million is what is to be seen: its spike is one pixel wide, and must not be faint.
-      for (const edge of ["min", "max"]) series.push({ label: `${label} ${edge}`, class: "edge", ...(name === "loss" && edge === "max" ? { stroke, width: 1.4 } : { stroke: half(stroke), width: 1 }), show: !hidden, points: { show: false }, value: () => "" });
+      // The edges of a band have no strokes: these would lie over all other lines. But of loss a single interval among a
+      // million is what is to be seen: its spike is one pixel wide, and must not be faint.
+      for (const edge of ["min", "max"]) series.push({ label: `${label} ${edge}`, class: "edge", ...(name === "loss" && edge === "max" ? { stroke, width: 1.4 } : { width: 0 }), show: !hidden, points: { show: false }, value: () => "" });
       bands.push({ series: [mean + 2, mean + 1], fill: faint(stroke) });
       at += 2;
     }

@@ -21,7 +21,7 @@ impl RunDir {
     /// Writes the file of a result. The note of the directory so far belongs into the result before.
     pub fn write_result<T: Kind + Serialize>(&self, result: &T) -> Result<(), WriteError> {
         let name = result.entry().map_or(file::SUMMARY, |entry| entry.file);
-        self.write_json(name, result)
+        self.write_labelled(name, result)
     }
 
     /// Writes `ledger.json` and `summary.json`. The note of the directory so far belongs into the summary before.

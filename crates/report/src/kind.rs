@@ -158,6 +158,18 @@ impl Verdict {
         Self::judged(run.validity(), standing, words, run.reasons())
     }
 
+    /// In one word or two of capitals, as it begins; of what is not judged, nothing.
+    pub fn word(&self) -> String {
+        let word = self.words.split(':').next().unwrap_or_default();
+        let is_word = word.chars().all(|c| c.is_ascii_uppercase() || c == ' ');
+        let word = if is_word && word.len() < self.words.len() {
+            word
+        } else {
+            "-"
+        };
+        word.to_owned()
+    }
+
     /// In one line.
     pub fn line(&self) -> String {
         match self.reasons.first().filter(|_| self.is_by_reason) {

@@ -16,6 +16,7 @@ pub mod json;
 pub mod judged;
 pub mod kind;
 pub mod kinds;
+pub mod list;
 pub mod live;
 pub mod load;
 pub(crate) mod machine;

@@ -45,10 +45,13 @@ impl Console {
 
     /// Prints `text` for people, unless they asked for quiet.
     pub fn human(&self, text: &str) -> Result<(), PrintError> {
+        if self.quiet {
+            return Ok(());
+        }
+        let text = self.style().fitted(text.to_owned());
         match self.stream() {
-            _ if self.quiet => Ok(()),
-            Stream::Stdout => print_stdout(text),
-            Stream::Stderr => print_stderr(text),
+            Stream::Stdout => print_stdout(&text),
+            Stream::Stderr => print_stderr(&text),
         }
     }
 
@@ -73,7 +76,8 @@ impl Console {
     /// One line on standard error, also when quiet. When even that is not possible there is nobody to tell. Whatever it
     /// quotes, of a file or of a name, does not get at the terminal.
     pub fn error(&self, line: &str) {
-        let _ = print_stderr(&format!("{}\n", clean(line)));
+        let line = Style::detect(Stream::Stderr).fitted(clean(line));
+        let _ = print_stderr(&format!("{line}\n"));
     }
 }
 

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 
 use measure::Note;
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::{atomic, json, ours, utc};
+use crate::{atomic, input, json, ours, utc};
 
 /// The files of a run directory, version 1.
 pub mod file {
@@ -51,6 +52,18 @@ pub mod file {
     /// The directory of the trials of `compare`: what each run said, and its own run directory.
     pub const TRIALS: &str = "trials";
 }
+
+/// A plan or a result with what the user called the run.
+#[derive(Debug, Serialize)]
+pub struct Labelled<'l, T: ?Sized> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'l str>,
+    #[serde(flatten)]
+    of: &'l T,
+}
+
+/// The key of what the user called a run, in its plan and in its result.
+const LABEL: &str = "label";
 
 /// Runs of one command begun in the same second; far beyond what anybody starts.
 const SAME_SECOND_MAX: u32 = 1000;
@@ -107,11 +120,18 @@ pub enum WriteError {
     },
 }
 
+/// What the user called the run, as its plan and its result have it.
+pub(crate) fn label_of(file: Option<&Value>) -> Option<String> {
+    let label = file?.get(LABEL)?.as_str()?;
+    (!label.is_empty()).then(|| label.to_owned())
+}
+
 /// The directory of one run. Its files may fail (a full disk): the run then goes on, and [`RunDir::note`] says so.
 /// Clones are the same directory.
 #[derive(Clone, Debug)]
 pub struct RunDir {
     path: PathBuf,
+    label: Option<String>,
     /// What went wrong first, and how many more times after.
     trouble: Arc<Mutex<Option<(String, u64)>>>,
 }
@@ -144,9 +164,32 @@ impl RunDir {
 
     /// The directory of an earlier run, to go on in.
     pub fn reopen(path: &Path) -> Self {
+        let plan = path.join(file::PLAN);
+        let plan = plan.is_file().then(|| input::json_file(&plan).ok()).flatten();
         Self {
             path: path.to_owned(),
+            label: label_of(plan.as_ref()),
             trouble: Arc::default(),
+        }
+    }
+
+    /// The same directory of a run that the user calls `label`, where there is one.
+    #[must_use]
+    pub fn called(self, label: Option<&str>) -> Self {
+        let label = label.map(str::to_owned).or(self.label);
+        Self { label, ..self }
+    }
+
+    /// What the user called the run.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    /// `of` with what the user called the run.
+    pub fn labelled<'l, T: ?Sized>(&'l self, of: &'l T) -> Labelled<'l, T> {
+        Labelled {
+            label: self.label(),
+            of,
         }
     }
 
@@ -166,6 +209,11 @@ impl RunDir {
             Ok(text) => self.whole(name, text.as_bytes()),
             Err(cause) => Err(WriteError::Json(name.to_owned(), cause)),
         })
+    }
+
+    /// The same of the plan or the result, with what the user called the run.
+    pub fn write_labelled<T: Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), WriteError> {
+        self.write_json(name, &self.labelled(value))
     }
 
     /// Writes `text` to the file `name`, whole or not at all. A failure is kept for [`RunDir::note`].

@@ -1,7 +1,9 @@
 //! One description of a table, column by column, that is drawn in a terminal and in a page.
 
 use crate::html::element::escape;
-use crate::style::Style;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::style::{Paint, Style};
 use crate::table::{Cell, Table};
 
 /// Names of more bytes may be broken into lines in a page.
@@ -119,26 +121,44 @@ impl<T> Sheet<T> {
         self
     }
 
+    /// The last column is of what is not shortened, but stands to the left.
+    pub fn set_left(mut self) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            column.is_right = false;
+            let widest = column
+                .cells
+                .iter()
+                .map(|cell| cell.text.width())
+                .max()
+                .unwrap_or(0);
+            for cell in &mut column.cells {
+                let space = widest - cell.text.width();
+                cell.text.push_str(&" ".repeat(space));
+            }
+        }
+        self
+    }
+
+    /// Without a name: its rows begin at the left.
+    pub fn terminal_rows(&self, style: &Style) -> String {
+        if !self.is_drawn {
+            return String::new();
+        }
+        let columns = self.shown(style);
+        let mut table = Table::indented(0);
+        table.row(columns.iter().map(|column| column.short_title()));
+        for row in 0..self.items.len() {
+            table.row(columns.iter().map(|column| column.cells[row].clone()));
+        }
+        table.render(style)
+    }
+
     /// Under the name `name`.
     pub fn terminal(&self, name: &str, style: &Style) -> String {
         if !self.is_drawn {
             return String::new();
         }
         self.part(name, &self.shown(style)).render(style)
-    }
-
-    /// The same; columns that have no room follow in further tables below.
-    pub fn terminal_in_parts(&self, name: &str, style: &Style) -> String {
-        let columns = self.shown(style);
-        let mut text = String::new();
-        let mut from = 0;
-        while from < columns.len() {
-            let fits = |to: &usize| self.part(name, &columns[from..*to]).width() <= style.width;
-            let to = (from + 1..=columns.len()).rev().find(fits).unwrap_or(from + 1);
-            text += &self.part(name, &columns[from..to]).render(style);
-            from = to;
-        }
-        text
     }
 
     /// The columns, without the names of the rows, that a terminal has room for.
@@ -155,11 +175,8 @@ impl<T> Sheet<T> {
             .columns
             .iter()
             .find(|column| column.is_name && column.from_width == 0);
-        let title = |column: &&Column| Cell {
-            right: column.is_right,
-            ..Cell::left(&column.short)
-        };
-        let mut table = Table::headed(name, columns.iter().map(title));
+        let titles = columns.iter().map(|column| column.short_title());
+        let mut table = Table::headed(name, titles);
         for row in 0..self.items.len() {
             let of_row = names.map_or("", |column| &column.cells[row].text);
             table.item(of_row, columns.iter().map(|column| column.cells[row].clone()));
@@ -188,6 +205,15 @@ impl<T> Sheet<T> {
 }
 
 impl Column {
+    /// Over its cells in a terminal.
+    fn short_title(&self) -> Cell {
+        let title = Cell {
+            right: self.is_right,
+            ..Cell::left(&self.short)
+        };
+        title.paint(Paint::Dim)
+    }
+
     fn head(&self) -> String {
         let is_number = self.cells.first().is_some_and(Cell::is_number);
         let class = if is_number { " class=n" } else { "" };

@@ -85,6 +85,15 @@ impl Style {
         }
     }
 
+    /// `text` as it may be printed here: outside UTF-8 nothing beyond ASCII, also where a name holds it.
+    pub fn fitted(&self, text: String) -> String {
+        if self.unicode || text.is_ascii() {
+            text
+        } else {
+            text.chars().map(ascii).collect()
+        }
+    }
+
     /// `text` in `paint`, or as it is when colours are off.
     pub fn paint(&self, paint: Paint, text: &str) -> String {
         if self.color && paint != Paint::None && !text.is_empty() {
@@ -92,6 +101,22 @@ impl Style {
         } else {
             text.to_owned()
         }
+    }
+}
+
+/// The character that stands for `character` where there is nothing but ASCII.
+pub fn ascii(character: char) -> char {
+    match character {
+        c if c.is_ascii() => c,
+        '…' => '~',
+        '─' | '░' | '▄' => '-',
+        '━' | '█' | '▇' => '#',
+        '▁' => '_',
+        '▂' => '.',
+        '▃' => ':',
+        '▅' => '=',
+        '▆' => '+',
+        _ => '?',
     }
 }
 

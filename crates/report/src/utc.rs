@@ -16,6 +16,27 @@ pub fn stamp(moment: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}-{minute:02}-{second:02}Z")
 }
 
+/// A name such as `2025-11-20T23-30-45Z-send`: the moment, and what follows it.
+pub fn stamped(name: &str) -> Option<(&str, &str)> {
+    const FORM: &str = "0000-00-00T00-00-00Z";
+    let (stamp, rest) = name.split_at_checked(FORM.len())?;
+    let is_alike = |(c, form): (char, char)| {
+        if form == '0' {
+            c.is_ascii_digit()
+        } else {
+            c == form
+        }
+    };
+    let is_stamp = stamp.chars().zip(FORM.chars()).all(is_alike);
+    is_stamp.then(|| (stamp, rest.trim_start_matches('-')))
+}
+
+/// The stamp as people write it, without its zone: `2025-11-20 23:30:45`; `between` stands before the hour.
+pub fn spoken(stamp: &str, between: &str) -> String {
+    let (day, time) = stamp.trim_end_matches('Z').split_once('T').unwrap_or((stamp, ""));
+    format!("{day}{between}{}", time.replace('-', ":"))
+}
+
 /// Year, month and day of the Gregorian calendar, `days` after 1970-01-01.
 /// The year is taken to start in March, which puts the leap day last (Hinnant, "`chrono`-compatible low-level
 /// date algorithms", `civil_from_days`).
@@ -53,6 +74,27 @@ mod tests {
         assert_eq!(at(1_709_251_199), "2024-02-29T23-59-59Z");
         assert_eq!(at(1_763_681_445), "2025-11-20T23-30-45Z");
         assert_eq!(at(4_107_542_400), "2100-03-01T00-00-00Z");
+    }
+
+    #[test]
+    fn a_stamp_is_found_in_a_name_and_spoken() {
+        assert_eq!(
+            stamped("2025-11-20T23-30-45Z-send-2"),
+            Some(("2025-11-20T23-30-45Z", "send-2"))
+        );
+        assert_eq!(
+            stamped("2025-11-20T23-30-45Z"),
+            Some(("2025-11-20T23-30-45Z", ""))
+        );
+        for other in [
+            "",
+            "before",
+            "2025-11-20T23:30:45Z-send",
+            "é025-11-20T23-30-45Z-send",
+        ] {
+            assert_eq!(stamped(other), None, "{other}");
+        }
+        assert_eq!(spoken("2025-11-20T23-30-45Z", " "), "2025-11-20 23:30:45");
     }
 
     #[test]

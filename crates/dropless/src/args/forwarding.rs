@@ -8,7 +8,9 @@ use clap::Args;
 
 use super::{DeviceArgs, ExplainArgs};
 use crate::plan::machine::parse_ports;
-use crate::plan::{ForwardMode, ForwardPlan, MachinePlan, VERSION, mac, nonzero_ns, optional, stall_ns};
+use crate::plan::{
+    ForwardMode, ForwardPlan, MachinePlan, VERSION, interval_ns, mac, nonzero_ns, optional, stall_ns,
+};
 
 /// Between two ports: the path, the machine, and what is measured.
 #[derive(Args, Clone, Debug)]
@@ -48,9 +50,9 @@ pub struct ForwardingArgs {
     /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'denied==0', 'tx_full==0'; repeat for several
     #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
     pub expect: Vec<String>,
-    /// Length of a statistics interval, 1 ms and up
-    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
-    pub interval: String,
+    /// Length of a statistics interval, 1 ms and up [default: a 200th of --duration, 10ms to 1s]
+    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
+    pub interval: Option<String>,
 
     /// What is asked about stalls
     #[command(flatten)]
@@ -90,6 +92,7 @@ impl ForwardingArgs {
         let (mut ports, kernel) = (parse_ports(ports)?, parse_ports(&self.kernel)?);
         ports.extend(kernel.iter().cloned());
         let macs = self.to_mac.iter().map(|text| mac(text, "--to-mac"));
+        let duration_ns = optional(duration, "--duration", nonzero_ns)?;
         let plan = ForwardPlan {
             version: VERSION,
             command: "forward".into(),
@@ -106,10 +109,10 @@ impl ForwardingArgs {
             rules: rules.map(Path::to_path_buf),
             kernel,
             flows: self.flows,
-            duration_ns: optional(duration, "--duration", nonzero_ns)?,
+            duration_ns,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             expect: self.expect.clone(),
-            interval_ns: nonzero_ns(&self.interval, "--interval")?,
+            interval_ns: interval_ns(self.interval.as_deref(), duration_ns, |_| true)?,
         };
         plan.validate()?;
         Ok(plan)

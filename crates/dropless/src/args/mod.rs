@@ -10,7 +10,7 @@ use report::out::Console;
 
 use crate::plan::machine::{default_descriptors, parse_cores};
 use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero};
-use crate::run::Settings;
+use crate::run::{Place, Settings};
 use status::StatusArgs;
 
 pub mod forwarding;
@@ -154,6 +154,26 @@ pub struct OutputArgs {
     /// Where run directories are made
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
     pub runs: PathBuf,
+    /// What this run is called in its result, in reports and in lists
+    #[arg(long, value_name = "LABEL", value_parser = label, help_heading = "Output")]
+    pub name: Option<String>,
+}
+
+/// Characters of a label at most: it stands in tables.
+const LABEL_MAX: usize = 60;
+
+/// What a run may be called.
+fn label(text: &str) -> Result<String, String> {
+    match text {
+        _ if text.trim().is_empty() => Err("a name has letters; leave --name out for none".to_owned()),
+        _ if text.contains(report::input::is_unsafe) => {
+            Err("a name is one line, without control characters".to_owned())
+        }
+        _ if text.chars().count() > LABEL_MAX => {
+            Err(format!("a name stands in tables; {LABEL_MAX} characters at most"))
+        }
+        _ => Ok(text.trim().to_owned()),
+    }
 }
 
 /// What every run of packets has: what it prints, where it writes, and how it is watched.
@@ -178,7 +198,7 @@ impl RunArgs {
     pub fn settings(&self) -> Result<Settings> {
         Ok(Settings {
             console: self.output.console(),
-            runs: self.output.runs.clone(),
+            place: self.output.place(),
             status: self.status.settings()?,
             verbose: self.verbose,
             has_doctor: !self.no_doctor,
@@ -207,6 +227,14 @@ impl DeviceArgs {
 }
 
 impl OutputArgs {
+    /// Where its run directory is made, and what the run is called.
+    pub fn place(&self) -> Place {
+        Place {
+            runs: self.runs.clone(),
+            label: self.name.clone(),
+        }
+    }
+
     /// Who is told what.
     pub fn console(&self) -> Console {
         Console {

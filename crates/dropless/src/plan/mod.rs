@@ -119,6 +119,28 @@ pub const FAR_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// The far end's default IPv6 address (RFC 5180 section 8).
 pub const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 2);
 
+/// Rows that a run of a known length should have: a point on a page for each.
+const ROWS_WANTED: u64 = 200;
+
+/// Intervals that are chosen, in ms. Below 10 ms some have no packet at usual rates, and control would do little but write rows.
+const INTERVALS_MS: [u64; 7] = [10, 20, 50, 100, 200, 500, 1000];
+
+/// The interval that was asked for; else of those that fit the one that is next below a 200th of the run.
+pub fn interval_ns(asked: Option<&str>, duration_ns: Option<u64>, fits: impl Fn(u64) -> bool) -> Result<u64> {
+    if let Some(text) = asked {
+        return nonzero_ns(text, "--interval");
+    }
+    let intervals_ns = INTERVALS_MS.map(|ms| ms * 1_000_000);
+    let [shortest, .., longest] = intervals_ns;
+    let wanted = duration_ns.map_or(longest, |ns| ns / ROWS_WANTED).max(shortest);
+    let below = intervals_ns
+        .into_iter()
+        .rfind(|ns| *ns <= wanted)
+        .unwrap_or(shortest);
+    let fitting = intervals_ns.into_iter().find(|ns| *ns >= below && fits(*ns));
+    Ok(fitting.unwrap_or(longest))
+}
+
 fn check_interval(interval_ns: u64) -> Result<()> {
     let shown = measure::units::format_duration(interval_ns);
     ensure!(
@@ -195,4 +217,29 @@ pub fn clock_seed() -> u64 {
         .map_or(1, |since| since.as_nanos() as u64)
         // Short enough to be typed again.
         % 1_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_runs_have_about_two_hundred_intervals_as_far_as_these_fit() {
+        const MS: u64 = 1_000_000;
+        let chosen = |duration_ms: Option<u64>, fits: u64| {
+            interval_ns(None, duration_ms.map(|ms| ms * MS), |ns| ns >= fits * MS).unwrap() / MS
+        };
+        for (duration_ms, interval_ms) in [(100, 10), (1000, 10), (5000, 20), (10_000, 50), (60_000, 200)] {
+            assert_eq!(chosen(Some(duration_ms), 0), interval_ms, "{duration_ms} ms");
+        }
+        assert_eq!([chosen(Some(3_600_000), 0), chosen(None, 0)], [1000, 1000]);
+        // Where so many streams want more room than that, the next longer one that fits.
+        assert_eq!(
+            [chosen(Some(10_000), 60), chosen(Some(10_000), 5000)],
+            [100, 1000]
+        );
+        let asked = |text| interval_ns(Some(text), Some(10_000 * MS), |_| false);
+        assert_eq!(asked("3ms").unwrap(), 3 * MS);
+        assert!(asked("0s").is_err());
+    }
 }

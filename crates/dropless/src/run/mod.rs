@@ -39,7 +39,7 @@ pub(crate) mod tap;
 pub(crate) mod waiting;
 pub(crate) mod workers;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -75,14 +75,31 @@ use workers::Running;
 pub struct Settings {
     /// Who is told what on the terminal.
     pub console: Console,
-    /// Where run directories are made.
-    pub runs: PathBuf,
+    /// Where its directory is made, and what it is called.
+    pub place: Place,
     /// How it is watched from outside.
     pub status: StatusSettings,
     /// Show DPDK's own log.
     pub verbose: bool,
     /// The machine is looked at for what may cost packets before the start.
     pub has_doctor: bool,
+}
+
+/// Where a run directory is made, and what the user calls the run.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The directory in which it is made.
+    pub runs: PathBuf,
+    /// What the user calls the run.
+    pub label: Option<String>,
+}
+
+impl Place {
+    /// Makes the directory of a run of `command`.
+    pub(crate) fn make(&self, command: &str) -> Result<RunDir> {
+        let dir = RunDir::create(&self.runs, command, SystemTime::now())?;
+        Ok(dir.called(self.label.as_deref()))
+    }
 }
 
 /// What a job needs of the machine.
@@ -227,7 +244,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     preflight.notes.extend(removed);
     // No core sleeps deeply while the run lasts, where we may ask for that.
     let _awake = host::awake::awake(&Sys::live());
-    let dir = directory(&settings.runs, job.plan(), &board)?;
+    let dir = directory(&settings.place, job.plan(), &board)?;
     for port in &preflight.abandoned {
         port.make_way(&Sys::live())?;
     }
@@ -260,23 +277,27 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     }
     board.end(ended, |state| summary.settle(state));
     page::leave(&dir, console);
-    console.human(&report::terminal::render(&summary, &console.style()))?;
-    console.object(&summary)?;
+    page::tell(
+        &dir,
+        console,
+        &report::terminal::render(&summary, &console.style()),
+        &summary,
+    )?;
     board.linger(&interrupt);
     Ok(exit)
 }
 
-/// The directory of a run that begins below `runs`, with its plan and what the machine is.
-pub(crate) fn directory(runs: &Path, plan: &impl Serialize, board: &StatusBoard) -> Result<RunDir> {
-    let dir = plain_directory(runs, plan, &board.told().process.command)?;
+/// The directory of a run that begins at `place`, with its plan and what the machine is.
+pub(crate) fn directory(place: &Place, plan: &impl Serialize, board: &StatusBoard) -> Result<RunDir> {
+    let dir = plain_directory(place, plan, &board.told().process.command)?;
     board.run_is_in(dir.path());
     Ok(dir)
 }
 
 /// The same for what nobody watches.
-pub(crate) fn plain_directory(runs: &Path, plan: &impl Serialize, command: &str) -> Result<RunDir> {
-    let dir = RunDir::create(runs, command, SystemTime::now())?;
-    let _ = dir.write_json(file::PLAN, plan);
+pub(crate) fn plain_directory(place: &Place, plan: &impl Serialize, command: &str) -> Result<RunDir> {
+    let dir = place.make(command)?;
+    let _ = dir.write_labelled(file::PLAN, plan);
     let _ = dir.write_json(file::HOST, &preflight::host_facts());
     Ok(dir)
 }

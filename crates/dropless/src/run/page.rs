@@ -2,7 +2,16 @@
 
 use report::out::Console;
 use report::rundir::{RunDir, file};
+use report::terminal::named;
 use report::{html, load};
+use serde::Serialize;
+
+/// Prints what a run came to, for people as `text` and for programs as `result`, with what the user called it.
+pub fn tell(dir: &RunDir, console: Console, text: &str, result: &impl Serialize) -> anyhow::Result<()> {
+    console.human(&named(dir.label(), text, &console.style()))?;
+    console.object(&dir.labelled(result))?;
+    Ok(())
+}
 
 /// Leaves the page of a run that has ended in its directory. Without one the run is as good: that is told, and no more.
 pub fn leave(dir: &RunDir, console: Console) {

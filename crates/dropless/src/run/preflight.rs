@@ -212,8 +212,16 @@ pub fn available_memory() -> u64 {
 
 /// What `host.json` says.
 pub fn host_facts() -> host::Facts {
+    let arguments = std::env::args_os().skip(1);
+    let arguments = arguments.map(|argument| quoted(argument.to_string_lossy()));
+    let command_line: Vec<String> = std::iter::once("dropless".to_owned()).chain(arguments).collect();
     host::facts(
         &Sys::live(),
-        serde_json::json!({ "name": "dropless", "version": env!("CARGO_PKG_VERSION") }),
+        serde_json::json!({
+            "name": "dropless",
+            "version": env!("CARGO_PKG_VERSION"),
+            "dpdk": dpdk::Eal::version().trim_start_matches("DPDK "),
+            "command_line": command_line.join(" "),
+        }),
     )
 }

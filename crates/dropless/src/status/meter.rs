@@ -15,7 +15,8 @@ const FURTHER_BYTES: f64 = 24.0;
 pub struct Meter(VecDeque<(Instant, Totals)>);
 
 impl Meter {
-    pub fn rates(&mut self, now: Instant, total: &Totals) -> Rates {
+    /// The rates `now`, after `elapsed` of the run.
+    pub fn rates(&mut self, now: Instant, elapsed: Duration, total: &Totals) -> Rates {
         let moved = |total: &Totals| total.sent + total.received > 0;
         // The time before a run's first packet is no part of it, and the next trial of a search begins at nothing.
         let idle = self.0.back().is_some_and(|(_, last)| !moved(last));
@@ -23,7 +24,11 @@ impl Meter {
         if self.0.back().is_some_and(|(_, last)| anew(last)) {
             self.0.clear();
         } else if idle {
-            self.0 = self.0.pop_back().into_iter().collect();
+            // Nor is the time before the run's start, if that is where it was looked at last.
+            let begun = now.checked_sub(elapsed);
+            let last = self.0.pop_back();
+            let last = last.map(|(at, last)| (begun.map_or(at, |begun| begun.max(at)), last));
+            self.0 = last.into_iter().collect();
         }
         while self
             .0
@@ -73,6 +78,9 @@ fn rates(before: &Totals, total: &Totals, seconds: f64) -> Rates {
 mod tests {
     use super::*;
 
+    /// The run has gone on for longer than it was looked at.
+    const LONG: Duration = Duration::from_secs(3600);
+
     fn at(sent: u64) -> Totals {
         Totals {
             sent,
@@ -86,18 +94,28 @@ mod tests {
     fn a_rate_is_that_of_the_last_second() {
         let (begun, mut meter) = (Instant::now(), Meter::default());
         let ms = Duration::from_millis(1);
-        assert_eq!(meter.rates(begun, &at(0)), Rates::default());
+        assert_eq!(meter.rates(begun, LONG, &at(0)), Rates::default());
         for step in 0..50_u32 {
-            let _ = meter.rates(begun + ms * 100 * step, &at(u64::from(step) * 100));
+            let _ = meter.rates(begun + ms * 100 * step, LONG, &at(u64::from(step) * 100));
         }
-        let rates = meter.rates(begun + ms * 5000, &at(5000));
+        let rates = meter.rates(begun + ms * 5000, LONG, &at(5000));
         assert!((rates.tx_pps - 1000.0).abs() < 1e-6, "{rates:?}");
         assert!((rates.rx_pps - 500.0).abs() < 1e-6, "{rates:?}");
         assert!((rates.tx_bps - 1000.0 * 84.0 * 8.0).abs() < 1e-6, "{rates:?}");
         // One and a half seconds of silence.
-        let _ = meter.rates(begun + ms * 5500, &at(5000));
-        let _ = meter.rates(begun + ms * 6000, &at(5000));
-        assert!(meter.rates(begun + ms * 6500, &at(5000)).tx_pps.abs() < 1e-9);
+        let _ = meter.rates(begun + ms * 5500, LONG, &at(5000));
+        let _ = meter.rates(begun + ms * 6000, LONG, &at(5000));
+        assert!(meter.rates(begun + ms * 6500, LONG, &at(5000)).tx_pps.abs() < 1e-9);
+    }
+
+    /// The first look was 50 ms before the run's start; the first rate is that of the time since.
+    #[test]
+    fn no_rate_is_over_a_time_in_which_nothing_was_sent() {
+        let (begun, mut meter) = (Instant::now(), Meter::default());
+        let ms = Duration::from_millis(1);
+        let _ = meter.rates(begun, Duration::ZERO, &at(0));
+        let rates = meter.rates(begun + ms * 150, ms * 100, &at(100));
+        assert!((rates.tx_pps - 1000.0).abs() < 1e-6, "{rates:?}");
     }
 
     #[test]
@@ -113,8 +131,8 @@ mod tests {
     #[test]
     fn counts_that_begin_anew_give_no_nonsense() {
         let (begun, mut meter) = (Instant::now(), Meter::default());
-        let _ = meter.rates(begun, &at(1000));
-        let rates = meter.rates(begun + Duration::from_millis(100), &at(10));
+        let _ = meter.rates(begun, LONG, &at(1000));
+        let rates = meter.rates(begun + Duration::from_millis(100), LONG, &at(10));
         assert_eq!(rates, Rates::default());
     }
 }

@@ -100,7 +100,8 @@ impl StatusBoard {
         state.told_unix_ms = unix_ms();
         state.sequence = self.last.borrow().sequence + 1;
         if state.ended.is_none() {
-            state.rate = self.meter.borrow_mut().rates(now, &state.total);
+            let elapsed = Duration::try_from_secs_f64(state.elapsed_s).unwrap_or_default();
+            state.rate = self.meter.borrow_mut().rates(now, elapsed, &state.total);
         }
         if let Some(publisher) = &self.publisher {
             // Where shared memory is full the run goes on; the next look may find room.

@@ -118,7 +118,7 @@ class Look:
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", over)
         ActionChains(self.driver).move_to_element(over).perform()
         until(lambda: "pps" in " ".join(self.legend("rates")))
-        self.seen["hover"] = {"rates": self.legend("rates"), "loss": self.legend("loss"), "legend": self.driver.execute_script(LEGENDS)[0]}
+        self.seen["hover"] = {"rates": self.legend("rates"), "loss": self.legend("loss"), "legend": next((legend for legend in self.driver.execute_script(LEGENDS) if "time" in legend), "")}
         # Not beyond the window: that would take the pointer away.
         self.driver.save_screenshot(str(self.pictures / f"{self.name}-hover.png"))
 

@@ -42,6 +42,7 @@ mod kernel_peer;
 mod kernel_port;
 mod ledger;
 mod load;
+mod locale;
 mod manager;
 mod memif;
 mod metrics;

@@ -229,7 +229,7 @@ fn a_run_that_did_not_end_is_a_line_among_others() {
     let shown = report(&lab, &[&good, "killed", "young"]);
     assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "{shown}");
     assert!(
-        shown.stdout.contains("1,234 lost") && shown.stdout.matches("DID NOT END: ").count() >= 2,
+        shown.stdout.contains("  0.0035 %  ") && shown.stdout.matches("  DID NOT END").count() == 2,
         "{shown}"
     );
     let object = report(&lab, &[&good, "killed", "young", "--json"]).json();
@@ -271,4 +271,56 @@ fn standard_input_and_output_are_files_too() {
     assert_eq!((page.code, page.stderr.as_str()), (Some(0), ""), "{page}");
     assert!(page.stdout.starts_with("<!doctype html>") && page.stdout.ends_with("</html>\n"));
     assert!(!lab.path("-").exists());
+}
+
+/// What the user calls a run stands in its plan and its result, and for it wherever it is shown.
+#[test]
+fn a_run_has_the_name_it_was_given() {
+    let Some(lab) = require(&[]) else { return };
+    let named = |name: &str| {
+        let common = [
+            "send", "--count", "20000", "--rate", "max", "--json", "--name", name,
+        ];
+        let run = lab.dropless(&common).run();
+        assert_eq!(run.json()["label"], name, "{run}");
+        assert!(
+            run.stderr.starts_with("note: ") || run.stderr.contains(&format!("Run {name}\n")),
+            "{run}"
+        );
+        lab.directory()
+            .join(run.json()["run"].as_str().expect("a run directory"))
+    };
+    let runs = [named("before"), named("after the change")];
+    for file in ["plan.json", "summary.json"] {
+        let text = fs::read_to_string(runs[0].join(file)).expect(file);
+        assert!(text.contains("\"label\": \"before\""), "{file}: {text}");
+    }
+    let page = fs::read_to_string(runs[1].join("report.html")).expect("a page");
+    assert!(
+        page.contains("<title>after the change - dropless"),
+        "the page has another title"
+    );
+    let paths = runs.map(|run| run.display().to_string());
+    let both = report(&lab, &[&paths[0], &paths[1]]);
+    assert!(
+        both.stdout
+            .contains("Side by side        before  after the change  "),
+        "{both}"
+    );
+    let list = report(&lab, &["--list", &paths[0]]);
+    assert!(list.stdout.contains("  send     before  VALID"), "{list}");
+    // Its plan is another run's, which has its own name or none.
+    let plan = format!("{}/plan.json", paths[0]);
+    let again = lab.dropless(&["send", "--plan", &plan, "--json"]).run();
+    assert!(
+        again.json()["label"].is_null() && again.code == Some(0),
+        "{again}"
+    );
+    for (wrong, words) in [("", "a name has letters"), ("a\nb", "a name is one line")] {
+        let refused = lab.dropless(&["send", "--name", wrong]).run();
+        assert!(
+            refused.code == Some(2) && refused.stderr.contains(words),
+            "{refused}"
+        );
+    }
 }

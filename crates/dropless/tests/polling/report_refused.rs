@@ -148,9 +148,7 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
     ];
     for (path, words) in &cases {
         for output in [&["--html", "out.html"][..], &["--json"], &["--csv"], &[]] {
-            // A good one before it: nothing of that may be drawn either.
-            let good = golden().display().to_string();
-            let refused = report(&lab, &[&[good.as_str(), path], output].concat());
+            let refused = report(&lab, &[&[path.as_str()], output].concat());
             assert_eq!(refused.code, Some(2), "{path}: {refused}");
             if output == ["--json"] {
                 let error = refused.json()["error"]
@@ -172,6 +170,24 @@ fn what_cannot_be_read_is_one_line_and_leaves_nothing() {
         }
     }
     assert!(!lab.path("out.html").exists());
+    // Among others each is a line, but for one that is not there: that was not meant.
+    let good = golden().display().to_string();
+    let paths: Vec<&str> = cases.iter().map(|(path, _)| path.as_str()).collect();
+    let refused = report(&lab, &[&["--html", "out.html", &good][..], &paths].concat());
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused.stderr.contains("absent") && refused.stderr.lines().count() == 1,
+        "{refused}"
+    );
+    assert!(!lab.path("out.html").exists());
+    let listed = report(&lab, &[&["--list", "--json", &good][..], &paths[1..]].concat());
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed}");
+    let object = listed.json();
+    let runs = object["runs"].as_array().expect("the list").iter();
+    for (run, (path, words)) in runs.skip(1).zip(&cases[1..]) {
+        let says = run["says"].as_str().expect("what is wrong");
+        assert!(says.contains(words), "{path}: {says}");
+    }
     assert!(!lab.path(".out.html.tmp").exists());
     let unwritable = report(
         &lab,

@@ -123,7 +123,7 @@ fn the_last_values_of_a_run_that_ends_stay() {
     assert_eq!(terminal.count("tx"), summary["sent"].as_u64());
     assert_eq!(terminal.count("rx"), summary["received"].as_u64());
     // And its rates are no longer those of the last second.
-    terminal.wait_for("over the whole run");
+    terminal.wait_for("Traffic of the whole run");
     terminal.wait_for("mean rate");
     let run = summary["run"].as_str().expect("a run directory");
     let told = lab

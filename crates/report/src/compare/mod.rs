@@ -64,6 +64,14 @@ impl Row {
     }
 }
 
+/// Runs that lie side by side, in columns of a terminal; more are a row each.
+pub const BESIDE_MAX: usize = 4;
+
+/// Whether `runs` are laid side by side in a terminal: two to four of one kind, which all ended. Others are listed.
+pub fn is_compared(runs: &[Loaded]) -> bool {
+    (2..=BESIDE_MAX).contains(&runs.len()) && groups(runs).len() == 1 && runs.iter().all(Loaded::has_ended)
+}
+
 /// The places of the runs that are compared with each other, the baseline of each group first.
 pub fn groups(runs: &[Loaded]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();

@@ -7,8 +7,10 @@ use serde_json::Value;
 use crate::load::Loaded;
 
 /// What a run draws or finds for itself, and what a file says of itself.
-const OWN: [&str; 5] = [
+const OWN: [&str; 7] = [
     "version",
+    "label",
+    "host build.command_line",
     "seed",
     "host memory_available_bytes",
     "host hugepages",

@@ -1,4 +1,4 @@
-//! Runs of one kind side by side, as tables of a terminal, where a run is a number, and of a page, where it has its name.
+//! Runs of one kind side by side, as tables of a terminal and of a page.
 
 use super::settings::{Setting, differing};
 use super::{Row, percent, rows, tiles};
@@ -10,17 +10,13 @@ use crate::table::Cell;
 /// Characters of a setting in a terminal; the page and `--json` have all of it.
 const VALUE_MAX: usize = 32;
 
-/// A run, and the number that it is listed under.
-pub type Numbered<'r> = (usize, &'r Loaded);
+/// A run with its values of the figures, where it has them.
+pub type Figures<'r> = (&'r Loaded, Vec<Option<String>>);
 
 /// What the kind is asked first, a row a run; nothing where it is asked nothing.
-pub fn first_figures<'r>(runs: &[Numbered<'r>]) -> Option<Sheet<(Numbered<'r>, Vec<Option<String>>)>> {
-    let (names, values) = tiles(runs.iter().map(|(_, run)| *run));
-    let mut sheet = Sheet::of(runs.iter().copied().zip(values))
-        .name("", |((number, _), _)| format!("[{number}]"))
-        .in_terminal()
-        .name("run", |((_, run), _)| run.name.clone())
-        .on_page();
+pub fn first_figures<'r>(runs: &[&'r Loaded]) -> Option<Sheet<Figures<'r>>> {
+    let (names, values) = tiles(runs.iter().copied());
+    let mut sheet = Sheet::of(runs.iter().copied().zip(values)).name("run", |(run, _)| run.name.clone());
     for (at, name) in names.iter().enumerate() {
         sheet = sheet.optional(name, |(_, values)| values[at].clone());
     }
@@ -28,12 +24,11 @@ pub fn first_figures<'r>(runs: &[Numbered<'r>]) -> Option<Sheet<(Numbered<'r>, V
 }
 
 /// What the runs were not made alike in.
-pub fn settings(runs: &[Numbered<'_>]) -> Sheet<Setting> {
-    let all: Vec<&Loaded> = runs.iter().map(|(_, run)| *run).collect();
-    let mut sheet = Sheet::of(differing(&all)).name("setting", Setting::label);
-    for (at, (number, run)) in runs.iter().enumerate() {
+pub fn settings(runs: &[&Loaded]) -> Sheet<Setting> {
+    let mut sheet = Sheet::of(differing(runs)).name("setting", Setting::label);
+    for (at, run) in runs.iter().enumerate() {
         sheet = sheet
-            .number(&format!("[{number}]"), |setting| clipped(&setting.value(at)))
+            .number(&run.name, |setting| clipped(&setting.value(at)))
             .in_terminal()
             .words(&run.name, |setting| setting.value(at))
             .on_page();
@@ -42,7 +37,7 @@ pub fn settings(runs: &[Numbered<'_>]) -> Sheet<Setting> {
 }
 
 /// As much of a setting as a terminal has room for.
-pub fn clipped(value: &str) -> String {
+fn clipped(value: &str) -> String {
     if value.chars().count() <= VALUE_MAX {
         return value.to_owned();
     }
@@ -50,13 +45,10 @@ pub fn clipped(value: &str) -> String {
 }
 
 /// Every figure; each further run has its value and its change.
-pub fn figures(runs: &[Numbered<'_>]) -> Sheet<Row> {
-    let all: Vec<&Loaded> = runs.iter().map(|(_, run)| *run).collect();
-    let mut sheet = Sheet::of(rows(&all)).name("metric", Row::label);
-    for (at, (number, run)) in runs.iter().enumerate() {
-        sheet = sheet
-            .optional(&run.name, |row| Some(row.metric.unit.show(row.values[at]?)))
-            .short(&format!("[{number}]"));
+pub fn figures(runs: &[&Loaded]) -> Sheet<Row> {
+    let mut sheet = Sheet::of(rows(runs)).name("metric", Row::label);
+    for (at, run) in runs.iter().enumerate() {
+        sheet = sheet.optional(&run.name, |row| Some(row.metric.unit.show(row.values[at]?)));
         if at > 0 {
             sheet = with_change(sheet, at);
         }

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::Export;
 use crate::compare::settings::{Setting, differing};
-use crate::compare::{Row, groups, members, rows};
+use crate::compare::{self, groups, members, rows};
 use crate::json::pretty;
+use crate::list::Row;
 use crate::load::Loaded;
 
 /// The form.
@@ -14,7 +15,13 @@ pub const EXPORT: Export = Export {
     name: "json",
     help: "Print one JSON object with every figure, every difference and every summary",
     file: None,
-    render: |shown| Ok(pretty(&object(shown.runs, shown.failed))?),
+    render: |shown| {
+        Ok(if shown.is_list {
+            pretty(&list(shown.runs))?
+        } else {
+            pretty(&object(shown.runs, shown.failed))?
+        })
+    },
 };
 
 /// Version of the object.
@@ -31,6 +38,24 @@ pub struct Object {
     differences: Vec<Value>,
     /// The rules of `--fail-if` that failed, a line each.
     failed: Vec<String>,
+}
+
+/// What `--list --json` prints: the rows of the list, in the order of `runs`.
+fn list(runs: &[Loaded]) -> Value {
+    json!({"version": VERSION, "runs": runs.iter().map(listed).collect::<Vec<_>>()})
+}
+
+/// A row of the list, and which run it is.
+fn listed(run: &Loaded) -> Value {
+    let verdict = run.result.verdict();
+    json!({
+        "path": run.path.display().to_string(),
+        "kind": run.result.entry().map(|entry| entry.command),
+        "ended": run.has_ended(),
+        "readable": !run.is_unreadable(),
+        "says": verdict.words,
+        "row": Row::of(run),
+    })
 }
 
 /// The object of `runs`, and the lines of the rules that `failed`.
@@ -64,7 +89,7 @@ pub fn object(runs: &[Loaded], failed: &[String]) -> Object {
     object
 }
 
-fn differences(run: &Loaded, rows: &[Row], place: usize) -> Vec<Value> {
+fn differences(run: &Loaded, rows: &[compare::Row], place: usize) -> Vec<Value> {
     let path = run.path.display().to_string();
     let changed = rows.iter().filter_map(|row| Some((row, row.change(place)?)));
     changed
@@ -78,19 +103,14 @@ fn differences(run: &Loaded, rows: &[Row], place: usize) -> Vec<Value> {
         .collect()
 }
 
-fn one(run: &Loaded, rows: &[Row], place: usize) -> Value {
+fn one(run: &Loaded, rows: &[compare::Row], place: usize) -> Value {
     let metrics: Map<String, Value> = rows
         .iter()
         .filter_map(|row| row.values[place].map(|value| (row.name(), json!(value))))
         .collect();
-    let verdict = run.result.verdict();
-    json!({
-        "path": run.path.display().to_string(),
-        "kind": run.result.entry().map(|entry| entry.command),
-        "ended": run.has_ended(),
-        "says": verdict.words,
-        "metrics": metrics,
-        "intervals": run.series.as_ref().map(|series| series.rows),
-        "summary": run.result.value().unwrap_or(Value::Null),
-    })
+    let mut object = listed(run);
+    object["metrics"] = metrics.into();
+    object["intervals"] = run.series.as_ref().map(|series| series.rows).into();
+    object["summary"] = run.result.value().unwrap_or(Value::Null);
+    object
 }

@@ -56,6 +56,8 @@ pub struct Shown<'r> {
     pub runs: &'r [Loaded],
     /// The lines of the rules that failed.
     pub failed: &'r [String],
+    /// Whether they are listed, also where they could be shown in full or compared.
+    pub is_list: bool,
     /// How text for people looks there.
     pub style: Style,
 }

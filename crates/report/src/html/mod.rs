@@ -33,7 +33,7 @@ pub fn write(path: &Path, runs: &[Loaded]) -> Result<(), ExportError> {
 
 /// The page of one run, or of several side by side.
 pub fn page(runs: &[Loaded]) -> Result<String, ExportError> {
-    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let names: Vec<&str> = runs.iter().map(Loaded::title).collect();
     let title = if runs.len() > sections::FRAMES_MAX {
         counted(runs.len() as u64, "run")
     } else {

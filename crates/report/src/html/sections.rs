@@ -3,6 +3,7 @@
 mod distributions;
 mod heat;
 mod machine;
+mod made;
 mod side_by_side;
 mod stalls;
 mod verdict;
@@ -27,18 +28,27 @@ pub fn body(runs: &[Loaded]) -> String {
             .map(|run| verdict::block(run, runs.len() > 1))
             .collect()
     };
+    let is_over_time = runs.iter().any(Loaded::is_over_time);
+    let over_time = || if is_over_time { charts(runs) } else { String::new() };
     if let [only] = runs {
+        // Where packets went, and how long they took, before when.
         page += &verdict::tiles(only);
+        page += &made::strip(only);
+        page += &only.result.page("", "flow-0");
+        page += &stalls::lengths(only, "");
+        page += &distributions::curves(runs);
+        page += &over_time();
+        page += &stalls::by_cause(only, "");
+        page += &machine::sections(only, "");
     } else {
         page += &side_by_side::sections(runs);
+        page += &distributions::curves(runs);
+        page += &over_time();
     }
-    if runs.iter().any(Loaded::is_over_time) {
-        page += &charts(runs);
-    }
-    for (at, run) in runs.iter().enumerate().take(DRAWN_MAX) {
-        let named = (runs.len() > 1).then(|| format!(" of {}", run.name));
-        let named = named.unwrap_or_default();
+    for (at, run) in runs.iter().enumerate().take(DRAWN_MAX).filter(|_| runs.len() > 1) {
+        let named = format!(" of {}", run.name);
         let whole = run.result.page(&named, &format!("flow-{at}"))
+            + &stalls::lengths(run, &named)
             + &stalls::by_cause(run, &named)
             + &machine::sections(run, &named);
         page += &if is_long && !whole.is_empty() {
@@ -77,7 +87,7 @@ fn charts(runs: &[Loaded]) -> String {
         inner += &(stalls + &latency(runs, &series) + &heat::charts(runs));
         page += &section("Over time", &inner);
     }
-    page + &distributions::curves(runs)
+    page
 }
 
 /// `words` of each run, with its name before it where there are several that say something else.

@@ -1,4 +1,5 @@
-//! A run that did not end, or is still at work: what it left is shown, and that it is not a result.
+//! A run that did not end, or is still at work: what it left is shown, and that it is not a result. What cannot be read is no
+//! more than that.
 
 use serde::{Serialize, Serializer};
 
@@ -16,14 +17,38 @@ pub struct Unfinished {
     why: String,
     /// The intervals that it wrote.
     so_far: Option<Intervals>,
+    is_unreadable: bool,
 }
 
 impl Unfinished {
+    /// What cannot be read, and why.
+    pub fn unreadable(why: String) -> Self {
+        Self {
+            why,
+            so_far: None,
+            is_unreadable: true,
+        }
+    }
+
+    /// Whether there is something that could not be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.is_unreadable
+    }
+
+    fn mark(&self) -> &'static str {
+        if self.is_unreadable {
+            "UNREADABLE"
+        } else {
+            "DID NOT END"
+        }
+    }
+
     /// What is missing and what can be done is `why`; `series` are the intervals that it wrote.
     pub fn of(why: String, series: Option<&Series>) -> Self {
         Self {
             why,
             so_far: series.map(Intervals::of),
+            is_unreadable: false,
         }
     }
 }
@@ -43,7 +68,7 @@ impl Kind for Unfinished {
     fn verdict(&self) -> Verdict {
         Verdict {
             standing: Standing::Invalid,
-            words: format!("DID NOT END: {}", self.why),
+            words: format!("{}: {}", self.mark(), self.why),
             reasons: Vec::new(),
             is_by_reason: false,
         }
@@ -63,7 +88,7 @@ impl Kind for Unfinished {
     }
 
     fn headline(&self, style: &Style) -> String {
-        marked("DID NOT END:", Paint::Bad, &self.why, style)
+        marked(&format!("{}:", self.mark()), Paint::Bad, &self.why, style)
     }
 
     fn page(&self, _named: &str, _id: &str) -> String {
@@ -72,6 +97,10 @@ impl Kind for Unfinished {
 
     /// With its like: what it did until then is no result that others could be held against.
     fn compared_with(&self) -> &'static str {
-        "what did not end"
+        if self.is_unreadable {
+            "what cannot be read"
+        } else {
+            "what did not end"
+        }
     }
 }

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::number::{count, ns, pps};
-use crate::published::{Phase, State};
+use crate::published::{Phase, State, Totals};
 use crate::style::{Paint, Style};
 
 /// The longest progress bar; beyond it only the eye travels.
@@ -83,11 +83,14 @@ fn fields(state: &State) -> Vec<Field> {
         let paint = if packets == 0 { Paint::None } else { Paint::Bad };
         (name, count(packets), paint)
     };
+    // Over no time, or before the first packet, there is no rate.
+    let has_rate = state.rate.over_s > 0.0 && state.total.sent + state.total.received > 0;
+    let rate = |value| if has_rate { pps(value) } else { "-".to_owned() };
     let latency = |name, value| plain(name, ns(value).unwrap_or_else(|| "-".to_owned()));
     let (total, recent) = (&state.total, &state.latency_recent_ns);
     let (tx, rx) = (
-        plain("tx", pps(state.rate.tx_pps)),
-        plain("rx", pps(state.rate.rx_pps)),
+        plain("tx", rate(state.rate.tx_pps)),
+        plain("rx", rate(state.rate.rx_pps)),
     );
     // What it waits for at its end is none of what a sender waits for.
     let is_replay = state.phase == Phase::Replaying || state.process.command == "replay";
@@ -132,10 +135,21 @@ fn fields(state: &State) -> Vec<Field> {
             tx,
             rx,
             packets("sent", total.sent),
-            bad("lost", total.lost),
+            lost(total),
             bad("unsent", total.unsent),
             latency("p50", recent.p50),
             latency("p99", recent.p99),
         ],
     }
+}
+
+/// One figure: what is known to be lost, and up to how many more may be.
+fn lost(total: &Totals) -> Field {
+    let (lost, further) = total.loss();
+    let paint = if total.lost == 0 { Paint::None } else { Paint::Bad };
+    (
+        "lost",
+        further.map_or(lost.clone(), |further| format!("{lost}, {further}")),
+        paint,
+    )
 }

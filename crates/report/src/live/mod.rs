@@ -78,12 +78,14 @@ impl Live {
         self.period = self.period_at(elapsed);
         let (text, lines) = match &self.look {
             Look::Off => return,
-            Look::Lines => (draw::line(state), 0),
+            // What a log holds is of no locale.
+            Look::Lines => (Style::plain().fitted(draw::line(state)), 0),
             Look::InPlace { style, ask } => {
                 let width = ask
                     .and_then(Stream::columns)
                     .map_or(style.width, |columns| columns.min(120));
-                draw::drawing(state, &Style { width, ..*style })
+                let (text, lines) = draw::drawing(state, &Style { width, ..*style });
+                (style.fitted(text), lines)
             }
         };
         let erase = self.erase();

@@ -2,7 +2,7 @@
 
 use super::draw::drawing;
 use super::*;
-use crate::published::{ConsumerLevel, Phase};
+use crate::published::{ConsumerLevel, Phase, Totals};
 use std::sync::{Arc, Mutex};
 
 use unicode_width::UnicodeWidthStr;
@@ -33,7 +33,7 @@ fn at(milliseconds: u64) -> State {
         planned_s: Some(10.0),
         ..State::default()
     };
-    (state.rate.tx_pps, state.rate.rx_pps) = (3.5e6, 3.4e6);
+    (state.rate.tx_pps, state.rate.rx_pps, state.rate.over_s) = (3.5e6, 3.4e6, 1.0);
     (state.total.sent, state.total.lost) = (14_700_000, 12);
     state.latency_recent_ns.p50 = Some(1234);
     state
@@ -145,4 +145,34 @@ fn no_more_time_has_passed_than_was_planned() {
     let text = |ms| drawing(&at(ms), &Style::plain()).0;
     assert!(text(9_900).contains("9.9 s of 10.0 s"));
     assert!(!text(10_100).contains(" of "), "{}", text(10_100));
+}
+
+/// One figure of loss, which says how much of it is known; and no rate where nothing was sent yet.
+#[test]
+fn what_is_under_way_may_be_lost_and_nothing_sent_has_no_rate() {
+    let mut state = at(1000);
+    (state.total.lost, state.total.under_way) = (455, 1355);
+    let line = draw::line(&state);
+    assert!(
+        line.contains(", lost 455, up to 1,355 under way, unsent 0,"),
+        "{line}"
+    );
+    state.total = Totals::default();
+    let line = draw::line(&state);
+    assert!(
+        line.contains("sending: tx -, rx -, sent 0, lost 0, unsent 0,"),
+        "{line}"
+    );
+}
+
+/// Outside UTF-8 no byte beyond ASCII gets out, whatever a name holds.
+#[test]
+fn plain_text_is_ascii() {
+    let plain = Style::plain();
+    assert_eq!(plain.fitted("Größe … ━─ ok".to_owned()), "Gr??e ~ #- ok");
+    let unicode = Style {
+        unicode: true,
+        ..plain
+    };
+    assert_eq!(unicode.fitted("Größe …".to_owned()), "Größe …");
 }

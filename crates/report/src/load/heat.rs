@@ -24,7 +24,8 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The slice of one interval. Between two percentiles packets are taken to be spread evenly over the bands.
+    /// The slice of one interval. Where a percentile lies there is a packet; of those between two of them nothing is known,
+    /// and so half are counted with the one, half with the other.
     pub fn new(end_ms: f64, length_ms: f64, received: f64, quantiles: [Option<f64>; 6]) -> Self {
         let mut packets = Vec::new();
         if received > 0.0 && quantiles.iter().all(Option::is_some) {
@@ -32,8 +33,9 @@ impl Slice {
             let bands = quantiles.map(|value| band(value.unwrap_or(0.0)));
             for (part, ends) in PARTS.iter().zip(bands.windows(2)) {
                 let (low, high) = (ends[0], ends[1].max(ends[0]));
-                let each = (received * part / (high - low + 1) as f64) as f32;
-                packets[low..=high].iter_mut().for_each(|band| *band += each);
+                let half = (received * part / 2.0) as f32;
+                packets[low] += half;
+                packets[high] += half;
             }
         }
         Self {
@@ -213,6 +215,23 @@ mod tests {
         let [half, most, all] = slow[0].within_ns.unwrap();
         assert!((1000.0..1200.0).contains(&half) && (half..1200.0).contains(&most) && all < 8e6 * 1.2);
         assert_eq!(heat.stretches.last().unwrap().packets as u64 % 1000, 0);
+    }
+
+    /// Between the most of the packets and the slowest one nobody knows of any: nothing is painted there.
+    #[test]
+    fn only_where_packets_are_known_to_be_is_painted() {
+        let quantiles = [1000.0, 1100.0, 1200.0, 1300.0, 1400.0, 1e9].map(Some);
+        let heat = Heat::of(&[Slice::new(1.0, 1.0, 1e6, quantiles)]).unwrap();
+        let painted: Vec<usize> = (0..heat.bands).filter(|band| heat.levels[*band] > 0).collect();
+        let [first, .., last] = painted[..] else {
+            panic!("{painted:?}")
+        };
+        assert_eq!((first, last), (0, heat.bands - 1));
+        assert!(
+            painted.len() <= 4 && heat.bands > 70,
+            "{painted:?} of {}",
+            heat.bands
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod columns;
 mod curve;
 pub mod heat;
 pub(crate) mod lines;
+mod names;
 mod point;
 pub mod series;
 pub mod stalls;
@@ -27,13 +28,17 @@ use crate::kinds::intervals::Intervals;
 use crate::kinds::unfinished::Unfinished;
 use crate::number::counted;
 use crate::read::{self, ReadError, part};
-use crate::rundir::file;
+use crate::rundir::{file, label_of};
 
 /// What is known of one run.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// As the user named it, shortened to its last part.
+    /// What stands for it where it is shown: alone its label or its folder, among others its label or its number `[2]`.
     pub name: String,
+    /// The last part of its path.
+    pub folder: String,
+    /// What the user called it.
+    pub label: Option<String>,
     /// Where it is.
     pub path: PathBuf,
     /// What it came to.
@@ -66,6 +71,12 @@ impl Loaded {
     /// Whether it came to a result; of what was killed, or is still at work, there is what it left.
     pub fn has_ended(&self) -> bool {
         self.result_of::<Unfinished>().is_none()
+    }
+
+    /// Whether there is something that could not be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.result_of::<Unfinished>()
+            .is_some_and(Unfinished::is_unreadable)
     }
 
     /// Whether its verdict is that its numbers must not be believed.
@@ -147,15 +158,26 @@ pub(crate) fn quantiles(known: &Percentiles) -> Vec<Quantile> {
 /// Runs that are drawn; of further ones only the figures are kept, so that any number of them can be told apart.
 pub const DRAWN_MAX: usize = 12;
 
-/// Loads all of `paths`, or none.
+/// Loads all of `paths`. One alone that cannot be read is an error; among others it is one that is there and cannot be read.
 pub fn all(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReadError> {
+    let is_alone = paths.len() == 1;
     let mut runs = Vec::with_capacity(paths.len());
     for path in paths {
-        let mut run = load(path)?;
+        let mut run = match load(path) {
+            // What is not there was not meant.
+            Err(error) if !is_alone && !matches!(error, ReadError::Absent(..)) => {
+                let why = Unfinished::unreadable(clean(&error.to_string()));
+                Loaded::of(name_of(path), path, Box::new(why))
+            }
+            run => run?,
+        };
         if runs.len() >= DRAWN_MAX {
             run.forget_drawings();
         }
         runs.push(run);
+    }
+    if !is_alone {
+        names::tell_apart(&mut runs);
     }
     Ok(runs)
 }
@@ -248,6 +270,7 @@ fn unfinished(path: &Path, name: String, what: &str) -> Loaded {
         })
     };
     run.plan = json(file::PLAN);
+    run.take_label(label_of(run.plan.as_ref()));
     run.host = json(file::HOST);
     run.findings = json(file::DOCTOR);
     let files = [file::STALLS, file::GAPS, file::LATENCY, file::PACING];
@@ -283,6 +306,12 @@ fn directory(path: &Path, name: String) -> Result<Loaded, ReadError> {
         host: json(file::HOST)?,
         ..Loaded::of(name, path, result)
     };
+    let mut label = label_of(run.plan.as_ref());
+    if label.is_none() {
+        let file = run.result.entry().map_or(file::SUMMARY, |entry| entry.file);
+        label = label_of(json(file)?.as_ref());
+    }
+    run.take_label(label);
     let parts = run.result.parts();
     if !parts.is_empty() {
         run.findings = json(file::DOCTOR)?;
@@ -321,9 +350,11 @@ fn result(path: &Path) -> Result<Box<dyn Kind>, ReadError> {
 
 impl Loaded {
     /// A result alone.
-    fn of(name: String, path: &Path, result: Box<dyn Kind>) -> Self {
+    fn of(folder: String, path: &Path, result: Box<dyn Kind>) -> Self {
         Self {
-            name,
+            name: folder.clone(),
+            folder,
+            label: None,
             path: path.to_owned(),
             result,
             series: None,

@@ -62,6 +62,8 @@ pub struct Stalls {
     pub all: Cause,
     /// By cause.
     pub causes: BTreeMap<String, Cause>,
+    /// By length: those of a key are from 2 to its power up to twice as many ns.
+    pub lengths: BTreeMap<u32, Cause>,
     /// Those that are drawn, in the order of time.
     pub kept: Vec<Stall>,
 }
@@ -154,6 +156,8 @@ impl Stalls {
         if self.causes.contains_key(&stall.cause) || self.causes.len() < CAUSES_MAX {
             self.causes.entry(stall.cause.clone()).or_default().add(&stall);
         }
+        let power = stall.length_ns.max(1).ilog2();
+        self.lengths.entry(power).or_default().add(&stall);
         self.kept.push(stall);
         if self.kept.len() >= 4 * KEPT_MAX {
             self.shorten();

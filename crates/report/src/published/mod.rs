@@ -2,6 +2,7 @@
 
 mod file;
 mod place;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use file::{BYTES_MAX, Refusal, VERSION, decode, encode, read};
 pub use place::{Found, Place, PlaceError, Publisher, is_alive, is_stopped, parent, tap_socket, unix_ms};
+pub use totals::Totals;
 
 /// One moment of a run. Counts are since its start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -250,58 +252,6 @@ pub struct Rates {
     pub tx_bps: f64,
     /// Bits received per second on layer 1.
     pub rx_bps: f64,
-}
-
-/// Counts since the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Totals {
-    /// Packets that were scheduled.
-    pub intended: u64,
-    /// Packets that the driver accepted; of a reflector: returned.
-    pub sent: u64,
-    /// Distinct packets that came back in time; of a reflector: frames received.
-    pub received: u64,
-    /// Of a capture: frames put into its ring, less than `received` where there is a filter, a sample, or no room.
-    pub captured: u64,
-    /// Packets missing from the intervals that are old enough to be judged; of a reflector: not returned; of a capture: lost before
-    /// its ring, at any of the places.
-    pub lost: u64,
-    /// Packets that were scheduled and never sent.
-    pub unsent: u64,
-    /// Further copies.
-    pub duplicate: u64,
-    /// Packets out of order.
-    pub reordered: u64,
-    /// Damaged packets.
-    pub corrupt: u64,
-    /// Packets that came too late.
-    pub late: u64,
-    /// Bytes sent, without FCS.
-    pub sent_bytes: u64,
-    /// Bytes received, without FCS.
-    pub received_bytes: u64,
-}
-
-impl std::ops::Add for Totals {
-    type Output = Self;
-
-    fn add(self, more: Self) -> Self {
-        Self {
-            intended: self.intended + more.intended,
-            sent: self.sent + more.sent,
-            received: self.received + more.received,
-            captured: self.captured + more.captured,
-            lost: self.lost + more.lost,
-            unsent: self.unsent + more.unsent,
-            duplicate: self.duplicate + more.duplicate,
-            reordered: self.reordered + more.reordered,
-            corrupt: self.corrupt + more.corrupt,
-            late: self.late + more.late,
-            sent_bytes: self.sent_bytes + more.sent_bytes,
-            received_bytes: self.received_bytes + more.received_bytes,
-        }
-    }
 }
 
 /// A histogram for other tools.

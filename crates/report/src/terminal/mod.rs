@@ -1,8 +1,10 @@
 //! The report at the end of a run, for people: what it was made of first, and the answer last, where it is seen: the figures, and
 //! below them the verdict in words.
 
+use crate::compare::is_compared;
 use crate::input::clean;
 use crate::kind::Kind;
+use crate::list;
 use crate::load::Loaded;
 use crate::machine;
 use crate::style::{Paint, Style};
@@ -17,23 +19,33 @@ pub(crate) mod explanation;
 pub use crate::kinds::compare::render as comparison;
 pub use crate::kinds::search::render as search;
 
+/// The report of a run under what the user called it.
+pub fn named(label: Option<&str>, report: &str, style: &Style) -> String {
+    let name = |label| format!("{} {}\n", style.paint(Paint::Head, "Run"), clean(label));
+    join(&[label.map(name).unwrap_or_default(), report.to_owned()])
+}
+
 /// The report of a run that has just ended.
 pub fn render(result: &dyn Kind, style: &Style) -> String {
     result.terminal(style)
 }
 
-/// The report of runs that were loaded again: of one all there is, of several the differences and their charts.
+/// The report of runs that were loaded again: of one all there is, of a few of one kind the differences and
+/// their charts, of others the list.
 pub fn runs(runs: &[Loaded], style: &Style) -> String {
     match runs {
-        [only] => join(&[
-            charts::render(only, style),
-            missing(only, style),
-            only.result.terminal(style),
-        ]),
-        several if several.len() > compare::BESIDE_MAX => compare::render(several, style),
+        [only] => {
+            let report = join(&[
+                charts::render(only, style),
+                missing(only, style),
+                only.result.terminal(style),
+            ]);
+            named(only.label.as_deref(), &report, style)
+        }
+        several if !is_compared(several) => list::render(several, style),
         several => {
-            let charts = several.iter().enumerate().map(|(at, run)| {
-                let name = format!("[{}] {}", at + 1, run.name);
+            let charts = several.iter().map(|run| {
+                let name = format!("{} {}", run.name, run.folder);
                 join(&[
                     style.paint(Paint::Head, &name) + "\n" + &run.result.headline(style),
                     charts::render(run, style),

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use report::export::{csv, json};
@@ -42,23 +43,24 @@ fn every_kind_has_its_table_and_is_compared_with_its_like() {
     let runs = all(&EVERY);
     let text = terminal::runs(&runs, &Style::plain());
     for words in [
-        "\nsend ",
-        "\nreflect ",
-        "\nsearch ",
-        "\ncompare ",
-        "\nnoise ",
-        "  [8] ",
+        "  send     v1             VALID    3.500 Mpps   0.0035 %  8.765 us\n",
+        "  reflect  reflect        VALID ",
+        "  search   search         FOUND ",
+        "  -        intervals.csv  - ",
+        "  noise    noise          - ",
     ] {
         assert!(text.contains(words), "no {words:?}: {text}");
     }
-    // v1, its intervals alone, and v1 again; and noise twice.
-    assert_eq!(text.matches("Side by side").count(), 2, "{text}");
+    assert!(
+        !text.contains("Side by side"),
+        "what is of several kinds is listed: {text}"
+    );
     let page = html::page(&runs).unwrap();
     for words in [
         "Side by side: send",
         "Side by side: noise",
         "What each run came to",
-        "<details><summary>All of v1</summary>",
+        "<details><summary>All of [1]</summary>",
     ] {
         assert!(page.contains(words), "no {words:?}");
     }
@@ -97,7 +99,7 @@ fn many_runs_are_a_row_each_and_the_first_are_drawn() {
     let runs = all(&vec!["v1"; DRAWN_MAX + 3]);
     let text = terminal::runs(&runs, &Style::plain());
     assert!(
-        text.contains("  [15]") && !text.contains("Side by side"),
+        text.matches("  send  ").count() == DRAWN_MAX + 3 && !text.contains("Side by side"),
         "{text}"
     );
     assert_eq!(runs.iter().filter(|run| run.series.is_some()).count(), DRAWN_MAX);
@@ -119,8 +121,117 @@ fn no_list_is_wider_than_the_terminal() {
         for (at, run) in runs.iter_mut().enumerate() {
             run.path = PathBuf::from(format!("runs/2026-11-22T06-19-5{at}Z-send"));
         }
+        for run in &mut runs {
+            run.folder = "2026-11-22T06-19-50Z-send".into();
+            run.label = Some("what somebody calls a run in many words".into());
+        }
         let text = terminal::runs(&runs, &style);
+        assert_eq!(text.matches("  VALID").count(), 6, "{text}");
         let longer: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
         assert!(longer.is_empty(), "{width}: {longer:#?}");
     }
+}
+
+/// What a shell makes of `runs/*`: what did not end or cannot be read is a line, wherever it stands.
+#[test]
+fn runs_that_cannot_be_read_are_lines_of_the_list_and_the_newest_is_last() {
+    let base = tempfile::tempdir().unwrap();
+    let made = |name: &str, file: &str, text: &str| {
+        let dir = base.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join(file), text).unwrap();
+        dir
+    };
+    let summary = fs::read_to_string(golden("v1/summary.json")).unwrap();
+    let paths = [
+        made(
+            "2025-11-20T23-30-47Z-noise",
+            "summary.json",
+            "{\"version\": 1, \"comm",
+        ),
+        made(
+            "2025-11-20T23-30-46Z-reflect-2",
+            "plan.json",
+            "{\"label\": \"dies\"}",
+        ),
+        made("2025-11-20T23-30-45Z-send", "summary.json", &summary),
+        made(
+            "2025-11-20T23-30-48Z-send",
+            "summary.json",
+            "{\"version\": 99, \"command\": \"send\"}",
+        ),
+    ];
+    let runs = load::all(&paths).unwrap();
+    let wide = Style {
+        width: 120,
+        ..Style::plain()
+    };
+    let text = terminal::runs(&runs, &wide);
+    let lines: Vec<&str> = text.lines().collect();
+    for (line, begins) in lines.iter().skip(1).zip([
+        "2025-11-20 23:30:45  send     [3]   VALID        3.500 Mpps  0.0035 %  8.765 us",
+        "2025-11-20 23:30:46  reflect  dies  DID NOT END ",
+        "2025-11-20 23:30:47  noise    [1]   UNREADABLE ",
+        "2025-11-20 23:30:48  send     [4]   UNREADABLE ",
+    ]) {
+        assert!(line.starts_with(begins), "{line:?} is not {begins:?} in {text}");
+    }
+    assert!(
+        text.contains("note: [4]: UNREADABLE: ") && text.contains("use a newer dropless"),
+        "{text}"
+    );
+    let object = serde_json::to_value(json::object(&runs, &[])).unwrap();
+    let row = |at: usize| &object["runs"][at]["row"];
+    assert_eq!(row(1)["label"], "dies");
+    assert_eq!(row(2)["when"], "2025-11-20T23:30:45Z");
+    assert_eq!(row(2)["latency_p99_ns"], 8765.0);
+    assert_eq!(
+        (&object["runs"][0]["readable"], row(0)["verdict"].as_str()),
+        (&false.into(), Some("UNREADABLE"))
+    );
+    // One that is not there was not meant, and one alone is an error.
+    let absent = [paths[2].clone(), base.path().join("absent")];
+    assert!(load::all(&absent).is_err() && load::all(&paths[..1]).is_err());
+}
+
+/// A label stands for a run among others, but for one that has it alone.
+#[test]
+fn labels_stand_for_runs() {
+    let base = tempfile::tempdir().unwrap();
+    let labelled = |name: &str, label: &str| {
+        let dir = base.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        let summary = fs::read_to_string(golden("v1/summary.json")).unwrap();
+        let summary = summary.replacen('{', &format!("{{\"label\": \"{label}\","), 1);
+        fs::write(dir.join("summary.json"), summary).unwrap();
+        dir
+    };
+    let (one, other) = (labelled("one", "before"), labelled("two", "after <tuning>"));
+    let runs = load::all(&[one.clone(), other.clone()]).unwrap();
+    let text = terminal::runs(&runs, &Style::plain());
+    assert!(
+        text.contains("Side by side        before  after <tuning>  change"),
+        "{text}"
+    );
+    let page = html::page(&runs).unwrap();
+    for words in [
+        "<title>before, after &lt;tuning&gt; - dropless",
+        "<h2>The machine of before</h2>",
+    ] {
+        assert!(page.contains(words), "no {words}");
+    }
+    let alone = load::all(std::slice::from_ref(&one)).unwrap();
+    assert!(html::page(&alone).unwrap().contains("<title>before - dropless"));
+    let names = |paths: &[PathBuf]| -> Vec<String> {
+        load::all(paths)
+            .unwrap()
+            .into_iter()
+            .map(|run| run.name)
+            .collect()
+    };
+    assert_eq!(
+        names(&[one.clone(), other.clone(), one]),
+        ["[1]", "after <tuning>", "[3]"]
+    );
+    assert_eq!(names(&[golden("v1"), other]), ["[1]", "after <tuning>"]);
 }

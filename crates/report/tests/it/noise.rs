@@ -30,6 +30,7 @@ fn the_page_says_who_took_each_core_and_when() {
         "2 cores watched",
         "Who took core 0",
         "Who took core 1",
+        "<h2>How long stalls were</h2>",
         "What took the core, the most of its time first",
         "<title>from 0 ns: ",
         "Was every interrupt recorded?",
@@ -38,6 +39,11 @@ fn the_page_says_who_took_each_core_and_when() {
     ] {
         assert!(page.contains(words), "no {words:?}");
     }
+    let stalls = run().stalls.unwrap();
+    let counted: u64 = stalls.lengths.values().map(|cause| cause.count).sum();
+    assert_eq!(counted, stalls.all.count, "every stall has a length");
+    let longest = stalls.lengths.last_key_value().unwrap();
+    assert_eq!(stalls.all.max_ns.ilog2(), *longest.0);
     assert!(!page.contains("intervals.csv"), "such a run has none");
     assert!(
         page.contains("class=\"verdict plain\""),

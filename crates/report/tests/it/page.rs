@@ -116,8 +116,12 @@ fn the_terminal_draws_the_same_and_keeps_its_width() {
         );
         assert_eq!(text.is_ascii(), !unicode, "{text}");
     }
-    let both = terminal::runs(&[run.clone(), run], &Style::plain());
-    assert!(both.contains("Side by side") && both.contains("[2] v1"), "{both}");
+    let both = load::all(&[run.path.clone(), run.path]).unwrap();
+    let both = terminal::runs(&both, &Style::plain());
+    assert!(
+        both.contains("Side by side") && both.contains("\n[2] v1\n"),
+        "{both}"
+    );
 }
 
 #[test]
@@ -347,4 +351,39 @@ fn without_being_asked_no_stall_is_said_to_have_missed_nothing() {
     };
     assert!(!page("").contains("0 packets missed meanwhile"));
     assert!(page("tick").contains("0 packets missed meanwhile"));
+}
+
+/// What was measured stands below the verdict; ledger and percentiles before what happened when.
+#[test]
+fn the_page_says_what_was_measured_and_answers_before_it_tells() {
+    let base = tempfile::tempdir().unwrap();
+    for file in ["summary.json", "intervals.csv"] {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/golden/v1")
+            .join(file);
+        fs::copy(golden, base.path().join(file)).unwrap();
+    }
+    let plan = r#"{"rate": "3.5Mpps", "streams": [{"size": "64"}, {"size": "512,1518"}, {"size": "64"}],
+        "fault": {"limit": {"pps": 10000.0, "burst": 64}, "drop": 0.003, "duplicate": 0.0, "delay": 0.01, "delay_ns": 5000000}}"#;
+    let host = r#"{"kernel": "6.1.0-28", "build": {"version": "0.1.0", "dpdk": "22.11.7", "command_line": "dropless send --to '<b>'"}}"#;
+    fs::write(base.path().join("plan.json"), plan).unwrap();
+    fs::write(base.path().join("host.json"), host).unwrap();
+    let page = html::page(&[load::load(base.path()).unwrap()]).unwrap();
+    let order = [
+        "class=words>",
+        "<code>dropless send --to &#39;&lt;b&gt;&#39;</code>",
+        "<dd>64 and 512, 1518 bytes</dd>",
+        "<dd>3.5Mpps</dd>",
+        "<dd>delay 1 % by 5 ms, drop 0.3 %, limit 10 kpps</dd>",
+        "<dd>dropless 0.1.0, DPDK 22.11.7, Linux 6.1.0-28</dd>",
+        "<h2>Where each packet went",
+        "data-chart=\"pacing\"",
+        "data-chart=\"rates\"",
+        "<h2>The machine",
+    ];
+    let places: Vec<Option<usize>> = order.iter().map(|words| page.find(words)).collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{places:?} of {order:?}"
+    );
 }

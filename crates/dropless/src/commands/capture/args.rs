@@ -9,7 +9,8 @@ use measure::units::{parse_bytes, parse_count};
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    AttachPlan, CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, nonzero_ns, optional, stall_ns,
+    AttachPlan, CapturePlan, FilesPlan, MachinePlan, RingPlan, VERSION, interval_ns, nonzero_ns, optional,
+    stall_ns,
 };
 
 /// How long `--order bounded` waits, where nothing else is said.
@@ -144,9 +145,9 @@ pub struct Args {
     /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'captured>1M', 'late==0'; repeat for several
     #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
     pub expect: Vec<String>,
-    /// Length of a statistics interval, 1 ms and up
-    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
-    pub interval: String,
+    /// Length of a statistics interval, 1 ms and up [default: a 200th of --duration, 10ms to 1s]
+    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
+    pub interval: Option<String>,
 
     /// What is asked about stalls
     #[command(flatten)]
@@ -173,6 +174,7 @@ impl Args {
         if ports.is_empty() && attach.is_none() {
             ports.push("ring".parse()?);
         }
+        let duration_ns = optional(self.duration.as_deref(), "--duration", nonzero_ns)?;
         let plan = CapturePlan {
             version: VERSION,
             command: "capture".into(),
@@ -196,10 +198,10 @@ impl Args {
             },
             files: self.files()?,
             count: self.count.as_deref().map(count).transpose()?,
-            duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
+            duration_ns,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
             expect: self.expect.clone(),
-            interval_ns: nonzero_ns(&self.interval, "--interval")?,
+            interval_ns: interval_ns(self.interval.as_deref(), duration_ns, |_| true)?,
         };
         plan.validate()?;
         Ok(plan)

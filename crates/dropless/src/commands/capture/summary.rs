@@ -89,7 +89,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     };
     summary.ledger = ledger;
     summary.expectations = expect::evaluate(&expectations, &summary);
-    let _ = dir.write_json(file::SUMMARY, &summary);
+    let _ = dir.write_labelled(file::SUMMARY, &summary);
     summary
 }
 

@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     let mut told = Trials::open(&args.status.settings()?, "compare")?;
     let interrupt = Interrupt::install()?;
-    let dir = run::directory(&args.output.runs, &plan, told.board())?;
+    let dir = run::directory(&args.output.place(), &plan, told.board())?;
     let trials = dir.file(file::TRIALS);
     report::ours::make_dirs(&trials)?;
     if !console.quiet {
@@ -84,10 +84,10 @@ pub fn run(args: &Args) -> Result<u8> {
     comparison.notes = notes(&plan, &comparison);
     comparison.notes.extend(dir.note());
     comparison.notes.extend(told.board().note());
-    let _ = dir.write_json(file::COMPARE, &comparison);
+    let _ = dir.write_labelled(file::COMPARE, &comparison);
     page::leave(&dir, console);
-    console.human(&terminal::comparison(&comparison, &console.style()))?;
-    console.object(&comparison)?;
+    let text = terminal::comparison(&comparison, &console.style());
+    page::tell(&dir, console, &text, &comparison)?;
     let exit = exit_code(&comparison);
     let ended = Ended {
         verdict: if comparison.interrupted { "" } else { "valid" }.into(),

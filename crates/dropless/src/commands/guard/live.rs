@@ -65,7 +65,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let kept =
         Kept::start(&wanted, &first.set, &first.tables).map_err(|error| refusals::attach(error, name))?;
     let received = Received::begin(&interface, !generic, before, 0);
-    let dir = run::directory(&args.run.output.runs, plan, &board)?;
+    let dir = run::directory(&args.run.output.place(), plan, &board)?;
     let mode = on_interface::mode_in_force(&kept)?;
     if !console.quiet {
         announce(plan, name, mode, &dir);

@@ -123,7 +123,11 @@ fn tell(summary: &mut GuardSummary, dir: &RunDir, console: Console) -> Result<u8
     summary.notes.extend(dir.note());
     let _ = dir.write_result(summary);
     page::leave(dir, console);
-    console.human(&report::terminal::render(summary, &console.style()))?;
-    console.object(summary)?;
+    page::tell(
+        dir,
+        console,
+        &report::terminal::render(summary, &console.style()),
+        summary,
+    )?;
     Ok(summary.exit_code())
 }

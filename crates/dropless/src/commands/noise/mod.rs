@@ -31,7 +31,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let board = StatusBoard::open(&args.status.settings()?, "noise")?;
     let interrupt = Interrupt::install()?;
     let console = args.output.console();
-    let dir = run::directory(&args.output.runs, &plan, &board)?;
+    let dir = run::directory(&args.output.place(), &plan, &board)?;
     let seen = watch::watch(&plan, &sys, console, &interrupt, Some(&board))?;
     let mut noise = summarise(&plan.asked(), &seen, &dir.path().display().to_string());
     let _ = dir.write_text(file::GAPS, &gaps::rows(&seen));
@@ -39,8 +39,12 @@ pub fn run(args: &Args) -> Result<u8> {
     let _ = dir.write_result(&noise);
     page::leave(&dir, console);
     noise.notes.extend(board.note());
-    console.human(&report::terminal::render(&noise, &console.style()))?;
-    console.object(&noise)?;
+    page::tell(
+        &dir,
+        console,
+        &report::terminal::render(&noise, &console.style()),
+        &noise,
+    )?;
     let exit = noise.exit_code();
     board.end(
         Ended {

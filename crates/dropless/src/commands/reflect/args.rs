@@ -7,7 +7,8 @@ use anyhow::Result;
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
-    FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, clock_seed, kernel, nonzero_ns, optional, stall_ns,
+    FAR_V4, FAR_V6, MachinePlan, ReflectPlan, VERSION, clock_seed, interval_ns, kernel, nonzero_ns, optional,
+    stall_ns,
 };
 
 /// Return what arrives: the far end of a measurement
@@ -65,9 +66,9 @@ pub struct Args {
     /// End after this long without a packet, once the first has come
     #[arg(long, value_name = "TIME", help_heading = "Measurement")]
     pub idle_exit: Option<String>,
-    /// Length of a statistics interval, 1 ms and up
-    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
-    pub interval: String,
+    /// Length of a statistics interval, 1 ms and up [default: a 200th of --duration, 10ms to 1s]
+    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
+    pub interval: Option<String>,
 
     /// What is asked about stalls
     #[command(flatten)]
@@ -87,6 +88,7 @@ impl Args {
         };
         let mut ports = parse_ports(&self.ports)?;
         kernel::serve(&mut ports);
+        let duration_ns = optional(self.duration.as_deref(), "--duration", nonzero_ns)?;
         let plan = ReflectPlan {
             version: VERSION,
             command: "reflect".into(),
@@ -102,9 +104,9 @@ impl Args {
             fault: self.fault.as_deref().map(str::parse).transpose()?,
             seed: self.seed.unwrap_or_else(clock_seed),
             queues: self.queues,
-            duration_ns: optional(self.duration.as_deref(), "--duration", nonzero_ns)?,
+            duration_ns,
             idle_exit_ns: optional(self.idle_exit.as_deref(), "--idle-exit", nonzero_ns)?,
-            interval_ns: nonzero_ns(&self.interval, "--interval")?,
+            interval_ns: interval_ns(self.interval.as_deref(), duration_ns, |_| true)?,
         };
         plan.validate()?;
         Ok(plan)

@@ -96,7 +96,7 @@ pub fn summarise(job: &ActiveReplay, mut ending: Ending<'_>) -> ReplaySummary {
     };
     summary.ledger = ledger;
     summary.expectations = expect::evaluate(&job.plan.expect, &summary);
-    let _ = dir.write_json(file::SUMMARY, &summary);
+    let _ = dir.write_labelled(file::SUMMARY, &summary);
     summary
 }
 

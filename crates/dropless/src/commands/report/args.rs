@@ -15,7 +15,10 @@ use report::export::{self, Export};
   dropless report before after --html both.html      two runs and their differences
   dropless report before after --fail-if 'loss worse 10%' --fail-if 'latency_p99 worse 5us'
                                                      a gate for CI: exit 1 when it is worse
+  dropless report runs/*                             a list of all, the newest last
   dropless report old.csv.zst --html old.html        intervals of the older dpdk-project
+
+Two to four runs of one kind that ended are laid side by side in the terminal; others are listed, each a line, also what did not end or cannot be read.
 
 Exit codes: 0 shown; 1 shown, and a --fail-if failed; 2 could not be read, compared or written, or no RUN ended.")]
 pub struct Args {
@@ -25,6 +28,9 @@ pub struct Args {
     /// The form, and where to.
     #[command(flatten)]
     pub output: Output,
+    /// List the runs, a row each, also where they could be shown in full or compared
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["html", "csv"])]
+    pub list: bool,
     /// Exit 1 if the last RUN is worse than the first, e.g. 'loss worse 10%', 'rate_rx worse 5%'; repeat for several
     #[arg(long = "fail-if", value_name = "RULE", help_heading = "Comparison")]
     pub fail_if: Vec<String>,

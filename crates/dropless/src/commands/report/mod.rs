@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> Result<u8> {
         "{} runs are too many for one report; name {RUNS_MAX} or fewer",
         args.runs.len()
     );
-    // All are read before anything is written: one that cannot be read leaves nothing half-drawn.
+    // All are read before anything is written: one that is not there leaves nothing half-drawn.
     let runs = load::all(&args.runs)?;
     let failed = judge(&rules, &runs)?;
     let unlike = if rules.is_empty() {
@@ -93,6 +93,7 @@ fn show(args: &Args, runs: &[Loaded], failed: &[String], console: Console) -> Re
     let shown = Shown {
         runs,
         failed,
+        is_list: args.list,
         style: console.style(),
     };
     match file {

@@ -10,8 +10,6 @@ mod plan;
 mod progress;
 mod trial;
 
-use std::time::SystemTime;
-
 use anyhow::{Result, ensure};
 use measure::Note;
 use measure::search::{
@@ -55,12 +53,12 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     let mut trials = Trials::open(&args.run.status.settings()?, "search")?;
     let interrupt = Interrupt::install()?;
     let dir = match &args.resume {
-        Some(directory) => RunDir::reopen(directory),
-        None => RunDir::create(&args.run.output.runs, "search", SystemTime::now())?,
+        Some(directory) => RunDir::reopen(directory).called(args.run.output.name.as_deref()),
+        None => args.run.output.place().make("search")?,
     };
     if args.resume.is_none() {
         // Without them a search cannot be resumed, so here a failure is one.
-        dir.write_json(file::PLAN, &plan)?;
+        dir.write_labelled(file::PLAN, &plan)?;
         let _ = dir.write_json(file::HOST, &preflight::host_facts());
     }
     trials.board().run_is_in(dir.path());
@@ -88,10 +86,10 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
     };
     let mut report = run.go()?;
     report.notes.extend(trials.board().note());
-    dir.write_json(file::SEARCH, &report)?;
+    dir.write_labelled(file::SEARCH, &report)?;
     page::leave(&dir, console);
-    console.human(&report::terminal::search(&report, &console.style()))?;
-    console.object(&report)?;
+    let text = report::terminal::search(&report, &console.style());
+    page::tell(&dir, console, &text, &report)?;
     let exit = report.exit_code();
     let ended = published::Ended {
         verdict: if report.complete { "valid" } else { "" }.into(),

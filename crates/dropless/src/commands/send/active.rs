@@ -21,6 +21,9 @@ use crate::run::control::Look;
 use crate::run::stage::Stage;
 use crate::run::{Active, Next};
 
+/// How much of the latency so far is shown at once, ns, where intervals are shorter.
+const RECENT_NS: u64 = 100_000_000;
+
 /// The workers must know by then that the run begins.
 const RUN_UP_NS: u64 = 10_000_000;
 
@@ -81,13 +84,17 @@ impl ActiveSend {
         }
     }
 
-    /// Latencies of an interval that just ended: shown before it is final.
+    /// Latencies of what just ended, an interval or as many short ones as are looked at together: shown before they are final.
     fn recent_latency(&self, look: &Look<'_, '_>) -> Percentiles {
-        let index = (look.elapsed().as_nanos() as u64 / self.plan.interval_ns).saturating_sub(1);
-        if index < self.collector.next_index() || self.plan.tx_only {
+        let ended = look.elapsed().as_nanos() as u64 / self.plan.interval_ns;
+        let several = (RECENT_NS / self.plan.interval_ns).max(1);
+        let first = ended.saturating_sub(several).max(self.collector.next_index());
+        if self.plan.tx_only {
             return Percentiles::default();
         }
-        self.collector.collect(index).percentiles()
+        let mut latency = Histogram::new(LATENCY_SUB_BITS);
+        (first..ended).for_each(|index| latency.merge(&self.collector.collect(index).latency));
+        Percentiles::from(&latency)
     }
 
     /// How long it will last, s, and how much of it is done.
@@ -145,7 +152,7 @@ impl Active for ActiveSend {
             latency_recent_ns: self.recent_latency(look),
             latency_ns: Percentiles::from(&self.latency),
             latency_buckets: Buckets::of(&self.latency),
-            ..status::state(&self.wiring, self.judged_lost)
+            ..status::state(&self.wiring, self.judged_lost, !self.plan.tx_only)
         }
     }
 

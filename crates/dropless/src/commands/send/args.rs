@@ -7,10 +7,13 @@ use anyhow::{Result, ensure};
 use crate::args::send_plan::send_plan;
 use crate::args::stream;
 use crate::args::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, RunArgs};
-use crate::plan::{SendPlan, count, nonzero_ns, optional};
+use crate::plan::{SendPlan, count, interval_ns, nonzero_ns, optional};
 
 /// How long it sends, where nothing else is said.
 const DURATION_NS: u64 = 10_000_000_000;
+
+/// Cells of intervals (of a cache line or two each, a stream and interval) that nobody has asked for, at most.
+const CELLS_UNASKED: usize = 4096;
 
 /// Send UDP probes, receive them back, and account for every one
 #[derive(clap::Args, Debug, Clone)]
@@ -58,9 +61,9 @@ pub struct Args {
     /// Exit 1 unless it holds, e.g. 'loss<0.001%', 'latency_p99<100us'; repeat for several
     #[arg(long = "expect", value_name = "CONDITION", help_heading = "Measurement")]
     pub expect: Vec<String>,
-    /// Length of a statistics interval, 1 ms and up
-    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Measurement")]
-    pub interval: String,
+    /// Length of a statistics interval, 1 ms and up [default: a 200th of --duration, 10ms to 1s]
+    #[arg(long, value_name = "TIME", help_heading = "Measurement")]
+    pub interval: Option<String>,
 
     /// What is asked about stalls
     #[command(flatten)]
@@ -107,7 +110,12 @@ impl Args {
         };
         plan.tx_only = self.tx_only;
         plan.expect.clone_from(&self.expect);
-        plan.interval_ns = nonzero_ns(&self.interval, "--interval")?;
+        let lanes = plan.streams.len();
+        let fits = |ns| {
+            measure::interval::slots_for(lanes, ns, plan.drain_ns)
+                .is_ok_and(|slots| slots * lanes <= CELLS_UNASKED)
+        };
+        plan.interval_ns = interval_ns(self.interval.as_deref(), plan.duration_ns, fits)?;
         plan.validate()?;
         Ok(plan)
     }

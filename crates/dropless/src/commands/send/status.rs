@@ -8,9 +8,9 @@ use crate::run;
 use crate::run::reflector::{drops, fault_drops};
 
 /// Counts, drops and queues now. What a far machine dropped is only asked for at the end.
-pub fn state(wiring: &Wiring, judged_lost: u64) -> State {
+pub fn state(wiring: &Wiring, judged_lost: u64, is_awaited: bool) -> State {
     let mut state = State {
-        total: totals(wiring, judged_lost),
+        total: totals(wiring, judged_lost, is_awaited),
         queues: wiring.queues(),
         ..State::default()
     };
@@ -25,12 +25,15 @@ pub fn state(wiring: &Wiring, judged_lost: u64) -> State {
     state
 }
 
-fn totals(wiring: &Wiring, lost: u64) -> Totals {
+fn totals(wiring: &Wiring, lost: u64, is_awaited: bool) -> Totals {
     // Received before sent: a look while packets fly must not show more back than out.
     let received = wiring.received(|counters| counters.received.get());
+    let sent = wiring.sent(|counters| counters.accepted.get());
+    let under_way = sent.saturating_sub(received.saturating_add(lost));
     Totals {
         intended: wiring.sent(|counters| counters.intended.get()),
-        sent: wiring.sent(|counters| counters.accepted.get()),
+        sent,
+        under_way: if is_awaited { under_way } else { 0 },
         received,
         lost,
         unsent: wiring.sent(|counters| counters.abandoned.get()),
@@ -52,6 +55,7 @@ impl run::Summary for Summary {
             sent: self.sent,
             received: self.received,
             lost: self.lost,
+            under_way: 0,
             unsent: self.ledger.unsent,
             duplicate: self.duplicate,
             reordered: self.reordered,

@@ -1,13 +1,15 @@
 //! Draws the screen: a head, two curves, the sections in as many columns as fit, and the keys.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style, Stylize as _};
+use ratatui::style::{Color, Stylize as _};
+use ratatui::symbols::bar::{NINE_LEVELS, Set};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 use report::number;
 use report::published::{State, unix_ms};
-use report::style::{Stream, Style as Words};
+use report::style::{Stream, Style as Words, ascii};
 use report::table::Table;
 
 use super::screen::{Screen, Shown};
@@ -15,9 +17,25 @@ use super::{ansi, text};
 
 /// From this width on the sections stand in two columns.
 const WIDE: u16 = 110;
+/// From this width on in three.
+const VERY_WIDE: u16 = 165;
 /// Below this height the curves give way to the numbers.
 const TALL: u16 = 20;
-/// Columns between the two columns.
+/// From this width on a curve has its scale beside its value.
+const BESIDE: u16 = 36;
+/// Columns of a curve outside UTF-8, by their height.
+const ASCII_LEVELS: Set = Set {
+    full: "#",
+    seven_eighths: "#",
+    three_quarters: "+",
+    five_eighths: "=",
+    half: "-",
+    three_eighths: ":",
+    one_quarter: ".",
+    one_eighth: "_",
+    empty: " ",
+};
+/// Columns between two columns.
 const GAP: u16 = 3;
 /// Without news for this long something is wrong.
 const SILENT_MS: u64 = 2000;
@@ -30,12 +48,21 @@ enter, right   watch the run that is marked
 left, esc      back to the list of runs
 ?              these lines
 
-tx, rx         packets that the driver accepted, and that came back; the curves have two columns a second
-lost           known a drain time after the packets were sent; until then they are in flight
+tx, rx         packets that the driver accepted, and that came back; the curves have two columns a second,
+               `top` is the height of the highest of them; that of loss shows packets per second, p99 that of the last interval
+lost           known a drain time after the packets were sent; until then they are under way
 busy           part of a worker's rounds that moved a packet
 stalls         times that a worker did not poll for longer than --pause";
 
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {
+    let has_unicode = Words::detect(Stream::Stdout).unicode;
+    draw_screen(frame, screen, has_unicode);
+    if !has_unicode {
+        make_ascii(frame.buffer_mut());
+    }
+}
+
+fn draw_screen(frame: &mut Frame<'_>, screen: &Screen, has_unicode: bool) {
     let [body, keys] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
     frame.render_widget(footer(screen), keys);
     if screen.help {
@@ -43,7 +70,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen) {
         return;
     }
     match &screen.shown {
-        Some(shown) => draw_run(frame, body, screen, shown),
+        Some(shown) => draw_run(frame, body, (screen, shown), has_unicode),
         None => frame.render_widget(Paragraph::new(list(screen)), body),
     }
 }
@@ -89,8 +116,13 @@ fn list(screen: &Screen) -> Vec<Line<'static>> {
     lines
 }
 
-fn draw_run(frame: &mut Frame<'_>, area: Rect, screen: &Screen, shown: &Shown) {
-    let curves_height = if area.height >= TALL { 4 } else { 0 };
+fn draw_run(frame: &mut Frame<'_>, area: Rect, (screen, shown): (&Screen, &Shown), has_unicode: bool) {
+    // A fifth of a tall screen.
+    let curves_height = if area.height >= TALL {
+        (area.height / 5).clamp(5, 10)
+    } else {
+        0
+    };
     let [head, curves, body] = Layout::vertical([
         Constraint::Length(3),
         Constraint::Length(curves_height),
@@ -98,7 +130,7 @@ fn draw_run(frame: &mut Frame<'_>, area: Rect, screen: &Screen, shown: &Shown) {
     ])
     .areas(area);
     frame.render_widget(Paragraph::new(head_lines(shown, head.width)), head);
-    draw_curves(frame, curves, shown);
+    draw_curves(frame, curves, shown, has_unicode);
     draw_sections(frame, body, screen, &shown.state);
 }
 
@@ -158,46 +190,91 @@ fn word(shown: &Shown) -> Span<'static> {
     }
 }
 
-fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
+/// A name, its value now, and the number of its curve.
+type Curve = (&'static str, String, usize);
+
+/// The curves that have something to say of such a run.
+fn curves(state: &State) -> Vec<Curve> {
+    let (rate, is_whole) = (&state.rate, state.ended.is_some());
+    let mut all: Vec<Curve> = vec![
+        ("tx", number::pps(rate.tx_pps), 0),
+        ("rx", number::pps(rate.rx_pps), 1),
+    ];
+    if text::is_capture(state) {
+        all.remove(0);
+    }
+    if !text::losses(state).is_empty() {
+        all.push(("lost", number::count(state.total.lost), 2));
+    }
+    let latency = if is_whole {
+        &state.latency_ns
+    } else {
+        &state.latency_recent_ns
+    };
+    if latency.p99.or(state.latency_ns.p99).is_some() {
+        all.push(("p99", text::time(latency.p99), 3));
+    }
+    all
+}
+
+/// The curves side by side, each with its name, its value, and what its highest column is.
+fn draw_curves(frame: &mut Frame<'_>, area: Rect, shown: &Shown, has_unicode: bool) {
     if area.height == 0 {
         return;
     }
-    // In line with the two columns below.
-    let width = area.width.saturating_sub(GAP) / 2;
-    let halves = Layout::horizontal([Constraint::Length(width), Constraint::Length(width)]).spacing(GAP);
-    let [left, right] = halves.areas(Rect {
+    let curves = curves(&shown.state);
+    let area = Rect {
         height: area.height - 1,
         ..area
-    });
-    let rate = &shown.state.rate;
-    let columns = usize::from(left.width);
-    let over = if shown.state.ended.is_some() {
-        " over the whole run"
-    } else {
-        ""
     };
-    let [sent, received] = shown.history.last(columns);
-    let curves = [("tx", rate.tx_pps, sent), ("rx", rate.rx_pps, received)];
-    let curves = curves
-        .into_iter()
-        .skip(usize::from(text::is_capture(&shown.state)));
-    for (area, (name, pps, curve)) in [left, right].into_iter().zip(curves) {
-        let [label, curve_area] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
-        let label_line = Line::from(vec![
-            format!("{name} ").dim(),
-            Span::styled(number::pps(pps), Style::default().add_modifier(Modifier::BOLD)),
-            over.dim(),
-        ]);
-        frame.render_widget(label_line, label);
-        let most = curve.iter().copied().max().unwrap_or(0).max(1);
-        let line = Sparkline::default().data(curve).max(most).fg(Color::Cyan);
-        frame.render_widget(line, curve_area);
+    let places = Layout::horizontal(vec![Constraint::Fill(1); curves.len()]).spacing(GAP);
+    for (place, (name, value, curve)) in places.split(area).iter().zip(curves) {
+        // Beside its value a scale has room from here on, else below it.
+        let is_beside = place.width >= BESIDE;
+        let height = if is_beside { 1 } else { 2 };
+        let [label, drawn] =
+            Layout::vertical([Constraint::Length(height), Constraint::Fill(1)]).areas(*place);
+        let columns = shown.history.last(curve, usize::from(drawn.width));
+        let most = columns.iter().copied().max().unwrap_or(0);
+        let scale = match (most, curve) {
+            (0, _) => String::new(),
+            (most, 3) => format!("top {}", number::time(most as f64)),
+            (most, _) => format!("top {}", number::pps(most as f64)),
+        };
+        let line = Line::from(vec![format!("{name} ").dim(), value.bold()]);
+        let lines = if is_beside {
+            let room = usize::from(label.width).saturating_sub(line.width() + scale.len());
+            let mut line = line;
+            line.spans.extend([" ".repeat(room).into(), scale.dim()]);
+            vec![line]
+        } else {
+            vec![line, Line::from(scale.dim())]
+        };
+        frame.render_widget(Paragraph::new(lines), label);
+        let bars = if has_unicode { NINE_LEVELS } else { ASCII_LEVELS };
+        let colour = if curve == 2 { Color::Red } else { Color::Cyan };
+        let line = Sparkline::default().data(columns).max(most.max(1)).bar_set(bars);
+        frame.render_widget(line.fg(colour), drawn);
+    }
+}
+
+/// Outside UTF-8 no character beyond ASCII is drawn, whoever wrote it.
+fn make_ascii(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if !cell.symbol().is_ascii() {
+            let plain: String = cell.symbol().chars().take(1).map(ascii).collect();
+            cell.set_symbol(&plain);
+        }
     }
 }
 
 fn draw_sections(frame: &mut Frame<'_>, area: Rect, screen: &Screen, state: &State) {
-    let wide = area.width >= WIDE;
-    let width = if wide { (area.width - GAP) / 2 } else { area.width };
+    let columns = match area.width {
+        VERY_WIDE.. => 3,
+        WIDE.. => 2,
+        _ => 1,
+    };
+    let width = (area.width - GAP * (columns - 1)) / columns;
     let words = Words {
         width: usize::from(width),
         ..Words::detect(Stream::Stdout)
@@ -207,22 +284,25 @@ fn draw_sections(frame: &mut Frame<'_>, area: Rect, screen: &Screen, state: &Sta
         ansi::lines(&texts.join("\n"))
     };
     // What the packets do stands left, what the machine does right.
-    let (left, right) = if wide {
-        (
+    let texts = match columns {
+        1 => vec![lines(text::sections(state, &words))],
+        2 => vec![
             lines(text::packets(state, &words)),
             lines(text::machine(state, &words)),
-        )
-    } else {
-        (lines(text::sections(state, &words)), Vec::new())
+        ],
+        _ => vec![
+            lines(text::packets(state, &words)),
+            lines(text::workers_and_stalls(state, &words)),
+            lines(text::queues_alone(state, &words)),
+        ],
     };
-    let columns = Layout::horizontal([Constraint::Length(width), Constraint::Fill(1)]).spacing(GAP);
-    let areas: [Rect; 2] = columns.areas(area);
+    let places = Layout::horizontal(vec![Constraint::Length(width); texts.len()]).spacing(GAP);
     let mut most = 0;
-    for (area, lines) in areas.into_iter().zip([left, right]) {
+    for (area, lines) in places.split(area).iter().zip(texts) {
         let below = (lines.len() as u16).saturating_sub(area.height);
         most = most.max(below);
         let text = Paragraph::new(lines).scroll((screen.scroll.min(below), 0));
-        frame.render_widget(text, area);
+        frame.render_widget(text, *area);
     }
     screen.scroll_most.set(most);
 }

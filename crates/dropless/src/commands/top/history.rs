@@ -1,4 +1,4 @@
-//! The rates of the last minutes, for the curves.
+//! Rates, loss and latency of the last minutes, for the curves.
 
 use std::collections::VecDeque;
 
@@ -9,36 +9,51 @@ const COLUMN_MS: u64 = 500;
 /// No terminal is wider.
 const COLUMNS_MAX: usize = 500;
 
-/// Rates, the oldest first.
+/// What the curves show, column by column, the oldest first.
 #[derive(Debug, Default)]
 pub struct History {
-    /// Of `tx` and `rx`.
-    curves: [VecDeque<u64>; 2],
+    /// Rates of `tx` and `rx`, packets lost per second, p99 in ns.
+    curves: [VecDeque<u64>; CURVES],
     at_ms: u64,
+    /// Packets lost up to then.
+    lost: u64,
 }
 
+/// `tx`, `rx`, `lost`, `p99`.
+pub const CURVES: usize = 4;
+
 impl History {
-    /// Takes the rates of `state` in, if it is time for another column.
+    /// Takes `state` in, if it is time for another column.
     pub fn add(&mut self, state: &State) {
-        if state.told_unix_ms < self.at_ms + COLUMN_MS {
+        let since_ms = state.told_unix_ms.saturating_sub(self.at_ms);
+        if since_ms < COLUMN_MS {
             return;
         }
-        self.at_ms = state.told_unix_ms;
-        let rates = [state.rate.tx_pps, state.rate.rx_pps];
-        for (curve, rate) in self.curves.iter_mut().zip(rates) {
+        let lost = state.total.lost.saturating_sub(self.lost);
+        // Of what was before the first look nobody knows when.
+        let lost_pps = if self.at_ms == 0 {
+            0
+        } else {
+            lost * 1000 / since_ms
+        };
+        (self.at_ms, self.lost) = (state.told_unix_ms, state.total.lost);
+        let p99 = state.latency_recent_ns.p99.unwrap_or(0);
+        let now = [state.rate.tx_pps as u64, state.rate.rx_pps as u64, lost_pps, p99];
+        for (curve, value) in self.curves.iter_mut().zip(now) {
             if curve.len() == COLUMNS_MAX {
                 curve.pop_front();
             }
-            curve.push_back(rate as u64);
+            curve.push_back(value);
         }
     }
 
-    /// The last `columns` rates sent, and received.
-    pub fn last(&self, columns: usize) -> [Vec<u64>; 2] {
-        let last = |curve: &VecDeque<u64>| {
-            let before = curve.len().saturating_sub(columns);
-            curve.iter().skip(before).copied().collect()
-        };
-        self.curves.each_ref().map(last)
+    /// The last `columns` of a curve.
+    pub fn last(&self, curve: usize, columns: usize) -> Vec<u64> {
+        let curve = &self.curves[curve];
+        curve
+            .iter()
+            .skip(curve.len().saturating_sub(columns))
+            .copied()
+            .collect()
     }
 }

@@ -21,21 +21,34 @@ const BAR: usize = 10;
 pub fn render(state: &State, style: &Style) -> String {
     let sections = sections(state, style);
     let sections: Vec<String> = sections.iter().map(|table| table.render(style)).collect();
-    head(state, style) + &sections.join("\n")
+    style.fitted(head(state, style) + &sections.join("\n"))
 }
 
 /// The sections that have something to say.
 pub fn sections(state: &State, style: &Style) -> Vec<Table> {
-    let mut all = packets(state, style);
-    all.extend(machine(state, style));
+    // Below each other, what has no room on a small screen shall be what is asked least.
+    let mut all = figures(state, style);
+    all.extend(workers_and_stalls(state, style));
+    all.extend(places(state, style));
+    all.extend(queues_alone(state, style));
     all
 }
 
 pub fn packets(state: &State, style: &Style) -> Vec<Table> {
+    let mut all = figures(state, style);
+    all.extend(places(state, style));
+    all
+}
+
+/// How many, how fast.
+fn figures(state: &State, style: &Style) -> Vec<Table> {
+    let all = [found(state, style), traffic(state, style), latency(state, style)];
+    all.into_iter().filter(Table::has_items).collect()
+}
+
+/// Where they are.
+fn places(state: &State, style: &Style) -> Vec<Table> {
     let all = [
-        found(state, style),
-        traffic(state, style),
-        latency(state, style),
         lost_at(state),
         left_out(state),
         consumers(state, style),
@@ -46,8 +59,22 @@ pub fn packets(state: &State, style: &Style) -> Vec<Table> {
 }
 
 pub fn machine(state: &State, style: &Style) -> Vec<Table> {
-    let all = [queues(state, style), workers(state, style), stalls(state)];
+    // Who had the core says more than how packets lay in queues.
+    let mut all = workers_and_stalls(state, style);
+    all.extend(queues_alone(state, style));
+    all
+}
+
+/// Of those of the machine what says who had the cores.
+pub fn workers_and_stalls(state: &State, style: &Style) -> Vec<Table> {
+    let all = [workers(state, style), stalls(state)];
     all.into_iter().filter(Table::has_items).collect()
+}
+
+/// And how packets lay in queues.
+pub fn queues_alone(state: &State, style: &Style) -> Vec<Table> {
+    let queues = queues(state, style);
+    queues.has_items().then_some(queues).into_iter().collect()
 }
 
 /// A share as a bar of so many columns.
@@ -159,7 +186,9 @@ fn traffic(state: &State, style: &Style) -> Table {
         table.item("denied", [Cell::right(number::count(rules.judged.denied))]);
     }
     for (name, count) in losses(state) {
-        table.item(name, [count_cell(count)]);
+        let further = state.total.loss().1.filter(|_| name == "lost");
+        let further = further.map(|further| Cell::left(further).paint(Paint::Dim));
+        table.item(name, std::iter::once(count_cell(count)).chain(further));
     }
     if state.pool.size > 0 {
         table.item(

@@ -350,7 +350,7 @@ impl<J: Judges> Active for ActiveForward<J> {
         let dir = ending.dir;
         let forward = summary::summarise(&self, ending);
         let summary = J::conclude(self.judges, forward);
-        let _ = dir.write_json(file::SUMMARY, &summary);
+        let _ = dir.write_labelled(file::SUMMARY, &summary);
         summary
     }
 }

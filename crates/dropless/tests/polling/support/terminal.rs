@@ -37,19 +37,23 @@ impl Terminal {
 
     /// Runs `dropless ARGUMENTS`, says its exit code, and whether the terminal's settings are what they were.
     pub fn dropless(lab: &Lab, arguments: &str, rows: u16, cols: u16) -> Self {
+        Self::within(lab, "LANG=C.UTF-8", arguments, (rows, cols))
+    }
+
+    /// The same with another variable of its own (`NAME=VALUE`).
+    pub fn within(lab: &Lab, variable: &str, arguments: &str, (rows, cols): (u16, u16)) -> Self {
         let pair = native_pty_system()
             .openpty(size(rows, cols))
             .expect("a pseudo terminal");
         // Ctrl-C is for the program, and the shell goes on.
         let script = format!(
-            "trap : INT; before=$(stty -g); \"$DROPLESS\" {arguments}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo restored; echo code $code; sleep 30"
+            "trap : INT; before=$(stty -g); {variable} \"$DROPLESS\" {arguments}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo restored; echo code $code; sleep 30"
         );
         let mut command = CommandBuilder::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "sh", "-c", &script]);
         command.env("DROPLESS", env!("CARGO_BIN_EXE_dropless"));
         command.env(LIVE_VARIABLE, lab.path("live"));
         command.env("TERM", "xterm-256color");
-        command.env("LANG", "C.UTF-8");
         command.cwd(lab.directory());
         let child = pair.slave.spawn_command(command).expect("a shell");
         let mut reader = pair.master.try_clone_reader().expect("a reader");

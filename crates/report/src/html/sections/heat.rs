@@ -21,7 +21,7 @@ pub fn charts(runs: &[Loaded]) -> String {
             "Latency heat map".to_owned()
         };
         let words = "The darker (on a dark page: the brighter), the more of the packets of that time took that long; a single one shows. \
-                     Drawn from six percentiles of each interval, between which packets are taken to be spread evenly.";
+                     Drawn from six percentiles of each interval: where one of them lies there are packets, and between them nothing is painted.";
         chart(&format!("heat-{at}"), &title, &[words.to_owned()], &as_table(&heat))
     })
     .collect()

@@ -1,8 +1,8 @@
 //! Several runs side by side: what each came to, what they were not made alike in, every figure and its change.
 
 use super::super::element::section;
-use crate::compare::groups;
-use crate::compare::tables::{self, Numbered};
+use crate::compare::tables;
+use crate::compare::{groups, members};
 use crate::kind::Standing;
 use crate::load::Loaded;
 use crate::sheet::Sheet;
@@ -13,6 +13,7 @@ use crate::table::Cell;
 pub fn list(runs: &[Loaded]) -> String {
     let table = Sheet::of(runs)
         .name("run", |run| run.name.clone())
+        .words("folder", |run| run.folder.clone())
         .words("kind", |run| {
             run.result.entry().map_or("", |entry| entry.command).to_owned()
         })
@@ -30,8 +31,8 @@ pub fn sections(runs: &[Loaded]) -> String {
     let groups = groups(runs);
     let is_mixed = groups.len() > 1;
     let of_kind = |group: &Vec<usize>| {
-        let of_kind: Vec<Numbered> = group.iter().map(|at| (at + 1, &runs[*at])).collect();
-        let kind = of_kind[0].1.result.compared_with();
+        let of_kind = members(runs, group);
+        let kind = of_kind[0].result.compared_with();
         let mut inner = String::new();
         if is_mixed || of_kind.len() > super::FRAMES_MAX {
             inner += &tables::first_figures(&of_kind)

@@ -119,6 +119,31 @@ pub fn by_cause(run: &Loaded, named: &str) -> String {
     section(&format!("Who took the cores{named}"), &inner)
 }
 
+/// How long stalls were: a row for each doubling, also for one without any between two that have some.
+pub fn lengths(run: &Loaded, named: &str) -> String {
+    let Some(stalls) = run.stalls.as_ref().filter(|stalls| stalls.all.count > 1) else {
+        return String::new();
+    };
+    let known = || stalls.lengths.keys().copied();
+    let (Some(first), Some(last)) = (known().next(), known().next_back()) else {
+        return String::new();
+    };
+    let none = Cause::default();
+    let rows = (first..=last).map(|power| (power, stalls.lengths.get(&power).unwrap_or(&none)));
+    let share = |part: u64, of: u64| Cell::share(part as f64 / of.max(1) as f64);
+    let edge = |power: u32| time(f64::from(power).exp2());
+    let table = Sheet::of(rows)
+        .number("from", |(power, _)| edge(*power))
+        .number("to", |(power, _)| edge(power + 1))
+        .number("stalls", |(_, cause)| count(cause.count))
+        .cell("of all stalls", |(_, cause)| share(cause.count, stalls.all.count))
+        .cell("of all their time", |(_, cause)| {
+            share(cause.total_ns, stalls.all.total_ns)
+        })
+        .html("Stalls by their length: how many there were, and how much of the time in stalls they took");
+    section(&format!("How long stalls were{named}"), &table)
+}
+
 /// Packets missed in a stall; without --explain nobody counted them.
 fn missed(packets: u64, is_explained: bool) -> Cell {
     if is_explained {

@@ -1,6 +1,7 @@
 //! The verdict in words, and the few figures everybody asks for first.
 
 use super::super::element::{escape, prose};
+use super::made;
 use crate::kind::{Tile, Verdict};
 use crate::load::Loaded;
 
@@ -12,7 +13,13 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
         reasons,
         ..
     } = run.result.verdict();
-    let name = is_named.then(|| format!("<p class=dim>{}</p>", escape(&run.name)));
+    let name = is_named.then(|| {
+        format!(
+            "<p class=dim><b>{}</b> {}</p>",
+            escape(&run.name),
+            escape(&run.folder)
+        )
+    });
     let name = name.unwrap_or_default();
     let mut more: Vec<String> = reasons.iter().map(|reason| prose(reason)).collect();
     more.extend(run.missing.iter().map(|missing| escape(missing)));
@@ -24,8 +31,9 @@ pub fn block(run: &Loaded, is_named: bool) -> String {
         [] => String::new(),
         lines => format!("<ul><li>{}</li></ul>", lines.join("</li><li>")),
     };
+    let strip = if is_named { made::strip(run) } else { String::new() };
     format!(
-        "<section class=\"verdict {}\" aria-label=verdict>{name}<p class=words>{}</p>{more}</section>\n",
+        "<section class=\"verdict {}\" aria-label=verdict>{name}<p class=words>{}</p>{more}{strip}</section>\n",
         standing.class(),
         prose(&words)
     )

@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let rights = format!("xdp:{name}").parse().ok();
     let rights = rights.and_then(|port| privileges::Kept::with(&[port], false).drop_the_rest());
     let received = Received::begin(&interface, !plan.generic, before, taken_over);
-    let dir = run::directory(&args.output.runs, &plan, &board)?;
+    let dir = run::directory(&args.output.place(), &plan, &board)?;
     // What is in force is asked, and not what was wanted.
     let mode = on_interface::mode_in_force(&kept)?;
     let count = counted(rules.set.rules.len() as u64, "rule");
@@ -106,8 +106,12 @@ pub fn run(args: &Args) -> Result<u8> {
     page::leave(&dir, console);
     summary.notes.extend(board.note());
     tell_end(&summary, &before, &board);
-    console.human(&report::terminal::render(&summary, &console.style()))?;
-    console.object(&summary)?;
+    page::tell(
+        &dir,
+        console,
+        &report::terminal::render(&summary, &console.style()),
+        &summary,
+    )?;
     board.linger(&interrupt);
     Ok(summary.exit_code())
 }
