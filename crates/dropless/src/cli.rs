@@ -7,10 +7,14 @@ use clap::Command;
 
 use crate::{EXIT_INVALID, commands, complaint, run};
 
+/// Of this program; `--version` adds that of the DPDK it runs on.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The whole command line.
 pub fn command() -> Command {
     let command = Command::new("dropless")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(VERSION)
+        .long_version(format!("{VERSION}\n{}", dpdk::version()))
         .about("Send and reflect packets at line rate, and account for every single one")
         .max_term_width(100)
         .subcommand_required(true)
