@@ -17,6 +17,7 @@ mod capture_wanted;
 mod capture_watched;
 mod cli;
 mod compare;
+mod config;
 mod dashboard;
 mod doctor;
 mod dumps;
