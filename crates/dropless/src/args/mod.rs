@@ -76,7 +76,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
     pub ttl: u8,
     /// Differentiated services code point
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64), help_heading = "Load")]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = code_point, help_heading = "Load")]
     pub dscp: u8,
     /// What is checked in a frame that comes back
     #[arg(long, value_enum, default_value_t = VerifyPlan::Checksum, help_heading = "Measurement")]
@@ -171,6 +171,12 @@ pub struct RunArgs {
     /// Do not look at the machine for what may cost packets before the start (`dropless doctor`)
     #[arg(long, help_heading = "Output")]
     pub no_doctor: bool,
+}
+
+/// A differentiated services code point: six bits.
+fn code_point(text: &str) -> Result<u8, String> {
+    let number = text.parse().ok().filter(|number| *number < 64);
+    number.ok_or_else(|| "write a number from 0 to 63".to_owned())
 }
 
 impl RunArgs {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use dataplane::fault::FaultSpec;
-use host::{MacAddress, PortTraits};
+use host::{MacAddress, Medium, PortTraits};
 use measure::{RateSpec, Summary, expect};
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +89,25 @@ impl SendPlan {
         Ok(())
     }
 
+    /// Refuses a router that nobody would ask for.
+    fn validate_router(&self) -> Result<()> {
+        let Some(via) = self.via else { return Ok(()) };
+        if let Some(mac) = self.to_mac {
+            bail!(
+                "--via {via} is asked for its MAC address, and --to-mac {mac} gives one; leave one of them out"
+            );
+        }
+        let mut ports = self.machine.ports.iter();
+        if let Some(port) = ports
+            .find(|port| !port.kind.traits().has_neighbours && port.kind.traits().medium != Medium::Sockets)
+        {
+            bail!(
+                "--via {via} means nothing to port {port}, where nobody is asked for a MAC address; leave --via out"
+            );
+        }
+        Ok(())
+    }
+
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
@@ -103,6 +122,8 @@ impl SendPlan {
             "--count 0 sends nothing; give the number of packets"
         );
         ensure!(!self.streams.is_empty(), "a send run needs at least one stream");
+        measure::interval::slots_for(self.streams.len(), self.interval_ns, self.drain_ns)?;
+        self.validate_router()?;
         let lanes = self.lanes();
         ensure!(
             lanes <= LANES_MAX,
@@ -123,16 +144,21 @@ impl SendPlan {
                     "frame size {size} is above the largest jumbo frame, 9618; use a smaller --size"
                 );
             }
+            // A socket sends from the address in its port's name.
+            let source = match self.machine.has(|traits| traits.medium == Medium::Sockets) {
+                true => "give --to, or the port kernel:ADDR,",
+                false => "give --from",
+            };
             ensure!(
                 stream.from.is_ipv4() == stream.to.is_ipv4(),
-                "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; give --from of the same family",
+                "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; {source} an address of the same family",
                 stream.name,
                 stream.from.ip(),
                 stream.to
             );
             ensure!(
                 stream.from.ip() != stream.to,
-                "stream `{}` goes from {} to itself; give --from another address",
+                "stream `{}` goes from {} to itself; {source} another address",
                 stream.name,
                 stream.to
             );
