@@ -13,6 +13,7 @@ use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero};
 use crate::run::Settings;
 use status::StatusArgs;
 
+pub mod destination;
 pub mod forwarding;
 pub mod on_interface;
 pub mod send_plan;
@@ -31,7 +32,7 @@ pub struct PathArgs {
     /// Further EAL arguments for DPDK, as one string
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
     pub eal: Option<String>,
-    /// Where probes go: IP, IP:PORT or IP:PORT-PORT ([IP]:PORT for IPv6) [default: 198.18.0.2:7]
+    /// Where probes go: IP or host, IP:PORT or IP:PORT-PORT ([IP]:PORT for IPv6) [default: 198.18.0.2:7]
     #[arg(long, value_name = "IP[:PORT[-PORT]]", help_heading = "Path")]
     pub to: Option<String>,
     /// Where probes come from; several ports count up from it [default: 198.18.0.1:49152 or 2001:2::1]

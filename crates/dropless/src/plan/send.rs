@@ -1,12 +1,13 @@
 //! The plan of a `send` run.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use dataplane::fault::FaultSpec;
 use host::{MacAddress, Medium, PortTraits};
-use measure::{RateSpec, Summary, expect};
+use measure::{Note, RateSpec, Summary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::foreign::{Foreign, Named};
@@ -211,6 +212,16 @@ impl SendPlan {
             "--fault acts in the in-process reflector, and no port of this run has one; use --port ring, or give --fault to the far `dropless reflect`"
         );
         Ok(())
+    }
+
+    /// The hosts that probes go to by name, and the addresses that were found for them, once each.
+    pub fn hosts(&self) -> Vec<Note> {
+        let mut found = BTreeSet::new();
+        for stream in &self.streams {
+            found.extend(stream.to_host.as_ref().map(|host| (host, stream.to)));
+        }
+        let note = |(host, address)| Note::new("resolved", format!("{host} is {address}"));
+        found.into_iter().map(note).collect()
     }
 
     /// Sequence spaces of the run.

@@ -36,6 +36,7 @@ mod guard_ports;
 mod guard_sources;
 mod health;
 mod hostile;
+mod hosts;
 mod ids;
 mod interfaces;
 mod interrupted;
