@@ -134,11 +134,10 @@ fn is_open(command: &Command, matches: &ArgMatches, flag: &str) -> bool {
             .iter()
             .any(|conflict| conflict.get_id() == other.get_id())
     };
-    let given = command.get_arguments().filter(|argument| is_given(argument));
-    given
-        .filter(|given| given.get_id() == own.get_id() || excludes(own, given) || excludes(given, own))
-        .count()
-        == 0
+    let closes = |given: &Arg| given.get_id() == own.get_id() || excludes(own, given) || excludes(given, own);
+    !command
+        .get_arguments()
+        .any(|argument| is_given(argument) && closes(argument))
 }
 
 /// The flags that a file may hold: those that take values, or are on or off.

@@ -44,10 +44,10 @@ fn with_value(command: &str, argument: Arg) -> Arg {
         ValueHint::Unknown => argument.value_hint(ValueHint::Other),
         _ => argument,
     };
-    match values.is_empty() {
-        true => argument,
-        false => argument.value_parser(PossibleValuesParser::new(values)),
+    if values.is_empty() {
+        return argument;
     }
+    argument.value_parser(PossibleValuesParser::new(values))
 }
 
 /// How values of the flag may begin; empty where anything may stand.

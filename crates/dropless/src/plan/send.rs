@@ -109,6 +109,36 @@ impl SendPlan {
         Ok(())
     }
 
+    /// Refuses ends that cannot speak with each other.
+    fn validate_ends(&self, stream: &StreamPlan) -> Result<()> {
+        // A socket sends from the address in its port's name.
+        let source = if self.machine.has(|traits| traits.medium == Medium::Sockets) {
+            "give --to, or the port kernel:ADDR,"
+        } else {
+            "give --from"
+        };
+        ensure!(
+            stream.from.is_ipv4() == stream.to.is_ipv4(),
+            "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; {source} an address of the same family",
+            stream.name,
+            stream.from.ip(),
+            stream.to
+        );
+        ensure!(
+            stream.from.ip() != stream.to,
+            "stream `{}` goes from {} to itself; {source} another address",
+            stream.name,
+            stream.to
+        );
+        ensure!(
+            self.via.is_none_or(|via| via.is_ipv4() == stream.to.is_ipv4()),
+            "stream `{}` goes to {}, and --via is of the other family; give the router's address of the same family",
+            stream.name,
+            stream.to
+        );
+        Ok(())
+    }
+
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
@@ -145,30 +175,7 @@ impl SendPlan {
                     "frame size {size} is above the largest jumbo frame, 9618; use a smaller --size"
                 );
             }
-            // A socket sends from the address in its port's name.
-            let source = match self.machine.has(|traits| traits.medium == Medium::Sockets) {
-                true => "give --to, or the port kernel:ADDR,",
-                false => "give --from",
-            };
-            ensure!(
-                stream.from.is_ipv4() == stream.to.is_ipv4(),
-                "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; {source} an address of the same family",
-                stream.name,
-                stream.from.ip(),
-                stream.to
-            );
-            ensure!(
-                stream.from.ip() != stream.to,
-                "stream `{}` goes from {} to itself; {source} another address",
-                stream.name,
-                stream.to
-            );
-            ensure!(
-                self.via.is_none_or(|via| via.is_ipv4() == stream.to.is_ipv4()),
-                "stream `{}` goes to {}, and --via is of the other family; give the router's address of the same family",
-                stream.name,
-                stream.to
-            );
+            self.validate_ends(stream)?;
         }
         if let Some(mac) = self.from_mac.filter(|mac| mac.0[0] & 1 == 1) {
             bail!(

@@ -51,10 +51,15 @@ pub fn entries(file: &Path, text: &str, command: &Command) -> Result<Vec<Entry>>
                 wanted(flag, name)
             )
         })?;
-        let arguments = match flag.get_action().takes_values() {
-            true => values.iter().map(|value| format!("--{name}={value}")).collect(),
-            false => values.iter().map(|_| format!("--{name}")).collect(),
+        let takes_values = flag.get_action().takes_values();
+        let argument = |value: &String| {
+            if takes_values {
+                format!("--{name}={value}")
+            } else {
+                format!("--{name}")
+            }
         };
+        let arguments = values.iter().map(argument).collect();
         found.push((
             key.span().start,
             Entry {

@@ -91,3 +91,15 @@ fn gap(ns: f64) -> String {
         time(ns)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::gap;
+
+    #[test]
+    fn gaps_of_fast_rates_differ() {
+        // 32.2, 161 and 2000 Mpps.
+        assert_eq!([31.056, 6.211, 0.5].map(gap), ["31.06 ns", "6.21 ns", "0.50 ns"]);
+        assert_eq!(gap(286.0), "286 ns");
+    }
+}
