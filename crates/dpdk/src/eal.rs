@@ -153,14 +153,6 @@ impl Eal {
         PathBuf::from(OsStr::from_bytes(directory.to_bytes()))
     }
 
-    /// DPDK's version, such as `DPDK 22.11.11`; it is known before EAL is started.
-    pub fn version() -> String {
-        // SAFETY: a constant zero-terminated string.
-        unsafe { CStr::from_ptr(sys::dl_version()) }
-            .to_string_lossy()
-            .into_owned()
-    }
-
     /// Takes the port: false when somebody has it.
     pub(crate) fn claim(&self, port: u16) -> bool {
         lock(&self.claimed).insert(port)
@@ -186,6 +178,14 @@ pub(crate) fn port_name(port: u16) -> Option<String> {
         .to_string_lossy()
         .into_owned();
     (result == 0).then_some(name)
+}
+
+/// DPDK's version, such as `DPDK 22.11.11`: of the library that runs, not of the one that was built with.
+pub fn version() -> String {
+    // SAFETY: a constant zero-terminated string, which is there without EAL, too.
+    unsafe { CStr::from_ptr(sys::dl_version()) }
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -91,7 +91,7 @@ pub use blank::Blank;
 pub use burst::{BURST_CAPACITY, Burst};
 pub use config::{Capabilities, PortConfig};
 pub use device::{Device, Parts};
-pub use eal::Eal;
+pub use eal::{Eal, version};
 pub use error::{EalError, PoolError, PortError, WorkerError};
 pub use mbuf::Mbuf;
 pub use packet_socket::PacketSockets;

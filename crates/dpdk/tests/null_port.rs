@@ -16,7 +16,7 @@ fn a_worker_drives_a_null_port() {
         "dl-null",
     ];
     let eal = Eal::init(&arguments.map(str::to_owned)).unwrap();
-    assert!(Eal::version().starts_with("DPDK "));
+    assert!(dpdk::version().starts_with("DPDK "));
     let mut pool = Pool::new(&eal, "packets", 2047, 256, 1024, None).unwrap();
     let frame: Vec<u8> = (0..100).collect();
     assert_eq!(pool.prefill(&frame), 2047);

@@ -5,18 +5,22 @@ use std::process::ExitCode;
 
 use clap::Command;
 
-use crate::{EXIT_INVALID, commands, complaint, run};
+use crate::{EXIT_INVALID, commands, complaint, preset, run};
+
+/// Of this program; `--version` adds that of the DPDK it runs on.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The whole command line.
 pub fn command() -> Command {
     let command = Command::new("dropless")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(VERSION)
+        .long_version(format!("{VERSION}\n{}", dpdk::version()))
         .about("Send and reflect packets at line rate, and account for every single one")
         .max_term_width(100)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(EXAMPLES);
-    commands::augment(command)
+    preset::augment(commands::augment(command))
 }
 
 /// Runs the program with `arguments`, its own name first.
@@ -24,14 +28,22 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     run::parent::end_with();
     run::signals::survive_long_files();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let matches = match command().try_get_matches_from(&arguments) {
+    let is_json = arguments.iter().any(|argument| argument == "--json");
+    let expanded = match preset::expand(built, arguments) {
+        Ok(expanded) => expanded,
+        Err(error) => {
+            complaint::tell(&format!("{error:#}"), is_json);
+            return ExitCode::from(EXIT_INVALID);
+        }
+    };
+    let matches = match command().try_get_matches_from(&expanded.arguments) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are no errors; a closed stdout is none either.
             let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
-            let subcommand = arguments.get(1).map(|word| word.to_string_lossy());
+            let subcommand = expanded.arguments.get(1).map(|word| word.to_string_lossy());
             match complaint::of_usage(&error, subcommand.as_deref()) {
-                Some(line) => complaint::tell(&line),
+                Some(line) => complaint::tell(&expanded.located(&line), expanded.is_json()),
                 None => drop(error.print()),
             }
             return ExitCode::from(code);
@@ -40,12 +52,19 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match commands::run(&matches) {
         Some(Ok(code)) => ExitCode::from(code),
         Some(Err(error)) => {
-            complaint::tell(&format!("{error:#}"));
+            complaint::tell(&expanded.located(&format!("{error:#}")), expanded.is_json());
             ExitCode::from(EXIT_INVALID)
         }
         // The parser asks for one.
         None => ExitCode::from(EXIT_INVALID),
     }
+}
+
+/// The same, each command knowing how it is called.
+fn built() -> Command {
+    let mut command = command();
+    command.build();
+    command
 }
 
 const EXAMPLES: &str = "Examples:

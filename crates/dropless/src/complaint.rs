@@ -3,6 +3,7 @@
 mod tcpdump;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use host::nearest::nearest;
 use report::input::clean;
 use report::out::Console;
 use serde::{Deserialize, Serialize};
@@ -21,10 +22,10 @@ pub struct Failure {
 }
 
 /// Says it on standard error, and, where JSON was asked for, to the reader of that. Where even that fails there is nobody
-/// to tell. The arguments themselves may be what is wrong, so they are not asked by way of their types.
-pub fn tell(text: &str) {
+/// to tell.
+pub fn tell(text: &str, is_json: bool) {
     let line = one_line(text);
-    let console = Console::json_or_text(std::env::args_os().any(|argument| argument == "--json"));
+    let console = Console::json_or_text(is_json);
     let failure = Failure {
         version: VERSION,
         error: line.clone(),
@@ -52,12 +53,30 @@ pub fn of_usage(error: &clap::Error, subcommand: Option<&str>) -> Option<String>
     }
     let text = error.render().to_string();
     let about = |line: &&str| !line.starts_with("Usage: ") && !line.starts_with("For more information");
-    let said = text.lines().filter(about);
+    let said = text
+        .lines()
+        .filter(about)
+        .filter(|line| is_tip_of_use(error, line));
     let said = joined(said.map(|line| line.trim().trim_start_matches("error: ").to_owned()));
     let known = cli::command();
     let command = subcommand.filter(|name| known.find_subcommand(name).is_some());
     let command = command.map(|name| format!(" {name}")).unwrap_or_default();
     Some(format!("{said}; see dropless{command} --help"))
+}
+
+/// Whether a line of the parser's is no tip, or one that may be what was meant: a flag that could be a slip of the fingers.
+fn is_tip_of_use(error: &clap::Error, line: &str) -> bool {
+    let Some(tip) = line.trim().strip_prefix("tip: ") else {
+        return true;
+    };
+    let bare = |text: &str| text.trim_start_matches('-').to_owned();
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) => {
+            let tipped = tip.split('\'').nth(1).unwrap_or_default();
+            tip.contains("similar") && nearest(&bare(flag), [bare(tipped).as_str()]).is_some()
+        }
+        _ => true,
+    }
 }
 
 /// Line breaks become `; `, but after a colon, whose sentence goes on. What is quoted may hold anything.
@@ -90,9 +109,14 @@ mod tests {
     #[test]
     fn each_usage_error_is_a_line_with_advice() {
         assert_eq!(
-            said(&["dropless", "send", "--foo"]).unwrap(),
-            "unexpected argument '--foo' found; tip: a similar argument exists: '--from'; see dropless send --help"
+            said(&["dropless", "send", "--rat"]).unwrap(),
+            "unexpected argument '--rat' found; tip: a similar argument exists: '--rate'; see dropless send --help"
         );
+        // What looks like nothing here, or would make a file's name of it, is no tip.
+        for arguments in [["send", "--foo"], ["read", "--version"]] {
+            let said = said(&["dropless", arguments[0], arguments[1]]).unwrap();
+            assert!(!said.contains("tip"), "{said}");
+        }
         assert_eq!(
             said(&["dropless", "reflect"]).unwrap(),
             "the following required arguments were not provided: --port <URI>; see dropless reflect --help"

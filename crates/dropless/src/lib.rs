@@ -16,6 +16,7 @@ mod complaint;
 mod explain;
 mod metrics;
 pub mod plan;
+mod preset;
 pub mod run;
 mod status;
 mod watch;

@@ -19,7 +19,7 @@ pub mod hugepages;
 pub mod interface;
 pub mod interrupts;
 pub mod modules;
-mod nearest;
+pub mod nearest;
 pub mod partition;
 pub mod pci;
 pub mod pmd;
@@ -45,6 +45,6 @@ pub use roles::Role;
 pub use sys::Sys;
 pub use uri::{
     DriverStamps, KeptRights, KernelIo, MacAddress, Medium, MissedCount, PciAddress, PortKind, PortTraits,
-    PortUri, UriError, VmbusId, XdpMode,
+    PortUri, UriError, VmbusId, XdpMode, beginnings,
 };
 pub use vmbus::{VmbusDevice, network_channels};

@@ -137,7 +137,7 @@ pub enum Reason {
     #[error("no port was in use")]
     NoPorts,
     /// Less was offered than asked.
-    #[error("offered {} of {} asked ({:.3} %): the sender could not keep up", format_rate(*offered_pps), format_rate(*asked_pps), 100.0 * offered_pps / asked_pps)]
+    #[error("offered {} of {} asked ({:.3} %): the sender could not keep up; ask for less with --rate, or let more cores send, with --cores and --tx-queues", format_rate(*offered_pps), format_rate(*asked_pps), 100.0 * offered_pps / asked_pps)]
     Underoffered {
         /// Asked rate in packets per second.
         asked_pps: f64,

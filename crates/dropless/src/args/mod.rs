@@ -13,6 +13,7 @@ use crate::plan::{MachinePlan, VerifyPlan, duration_ns_or_zero};
 use crate::run::{Place, Settings};
 use status::StatusArgs;
 
+pub mod destination;
 pub mod forwarding;
 pub mod on_interface;
 pub mod send_plan;
@@ -31,7 +32,7 @@ pub struct PathArgs {
     /// Further EAL arguments for DPDK, as one string
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true, help_heading = "Path")]
     pub eal: Option<String>,
-    /// Where probes go: IP, IP:PORT or IP:PORT-PORT ([IP]:PORT for IPv6) [default: 198.18.0.2:7]
+    /// Where probes go: IP or host, IP:PORT or IP:PORT-PORT ([IP]:PORT for IPv6) [default: 198.18.0.2:7]
     #[arg(long, value_name = "IP[:PORT[-PORT]]", help_heading = "Path")]
     pub to: Option<String>,
     /// Where probes come from; several ports count up from it [default: 198.18.0.1:49152 or 2001:2::1]
@@ -76,7 +77,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Load")]
     pub ttl: u8,
     /// Differentiated services code point
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64), help_heading = "Load")]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = code_point, help_heading = "Load")]
     pub dscp: u8,
     /// What is checked in a frame that comes back
     #[arg(long, value_enum, default_value_t = VerifyPlan::Checksum, help_heading = "Measurement")]
@@ -191,6 +192,12 @@ pub struct RunArgs {
     /// Do not look at the machine for what may cost packets before the start (`dropless doctor`)
     #[arg(long, help_heading = "Output")]
     pub no_doctor: bool,
+}
+
+/// A differentiated services code point: six bits.
+fn code_point(text: &str) -> Result<u8, String> {
+    let number = text.parse().ok().filter(|number| *number < 64);
+    number.ok_or_else(|| "write a number from 0 to 63".to_owned())
 }
 
 impl RunArgs {

@@ -60,5 +60,5 @@ pub fn send_plan(
 
 /// The streams of a command without streams of its own.
 pub fn one_stream(path: &PathArgs, probe: &ProbeArgs) -> Result<Vec<StreamPlan>> {
-    stream::all(stream::plain(path, probe)?, &[], None)
+    stream::all(stream::plain(path, probe)?, &[], path)
 }

@@ -4,29 +4,33 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
+use super::destination::{Destination, Family, TO_PORT, is_group};
 use super::{PathArgs, ProbeArgs};
 use crate::plan::{FAR_V4, StreamPlan, count};
 
-/// UDP echo, as RFC 2544 appendix C.2.6.4 has it.
-const TO_PORT: u16 = 7;
 const FROM_PORT: u16 = 49152;
 const NEAR_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const NEAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 
 /// The stream of the plain flags, its size left open: `None` for the smallest.
 pub fn plain(path: &PathArgs, probe: &ProbeArgs) -> Result<StreamPlan> {
-    let (to, to_ports) = match &path.to {
-        Some(text) => destination(text)?,
-        None => (IpAddr::V4(FAR_V4), (TO_PORT, TO_PORT)),
+    let to = match &path.to {
+        Some(text) => Destination::parse(text, Family::wanted(path, path.from.as_deref()))?,
+        None => Destination {
+            address: IpAddr::V4(FAR_V4),
+            ports: (TO_PORT, TO_PORT),
+            host: None,
+        },
     };
     let stream = StreamPlan {
         name: "0".into(),
         size: String::new(),
         rate: None,
         flows: flows(&probe.flows)?,
-        to,
-        to_ports,
-        from: source(path.from.as_deref(), to)?,
+        to: to.address,
+        to_host: to.host,
+        to_ports: to.ports,
+        from: source(path.from.as_deref(), to.address)?,
         vlans: path.vlan.clone(),
         dscp: probe.dscp,
         ttl: probe.ttl,
@@ -47,12 +51,12 @@ pub fn size_of_payload(stream: &StreamPlan, payload: usize) -> Result<String> {
 }
 
 /// One stream from the plain flags, or one for each `--stream` on top of them.
-pub fn all(base: StreamPlan, texts: &[String], from: Option<&str>) -> Result<Vec<StreamPlan>> {
+pub fn all(base: StreamPlan, texts: &[String], path: &PathArgs) -> Result<Vec<StreamPlan>> {
     if texts.is_empty() {
         return Ok(vec![with_size(base)]);
     }
     let each = texts.iter().enumerate();
-    each.map(|(index, text)| one(text, index, &base, from).with_context(|| format!("--stream '{text}'")))
+    each.map(|(index, text)| one(text, index, &base, path).with_context(|| format!("--stream '{text}'")))
         .collect()
 }
 
@@ -63,12 +67,12 @@ fn with_size(mut stream: StreamPlan) -> StreamPlan {
     stream
 }
 
-fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>) -> Result<StreamPlan> {
+fn one(text: &str, index: usize, base: &StreamPlan, path: &PathArgs) -> Result<StreamPlan> {
     let mut stream = StreamPlan {
         name: index.to_string(),
         ..base.clone()
     };
-    let mut from = explicit_from;
+    let (mut from, mut to) = (path.from.as_deref(), None);
     // A comma also separates sizes: an item without `=` goes on with the one before.
     let mut items: Vec<String> = Vec::new();
     for item in text.split(',') {
@@ -92,7 +96,7 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
                 stream.rate = Some(value.into());
             }
             "flows" => stream.flows = flows(value)?,
-            "to" => (stream.to, stream.to_ports) = destination(value)?,
+            "to" => to = Some(value),
             "from" => from = Some(value),
             "dscp" => {
                 stream.dscp = value
@@ -118,6 +122,10 @@ fn one(text: &str, index: usize, base: &StreamPlan, explicit_from: Option<&str>)
             ),
         }
     }
+    if let Some(text) = to {
+        let to = Destination::parse(text, Family::wanted(path, from))?;
+        (stream.to, stream.to_host, stream.to_ports) = (to.address, to.host, to.ports);
+    }
     stream.from = source(from, stream.to)?;
     Ok(with_size(stream))
 }
@@ -141,43 +149,6 @@ fn flows(text: &str) -> Result<u32> {
         "--flows {text} is not between 1 and 16M"
     );
     Ok(flows as u32)
-}
-
-/// `IP`, `IP:PORT`, `IP:PORT-PORT`, `[IPv6]:PORT`...
-fn destination(text: &str) -> Result<(IpAddr, (u16, u16))> {
-    let wrong = || {
-        anyhow!("--to {text} is not IP, IP:PORT or IP:PORT-PORT; write IPv6 with a port as [2001:db8::1]:7")
-    };
-    if let Ok(ip) = text.parse() {
-        return Ok((checked(ip, text)?, (TO_PORT, TO_PORT)));
-    }
-    let (ip, ports) = text.rsplit_once(':').ok_or_else(wrong)?;
-    let ip = ip
-        .strip_prefix('[')
-        .and_then(|ip| ip.strip_suffix(']'))
-        .unwrap_or(ip);
-    let ip = ip.parse().map_err(|_| wrong())?;
-    let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
-    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
-    let (first, last) = port(first).zip(port(last)).ok_or_else(wrong)?;
-    ensure!(
-        first <= last,
-        "--to {text}: the port range ends before it begins; write {last}-{first}"
-    );
-    Ok((checked(ip, text)?, (first, last)))
-}
-
-fn checked(ip: IpAddr, text: &str) -> Result<IpAddr> {
-    ensure!(
-        !is_group(ip),
-        "--to {text} is not a unicast address; give the address of the one that sends probes back"
-    );
-    Ok(ip)
-}
-
-/// Whether this is no one's own address: multicast, broadcast or none at all.
-fn is_group(ip: IpAddr) -> bool {
-    ip.is_multicast() || ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 fn source(text: Option<&str>, to: IpAddr) -> Result<SocketAddr> {

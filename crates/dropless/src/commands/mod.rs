@@ -43,6 +43,7 @@ subcommands! {
     doctor,
     top,
     completions,
+    man,
 }
 
 /// Adds every subcommand to the command line.

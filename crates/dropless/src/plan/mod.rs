@@ -54,6 +54,9 @@ pub struct StreamPlan {
     pub flows: u32,
     /// Destination.
     pub to: IpAddr,
+    /// The name that was given for it, and looked up once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_host: Option<String>,
     /// First and last destination port.
     pub to_ports: (u16, u16),
     /// Source.

@@ -1,12 +1,13 @@
 //! The plan of a `send` run.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use dataplane::fault::FaultSpec;
-use host::{MacAddress, PortTraits};
-use measure::{RateSpec, Summary, expect};
+use host::{MacAddress, Medium, PortTraits};
+use measure::{Note, RateSpec, Summary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::foreign::{Foreign, Named};
@@ -89,6 +90,55 @@ impl SendPlan {
         Ok(())
     }
 
+    /// Refuses a router that nobody would ask for.
+    fn validate_router(&self) -> Result<()> {
+        let Some(via) = self.via else { return Ok(()) };
+        if let Some(mac) = self.to_mac {
+            bail!(
+                "--via {via} is asked for its MAC address, and --to-mac {mac} gives one; leave one of them out"
+            );
+        }
+        let mut ports = self.machine.ports.iter();
+        if let Some(port) = ports
+            .find(|port| !port.kind.traits().has_neighbours && port.kind.traits().medium != Medium::Sockets)
+        {
+            bail!(
+                "--via {via} means nothing to port {port}, where nobody is asked for a MAC address; leave --via out"
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses ends that cannot speak with each other.
+    fn validate_ends(&self, stream: &StreamPlan) -> Result<()> {
+        // A socket sends from the address in its port's name.
+        let source = if self.machine.has(|traits| traits.medium == Medium::Sockets) {
+            "give --to, or the port kernel:ADDR,"
+        } else {
+            "give --from"
+        };
+        ensure!(
+            stream.from.is_ipv4() == stream.to.is_ipv4(),
+            "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; {source} an address of the same family",
+            stream.name,
+            stream.from.ip(),
+            stream.to
+        );
+        ensure!(
+            stream.from.ip() != stream.to,
+            "stream `{}` goes from {} to itself; {source} another address",
+            stream.name,
+            stream.to
+        );
+        ensure!(
+            self.via.is_none_or(|via| via.is_ipv4() == stream.to.is_ipv4()),
+            "stream `{}` goes to {}, and --via is of the other family; give the router's address of the same family",
+            stream.name,
+            stream.to
+        );
+        Ok(())
+    }
+
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
@@ -103,6 +153,8 @@ impl SendPlan {
             "--count 0 sends nothing; give the number of packets"
         );
         ensure!(!self.streams.is_empty(), "a send run needs at least one stream");
+        measure::interval::slots_for(self.streams.len(), self.interval_ns, self.drain_ns)?;
+        self.validate_router()?;
         let lanes = self.lanes();
         ensure!(
             lanes <= LANES_MAX,
@@ -123,25 +175,7 @@ impl SendPlan {
                     "frame size {size} is above the largest jumbo frame, 9618; use a smaller --size"
                 );
             }
-            ensure!(
-                stream.from.is_ipv4() == stream.to.is_ipv4(),
-                "stream `{}` goes from {} to {}: both must be IPv4, or both IPv6; give --from of the same family",
-                stream.name,
-                stream.from.ip(),
-                stream.to
-            );
-            ensure!(
-                stream.from.ip() != stream.to,
-                "stream `{}` goes from {} to itself; give --from another address",
-                stream.name,
-                stream.to
-            );
-            ensure!(
-                self.via.is_none_or(|via| via.is_ipv4() == stream.to.is_ipv4()),
-                "stream `{}` goes to {}, and --via is of the other family; give the router's address of the same family",
-                stream.name,
-                stream.to
-            );
+            self.validate_ends(stream)?;
         }
         if let Some(mac) = self.from_mac.filter(|mac| mac.0[0] & 1 == 1) {
             bail!(
@@ -185,6 +219,16 @@ impl SendPlan {
             "--fault acts in the in-process reflector, and no port of this run has one; use --port ring, or give --fault to the far `dropless reflect`"
         );
         Ok(())
+    }
+
+    /// The hosts that probes go to by name, and the addresses that were found for them, once each.
+    pub fn hosts(&self) -> Vec<Note> {
+        let mut found = BTreeSet::new();
+        for stream in &self.streams {
+            found.extend(stream.to_host.as_ref().map(|host| (host, stream.to)));
+        }
+        let note = |(host, address)| Note::new("resolved", format!("{host} is {address}"));
+        found.into_iter().map(note).collect()
     }
 
     /// Sequence spaces of the run.

@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use anyhow::{Result, bail, ensure};
 use host::cores;
-use host::{Medium, PortKind, PortUri, Prepared, Sys, Warning};
+use host::{Medium, PortKind, PortUri, Prepared, Sys, Warning, quoted};
 use measure::Note;
 
 use crate::plan::MachinePlan;
@@ -220,7 +220,7 @@ pub fn host_facts() -> host::Facts {
         serde_json::json!({
             "name": "dropless",
             "version": env!("CARGO_PKG_VERSION"),
-            "dpdk": dpdk::Eal::version().trim_start_matches("DPDK "),
+            "dpdk": dpdk::version().trim_start_matches("DPDK "),
             "command_line": command_line.join(" "),
         }),
     )

@@ -79,6 +79,14 @@ impl UriError {
     }
 }
 
+/// How a URI of each kind begins: `ring`, `pci:`, `xdp:`.
+pub fn beginnings() -> impl Iterator<Item = String> {
+    KINDS.into_iter().map(|kind| match kind.form.split_once(':') {
+        Some((word, _)) => format!("{word}:"),
+        None => kind.form.to_owned(),
+    })
+}
+
 /// The forms of all kinds, for an error that lists them.
 pub fn kinds() -> String {
     KINDS.map(|kind| kind.form).join(", ")

@@ -10,7 +10,7 @@ mod print;
 mod tests;
 mod traits;
 
-pub use error::UriError;
+pub use error::{UriError, beginnings};
 pub use kind::{KernelIo, PortKind, PortUri, XdpMode};
 pub use names::{MacAddress, PciAddress, VmbusId};
 pub use traits::{DriverStamps, KeptRights, Medium, MissedCount, PortTraits};

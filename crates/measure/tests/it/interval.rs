@@ -132,7 +132,10 @@ fn memory_is_bounded_and_the_error_says_what_fits() {
     assert!(slots_for(1_000, smallest_ns, 2_000 * MS).is_ok());
     assert!(slots_for(1_000, smallest_ns - 1_000, 2_000 * MS).is_err());
     assert!(
-        error.to_string().contains("the smallest interval possible is"),
+        error.to_string().contains(&format!(
+            "use --interval {}ms or longer",
+            smallest_ns.div_ceil(MS)
+        )),
         "{error}"
     );
     assert!(matches!(

@@ -131,7 +131,7 @@ fn offered_below_asked() {
     );
     assert_eq!(
         text,
-        "offered 998.9 kpps of 1.000 Mpps asked (99.890 %): the sender could not keep up"
+        "offered 998.9 kpps of 1.000 Mpps asked (99.890 %): the sender could not keep up; ask for less with --rate, or let more cores send, with --cores and --tx-queues"
     );
     valid(&Evidence {
         sent: 9_990_001,

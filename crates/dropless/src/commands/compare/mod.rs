@@ -3,6 +3,7 @@
 pub mod args;
 mod cpu;
 mod firewall;
+mod missing;
 mod plan;
 mod show;
 mod trial;

@@ -1,7 +1,6 @@
 //! The validated plan of a comparison: what is tried, over what, and what is missing for the rest.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -11,10 +10,10 @@ use measure::comparison::Method;
 use measure::search::{Ceiling, Goal, Mlr, Range};
 use measure::units::RateSpec;
 use serde::Serialize;
-use sockets::{Options, Receiver, Socket, Way as SocketWay};
 
 use super::Args;
 use super::firewall;
+use super::missing::{absent, has_tool, lacks, no_namespaces};
 use crate::plan::{optional, parse_cores, trial_duration};
 use crate::run::kernel_port::interface_with;
 
@@ -111,6 +110,16 @@ impl ComparePlan {
             ways.retain(|way| way.method != Method::Ports);
         }
         if args.firewall_rules > 0 {
+            ensure!(
+                ways.iter().any(|way| way.method.is_sockets()),
+                "--firewall-rules: none of these ways goes through the kernel's firewall; leave it out, or add one to --methods: {}",
+                Method::ALL
+                    .into_iter()
+                    .filter(|method| method.is_sockets())
+                    .map(Method::name)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
             ensure!(
                 has_tool("nft"),
                 "--firewall-rules needs nft, which is not installed; fix: apt-get install nftables"
@@ -278,6 +287,10 @@ impl Network {
                     );
                 } else if let Some(error) = wrong {
                     way.missing = Some(error.to_string());
+                } else {
+                    way.missing = std::iter::once(&way.near)
+                        .chain(&way.far)
+                        .find_map(|uri| absent(uri, sys));
                 }
                 if let Self::Real { far, .. } = self {
                     way.near_arguments = vec!["--to".into(), far.to_string()];
@@ -317,57 +330,6 @@ impl Network {
         }
         way
     }
-}
-
-/// What the machine lacks for this way.
-fn lacks(method: Method, sys: &Sys) -> Option<String> {
-    let driver = match method {
-        Method::KernelUring => return no_io_uring(),
-        Method::Packet => "af_packet",
-        Method::Xdp => "af_xdp",
-        Method::Memif => "memif",
-        _ => return None,
-    };
-    let drivers = host::drivers(sys);
-    (drivers.has(driver) == Some(false)).then(|| {
-        format!(
-            "DPDK's driver net_{driver} is not installed; fix: apt-get install {}",
-            drivers.package(driver)
-        )
-    })
-}
-
-fn no_io_uring() -> Option<String> {
-    let options = Options {
-        local: ([127, 0, 0, 1], 0).into(),
-        shared_port: false,
-        buffer_bytes: 1 << 16,
-        dscp: 0,
-        ttl: 64,
-    };
-    let tried = Socket::open(&options)
-        .and_then(|socket| Receiver::new(Arc::new(socket), SocketWay::Ring, 1, 2048).map(drop));
-    tried.err().map(|error| {
-        format!("io_uring does not work here ({error}): it needs Linux 6.0 and /proc/sys/kernel/io_uring_disabled at 0")
-    })
-}
-
-fn no_namespaces() -> Option<String> {
-    if !has_tool("ip") {
-        return Some("needs ip(8) to make a virtual wire; fix: apt-get install iproute2".into());
-    }
-    (!nix::unistd::geteuid().is_root()).then(|| {
-        "needs root to make network namespaces; fix: run it with sudo, or name another machine with --far"
-            .into()
-    })
-}
-
-pub fn has_tool(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let usual = ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from);
-    std::env::split_paths(&path)
-        .chain(usual)
-        .any(|directory| directory.join(name).is_file())
 }
 
 /// The address of ours that the kernel would send from.

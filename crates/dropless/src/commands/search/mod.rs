@@ -47,6 +47,9 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         None => SearchPlan::from_args(args)?,
     };
     let console = args.run.output.console();
+    for note in plan.send.hosts() {
+        console.human(&format!("{}\n", note.text))?;
+    }
     if args.dry_run {
         return dry_run(&plan, console);
     }
@@ -82,7 +85,7 @@ pub fn run(args: &SearchArgs) -> Result<u8> {
         made: 0,
         disturbance: Disturbance::default(),
         patience: Patience::default(),
-        notes: Vec::new(),
+        notes: plan.send.hosts(),
     };
     let mut report = run.go()?;
     report.notes.extend(trials.board().note());

@@ -91,7 +91,7 @@ impl Args {
         if let Some(payload) = self.payload {
             base.size = stream::size_of_payload(&base, payload)?;
         }
-        let streams = stream::all(base, &self.streams, self.path.from.as_deref())?;
+        let streams = stream::all(base, &self.streams, &self.path)?;
         let mut plan = send_plan(
             &self.path,
             &self.machine,

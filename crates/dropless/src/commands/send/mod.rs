@@ -41,7 +41,12 @@ pub fn run(args: &Args) -> Result<u8> {
         Some(path) => SendPlan::load(path)?.accept(args.trust_plan)?,
         None => args.plan()?,
     };
-    run::run(SendJob::new(plan), &args.run.settings()?)
+    let settings = args.run.settings()?;
+    // Before the start: what is wrong with the address is told by it, and not by the name.
+    for note in plan.hosts() {
+        settings.console.human(&format!("{}\n", note.text))?;
+    }
+    run::run(SendJob::new(plan), &settings)
 }
 
 /// A run that sends.

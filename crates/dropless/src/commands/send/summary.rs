@@ -206,6 +206,7 @@ fn notes(job: &ActiveSend, results: &Results<'_>, ledger: &Ledger, ending: &Endi
         let text = "a probe that one port sends and another one hears counts as returned: where ports share a link, that says nothing of what is behind it";
         notes.push(Note::new("several_ports", text));
     }
+    notes.extend(job.plan.hosts());
     if job.plan.fault.is_some() {
         let seed = job.plan.seed;
         let text = format!("seed {seed}: --seed {seed} injects the same faults again");

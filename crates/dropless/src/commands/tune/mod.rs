@@ -6,9 +6,11 @@ mod show;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use doctor::tune::journal::DEFAULT;
 use doctor::tune::{self, Journal, Outcome, Plan, Step, Undone, boot};
 use doctor::{Load, Subject, Watched, examine};
 use host::cores::CoreSet;
@@ -188,7 +190,12 @@ fn command_line(sys: &Sys, args: &Args, plan: &Plan, console: Console) -> Result
 }
 
 fn undo(sys: &Sys, args: &Args, console: Console) -> Result<u8> {
-    // Where there is no journal none is made.
+    // Where there is no journal none is made; one that was named must be there.
+    ensure!(
+        args.journal.exists() || args.journal == Path::new(DEFAULT),
+        "--journal {}: there is no such file; leave it out to undo what is in {DEFAULT}",
+        args.journal.display()
+    );
     let undone = if args.journal.exists() {
         tune::undo(sys, Journal::open(sys, &args.journal)?)?
     } else {

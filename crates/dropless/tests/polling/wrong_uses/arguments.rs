@@ -22,7 +22,17 @@ wrong! {
     unknown_shell: ["completions", "tcsh"] => "'tcsh'", "bash";
     seed_is_no_number: ["send", "--seed", "x"] => "invalid value 'x' for '--seed <N>'", "see dropless send --help";
     unknown_verification: ["send", "--verify", "all"] => "invalid value 'all'", "none, checksum, payload";
-    dscp_out_of_range: ["send", "--dscp", "64"] => "64 is not in 0..64", "see dropless send --help";
+    dscp_out_of_range: ["send", "--dscp", "64"] => "write a number from 0 to 63", "see dropless send --help";
+    dscp_is_no_number: ["send", "--dscp", "EF"] => "invalid value 'EF'", "write a number from 0 to 63";
+    flag_with_a_slip: ["send", "--portt", "ring"] => "similar argument exists: '--port'", "see dropless send --help";
+    drain_of_hours: ["send", "--drain", "10h"] => "so long a drain", "use --interval 2198ms or longer, or a shorter --drain";
+    queues_of_a_ring: ["send", "--rx-queues", "1000"] => "16 at most", "use fewer";
+    router_of_a_ring: ["send", "--via", "10.0.0.1"] => "means nothing to port ring", "leave --via out";
+    router_beside_a_mac: ["send", "--port", "packet:lo", "--via", "10.0.0.1", "--to-mac", "02:00:00:00:00:01"] => "gives one", "leave one of them out";
+    firewall_beside_the_kernel: ["compare", "--methods", "xdp,memif", "--firewall-rules", "5", "--dry-run"] => "none of these ways", "add one to --methods: kernel, kernel-mmsg, kernel-uring";
+    compare_on_no_device: ["compare", "--methods", "ports", "--near-port", "xdp:nowhere", "--far-port", "xdp:nowhere2", "--dry-run"] => "no interface is called nowhere", "dropless ports";
+    undo_of_no_journal: ["tune", "--undo", "--journal", "/nonexistent"] => "/nonexistent: there is no such file", "leave it out";
+    kernel_of_another_family: ["send", "--port", "kernel:127.0.0.1", "--to", "::1"] => "both IPv6", "give --to, or the port kernel:ADDR, an address of the same family";
 
     empty_port: ["send", "--port", ""] => "the name is empty", "kinds: ring, null";
     unknown_kind: ["send", "--port", "rnig"] => "no kind of port is called 'rnig'", "did you mean ring?";
@@ -36,7 +46,7 @@ wrong! {
     two_rings_of_one_name: ["send", "--port", "ring:a", "--port", "ring:a,size=64"] => "same", "give each port once";
     xdp_that_insists_on_zero_copy: ["send", "--port", "xdp:lo,mode=zero-copy"] => "falls back to copying", "use mode=auto";
     kernel_from: ["send", "--port", "kernel:127.0.0.1", "--from", "127.0.0.2"] => "sends from its own address", "leave --from out";
-    kernel_itself: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.1"] => "goes from 127.0.0.1 to itself";
+    kernel_itself: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.1"] => "goes from 127.0.0.1 to itself", "give --to, or the port kernel:ADDR, another address";
     kernel_flows: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--flows", "8"] => "one UDP port a queue", "use --tx-queues 8";
     kernel_vlan: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--vlan", "5"] => "no VLAN tags", "use packet:IF";
     kernel_mac: ["send", "--port", "kernel:127.0.0.1", "--to", "127.0.0.2", "--to-mac", "02:00:00:00:00:09"] => "leaves MAC addresses and routes to the kernel";
@@ -86,11 +96,14 @@ wrong! {
     core_twice: ["send", "--cores", "0-1,0"] => "core 0 twice", "give each core once";
 
     no_address: ["send", "--to", "10.0.0.256"] => "--to 10.0.0.256", "IP:PORT-PORT";
+    address_that_some_resolvers_take: ["send", "--to", "10.1"] => "--to 10.1 is not IP", "IP:PORT-PORT";
+    host_that_nobody_knows: ["send", "--to", "nowhere.invalid:7"] => "--to nowhere.invalid: nobody knows a host", "write its IP address";
+    host_of_the_family_of_the_socket: ["send", "--port", "kernel:127.0.0.1", "--to", "localhost"] => "goes from 127.0.0.1 to itself";
     port_range_backwards: ["send", "--to", "10.0.0.1:9-7"] => "ends before it begins", "write 7-9";
     multicast_destination: ["send", "--to", "224.0.0.1"] => "not a unicast address", "give the address";
     multicast_source: ["send", "--from", "ff02::1", "--to", "fe80::1"] => "not a unicast address", "nobody could send to it";
     families_mixed: ["send", "--from", "2001:2::1", "--to", "198.18.0.2"] => "must be IPv4, or both IPv6", "give --from";
-    router_of_the_other_family: ["send", "--via", "2001:2::9"] => "of the other family", "give the router's address";
+    router_of_the_other_family: ["send", "--port", "packet:lo", "--to", "10.0.0.2", "--via", "2001:2::9"] => "of the other family", "give the router's address";
     to_itself: ["send", "--from", "198.18.0.2"] => "to itself", "give --from another address";
     bad_destination_mac: ["send", "--to-mac", "zz"] => "--to-mac zz", "02:00:00:00:00:01";
     group_source_mac: ["send", "--from-mac", "01:00:5e:00:00:01"] => "multicast address", "use one like 02:";

@@ -35,6 +35,11 @@ pub enum Test {
     BackToBack,
 }
 
+impl Test {
+    /// Their words on the command line.
+    pub const NAMES: [&str; 4] = ["throughput", "latency", "frame-loss", "back-to-back"];
+}
+
 impl FromStr for Test {
     type Err = String;
 
@@ -45,7 +50,8 @@ impl FromStr for Test {
             "frame-loss" => Ok(Test::FrameLoss),
             "back-to-back" => Ok(Test::BackToBack),
             _ => Err(format!(
-                "there is no test `{text}`; tests are throughput, latency, frame-loss, back-to-back"
+                "there is no test `{text}`; tests are {}",
+                Test::NAMES.join(", ")
             )),
         }
     }

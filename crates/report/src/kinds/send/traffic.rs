@@ -68,17 +68,38 @@ pub fn latency(summary: &Summary, style: &Style) -> String {
 /// The single figures that go with the table.
 fn remarks(summary: &Summary, style: &Style) -> String {
     let figures: Vec<String> = [
-        ("mean", summary.latency_ns.mean),
-        ("jitter", summary.jitter_ns),
-        ("delay variation", summary.pdv_ns.map(|ns| ns as f64)),
-        ("gap asked", summary.gap_ns.asked),
+        ("mean", summary.latency_ns.mean.map(time)),
+        ("jitter", summary.jitter_ns.map(time)),
+        ("delay variation", summary.pdv_ns.map(|ns| time(ns as f64))),
+        ("gap asked", summary.gap_ns.asked.map(gap)),
     ]
     .into_iter()
-    .filter_map(|(name, value)| value.map(|ns| format!("{} {}", style.paint(Paint::Dim, name), time(ns))))
+    .filter_map(|(name, value)| value.map(|value| format!("{} {value}", style.paint(Paint::Dim, name))))
     .collect();
     if figures.is_empty() {
         String::new()
     } else {
         format!("  {}\n", figures.join("   "))
+    }
+}
+
+/// A gap of few nanoseconds has a part of one, which is what tells fast rates from each other.
+fn gap(ns: f64) -> String {
+    if ns < 100.0 {
+        format!("{ns:.2} ns")
+    } else {
+        time(ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gap;
+
+    #[test]
+    fn gaps_of_fast_rates_differ() {
+        // 32.2, 161 and 2000 Mpps.
+        assert_eq!([31.056, 6.211, 0.5].map(gap), ["31.06 ns", "6.21 ns", "0.50 ns"]);
+        assert_eq!(gap(286.0), "286 ns");
     }
 }

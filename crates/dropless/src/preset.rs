@@ -1,0 +1,166 @@
+//! `--config FILE`: flags of a subcommand out of a TOML file, put in front of those on the command line, so that one
+//! parser checks all.
+
+mod table;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+
+use table::Entry;
+
+/// The subcommands that take it, by their words.
+const COMMANDS: [&[&str]; 7] = [
+    &["send"],
+    &["search"],
+    &["reflect"],
+    &["capture"],
+    &["forward"],
+    &["filter", "run"],
+    &["guard"],
+];
+const FLAG: &str = "config";
+
+/// A command line whose flags stand in it, those of a file, too.
+#[derive(Debug, Default)]
+pub struct Expanded {
+    /// What is parsed.
+    pub arguments: Vec<OsString>,
+    /// What the file gave.
+    from_file: Vec<Entry>,
+    file: PathBuf,
+}
+
+/// Adds the flag to the commands that have it.
+pub fn augment(command: Command) -> Command {
+    COMMANDS
+        .iter()
+        .fold(command, |command, words| with_flag(command, words))
+}
+
+fn with_flag(command: Command, words: &[&str]) -> Command {
+    match words {
+        [] => command.arg(
+            Arg::new(FLAG)
+                .long(FLAG)
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .value_hint(ValueHint::FilePath)
+                .help_heading("Output")
+                .help("Read further flags from this TOML file, e.g. rate = \"1Mpps\"; those given here win over it"),
+        ),
+        [first, rest @ ..] => command.mut_subcommand(*first, |command| with_flag(command, rest)),
+    }
+}
+
+/// The arguments with those of the file that `--config` names, if one does.
+pub fn expand(command: fn() -> Command, arguments: Vec<OsString>) -> Result<Expanded> {
+    let plain = |arguments| Expanded {
+        arguments,
+        ..Expanded::default()
+    };
+    let is_flag = |argument: &OsString| argument.to_string_lossy().starts_with("--config");
+    if !arguments.iter().any(is_flag) {
+        return Ok(plain(arguments));
+    }
+    let Some((words, command, matches)) = asked(&command(), &arguments) else {
+        return Ok(plain(arguments));
+    };
+    let Some(file) = matches.get_one::<PathBuf>(FLAG) else {
+        return Ok(plain(arguments));
+    };
+    ensure!(
+        report::input::is_there(file)?,
+        "--{FLAG} {}: there is no such file",
+        file.display()
+    );
+    let text = report::input::text_file(file).with_context(|| format!("--{FLAG} {}", file.display()))?;
+    let mut entries = table::entries(file, &text, &command)?;
+    entries.retain(|entry| is_open(&command, &matches, &entry.flag));
+    let (own, given) = arguments.split_at(1 + words);
+    let preset = entries
+        .iter()
+        .flat_map(|entry| entry.arguments.iter().map(OsString::from));
+    Ok(Expanded {
+        arguments: own
+            .iter()
+            .cloned()
+            .chain(preset)
+            .chain(given.iter().cloned())
+            .collect(),
+        file: file.clone(),
+        from_file: entries,
+    })
+}
+
+/// The subcommand with `--config` that these arguments name, how many words that takes, and what they give it; `None`
+/// also where they are so wrong that the parser is to say so.
+fn asked(command: &Command, arguments: &[OsString]) -> Option<(usize, Command, ArgMatches)> {
+    let named = |words: &&&[&str]| {
+        let given = arguments.iter().skip(1).take(words.len());
+        given.eq(words.iter())
+    };
+    let words = COMMANDS.iter().find(named)?;
+    let mut command = command;
+    for word in *words {
+        command = command.find_subcommand(word)?;
+    }
+    // What the file holds may be what is missing here.
+    let lenient = command.clone().ignore_errors(true).no_binary_name(true);
+    let own = arguments.iter().skip(1 + words.len());
+    let matches = lenient.try_get_matches_from(own).ok()?;
+    Some((words.len(), command.clone(), matches))
+}
+
+/// Whether neither the flag nor one that excludes it stands on the command line, which wins.
+fn is_open(command: &Command, matches: &ArgMatches, flag: &str) -> bool {
+    let is_given = |argument: &Arg| {
+        let id = argument.get_id().as_str();
+        matches!(matches.try_contains_id(id), Ok(true))
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let Some(own) = command
+        .get_arguments()
+        .find(|argument| argument.get_long() == Some(flag))
+    else {
+        return true;
+    };
+    let excludes = |one: &Arg, other: &Arg| {
+        let conflicts = command.get_arg_conflicts_with(one);
+        conflicts
+            .iter()
+            .any(|conflict| conflict.get_id() == other.get_id())
+    };
+    let closes = |given: &Arg| given.get_id() == own.get_id() || excludes(own, given) || excludes(given, own);
+    !command
+        .get_arguments()
+        .any(|argument| is_given(argument) && closes(argument))
+}
+
+/// The flags that a file may hold: those that take values, or are on or off.
+fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|argument| {
+        let action = argument.get_action();
+        let is_flag = action.takes_values() || matches!(action, ArgAction::SetTrue);
+        is_flag && argument.get_long().is_some_and(|name| name != FLAG)
+    })
+}
+
+impl Expanded {
+    /// The complaint, and where in the file that stands which it is about, as far as its words tell.
+    pub fn located(&self, complaint: &str) -> String {
+        let about = |entry: &&Entry| entry.is_named_by(complaint);
+        match self.from_file.iter().find(about) {
+            Some(entry) => format!("{}:{}: {complaint}", Path::display(&self.file), entry.line),
+            None => complaint.to_owned(),
+        }
+    }
+
+    /// Whether standard output is for programs: asked here, since the arguments themselves may be wrong.
+    pub fn is_json(&self) -> bool {
+        self.arguments.iter().any(|argument| argument == "--json")
+    }
+}
