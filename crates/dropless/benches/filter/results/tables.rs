@@ -165,7 +165,7 @@ impl Results {
         format!(
             "\n### Forwarding in user space\n\n\
              One core, bursts of 64, frames of 60 bytes, both directions together. A null port gives whatever its buffers hold: one UDP frame of ours,\n\
-             again and again, which no rule denies and all tables are asked about; testpmd's are zeros. What frames by chance cost is in the next table.\n\
+             again and again, which no rule denies and whose header is remembered, as that of a flow is; testpmd's are zeros. What frames by chance cost is in the next table.\n\
              Over memif one `dropless send` on the other core sends through both ports, to ours and to testpmd alike, and what comes back counts.\n\n{}",
             layout(&head, rows.collect())
         )
@@ -226,8 +226,8 @@ impl Results {
              Nanoseconds a packet on one core, over 65,536 UDP frames by chance that each meet a rule. librte_acl has the same rules and frames on the\n\
              same core, in a process of its own, and decides the same about every frame: 32 packets a call, in its fastest way here. Its parsing finds\n\
              the tuple of IPv4 without options and nothing else; ours takes every protocol, tags, extension headers, and looks for malformed packets.\n\
-             Our build includes reading the text. *Of 1,024 flows*: the same over the first 1,024 of the frames again and again; of more than 64 rules tables\n\
-             remember what a combination met.\n\n{}",
+             Our build includes reading the text. *Of 1,024 flows*: the same over the first 1,024 of the frames again and again; what a\n\
+             header met is remembered, and so is what a combination of classes met, of more than 64 rules.\n\n{}",
             layout(&head, rows.collect())
         )
     }
