@@ -127,6 +127,9 @@ impl Judge {
     /// Judges every frame of a burst that was received at `now_ns`, counts it at its rule, and clears the flag of those that are denied.
     #[inline]
     pub(super) fn judge(&mut self, frames: &impl Frames, now_ns: u64, keep: &mut [bool; BURST_MAX]) -> Seen {
+        if !self.tables.recalls(&mut self.memo, frames.len()) {
+            return self.judge_and_note(frames, now_ns, keep, |_, _| ());
+        }
         let Self {
             tables,
             memo,

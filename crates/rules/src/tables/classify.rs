@@ -63,6 +63,13 @@ impl Tables {
         }
     }
 
+    /// Whether `memo` is worth asking about the next so many frames: not where rates make every packet a new case, and not
+    /// for a while after most headers were new.
+    #[inline]
+    pub fn recalls(&self, memo: &mut Memo, frames: usize) -> bool {
+        self.rates.is_empty() && memo.knows(frames)
+    }
+
     /// What `memo` knows of a frame by its header, before its facts are gathered: well-formed, and decided for good. It must
     /// have been made for these tables.
     #[inline(always)]

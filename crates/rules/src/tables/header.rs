@@ -59,10 +59,11 @@ impl Header {
         Some(Self(addresses, rest | u64::from(protocol) << 40))
     }
 
-    /// A number that depends on all of it, by multiplications that do not wait for each other.
+    /// A number each of whose bits depends on all of it.
     #[inline(always)]
     pub(super) const fn mixed(self) -> usize {
-        let mixed = self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.1.wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (mixed >> 40) as usize
+        let mixed = (self.0 ^ 0x9E37_79B9_7F4A_7C15) as u128 * (self.1 ^ 0xBF58_476D_1CE4_E5B9) as u128;
+        let folded = mixed as u64 ^ (mixed >> 64) as u64;
+        (folded.wrapping_mul(0x94D0_49BB_1331_11EB) >> 40) as usize
     }
 }

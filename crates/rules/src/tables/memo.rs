@@ -26,6 +26,10 @@ const FACTORS: [u64; TABLES / 2] = [
     0x94D0_49BB_1331_11EB,
     0xD6E8_FEB8_6659_FD93,
 ];
+/// Packets between two looks at how many headers were new.
+const WINDOW: u32 = 1 << 10;
+/// So many times as long headers are not asked for after most were new: a look costs a new header as much as deciding does.
+const ASIDE: u32 = 15;
 /// No rule: the default decides.
 const NO_RULE: u32 = u32::MAX;
 
@@ -51,6 +55,17 @@ impl Classes {
 pub struct Memo {
     decided: Box<[Decided]>,
     first: Box<[Place]>,
+    habit: Habit,
+}
+
+/// Whether headers come again.
+#[derive(Clone, Copy, Debug)]
+struct Habit {
+    is_new: bool,
+    /// Packets until this is asked again.
+    left: u32,
+    /// Headers that were not known, since it was asked.
+    missed: u32,
 }
 
 /// A header, and what was decided about it.
@@ -86,11 +101,38 @@ impl Default for Memo {
         Self {
             decided: vec![undecided; PLACES].into(),
             first: vec![nothing; PLACES].into(),
+            habit: Habit {
+                is_new: false,
+                left: WINDOW,
+                missed: 0,
+            },
         }
     }
 }
 
+impl Habit {
+    #[cold]
+    fn look(&mut self) {
+        let is_new = !self.is_new && self.missed > WINDOW / 2;
+        *self = Self {
+            is_new,
+            left: if is_new { ASIDE * WINDOW } else { WINDOW },
+            missed: 0,
+        };
+    }
+}
+
 impl Memo {
+    /// Whether headers are worth asking for in the next so many packets: not after most were new.
+    #[inline]
+    pub(super) fn knows(&mut self, packets: usize) -> bool {
+        match self.habit.left.checked_sub(packets as u32) {
+            Some(left) => self.habit.left = left,
+            None => self.habit.look(),
+        }
+        !self.habit.is_new
+    }
+
     /// What was decided about a packet of this header.
     #[inline]
     pub(super) fn decision(&self, header: Header) -> Option<Decision> {
@@ -101,6 +143,7 @@ impl Memo {
     /// Remembers a decision that every packet of this header meets.
     #[inline]
     pub(super) fn remember(&mut self, header: Header, decision: Decision) {
+        self.habit.missed += 1;
         self.decided[header.mixed() & (PLACES - 1)] = Decided { header, decision };
     }
 

@@ -100,3 +100,50 @@ fn with_more_words_than_a_summary_has_bits() {
         assert_eq!(tables.classify(&frame, frame.len(), &limiter, 0).rule, None);
     }
 }
+
+/// A UDP frame whose source this number makes.
+fn from(number: u32) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[14..18].copy_from_slice(&[0x45, 0, 0, 28]);
+    frame[23] = 17;
+    frame[26..30].copy_from_slice(&number.to_be_bytes());
+    frame[38..40].copy_from_slice(&[0, 8]);
+    frame
+}
+
+#[test]
+fn headers_that_never_come_again_are_soon_not_asked_for() {
+    const BURST: u32 = 32;
+    let tables = Tables::new(&good("deny from 10.0.0.0/8\n")).unwrap();
+    let (limiter, mut memo) = (Limiter::new(1, 1), Memo::default());
+    // How many of so many frames were asked for.
+    let mut asked = |sources: &mut dyn Iterator<Item = u32>| {
+        let (mut asked, mut all) = (0, 0);
+        let sources: Vec<u32> = sources.collect();
+        for burst in sources.chunks(BURST as usize) {
+            let recalls = tables.recalls(&mut memo, burst.len());
+            for source in burst {
+                let frame = from(*source);
+                all += 1;
+                asked += u32::from(recalls);
+                if recalls && tables.recall(&memo, &frame).is_none() {
+                    tables.judge(&mut memo, (&frame, frame.len()), (&limiter, 0));
+                }
+            }
+        }
+        f64::from(asked) / f64::from(all)
+    };
+    assert!(asked(&mut (0..1 << 18)) < 0.1, "all are new");
+    asked(&mut (0..1 << 15).map(|number| number % 100));
+    assert!(
+        asked(&mut (0..1 << 15).map(|number| number % 100)) > 0.99,
+        "few come again and again"
+    );
+
+    let rated = Tables::new(&good("rate 10pps per source\n")).unwrap();
+    assert!(
+        !rated.recalls(&mut Memo::default(), 1),
+        "each packet of a rate is a new case"
+    );
+}

@@ -84,3 +84,18 @@ fn usual_packets_have_a_header() {
         }
     }
 }
+
+/// Clients of one network, or ports of one host, differ in a byte: they must not take one place from each other.
+#[test]
+fn each_byte_of_a_header_spreads_over_the_places() {
+    for bit in [0, 8, 16, 24, 32, 64, 72, 80, 88, 96, 104, 112, 120] {
+        let header = |value: u128| {
+            let words = value << bit | 1 << 40;
+            Header((words >> 64) as u64, words as u64)
+        };
+        let places: std::collections::HashSet<usize> =
+            (0..=255).map(|value| header(value).mixed() & 0xFFF).collect();
+        // Chance leaves 248 of 256 in 4,096.
+        assert!(places.len() > 220, "bit {bit}: {}", places.len());
+    }
+}
