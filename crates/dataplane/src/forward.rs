@@ -30,7 +30,7 @@ pub struct ForwardCounters {
     pub forwarded: Counter,
     /// Frames that a rule denied.
     pub denied: Counter,
-    /// Frames in several buffers, of which the other port sends none.
+    /// Frames in several buffers, of which the other port sends none, or cut when they were received.
     pub oversized: Counter,
     /// Frames given up because the transmit queue stayed full longer than [`ForwardPlan::hold_ticks`].
     pub tx_full: Counter,
@@ -144,6 +144,8 @@ pub struct ForwardPlan {
     pub hold_ticks: u64,
     /// The other port sends frames in several buffers.
     pub takes_chains: bool,
+    /// Who hands frames over cuts them at this length, and does not say which.
+    pub cut_at: Option<usize>,
     /// What becomes of MAC addresses.
     pub rewrite: Rewrite,
     /// The rules, and where others come from.
@@ -256,7 +258,10 @@ where
         plan.counters.frames.add(count as u64);
         plan.counters.bytes.add(seen.bytes as u64);
         if seen.has_chains && !plan.takes_chains {
-            self.throw_chains_out();
+            self.throw_out(|frame, len| frame.len() < len);
+        }
+        if let Some(cut_at) = self.plan.cut_at {
+            self.throw_out(|_, len| len >= cut_at);
         }
         if !is_whole {
             // Rules have spoken: they protect the host, too.
@@ -265,11 +270,12 @@ where
         }
     }
 
+    /// Frames that the other port would not send as they were sent to us.
     #[cold]
-    fn throw_chains_out(&mut self) {
+    fn throw_out(&mut self, is_oversized: impl Fn(&[u8], usize) -> bool) {
         let mut keep = [true; BURST_MAX];
         for (keep, (frame, len)) in keep.iter_mut().zip(self.frames.each()) {
-            *keep = frame.len() == len;
+            *keep = !is_oversized(frame, len);
         }
         let count = self.frames.len();
         self.frames.retain(&keep[..count]);

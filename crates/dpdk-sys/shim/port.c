@@ -39,6 +39,16 @@ int dl_port_by_name(const char *name)
 /* Only UDP over IP matters here; the plain IP hash is the fallback of devices that know no ports. */
 static const uint64_t rss_wanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP;
 
+/* Some drivers (af_packet) say the longest frame, and no MTU. */
+static uint16_t max_mtu(const struct rte_eth_dev_info *device)
+{
+	const uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+
+	if (device->max_mtu != UINT16_MAX || device->max_rx_pktlen <= overhead)
+		return device->max_mtu;
+	return RTE_MIN(device->max_rx_pktlen - overhead, (uint32_t)UINT16_MAX);
+}
+
 int dl_port_info(uint16_t port, struct dl_port_info *info)
 {
 	struct rte_eth_dev_info device;
@@ -52,7 +62,7 @@ int dl_port_info(uint16_t port, struct dl_port_info *info)
 		.max_rx_queues = device.max_rx_queues,
 		.max_tx_queues = device.max_tx_queues,
 		.min_mtu = device.min_mtu,
-		.max_mtu = device.max_mtu,
+		.max_mtu = max_mtu(&device),
 		.default_rx_descriptors = device.default_rxportconf.ring_size,
 		.default_tx_descriptors = device.default_txportconf.ring_size,
 		.rss_types = device.flow_type_rss_offloads & rss_wanted,

@@ -81,7 +81,7 @@ pub const RX_NO_BUFFER: &str = "rx_nombuf";
 pub const DENIED: &str = "denied";
 /// What found the transmit queue full for too long.
 pub const TX_FULL: &str = "tx_full";
-/// What came in several buffers, and the other port sends none such.
+/// What came in several buffers, and the other port sends none such, or was cut by the receiving port.
 pub const OVERSIZED: &str = "oversized";
 /// What was addressed to the host, and went there.
 pub const TO_KERNEL: &str = "to_kernel";
@@ -193,7 +193,7 @@ pub static PLACES: [Place; 27] = [
         OVERSIZED,
         Sender,
         Exact,
-        "in several buffers, of which the other port sends none",
+        "in several buffers, which the other port does not send, or cut by a packet: port (switch segmentation offload off at the sender)",
         false,
     ),
     place(

@@ -36,6 +36,8 @@ pub struct WrittenCounters {
     pub bytes: Counter,
     /// Frames for which the ring had no place.
     pub refused: Counter,
+    /// Frames that the port had cut, and did not say so.
+    pub cut: Counter,
     /// Frames that came after as many as were wanted.
     pub unwanted: Counter,
 }

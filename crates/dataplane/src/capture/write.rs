@@ -20,6 +20,8 @@ pub struct PacketPlan {
     pub direction: Option<Direction>,
     /// Bytes kept of each frame, at most.
     pub snap_len: usize,
+    /// The port cuts frames at this length, and does not say which.
+    pub cut_at: Option<usize>,
     /// From the run's clock to nanoseconds since the epoch of Unix.
     pub epoch_ns: u64,
     /// Nanoseconds in a unit of the stamps that the driver gives, which count from the epoch of Unix: they are told in the
@@ -60,6 +62,12 @@ impl Writer {
 
     /// Writes the wanted frames of a burst, `wanted` at most, and frees all.
     pub fn write<F: Frames>(&mut self, batch: &mut Batch<F>, wanted: u64, ring: &mut Producer) -> Taken {
+        if let Some(cut_at) = self.plan.cut_at {
+            let cut =
+                |index: &usize| batch.unwanted >> index & 1 == 0 && batch.frames.whole_len(*index) >= cut_at;
+            let cut = (0..batch.frames.len()).filter(cut).count();
+            self.counters.written.cut.add(cut as u64);
+        }
         // Which clock is told is asked once a burst, not of every frame.
         match self.plan.driver_unit_ns {
             None => self.write_by(batch, wanted, ring, |_, _| None),

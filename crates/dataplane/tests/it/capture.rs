@@ -80,6 +80,7 @@ fn plan(case: &Case, index: u32, counters: &Arc<CaptureCounters>, drops: &Arc<In
         burst: case.burst,
         selector: Selector::new(filter, None),
         packets: PacketPlan {
+            cut_at: None,
             driver_unit_ns: None,
             direction: None,
             interface: index,

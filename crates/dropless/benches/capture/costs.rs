@@ -243,6 +243,7 @@ pub fn sources<'e>(eal: &'e Eal, queues: Vec<RxQueue<'e>>) -> Vec<Box<dyn Source
             burst: 64,
             selector: Selector::new(None, None),
             packets: PacketPlan {
+                cut_at: None,
                 driver_unit_ns: None,
                 direction: None,
                 interface: port as u32,

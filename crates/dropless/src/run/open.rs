@@ -55,6 +55,8 @@ pub struct OpenPort<'e> {
     pub missed: KernelMissed,
     /// What became of its link.
     pub tending: Tending,
+    /// Frames of this length were cut when they were received, or may have been.
+    pub cut_at: Option<usize>,
     /// What its counters said before the run's first packet: until then others' packets were missed, and our own questions.
     before: PortStats,
 }
@@ -72,6 +74,7 @@ impl<'e> OpenPort<'e> {
             kept: 0,
             missed: KernelMissed::default(),
             tending: Tending::default(),
+            cut_at: None,
             before: PortStats::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use dpdk::{Port, PortConfig};
-use host::{PortUri, Sys};
+use host::{PortKind, PortUri, Sys};
 
 use super::Needs;
 use super::eal::Device;
@@ -11,6 +11,7 @@ use super::kernel_port::{KernelPort, SocketConfig};
 use super::open::{Carrier, Dpdk, OpenPort, Rx, Tx};
 use super::peer;
 use super::pools::Pools;
+use super::preflight::packet_cuts_at;
 use super::signals::Interrupt;
 
 /// What the opening of every port of a run has in common.
@@ -19,6 +20,8 @@ pub struct Opening<'o, 'e> {
     pub config: &'o PortConfig,
     pub needs: &'o Needs,
     pub interrupt: &'o Interrupt,
+    /// The room for a frame in each buffer.
+    pub room: usize,
 }
 
 impl<'e> Opening<'_, 'e> {
@@ -114,6 +117,7 @@ impl<'e> Opening<'_, 'e> {
         let tx = tx.into_iter().map(Tx::Device).collect();
         let mut open = OpenPort::of(uri, Carrier::Devices(vec![port]), rx, tx);
         (open.mac, open.kept, open.missed) = (mac, kept, missed);
+        open.cut_at = matches!(uri.kind, PortKind::Packet { .. }).then(|| packet_cuts_at(self.room));
         Ok(open)
     }
 }

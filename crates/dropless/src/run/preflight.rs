@@ -140,8 +140,13 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     })
 }
 
-/// What `AF_PACKET` puts before a frame in its ring, and a little more.
+/// What `AF_PACKET` puts before a frame in its ring (net/packet/af_packet.c, `tpacket_rcv`, with a `tpacket2_hdr`).
 const PACKET_HEAD: usize = 66;
+/// The length at which the ring of a `packet:` port cuts frames, where buffers have this room.
+pub const fn packet_cuts_at(room: usize) -> usize {
+    room - PACKET_HEAD
+}
+
 /// Above this an MTU is no network's: a loopback has 64 KiB.
 const JUMBO_MAX: usize = 16 << 10;
 
@@ -154,8 +159,9 @@ fn packet_room(sys: &Sys, port: &Prepared, needs: &Needs) -> Option<usize> {
     // Two VLAN tags are not part of what the kernel calls the MTU.
     let longest = mtu.filter(|_| needs.takes_all).map(|mtu| mtu as usize + 18 + 8);
     let longest = longest.filter(|longest| *longest <= JUMBO_MAX);
+    // What fills its place to the last byte may have been longer.
     Some(
-        match longest.unwrap_or(0).max(needs.largest_frame) + PACKET_HEAD {
+        match longest.unwrap_or(0).max(needs.largest_frame) + PACKET_HEAD + 1 {
             // The driver expects its frames without a gap, and the kernel lays them in blocks of whole pages.
             long @ 2049.. => long.next_multiple_of(4096),
             _ => 2048,

@@ -78,6 +78,7 @@ pub fn ports<'e>(
         config: &config,
         needs,
         interrupt,
+        room: preflight.room,
     };
     let each = preflight.ports.iter().zip(devices).enumerate();
     each.map(|(index, (uri, device))| opening.open(index, uri, device))

@@ -126,6 +126,41 @@ fn what_was_sent_is_in_the_file_byte_for_byte_and_in_order() {
     );
 }
 
+/// `AF_PACKET` cuts what is longer than its ring was made for, and its driver hands it over as whole.
+#[test]
+fn packets_that_a_port_cut_are_told_of() {
+    let Some(lab) = require(&READ) else { return };
+    let wire = Wire::between(&lab, 1);
+    let file = path(&lab, "a.pcapng");
+    let running = capture(&lab, &wire.far, &["--port", "packet:far0", "--to", &file]);
+    for (end, interface) in [(&wire.near, "near0"), (&wire.far, "far0")] {
+        end.ip(&["link", "set", interface, "mtu", "3000"]);
+    }
+    wire.near.ip(&["addr", "add", "198.18.9.1/24", "dev", "near0"]);
+    let neighbour = [
+        "neigh",
+        "add",
+        "198.18.9.2",
+        "lladdr",
+        "02:00:00:00:00:09",
+        "dev",
+        "near0",
+    ];
+    wire.near.ip(&neighbour);
+    // With its headers a packet has 42 bytes more: the first just fits.
+    for payload in [1939, 1940, 2900] {
+        let ping = format!("ping -M do -s {payload} -c 20 -i 0.01 -W 1 198.18.9.2 || true");
+        wire.near.run("bash", &["-c", &ping]);
+    }
+    let run = interrupted(running);
+    assert_eq!(run.number("captured"), 60, "{run}");
+    let json = run.json();
+    let notes = json["notes"].as_array().expect("notes");
+    let told = notes.iter().find(|note| note["code"] == "packets_cut");
+    let text = told.and_then(|note| note["text"].as_str()).unwrap_or_default();
+    assert!(text.starts_with("40 packets"), "{run}");
+}
+
 /// What the file says of its interfaces is what the ledger says.
 #[test]
 fn two_ports_are_two_interfaces_of_one_file() {

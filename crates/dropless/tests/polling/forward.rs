@@ -190,6 +190,44 @@ fn jumbo_frames_go_on_whole_over_af_packet() {
     assert_sound(&run);
 }
 
+/// Longer than the ring was made for: here by an MTU that grows, elsewhere by segmentation offload.
+#[test]
+fn what_af_packet_cuts_is_lost_and_counted() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    let running = path.forward(&lab, "packet", &[]);
+    path.ping();
+    for (end, interface) in [
+        (&path.left, "l0"),
+        (&path.middle, "ml"),
+        (&path.middle, "mr"),
+        (&path.right, "r0"),
+    ] {
+        end.ip(&["link", "set", interface, "mtu", "3000"]);
+    }
+    let ask = |size: usize| {
+        let ask = format!("ping -M do -s {size} -c 5 -i 0.02 -W 1 10.77.0.2 || true");
+        path.left.run("bash", &["-c", &ask])
+    };
+    let headers = 42;
+    assert!(ask(1981 - headers).contains("5 received"));
+    assert!(ask(1982 - headers).contains("0 received"));
+    assert!(ask(2900).contains("0 received"));
+    let run = interrupted(running);
+    assert_eq!(run.number("ways.0.ledger.unexplained"), 0, "{run}");
+    let json = run.json();
+    let places = json["ledger"]["places"].as_array().expect("places");
+    let cut = places.iter().find(|place| place["place"] == "oversized");
+    assert_eq!(
+        cut.map(|place| &place["charged"]),
+        Some(&Value::from(10)),
+        "{run}"
+    );
+    assert_eq!(run.code, Some(1), "{run}");
+}
+
 #[test]
 fn kernels_talk_through_af_packet() {
     kernels_talk_through_it("packet", &["--cores", "0"]);

@@ -142,6 +142,11 @@ fn a_frame_above_the_mtu_is_one_line() {
     let wire = Wire::between(&lab, 1);
     let run = wire.send(&lab, "packet", &["--size", "4000"]).run();
     assert_refused(&run, &["4000", "MTU", "ip link set near0 mtu"]);
+    wire.near.ip(&["link", "set", "near0", "mtu", "9000"]);
+    let run = wire
+        .send(&lab, "packet", &["--size", "4000", "--count", "1"])
+        .run();
+    assert_refused(&run, &["carries frames of up to 1518", "--size"]);
 }
 
 /// More than the far side can take: its kernel counts what it had no room for, and both sides and that make the whole.

@@ -62,6 +62,7 @@ pub fn summarise(mut job: ActiveCapture, mut ending: Ending<'_>) -> CaptureSumma
     });
     ending.notes.extend(dir.note());
     ending.notes.extend(full_core(&ending.workers, missed(&ending)));
+    ending.notes.extend(cut(&job));
     let mut summary = CaptureSummary {
         run: dir.path().display().to_string(),
         verdict: verdict.validity,
@@ -142,6 +143,18 @@ fn full_core(workers: &[WorkerSummary], missed: u64) -> Option<Note> {
             count(missed)
         );
         Note::new("core_full", text)
+    })
+}
+
+/// Packets that lie in the file as if they had been whole.
+fn cut(job: &ActiveCapture) -> Option<Note> {
+    let cut = job.sides.iter().map(|side| side.counters.written.cut.get()).sum();
+    (cut > 0).then(|| {
+        let text = format!(
+            "{} packets were longer than the ring of their port, which cut them without a word: switch segmentation offload off at the sender (ethtool -K IF tso off gso off)",
+            count(cut)
+        );
+        Note::new("packets_cut", text)
     })
 }
 

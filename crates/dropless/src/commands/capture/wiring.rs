@@ -173,6 +173,7 @@ fn queues<'p, 'e: 'p>(
                 queue: several.then_some(queue as u32),
                 snap_len: plan.snap_len as usize,
                 epoch_ns,
+                cut_at: stage.ports[port].cut_at,
                 driver_unit_ns: stamps.map(|stamps| stamps.unit_ns),
                 drops: Arc::clone(&all.drops[port]),
             };
@@ -218,6 +219,7 @@ fn taps<'p>(
             direction: Some(told.direction),
             snap_len: plan.snap_len as usize,
             epoch_ns,
+            cut_at: None,
             driver_unit_ns: None,
             drops: Arc::clone(&all.drops[told.port as usize]),
         };

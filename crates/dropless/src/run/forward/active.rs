@@ -133,6 +133,7 @@ impl<J: Judges> ActiveForward<J> {
                 burst: plan.machine.burst,
                 rewrite: rewrite(&plan, to, stage.ports[to].mac),
                 takes_chains: takes_chains(&stage.ports[to]),
+                cut_at: stage.ports[from].cut_at,
                 clock: stage.clock,
                 flows: plan.flows.map(|flows| flows.get() as usize),
             };

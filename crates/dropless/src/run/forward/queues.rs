@@ -38,6 +38,8 @@ pub struct Forwarding {
     pub rewrite: Rewrite,
     /// The port that they leave by sends frames in several buffers.
     pub takes_chains: bool,
+    /// The port that they come by cuts them at this length.
+    pub cut_at: Option<usize>,
     pub clock: Clock,
     /// Flows that each queue remembers.
     pub flows: Option<usize>,
@@ -64,6 +66,7 @@ impl Forwarding {
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
             takes_chains: self.takes_chains,
+            cut_at: self.cut_at,
             rewrite: self.rewrite,
             rules,
             flows,
