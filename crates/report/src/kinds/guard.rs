@@ -203,11 +203,14 @@ fn blocks(summary: &GuardSummary) -> Sheet<&GuardRule> {
         .short("after")
         .number("rate", |block| pps(block.made.rate_pps as f64))
         .number("limit", move |block| limit(block))
+        .at_width(100)
         .number("explains", |block| {
             format!("{:.1} %", block.made.explained * 100.0)
         })
+        .at_width(100)
         .number("costs", |block| format!("{:.1} %", block.made.cost * 100.0))
-        .number("met", |block| count(block.packets))
+        .number("met, by samples", |block| count(block.packets))
+        .short("met, sampled")
         .number("of known ones", |block| count(block.known_packets))
         .short("known")
 }

@@ -17,30 +17,32 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-fn run() -> Loaded {
-    load::load(&golden().join("guard")).unwrap()
+fn run(name: &str) -> Loaded {
+    load::load(&golden().join(name)).unwrap()
 }
 
 /// `UPDATE_GOLDEN=1 cargo test -p report` writes it anew.
 #[test]
 fn the_terminal_shows_it_as_it_did() {
-    let run = run();
-    let guard = run.result_of::<GuardSummary>().expect("of guard");
-    let style = Style {
-        width: 120,
-        ..Style::plain()
-    };
-    let text = terminal::render(guard, &style);
-    let path = golden().join("terminal/guard-120.txt");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, &text).unwrap();
+    for (name, width) in [("guard", 120), ("guard-forward", 80)] {
+        let run = run(name);
+        let guard = run.result_of::<GuardSummary>().expect("of guard");
+        let style = Style {
+            width,
+            ..Style::plain()
+        };
+        let text = terminal::render(guard, &style);
+        let path = golden().join(format!("terminal/{name}-{width}.txt"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        assert!(text == fs::read_to_string(&path).unwrap(), "it is now:\n{text}");
     }
-    assert!(text == fs::read_to_string(&path).unwrap(), "it is now:\n{text}");
 }
 
 #[test]
 fn the_page_says_what_was_blocked_and_why_and_what_was_not() {
-    let run = run();
+    let run = run("guard");
     let guard = run.result_of::<GuardSummary>().expect("of guard");
     assert!(!guard.blocks.is_empty() && !guard.refusals.is_empty());
     let page = html::page(std::slice::from_ref(&run)).unwrap();
@@ -61,7 +63,7 @@ fn the_page_says_what_was_blocked_and_why_and_what_was_not() {
 
 #[test]
 fn its_figures_are_those_of_its_rules() {
-    let run = run();
+    let run = run("guard");
     let guard = run.result_of::<GuardSummary>().expect("of guard");
     let slowest = guard.blocks.iter().filter_map(|block| block.stopped_after_s);
     let slowest = slowest.fold(0.0, f64::max) * 1e9;
@@ -70,4 +72,21 @@ fn its_figures_are_those_of_its_rules() {
         run.figures("blocks"),
         [(String::new(), guard.blocks.len() as f64)]
     );
+}
+
+#[test]
+fn the_page_of_one_between_ports_has_what_forwarding_has() {
+    let run = run("guard-forward");
+    let page = html::page(std::slice::from_ref(&run)).unwrap();
+    for words in [
+        "Where each packet went",
+        "What was blocked, and why",
+        "deny udp sport 49152 dport 9 to 10.77.0.2",
+        "edge, afternoon",
+        "packet:ml",
+        "net_af_packet",
+        "core 1",
+    ] {
+        assert!(page.contains(words), "no {words:?}");
+    }
 }
