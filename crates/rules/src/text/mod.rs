@@ -82,9 +82,8 @@ pub fn parse(file: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Resul
         .rules
         .iter()
         .filter(|rule| matches!(rule.action, crate::Action::Limit(_)));
-    if reader.problems.is_empty()
-        && let Some(rule) = limits.clone().nth(LIMITS_MAX)
-    {
+    let beyond = limits.clone().nth(LIMITS_MAX);
+    if let Some(rule) = beyond.filter(|_| reader.problems.is_empty()) {
         let what =
             format!("at most {LIMITS_MAX} rules can limit a rate; give several of them one set of addresses");
         let place = rule.place;

@@ -25,9 +25,11 @@ pub(super) fn negated(words: &mut Cursor<'_, '_>) -> Told<bool> {
 pub(super) fn addresses(words: &mut Cursor<'_, '_>, sets: &Sets) -> Told<Choice<Prefix>> {
     let not = negated(words)?;
     let list = words.list("an address")?;
-    if let [only] = list.as_slice()
-        && let Some(name) = only.strip_prefix('@')
-    {
+    let single = match list.as_slice() {
+        [only] => only.strip_prefix('@').map(|name| (only, name)),
+        _ => None,
+    };
+    if let Some((only, name)) = single {
         let of = sets.get(name).and_then(Set::prefixes);
         return of
             .map(|of| Choice { of, not })

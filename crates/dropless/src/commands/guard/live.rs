@@ -246,10 +246,10 @@ impl Active {
         if let Some(loading) = self.loading.take_if(|loading| loading.thread.is_finished()) {
             self.put(loading);
         }
-        if self.loading.is_none()
-            && let Some(due) = self.layers.due()
-        {
-            self.load(due);
+        if self.loading.is_none() {
+            if let Some(due) = self.layers.due() {
+                self.load(due);
+            }
         }
     }
 

@@ -145,9 +145,8 @@ impl Guarding {
     fn look_after_rules(&mut self, look: &Look<'_, '_>, now_ns: u64) {
         self.layers.take(&mut self.watch);
         self.layers.look(look.is_reload_asked);
-        if self.judging.arrived(look.generations).is_some()
-            && let Some(due) = self.arriving.take()
-        {
+        let arrived = self.judging.arrived(look.generations);
+        if let Some(due) = arrived.and_then(|_| self.arriving.take()) {
             self.generation += 1;
             self.layers
                 .are_in_force(due, self.generation, (&mut self.watch, now_ns));
@@ -164,11 +163,10 @@ impl Guarding {
                 Err(error) => self.layers.are_refused(&error),
             }
         }
-        if self.loading.is_none()
-            && !self.judging.is_busy()
-            && let Some(due) = self.layers.due()
-        {
-            self.load(due);
+        if self.loading.is_none() && !self.judging.is_busy() {
+            if let Some(due) = self.layers.due() {
+                self.load(due);
+            }
         }
     }
 

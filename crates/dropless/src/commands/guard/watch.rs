@@ -212,11 +212,11 @@ impl Watch {
             made.cost * 100.0,
             count(made.cost_by)
         ));
-        if self.rules.len() >= RULES_MAX
-            && let Some(at) = self.rules.iter().position(|made| made.told.gone_s.is_some())
-        {
-            self.rules.remove(at);
-            self.further_rules += 1;
+        if self.rules.len() >= RULES_MAX {
+            if let Some(at) = self.rules.iter().position(|made| made.told.gone_s.is_some()) {
+                self.rules.remove(at);
+                self.further_rules += 1;
+            }
         }
         self.rules.push(Made {
             first_ns: blocked.first_ns,

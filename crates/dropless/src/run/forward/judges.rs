@@ -112,10 +112,10 @@ impl Judges for FileRules {
         if let Some(rules) = self.judging.arrived(look.generations) {
             self.book.accept(rules);
         }
-        if !self.judging.is_busy()
-            && let Some(rules) = self.book.read()
-        {
-            self.judging.put(rules, look.generations);
+        if !self.judging.is_busy() {
+            if let Some(rules) = self.book.read() {
+                self.judging.put(rules, look.generations);
+            }
         }
     }
 
