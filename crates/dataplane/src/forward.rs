@@ -30,7 +30,7 @@ pub struct ForwardCounters {
     pub forwarded: Counter,
     /// Frames that a rule denied.
     pub denied: Counter,
-    /// Frames in several buffers, of which the other port sends none, or cut when they were received.
+    /// Frames in several buffers, of which the other port sends none, longer than it sends, or cut when they were received.
     pub oversized: Counter,
     /// Frames given up because the transmit queue stayed full longer than [`ForwardPlan::hold_ticks`].
     pub tx_full: Counter,
@@ -144,8 +144,8 @@ pub struct ForwardPlan {
     pub hold_ticks: u64,
     /// The other port sends frames in several buffers.
     pub takes_chains: bool,
-    /// Who hands frames over cuts them at this length, and does not say which.
-    pub cut_at: Option<usize>,
+    /// What the ports do not say of frames that are too long for them.
+    pub lengths: Option<Lengths>,
     /// What becomes of MAC addresses.
     pub rewrite: Rewrite,
     /// The rules, and where others come from.
@@ -158,6 +158,24 @@ pub struct ForwardPlan {
     pub clock: Clock,
     /// What it publishes.
     pub counters: Arc<ForwardCounters>,
+}
+
+/// How long frames may be, where ports do not say what they cut and what they drop.
+#[derive(Clone, Copy, Debug)]
+pub struct Lengths {
+    /// The port that they come by cuts them to this.
+    pub cut_at: usize,
+    /// The longest that the other port sends, without a VLAN tag.
+    pub longest: usize,
+}
+
+impl Lengths {
+    /// Whether it was cut, or is longer than the other port sends.
+    fn refuse(self, frame: &[u8], len: usize) -> bool {
+        const TAGGED: [u8; 2] = [0x81, 0];
+        let is_tagged = || frame.get(12..14) == Some(&TAGGED);
+        len >= self.cut_at || len > self.longest && (len > self.longest.saturating_add(4) || !is_tagged())
+    }
 }
 
 /// Frames that a forwarding task may hold back.
@@ -260,8 +278,8 @@ where
         if seen.has_chains && !plan.takes_chains {
             self.throw_out(|frame, len| frame.len() < len);
         }
-        if let Some(cut_at) = self.plan.cut_at {
-            self.throw_out(|_, len| len >= cut_at);
+        if let Some(lengths) = self.plan.lengths {
+            self.throw_out(|frame, len| lengths.refuse(frame, len));
         }
         if !is_whole {
             // Rules have spoken: they protect the host, too.

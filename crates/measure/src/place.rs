@@ -193,7 +193,7 @@ pub static PLACES: [Place; 27] = [
         OVERSIZED,
         Sender,
         Exact,
-        "in several buffers, which the other port does not send, or cut by a packet: port (switch segmentation offload off at the sender)",
+        "in several buffers or longer than the other port sends, or cut by a packet: port (switch offloads off: ethtool -K IF tso off gso off gro off)",
         false,
     ),
     place(

@@ -156,7 +156,8 @@ impl Filter {
         match groups {
             Groups::New(groups) => Self::load_with(tables, Setup { groups, ..setup }),
             Groups::Of(other) => {
-                let shared = Some(&other.shared()?);
+                let shared = other.shared()?;
+                let shared = Some(&shared);
                 Self::load_with(tables, Setup { shared, ..setup })
             }
         }

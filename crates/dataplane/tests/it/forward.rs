@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use dataplane::forward::{
-    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, FromHost, Host, Judge, Rewrite, RuleCounters,
-    ToHost,
+    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, FromHost, Host, Judge, Lengths, Rewrite,
+    RuleCounters, ToHost,
 };
 use dataplane::io::{Frames as _, Receive as _};
 use dataplane::memory::{MemoryBuffers, MemoryFrame, MemoryLink};
@@ -86,6 +86,15 @@ impl Bench {
         (rewrite, takes_chains): (Rewrite, bool),
         rules: Option<(Judge, Arc<Exchange<Judge>>)>,
     ) -> Self {
+        Self::with_lengths(capacity, (rewrite, takes_chains), rules, None)
+    }
+
+    fn with_lengths(
+        capacity: usize,
+        (rewrite, takes_chains): (Rewrite, bool),
+        rules: Option<(Judge, Arc<Exchange<Judge>>)>,
+        lengths: Option<Lengths>,
+    ) -> Self {
         let (from, to) = (MemoryLink::new(usize::MAX), MemoryLink::new(capacity));
         let (totals, leave) = Slot::new();
         let counters = Arc::<ForwardCounters>::default();
@@ -93,7 +102,7 @@ impl Bench {
             burst: 32,
             hold_ticks: HOLD,
             takes_chains,
-            cut_at: None,
+            lengths,
             rewrite,
             rules,
             flows: None,
@@ -178,6 +187,36 @@ fn chains_go_on_whole_or_are_counted() {
         }
         assert_eq!(bench.counters.bytes.get(), 5000 + 2 * 124);
     }
+}
+
+#[test]
+fn what_was_cut_or_is_too_long_for_the_other_port_is_counted() {
+    let lengths = Some(Lengths {
+        cut_at: 1982,
+        longest: 1514,
+    });
+    let mut bench = Bench::with_lengths(64, (Rewrite::Nothing, false), None, lengths);
+    let tagged = [0x81, 0];
+    for (len, kind) in [(1514, [8, 0]), (1515, [8, 0]), (1518, tagged), (1519, tagged)] {
+        let mut long = vec![0; len];
+        long[12..14].copy_from_slice(&kind);
+        bench.from.inject(&long);
+    }
+    bench.poll(Phase::Run);
+    let left: Vec<usize> = bench.take(4).iter().map(Vec::len).collect();
+    assert_eq!((left, bench.counters.oversized.get()), (vec![1514, 1518], 2));
+
+    let lengths = lengths.map(|lengths| Lengths {
+        longest: usize::MAX,
+        ..lengths
+    });
+    let mut bench = Bench::with_lengths(64, (Rewrite::Nothing, false), None, lengths);
+    for len in [1981, 1982, 1986] {
+        bench.from.inject(&vec![0; len]);
+    }
+    bench.poll(Phase::Run);
+    let left: Vec<usize> = bench.take(4).iter().map(Vec::len).collect();
+    assert_eq!((left, bench.counters.oversized.get()), (vec![1981], 2));
 }
 
 #[test]
@@ -355,7 +394,7 @@ fn the_host_gets_what_is_its_own_and_copies_of_what_is_for_all() {
             burst: 32,
             hold_ticks: HOLD,
             takes_chains: false,
-            cut_at: None,
+            lengths: None,
             rewrite: Rewrite::Nothing,
             rules: None,
             flows: None,

@@ -53,7 +53,7 @@ fn worker(burst: u64, swaps: usize, limiter: &Arc<Limiter>, start: &Barrier) -> 
         burst: 32,
         hold_ticks: 1,
         takes_chains: false,
-        cut_at: None,
+        lengths: None,
         rewrite: Rewrite::Nothing,
         rules: Some((judge(0), Arc::clone(&exchange))),
         clock: Clock::from_calibration(0, 0, 1e9),

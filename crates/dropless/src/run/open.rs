@@ -57,6 +57,8 @@ pub struct OpenPort<'e> {
     pub tending: Tending,
     /// Frames of this length were cut when they were received, or may have been.
     pub cut_at: Option<usize>,
+    /// Longer frames without a VLAN tag are not sent, and counted as if they were.
+    pub longest: Option<usize>,
     /// What its counters said before the run's first packet: until then others' packets were missed, and our own questions.
     before: PortStats,
 }
@@ -75,6 +77,7 @@ impl<'e> OpenPort<'e> {
             missed: KernelMissed::default(),
             tending: Tending::default(),
             cut_at: None,
+            longest: None,
             before: PortStats::default(),
         }
     }

@@ -117,7 +117,12 @@ impl<'e> Opening<'_, 'e> {
         let tx = tx.into_iter().map(Tx::Device).collect();
         let mut open = OpenPort::of(uri, Carrier::Devices(vec![port]), rx, tx);
         (open.mac, open.kept, open.missed) = (mac, kept, missed);
-        open.cut_at = matches!(uri.kind, PortKind::Packet { .. }).then(|| packet_cuts_at(self.room));
+        if let PortKind::Packet { interface, .. } = &uri.kind {
+            open.cut_at = Some(packet_cuts_at(self.room));
+            let mtu = host::interface::interface(&Sys::live(), interface).and_then(|interface| interface.mtu);
+            // The kernel drops them behind the driver's back (net/packet/af_packet.c, `tpacket_snd`).
+            open.longest = mtu.map(|mtu| mtu as usize + 14);
+        }
         Ok(open)
     }
 }

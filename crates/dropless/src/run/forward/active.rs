@@ -12,7 +12,7 @@ use report::rundir::{RunDir, file};
 
 use super::flows::{FlowWatch, Tables};
 use super::judges::Judges;
-use super::queues::{ForwardSide, Forwarding, takes_chains};
+use super::queues::{ForwardSide, Forwarding, lengths, takes_chains};
 use super::summary;
 use crate::explain::Received;
 use crate::plan::{ForwardMode, ForwardPlan};
@@ -133,7 +133,7 @@ impl<J: Judges> ActiveForward<J> {
                 burst: plan.machine.burst,
                 rewrite: rewrite(&plan, to, stage.ports[to].mac),
                 takes_chains: takes_chains(&stage.ports[to]),
-                cut_at: stage.ports[from].cut_at,
+                lengths: lengths(&stage.ports[from], &stage.ports[to]),
                 clock: stage.clock,
                 flows: plan.flows.map(|flows| flows.get() as usize),
             };

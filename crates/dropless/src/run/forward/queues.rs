@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dataplane::Task;
 use dataplane::flows::{FlowReader, FlowTable};
 use dataplane::forward::{
-    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, FromHost, Host, Rewrite, ToHost,
+    ForwardCounters, ForwardPlan, ForwardResult, ForwardTask, FromHost, Host, Lengths, Rewrite, ToHost,
 };
 use dataplane::io::{Allocate, FramesMut, Receive, Transmit};
 use dataplane::slot::{Fill, Slot};
@@ -38,8 +38,8 @@ pub struct Forwarding {
     pub rewrite: Rewrite,
     /// The port that they leave by sends frames in several buffers.
     pub takes_chains: bool,
-    /// The port that they come by cuts them at this length.
-    pub cut_at: Option<usize>,
+    /// What the ports do not say of long frames.
+    pub lengths: Option<Lengths>,
     pub clock: Clock,
     /// Flows that each queue remembers.
     pub flows: Option<usize>,
@@ -66,7 +66,7 @@ impl Forwarding {
             burst: self.burst,
             hold_ticks: self.clock.ticks_from_ns(HOLD_NS),
             takes_chains: self.takes_chains,
-            cut_at: self.cut_at,
+            lengths: self.lengths,
             rewrite: self.rewrite,
             rules,
             flows,
@@ -120,6 +120,15 @@ impl OnBeside for (ForwardQueue, [u8; 6]) {
         let from = from.map(|rx| FromHost::new(rx, (now, saved_ticks)));
         Box::new(ForwardTask::beside(rx, tx, Host { to, from }, plan, leave))
     }
+}
+
+/// What two ports do not say of frames that are too long for them; `None` where both do.
+pub fn lengths(from: &OpenPort<'_>, to: &OpenPort<'_>) -> Option<Lengths> {
+    let is_silent = from.cut_at.is_some() || to.longest.is_some();
+    is_silent.then(|| Lengths {
+        cut_at: from.cut_at.unwrap_or(usize::MAX),
+        longest: to.longest.unwrap_or(usize::MAX),
+    })
 }
 
 /// Whether a port sends frames in several buffers. NICs are not asked to, since most are slower then, and receive none.
