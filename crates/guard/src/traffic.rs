@@ -13,6 +13,8 @@ pub const WINDOW: usize = 3;
 const REMEMBERED: usize = 128;
 /// Ticks that wait before they count as usual: by then a flood would have been found.
 const DELAY: usize = 10;
+/// Ticks in which three that were too much are a flood, though there was peace between them: 2 s.
+const PULSES: u32 = (1 << 20) - 1;
 /// One of so many ticks gives a packet that is remembered in the place of another.
 const TURN: u64 = 8;
 /// What was so long ago counts an e-th; s.
@@ -61,7 +63,7 @@ pub struct Traffic {
     /// One of this tick's packets, each as likely as another.
     picked: Option<Facts>,
     seen: u64,
-    /// Ticks in a row that were too much.
+    /// Which of the last ticks were too much: the lowest bit is the latest.
     over: u32,
     /// When the first of them began.
     pub since_ns: u64,
@@ -172,19 +174,19 @@ impl Traffic {
             limit.is_over(rates.pps, rates.bps)
                 && limit.is_over(packets as f64 / last_s * 2.0, bits as f64 / last_s * 2.0)
         });
+        self.over = self.over << 1 & PULSES;
         if found.is_none() {
-            self.over = 0;
             if !is_held {
                 self.learn(picked);
             }
             return None;
         }
-        if self.over == 0 {
-            self.since_ns = now_ns.saturating_sub(TICK_NS);
-        }
-        self.over += 1;
+        self.over |= 1;
+        let ticks = u64::from(u32::BITS - self.over.leading_zeros());
+        self.since_ns = now_ns.saturating_sub(ticks * TICK_NS);
         self.waiting.clear();
-        found.filter(|_| self.over >= 2)
+        // Twice running, or in pulses.
+        found.filter(|_| self.over & 0b11 == 0b11 || self.over.count_ones() >= 3)
     }
 
     /// What was too much is dealt with: the window begins anew.

@@ -105,6 +105,33 @@ fn what_is_strange_is_stopped_and_costs_nothing() {
     }
 }
 
+/// Each pulse is over before a second look, and the mean of all is far above what is too much.
+#[test]
+fn a_flood_in_pulses_is_found_and_a_burst_is_none() {
+    let pulse = |dice: &mut Dice| Ok(tcp(dice.address(), (dice.below(65536) as u16, 25), 2));
+    for (on, off) in [(0.1, 0.1), (0.1, 0.2), (0.1, 0.3), (0.1, 0.8)] {
+        let mut world = World::new(settings(), 11);
+        world.quiet(15.0);
+        for _ in 0..2 {
+            world.go_on(on, 60_000, pulse);
+            world.quiet(off);
+        }
+        assert_eq!(world.blocked(), 0, "twice in peace: {:?}", world.events);
+        for _ in 0..3 {
+            world.go_on(on, 60_000, pulse);
+            world.quiet(off);
+        }
+        assert!(world.blocked() > 0, "pulses of {on} s, {off} s apart");
+        assert!(world.guard.rules().contains("dport 25"), "{}", world.guard.rules());
+    }
+    let mut world = World::new(settings(), 12);
+    for _ in 0..10 {
+        world.go_on(0.1, 60_000, pulse);
+        world.quiet(2.5);
+    }
+    assert_eq!(world.blocked(), 0, "{:?}", world.events);
+}
+
 /// Attacks that look as usual packets do, from many: those who were there before lose nothing.
 const ALIKE: [(&str, Attack); 5] = [
     ("syn from anywhere", |dice| {

@@ -1,6 +1,6 @@
 //! `dropless filter status`: which interfaces have rules, whose, and what they met.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use host::Sys;
 use host::interface::{index, interfaces};
 use measure::Judged;
@@ -69,7 +69,14 @@ pub fn run(args: &Args) -> Result<u8> {
         let Some(number) = index(&Sys::live(), &interface.name) else {
             continue;
         };
-        let found = InForce::on(number)?.filter(|found| found.name.as_deref() == Some(PROGRAM));
+        let found = InForce::on(number)?;
+        if found.as_ref().is_some_and(|found| found.name.is_none()) {
+            bail!(
+                "{} has an XDP program, and whose it is the kernel tells only who has CAP_BPF and CAP_SYS_ADMIN, through bpf(2); fix: sudo dropless filter status",
+                interface.name
+            );
+        }
+        let found = found.filter(|found| found.name.as_deref() == Some(PROGRAM));
         if let Some(found) = found {
             let moved = Stayed::of_program(found.program).ok().flatten();
             let stays = stayed

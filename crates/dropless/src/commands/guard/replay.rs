@@ -92,9 +92,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
             weight: 1,
             time_ns: now_ns,
         });
-        if let Some(blocks) = watch.changed()
-            && !plan.dry_run
-        {
+        if let Some(blocks) = watch.changed().filter(|_| !plan.dry_run) {
             judge.swap(RuleSet::joined(&[&allowed, &blocks?, &own.set]))?;
             watch.in_force(&judge.set, now_ns);
         }

@@ -231,10 +231,10 @@ impl Watch {
 
     /// A line of the log; a full disk is said once.
     fn log(&mut self, event: &Event) {
-        if let Err(error) = self.log.write(event)
-            && !std::mem::replace(&mut self.log_failed, true)
-        {
-            self.said.push(format!("the log is not whole: {error}"));
+        if let Err(error) = self.log.write(event) {
+            if !std::mem::replace(&mut self.log_failed, true) {
+                self.said.push(format!("the log is not whole: {error}"));
+            }
         }
     }
 
