@@ -8,7 +8,7 @@ use procfs_core::{ExplicitSystemInfo, FromRead, FromReadSI};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const RTF_UP: u16 = 1;
 const RTF_REJECT: u32 = 0x200;
@@ -39,13 +39,9 @@ pub fn roles(sys: &Sys, interfaces: &[Interface]) -> BTreeMap<String, BTreeSet<R
     for name in default_route_interfaces(sys) {
         roles.entry(name).or_default().insert(Role::DefaultRoute);
     }
-    for ip in ssh_addresses(sys) {
-        let owner = sys
-            .addresses
-            .iter()
-            .find(|(name, address)| *address == ip && name != "lo");
-        if let Some((name, _)) = owner {
-            roles.entry(name.clone()).or_default().insert(Role::SshSession);
+    for ends in ssh_ends(sys) {
+        if let Some(name) = interface_of(sys, ends) {
+            roles.entry(name).or_default().insert(Role::SshSession);
         }
     }
     // Stacks are a few interfaces deep; the number of interfaces bounds them.
@@ -67,55 +63,107 @@ pub fn in_words<'a>(roles: impl IntoIterator<Item = &'a Role>) -> String {
     roles.into_iter().join(" and ")
 }
 
-fn default_route_interfaces(sys: &Sys) -> BTreeSet<String> {
+/// A usable route of the main table.
+struct Route {
+    to: IpAddr,
+    length: u32,
+    interface: String,
+}
+
+impl Route {
+    fn leads_to(&self, address: IpAddr) -> bool {
+        match (self.to, address) {
+            (IpAddr::V4(to), IpAddr::V4(address)) => {
+                (to.to_bits() ^ address.to_bits()).leading_zeros() >= self.length
+            }
+            (IpAddr::V6(to), IpAddr::V6(address)) => {
+                (to.to_bits() ^ address.to_bits()).leading_zeros() >= self.length
+            }
+            _ => false,
+        }
+    }
+}
+
+fn routes(sys: &Sys) -> Vec<Route> {
     let v4 = RouteEntries::from_file(sys.path("/proc/net/route"))
         .map(|table| table.0)
         .unwrap_or_default();
-    let default = v4.into_iter().filter(|route| {
-        route.flags & RTF_UP != 0 && route.destination.is_unspecified() && route.mask.is_unspecified()
+    let usable = v4.into_iter().filter(|route| route.flags & RTF_UP != 0);
+    let v4 = usable.map(|route| Route {
+        to: route.destination.into(),
+        length: route.mask.to_bits().count_ones(),
+        interface: route.iface,
     });
-    let mut names: BTreeSet<String> = default.map(|route| route.iface).collect();
     let v6 = sys.text("/proc/net/ipv6_route").unwrap_or_default();
-    names.extend(v6.lines().filter_map(default_route_v6));
-    names
+    v4.chain(v6.lines().filter_map(route_v6)).collect()
 }
 
-/// The interface of a line of `/proc/net/ipv6_route`, if the line is a usable `::/0`.
-fn default_route_v6(line: &str) -> Option<String> {
+/// The route in a line of `/proc/net/ipv6_route`, if it is a usable one.
+fn route_v6(line: &str) -> Option<Route> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [destination, length, .., flags, interface] = fields[..] else {
         return None;
     };
     let flags = u32::from_str_radix(flags, 16).ok()?;
-    let default = length == "00" && destination.bytes().all(|b| b == b'0');
-    (default && flags & RTF_REJECT == 0 && interface != "lo").then(|| interface.to_owned())
+    (flags & RTF_REJECT == 0 && interface != "lo").then_some(())?;
+    Some(Route {
+        to: Ipv6Addr::from_bits(u128::from_str_radix(destination, 16).ok()?).into(),
+        length: u32::from_str_radix(length, 16).ok()?,
+        interface: interface.to_owned(),
+    })
 }
 
-/// Local addresses that SSH clients are connected to: this session's, and every established connection of sshd's.
-fn ssh_addresses(sys: &Sys) -> BTreeSet<IpAddr> {
-    let session = sys.ssh_connection.as_deref().and_then(server_of);
-    let ports = [Some(SSH_PORT), session.map(|server| server.port())];
+fn default_route_interfaces(sys: &Sys) -> BTreeSet<String> {
+    let default = routes(sys).into_iter().filter(|route| route.length == 0);
+    default.map(|route| route.interface).collect()
+}
+
+/// The interface by which packets leave for an address, by the main table: of the narrowest route.
+pub fn interface_towards(sys: &Sys, address: IpAddr) -> Option<String> {
+    let fitting = routes(sys).into_iter().filter(|route| route.leads_to(address));
+    fitting
+        .max_by_key(|route| route.length)
+        .map(|route| route.interface)
+}
+
+/// The interface that a connection comes in by: that which has our address, or, where that is nobody's in particular (of the
+/// loopback, say), by which we answer.
+pub fn interface_of(sys: &Sys, (ours, theirs): (IpAddr, IpAddr)) -> Option<String> {
+    let owner = sys
+        .addresses
+        .iter()
+        .find(|(name, address)| *address == ours && name != "lo");
+    owner
+        .map(|(name, _)| name.clone())
+        .or_else(|| interface_towards(sys, theirs).filter(|name| name != "lo"))
+}
+
+/// Our address and the client's of this SSH session, and of every established connection of sshd's.
+fn ssh_ends(sys: &Sys) -> BTreeSet<(IpAddr, IpAddr)> {
+    let session = sys.ssh_connection.as_deref().and_then(ends_of);
+    let ports = [Some(SSH_PORT), session.map(|(_, server)| server.port())];
     let inodes = sshd_sockets(sys);
     let established = connections(sys).into_iter().filter(|entry| {
         let (local, state) = (entry.local_address, &entry.state);
         *state == TcpState::Established
             && (ports.contains(&Some(local.port())) || inodes.contains(&entry.inode))
     });
-    let addresses = established.map(|entry| entry.local_address.ip().to_canonical());
-    addresses
-        .chain(session.map(|server| server.ip().to_canonical()))
+    let ends = established.map(|entry| (entry.remote_address.ip(), entry.local_address.ip()));
+    ends.chain(session.map(|(client, server)| (client.ip(), server.ip())))
+        .map(|(client, server)| (server.to_canonical(), client.to_canonical()))
         .collect()
 }
 
-/// The server's end in `SSH_CONNECTION`: "client-address client-port server-address server-port".
-fn server_of(connection: &str) -> Option<SocketAddr> {
+/// The client's end and the server's in `SSH_CONNECTION`: "client-address client-port server-address server-port".
+pub fn ends_of(connection: &str) -> Option<(SocketAddr, SocketAddr)> {
     let fields: Vec<&str> = connection.split_whitespace().collect();
-    let [_, _, address, port] = fields[..] else {
+    let [client, client_port, server, server_port] = fields[..] else {
         return None;
     };
     // A link-local address carries its interface behind a '%'.
-    let address = address.split('%').next()?;
-    Some(SocketAddr::new(address.parse().ok()?, port.parse().ok()?))
+    let address = |text: &str| text.split('%').next()?.parse::<IpAddr>().ok();
+    let end = |host, port: &str| Some(SocketAddr::new(address(host)?.to_canonical(), port.parse().ok()?));
+    Some((end(client, client_port)?, end(server, server_port)?))
 }
 
 fn connections(sys: &Sys) -> Vec<procfs_core::net::TcpNetEntry> {

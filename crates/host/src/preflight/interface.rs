@@ -6,7 +6,7 @@ use crate::capability::Capability;
 use crate::interface::{Interface, Sort};
 use crate::nearest::nearest;
 use crate::pci::PciDevice;
-use crate::roles::in_words;
+use crate::roles::{Role, in_words};
 use crate::{Fix, Problem, Warning};
 use itertools::Itertools as _;
 
@@ -24,6 +24,10 @@ pub fn xdp(look: &Look<'_>, name: &str, start: Option<u16>) -> Result<Prepared, 
     protocol(look, "XDP", "CONFIG_XDP_SOCKETS")?;
     locked_memory(look)?;
     usable(look, interface)?;
+    let roles = look.roles.get(name);
+    if roles.is_some_and(|roles| roles.contains(&Role::SshSession)) {
+        refused_role(look, &[interface])?;
+    }
     let effect = "AF_XDP takes the packets of its queues away from the kernel";
     let mut notes = notes(look, interface, effect);
     queues(look, interface, start.unwrap_or(0), &mut notes)?;

@@ -163,6 +163,22 @@ fn shared_loops_and_large_frames_are_warned_of() {
     assert_eq!(machine.notes("packet:lo"), ["loopback"]);
 }
 
+/// XDP takes the packets of the session, too; beside a packet socket it goes on.
+#[test]
+fn the_interface_of_an_ssh_session_is_not_taken_without_force() {
+    let mut machine = machine();
+    machine.sys.addresses = vec![("eth1".into(), "192.0.2.9".parse().unwrap())];
+    machine.sys.ssh_connection = Some("192.0.2.1 50000 192.0.2.9 22".into());
+    assert_eq!(
+        machine.line("xdp:eth1"),
+        "xdp:eth1: it is eth1, which carries an SSH session of this machine: taking it from the kernel would cut the \
+         machine off; fix: choose another port, share it with the kernel as packet:eth1, or add --force"
+    );
+    assert_eq!(machine.notes("packet:eth1"), ["carries-traffic"]);
+    machine.sys.force = true;
+    assert_eq!(machine.notes("xdp:eth1"), ["carries-traffic"]);
+}
+
 #[test]
 fn a_tap_needs_a_free_name_and_the_tun_driver() {
     let machine = machine();

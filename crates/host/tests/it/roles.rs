@@ -66,6 +66,24 @@ fn this_session_by_its_environment() {
     assert_eq!(roles(&machine, "eth0"), [].into());
 }
 
+/// Where our address is the loopback's, packets come in where answers leave, as far as anybody knows.
+#[test]
+fn a_session_to_an_address_of_no_interface_by_the_narrowest_route() {
+    let mut machine = machine();
+    machine.sys.addresses.push(("lo".into(), "10.99.0.1".parse().unwrap()));
+    machine.sys.ssh_connection = Some("203.0.113.9 51234 10.99.0.1 22".into());
+    assert_eq!(roles(&machine, "eth1"), [].into());
+    let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
+    let route = |interface: &str, to: &str, mask: &str| {
+        format!("{interface}\t{to}\t00000000\t0001\t0\t0\t0\t{mask}\t0\t0\t0\n")
+    };
+    // 203.0.0.0/8 and 203.0.113.0/24, as the kernel writes them.
+    let both = route("eth0", "000000CB", "000000FF") + &route("eth1", "007100CB", "00FFFFFF");
+    machine.write("/proc/net/route", &format!("{head}{both}"));
+    assert_eq!(roles(&machine, "eth1"), [Role::SshSession].into());
+    assert_eq!(roles(&machine, "eth0"), [].into());
+}
+
 #[test]
 fn any_session_by_the_connections_of_port_22() {
     let machine = machine();

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use anyhow::{Result, anyhow, bail};
 use host::Sys;
 use host::interface::{Interface, interfaces};
+use host::roles::{ends_of, interface_of};
 use report::published::parent;
 use rules::{Groups, RuleSet, Verdict, look};
 
@@ -30,24 +31,18 @@ impl Session {
         let sys = Sys::live();
         let session = Self::parse(&connection(sys.ssh_connection.as_deref())?)?;
         let all = interfaces(&sys);
-        let owner = all
-            .iter()
-            .find(|one| one.addresses.contains(&session.server.ip()))?;
+        let owner = interface_of(&sys, (session.server.ip(), session.client.ip()))?;
+        let owner = all.iter().find(|one| one.name == owner)?;
         let vlan = tags_over(&all, owner, interface, all.len())?.first().copied();
         Some(Self { vlan, ..session })
     }
 
     /// "client-address client-port server-address server-port".
     fn parse(text: &str) -> Option<Self> {
-        let fields: Vec<&str> = text.split_whitespace().collect();
-        let [client, client_port, server, server_port] = fields[..] else {
-            return None;
-        };
-        // A link-local address carries its interface behind a '%'.
-        let address = |text: &str| text.split('%').next()?.parse::<IpAddr>().ok();
+        let (client, server) = ends_of(text)?;
         Some(Self {
-            client: (address(client)?.to_canonical(), client_port.parse().ok()?).into(),
-            server: (address(server)?.to_canonical(), server_port.parse().ok()?).into(),
+            client,
+            server,
             vlan: None,
         })
     }
@@ -66,7 +61,7 @@ impl Session {
                 |rule| format!("{}:{} `{}`", set.files[rule.place.0], rule.place.1, rule.text),
             );
             bail!(
-                "these rules would cut off the SSH session that they are typed in: {what} from {} to {} is denied by {by}; allow it in a line before that, or add --force",
+                "these rules would cut off the SSH session that they are typed in (from {} to {}): {what} is denied by {by}; allow it in a line before that, or add --force",
                 self.client,
                 self.server
             );
