@@ -15,6 +15,8 @@ pub enum Capability {
     SysAdmin = 21,
     /// Load BPF programs (5.8 and later; before, [`Capability::SysAdmin`]).
     Bpf = 39,
+    /// Load programs that the verifier must follow pointers in.
+    Perfmon = 38,
     /// Bind UDP ports below 1024.
     NetBindService = 10,
 }
@@ -33,6 +35,7 @@ impl Capability {
             Self::IpcLock => "cap_ipc_lock",
             Self::SysAdmin => "cap_sys_admin",
             Self::Bpf => "cap_bpf",
+            Self::Perfmon => "cap_perfmon",
             Self::NetBindService => "cap_net_bind_service",
         }
     }

@@ -139,6 +139,12 @@ pub fn index(sys: &Sys, name: &str) -> Option<u32> {
     sys.number(Path::new(CLASS).join(name).join("ifindex"))
 }
 
+/// The name that the interface of this number has now: it may be renamed at any time.
+pub fn name_of(sys: &Sys, number: u32) -> Option<String> {
+    let mut names = sys.names(CLASS).into_iter();
+    names.find(|name| index(sys, name) == Some(number))
+}
+
 /// Whether the interface takes every frame because somebody asked for that (`IFF_PROMISC`).
 pub fn is_promiscuous(sys: &Sys, name: &str) -> bool {
     const IFF_PROMISC: u32 = 0x100;

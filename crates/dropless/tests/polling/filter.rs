@@ -77,12 +77,27 @@ fn mistakes_are_told_with_their_places() {
     let name = path.display().to_string();
     let checked = filter(&lab, &["check", &name]);
     assert_eq!(checked.code, Some(2), "{checked}");
-    for told in [
-        ":1:6: `form` is no condition; did you mean from?",
-        ":2:11: `prt` is no condition",
-    ] {
-        assert!(checked.stderr.contains(told), "{checked}");
+    let lines: Vec<&str> = checked.stderr.lines().collect();
+    let told = [
+        format!("{name}:1:6: `form` is no condition; did you mean from?"),
+        format!("{name}:2:11: `prt` is no condition"),
+    ];
+    for (line, told) in lines.iter().zip(&told) {
+        assert!(line.starts_with(told), "{checked}");
     }
+    assert_eq!((lines.len(), lines.last()), (3, Some(&"2 mistakes")), "{checked}");
+    let json = filter(&lab, &["check", &name, "--json"]);
+    assert_eq!(json.code, Some(2), "{json}");
+    assert_eq!(json.json()["mistakes"][1]["column"], 11, "{json}");
+    let mark = b"\xEF\xBB\xBFdeny tcp\n";
+    fs::write(&path, mark).expect("a rule file");
+    assert_eq!(filter(&lab, &["check", &name]).code, Some(0));
+    fs::write(&path, b"deny tcp\ndeny udp \xFF\n").expect("a rule file");
+    let damaged = filter(&lab, &["check", &name]);
+    assert!(
+        damaged.stderr.contains("line 2 of") && damaged.stderr.contains("UTF-8"),
+        "{damaged}"
+    );
     fs::write(&path, "deny ip\nallow tcp\n").expect("a rule file");
     let checked = filter(&lab, &["check", &name]);
     assert_eq!(checked.code, Some(1), "{checked}");
@@ -90,4 +105,18 @@ fn mistakes_are_told_with_their_places() {
         checked.stdout.contains(":2: `allow tcp` is never met"),
         "{checked}"
     );
+}
+
+/// A run that reads its rules again must come back from that: no pipe is waited for, no device read for ever.
+#[test]
+fn rules_are_read_from_files_alone() {
+    let Some(lab) = require(&[]) else { return };
+    let (pipe, device) = (lab.path("pipe.rules"), lab.path("zero.rules"));
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    std::os::unix::fs::symlink("/dev/zero", &device).expect("a link");
+    for (path, kind) in [(pipe, "a named pipe"), (device, "a device")] {
+        let refused = filter(&lab, &["check", &path.display().to_string()]);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(kind), "{refused}");
+    }
 }

@@ -25,13 +25,44 @@ fn by(lab: &Lab, wire: &Wire, before: &str, more: &str) -> Running {
 fn who_may_not_load_programs_is_told_so() {
     let Some(lab) = require(&RIGHTS) else { return };
     let wire = Wire::between(&lab, 1);
-    for without in ["-bpf,-sys_admin,-net_admin", "-net_admin,-sys_admin"] {
+    for (without, missing) in [
+        (
+            "-bpf,-sys_admin,-net_admin",
+            "CAP_NET_ADMIN, CAP_BPF, which root lacks",
+        ),
+        ("-net_admin,-sys_admin", "fix: give it CAP_NET_ADMIN, which"),
+        ("-perfmon,-sys_admin", "fix: give it CAP_PERFMON, which"),
+    ] {
         let before =
             format!("setpriv --bounding-set {without} --inh-caps {without} --clear-groups --reuid 0 --");
         let refused = by(&lab, &wire, &before, "").wait(STARTING);
-        assert_refused(&refused, &["--dev far0", "fix: sudo dropless"]);
+        assert_refused(&refused, &["--dev far0", missing]);
     }
     assert!(!has_program(&wire));
+}
+
+/// Who may not see whose program it is must not say that there are no rules.
+#[test]
+fn who_may_not_look_does_not_say_that_nothing_is_there() {
+    let Some(lab) = require(&RIGHTS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let status = |before: &str| {
+        let program = env!("CARGO_BIN_EXE_dropless");
+        let look = format!("{before} {program} filter status");
+        wire.far.spawn("sh", &["-c", &look]).wait(STARTING)
+    };
+    let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups --";
+    let nothing = status(nobody);
+    assert_eq!(nothing.code, Some(0), "{nothing}");
+    rules(&lab, "deny udp dport 7\n");
+    let mut filter = command(&lab, &wire, &[]).spawn();
+    filter.wait_for("in force on far0", STARTING);
+    assert_refused(
+        &status(nobody),
+        &["far0 has an XDP program", "sudo dropless filter status"],
+    );
+    assert!(status("").stdout.contains("far0"));
+    assert_eq!(interrupted(filter).code, Some(0));
 }
 
 /// The kernel's own description of its types is not needed: its absence stops nobody.

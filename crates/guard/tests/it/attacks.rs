@@ -122,7 +122,11 @@ fn a_flood_in_pulses_is_found_and_a_burst_is_none() {
             world.quiet(off);
         }
         assert!(world.blocked() > 0, "pulses of {on} s, {off} s apart");
-        assert!(world.guard.rules().contains("dport 25"), "{}", world.guard.rules());
+        assert!(
+            world.guard.rules().contains("dport 25"),
+            "{}",
+            world.guard.rules()
+        );
     }
     let mut world = World::new(settings(), 12);
     for _ in 0..10 {

@@ -18,7 +18,7 @@ pub fn device(sys: &Sys, name: &str) -> Result<Interface, Problem> {
     let Some(interface) = all.iter().find(|interface| interface.name == name) else {
         return Err(absent(sys, name, &all));
     };
-    let missing = [Capability::NetAdmin, Capability::Bpf]
+    let missing = [Capability::NetAdmin, Capability::Bpf, Capability::Perfmon]
         .into_iter()
         .filter(|capability| !sys.has(*capability) && !sys.has(Capability::SysAdmin));
     let missing = missing.map(|capability| capability.to_string()).join(" and ");

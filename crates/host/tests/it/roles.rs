@@ -70,7 +70,10 @@ fn this_session_by_its_environment() {
 #[test]
 fn a_session_to_an_address_of_no_interface_by_the_narrowest_route() {
     let mut machine = machine();
-    machine.sys.addresses.push(("lo".into(), "10.99.0.1".parse().unwrap()));
+    machine
+        .sys
+        .addresses
+        .push(("lo".into(), "10.99.0.1".parse().unwrap()));
     machine.sys.ssh_connection = Some("203.0.113.9 51234 10.99.0.1 22".into());
     assert_eq!(roles(&machine, "eth1"), [].into());
     let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";

@@ -8,7 +8,7 @@ use clap::ValueHint;
 use report::number::counted;
 use report::out::Console;
 use rules::check::{Never, never};
-use rules::{RuleSet, Tables};
+use rules::{Problem, RuleSet, Tables};
 use serde::Serialize;
 
 use crate::plan;
@@ -17,6 +17,8 @@ use crate::plan;
 const VERSION: u32 = 1;
 /// Exit code where rules are never met.
 const EXIT_NEVER: u8 = 1;
+/// And where there are mistakes.
+const EXIT_MISTAKES: u8 = 2;
 
 /// Read a rule file: say what is wrong, and which rules can never be met
 #[derive(clap::Args, Debug)]
@@ -38,6 +40,15 @@ struct Checked {
     version: u32,
     rules: usize,
     never: Vec<NeverMet>,
+    mistakes: Vec<Mistake>,
+}
+
+#[derive(Serialize)]
+struct Mistake {
+    file: String,
+    line: u32,
+    column: u32,
+    what: String,
 }
 
 #[derive(Serialize)]
@@ -58,18 +69,48 @@ struct Behind {
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let set = plan::rules::read(&args.rules)?;
+    let console = Console::json_or_text(args.json);
+    let set = match plan::rules::check(&args.rules)? {
+        Ok(set) => set,
+        Err(problems) => return mistakes(&problems, console),
+    };
     Tables::new(&set)?;
     let checked = Checked {
         version: VERSION,
         rules: set.rules.len(),
+        mistakes: Vec::new(),
         never: never(&set)
             .into_iter()
             .map(|(rule, why)| told(&set, rule, why))
             .collect(),
     };
-    Console::json_or_text(args.json).either(&checked, &checked.text())?;
+    console.either(&checked, &checked.text())?;
     Ok(if checked.never.is_empty() { 0 } else { EXIT_NEVER })
+}
+
+/// Each on a line of its own, as compilers tell them: `FILE:LINE:COLUMN: what`.
+fn mistakes(problems: &[Problem], console: Console) -> Result<u8> {
+    let mistake = |problem: &Problem| Mistake {
+        file: problem.file.clone(),
+        line: problem.line,
+        column: problem.column,
+        what: problem.what.clone(),
+    };
+    let checked = Checked {
+        version: VERSION,
+        rules: 0,
+        never: Vec::new(),
+        mistakes: problems.iter().map(mistake).collect(),
+    };
+    if console.json {
+        console.object(&checked)?;
+    } else {
+        problems
+            .iter()
+            .for_each(|problem| console.error(&problem.to_string()));
+        console.error(&counted(problems.len() as u64, "mistake"));
+    }
+    Ok(EXIT_MISTAKES)
 }
 
 fn told(set: &RuleSet, rule: usize, why: Never) -> NeverMet {

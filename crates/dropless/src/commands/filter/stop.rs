@@ -115,12 +115,12 @@ pub fn run(args: &Args) -> Result<u8> {
 /// Of rules that came with their interface, whose run is in another network namespace.
 fn from_elsewhere(name: &str, process: Option<u32>) -> Error {
     let what = format!(
-        "--dev {name}: its rules were put in force in another network namespace, which it was moved from"
+        "--dev {name}: its rules were put in force elsewhere: in another network namespace, which it was moved from"
     );
     match process {
         Some(process) => anyhow!("{what}, by process {process}; fix: end that: kill {process}"),
         None => anyhow!(
-            "{what}, by a process that is not to be seen here; fix: ip link set dev {name} xdp off, or end it where it runs"
+            "{what}, or stays there by another DROPLESS_BPF_DIR than this command has; fix: set that as it was, or take it off: bpftool link list, then bpftool link detach id N"
         ),
     }
 }

@@ -55,7 +55,7 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let spared = spared(session, &RuleSet::joined(&[&allowed, &own.set]))?;
     let guard = guard_of(plan, &RuleSet::joined(&[&spared, &allowed]), run::random())?;
     let (layers, first) = Layers::new(plan, session, [spared, allowed], own)?;
-    let before = Level::of(name);
+    let before = Level::of(index);
     let wanted = Wanted {
         interface: index,
         mode: if *generic { Mode::Generic } else { Mode::Native },
@@ -82,12 +82,12 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
         rules,
         ..GuardSummary::default()
     };
-    let mut active = Active::new(name, kept, layers, Watch::new(guard, &dir));
+    let mut active = Active::new(name, kept, layers, Watch::new(guard, &dir, plan.dry_run));
     let end = active.go(
         duration_ns.map(Duration::from_nanos),
         (&interrupt, &board, console),
     );
-    let level = Level::of(name);
+    let level = Level::of(index);
     let lasted = active.begun.elapsed();
     active.end(&mut summary)?;
     summary.duration_s = lasted.as_secs_f64();

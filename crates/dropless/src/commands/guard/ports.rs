@@ -196,8 +196,8 @@ impl Judges for Guarding {
 
     fn begin(before: Before, dir: &RunDir) -> Self {
         Self {
+            watch: Watch::new(before.guard, dir, before.plan.dry_run),
             plan: before.plan,
-            watch: Watch::new(before.guard, dir),
             layers: before.layers,
             judging: Judging::new(before.first),
             generation: 1,

@@ -36,7 +36,7 @@ pub fn run(args: &Args, plan: &GuardPlan, file: &Path) -> Result<u8> {
     let mut reader = input.reader(move || is_over.is_set())?;
     let console = args.run.output.console();
     let dir = run::plain_directory(&args.run.output.place(), plan, "guard")?;
-    let mut watch = Watch::new(guard, &dir);
+    let mut watch = Watch::new(guard, &dir, plan.dry_run);
     let mut judge = Judge::new(RuleSet::joined(&[&allowed, &own.set]), plan::rules::GROUPS)?;
     let mut summary = GuardSummary {
         run: dir.path().display().to_string(),

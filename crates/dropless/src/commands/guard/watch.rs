@@ -29,6 +29,8 @@ pub struct Watch {
     /// Lines for people that were not said yet.
     said: Vec<String>,
     log_failed: bool,
+    /// Nothing is put in force.
+    is_dry: bool,
     rules: Vec<Made>,
     further_rules: u64,
     refusals: Vec<GuardRefusal>,
@@ -57,7 +59,7 @@ impl Made {
 }
 
 impl Watch {
-    pub fn new(guard: Guard, dir: &RunDir) -> Self {
+    pub fn new(guard: Guard, dir: &RunDir, is_dry: bool) -> Self {
         Self {
             guard,
             log: Log::new(dir),
@@ -66,6 +68,7 @@ impl Watch {
             taken: 0,
             said: Vec::new(),
             log_failed: false,
+            is_dry,
             rules: Vec::new(),
             further_rules: 0,
             refusals: Vec::new(),
@@ -202,8 +205,9 @@ impl Watch {
         let usual = made
             .usual_pps
             .map_or_else(String::new, |usual| format!(", usual {}", pps(usual as f64)));
+        let what = if self.is_dry { "would block" } else { "blocked" };
         self.said.push(format!(
-            "{made_s:.1} s: blocked: {}\n    {} of {} {}, limit {limit}{usual}; explains {:.1} %, costs {:.1} % of {} legitimate packets that are known",
+            "{made_s:.1} s: {what}: {}\n    {} of {} {}, limit {limit}{usual}; explains {:.1} %, costs {:.1} % of {} legitimate packets that are known",
             short(&made.rule),
             pps(made.rate_pps as f64),
             made.class,
@@ -320,7 +324,11 @@ mod tests {
     /// What a rule met by the result: after a second before it is in force, if it is then, and another.
     fn met(loads: bool, dry_run: bool) -> (u64, Option<f64>) {
         let dir = tempfile::tempdir().unwrap();
-        let mut watch = Watch::new(Guard::new(Settings::default(), 1), &RunDir::reopen(dir.path()));
+        let mut watch = Watch::new(
+            Guard::new(Settings::default(), 1),
+            &RunDir::reopen(dir.path()),
+            dry_run,
+        );
         flood(&mut watch, 1);
         let set = watch.changed().unwrap().unwrap();
         if loads {

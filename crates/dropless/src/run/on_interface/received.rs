@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use host::Sys;
-use host::interface::Interface;
+use host::interface::{Interface, index, name_of};
 use measure::InterfaceCheck;
 
 /// A veth counts what it has handed to the program when it has done up to so many packets of a queue (`veth_poll`).
@@ -11,7 +11,8 @@ const POLLED: u64 = 64;
 
 /// Frames that an interface says it received, of a driver that counts each before its program has it.
 pub struct Received {
-    interface: String,
+    /// Its number: names change.
+    interface: u32,
     /// Frames that the interface may be behind, or ahead.
     slack: u64,
     /// Before and after the filter was put there.
@@ -28,9 +29,11 @@ pub struct Level {
 }
 
 impl Level {
-    pub fn of(interface: &str) -> Option<Self> {
+    /// Of the interface with this number.
+    pub fn of(interface: u32) -> Option<Self> {
         let sys = Sys::live();
-        let counters = Path::new("/sys/class/net").join(interface).join("statistics");
+        let name = name_of(&sys, interface)?;
+        let counters = Path::new("/sys/class/net").join(name).join("statistics");
         Some(Self {
             received: sys.number(counters.join("rx_packets"))?,
             dropped: sys.number(counters.join("rx_dropped"))?,
@@ -45,17 +48,18 @@ impl Received {
         if !is_native || !is_known {
             return None;
         }
+        let number = index(&Sys::live(), &interface.name)?;
         Some(Self {
-            interface: interface.name.clone(),
+            interface: number,
             slack: POLLED * u64::from(interface.rx_queues.max(1)),
-            first: (before?, Level::of(&interface.name)?),
+            first: (before?, Level::of(number)?),
             judged,
         })
     }
 
     /// What must have been judged since; `before` is of before the filter's last count, `goes_on` where packets are judged still.
     pub fn check(&self, before: Level, judged: u64, goes_on: bool) -> Option<InterfaceCheck> {
-        let after = Level::of(&self.interface)?;
+        let after = Level::of(self.interface)?;
         let least = before.received.saturating_sub(self.first.1.received);
         let dropped = after.dropped.saturating_sub(self.first.0.dropped);
         let most = after.received.saturating_sub(self.first.0.received);

@@ -15,7 +15,7 @@ pub fn attach(error: AttachError, name: &str) -> Error {
         AttachError::Taken { name: other } => {
             let who = other.map_or_else(String::new, |other| format!(" ({other})"));
             anyhow!(
-                "--dev {name}: another XDP program{who} is attached to it, and is not replaced; fix: end whoever put it there, or: ip link set dev {name} xdp off"
+                "--dev {name}: another XDP program{who} is attached to it, and is not replaced; fix: end whoever put it there, or take it off: ip link set dev {name} xdp off (of a BPF link: bpftool link detach id N)"
             )
         }
         AttachError::NotNative { .. } => anyhow!(
@@ -33,7 +33,9 @@ pub fn program(error: &xdp::Error, name: &str) -> Error {
         Why::NoRoom => anyhow!(
             "--dev {name}: these rules do not fit into the kernel's maps ({error}); fix: fewer prefixes, fewer --groups, or more memory"
         ),
-        Why::NotAllowed => anyhow!("--dev {name}: {error}; fix: sudo dropless <the same arguments>"),
+        Why::NotAllowed => anyhow!(
+            "--dev {name}: {error}; no capability is missing: seccomp, a security module or lockdown keeps this process from bpf(2); fix: run it where that is allowed (docker run: --security-opt seccomp=unconfined)"
+        ),
         Why::NoBpf => no_bpf(name),
         Why::Refused => anyhow!(
             "--dev {name}: {error}: the verifier of this kernel ({}), or a security module, does not take the program; fix: another kernel of 5.18 or later, or filter in user space: dropless forward --rules",

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<u8> {
         .as_ref()
         .map(|plan| Writer::create(plan, name))
         .transpose()?;
-    let before = Level::of(name);
+    let before = Level::of(index);
     let kept = start(&plan, index, &rules)?;
     let taken_over = kept.taken_over().map_or(0, packets);
     let gone = kept.gone().map(|gone| was_gone(name, packets(gone)));
@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Result<u8> {
         summary.notes.push(gone);
     }
     let end = active.go(&interrupt, &board, console, writer.as_mut());
-    let level = Level::of(name);
+    let level = Level::of(index);
     let ended = active.end(writer.as_mut())?;
     if let Some(writer) = writer {
         let (samples, note) = writer.finish(ended.samples);

@@ -1,10 +1,12 @@
 //! Denied packets as a capture file, each with the rule that denied it, and why.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result};
-use capture::pcapng::{Direction, Interface, PacketHead, preamble};
+use anyhow::{Context as _, Result, ensure};
+use capture::pcapng::{Direction, Interface, PacketHead, Statistics, preamble};
 use measure::{Note, SampleSummary};
 use nix::time::{ClockId, clock_gettime};
 use rules::{Malformed, RuleSet};
@@ -19,6 +21,8 @@ const SNAP_LEN: u32 = 256;
 pub struct Writer {
     name: String,
     file: BufWriter<File>,
+    /// On the world's clock, ns.
+    begun_ns: u64,
     written: u64,
     /// Why nothing is written any more.
     failed: Option<io::Error>,
@@ -28,6 +32,10 @@ impl Writer {
     /// Makes it, in the place of what had this name.
     pub fn create(plan: &SamplePlan, interface: &str) -> Result<Self> {
         let name = plan.file.display().to_string();
+        ensure!(
+            may_go(&plan.file),
+            "--sample {name}: that file is there, and is no capture; write another name, or remove it first"
+        );
         let file = report::ours::create(&plan.file).with_context(|| format!("--sample {name}"))?;
         let mut file = BufWriter::new(file);
         let described = Interface {
@@ -43,6 +51,7 @@ impl Writer {
         Ok(Self {
             name,
             file,
+            begun_ns: world_ns(),
             written: 0,
             failed: None,
         })
@@ -77,8 +86,18 @@ impl Writer {
 
     /// What it came to, where the filter told so many.
     pub fn finish(mut self, told: SampleCounts) -> (SampleSummary, Option<Note>) {
-        let flushed = self.file.flush().err();
-        let failed = self.failed.take().or(flushed);
+        let all = told.denied + told.denied_missed;
+        let last = Statistics {
+            from_ns: self.begun_ns,
+            to_ns: world_ns(),
+            received: all,
+            accepted: all,
+            dropped: all.saturating_sub(self.written),
+            delivered: self.written,
+            ..Statistics::default()
+        };
+        let ended = |file: &mut BufWriter<File>| file.write_all(&last.block(0)).and_then(|()| file.flush());
+        let failed = self.failed.take().or_else(|| ended(&mut self.file).err());
         let note = failed.map(|error| {
             let text = format!(
                 "{}: samples end after {} packets: {error}",
@@ -86,7 +105,6 @@ impl Writer {
             );
             Note::new("samples_not_written", text)
         });
-        let all = told.denied + told.denied_missed;
         let samples = SampleSummary {
             left_out: all.saturating_sub(self.written),
             written: self.written,
@@ -94,6 +112,22 @@ impl Writer {
         };
         (samples, note)
     }
+}
+
+/// Whether a file of this name may give way to another: an earlier capture may, and rules, say, may not.
+fn may_go(path: &Path) -> bool {
+    const PCAPNG: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
+    let mut begins = [0; 4];
+    match File::open(path).and_then(|mut file| file.read(&mut begins)) {
+        Ok(read) => read == 0 || begins == PCAPNG,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Now, ns since the epoch of Unix.
+fn world_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64
 }
 
 /// From the clock that samples are stamped by to that of the world, ns.
