@@ -105,9 +105,9 @@ fn mistakes(problems: &[Problem], console: Console) -> Result<u8> {
     if console.json {
         console.object(&checked)?;
     } else {
-        problems
-            .iter()
-            .for_each(|problem| console.error(&problem.to_string()));
+        for problem in problems {
+            console.error(&problem.to_string());
+        }
         console.error(&counted(problems.len() as u64, "mistake"));
     }
     Ok(EXIT_MISTAKES)
