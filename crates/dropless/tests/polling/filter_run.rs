@@ -173,6 +173,12 @@ fn wrong_rules_are_refused_while_those_before_stay() {
         "{refused}"
     );
     filter.wait_for("the rules before stay in force", STARTING);
+    // Who looks later is told, too.
+    let status = lab.dropless(&["filter", "status"]).within(&wire.far).run();
+    assert!(
+        status.stdout.contains("NOT in force") && status.stdout.contains("edge.rules:2:1: "),
+        "{status}"
+    );
     // A signal asks for the same. What root may read because it is root is read again, too.
     rules(&lab, "deny udp dport 7\ndeny udp dport 9\n");
     let closed = lab

@@ -51,6 +51,8 @@ struct OnInterface {
     is_elsewhere: bool,
     allowed: u64,
     denied: u64,
+    /// Why the rules that were read last are not in force.
+    refused: Option<String>,
 }
 
 /// Runs the subcommand; the result is its exit code.
@@ -120,6 +122,7 @@ fn missing(stayed: &Stayed, is_elsewhere: bool) -> Result<OnInterface> {
         is_elsewhere,
         allowed: judged.allowed,
         denied: judged.denied,
+        refused: None,
     })
 }
 
@@ -154,6 +157,7 @@ fn on(name: String, (index, found): (u32, &InForce), stayed: Option<&Stayed>) ->
         is_elsewhere: false,
         allowed: judged.allowed,
         denied: judged.denied,
+        refused: told.and_then(|told| told.refused).map(|refused| refused.text),
     })
 }
 
@@ -219,5 +223,9 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
             ],
         );
     }
-    table.render(style)
+    let refused = filters.iter().filter_map(|filter| {
+        let why = filter.refused.as_ref()?;
+        Some(format!("{}: what was read last is NOT in force: {why}\n", filter.interface))
+    });
+    table.render(style) + &refused.collect::<String>()
 }
