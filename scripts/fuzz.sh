@@ -1,0 +1,67 @@
+#!/bin/sh
+# Fuzzes every parser of foreign bytes, one target after another, and ends with what was found.
+#
+#   scripts/fuzz.sh [MINUTES [CRATE/TARGET...]]   so long each [1]
+#
+# libFuzzer by cargo-fuzz, on the stable compiler: coverage guides it, and addresses are not watched (--sanitizer none), which
+# wants a nightly one. What is learned stays in crates/*/fuzz/corpus, what fails in crates/*/fuzz/artifacts; neither is kept by git.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+. scripts/lib.sh
+
+minutes=${1:-1}
+[ $# -eq 0 ] || shift
+seconds=$(awk -v minutes="$minutes" 'BEGIN { if (minutes + 0 <= 0) exit 1; printf "%.0f", minutes * 60 }') ||
+    die "usage: ./dev fuzz [MINUTES [CRATE/TARGET...]]"
+tools=$PWD/$target_dir/tools
+PATH=$tools/bin:$PATH
+have cargo-fuzz || { say "installing: cargo-fuzz" && cargo install --quiet cargo-fuzz --root "$tools"; } || die "cargo-fuzz could not be installed"
+
+# Real files to begin with, where bytes by chance would not come far.
+seeds() {
+    case $1 in
+    dissect/file) echo crates/capture/tests/corpus/* ;;
+    report/result) echo crates/report/tests/golden/*/summary.json ;;
+    rules/text) echo crates/rules/fuzz/seeds/* ;;
+    esac
+}
+
+# Runs the target CRATE/NAME.
+fuzz() {
+    place=crates/${1%/*}/fuzz name=${1#*/}
+    corpus=$place/corpus/$name
+    mkdir -p "$corpus"
+    for seed in $(seeds "$1"); do
+        # Named by what is in it: golden files share a name.
+        [ ! -f "$seed" ] || cp "$seed" "$corpus/$(cksum <"$seed" | tr ' ' -)"
+    done
+    cargo fuzz run --sanitizer none --fuzz-dir "$place" --target-dir "$PWD/$target_dir/fuzz" "$name" -- \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+}
+
+all=$(
+    for manifest in crates/*/fuzz/Cargo.toml; do
+        crate=${manifest#crates/} crate=${crate%%/*}
+        sed -n "s|^path = \"fuzz_targets/\(.*\)\.rs\"|$crate/\1|p" "$manifest"
+    done
+)
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+failed=''
+# shellcheck disable=SC2048,SC2086 # words
+for target in ${*:-$all}; do
+    printf '%s\n' $all | grep -qxF "$target" || die "there is no target $target: they are those of crates/*/fuzz"
+    say "$target: $seconds s"
+    if fuzz "$target" >"$work/log" 2>&1 </dev/null; then
+        awk -v target="$target" '
+            /^Done / { runs = $2 }
+            / cov: / { for (at = 1; at < NF; at++) if ($at == "cov:") covered = $(at + 1) }
+            END { printf "%-16s %12s inputs, %6s edges, nothing found\n", target, runs, covered }' "$work/log"
+    else
+        failed="$failed $target"
+        tail -n 40 "$work/log"
+        printf '%-16s FAILED\n' "$target"
+    fi
+done
+[ -z "$failed" ] || die "found something:$failed (what it takes to show it again is said above)"
