@@ -1,0 +1,107 @@
+//! The path of a round, and the command lines of its ends.
+
+use crate::plan::Plan;
+use crate::round::Round;
+use crate::support::wire::Wire;
+use crate::support::{Namespace, Running};
+
+/// Where both ends of a round meet.
+pub enum Path {
+    /// At a socket in the directory of the round; whether the sender serves it.
+    Memif(bool),
+    /// On a wire, by sockets of this kind.
+    Wire(Box<Wire>, &'static str),
+}
+
+impl Path {
+    pub fn new(round: &Round<'_>) -> Self {
+        let plan = round.plan;
+        if !plan.is_wire() {
+            return Self::Memif(plan.sender_serves);
+        }
+        let kind = if plan.is_xdp { "xdp" } else { "packet" };
+        Self::Wire(Box::new(Wire::between(round.lab, plan.queues)), kind)
+    }
+
+    pub fn is_memif(&self) -> bool {
+        matches!(self, Self::Memif(_))
+    }
+
+    pub fn near(&self) -> (Option<&Namespace>, String) {
+        match self {
+            Self::Memif(true) => (None, "memif:m.sock,server".into()),
+            Self::Memif(false) => (None, "memif:m.sock".into()),
+            Self::Wire(wire, kind) => (Some(&wire.near), format!("{kind}:near0")),
+        }
+    }
+
+    pub fn far(&self) -> (Option<&Namespace>, String) {
+        match self {
+            Self::Memif(true) => (None, "memif:m.sock".into()),
+            Self::Memif(false) => (None, "memif:m.sock,server".into()),
+            Self::Wire(wire, kind) => (Some(&wire.far), format!("{kind}:far0")),
+        }
+    }
+
+    /// A reflector at the far end, which takes packets.
+    pub fn reflect(&self, round: &Round<'_>) -> Running {
+        let (within, port) = self.far();
+        let mut line = format!("reflect --port {port} --queues {}", round.plan.queues);
+        if !round.plan.faults.is_empty() {
+            line += &format!(" --fault {} --seed {}", round.plan.faults, round.plan.seed);
+        }
+        let mut running = round.start(within, &line);
+        self.wait_until_it_serves(round, &mut running, "reflecting on");
+        running
+    }
+
+    /// A sender at the near end, which sends.
+    pub fn send(&self, round: &Round<'_>, further: &str) -> Running {
+        let (within, port) = self.near();
+        round.start(
+            within,
+            &format!("send --port {port} {} {further}", load(round.plan)),
+        )
+    }
+
+    /// Until the far end takes packets; of a memif, until its socket can be called, or at once where it calls.
+    pub fn wait_until_it_serves(&self, round: &Round<'_>, running: &mut Running, ready: &str) {
+        match self {
+            Self::Memif(true) => {}
+            Self::Memif(false) => round.wait_until(running, |_| is_served("m.sock")),
+            Self::Wire(..) => round.wait_for(running, ready),
+        }
+    }
+}
+
+/// Whether somebody listens at a socket whose name ends so: the file alone may be that of a dead server.
+fn is_served(name: &str) -> bool {
+    const LISTENS: &str = "00010000";
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let mut sockets = sockets.lines();
+    sockets.any(|line| line.ends_with(name) && line.split_whitespace().nth(3) == Some(LISTENS))
+}
+
+/// The flags of a sender that belong to its load.
+pub fn load(plan: &Plan) -> String {
+    let to = if plan.is_ipv6 { "2001:2::2" } else { "198.18.0.2" };
+    let rate = plan.rate_kpps.map_or("max".into(), |rate| format!("{rate}kpps"));
+    let mut line = format!(
+        "--duration {}s --to {to} --size {} --burst {} --flows {} --verify {} --seed {} --tx-queues {q} --rx-queues {q}",
+        plan.seconds,
+        plan.size,
+        plan.burst,
+        plan.flows,
+        plan.verify,
+        plan.seed,
+        q = plan.queues
+    );
+    // Somebody else may have the core for a while: what is due then is sent later.
+    line += &format!(" --backlog 1000000 --drain 5s --rate {rate}");
+    for stream in 0..plan.streams {
+        if plan.streams > 1 {
+            line += &format!(" --stream name=s{stream},dscp={stream}");
+        }
+    }
+    line
+}
