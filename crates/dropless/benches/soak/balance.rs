@@ -149,6 +149,29 @@ impl Account {
         );
     }
 
+    /// What `--explain` says of a sender's misses: each is charged to one cause, or to none.
+    pub fn explained(&mut self, sent: &Summary) {
+        let Some(explanation) = &sent.explanation else {
+            return;
+        };
+        let charged: u64 = explanation.causes.iter().map(|cause| cause.lost).sum();
+        self.equal(
+            "send: misses that are explained, and those of all causes",
+            explanation.explained,
+            charged,
+        );
+        let missed: u64 = sent.ports.iter().map(|port| port.rx_missed).sum();
+        self.holds(
+            || {
+                format!(
+                    "send: {charged} explained of {} missed of {missed}",
+                    explanation.missed
+                )
+            },
+            charged <= explanation.missed && explanation.missed <= missed,
+        );
+    }
+
     /// A capture's ring, consumers and files.
     pub fn capture(&mut self, run: &CaptureSummary, excused: &[&str]) {
         self.verdict("capture", run, excused);

@@ -123,6 +123,7 @@ pub struct Event {
 }
 
 /// A round.
+#[allow(clippy::struct_excessive_bools, reason = "each is a coin of its own")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     pub seed: u32,
@@ -141,7 +142,7 @@ pub struct Plan {
     pub verify: &'static str,
     /// Whether the side that sends makes the socket.
     pub sender_serves: bool,
-    /// AF_XDP, or else AF_PACKET; memif, or else a virtual wire.
+    /// `AF_XDP`, or else `AF_PACKET`; memif, or else a virtual wire.
     pub is_xdp: bool,
     pub is_memif: bool,
     /// On hugepages, where the machine has some.
@@ -258,7 +259,7 @@ impl Plan {
     /// What its kind cannot have, or would only drown in, it does not have.
     fn confine(&mut self) {
         let pace = |this: &mut Self, most: u32| {
-            this.rate_kpps = Some(this.rate_kpps.map_or(most, |rate| rate.min(most)))
+            this.rate_kpps = Some(this.rate_kpps.map_or(most, |rate| rate.min(most)));
         };
         match self.kind {
             // Two pollers and a kernel share the cores: this much the wire carries beside them.

@@ -37,20 +37,21 @@ impl Record {
             (true, true) => "valid".to_owned(),
             (true, false) => account.excused.iter().cloned().collect::<Vec<_>>().join(" "),
         };
-        let mut line = format!(
-            "{:>5}  seed {:<10}  {:<10}  {:>5.1} s  {:>15} packets  {} unexplained  {verdict}",
+        let named = places(&account.named);
+        let named = if named.is_empty() {
+            named
+        } else {
+            format!("  ({named})")
+        };
+        format!(
+            "{:>5}  seed {:<10}  {:<10}  {:>5.1} s  {:>15} packets  {} unexplained  {verdict}{named}",
             self.round,
             self.plan.seed,
             self.plan.kind.name(),
             self.seconds,
             format_count(account.packets),
             format_count(account.unexplained),
-        );
-        let named = places(&account.named);
-        if !named.is_empty() {
-            line += &format!("  ({named})");
-        }
-        line
+        )
     }
 }
 
@@ -65,7 +66,7 @@ fn places(named: &BTreeMap<String, u64>) -> String {
 pub struct Records {
     directory: PathBuf,
     file: File,
-    records: Vec<Record>,
+    rounds: Vec<Record>,
 }
 
 impl Records {
@@ -76,7 +77,7 @@ impl Records {
         Ok(Self {
             directory,
             file,
-            records: Vec::new(),
+            rounds: Vec::new(),
         })
     }
 
@@ -90,21 +91,21 @@ impl Records {
 
     pub fn add(&mut self, record: Record) -> std::io::Result<()> {
         writeln!(self.file, "{}", serde_json::to_string(&record)?)?;
-        self.records.push(record);
+        self.rounds.push(record);
         Ok(())
     }
 
     pub fn failures(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(|record| !record.is_sound())
+        self.rounds.iter().filter(|record| !record.is_sound())
     }
 
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.rounds.is_empty()
     }
 
     /// Packets and unexplained ones of a kind.
     pub fn totals(&self, kind: Kind) -> (u64, u64) {
-        let of_kind = self.records.iter().filter(|record| record.plan.kind == kind);
+        let of_kind = self.rounds.iter().filter(|record| record.plan.kind == kind);
         of_kind.fold((0, 0), |(packets, unexplained), record| {
             (
                 packets + record.account.packets,
@@ -116,7 +117,7 @@ impl Records {
     /// By kind, with all of them last.
     pub fn table(&self) -> String {
         let mut kinds: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
-        for record in &self.records {
+        for record in &self.rounds {
             kinds.entry(record.plan.kind.name()).or_default().push(record);
         }
         let mut table = String::from(
@@ -125,7 +126,7 @@ impl Records {
         for (kind, records) in &kinds {
             table += &row(kind, records);
         }
-        table + &row("all", &self.records.iter().collect::<Vec<_>>())
+        table + &row("all", &self.rounds.iter().collect::<Vec<_>>())
     }
 }
 

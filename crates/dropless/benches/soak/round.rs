@@ -85,34 +85,8 @@ impl<'a> Round<'a> {
     /// The same, and waits until it says `ready`.
     pub fn started(&self, within: Option<&Namespace>, line: &str, ready: &str) -> Running {
         let mut running = self.start(within, line);
-        self.wait_for(&mut running, ready);
+        wait_for(&mut running, ready);
         running
-    }
-
-    /// Waits until it says `words`.
-    pub fn wait_for(&self, running: &mut Running, words: &str) {
-        self.wait_until(running, |running| {
-            running.stderr().contains(words) || running.stdout().contains(words)
-        });
-    }
-
-    /// Waits until something is so of a process that must live meanwhile.
-    pub fn wait_until(&self, running: &mut Running, is_so: impl Fn(&Running) -> bool) {
-        let mut is_alive = true;
-        let came = until(STARTING, || {
-            is_alive = running.is_alive();
-            is_stopped() || is_so(running) || !is_alive
-        });
-        assert!(!is_stopped(), "interrupted");
-        assert!(
-            came && is_so(running),
-            "not started (alive: {is_alive}): {running:?}"
-        );
-    }
-
-    /// Sleeps, unless the session is to end.
-    pub fn sleep(&self, time: Duration) {
-        assert!(!until(time, is_stopped), "interrupted");
     }
 
     /// How long after the start of sending this is, in thousandths of the sending time.
@@ -153,6 +127,34 @@ impl<'a> Round<'a> {
     pub fn grown(&self) -> Vec<String> {
         self.memory.grown()
     }
+}
+
+/// Waits until it says `words`.
+pub fn wait_for(running: &mut Running, words: &str) {
+    wait_until(running, |running| {
+        running.stderr().contains(words) || running.stdout().contains(words)
+    });
+}
+
+/// Waits until something is so of a process that must live meanwhile.
+pub fn wait_until(running: &mut Running, is_so: impl Fn(&Running) -> bool) {
+    let mut is_alive = true;
+    let came = until(STARTING, || {
+        is_alive = running.is_alive();
+        is_stopped() || is_so(running) || !is_alive
+    });
+    assert!(!is_stopped(), "interrupted");
+    // Its last words first: they say why, where it has ended.
+    let last = running.stderr().lines().last().unwrap_or_default().to_owned();
+    assert!(
+        came && is_so(running),
+        "not started (alive: {is_alive}): {last}\n{running:?}"
+    );
+}
+
+/// Sleeps, unless the session is to end.
+pub fn sleep(time: Duration) {
+    assert!(!until(time, is_stopped), "interrupted");
 }
 
 /// A result as its own type.

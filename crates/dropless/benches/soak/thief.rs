@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::round::Round;
+use crate::round::{Round, sleep};
 use crate::support::Running;
 
 /// Ends when it is dropped.
@@ -21,9 +21,9 @@ impl Thief {
     }
 
     /// Takes the core for this long.
-    pub fn works(&mut self, round: &Round<'_>, time: Duration) {
+    pub fn works(&self, time: Duration) {
         self.0.signal(Signal::SIGCONT);
-        round.sleep(time);
+        sleep(time);
         self.0.signal(Signal::SIGSTOP);
     }
 }

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use crate::balance::{Account, Missing, NO_TIME};
 use crate::kinds::path::load;
 use crate::plan::Draw;
-use crate::round::{Round, result};
+use crate::round::{Round, result, sleep, wait_for};
 use crate::support::{Running, until};
 
 /// Both let x and what comes back pass, and deny y: no packet may ever meet a default.
@@ -35,7 +35,7 @@ pub fn reflect(round: &Round<'_>) -> Running {
 pub fn send(round: &Round<'_>, further: &str) -> Running {
     let line = format!("send --port memif:a.sock {} {further}", load(round.plan));
     let mut running = round.start(None, &line);
-    round.wait_for(&mut running, "sending: tx");
+    wait_for(&mut running, "sending: tx");
     running
 }
 
@@ -44,6 +44,17 @@ pub fn put(round: &Round<'_>, set: &str) {
     let next = round.lab.path("next.rules");
     let put = std::fs::write(&next, set).and_then(|()| std::fs::rename(&next, round.lab.path("edge.rules")));
     put.unwrap_or_else(|error| panic!("writing rules: {error}"));
+}
+
+/// Has a process read its rules again, and waits until it says which are in force, these or those before.
+pub fn read_again(running: &Running) {
+    let told = || running.stderr().matches("in force").count();
+    let before = told();
+    running.signal(Signal::SIGHUP);
+    assert!(
+        until(IN_FORCE, || told() > before),
+        "no rules are told to be in force: {running:?}"
+    );
 }
 
 /// Exchanges the rules again and again while it sends.
@@ -55,24 +66,23 @@ pub fn reloaded(round: &Round<'_>) -> Account {
         ["x,to=198.18.0.2:5000", "y,to=198.18.0.2:5001"].map(|stream| format!("--stream name={stream}"));
     let mut sender = send(round, &streams.join(" "));
     let mut draw = Draw::new(round.plan.seed);
-    let mut swaps = 0;
+    let (mut swaps, mut wrong) = (0, 0);
     while sender.is_alive() {
-        swaps += 1;
-        put(round, SETS[swaps % 2]);
-        forwarder.signal(Signal::SIGHUP);
-        let is_in_force = || forwarder.stderr().matches("in force").count() >= swaps;
-        assert!(
-            until(IN_FORCE, is_in_force),
-            "rules {swaps} are not in force: {}",
-            forwarder.stderr()
-        );
-        round.sleep(Duration::from_millis(u64::from(draw.between(0, 150))));
+        if draw.one_in(5) {
+            wrong += 1;
+            put(round, "deny udp dport seven\n");
+        } else {
+            swaps += 1;
+            put(round, SETS[swaps % 2]);
+        }
+        read_again(&forwarder);
+        sleep(Duration::from_millis(u64::from(draw.between(0, 150))));
     }
     let sent: Summary = result(&round.wait(sender));
     let reflected: ReflectSummary = result(&round.end(reflector));
-    let forwarded: ForwardSummary = result(&round.end(forwarder));
+    let passing: ForwardSummary = result(&round.end(forwarder));
     let mut account = Account::default();
-    let rules = forwarded.rules.clone().unwrap_or_default();
+    let rules = passing.rules.clone().unwrap_or_default();
     let of = |name: &str| {
         sent.streams
             .iter()
@@ -81,7 +91,7 @@ pub fn reloaded(round: &Round<'_>) -> Account {
             .unwrap_or_default()
     };
     let (x, y) = (of("x"), of("y"));
-    let lost = both_ways(&mut account, &forwarded);
+    let lost = both_ways(&mut account, &passing);
     account.sender(&sent, &NO_TIME, &Missing::Denied(y.sent..=y.sent + lost));
     account.verdict("reflect", &reflected, &[]);
     account.balance("reflect", &reflected.ledger);
@@ -103,8 +113,9 @@ pub fn reloaded(round: &Round<'_>) -> Account {
         (x.sent..=x.sent + reflected.told + lost + 10).contains(&passed),
     );
     account.equal("met a default", met(&rules.judged, "default"), 0);
-    account.equal("judged, and received", rules.judged.packets(), forwarded.received);
+    account.equal("judged, and received", rules.judged.packets(), passing.received);
     account.equal("sets of rules in force", rules.generation, 1 + swaps as u64);
+    account.equal("readings of rules", rules.asked, swaps as u64 + wrong);
     account
 }
 

@@ -27,7 +27,7 @@ pub fn captured(round: &Round<'_>) -> Account {
         round.plan.queues
     );
     let mut capture = round.start(within, &line);
-    path.wait_until_it_serves(round, &mut capture, "capturing from");
+    path.wait_until_it_serves(&mut capture, "capturing from");
     let sent: Summary = result(&round.wait(path.send(round, &format!("--tx-only --to-mac {NOBODY}"))));
     let captured: CaptureSummary = result(&round.end(capture));
     let mut account = Account::default();

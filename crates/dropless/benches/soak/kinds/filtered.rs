@@ -5,22 +5,20 @@ use std::time::Duration;
 use measure::capture::CaptureSummary;
 use measure::filter::FilterSummary;
 use measure::summary::Summary;
-use nix::sys::signal::Signal;
 
 use crate::balance::{Account, Missing, NO_TIME};
-use crate::kinds::chain::{met, put};
+use crate::kinds::chain::{met, put, read_again};
 use crate::kinds::path::load;
 use crate::plan::Draw;
-use crate::round::{Round, result};
+use crate::round::{Round, result, sleep};
+use crate::support::Running;
 use crate::support::wire::Wire;
-use crate::support::{Running, until};
 
 /// Both deny port 7 and allow port 8, spelled differently.
 const SETS: [&str; 2] = [
     "deny udp dport 7\nallow udp dport 8\ndefault deny\n",
     "allow udp dport 8-8\ndeny udp dport 7-7\ndefault deny\n",
 ];
-const IN_FORCE: Duration = Duration::from_secs(30);
 
 pub fn reloaded(round: &Round<'_>) -> Account {
     let wire = Wire::between(round.lab, 1);
@@ -102,16 +100,9 @@ fn exchange(round: &Round<'_>, filter: &Running, sender: &mut Running) -> u64 {
             );
             assert_eq!(reloaded.code, Some(0), "{reloaded}");
         } else {
-            let before = filter.stderr().matches("in force").count();
-            filter.signal(Signal::SIGHUP);
-            let is_in_force = || filter.stderr().matches("in force").count() > before;
-            assert!(
-                until(IN_FORCE, is_in_force),
-                "rules {swaps} are not in force: {}",
-                filter.stderr()
-            );
+            read_again(filter);
         }
-        round.sleep(Duration::from_millis(u64::from(draw.between(0, 100))));
+        sleep(Duration::from_millis(u64::from(draw.between(0, 100))));
     }
     swaps as u64
 }

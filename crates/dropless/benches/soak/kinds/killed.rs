@@ -11,7 +11,7 @@ use crate::kinds::chain;
 use crate::kinds::pair::each_event;
 use crate::kinds::path::Path;
 use crate::plan::Victim;
-use crate::round::{Round, result};
+use crate::round::{Round, result, sleep, wait_for};
 use crate::support::Running;
 
 /// What one process has of a memif, each queue: a ring of 1024 each way, and as much in its hands.
@@ -37,7 +37,7 @@ fn succeed(round: &Round<'_>, running: Running, next: impl Fn() -> Running) -> (
             let id = running.id();
             round.keep(id, running.kill());
         }
-        round.sleep(Duration::from_millis(u64::from(event.lasts_ms)));
+        sleep(Duration::from_millis(u64::from(event.lasts_ms)));
         last = Some(next());
     });
     (events.len() as u64, last.unwrap_or_else(next))
@@ -47,7 +47,7 @@ fn reflector(round: &Round<'_>) -> Account {
     let path = Path::new(round);
     let first = path.reflect(round);
     let mut near = path.send(round, "");
-    round.wait_for(&mut near, "sending: tx");
+    wait_for(&mut near, "sending: tx");
     let (kills, last) = succeed(round, first, || path.reflect(round));
     let sent: Summary = result(&round.wait(near));
     let reflected: ReflectSummary = result(&round.end(last));
@@ -64,26 +64,23 @@ fn reflector(round: &Round<'_>) -> Account {
 
 fn forwarder(round: &Round<'_>) -> Account {
     let first = chain::forward(round, "");
-    let reflector = chain::reflect(round);
+    let far = chain::reflect(round);
     let near = chain::send(round, "");
     let (kills, last) = succeed(round, first, || chain::forward(round, ""));
     let sent: Summary = result(&round.wait(near));
-    let reflected: ReflectSummary = result(&round.end(reflector));
-    let forwarded: ForwardSummary = result(&round.end(last));
+    let returned: ReflectSummary = result(&round.end(far));
+    let carried: ForwardSummary = result(&round.end(last));
     let mut account = Account::default();
     // What the forwarders that were killed had, and what the last one lost by name.
-    let lost = chain::both_ways(&mut account, &forwarded);
+    let named = chain::both_ways(&mut account, &carried);
     went_on(
         &mut account,
         &sent,
-        lost + kills * 2 * HELD * u64::from(round.plan.queues),
+        named + kills * 2 * HELD * u64::from(round.plan.queues),
     );
-    account.verdict("reflect", &reflected, &[]);
-    account.balance("reflect", &reflected.ledger);
-    account.holds(
-        || "the last forwarder had no packet".into(),
-        forwarded.received > 0,
-    );
+    account.verdict("reflect", &returned, &[]);
+    account.balance("reflect", &returned.ledger);
+    account.holds(|| "the last forwarder had no packet".into(), carried.received > 0);
     account
 }
 
@@ -91,12 +88,12 @@ fn forwarder(round: &Round<'_>) -> Account {
 fn sender(round: &Round<'_>) -> Account {
     let path = Path::new(round);
     let far = path.reflect(round);
-    let send = || {
+    let start = || {
         let mut near = path.send(round, "");
-        round.wait_for(&mut near, "sending: tx");
+        wait_for(&mut near, "sending: tx");
         near
     };
-    let (_, last) = succeed(round, send(), send);
+    let (_, last) = succeed(round, start(), start);
     let sent: Summary = result(&round.wait(last));
     let reflected: ReflectSummary = result(&round.end(far));
     let mut account = Account::default();

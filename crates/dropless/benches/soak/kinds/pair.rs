@@ -6,9 +6,9 @@ use measure::summary::{ReflectSummary, Summary};
 use nix::sys::signal::Signal;
 
 use crate::balance::{Account, Missing, NO_TIME};
-use crate::kinds::path::{Path, load};
+use crate::kinds::path::{Path, fault, load};
 use crate::plan::{Event, Victim};
-use crate::round::{Round, result};
+use crate::round::{Round, result, sleep, wait_for};
 use crate::support::{Finished, Running};
 use crate::thief::Thief;
 
@@ -16,11 +16,9 @@ use crate::thief::Thief;
 pub fn inside(round: &Round<'_>) -> Account {
     let plan = round.plan;
     let port = if plan.is_memif { "ring" } else { "ring,direct" };
-    let mut line = format!("send --port {port} {}", load(plan));
     // Nobody is between both ends of a direct ring.
-    if plan.is_memif && !plan.faults.is_empty() {
-        line += &format!(" --fault {}", plan.faults);
-    }
+    let faults = if plan.is_memif { fault(plan) } else { String::new() };
+    let line = format!("send --port {port} {} {faults}", load(plan));
     let sent: Summary = result(&round.wait(round.start(None, &line)));
     let mut account = Account::default();
     account.sender(&sent, &NO_TIME[..1], &Missing::Nothing);
@@ -59,16 +57,16 @@ pub fn swallowed(round: &Round<'_>) -> Account {
 /// Both ends of a path, left alone.
 pub fn reflected(round: &Round<'_>) -> Account {
     let path = Path::new(round);
-    meet(round, &path, &NO_TIME, |_, _| {})
+    meet(round, &path, "", |_, _| {})
 }
 
 /// The same, while somebody takes a core in bursts.
 pub fn robbed(round: &Round<'_>) -> Account {
     let path = Path::new(round);
-    let mut thief = Thief::start(round, round.plan.core);
-    meet(round, &path, &NO_TIME, |_, _| {
+    let thief = Thief::start(round, round.plan.core);
+    meet(round, &path, "--explain", |_, _| {
         each_event(round, &round.plan.events, |event| {
-            thief.works(round, Duration::from_millis(u64::from(event.lasts_ms)))
+            thief.works(Duration::from_millis(u64::from(event.lasts_ms)));
         });
     })
 }
@@ -76,7 +74,7 @@ pub fn robbed(round: &Round<'_>) -> Account {
 /// The same, while one end is stopped again and again.
 pub fn stopped(round: &Round<'_>) -> Account {
     let path = Path::new(round);
-    meet(round, &path, &NO_TIME, |near, far| {
+    meet(round, &path, "", |near, far| {
         let victim = if round.plan.victim == Victim::Sender {
             near
         } else {
@@ -84,7 +82,7 @@ pub fn stopped(round: &Round<'_>) -> Account {
         };
         each_event(round, &round.plan.events, |event| {
             victim.signal(Signal::SIGSTOP);
-            round.sleep(Duration::from_millis(u64::from(event.lasts_ms)));
+            sleep(Duration::from_millis(u64::from(event.lasts_ms)));
             victim.signal(Signal::SIGCONT);
         });
     })
@@ -94,7 +92,7 @@ pub fn stopped(round: &Round<'_>) -> Account {
 pub fn each_event(round: &Round<'_>, events: &[Event], mut what: impl FnMut(&Event)) {
     let begun = Instant::now();
     for event in events {
-        round.sleep(round.instant(event.at).saturating_sub(begun.elapsed()));
+        sleep(round.instant(event.at).saturating_sub(begun.elapsed()));
         what(event);
     }
 }
@@ -103,21 +101,22 @@ pub fn each_event(round: &Round<'_>, events: &[Event], mut what: impl FnMut(&Eve
 fn meet(
     round: &Round<'_>,
     path: &Path,
-    excused: &[&str],
+    further: &str,
     meanwhile: impl FnOnce(&Running, &Running),
 ) -> Account {
     let far = path.reflect(round);
-    let mut near = path.send(round, "");
-    round.wait_for(&mut near, "sending: tx");
+    let mut near = path.send(round, further);
+    wait_for(&mut near, "sending: tx");
     meanwhile(&near, &far);
     let (near, far) = (round.wait(near), round.end(far));
-    account_of(path, (&near, &far), excused)
+    account_of(path, (&near, &far))
 }
 
-fn account_of(path: &Path, (near, far): (&Finished, &Finished), excused: &[&str]) -> Account {
+fn account_of(path: &Path, (near, far): (&Finished, &Finished)) -> Account {
     let (near, far): (Summary, ReflectSummary) = (result(near), result(far));
     let mut account = Account::default();
-    account.sender(&near, excused, &Missing::Nothing);
+    account.sender(&near, &NO_TIME, &Missing::Nothing);
+    account.explained(&near);
     account.verdict("reflect", &far, &[]);
     if path.is_memif() {
         account.both_ends(&near, &far);

@@ -1,7 +1,7 @@
 //! The path of a round, and the command lines of its ends.
 
 use crate::plan::Plan;
-use crate::round::Round;
+use crate::round::{Round, wait_for, wait_until};
 use crate::support::wire::Wire;
 use crate::support::{Namespace, Running};
 
@@ -46,12 +46,15 @@ impl Path {
     /// A reflector at the far end, which takes packets.
     pub fn reflect(&self, round: &Round<'_>) -> Running {
         let (within, port) = self.far();
-        let mut line = format!("reflect --port {port} --queues {}", round.plan.queues);
-        if !round.plan.faults.is_empty() {
-            line += &format!(" --fault {} --seed {}", round.plan.faults, round.plan.seed);
-        }
+        let plan = round.plan;
+        let line = format!(
+            "reflect --port {port} --queues {} --seed {} {}",
+            plan.queues,
+            plan.seed,
+            fault(plan)
+        );
         let mut running = round.start(within, &line);
-        self.wait_until_it_serves(round, &mut running, "reflecting on");
+        self.wait_until_it_serves(&mut running, "reflecting on");
         running
     }
 
@@ -65,11 +68,11 @@ impl Path {
     }
 
     /// Until the far end takes packets; of a memif, until its socket can be called, or at once where it calls.
-    pub fn wait_until_it_serves(&self, round: &Round<'_>, running: &mut Running, ready: &str) {
+    pub fn wait_until_it_serves(&self, running: &mut Running, ready: &str) {
         match self {
             Self::Memif(true) => {}
-            Self::Memif(false) => round.wait_until(running, |_| is_served("m.sock")),
-            Self::Wire(..) => round.wait_for(running, ready),
+            Self::Memif(false) => wait_until(running, |_| is_served("m.sock")),
+            Self::Wire(..) => wait_for(running, ready),
         }
     }
 }
@@ -82,26 +85,33 @@ fn is_served(name: &str) -> bool {
     sockets.any(|line| line.ends_with(name) && line.split_whitespace().nth(3) == Some(LISTENS))
 }
 
+/// The flag of whoever injects faults.
+pub fn fault(plan: &Plan) -> String {
+    if plan.faults.is_empty() {
+        String::new()
+    } else {
+        format!("--fault {}", plan.faults)
+    }
+}
+
 /// The flags of a sender that belong to its load.
 pub fn load(plan: &Plan) -> String {
     let to = if plan.is_ipv6 { "2001:2::2" } else { "198.18.0.2" };
     let rate = plan.rate_kpps.map_or("max".into(), |rate| format!("{rate}kpps"));
-    let mut line = format!(
-        "--duration {}s --to {to} --size {} --burst {} --flows {} --verify {} --seed {} --tx-queues {q} --rx-queues {q}",
+    let streams = if plan.streams > 1 { plan.streams } else { 0 };
+    let streams = (0..streams).map(|stream| format!("--stream name=s{stream},dscp={stream}"));
+    let streams: Vec<String> = streams.collect();
+    // Somebody else may have the core for a while: what is due then is sent later.
+    format!(
+        "--duration {}s --rate {rate} --backlog 1000000 --drain 5s --to {to} --size {} --burst {} --flows {} --verify {} --seed {} \
+         --tx-queues {q} --rx-queues {q} {}",
         plan.seconds,
         plan.size,
         plan.burst,
         plan.flows,
         plan.verify,
         plan.seed,
+        streams.join(" "),
         q = plan.queues
-    );
-    // Somebody else may have the core for a while: what is due then is sent later.
-    line += &format!(" --backlog 1000000 --drain 5s --rate {rate}");
-    for stream in 0..plan.streams {
-        if plan.streams > 1 {
-            line += &format!(" --stream name=s{stream},dscp={stream}");
-        }
-    }
-    line
+    )
 }
