@@ -127,7 +127,7 @@ fn next_plan(args: &Args, records: &Records, seed: &mut u32) -> Option<Plan> {
 
 /// Plays a round in a lab of its own; none if it was interrupted, or cannot be played here.
 fn play(number: u64, plan: Plan, program: Option<&Path>, directory: &Path) -> Option<Record> {
-    let mut lab: Lab = require(&[Need::Namespaces, Need::Tool("taskset")])?;
+    let mut lab: Lab = require(&[Need::Namespaces, Need::Tool("taskset"), Need::Processors(2)])?;
     if let Some(program) = program {
         lab = lab.with_program(program);
     }

@@ -262,16 +262,13 @@ impl Plan {
             this.rate_kpps = Some(this.rate_kpps.map_or(most, |rate| rate.min(most)));
         };
         match self.kind {
-            // Two pollers and a kernel share the cores: this much the wire carries beside them.
-            Kind::Veth => pace(self, 40),
             Kind::Filter => pace(self, 20),
             // A gigabyte of the largest frames, at most.
             Kind::Capture => pace(
                 self,
                 (650 / self.seconds).min(if self.is_memif { 150 } else { 40 }),
             ),
-            // What is counted there is the time that is missing, not the rate.
-            Kind::Kill | Kind::Stop => pace(self, 100),
+            // Two pollers and a kernel share the cores: this much the wire carries beside a thief.
             Kind::Thief if !self.is_memif => pace(self, 40),
             _ => {}
         }

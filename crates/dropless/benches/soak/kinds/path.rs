@@ -48,7 +48,8 @@ impl Path {
         let (within, port) = self.far();
         let plan = round.plan;
         let line = format!(
-            "reflect --port {port} --queues {} --seed {} {}",
+            "reflect --port {port} {} --queues {} --seed {} {}",
+            self.core(1),
             plan.queues,
             plan.seed,
             fault(plan)
@@ -63,8 +64,21 @@ impl Path {
         let (within, port) = self.near();
         round.start(
             within,
-            &format!("send --port {port} {} {further}", load(round.plan)),
+            &format!(
+                "send --port {port} {} {} {further}",
+                self.core(0),
+                load(round.plan)
+            ),
         )
+    }
+
+    /// Two that start at once would not see which core the other takes.
+    fn core(&self, core: u32) -> String {
+        if matches!(self, Self::Memif(true)) {
+            format!("--cores {core}")
+        } else {
+            String::new()
+        }
     }
 
     /// Until the far end takes packets; of a memif, until its socket can be called, or at once where it calls.
