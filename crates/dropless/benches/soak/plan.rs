@@ -240,7 +240,8 @@ impl Plan {
             burst: 64,
             is_ipv6: false,
             verify: "checksum",
-            sender_serves: true,
+            sender_serves: false,
+            is_huge: true,
             faults: String::new(),
             events: Vec::new(),
             ..Self::draw(seed)

@@ -34,7 +34,8 @@ pub fn is_stopped() -> bool {
 pub struct Round<'a> {
     pub plan: &'a Plan,
     pub lab: &'a Lab,
-    is_huge: bool,
+    /// Whether its programs keep their packets on hugepages.
+    pub is_huge: bool,
     memory: Memory,
     commands: RefCell<Vec<String>>,
 }

@@ -1,14 +1,23 @@
 //! The path of a round, and the command lines of its ends.
 
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
 use crate::round::{Round, wait_for, wait_until};
 use crate::support::wire::Wire;
 use crate::support::{Namespace, Running};
 
+/// Who serves a memif, and whether whoever calls copies nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Serves {
+    Sender,
+    Reflector,
+    /// The same; the sender shows it its own buffers.
+    ReflectorWithoutCopy,
+}
+
 /// Where both ends of a round meet.
 pub enum Path {
-    /// At a socket in the directory of the round; whether the sender serves it.
-    Memif(bool),
+    /// At a socket in the directory of the round, which one side serves.
+    Memif(Serves),
     /// On a wire, by sockets of this kind.
     Wire(Box<Wire>, &'static str),
 }
@@ -17,7 +26,13 @@ impl Path {
     pub fn new(round: &Round<'_>) -> Self {
         let plan = round.plan;
         if !plan.is_wire() {
-            return Self::Memif(plan.sender_serves);
+            // It calls once, so that nobody may be followed by another.
+            let without_copy = round.is_huge && plan.kind != Kind::Kill;
+            return Self::Memif(match (plan.sender_serves, without_copy) {
+                (true, _) => Serves::Sender,
+                (false, false) => Serves::Reflector,
+                (false, true) => Serves::ReflectorWithoutCopy,
+            });
         }
         let kind = if plan.is_xdp { "xdp" } else { "packet" };
         Self::Wire(Box::new(Wire::between(round.lab, plan.queues)), kind)
@@ -29,16 +44,17 @@ impl Path {
 
     pub fn near(&self) -> (Option<&Namespace>, String) {
         match self {
-            Self::Memif(true) => (None, "memif:m.sock,server".into()),
-            Self::Memif(false) => (None, "memif:m.sock".into()),
+            Self::Memif(Serves::Sender) => (None, "memif:m.sock,server".into()),
+            Self::Memif(Serves::Reflector) => (None, "memif:m.sock".into()),
+            Self::Memif(Serves::ReflectorWithoutCopy) => (None, "memif:m.sock,zero-copy".into()),
             Self::Wire(wire, kind) => (Some(&wire.near), format!("{kind}:near0")),
         }
     }
 
     pub fn far(&self) -> (Option<&Namespace>, String) {
         match self {
-            Self::Memif(true) => (None, "memif:m.sock".into()),
-            Self::Memif(false) => (None, "memif:m.sock,server".into()),
+            Self::Memif(Serves::Sender) => (None, "memif:m.sock".into()),
+            Self::Memif(_) => (None, "memif:m.sock,server".into()),
             Self::Wire(wire, kind) => (Some(&wire.far), format!("{kind}:far0")),
         }
     }
@@ -74,7 +90,7 @@ impl Path {
 
     /// Two that start at once would not see which core the other takes.
     fn core(&self, core: u32) -> String {
-        if matches!(self, Self::Memif(true)) {
+        if matches!(self, Self::Memif(Serves::Sender)) {
             format!("--cores {core}")
         } else {
             String::new()
@@ -84,8 +100,8 @@ impl Path {
     /// Until the far end takes packets; of a memif, until its socket can be called, or at once where it calls.
     pub fn wait_until_it_serves(&self, running: &mut Running, ready: &str) {
         match self {
-            Self::Memif(true) => {}
-            Self::Memif(false) => wait_until(running, |_| is_served("m.sock")),
+            Self::Memif(Serves::Sender) => {}
+            Self::Memif(_) => wait_until(running, |_| is_served("m.sock")),
             Self::Wire(..) => wait_for(running, ready),
         }
     }
