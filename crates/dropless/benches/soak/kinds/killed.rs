@@ -14,8 +14,8 @@ use crate::plan::Victim;
 use crate::round::{Round, result, sleep, wait_for};
 use crate::support::Running;
 
-/// What one process has of a memif, each queue: a ring of 1024 each way, and as much in its hands.
-const HELD: u64 = 3 * 1024;
+/// What one process has of a memif, each queue: a ring of 1024 each way, and a burst of each in its hands.
+const HELD: u64 = 2 * (1024 + 64);
 /// A round has time for so many.
 const KILLS_MAX: usize = 3;
 const EXCUSED: [&str; 3] = ["link_lost", NO_TIME[0], NO_TIME[1]];
