@@ -137,7 +137,8 @@ memif::the_reflector_serves vhost::vhost_sends_to_its_guest tap::the_kernel_echo
 pcap::ipv4_is_as_asked kernel_peer::ping_is_answered_over_af_xdp kernel_port::ipv6_and_several_queues testpmd::macswap
 hostile::reflect_survives_garbage restart::an_interrupt_ends restart::a_killed_memif_server robust::closed_output
 search::what_is_asked_and_carried compare::an_interrupted_comparison thief::nothing_planted top::one_look_for_scripts locale::text_is_ascii
-metrics::an_address_that_cannot_be health::health_goes_with_the_packets tune::a_plan_changes_nothing"
+metrics::an_address_that_cannot_be health::health_goes_with_the_packets tune::a_plan_changes_nothing
+soak::a_seed_is_always soak::a_packet_that_nobody"
 
 quick() {
     step "libraries" libraries

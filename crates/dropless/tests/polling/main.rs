@@ -67,6 +67,7 @@ mod robust;
 mod search;
 mod search_oracle;
 mod search_path;
+mod soak;
 mod support;
 mod support_itself;
 mod tap;

@@ -55,6 +55,13 @@ impl Lab {
         self
     }
 
+    /// Keeps its directory, as `name` where it can be moved there; returns where it is.
+    pub fn keep(self, name: &Path) -> PathBuf {
+        let kept = self.directory.keep();
+        let moved = std::fs::rename(&kept, name);
+        moved.map_or(kept, |()| name.to_path_buf())
+    }
+
     /// A shell script in the test's directory, with the program under test as `$DROPLESS`.
     pub fn shell(&self, script: &str) -> Running {
         let mut command = command("sh", None);
