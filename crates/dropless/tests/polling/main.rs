@@ -31,6 +31,7 @@ mod filter_run;
 mod fooled;
 mod forward;
 mod forward_beside;
+mod forward_lengths;
 mod guard;
 mod guard_ports;
 mod guard_sources;

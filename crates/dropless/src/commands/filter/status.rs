@@ -225,7 +225,10 @@ fn text(filters: &[OnInterface], style: &Style) -> String {
     }
     let refused = filters.iter().filter_map(|filter| {
         let why = filter.refused.as_ref()?;
-        Some(format!("{}: what was read last is NOT in force: {why}\n", filter.interface))
+        Some(format!(
+            "{}: what was read last is NOT in force: {why}\n",
+            filter.interface
+        ))
     });
     table.render(style) + &refused.collect::<String>()
 }

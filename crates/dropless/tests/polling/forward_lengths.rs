@@ -1,0 +1,89 @@
+//! What is long, merged or in fragments, between two ports of `AF_PACKET`: it goes on as it came, or is lost and counted.
+
+use crate::forward::{Path, assert_sound};
+use crate::support::wire::interrupted;
+use crate::support::{Finished, Need, require};
+
+/// What does not fit the ring of `AF_PACKET` would be cut, and go on as if it were whole.
+#[test]
+fn jumbo_frames_go_on_whole_over_af_packet() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    for (end, interface) in [
+        (&path.left, "l0"),
+        (&path.middle, "ml"),
+        (&path.middle, "mr"),
+        (&path.right, "r0"),
+    ] {
+        end.ip(&["link", "set", interface, "mtu", "9000"]);
+    }
+    let running = path.forward(&lab, "packet", &[]);
+    let said = path.left.run(
+        "ping",
+        &[
+            "-M",
+            "do",
+            "-s",
+            "8972",
+            "-c",
+            "5",
+            "-i",
+            "0.02",
+            "-W",
+            "10",
+            "10.77.0.2",
+        ],
+    );
+    assert!(said.contains("5 received"), "{said}");
+    let run = interrupted(running);
+    assert_sound(&run);
+}
+
+/// The driver of `AF_PACKET` has the kernel put fragments together: what came out was longer than the other side takes.
+#[test]
+fn fragments_go_on_as_they_came_over_af_packet() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    let running = path.forward(&lab, "packet", &[]);
+    let ping = ["-s", "3000", "-c", "5", "-i", "0.02", "-W", "10", "10.77.0.2"];
+    let said = path.left.run("ping", &ping);
+    assert!(said.contains("5 received"), "{said}");
+    let run = interrupted(running);
+    assert_sound(&run);
+    assert!(run.number("ways.0.received") >= 15, "three of each: {run}");
+}
+
+/// What the kernel drops of what it was given to send, the driver has counted as sent.
+#[test]
+fn what_is_too_long_for_the_other_side_is_lost_and_counted() {
+    let Some(lab) = require(&[Need::Namespaces, Need::Tool("ping")]) else {
+        return;
+    };
+    let path = Path::new(&lab);
+    path.left.ip(&["link", "set", "l0", "mtu", "1900"]);
+    path.middle.ip(&["link", "set", "ml", "mtu", "1900"]);
+    let running = path.forward(&lab, "packet", &[]);
+    path.ping();
+    for (payload, answers) in [(1472, "5 received"), (1473, "0 received"), (1800, "0 received")] {
+        let ask = format!("ping -M do -s {payload} -c 5 -i 0.02 -W 1 10.77.0.2 || true");
+        let said = path.left.run("bash", &["-c", &ask]);
+        assert!(said.contains(answers), "{said}");
+    }
+    let run = interrupted(running);
+    assert_eq!((oversized(&run), run.code), (10, Some(1)), "{run}");
+}
+
+/// Frames that were thrown away for their length.
+fn oversized(run: &Finished) -> u64 {
+    assert_eq!(run.number("ways.0.ledger.unexplained"), 0, "{run}");
+    let json = run.json();
+    let places = json["ledger"]["places"].as_array().expect("places");
+    let place = places.iter().find(|place| place["place"] == "oversized");
+    place
+        .and_then(|place| place["charged"].as_u64())
+        .unwrap_or_default()
+}
