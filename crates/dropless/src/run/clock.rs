@@ -1,12 +1,13 @@
 //! The run's clock: the time stamp counter, calibrated against the kernel's and checked.
 
-use std::fs;
 use std::time::Duration;
 
 use dpdk::{Calibration, Reading};
 use measure::{Clock, ClockSummary, Ticks};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
+use procfs_core::FromRead as _;
+use procfs_core::process::Stat;
 
 use crate::run::placement;
 
@@ -83,14 +84,9 @@ impl RunClock {
 
 /// When this process was started, by the counter now: over days the two drift apart.
 fn process_start(clock: &Clock) -> Option<Ticks> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name may hold anything, brackets too; the start is the 22nd field of proc_pid_stat(5), after the name the 20th.
-    let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?;
+    let stat = Stat::from_file("/proc/self/stat").ok()?;
     let per_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
-    let started_ns = started
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1_000_000_000 / per_second)?;
+    let started_ns = stat.starttime.checked_mul(1_000_000_000 / per_second)?;
     let since_boot = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
     let age_ns = (since_boot.as_nanos() as u64).checked_sub(started_ns)?;
     Some(Ticks(now().0.checked_sub(clock.ticks_from_ns(age_ns))?))

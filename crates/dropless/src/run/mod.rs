@@ -338,6 +338,7 @@ impl<'r, 'e> Run<'r, 'e> {
         notes.extend(ports.iter().flat_map(OpenPort::notes));
         let machine = job.machine();
         let numa = self.preflight.numa_node;
+        let turn = placement::Turn::take();
         let (cores, told) = placement::worker_cores(machine, job.workers(&ports), numa)?;
         notes.splice(0..0, told);
         if self.settings.has_doctor {
@@ -373,6 +374,7 @@ impl<'r, 'e> Run<'r, 'e> {
         let left = std::thread::scope(|scope| -> Result<_> {
             let allowed = (self.pools.map(Pools::eal), kept);
             let running = Running::start(scope, allowed, workers, &control, &published, threshold)?;
+            turn.end(|| control.ready() >= running.count() || running.ended_early().is_some());
             watch.run(&control, &running, &mut job, has_schedule);
             Ok(running.join())
         })

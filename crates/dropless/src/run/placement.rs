@@ -1,12 +1,58 @@
 //! Which cores the workers get, and which one the control thread keeps.
 
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use host::Sys;
 use host::cores::{self, Choice, Core, CoreSet, Polled, polled};
 use host::partition::{self, CgroupHome, PartitionStay};
 use measure::Note;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use report::published::Place;
 
 use crate::plan::MachinePlan;
+
+/// Another run that starts at the same moment is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// From the choice of cores until its workers poll one run of a user is at it at a time: who chooses next sees them.
+pub struct Turn(Option<Flock<File>>);
+
+impl Turn {
+    /// Waits for it, a while: where it cannot be had, a run goes on without.
+    pub fn take() -> Self {
+        Self(lock())
+    }
+
+    /// Gives it to the next one as soon as all workers poll.
+    pub fn end(self, all_poll: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !all_poll() && begun.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        drop(self.0);
+    }
+}
+
+fn lock() -> Option<Flock<File>> {
+    let path = Place::own().path().join(".cores");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path).ok()?;
+    let begun = Instant::now();
+    loop {
+        file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Some(lock),
+            Err((file, Errno::EWOULDBLOCK)) if begun.elapsed() < PATIENCE => file,
+            Err(_) => return None,
+        };
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
 
 /// Cores for `wanted` workers: the user's, or chosen; and what to tell about the choice, the worst first. Of those that are chosen
 /// one is left to the kernel and the display: with one worker less a run is faster than with one that has to take turns.

@@ -6,6 +6,7 @@ use anyhow::{Result, bail, ensure};
 use host::cores;
 use host::{Medium, PortKind, PortUri, Prepared, Sys, Warning, quoted};
 use measure::Note;
+use procfs_core::{FromRead as _, Meminfo};
 
 use crate::plan::MachinePlan;
 use crate::run::Needs;
@@ -205,15 +206,11 @@ fn check_memory(buffers: u32, bytes: u64) -> Result<()> {
 
 /// Bytes that the kernel could give away without swapping; as many as anybody wants where it does not say.
 pub fn available_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text.lines().find_map(|line| {
-        line.strip_prefix("MemAvailable:")?
-            .trim()
-            .strip_suffix(" kB")?
-            .parse::<u64>()
-            .ok()
-    });
-    kib.map_or(u64::MAX, |kib| kib << 10)
+    let memory = Meminfo::from_file("/proc/meminfo");
+    memory
+        .ok()
+        .and_then(|memory| memory.mem_available)
+        .unwrap_or(u64::MAX)
 }
 
 /// What `host.json` says.

@@ -137,11 +137,16 @@ fn the_units_are_understood() {
         return;
     };
     let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/systemd");
-    for command in ["reflect", "forward"] {
-        let unit = std::fs::read_to_string(units.join(format!("dropless-{command}@.service"))).unwrap();
+    for (name, command) in [
+        ("reflect", "reflect"),
+        ("forward", "forward"),
+        ("filter", "filter run"),
+        ("guard", "guard"),
+    ] {
+        let unit = std::fs::read_to_string(units.join(format!("dropless-{name}@.service"))).unwrap();
         assert!(unit.contains(&format!("ExecStart=/usr/bin/dropless {command} ")));
         let unit = unit.replace("/usr/bin/dropless", env!("CARGO_BIN_EXE_dropless"));
-        let name = format!("./dropless-{command}@x.service");
+        let name = format!("./dropless-{name}@x.service");
         std::fs::write(lab.path(&name), unit).unwrap();
         let mut verify = std::process::Command::new("systemd-analyze");
         let verified = verify

@@ -63,3 +63,27 @@ fn who_must_share_a_core_is_told_first_with_whom() {
         assert_eq!(names, is_shared, "{text}");
     }
 }
+
+/// Who chooses at the same moment does not see the other's worker yet.
+#[test]
+fn two_that_start_at_once_take_two_cores() {
+    let Some(lab) = require(&[Need::Processors(2)]) else {
+        return;
+    };
+    let run = |port: &'static str| {
+        let arguments = [
+            "reflect",
+            "--json",
+            "--no-doctor",
+            "--duration",
+            "300ms",
+            "--port",
+            port,
+        ];
+        lab.dropless(&arguments).spawn()
+    };
+    for _ in 0..5 {
+        let both = [run("ring:a"), run("ring:b")].map(|run| core(&run.wait(LIMIT).json()));
+        assert_ne!(both[0], both[1]);
+    }
+}

@@ -49,9 +49,8 @@ fn absent(sys: &Sys, name: &str, all: &[Interface]) -> Problem {
         ));
         return problem(found, fix);
     }
-    if let Some(elsewhere) = namespace::holding(sys, name) {
-        let found = format!("interface {name} is in another network namespace ({elsewhere})");
-        return problem(found, Fix::one(elsewhere.enter()));
+    if let Some((found, fix)) = namespace::hidden(sys, name) {
+        return problem(found, Fix::one(fix));
     }
     let names = || all.iter().map(|interface| interface.name.as_str());
     let polled = if taken.is_empty() {

@@ -69,9 +69,8 @@ fn find<'l>(look: &'l Look<'_>, name: &str) -> Result<&'l Interface, Problem> {
     if let Some(interface) = look.interfaces.iter().find(|interface| interface.name == name) {
         return Ok(interface);
     }
-    if let Some(elsewhere) = namespace::holding(look.sys, name) {
-        let found = format!("interface {name} is in another network namespace ({elsewhere})");
-        return Err(look.problem(found, Fix::one(elsewhere.enter())));
+    if let Some((found, fix)) = namespace::hidden(look.sys, name) {
+        return Err(look.problem(found, Fix::one(fix)));
     }
     let names = || look.interfaces.iter().map(|interface| interface.name.as_str());
     let found = format!(

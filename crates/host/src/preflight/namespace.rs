@@ -24,7 +24,7 @@ impl Namespace {
     pub fn enter(&self) -> String {
         match self {
             Self::Named(name) => format!("ip netns exec {name} dropless <the same arguments>"),
-            Self::OfProcess(pid) => format!("nsenter --target {pid} --net dropless <the same arguments>"),
+            Self::OfProcess(pid) => format!("nsenter --target {pid} --net {WITH_ITS_SYS}"),
         }
     }
 }
@@ -38,8 +38,26 @@ impl fmt::Display for Namespace {
     }
 }
 
+/// Runs dropless with the `/sys` of the network namespace that it is in: one that is mounted shows that which it was mounted in.
+pub const WITH_ITS_SYS: &str =
+    "unshare --mount sh -c 'mount -t sysfs none /sys && exec dropless <the same arguments>'";
+
+/// What keeps an interface from being seen that `/sys` does not show, and what mends that.
+pub fn hidden(sys: &Sys, interface: &str) -> Option<(String, String)> {
+    // Of this process, wherever it was mounted.
+    if lists(&sys.text("/proc/net/dev").unwrap_or_default(), interface) {
+        let found = format!(
+            "{interface} is here, but /sys shows another network namespace (nsenter --net leaves it as it was)"
+        );
+        return Some((found, WITH_ITS_SYS.to_owned()));
+    }
+    let elsewhere = holding(sys, interface)?;
+    let found = format!("interface {interface} is in another network namespace ({elsewhere})");
+    Some((found, elsewhere.enter()))
+}
+
 /// The namespace that has an interface of this name, as far as we may look.
-pub fn holding(sys: &Sys, interface: &str) -> Option<Namespace> {
+fn holding(sys: &Sys, interface: &str) -> Option<Namespace> {
     let known = sys.names(NAMED);
     let mut candidates = known.iter().take(NAMESPACES_MAX);
     if let Some(name) = candidates.find(|name| sys.is_live() && named_lists(sys, name, interface)) {

@@ -49,7 +49,14 @@ fn an_interface_in_another_namespace_is_found_there() {
     assert_eq!(
         machine.line("xdp:far0"),
         "xdp:far0: interface far0 is in another network namespace (that of process 41); \
-         fix: nsenter --target 41 --net dropless <the same arguments>"
+         fix: nsenter --target 41 --net unshare --mount sh -c 'mount -t sysfs none /sys && exec dropless <the same arguments>'"
+    );
+    // Who entered it without a /sys of its own is there, and does not see it.
+    machine.write("/proc/net/dev", "Inter-|\n  far0: 1 2\n");
+    assert_eq!(
+        machine.line("xdp:far0"),
+        "xdp:far0: far0 is here, but /sys shows another network namespace (nsenter --net leaves it as it was); \
+         fix: unshare --mount sh -c 'mount -t sysfs none /sys && exec dropless <the same arguments>'"
     );
 }
 

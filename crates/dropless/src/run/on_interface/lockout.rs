@@ -223,7 +223,7 @@ mod tests {
         let v4 = "192.0.2.7 50000 198.51.100.1 22";
         assert_eq!(refused("deny malformed\ndefault allow\n", v4), None);
         let said = refused("allow arp\ndeny tcp dport 22\n", v4).unwrap();
-        assert!(said.contains("a new connection from 192.0.2.7:50000 to 198.51.100.1:22 is denied by edge.rules:2 `deny tcp dport 22`"), "{said}");
+        assert!(said.contains("(from 192.0.2.7:50000 to 198.51.100.1:22): a new connection is denied by edge.rules:2 `deny tcp dport 22`"), "{said}");
         let said = refused(
             "allow tcp flags syn/syn,ack dport 22\nallow arp\ndefault deny\n",
             v4,
