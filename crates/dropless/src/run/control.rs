@@ -15,6 +15,7 @@ use report::rundir::RunDir;
 use super::clock::now;
 use super::open::OpenPort;
 use super::peer::{self, Patience, Wait};
+use super::placement::Turn;
 use super::tap::Taps;
 use super::workers::Running;
 use super::{Active, Next, Run};
@@ -154,8 +155,10 @@ impl<'w, 'e> Watch<'w, 'e> {
         control: &Control,
         running: &Running<'_>,
         job: &mut J,
-        has_schedule: bool,
+        (has_schedule, turn): (bool, Turn),
     ) {
+        // Nothing waits for it: what workers receive before the run belongs to nobody.
+        let mut turn = Some(turn);
         // Without a schedule nothing waits for the last worker.
         while has_schedule && control.ready() < running.count() && running.ended_early().is_none() {
             std::thread::sleep(Duration::from_millis(1));
@@ -173,6 +176,7 @@ impl<'w, 'e> Watch<'w, 'e> {
             self.tick(running, job);
             // Until then it is starting.
             all_poll |= control.ready() >= running.count();
+            turn = turn.filter(|_| !all_poll);
             self.taps.look(self.look.generations);
             match job.step(&self.look) {
                 Next::GoOn => {}

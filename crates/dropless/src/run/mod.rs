@@ -374,8 +374,7 @@ impl<'r, 'e> Run<'r, 'e> {
         let left = std::thread::scope(|scope| -> Result<_> {
             let allowed = (self.pools.map(Pools::eal), kept);
             let running = Running::start(scope, allowed, workers, &control, &published, threshold)?;
-            turn.end(|| control.ready() >= running.count() || running.ended_early().is_some());
-            watch.run(&control, &running, &mut job, has_schedule);
+            watch.run(&control, &running, &mut job, (has_schedule, turn));
             Ok(running.join())
         })
         .context("cannot start the workers")?;

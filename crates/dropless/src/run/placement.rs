@@ -19,22 +19,16 @@ use crate::plan::MachinePlan;
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// From the choice of cores until its workers poll one run of a user is at it at a time: who chooses next sees them.
-pub struct Turn(Option<Flock<File>>);
+/// From the choice of cores until its workers poll, and this is dropped, one run of a user is at it at a time: who chooses next
+/// sees them.
+pub struct Turn {
+    _lock: Option<Flock<File>>,
+}
 
 impl Turn {
     /// Waits for it, a while: where it cannot be had, a run goes on without.
     pub fn take() -> Self {
-        Self(lock())
-    }
-
-    /// Gives it to the next one as soon as all workers poll.
-    pub fn end(self, all_poll: impl Fn() -> bool) {
-        let begun = Instant::now();
-        while !all_poll() && begun.elapsed() < PATIENCE {
-            std::thread::sleep(LOOK_EVERY);
-        }
-        drop(self.0);
+        Self { _lock: lock() }
     }
 }
 
