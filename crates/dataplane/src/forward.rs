@@ -279,7 +279,10 @@ where
             self.throw_out(|frame, len| frame.len() < len);
         }
         if let Some(lengths) = self.plan.lengths {
-            self.throw_out(|frame, len| lengths.refuse(frame, len));
+            let is_refused = |frame: &[u8], len| lengths.refuse(frame, len);
+            if self.frames.each().any(|(frame, len)| is_refused(frame, len)) {
+                self.throw_out(is_refused);
+            }
         }
         if !is_whole {
             // Rules have spoken: they protect the host, too.
@@ -288,7 +291,7 @@ where
         }
     }
 
-    /// Frames that the other port would not send as they were sent to us.
+    /// Throws out frames that the other port would not send as they were sent to us.
     #[cold]
     fn throw_out(&mut self, is_oversized: impl Fn(&[u8], usize) -> bool) {
         let mut keep = [true; BURST_MAX];

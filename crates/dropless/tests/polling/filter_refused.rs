@@ -62,6 +62,30 @@ fn who_may_not_look_does_not_say_that_nothing_is_there() {
     assert_eq!(interrupted(filter).code, Some(0));
 }
 
+/// What is no capture does not give way to samples, the rules themselves least of all; and no pipe is waited for.
+#[test]
+fn samples_overwrite_captures_alone() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    rules(&lab, "deny udp dport 7\n");
+    nix::unistd::mkfifo(&lab.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    for name in ["edge.rules", "pipe"] {
+        let refused = command(&lab, &wire, &["--sample", name]).run();
+        assert_refused(&refused, &["--sample", name, "is no capture"]);
+    }
+    let kept = std::fs::read_to_string(lab.path("edge.rules")).expect("the rules");
+    assert_eq!(kept, "deny udp dport 7\n");
+    for _ in 0..2 {
+        let run = command(&lab, &wire, &["--sample", "drops.pcapng", "--duration", "100ms"]).run();
+        assert_eq!(run.code, Some(0), "{run}");
+    }
+    let read = lab.dropless(&["read", "drops.pcapng"]).run();
+    assert!(
+        read.code == Some(0) && !read.stderr.contains("was not ended"),
+        "{read}"
+    );
+}
+
 /// The kernel's own description of its types is not needed: its absence stops nobody.
 #[test]
 fn a_kernel_that_hides_its_types_filters() {

@@ -118,9 +118,12 @@ impl Writer {
 fn may_go(path: &Path) -> bool {
     const PCAPNG: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
     let mut begins = [0; 4];
-    match File::open(path).and_then(|mut file| file.read(&mut begins)) {
-        Ok(read) => read == 0 || begins == PCAPNG,
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    // A pipe is not waited for.
+    match report::input::open(path) {
+        Ok(mut file) => file
+            .read(&mut begins)
+            .is_ok_and(|read| read == 0 || begins == PCAPNG),
+        Err(_) => matches!(report::input::is_there(path), Ok(false)),
     }
 }
 
