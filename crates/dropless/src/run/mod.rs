@@ -271,10 +271,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let summary = job.close(closed.count(pools.as_mut()));
     let ended = summary.ended();
     let exit = ended.exit;
-    let reason = ended.reasons.first().filter(|_| console.quiet && !console.json);
-    if let Some(reason) = reason {
-        console.error(&format!("dropless: INVALID: {reason}"));
-    }
+    page::tell_reason(console, &ended.reasons);
     board.end(ended, |state| summary.settle(state));
     page::leave(&dir, console);
     page::tell(

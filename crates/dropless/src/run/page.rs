@@ -1,5 +1,6 @@
 //! The page of a run that has ended, in its own directory.
 
+use measure::Note;
 use report::out::Console;
 use report::rundir::{RunDir, file};
 use report::terminal::named;
@@ -11,6 +12,14 @@ pub fn tell(dir: &RunDir, console: Console, text: &str, result: &impl Serialize)
     console.human(&named(dir.label(), text, &console.style()))?;
     console.object(&dir.labelled(result))?;
     Ok(())
+}
+
+/// Says why a run is not to be believed where nothing else would.
+pub fn tell_reason(console: Console, reasons: &[Note]) {
+    let reason = reasons.first().filter(|_| console.quiet && !console.json);
+    if let Some(reason) = reason {
+        console.error(&format!("dropless: INVALID: {reason}"));
+    }
 }
 
 /// Leaves the page of a run that has ended in its directory. Without one the run is as good: that is told, and no more.

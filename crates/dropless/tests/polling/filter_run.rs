@@ -12,7 +12,7 @@ const NEEDS: [Need; 1] = [Need::Namespaces];
 const STARTING: Duration = Duration::from_secs(30);
 const LIMIT: Duration = Duration::from_secs(60);
 /// Flows to ports 7 and 8 in turn.
-const BOTH: [&str; 4] = ["--to", "198.18.0.2:7-8", "--flows", "2"];
+pub const BOTH: [&str; 4] = ["--to", "198.18.0.2:7-8", "--flows", "2"];
 
 /// Writes a rule file, whole at once: whoever reads it meanwhile has the one before or this one.
 pub fn rules(lab: &Lab, text: &str) {
@@ -38,7 +38,7 @@ pub fn command(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Dropless {
 }
 
 /// Probes from the near end; nobody answers.
-fn send(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Dropless {
+pub fn send(lab: &Lab, wire: &Wire, arguments: &[&str]) -> Dropless {
     let common = ["--to-mac", "02:00:00:00:00:01", "--drain", "10ms", "--no-doctor"];
     wire.send(lab, "packet", &[&common[..], arguments].concat())
 }
@@ -61,7 +61,7 @@ fn for_port(lab: &Lab, file: &str, port: u16) -> u64 {
 }
 
 /// What was counted at the rule spelled so.
-fn at(run: &Finished, rule: &str) -> u64 {
+pub fn at(run: &Finished, rule: &str) -> u64 {
     let json = run.json();
     let rules = json["judged"]["rules"].as_array().expect("rules").clone();
     let found = rules.iter().filter(|found| found["rule"] == rule);
@@ -80,7 +80,7 @@ pub fn has_program(wire: &Wire) -> bool {
 }
 
 /// How many packets this run said it sent.
-fn sent(run: &Finished) -> u64 {
+pub fn sent(run: &Finished) -> u64 {
     run.number("sent")
 }
 
@@ -436,37 +436,4 @@ fn what_stays_is_told_of_taken_over_and_stopped() {
     assert_eq!(at(&heir, "deny udp dport 7"), met, "{heir}");
     assert!(heir.number("taken_over") > 0, "{heir}");
     assert!(!has_program(&wire));
-}
-
-/// Denied packets stand in a file, each with its rule; what does not is counted.
-#[test]
-fn samples_of_denied_packets_say_by_which_rule() {
-    let Some(lab) = require(&[Need::Namespaces, Need::Tool("tshark")]) else {
-        return;
-    };
-    let wire = Wire::between(&lab, 1);
-    rules(&lab, "deny udp dport 7\n");
-    let filter = filter(&lab, &wire, &["--sample", "drops.pcapng", "--sample-rate", "50"]);
-    let load = [&BOTH[..], &["--rate", "2kpps", "--count", "2000"]].concat();
-    let all = sent(&send(&lab, &wire, &load).run());
-    let judged = interrupted(filter);
-    let denied = at(&judged, "deny udp dport 7");
-    assert!(denied > 0 && denied < all, "{judged}");
-    let written = judged.number("samples.written");
-    assert!(written > 0 && written < denied, "{judged}");
-    assert_eq!(written + judged.number("samples.left_out"), denied, "{judged}");
-    let shown = lab
-        .shell("tshark -r drops.pcapng -T fields -e udp.dstport -e frame.comment 2>/dev/null")
-        .wait(LIMIT);
-    let lines: Vec<&str> = shown.stdout.lines().collect();
-    assert_eq!(lines.len() as u64, written, "{shown}");
-    let expected = "7\tdenied by edge.rules:1 deny udp dport 7";
-    assert!(lines.iter().all(|line| *line == expected), "{shown}");
-    // Without Wireshark, too.
-    let read = lab.dropless(&["read", "drops.pcapng", "--count", "1"]).run();
-    assert!(
-        read.stdout
-            .ends_with(" # denied by edge.rules:1 deny udp dport 7\n"),
-        "{read}"
-    );
 }

@@ -148,6 +148,21 @@ fn over_a_capture_it_is_told_what_would_have_been_blocked_and_when() {
     );
 }
 
+/// A damaged capture is told of in one line even where nothing else is printed.
+#[test]
+fn a_damaged_capture_is_told_of_quietly() {
+    let Some(lab) = require(&[]) else { return };
+    let file = PLAIN.write(&lab, "cut.pcap", &packets([2; 6], 10));
+    let whole = fs::read(&file).expect("a file");
+    fs::write(&file, &whole[..whole.len() - 5]).expect("a file");
+    let run = lab
+        .dropless(&["guard", "--replay", &file, "--quiet", "--threshold", "tcp=5kpps"])
+        .run();
+    assert_eq!((run.code, &*run.stdout), (Some(2), ""), "{run}");
+    assert!(run.stderr.starts_with("dropless: INVALID: "), "{run}");
+    assert_eq!(run.stderr.lines().count(), 1, "{run}");
+}
+
 #[test]
 fn what_cannot_be_meant_is_refused_in_one_line() {
     let Some(lab) = require(&[]) else { return };

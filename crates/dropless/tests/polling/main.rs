@@ -28,6 +28,7 @@ mod filter_flood;
 mod filter_import;
 mod filter_refused;
 mod filter_run;
+mod filter_samples;
 mod fooled;
 mod forward;
 mod forward_beside;

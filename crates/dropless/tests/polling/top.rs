@@ -79,6 +79,30 @@ fn a_run_is_watched_in_a_terminal() {
     assert!(sent.code.is_some(), "the run was not disturbed: {sent}");
 }
 
+/// Rules that were refused are told for as long as those before them go on.
+#[test]
+fn refused_rules_are_told() {
+    let Some(lab) = require(&[]) else { return };
+    let put = |rules: &str| std::fs::write(lab.path("edge.rules"), rules).expect("a rule file");
+    put("deny udp\n");
+    let flags = ["--no-huge", "--no-doctor", "--quiet", "--rules", "edge.rules"];
+    let forwarder = run(
+        &lab,
+        &[&["forward", "--port", "null:a", "--port", "null:b"], &flags[..]].concat(),
+    );
+    let terminal = Terminal::top(&lab, "", 24, 100);
+    terminal.rises("rx");
+    put("deny udp dport x\n");
+    forwarder.signal(Signal::SIGHUP);
+    terminal.wait_for("the rules read last are NOT in force: edge.rules:1:16:");
+    put("deny tcp\n");
+    forwarder.signal(Signal::SIGHUP);
+    let is_well = || !terminal.text().contains("NOT in force");
+    assert!(until(LIMIT, is_well), "{}", terminal.text());
+    forwarder.signal(Signal::SIGINT);
+    forwarder.wait(LIMIT);
+}
+
 #[test]
 fn ctrl_c_leaves_the_terminal_as_it_was_and_the_run_goes_on() {
     let Some(lab) = require(&[]) else { return };

@@ -123,6 +123,7 @@ fn tell(summary: &mut GuardSummary, dir: &RunDir, console: Console) -> Result<u8
     summary.notes.extend(dir.note());
     let _ = dir.write_result(summary);
     page::leave(dir, console);
+    page::tell_reason(console, &summary.reasons);
     page::tell(
         dir,
         console,

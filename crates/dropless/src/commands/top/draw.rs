@@ -183,10 +183,13 @@ fn word(shown: &Shown) -> Span<'static> {
         .yellow();
     }
     let text = state.health.reason.clone();
-    if state.health.healthy {
-        text.green()
-    } else {
-        text.yellow()
+    if !state.health.healthy {
+        return text.yellow();
+    }
+    match state.rules.as_ref().and_then(|rules| rules.refused.as_ref()) {
+        // It runs on by those before.
+        Some(refused) => format!("the rules read last are NOT in force: {refused}").red(),
+        None => text.green(),
     }
 }
 

@@ -106,6 +106,7 @@ pub fn run(args: &Args) -> Result<u8> {
     page::leave(&dir, console);
     summary.notes.extend(board.note());
     tell_end(&summary, &before, &board);
+    page::tell_reason(console, &summary.reasons);
     page::tell(
         &dir,
         console,

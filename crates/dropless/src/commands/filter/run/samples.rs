@@ -1,7 +1,8 @@
 //! Denied packets as a capture file, each with the rule that denied it, and why.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::mem;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,12 +18,20 @@ use crate::plan::SamplePlan;
 /// Bytes of a packet that samples have, at most.
 const SNAP_LEN: u32 = 256;
 
+/// Bytes that are written at once.
+const WRITE: usize = 1 << 16;
+
 /// The file.
 pub struct Writer {
     name: String,
-    file: BufWriter<File>,
+    file: File,
+    /// How long it is: whole blocks.
+    len: u64,
+    /// Blocks of packets that it lacks yet, and how many.
+    waiting: (Vec<u8>, u64),
     /// On the world's clock, ns.
     begun_ns: u64,
+    /// Packets that the file has.
     written: u64,
     /// Why nothing is written any more.
     failed: Option<io::Error>,
@@ -37,7 +46,6 @@ impl Writer {
             "--sample {name}: that file is there, and is no capture; write another name, or remove it first"
         );
         let file = report::ours::create(&plan.file).with_context(|| format!("--sample {name}"))?;
-        let mut file = BufWriter::new(file);
         let described = Interface {
             name: interface.to_owned(),
             description: "packets that rules denied".to_owned(),
@@ -45,16 +53,31 @@ impl Writer {
             ..Interface::default()
         };
         let application = concat!("dropless ", env!("CARGO_PKG_VERSION"));
-        file.write_all(&preamble(application, &[described]))
-            .and_then(|()| file.flush())
-            .with_context(|| format!("--sample {name}"))?;
-        Ok(Self {
+        let mut made = Self {
             name,
             file,
+            len: 0,
+            waiting: (Vec::new(), 0),
             begun_ns: world_ns(),
             written: 0,
             failed: None,
-        })
+        };
+        made.put(&preamble(application, &[described]))
+            .with_context(|| format!("--sample {}", made.name))?;
+        Ok(made)
+    }
+
+    /// Adds whole blocks: all of them, or the file ends where it ended.
+    fn put(&mut self, blocks: &[u8]) -> io::Result<()> {
+        let put = self.file.write_all(blocks);
+        if put.is_ok() {
+            self.len += blocks.len() as u64;
+        } else {
+            // A block that is cut makes readers complain of the file.
+            let _ = self.file.set_len(self.len);
+            let _ = self.file.seek(SeekFrom::Start(self.len));
+        }
+        put
     }
 
     /// Adds a packet, which a rule of this set denied.
@@ -68,24 +91,29 @@ impl Writer {
             direction: Some(Direction::In),
             ..PacketHead::default()
         };
-        match self
-            .file
-            .write_all(&head.commented(&sample.data, &comment(sample, set)))
-        {
-            Ok(()) => self.written += 1,
-            Err(error) => self.failed = Some(error),
+        let (blocks, packets) = &mut self.waiting;
+        blocks.extend(head.commented(&sample.data, &comment(sample, set)));
+        *packets += 1;
+        if blocks.len() >= WRITE {
+            self.flush();
         }
     }
 
     /// Whoever reads the file has what was added.
     pub fn flush(&mut self) {
-        if self.failed.is_none() {
-            self.failed = self.file.flush().err();
+        let (blocks, packets) = mem::take(&mut self.waiting);
+        if packets == 0 {
+            return;
+        }
+        match self.put(&blocks) {
+            Ok(()) => self.written += packets,
+            Err(error) => self.failed = Some(error),
         }
     }
 
     /// What it came to, where the filter told so many.
     pub fn finish(mut self, told: SampleCounts) -> (SampleSummary, Option<Note>) {
+        self.flush();
         let all = told.denied + told.denied_missed;
         let last = Statistics {
             from_ns: self.begun_ns,
@@ -96,8 +124,8 @@ impl Writer {
             delivered: self.written,
             ..Statistics::default()
         };
-        let ended = |file: &mut BufWriter<File>| file.write_all(&last.block(0)).and_then(|()| file.flush());
-        let failed = self.failed.take().or_else(|| ended(&mut self.file).err());
+        let ended = self.put(&last.block(0));
+        let failed = self.failed.take().or_else(|| ended.err());
         let note = failed.map(|error| {
             let text = format!(
                 "{}: samples end after {} packets: {error}",
