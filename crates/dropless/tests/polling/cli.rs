@@ -4,6 +4,12 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
+
+use crate::support::{Need, require};
+
+/// How long a shell may take.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn dropless(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dropless"));
@@ -167,18 +173,75 @@ fn bash_completes_commands_and_flags() {
     );
 }
 
+/// What the two other shells are to offer behind a beginning, the descriptions left out.
+const OFFERED: [(&str, &str); 5] = [
+    ("dropless compa", "compare"),
+    ("dropless search --goal ", "loss= ndr pdr"),
+    ("dropless capture --port pc", "pcap: pci:"),
+    ("dropless filter run --mode ", "generic native"),
+    ("dropless forward --expect den", "denied"),
+];
+
 #[test]
-fn zsh_and_fish_get_scripts_of_their_own() {
-    let zsh = stdout(&["completions", "zsh"]);
-    assert!(
-        zsh.starts_with("#compdef dropless") && zsh.contains("--expect"),
-        "{zsh}"
-    );
-    let fish = stdout(&["completions", "fish"]);
-    assert!(
-        fish.contains("complete -c dropless") && fish.contains("-l expect"),
-        "{fish}"
-    );
+fn fish_completes_commands_and_values() {
+    let Some(lab) = require(&[Need::Tool("fish")]) else {
+        return;
+    };
+    std::fs::write(lab.path("of.fish"), stdout(&["completions", "fish"])).expect("a script");
+    for (line, offered) in OFFERED {
+        let script = format!("fish --no-config -c \"source of.fish; complete -C '{line}'\"");
+        let said = lab.shell(&script).wait(LIMIT);
+        let words: Vec<&str> = said
+            .stdout
+            .lines()
+            .filter_map(|line| line.split('\t').next())
+            .collect();
+        assert_eq!(words.join(" "), offered, "{line}: {said}");
+    }
+}
+
+/// In a terminal of its own, as zsh completes nowhere else: one key lists what there is, the next says that it is over.
+#[test]
+fn zsh_completes_commands_and_values() {
+    let Some(lab) = require(&[Need::Tool("zsh")]) else {
+        return;
+    };
+    std::fs::write(lab.path("_dropless"), stdout(&["completions", "zsh"])).expect("a script");
+    let inside = r#"
+        stty cols 200; setopt nobeep; fpath=($PWD $fpath)
+        autoload -Uz compinit; compinit -u -D
+        over() { print OVER }
+        zle -N over; bindkey '^I' list-choices '^X' over
+        print READY
+    "#;
+    let outside = r#"
+        zmodload zsh/zpty
+        zpty z zsh -f -i
+        zpty -w z 'source inside.zsh'
+        zpty -r z said '*READY*' || exit 3
+        zpty -wn z "$1"$'\t\x18'
+        zpty -r z said '*OVER*' || exit 4
+        print -r -- "$said"
+    "#;
+    for (name, script) in [("inside.zsh", inside), ("outside.zsh", outside)] {
+        std::fs::write(lab.path(name), script).expect("a script");
+    }
+    for (line, offered) in OFFERED {
+        let said = lab
+            .shell(&format!(
+                "zsh -f outside.zsh '{line}' | sed 's/\\x1b[^a-zA-Z]*[a-zA-Z]//g'"
+            ))
+            .wait(LIMIT);
+        let listed: Vec<&str> = said
+            .stdout
+            .lines()
+            .map(|line| line.split(" -- ").next().unwrap_or(line))
+            .flat_map(str::split_whitespace)
+            .collect();
+        for word in offered.split(' ') {
+            assert!(listed.contains(&word), "{line}: {word}: {said}");
+        }
+    }
 }
 
 #[test]
