@@ -207,13 +207,13 @@ fn zsh_completes_commands_and_values() {
         return;
     };
     std::fs::write(lab.path("_dropless"), stdout(&["completions", "zsh"])).expect("a script");
-    let inside = r#"
+    let inside = r"
         stty cols 200; setopt nobeep; fpath=($PWD $fpath)
         autoload -Uz compinit; compinit -u -D
         over() { print OVER }
         zle -N over; bindkey '^I' list-choices '^X' over
         print READY
-    "#;
+    ";
     let outside = r#"
         zmodload zsh/zpty
         zpty z zsh -f -i
