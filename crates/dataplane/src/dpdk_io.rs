@@ -168,8 +168,8 @@ impl FreshFrames for Burst<'_> {
         Burst::write(self, index, len)
     }
     #[inline(always)]
-    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
-        Burst::blanks(self).take(count)
+    fn blanks(&mut self, first: usize, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
+        Burst::blanks(self, first, count)
     }
     fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool) {
         Burst::request_udp_checksum(self, index, l2_len as u16, l3_len as u16, ipv6);

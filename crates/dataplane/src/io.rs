@@ -69,9 +69,9 @@ pub trait FramesMut: Frames + Sized {
 pub trait FreshFrames: Frames {
     /// Makes buffer `index` a frame of `len` bytes and returns its room to write into.
     fn write(&mut self, index: usize, len: usize) -> &mut [u8];
-    /// The first `count` buffers, to be written one after the other: what [`FreshFrames::write`] does, without
+    /// `count` buffers from `first` on, to be written one after the other: what [`FreshFrames::write`] does, without
     /// looking each one up.
-    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>>;
+    fn blanks(&mut self, first: usize, count: usize) -> impl Iterator<Item = impl Blank<'_>>;
     /// Asks the NIC to fill in the UDP checksum of frame `index` on its way out.
     fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, ipv6: bool);
 }

@@ -175,8 +175,8 @@ impl FreshFrames for SocketFrames {
         self.set_len(index, len);
         self.room_mut(index)
     }
-    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
-        self.slots.iter_mut().take(count)
+    fn blanks(&mut self, first: usize, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
+        self.slots.iter_mut().skip(first).take(count)
     }
     fn request_udp_checksum(&mut self, _index: usize, _l2_len: usize, _l3_len: usize, _ipv6: bool) {}
 }

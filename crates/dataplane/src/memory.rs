@@ -142,8 +142,8 @@ impl FreshFrames for MemoryFrames {
         self.set_len(index, len);
         self.room_mut(index)
     }
-    fn blanks(&mut self, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
-        self.0.iter_mut().take(count)
+    fn blanks(&mut self, first: usize, count: usize) -> impl Iterator<Item = impl Blank<'_>> {
+        self.0.iter_mut().skip(first).take(count)
     }
     /// Does what a NIC would.
     fn request_udp_checksum(&mut self, index: usize, l2_len: usize, l3_len: usize, _ipv6: bool) {

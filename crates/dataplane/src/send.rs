@@ -11,14 +11,14 @@ pub use plan::SendPlan;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use measure::{IntervalWriter, Nanos, Ticks};
+use measure::{Entry, IntervalWriter, Nanos, Ticks};
 use wire::{BurstStamp, lag};
 
 use crate::io::{Allocate, Frames, FreshFrames, Transmit};
 use crate::slot::Fill;
 use crate::{BURST_MAX, Phase, Task};
 use catching_up::CatchingUp;
-use lane::{Lane, write_run};
+use lane::Lane;
 
 /// Buffers that a sending task may hold back: this burst, the one after, and a reply.
 pub const fn buffers_held(burst: usize) -> usize {
@@ -33,6 +33,13 @@ struct HeaderLens {
     ipv6: bool,
 }
 
+/// Packets of one stream and one size that follow one another.
+#[derive(Clone, Copy)]
+struct Turn {
+    entry: Entry,
+    count: usize,
+}
+
 /// Sends on one queue.
 pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     io: T,
@@ -41,15 +48,18 @@ pub struct SendTask<T: Transmit<Frames = A::Frames>, A: Allocate> {
     lanes: Vec<Lane>,
     /// What the NIC is told of each stream's frames; of none where it completes no checksums.
     headers: Vec<HeaderLens>,
+    /// The schedule, what follows one another and is equal put together, and where in it the next packet stands.
+    schedule: Vec<Turn>,
     cursor: usize,
+    done_of_turn: usize,
     /// Fresh buffers for this burst and the one after: which is which, `current` tells. Of this burst's, the first
     /// `built` are frames waiting for the driver.
     frames: [A::Frames; 2],
     current: usize,
     built: usize,
-    /// Streams of the built frames, from `built_first`.
-    streams: [u16; BURST_MAX],
-    built_first: usize,
+    /// Streams of the built frames, and how many frames of each follow one another; those before `first_run` are gone.
+    runs: [(u16, u16); BURST_MAX],
+    first_run: usize,
     built_at: Nanos,
     reply_frames: A::Frames,
     catching_up: CatchingUp,
@@ -85,6 +95,16 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
                 };
             }
         }
+        let schedule = plan.schedule.chunk_by(|a, b| a == b);
+        let mut schedule: Vec<Turn> = schedule
+            .map(|turn| Turn {
+                entry: turn[0],
+                count: turn.len(),
+            })
+            .collect();
+        if let [only] = &mut *schedule {
+            only.count = usize::MAX;
+        }
         let mut frames = buffers.batch();
         buffers.allocate(&mut frames, plan.burst);
         Self {
@@ -95,10 +115,12 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             buffers,
             lanes,
             headers,
+            schedule,
             cursor: 0,
+            done_of_turn: 0,
             built: 0,
-            streams: [0; BURST_MAX],
-            built_first: 0,
+            runs: [(0, 0); BURST_MAX],
+            first_run: 0,
             built_at: Nanos(0),
             catching_up: CatchingUp::default(),
             accepted_at: Ticks(0),
@@ -125,57 +147,54 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             self.buffers.allocate(next, self.plan.burst);
         }
         let bytes = self.build_runs(count, &stamp);
+        self.built = count;
         if !self.headers.is_empty() {
-            self.request_checksums(count);
+            self.request_checksums();
         }
         self.plan.counters.bytes.add(bytes);
-        self.built = count;
-        self.built_first = 0;
         self.built_at = at;
     }
 
-    /// Writes the frames run by run: equal entries that follow each other are one run.
+    /// Writes the frames, run by run.
     #[inline]
     fn build_runs(&mut self, count: usize, stamp: &BurstStamp) -> u64 {
-        let schedule = &*self.plan.schedule;
-        let mut blanks = self.frames[self.current].blanks(count);
-        if let [entry] = *schedule {
-            let template = &self.plan.templates[entry.template as usize];
-            write_run(
-                &mut self.lanes[usize::from(entry.stream)],
-                template,
-                stamp,
-                blanks,
-            );
-            return (count * template.frame_len()) as u64;
-        }
-        let (mut built, mut bytes) = (0, 0);
+        let frames = &mut self.frames[self.current];
+        let (mut built, mut bytes, mut runs) = (0, 0, 0);
         while built < count {
-            let entry = schedule[self.cursor];
-            let ahead = schedule[self.cursor..].iter().take(count - built);
-            let run = ahead.take_while(|next| **next == entry).count();
+            let Turn { entry, count: turn } = self.schedule[self.cursor];
+            let run = (turn - self.done_of_turn).min(count - built);
             let template = &self.plan.templates[entry.template as usize];
-            let lane = &mut self.lanes[usize::from(entry.stream)];
-            write_run(lane, template, stamp, blanks.by_ref().take(run));
-            self.streams[built..built + run].fill(entry.stream);
+            self.lanes[usize::from(entry.stream)].write(template, stamp, frames, built, run);
+            self.runs[runs] = (entry.stream, run as u16);
+            runs += 1;
             built += run;
             bytes += run * template.frame_len();
-            self.cursor += run;
-            if self.cursor == schedule.len() {
-                self.cursor = 0;
+            self.done_of_turn += run;
+            if self.done_of_turn == turn {
+                self.done_of_turn = 0;
+                self.cursor += 1;
+                if self.cursor == self.schedule.len() {
+                    self.cursor = 0;
+                }
             }
         }
+        self.first_run = 0;
         bytes as u64
     }
 
     #[inline(never)]
-    fn request_checksums(&mut self, count: usize) {
+    fn request_checksums(&mut self) {
         let frames = &mut self.frames[self.current];
-        // A lonely stream is written down for no packet.
-        let is_lonely = self.headers.len() == 1;
-        for (index, stream) in self.streams[..count].iter().enumerate() {
-            let HeaderLens { l2, l3, ipv6 } = self.headers[if is_lonely { 0 } else { usize::from(*stream) }];
-            frames.request_udp_checksum(index, l2, l3, ipv6);
+        let mut index = 0;
+        for (stream, count) in &self.runs {
+            let HeaderLens { l2, l3, ipv6 } = self.headers[usize::from(*stream)];
+            for _ in 0..*count {
+                if index == self.built {
+                    return;
+                }
+                frames.request_udp_checksum(index, l2, l3, ipv6);
+                index += 1;
+            }
         }
     }
 
@@ -189,19 +208,20 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
                 return 0;
             }
         }
-        if self.lanes.len() == 1 {
-            self.lanes[0].accepted += taken as u64;
-            self.intervals.sent(self.built_at, 0, taken as u64);
-        } else {
-            let streams = &self.streams[self.built_first..self.built_first + taken];
-            for run in streams.chunk_by(|a, b| a == b) {
-                let (stream, count) = (usize::from(run[0]), run.len() as u64);
-                self.lanes[stream].accepted += count;
-                self.intervals.sent(self.built_at, stream, count);
+        let mut left = taken as u16;
+        while left > 0 {
+            let (stream, count) = &mut self.runs[self.first_run];
+            let gone = left.min(*count);
+            self.lanes[usize::from(*stream)].accepted += u64::from(gone);
+            self.intervals
+                .sent(self.built_at, usize::from(*stream), u64::from(gone));
+            *count -= gone;
+            left -= gone;
+            if *count == 0 {
+                self.first_run += 1;
             }
         }
         self.built -= taken;
-        self.built_first += taken;
         let counters = &self.plan.counters;
         counters.accepted.add(taken as u64);
         if self.accepted_at.0 != 0 {

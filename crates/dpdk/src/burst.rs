@@ -140,12 +140,12 @@ impl<'e> Burst<'e> {
         unsafe { Blank::new(mbuf, self.plain_room) }.write(len)
     }
 
-    /// All packets in order, each to be written as by [`Burst::write`], but faster: nothing of the burst has to be
-    /// read again for each of them.
+    /// `count` packets from `first` on, each to be written as by [`Burst::write`], but faster: nothing of the burst has
+    /// to be read again for each of them.
     #[inline]
-    pub fn blanks(&mut self) -> impl ExactSizeIterator<Item = Blank<'_>> {
+    pub fn blanks(&mut self, first: usize, count: usize) -> impl ExactSizeIterator<Item = Blank<'_>> {
         let plain_room = self.plain_room;
-        let mbufs = self.mbufs[self.start..self.start + self.len].iter();
+        let mbufs = self.mbufs[self.start..self.start + self.len][first..first + count].iter();
         // SAFETY: the packets are this burst's, which the blanks borrow uniquely, each packet once.
         mbufs.map(move |mbuf| unsafe { Blank::new(*mbuf, plain_room) })
     }

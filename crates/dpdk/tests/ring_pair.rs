@@ -41,9 +41,9 @@ fn packets_cross_a_ring_pair() {
         assert_eq!(room.len(), 64);
         room.fill(index as u8);
     }
-    assert_eq!(burst.blanks().len(), 64);
-    for (index, blank) in burst.blanks().enumerate().skip(32) {
-        blank.write(60).fill(index as u8);
+    assert_eq!(burst.blanks(0, 64).len(), 64);
+    for (index, blank) in burst.blanks(32, 32).enumerate() {
+        blank.write(60).fill(32 + index as u8);
     }
     assert_eq!(tx.transmit(&mut burst, 40), 40);
     assert_eq!(burst.len(), 24);

@@ -85,7 +85,8 @@ fn measure(name: &str, spec: &TemplateSpec) -> Result<(), wire::TemplateError> {
     let write_ns = cost_ns(bursts, |first| {
         let stamp = BurstStamp::new(black_box(first * 100), 0);
         for (room, sequence) in rooms.chunks_exact_mut(stride).zip(first..) {
-            template.write(room, &stamp, sequence, flow);
+            let of_many = (spec.flows > 1).then(|| template.flow(flow));
+            template.write(room, &stamp, sequence, of_many.as_ref());
             flow += 1;
             if flow == spec.flows {
                 flow = 0;

@@ -182,7 +182,7 @@ mod tests {
                 let template = &templates[which];
                 let mut room = [0; 512];
                 let stamp = BurstStamp::new(u64::from(sequence) * 77, (sequence >> 24) as u8);
-                template.write(&mut room, &stamp, u64::from(sequence), sequence % template.flows());
+                template.write(&mut room, &stamp, u64::from(sequence), Some(&template.flow(sequence % template.flows())));
                 let mut frame = room[..template.frame_len()].to_vec();
                 if turned {
                     let _ = reflect(&mut frame, false);

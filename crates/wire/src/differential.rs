@@ -61,7 +61,7 @@ prop_compose! {
     ) -> Vec<u8> {
         let template = template(ipv6, tags, extra);
         let mut bytes = vec![0; template.room_needed()];
-        template.write(&mut bytes, &BurstStamp::new(sequence, 3), sequence, 0);
+        template.write(&mut bytes, &BurstStamp::new(sequence, 3), sequence, None);
         bytes.truncate(template.frame_len());
         for (at, byte) in changes {
             if let Some(place) = bytes.get_mut(at) {

@@ -131,7 +131,7 @@ mod tests {
         let (template, ends) = (Template::new(&spec).unwrap(), [Ends::of(&spec)]);
         let mut room = [0; 128];
         for flow in (0..200_000).step_by(97).chain([199_999]) {
-            template.write(&mut room, &BurstStamp::new(1, 0), 1, flow);
+            template.write(&mut room, &BurstStamp::new(1, 0), 1, Some(&template.flow(flow)));
             let frame = &mut room[..template.frame_len()];
             // Neither its mark nor its checksum is left.
             frame[40..].fill(0xEE);

@@ -151,7 +151,7 @@ mod tests {
         for (v6, size) in [(false, 64), (true, 84), (false, 700), (true, 701)] {
             let mut room = [0; 2048];
             let template = template(v6, size);
-            template.write(&mut room, &BurstStamp::new(77, 0), 5, 0);
+            template.write(&mut room, &BurstStamp::new(77, 0), 5, None);
             let (to, payload) = unwrap(&room[..template.frame_len()]).unwrap();
             assert_eq!(to.port(), 7);
             let from: SocketAddr = if v6 {
@@ -180,7 +180,7 @@ mod tests {
     fn a_damaged_payload_is_seen_where_it_is_looked_for() {
         let template = template(false, 200);
         let mut room = [0; 2048];
-        template.write(&mut room, &BurstStamp::new(77, 0), 5, 0);
+        template.write(&mut room, &BurstStamp::new(77, 0), 5, None);
         let (to, payload) = unwrap(&room[..template.frame_len()]).unwrap();
         let mut frame = [0; 2048];
         frame[V4_LEN..][..payload.len()].copy_from_slice(payload);

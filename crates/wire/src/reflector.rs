@@ -139,7 +139,7 @@ mod tests {
         let template = template(64, 1, false);
         for sequence in 0..3 {
             let mut room = [0; 512];
-            template.write(&mut room, &BurstStamp::new(77, 0), sequence, 0);
+            template.write(&mut room, &BurstStamp::new(77, 0), sequence, None);
             let there = room;
             let frame = &mut room[..template.frame_len()];
             reflector.turn(frame).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     fn what_is_for_another_host_is_left_to_it() {
         let template = template(64, 1, false);
         let mut room = [0; 512];
-        template.write(&mut room, &BurstStamp::new(77, 0), 1, 0);
+        template.write(&mut room, &BurstStamp::new(77, 0), 1, None);
         let frame = &mut room[..template.frame_len()];
         let turned = |mac, frame: &mut [u8]| Reflector::new(false).only_to_mac(mac).turn(frame);
         assert_eq!(turned([2, 0, 0, 0, 0, 9], frame), Err(DropReason::OtherHost));
@@ -179,7 +179,7 @@ mod tests {
             for (which, sequence, flip, cut) in frames {
                 let template = &templates[which];
                 let mut room = [0; 512];
-                template.write(&mut room, &BurstStamp::new(77, 0), u64::from(sequence), sequence % template.flows());
+                template.write(&mut room, &BurstStamp::new(77, 0), u64::from(sequence), Some(&template.flow(sequence % template.flows())));
                 let mut frame = room[..template.frame_len()].to_vec();
                 if let Some((at, bit)) = flip {
                     let at = at.index(frame.len());

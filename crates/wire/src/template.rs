@@ -7,7 +7,7 @@
 use crate::bytes::{put_be16, put_be32, put_be64};
 use crate::headers::{IPV4_LEN, IPV6_LEN, UDP_LEN};
 use crate::probe::{BurstStamp, LOW_48, PROBE_LEN};
-use crate::template_flow::{Flow, Flows};
+use crate::template_flow::{Flows, Place};
 use crate::template_spec::{headers_len, minimum_frame_size};
 use crate::{TemplateError, TemplateSpec, checksum, template_build};
 
@@ -15,6 +15,8 @@ use crate::{TemplateError, TemplateSpec, checksum, template_build};
 const LINE: usize = 64;
 /// A multiple of 65535, so zero to the checksum, and above all that is ever subtracted from it.
 const ZERO: u64 = 65535 << 40;
+/// Flows from which on it pays to look for stretches of them: as many as a burst has packets.
+const STRETCH: u32 = 64;
 
 /// A frame ready to be sent over and over.
 #[derive(Clone, Debug)]
@@ -37,8 +39,36 @@ pub struct Template {
     patch: u64,
     /// As `udp_base`, for the IPv4 header checksum.
     ip_base: u64,
-    flows: Flows,
+    pub(crate) flows: Flows,
     bytes: Box<[u8]>,
+}
+
+/// What one flow of a template has of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// Source port in the upper, destination port in the lower half.
+    pub(crate) ports: u32,
+    /// Low 32 bits of the source address.
+    source_low: u32,
+    /// Whether that is another than flow 0's.
+    has_moved: bool,
+    /// Where it is.
+    ip_checksum: u16,
+    /// As [`Template::udp_base`], but without ports.
+    udp_portless: u64,
+}
+
+impl Flow {
+    /// Goes on to the flow that is `step` after it, on a stretch of [`Template::stretch`].
+    #[inline]
+    pub const fn next(&mut self, step: u32) {
+        self.ports = self.ports.wrapping_add(step << 16);
+    }
+
+    #[inline]
+    const fn ports_sum(&self) -> u64 {
+        (self.ports >> 16) as u64 + (self.ports & 0xFFFF) as u64
+    }
 }
 
 impl Template {
@@ -60,7 +90,7 @@ impl Template {
             ipv6,
             probe_at,
             lane: u64::from(spec.lane) << 48,
-            udp_base: udp_portless - flows.first().ports_sum(),
+            udp_base: udp_portless - u64::from(spec.src.port()) - u64::from(*spec.dst_ports.start()),
             udp_portless,
             patch: u64::MAX,
             ip_base: ZERO - u64::from(built.ip_sum),
@@ -151,17 +181,61 @@ impl Template {
         self.flows.count
     }
 
-    /// Writes one packet into `room`; the hot path.
+    /// Flow `number`, which is below [`Template::flows`]: distinct ones differ in ports or source address.
+    #[inline]
+    #[must_use]
+    pub fn flow(&self, number: u32) -> Flow {
+        self.flow_at(&self.flows.place(number))
+    }
+
+    /// Whether [`Template::stretch`] mostly leads far.
+    #[inline]
+    #[must_use]
+    pub const fn has_stretches(&self) -> bool {
+        self.flows.dst_ports == 1 && self.flows.count >= STRETCH
+    }
+
+    /// Flow `number`, and how many flows, this one among them, can be reached from it by [`Flow::next`] with `step`.
+    #[inline]
+    #[must_use]
+    pub fn stretch(&self, number: u32, step: u32) -> (Flow, u32) {
+        let place = self.flows.place(number);
+        let ports = (place.src_end - place.src_port).min(self.flows.count - number);
+        let len = match (self.flows.dst_ports, step) {
+            (1, 1) => ports,
+            (1, 2..) => (ports - 1) / step + 1,
+            _ => 1,
+        };
+        (self.flow_at(&place), len)
+    }
+
+    #[inline]
+    pub(crate) fn flow_at(&self, place: &Place) -> Flow {
+        let (source_low, moved) = self.flows.source(place);
+        Flow {
+            ports: self.flows.ports(place),
+            source_low,
+            has_moved: moved != 0,
+            ip_checksum: if moved == 0 { 0 } else { self.ip_checksum(moved) },
+            // What is subtracted grows, or what the NIC adds to.
+            udp_portless: if self.patch == 0 {
+                self.udp_portless.wrapping_add(moved)
+            } else {
+                self.udp_portless.wrapping_sub(moved)
+            },
+        }
+    }
+
+    /// Writes one packet of `flow`, of flow 0 where there is none, into `room`; the hot path.
     ///
     /// `room` holds at least [`Template::room_needed`] bytes, else nothing is written. `sequence` counts
-    /// modulo 2^48. `flow` is below [`Template::flows`]; distinct flows below 2^32 differ in ports or source
-    /// address, flow 0 costs nothing.
+    /// modulo 2^48.
     #[inline(always)]
     #[allow(
         clippy::inline_always,
         reason = "per packet, from two loops: the template stays in registers"
     )]
-    pub fn write(&self, room: &mut [u8], stamp: &BurstStamp, sequence: u64, flow: u32) {
+    pub fn write(&self, room: &mut [u8], stamp: &BurstStamp, sequence: u64, flow: Option<&Flow>) {
         if self.is_plain_line {
             if let Some(line) = room.first_chunk_mut::<LINE>() {
                 self.write_line(line, stamp, sequence & LOW_48, flow);
@@ -173,31 +247,35 @@ impl Template {
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as above")]
-    fn write_line(&self, line: &mut [u8; LINE], stamp: &BurstStamp, sequence: u64, flow: u32) {
+    fn write_line(&self, line: &mut [u8; LINE], stamp: &BurstStamp, sequence: u64, flow: Option<&Flow>) {
         *line = self.line;
         line[45] = stamp.lag;
         // The time's upper two bytes are zeros that the sequence then overwrites.
         put_be64(line, 52, stamp.time_ns);
         put_be64(line, 46, self.lane | sequence);
-        let varying = stamp.sum + sequence;
-        let mut sum = self.udp_base.wrapping_sub(varying & self.patch);
-        if flow != 0 {
-            let flow = self.flows.nth(flow);
+        if let Some(flow) = flow {
             put_be32(line, 34, flow.ports);
-            sum = self
-                .udp_portless
-                .wrapping_sub((varying + flow.ports_sum()) & self.patch);
-            if flow.source_moved != 0 {
-                sum = self.move_source(sum, &flow);
+            if flow.has_moved {
                 put_be32(line, 26, flow.source_low);
-                put_be16(line, 24, self.ip_checksum(&flow));
+                put_be16(line, 24, flow.ip_checksum);
             }
         }
-        put_be16(line, 40, checksum::fold(sum));
+        put_be16(line, 40, self.udp_checksum(stamp.sum + sequence, flow));
+    }
+
+    /// Of what varies from packet to packet, and of the flow.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
+    fn udp_checksum(&self, varying: u64, flow: Option<&Flow>) -> u16 {
+        let (base, varying) = match flow {
+            Some(flow) => (flow.udp_portless, varying + flow.ports_sum()),
+            None => (self.udp_base, varying),
+        };
+        checksum::fold(base.wrapping_sub(varying & self.patch))
     }
 
     #[inline(never)]
-    fn write_any(&self, room: &mut [u8], stamp: &BurstStamp, sequence: u64, flow: u32) {
+    fn write_any(&self, room: &mut [u8], stamp: &BurstStamp, sequence: u64, flow: Option<&Flow>) {
         let Some(frame) = room.get_mut(..self.bytes.len()) else {
             return;
         };
@@ -211,23 +289,14 @@ impl Template {
         probe[3] = stamp.lag;
         put_be64(probe, 10, stamp.time_ns);
         put_be64(probe, 4, self.lane | sequence);
-        let varying = stamp.sum + sequence;
-        let mut sum = self.udp_base.wrapping_sub(varying & self.patch);
-        if flow != 0 {
-            let flow = self.flows.nth(flow);
-            sum = self
-                .udp_portless
-                .wrapping_sub((varying + flow.ports_sum()) & self.patch);
-            if flow.source_moved != 0 {
-                sum = self.move_source(sum, &flow);
-                self.write_source(headers, &flow);
-            }
-            if let Some(udp) = headers.last_chunk_mut::<UDP_LEN>() {
-                put_be32(udp, 0, flow.ports);
-            }
+        if let Some(flow) = flow.filter(|flow| flow.has_moved) {
+            self.write_source(headers, flow);
         }
         if let Some(udp) = headers.last_chunk_mut::<UDP_LEN>() {
-            put_be16(udp, 6, checksum::fold(sum));
+            if let Some(flow) = flow {
+                put_be32(udp, 0, flow.ports);
+            }
+            put_be16(udp, 6, self.udp_checksum(stamp.sum + sequence, flow));
         }
     }
 
@@ -239,24 +308,14 @@ impl Template {
             }
         } else if let Some(ip) = headers.last_chunk_mut::<{ IPV4_LEN + UDP_LEN }>() {
             put_be32(ip, 12, flow.source_low);
-            put_be16(ip, 10, self.ip_checksum(flow));
-        }
-    }
-
-    /// The UDP sum when the source address moved: what is subtracted grows, or what the NIC adds to.
-    #[inline]
-    fn move_source(&self, sum: u64, flow: &Flow) -> u64 {
-        if self.patch == 0 {
-            sum.wrapping_add(flow.source_moved)
-        } else {
-            sum.wrapping_sub(flow.source_moved)
+            put_be16(ip, 10, flow.ip_checksum);
         }
     }
 
     #[inline]
-    fn ip_checksum(&self, flow: &Flow) -> u16 {
+    fn ip_checksum(&self, source_moved: u64) -> u16 {
         // Here zero is an ordinary value, and all ones its unusual form.
-        match checksum::fold(self.ip_base.wrapping_sub(flow.source_moved)) {
+        match checksum::fold(self.ip_base.wrapping_sub(source_moved)) {
             0xFFFF => 0,
             value => value,
         }

@@ -16,28 +16,22 @@ pub(crate) struct Flows {
     pub count: u32,
     src_port: u32,
     dst_port: u32,
-    dst_ports: u32,
+    pub dst_ports: u32,
     /// 2^64 divided by `dst_ports`, rounded up; unused when that is 1.
     reciprocal: u64,
     source_low: u32,
 }
 
-/// The fields of one flow.
+/// Where a flow lies among the others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flow {
-    /// Source port in the upper, destination port in the lower half.
-    pub ports: u32,
-    /// Low 32 bits of the source address.
-    pub source_low: u32,
-    /// `source_low` minus that of flow 0, wrapping in 64 bits.
-    pub source_moved: u64,
-}
-
-impl Flow {
-    #[inline]
-    pub(crate) const fn ports_sum(&self) -> u64 {
-        (self.ports >> 16) as u64 + (self.ports & 0xFFFF) as u64
-    }
+pub(crate) struct Place {
+    pub src_port: u32,
+    /// Source ports below this one are of the same address, and follow one another.
+    pub src_end: u32,
+    /// From the first destination port.
+    pub dst_offset: u32,
+    /// From the first source address.
+    pub address: u32,
 }
 
 impl Flows {
@@ -57,16 +51,8 @@ impl Flows {
         }
     }
 
-    pub(crate) fn first(&self) -> Flow {
-        Flow {
-            ports: self.src_port << 16 | self.dst_port,
-            source_low: self.source_low,
-            source_moved: 0,
-        }
-    }
-
     #[inline]
-    pub(crate) fn nth(&self, flow: u32) -> Flow {
+    pub(crate) fn place(&self, flow: u32) -> Place {
         let (turn, dst_offset) = if self.dst_ports == 1 {
             (flow, 0)
         } else {
@@ -74,17 +60,34 @@ impl Flows {
             let turn = ((u128::from(flow) * u128::from(self.reciprocal)) >> 64) as u32;
             (turn, flow - turn * self.dst_ports)
         };
-        let address = turn / SOURCE_PORTS;
-        let mut src_port = self.src_port + turn % SOURCE_PORTS;
-        if src_port > 65535 {
-            src_port -= SOURCE_PORTS;
+        let src_port = self.src_port + turn % SOURCE_PORTS;
+        let (src_port, src_end) = if src_port > 65535 {
+            (src_port - SOURCE_PORTS, self.src_port)
+        } else {
+            (src_port, (self.src_port + SOURCE_PORTS).min(65536))
+        };
+        Place {
+            src_port,
+            src_end,
+            dst_offset,
+            address: turn / SOURCE_PORTS,
         }
-        let source_low = self.source_low.wrapping_add(address);
-        Flow {
-            ports: src_port << 16 | (self.dst_port + dst_offset),
+    }
+
+    /// Source port in the upper, destination port in the lower half.
+    #[inline]
+    pub(crate) const fn ports(&self, place: &Place) -> u32 {
+        place.src_port << 16 | (self.dst_port + place.dst_offset)
+    }
+
+    /// Low 32 bits of the source address, and how much they grew from flow 0's, wrapping in 64 bits.
+    #[inline]
+    pub(crate) fn source(&self, place: &Place) -> (u32, u64) {
+        let source_low = self.source_low.wrapping_add(place.address);
+        (
             source_low,
-            source_moved: u64::from(source_low).wrapping_sub(u64::from(self.source_low)),
-        }
+            u64::from(source_low).wrapping_sub(u64::from(self.source_low)),
+        )
     }
 }
 

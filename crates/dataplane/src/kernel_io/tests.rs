@@ -84,7 +84,7 @@ fn probes_are_returned_by_every_way_and_every_buffer_comes_back() {
         assert_eq!(tx.buffers().allocate(&mut frames, 32), 32);
         for index in 0..32 {
             let room = frames.write(index, template.frame_len());
-            template.write(room, &BurstStamp::new(1, 0), index as u64, 0);
+            template.write(room, &BurstStamp::new(1, 0), index as u64, None);
         }
         assert_eq!(tx.transmit(&mut frames, 32), 32);
         let begun = Instant::now();

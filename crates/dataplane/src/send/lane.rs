@@ -2,7 +2,7 @@
 
 use wire::{BurstStamp, Template};
 
-use crate::io::Blank;
+use crate::io::{Blank, FreshFrames};
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lane {
@@ -22,32 +22,57 @@ impl Lane {
     }
 }
 
-/// Writes frames of one stream and one size: everything but sequence and flow stays in registers.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "per packet: must vanish into the loop")]
-pub(super) fn write_run<'b>(
-    lane: &mut Lane,
-    template: &Template,
-    stamp: &BurstStamp,
-    blanks: impl Iterator<Item = impl Blank<'b>>,
-) {
-    let Lane {
-        mut sequence,
-        mut flow,
-        flow_step,
-        flows,
-        ..
-    } = *lane;
-    let len = template.frame_len();
-    for blank in blanks {
-        template.write(blank.write(len), stamp, sequence, flow);
-        sequence += 1;
-        flow += flow_step;
-        if flow >= flows {
-            flow -= flows;
+impl Lane {
+    /// Writes `count` frames of one size: everything but sequence and flow stays in registers.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "per packet: must vanish into the loop")]
+    pub(super) fn write(
+        &mut self,
+        template: &Template,
+        stamp: &BurstStamp,
+        frames: &mut impl FreshFrames,
+        mut first: usize,
+        count: usize,
+    ) {
+        let len = template.frame_len();
+        let mut sequence = self.sequence;
+        if self.flows == 1 {
+            for blank in frames.blanks(first, count) {
+                template.write(blank.write(len), stamp, sequence, None);
+                sequence += 1;
+            }
+        } else if template.has_stretches() {
+            let mut left = count;
+            while left > 0 {
+                let (mut flow, run) = template.stretch(self.flow, self.flow_step);
+                let run = left.min(run as usize);
+                for blank in frames.blanks(first, run) {
+                    template.write(blank.write(len), stamp, sequence, Some(&flow));
+                    sequence += 1;
+                    flow.next(self.flow_step);
+                }
+                self.skip(run as u64);
+                first += run;
+                left -= run;
+            }
+        } else {
+            for blank in frames.blanks(first, count) {
+                let flow = template.flow(self.flow);
+                template.write(blank.write(len), stamp, sequence, Some(&flow));
+                sequence += 1;
+                self.skip(1);
+            }
         }
+        self.sequence = sequence;
     }
-    (lane.sequence, lane.flow) = (sequence, flow);
+
+    /// Goes on by some flows, at most once round.
+    #[inline]
+    fn skip(&mut self, count: u64) {
+        let flow = u64::from(self.flow) + count * u64::from(self.flow_step);
+        let flows = u64::from(self.flows);
+        self.flow = if flow < flows { flow } else { flow - flows } as u32;
+    }
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

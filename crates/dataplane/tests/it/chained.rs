@@ -37,7 +37,7 @@ fn probe(sequence: u64, frame_size: usize) -> Vec<u8> {
     })
     .unwrap();
     let mut room = vec![0; template.room_needed()];
-    template.write(&mut room, &BurstStamp::new(START + 1_000, 0), sequence, 0);
+    template.write(&mut room, &BurstStamp::new(START + 1_000, 0), sequence, None);
     room.truncate(template.frame_len());
     room
 }

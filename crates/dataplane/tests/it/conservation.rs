@@ -420,7 +420,7 @@ fn received_of(stamp_ns: u64) -> (Arc<ReceiveCounters>, ReceiveResult) {
     let wire = MemoryLink::new(64);
     let mut frame = vec![0; 256];
     let template = template(&plain(), 0);
-    template.write(&mut frame, &wire::BurstStamp::new(stamp_ns, 0), 0, 0);
+    template.write(&mut frame, &wire::BurstStamp::new(stamp_ns, 0), 0, None);
     wire.inject(&frame[..template.frame_len()]);
     let counters = ReceiveCounters::new();
     let (left, leave) = Slot::new();

@@ -75,7 +75,7 @@ fn flows_are_spread_evenly() {
         let mut counts = vec![0_u32; parts];
         for flow in 0..FLOWS {
             let mut room = vec![0; template.room_needed()];
-            template.write(&mut room, &BurstStamp::new(0, 0), 0, flow);
+            template.write(&mut room, &BurstStamp::new(0, 0), 0, Some(&template.flow(flow)));
             let hash = flow_hash(&room[..template.frame_len()]);
             counts[((u128::from(hash) * parts as u128) >> 64) as usize] += 1;
         }

@@ -84,7 +84,7 @@ proptest! {
     fn writes_nothing_into_too_small_a_room(spec in spec(), cut in 1_usize..64) {
         let template = Template::new(&spec).unwrap();
         let mut room = vec![0xEE; template.room_needed() - cut];
-        template.write(&mut room, &BurstStamp::new(1, 2), 3, 0);
+        template.write(&mut room, &BurstStamp::new(1, 2), 3, None);
         prop_assert!(room.iter().all(|&byte| byte == 0xEE));
     }
 
@@ -92,7 +92,7 @@ proptest! {
     fn never_touches_what_lies_behind_a_long_frame(spec in spec(), sequence: u64, flow: u32) {
         let template = Template::new(&spec).unwrap();
         let mut room = vec![0xEE; template.room_needed() + 64];
-        template.write(&mut room, &BurstStamp::new(u64::MAX, 255), sequence, flow);
+        template.write(&mut room, &BurstStamp::new(u64::MAX, 255), sequence, Some(&template.flow(flow)));
         prop_assert!(room[template.room_needed()..].iter().all(|&byte| byte == 0xEE));
     }
 }

@@ -40,7 +40,7 @@ pub struct Load {
 
 /// Packets that a stream sends in a row where there is no rate to keep: the cost of a packet is then nearly the same
 /// whatever the number of streams.
-const TURN: usize = 16;
+const TURN: usize = 64;
 
 /// Works out the load of port number `index`.
 pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Load> {

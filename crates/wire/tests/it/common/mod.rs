@@ -221,7 +221,12 @@ pub const STACKS: [(bool, usize); 6] = [
 /// One packet of a template.
 pub fn packet(template: &Template, time_ns: u64, lag: u8, sequence: u64, flow: u32) -> Vec<u8> {
     let mut room = vec![0xEE; template.room_needed()];
-    template.write(&mut room, &BurstStamp::new(time_ns, lag), sequence, flow);
+    template.write(
+        &mut room,
+        &BurstStamp::new(time_ns, lag),
+        sequence,
+        Some(&template.flow(flow)),
+    );
     room.truncate(template.frame_len());
     room
 }

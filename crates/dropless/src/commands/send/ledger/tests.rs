@@ -80,7 +80,7 @@ fn spec(lane: usize) -> TemplateSpec {
 fn frame(spec: &TemplateSpec, sequence: u64, time: u64) -> Vec<u8> {
     let template = Template::new(spec).expect("a template");
     let mut room = [0; 256];
-    template.write(&mut room, &BurstStamp::new(time, 0), sequence, 0);
+    template.write(&mut room, &BurstStamp::new(time, 0), sequence, None);
     room[..template.frame_len()].to_vec()
 }
 
