@@ -130,21 +130,31 @@ impl Judge {
         if !self.tables.recalls(&mut self.memo, frames.len()) {
             return self.judge_and_note(frames, now_ns, keep, |_, _| ());
         }
-        let Self {
-            tables,
-            memo,
-            limiter,
-            met,
-        } = self;
-        let mut seen = Seen::default();
-        for ((frame, len), keep) in frames.each().zip(keep) {
-            let verdict = match tables.recall(memo, frame) {
-                Some(decision) => met.decided(decision, len),
-                None => met.judged(tables.judge(memo, (frame, len), (limiter, now_ns)), len),
+        // Not in what is returned: that would be written to memory for every frame.
+        let (mut bytes, mut denied, mut has_chains) = (0, 0, false);
+        frames.each().zip(keep).for_each(|((frame, len), keep)| {
+            let verdict = match self.tables.recall(&self.memo, frame) {
+                Some(decision) => self.met.decided(decision, len),
+                None => self.judge_anew(frame, len, now_ns),
             };
-            *keep = seen.add(verdict, (frame, len));
+            *keep = verdict != Verdict::Deny;
+            denied += usize::from(verdict == Verdict::Deny);
+            bytes += len;
+            has_chains |= frame.len() < len;
+        });
+        Seen {
+            bytes,
+            denied,
+            has_chains,
         }
-        seen
+    }
+
+    /// Judges a frame that the memo does not know.
+    #[inline(never)]
+    fn judge_anew(&mut self, frame: &[u8], len: usize, now_ns: u64) -> Verdict {
+        let at = (&*self.limiter, now_ns);
+        let judged = self.tables.judge(&mut self.memo, (frame, len), at);
+        self.met.judged(judged, len)
     }
 
     /// The same; `note` hears what each is, if that is known, and its length.

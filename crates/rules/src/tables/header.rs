@@ -16,8 +16,8 @@ const UDP: u8 = 17;
 /// The ether type of IPv4 and a header of 20 bytes, as they stand in a frame; what follows is not looked at.
 const PLAIN: u32 = u32::from_le_bytes([0x08, 0x00, 0x45, 0]);
 const PLAIN_MASK: u32 = u32::from_le_bytes([0xFF, 0xFF, 0xFF, 0]);
-/// More fragments, and the offset.
-const FRAGMENT: u16 = 0x3FFF;
+/// More fragments, and the offset: in what begins with the length.
+const FRAGMENT: u64 = (0x3FFF_u16.to_be() as u64) << 32;
 /// Addresses; ports, protocol, flags or type. Never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header(pub(super) u64, pub(super) u64);
@@ -28,10 +28,12 @@ impl Header {
     #[inline(always)]
     pub(super) fn of(frame: &[u8], reasons: u16) -> Option<Self> {
         let head: &[u8; HEADERS_LEN] = frame.first_chunk()?;
-        let be16 = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let is_plain = word(12) & PLAIN_MASK == PLAIN && be16(20) & FRAGMENT == 0;
-        let total = usize::from(be16(16));
+        let word = |at: usize| head[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        let long = |at: usize| head[at..].first_chunk().map_or(0, |long| u64::from_le_bytes(*long));
+        // Length, number, flags and offset of a fragment, hops, protocol: few loads are what this costs.
+        let middle = long(16);
+        let is_plain = word(12) & PLAIN_MASK == PLAIN && middle & FRAGMENT == 0;
+        let total = usize::from((middle as u16).swap_bytes());
         if !is_plain || total < IPV4_LEN + 8 || ETHERNET_LEN + total > frame.len() {
             return None;
         }
@@ -42,28 +44,29 @@ impl Header {
             }
         }
         let payload = total - IPV4_LEN;
-        let protocol = head[23];
+        let protocol = (middle >> 56) as u8;
+        let transport = long(34);
+        let ports = transport & u64::from(u32::MAX);
         let rest = match protocol {
-            UDP if usize::from(be16(38)) == payload => word(34).into(),
+            UDP if usize::from(((transport >> 32) as u16).swap_bytes()) == payload => ports,
             TCP => {
                 let len = usize::from(head[46] >> 4) * 4;
                 if len < 20 || len > payload {
                     return None;
                 }
-                u64::from(word(34)) | u64::from(head[47]) << 32
+                ports | u64::from(head[47]) << 32
             }
             ICMP => u64::from(head[34]) << 32,
             _ => return None,
         };
-        let addresses = u64::from(word(26)) << 32 | u64::from(word(30));
-        Some(Self(addresses, rest | u64::from(protocol) << 40))
+        Some(Self(long(26), rest | u64::from(protocol) << 40))
     }
 
-    /// A number each of whose bits depends on all of it.
+    /// A number below 2^`BITS` that depends on all of it: the upper bits of a product depend on all bits of a factor.
     #[inline(always)]
-    pub(super) const fn mixed(self) -> usize {
-        let mixed = (self.0 ^ 0x9E37_79B9_7F4A_7C15) as u128 * (self.1 ^ 0xBF58_476D_1CE4_E5B9) as u128;
-        let folded = mixed as u64 ^ (mixed >> 64) as u64;
-        (folded.wrapping_mul(0x94D0_49BB_1331_11EB) >> 40) as usize
+    pub(super) const fn mixed<const BITS: u32>(self) -> usize {
+        let first = self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let second = self.1.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((first ^ second) >> (u64::BITS - BITS)) as usize
     }
 }

@@ -18,7 +18,8 @@ pub(super) const DETAIL: usize = 5;
 pub(super) const VLAN: usize = 6;
 pub(super) const ETHER_TYPE: usize = 7;
 /// Headers and combinations that are remembered: their places lie in the second cache of a core.
-const PLACES: usize = 1 << 12;
+const PLACES: usize = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 12;
 /// Odd numbers without a pattern: of common mixers of 64 bits.
 const FACTORS: [u64; TABLES / 2] = [
     0x9E37_79B9_7F4A_7C15,
@@ -136,7 +137,7 @@ impl Memo {
     /// What was decided about a packet of this header.
     #[inline]
     pub(super) fn decision(&self, header: Header) -> Option<Decision> {
-        let place = &self.decided[header.mixed() & (PLACES - 1)];
+        let place = self.decided.get(header.mixed::<PLACE_BITS>())?;
         (place.header == header).then_some(place.decision)
     }
 
@@ -144,7 +145,7 @@ impl Memo {
     #[inline]
     pub(super) fn remember(&mut self, header: Header, decision: Decision) {
         self.habit.missed += 1;
-        self.decided[header.mixed() & (PLACES - 1)] = Decided { header, decision };
+        self.decided[header.mixed::<PLACE_BITS>()] = Decided { header, decision };
     }
 
     /// The first rule that holds for these classes, which `find` knows.

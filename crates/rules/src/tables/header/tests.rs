@@ -94,7 +94,7 @@ fn each_byte_of_a_header_spreads_over_the_places() {
             Header((words >> 64) as u64, words as u64)
         };
         let places: std::collections::HashSet<usize> =
-            (0..=255).map(|value| header(value).mixed() & 0xFFF).collect();
+            (0..=255).map(|value| header(value).mixed::<12>()).collect();
         // Chance leaves 248 of 256 in 4,096.
         assert!(places.len() > 220, "bit {bit}: {}", places.len());
     }
