@@ -133,7 +133,7 @@ impl<'e> FramesMut for Burst<'e> {
     type Frame = Mbuf<'e>;
 
     #[inline(always)]
-    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], u16)> {
         Burst::each_mut(self)
     }
     #[inline]

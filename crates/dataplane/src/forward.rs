@@ -110,16 +110,23 @@ fn measured(frames: &impl Frames) -> Seen {
 
 #[inline]
 fn rewritten(frames: &mut impl FramesMut, rewrite: impl Fn(&mut [u8; 14])) -> Seen {
-    let mut seen = Seen::default();
-    for (frame, is_segmented) in frames.each_mut() {
-        seen.bytes += frame.len();
-        seen.has_chains |= is_segmented;
+    let (mut bytes, mut segments) = (0, 0);
+    frames.each_mut().for_each(|(frame, count)| {
+        bytes += frame.len();
+        // Of numbers from 1 on this is 1 if all are.
+        segments |= count;
         if let Some(head) = frame.first_chunk_mut() {
             rewrite(head);
         }
-    }
+    });
     // Further segments are looked at where there are some.
-    if seen.has_chains { measured(frames) } else { seen }
+    if segments > 1 {
+        return measured(frames);
+    }
+    Seen {
+        bytes,
+        ..Seen::default()
+    }
 }
 
 /// The addresses of an Ethernet header in each other's place. By two words that overlap, and without a shift over both of
@@ -178,6 +185,9 @@ impl Lengths {
         len >= self.cut_at || len > self.longest && (len > self.longest.saturating_add(4) || !is_tagged())
     }
 }
+
+/// Full bursts that a queue may have in a row: what a turn costs is shared by them.
+const IN_A_ROW: usize = 4;
 
 /// Frames that a forwarding task may hold back.
 pub const fn buffers_held(burst: usize) -> usize {
@@ -350,10 +360,16 @@ where
         }
         // At the end what was taken is handed on, and nothing more is taken.
         if phase < Phase::Drain {
-            let received = self.rx.receive(&mut self.frames, self.plan.burst);
-            if received > 0 {
-                self.look_at(now);
-                moved += received.max(self.offer(now));
+            for _ in 0..IN_A_ROW {
+                let received = self.rx.receive(&mut self.frames, self.plan.burst);
+                if received > 0 {
+                    self.look_at(now);
+                    moved += received.max(self.offer(now));
+                }
+                // A queue that has no more, or waits for the other port, has had its turn.
+                if received < self.plan.burst || !self.frames.is_empty() {
+                    break;
+                }
             }
             if self.frames.is_empty() {
                 let own = self.beside.receive(&mut self.frames, self.plan.burst);

@@ -48,8 +48,8 @@ pub trait FramesMut: Frames + Sized {
     /// One owned frame, taken out of a batch.
     type Frame: Send;
 
-    /// Every frame's bytes, to be changed in place, and whether further buffers are chained to them, in order.
-    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)>;
+    /// Every frame's bytes, to be changed in place, and how many buffers it has, in order.
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], u16)>;
     /// The whole room of frame `index`, at least as long as its bytes.
     fn room_mut(&mut self, index: usize) -> &mut [u8];
     /// Sets the length of frame `index`, within its room; further buffers are freed.

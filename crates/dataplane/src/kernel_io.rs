@@ -119,10 +119,8 @@ impl Frames for SocketFrames {
 impl FramesMut for SocketFrames {
     type Frame = SocketFrame;
 
-    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
-        self.slots
-            .iter_mut()
-            .map(|slot| (&mut slot.bytes[..slot.len], false))
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], u16)> {
+        self.slots.iter_mut().map(|slot| (&mut slot.bytes[..slot.len], 1))
     }
     fn room_mut(&mut self, index: usize) -> &mut [u8] {
         &mut self.slots[index].bytes

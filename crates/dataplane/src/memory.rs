@@ -100,10 +100,13 @@ impl Frames for MemoryFrames {
 impl FramesMut for MemoryFrames {
     type Frame = MemoryFrame;
 
-    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], bool)> {
-        self.0
-            .iter_mut()
-            .map(|frame| (&mut frame.bytes[..frame.len], !frame.chained.is_empty()))
+    fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], u16)> {
+        // What is chained is in one piece here.
+        let buffers = |frame: &MemoryFrame| 1 + u16::from(!frame.chained.is_empty());
+        self.0.iter_mut().map(move |frame| {
+            let count = buffers(frame);
+            (&mut frame.bytes[..frame.len], count)
+        })
     }
     fn room_mut(&mut self, index: usize) -> &mut [u8] {
         &mut self.0[index].bytes[..]

@@ -162,9 +162,9 @@ where
         let count = frames.len();
         let mut refusals = 0;
         let mut bytes = 0;
-        for (index, (frame, segmented)) in frames.each_mut().enumerate() {
+        for (index, (frame, segments)) in frames.each_mut().enumerate() {
             bytes += frame.len() as u64;
-            let reason = if segmented {
+            let reason = if segments > 1 {
                 None
             } else {
                 match reflector.turn(frame) {

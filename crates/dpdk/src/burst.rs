@@ -159,13 +159,13 @@ impl<'e> Burst<'e> {
         mbufs.map(|mbuf| unsafe { (raw::bytes(*mbuf), raw::packet_len(*mbuf)) })
     }
 
-    /// Every packet's first segment, to be changed in place, and whether there are more, in order.
+    /// Every packet's first segment, to be changed in place, and how many there are, in order.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the per-packet loops must see through it")]
-    pub fn each_mut(&mut self) -> impl ExactSizeIterator<Item = (&mut [u8], bool)> {
+    pub fn each_mut(&mut self) -> impl ExactSizeIterator<Item = (&mut [u8], u16)> {
         let mbufs = self.mbufs[self.start..self.start + self.len].iter();
         // SAFETY: these places hold packets of this burst, each there once, which the slices borrow uniquely.
-        mbufs.map(|mbuf| unsafe { (raw::bytes_mut(*mbuf), raw::is_segmented(*mbuf)) })
+        mbufs.map(|mbuf| unsafe { (raw::bytes_mut(*mbuf), raw::segment_count(*mbuf)) })
     }
 
     /// Starts fetching the header of every packet and the first line of its bytes.

@@ -53,9 +53,17 @@ pub(crate) unsafe fn packet_len(mbuf: RawMbuf) -> usize {
 /// # Safety
 /// The caller owns `mbuf`.
 #[inline]
-pub(crate) unsafe fn is_segmented(mbuf: RawMbuf) -> bool {
+pub(crate) unsafe fn segment_count(mbuf: RawMbuf) -> u16 {
     // SAFETY: by the caller; nb_segs is a u16.
-    unsafe { get::<u16, { sys::DL_OFF_NB_SEGS }>(mbuf) != 1 }
+    unsafe { get::<u16, { sys::DL_OFF_NB_SEGS }>(mbuf) }
+}
+
+/// # Safety
+/// The caller owns `mbuf`.
+#[inline]
+pub(crate) unsafe fn is_segmented(mbuf: RawMbuf) -> bool {
+    // SAFETY: by the caller.
+    unsafe { segment_count(mbuf) != 1 }
 }
 
 /// # Safety
@@ -120,8 +128,8 @@ pub(crate) struct Segments<'a> {
 pub(crate) unsafe fn segments<'a>(mbuf: RawMbuf) -> Segments<'a> {
     Segments {
         next: mbuf,
-        // SAFETY: by the caller; nb_segs is a u16.
-        left: unsafe { get::<u16, { sys::DL_OFF_NB_SEGS }>(mbuf) },
+        // SAFETY: by the caller.
+        left: unsafe { segment_count(mbuf) },
         bytes: PhantomData,
     }
 }

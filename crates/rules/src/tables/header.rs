@@ -28,8 +28,16 @@ impl Header {
     #[inline(always)]
     pub(super) fn of(frame: &[u8], reasons: u16) -> Option<Self> {
         let head: &[u8; HEADERS_LEN] = frame.first_chunk()?;
-        let word = |at: usize| head[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-        let long = |at: usize| head[at..].first_chunk().map_or(0, |long| u64::from_le_bytes(*long));
+        let word = |at: usize| {
+            head[at..]
+                .first_chunk()
+                .map_or(0, |word| u32::from_le_bytes(*word))
+        };
+        let long = |at: usize| {
+            head[at..]
+                .first_chunk()
+                .map_or(0, |long| u64::from_le_bytes(*long))
+        };
         // Length, number, flags and offset of a fragment, hops, protocol: few loads are what this costs.
         let middle = long(16);
         let is_plain = word(12) & PLAIN_MASK == PLAIN && middle & FRAGMENT == 0;
