@@ -93,6 +93,7 @@ impl<R: Receive> ReceiveTask<R> {
         if run.count > 0 {
             books.account(&run, at);
         }
+        books.settle();
         books.plan.counters.frames.add(count as u64);
         books.plan.counters.bytes.add(bytes);
     }

@@ -215,10 +215,11 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
             self.lanes[usize::from(*stream)].accepted += u64::from(gone);
             self.intervals
                 .sent(self.built_at, usize::from(*stream), u64::from(gone));
-            *count -= gone;
             left -= gone;
-            if *count == 0 {
+            if gone == *count {
                 self.first_run += 1;
+            } else {
+                *count -= gone;
             }
         }
         self.built -= taken;

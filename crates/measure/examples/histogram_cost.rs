@@ -133,6 +133,9 @@ fn intervals() {
     cost("IntervalWriter::received", BURST, |n| {
         writer.received(Nanos(n & 0x3_ffff), 0, 5_000 + n % 4096, BURST);
     });
+    cost("IntervalWriter::timed", BURST, |n| {
+        writer.timed(Nanos(n & 0x3_ffff), 5_000 + n % 4096, BURST);
+    });
     cost("IntervalWriter::received, a new interval each", BURST, |n| {
         writer.received(Nanos((n & 0xfff) * 1_000_000), 0, 5_000 + n % 4096, BURST);
     });

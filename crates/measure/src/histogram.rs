@@ -60,6 +60,18 @@ pub(crate) struct Exact {
     pub saturated: u64,
 }
 
+impl Default for Exact {
+    /// Of no value.
+    fn default() -> Self {
+        Self {
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+            saturated: 0,
+        }
+    }
+}
+
 impl Histogram {
     /// An empty histogram with a relative error of 2^-`sub_bits` (`sub_bits` from 1 to 16).
     pub fn new(sub_bits: u32) -> Histogram {

@@ -81,7 +81,7 @@ impl IntervalWriter {
         }
     }
 
-    /// `n` new packets of `stream`, stamped `sent_at`, came back after `latency_ns`.
+    /// `n` new packets of `stream`, stamped `sent_at`, came back after `latency_ns`: also to be [`IntervalWriter::timed`].
     #[inline]
     pub fn received(&mut self, sent_at: Nanos, stream: usize, latency_ns: u64, n: u64) {
         if n == 0 {
@@ -98,8 +98,15 @@ impl IntervalWriter {
         if min == 0 || plus_1 < min {
             cell.latency_min_plus_1.set(plus_1);
         }
-        if let Some(latency) = self.ring.latency_at(self.slot) {
-            latency.record(latency_ns, n);
+    }
+
+    /// `n` new packets, of whichever streams, stamped `sent_at`, came back after `latency_ns`.
+    #[inline]
+    pub fn timed(&mut self, sent_at: Nanos, latency_ns: u64, n: u64) {
+        if let Some(slot) = self.slot(sent_at, 0) {
+            if let Some(latency) = self.ring.latency_at(slot) {
+                latency.record(latency_ns, n);
+            }
         }
     }
 

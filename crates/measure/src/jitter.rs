@@ -41,7 +41,15 @@ impl Jitter {
             let difference = latency_ns.abs_diff(self.last_ns) as f64;
             self.smoothed_ns += (difference - self.smoothed_ns) / 16.0;
         }
-        let equal = n - 1;
+        if n > 1 {
+            self.decay(n - 1);
+        }
+        self.last_ns = latency_ns;
+        self.packets += n;
+    }
+
+    #[inline]
+    fn decay(&mut self, equal: u64) {
         self.smoothed_ns *= match DECAY.get(equal as usize) {
             Some(factor) => *factor,
             // (15/16)^1024 is 2e-29: beyond, nothing is left.
@@ -50,8 +58,6 @@ impl Jitter {
                     * DECAY[(equal % 128) as usize]
             }
         };
-        self.last_ns = latency_ns;
-        self.packets += n;
     }
 
     /// The jitter in ns; `None` before the second packet.

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use measure::{Hole, IntervalWriter, Jitter, Nanos, SendOrder, SequenceWindow, SharedHistogram, Ticks};
+use measure::{
+    HistogramSet, Hole, IntervalWriter, Jitter, Nanos, SendOrder, SequenceWindow, SharedHistogram, Ticks,
+};
 use wire::{Class, Foreign, Probe, classify, lag, whose_damage};
 
 use super::{LaneResult, ReceivePlan, ReceiveResult};
 
 const TIME_MASK: u64 = (1 << 48) - 1;
 
+/// Two lines of the cache: a lane is looked at once a run of packets, which may be one packet.
+#[repr(align(64))]
 struct Lane {
+    stream: usize,
     window: SequenceWindow,
     order: SendOrder,
     jitter: Jitter,
@@ -44,13 +49,24 @@ impl Run {
     }
 }
 
+/// New probes with one time stamp, of whichever lanes: what does not go by streams is booked once for all of them.
+#[derive(Clone, Copy, Default)]
+struct Timed {
+    sent_at: Nanos,
+    age: u64,
+    lag: u8,
+    count: u64,
+}
+
 /// The books of one receive queue.
 pub(super) struct Books {
     pub(super) plan: ReceivePlan,
     lanes: Vec<Lane>,
-    latency: Vec<SharedHistogram>,
+    latency: HistogramSet,
     latency_scheduled: SharedHistogram,
     intervals: IntervalWriter,
+    /// Those that are not booked yet: none between two bursts.
+    timed: Timed,
     clock_backwards: u64,
     contradictions: u64,
     as_sent: u64,
@@ -60,6 +76,7 @@ pub(super) struct Books {
 impl Books {
     pub(super) fn new(plan: ReceivePlan) -> Self {
         let lane = |lane: usize| Lane {
+            stream: lane % plan.streams,
             window: SequenceWindow::new(plan.window).shared(plan.unions.get(lane).cloned()),
             order: SendOrder::new(plan.start),
             jitter: Jitter::default(),
@@ -72,11 +89,10 @@ impl Books {
         };
         Self {
             lanes: (0..plan.lanes).map(lane).collect(),
-            latency: (0..plan.streams)
-                .map(|_| SharedHistogram::new(plan.latency_bits))
-                .collect(),
+            latency: HistogramSet::new(plan.streams, plan.latency_bits),
             latency_scheduled: SharedHistogram::new(10),
             intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
+            timed: Timed::default(),
             clock_backwards: 0,
             contradictions: 0,
             as_sent: 0,
@@ -108,7 +124,7 @@ impl Books {
         };
         ReceiveResult {
             lanes: self.lanes.iter().map(lane).collect(),
-            latency: self.latency.iter().map(SharedHistogram::snapshot).collect(),
+            latency: self.latency.histograms(),
             latency_scheduled: self.latency_scheduled.snapshot(),
             clock_backwards: self.clock_backwards,
             contradictions: self.contradictions,
@@ -166,7 +182,7 @@ impl Books {
             }
         }
         let outcome = lane.window.record(run.first, run.count);
-        let stream = number % self.plan.streams;
+        let stream = lane.stream;
         lane.duplicate += outcome.duplicate;
         lane.too_old += outcome.too_old;
         if age > self.plan.drain_ns {
@@ -183,26 +199,53 @@ impl Books {
         lane.received += outcome.fresh;
         lane.reordered += outcome.reordered;
         lane.extent_max = lane.extent_max.max(outcome.extent_max);
-        counters.received.add(outcome.fresh);
         if outcome.fresh != run.count {
             counters.duplicate.add(outcome.duplicate);
             counters.too_old.add(outcome.too_old);
         }
-        counters.reordered.add(outcome.reordered);
+        if outcome.reordered > 0 {
+            counters.reordered.add(outcome.reordered);
+        }
         if is_backwards {
+            counters.received.add(outcome.fresh);
             self.intervals.untimed(sent_at, stream, outcome.fresh);
         } else if outcome.fresh > 0 {
             lane.jitter.record(age, outcome.fresh);
-            self.latency[stream].record(age, outcome.fresh);
-            self.latency_scheduled
-                .record(age + lag::decode(run.lag), outcome.fresh);
+            self.latency.record(stream, age, outcome.fresh);
             self.intervals.received(sent_at, stream, age, outcome.fresh);
+            let timed = &mut self.timed;
+            if (timed.sent_at, timed.age, timed.lag) != (sent_at, age, run.lag) {
+                self.settle();
+                self.timed = Timed {
+                    sent_at,
+                    age,
+                    lag: run.lag,
+                    count: 0,
+                };
+            }
+            self.timed.count += outcome.fresh;
         }
         if outcome.duplicate > 0 {
             self.intervals.duplicate(sent_at, stream, outcome.duplicate);
         }
         if outcome.reordered > 0 {
             self.intervals.reordered(sent_at, stream, outcome.reordered);
+        }
+    }
+
+    /// Books what was only added up so far; at the end of every burst.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        let Timed {
+            sent_at,
+            age,
+            lag,
+            count,
+        } = std::mem::take(&mut self.timed);
+        if count > 0 {
+            self.plan.counters.received.add(count);
+            self.latency_scheduled.record(age + lag::decode(lag), count);
+            self.intervals.timed(sent_at, age, count);
         }
     }
 

@@ -12,9 +12,10 @@ use crate::row::ROWS;
 #[command(
     bin_name = "./dev bench",
     after_help = "Rows:
-  null ring ring-two-cores reflect reflect-blank memif memif-copy xdp                beside testpmd
+  null ring ring-two-cores reflect reflect-blank memif memif-copy xdp packet         beside testpmd
   explain watched watched-null tap tap-stopped payload                               beside a plain run, or alone
-  flat-null-flows flat-null-streams flat-ring-flows flat-ring-streams          cost per packet as their number grows
+  flat-null-flows flat-null-streams flat-null-rated                                  cost per packet as their number grows
+  flat-ring-flows flat-ring-streams flat-ring-rated                                  the same
 
 A full run writes docs/benchmark.md. Exit codes: 0 every target was met; 1 one was not; 2 a row could not be measured."
 )]

@@ -14,45 +14,71 @@ pub struct Flat {
     pub work: &'static str,
     /// The port, and what else it takes.
     port: &'static [&'static str],
-    /// Streams count up, not flows.
-    streams: bool,
+    /// What counts up.
+    of: Of,
     /// How many, each time.
     pub counts: &'static [u32],
 }
 
+/// What there is more and more of.
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Flows,
+    /// At full rate: they take turns.
+    Streams,
+    /// With a rate each: every packet is of another stream than the one before.
+    RatedStreams,
+}
+
+/// What all streams with a rate come to, packets a second: more than any core makes.
+const RATES: u32 = 400_000_000;
 const NULL: &[&str] = &["--port", "null", "--tx-only"];
 const RING: &[&str] = &["--port", "ring,direct"];
 const FLOWS: &[u32] = &[1, 1000, 1_000_000];
 const STREAMS: &[u32] = &[1, 10, 100, 1000];
 
 /// All series.
-pub const FLATS: [Flat; 4] = [
+pub const FLATS: [Flat; 6] = [
     Flat {
         name: "flat-null-flows",
         work: "send into null, flows",
         port: NULL,
-        streams: false,
+        of: Of::Flows,
         counts: FLOWS,
     },
     Flat {
         name: "flat-null-streams",
         work: "send into null, streams",
         port: NULL,
-        streams: true,
+        of: Of::Streams,
+        counts: STREAMS,
+    },
+    Flat {
+        name: "flat-null-rated",
+        work: "send into null, streams with a rate each",
+        port: NULL,
+        of: Of::RatedStreams,
         counts: STREAMS,
     },
     Flat {
         name: "flat-ring-flows",
         work: "send and verify over ring, flows",
         port: RING,
-        streams: false,
+        of: Of::Flows,
         counts: FLOWS,
     },
     Flat {
         name: "flat-ring-streams",
         work: "send and verify over ring, streams",
         port: RING,
-        streams: true,
+        of: Of::Streams,
+        counts: STREAMS,
+    },
+    Flat {
+        name: "flat-ring-rated",
+        work: "send and verify over ring, streams with a rate each",
+        port: RING,
+        of: Of::RatedStreams,
         counts: STREAMS,
     },
 ];
@@ -142,12 +168,16 @@ impl Flat {
     fn arguments(&self, count: u32, core: &str) -> Vec<String> {
         let mut arguments: Vec<String> = self.port.iter().map(ToString::to_string).collect();
         arguments.extend(["--cores".into(), core.into()]);
-        if self.streams {
-            for stream in 0..count {
-                arguments.extend(["--stream".into(), format!("name=s{stream}")]);
-            }
-        } else {
+        if self.of == Of::Flows {
             arguments.extend(["--flows".into(), count.to_string()]);
+            return arguments;
+        }
+        let rate = match self.of {
+            Of::RatedStreams => format!(",rate={}", RATES / count),
+            _ => String::new(),
+        };
+        for stream in 0..count {
+            arguments.extend(["--stream".into(), format!("name=s{stream}{rate}")]);
         }
         arguments
     }

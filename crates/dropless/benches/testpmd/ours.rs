@@ -124,17 +124,25 @@ fn over_memif(bench: &Bench, lab: &Lab, far: &str, near: &str) -> Measured {
 
 /// Two processes over a virtual wire of two queues between namespaces: a socket each way.
 pub fn pair_over_xdp(bench: &Bench, lab: &Lab) -> Measured {
-    let wire = Wire::between(lab, 2);
-    let mut reflector: Vec<String> = ["--only-ours", "--queues", "2", "--cores"].map(Into::into).into();
-    reflector.push(bench.second());
+    pair_over_veth(bench, lab, "xdp", 2)
+}
+
+/// The same with AF_PACKET and one queue.
+pub fn pair_over_packet(bench: &Bench, lab: &Lab) -> Measured {
+    pair_over_veth(bench, lab, "packet", 1)
+}
+
+fn pair_over_veth(bench: &Bench, lab: &Lab, kind: &str, queues: u32) -> Measured {
+    let wire = Wire::between(lab, queues);
+    let (core, queues) = (bench.second(), queues.to_string());
+    let mut reflector = vec!["--only-ours", "--queues", &queues, "--cores", &core];
     if !bench.huge() {
-        reflector.push("--no-huge".into());
+        reflector.push("--no-huge");
     }
-    let reflector: Vec<&str> = reflector.iter().map(String::as_str).collect();
-    let reflector = wire.reflect_far(lab, "xdp", &reflector);
+    let reflector = wire.reflect_far(lab, kind, &reflector);
     pair(
         bench,
-        wire.send(lab, "xdp", &["--quiet", "--rx-queues", "2"]),
+        wire.send(lab, kind, &["--quiet", "--rx-queues", &queues]),
         reflector,
     )
 }

@@ -47,7 +47,7 @@ const PLAIN: Row = Row {
 };
 
 /// All rows, in their order.
-pub const ROWS: [Row; 14] = [
+pub const ROWS: [Row; 15] = [
     Row {
         name: "null",
         work: "send into null",
@@ -119,10 +119,20 @@ pub const ROWS: [Row; 14] = [
         name: "xdp",
         work: "send and reflect over veth with AF_XDP, two queues",
         beside: "flowgen and macswap over veth with AF_XDP, two queues",
-        target: Some(1.2),
+        target: Some(1.5),
         needs: &NAMESPACES,
         ours: ours::pair_over_xdp,
         theirs: Some(theirs::pair_over_xdp),
+        ..PLAIN
+    },
+    Row {
+        name: "packet",
+        work: "send and reflect over veth with AF_PACKET",
+        beside: "flowgen and macswap over veth with AF_PACKET",
+        target: Some(1.2),
+        needs: &NAMESPACES,
+        ours: ours::pair_over_packet,
+        theirs: Some(theirs::pair_over_packet),
         ..PLAIN
     },
     Row {

@@ -115,14 +115,23 @@ fn memif(bench: &Bench, lab: &Lab, mode: &str, core: &str, role: &str) -> Builde
 /// `flowgen` and `macswap` at the ends of a virtual wire of two queues: a port each, which it forwards between. One queue
 /// gives testpmd 0.85 of that.
 pub fn pair_over_xdp(bench: &Bench, lab: &Lab) -> Measured {
-    let wire = Wire::between(lab, 2);
-    let device = |interface: &str, queue: u8| {
+    let device = |interface: &str, queue: u32| {
         format!("--vdev=net_af_xdp{queue},iface={interface},start_queue={queue}")
     };
+    pair_over_veth(bench, lab, 2, device)
+}
+
+/// The same with AF_PACKET and one queue.
+pub fn pair_over_packet(bench: &Bench, lab: &Lab) -> Measured {
+    let device = |interface: &str, _: u32| format!("--vdev=net_af_packet0,iface={interface}");
+    pair_over_veth(bench, lab, 1, device)
+}
+
+fn pair_over_veth(bench: &Bench, lab: &Lab, queues: u32, device: impl Fn(&str, u32) -> String) -> Measured {
+    let wire = Wire::between(lab, queues);
     let end = |mode: &str, core: &str, interface: &str| {
-        builder(bench, lab, mode, core)
-            .eal(device(interface, 0))
-            .eal(device(interface, 1))
+        let devices = (0..queues).map(|queue| device(interface, queue));
+        devices.fold(builder(bench, lab, mode, core), Builder::eal)
     };
     let swap = end("macswap", &bench.second(), "far0").within(&wire.far).open();
     let flowgen = end("flowgen", &bench.worker(), "near0").within(&wire.near).open();

@@ -29,7 +29,9 @@ fn everything_counts_for_the_time_of_sending() {
     tx.unsent(Nanos(100 + MS), 3);
     // Arrives in interval 5, was sent in interval 0.
     rx.received(Nanos(101), 0, 5 * MS, 8);
+    rx.timed(Nanos(101), 5 * MS, 8);
     rx.received(Nanos(101), 0, 7_000, 1);
+    rx.timed(Nanos(101), 7_000, 1);
     rx.duplicate(Nanos(101), 0, 2);
     rx.reordered(Nanos(101), 0, 1);
     rx.corrupt(Nanos(100 + 2 * MS), 1);
@@ -165,6 +167,7 @@ proptest! {
         let (mut given, mut rows) = (0u64, Vec::new());
         for (at, stream, n, kind) in events {
             writer.received(Nanos(100 + at), stream, at / 3, n);
+            writer.timed(Nanos(100 + at), at / 3, n);
             given += n;
             if kind == 0 { writer.publish(Nanos(100 + at)); }
             if kind == 1 { rows.extend(collector.next_final()); }
