@@ -173,7 +173,7 @@ impl Flat {
             return arguments;
         }
         let rate = match self.of {
-            Of::RatedStreams => format!(",rate={}", RATES / count),
+            Of::RatedStreams => format!(",rate={}pps", RATES / count),
             _ => String::new(),
         };
         for stream in 0..count {
