@@ -186,9 +186,6 @@ impl Lengths {
     }
 }
 
-/// Full bursts that a queue may have in a row: what a turn costs is shared by them.
-const IN_A_ROW: usize = 4;
-
 /// Frames that a forwarding task may hold back.
 pub const fn buffers_held(burst: usize) -> usize {
     burst
@@ -360,16 +357,10 @@ where
         }
         // At the end what was taken is handed on, and nothing more is taken.
         if phase < Phase::Drain {
-            for _ in 0..IN_A_ROW {
-                let received = self.rx.receive(&mut self.frames, self.plan.burst);
-                if received > 0 {
-                    self.look_at(now);
-                    moved += received.max(self.offer(now));
-                }
-                // A queue that has no more, or waits for the other port, has had its turn.
-                if received < self.plan.burst || !self.frames.is_empty() {
-                    break;
-                }
+            let received = self.rx.receive(&mut self.frames, self.plan.burst);
+            if received > 0 {
+                self.look_at(now);
+                moved += received.max(self.offer(now));
             }
             if self.frames.is_empty() {
                 let own = self.beside.receive(&mut self.frames, self.plan.burst);
