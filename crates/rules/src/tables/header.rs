@@ -70,11 +70,11 @@ impl Header {
         Some(Self(long(26), rest | u64::from(protocol) << 40))
     }
 
-    /// A number below 2^`BITS` that depends on all of it: the upper bits of a product depend on all bits of a factor.
+    /// A number below 2^`BITS` that depends on all of it: the upper bits of a product depend on all bits of its factors.
     #[inline(always)]
     pub(super) const fn mixed<const BITS: u32>(self) -> usize {
         let first = self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let second = self.1.wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        ((first ^ second) >> (u64::BITS - BITS)) as usize
+        let both = (first ^ self.1).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        (both >> (u64::BITS - BITS)) as usize
     }
 }

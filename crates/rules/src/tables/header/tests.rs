@@ -99,3 +99,37 @@ fn each_byte_of_a_header_spreads_over_the_places() {
         assert!(places.len() > 220, "bit {bit}: {}", places.len());
     }
 }
+
+/// As many headers as places, that differ as those of scans and of clients do, take nearly as many places as by chance.
+#[test]
+fn headers_in_order_spread_as_by_chance() {
+    const PLACES: u32 = 4096;
+    let header = |source: u32, destination: u32, ports: [u32; 2]| {
+        let ports =
+            u64::from((ports[0] as u16).swap_bytes()) | u64::from((ports[1] as u16).swap_bytes()) << 16;
+        let addresses = u64::from(source.swap_bytes()) | u64::from(destination.swap_bytes()) << 32;
+        Header(addresses, ports | u64::from(UDP) << 40)
+    };
+    let (source, destination) = (0x0A00_0001, 0xC612_0001);
+    let shapes: [(&str, &dyn Fn(u32) -> Header); 8] = [
+        ("sources", &|n| header(source + n, destination, [1000, 53])),
+        ("networks", &|n| header(source + n * 256, destination, [1000, 53])),
+        ("destinations", &|n| header(source, destination + n, [1000, 53])),
+        ("source ports", &|n| header(source, destination, [1024 + n, 53])),
+        ("ports", &|n| header(source, destination, [1024, n])),
+        ("both ports", &|n| {
+            header(source, destination, [1024 + n, 1024 + n])
+        }),
+        ("both addresses", &|n| {
+            header(source + n % 64, destination + n / 64, [1024, 53])
+        }),
+        ("sources and ports", &|n| {
+            header(source + n, destination, [1024 + n, 53])
+        }),
+    ];
+    for (name, shape) in shapes {
+        let places: std::collections::HashSet<usize> = (0..PLACES).map(|n| shape(n).mixed::<12>()).collect();
+        // Chance takes 1 - 1/e of them: 2,589.
+        assert!(places.len() > 2_330, "{name}: {}", places.len());
+    }
+}
