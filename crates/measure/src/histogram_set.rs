@@ -53,12 +53,20 @@ impl HistogramSet {
 
     /// All of them.
     pub fn histograms(&self) -> Vec<Histogram> {
-        let members = self.exact.len();
-        let of = |(member, exact): (usize, &Exact)| {
-            let counts = self.counts.iter().skip(member).step_by(members).copied();
-            Histogram::from_parts(self.sub_bits, counts.collect(), *exact)
-        };
-        self.exact.iter().enumerate().map(of).collect()
+        let buckets = bucket_count(self.sub_bits);
+        let mut counts = vec![vec![0; buckets]; self.exact.len()];
+        // As they lie, and not by member: each would read a line of every bucket.
+        for (bucket, row) in self.counts.chunks_exact(self.exact.len().max(1)).enumerate() {
+            for (counts, count) in counts.iter_mut().zip(row) {
+                counts[bucket] = *count;
+            }
+        }
+        let of = |(counts, exact)| Histogram::from_parts(self.sub_bits, counts, exact);
+        counts
+            .into_iter()
+            .zip(self.exact.iter().copied())
+            .map(of)
+            .collect()
     }
 }
 

@@ -81,14 +81,15 @@ impl IntervalWriter {
         }
     }
 
-    /// `n` new packets of `stream`, stamped `sent_at`, came back after `latency_ns`: also to be [`IntervalWriter::timed`].
+    /// `n` new packets of `stream`, stamped `sent_at`, came back after `latency_ns`. How many of them there was room for:
+    /// these are also to be [`IntervalWriter::timed`].
     #[inline]
-    pub fn received(&mut self, sent_at: Nanos, stream: usize, latency_ns: u64, n: u64) {
+    pub fn received(&mut self, sent_at: Nanos, stream: usize, latency_ns: u64, n: u64) -> u64 {
         if n == 0 {
-            return;
+            return 0;
         }
         let Some(cell) = self.cell(sent_at, stream, n) else {
-            return;
+            return 0;
         };
         cell.received.add(n);
         cell.latency_sum_ns.add(latency_ns.saturating_mul(n));
@@ -98,6 +99,7 @@ impl IntervalWriter {
         if min == 0 || plus_1 < min {
             cell.latency_min_plus_1.set(plus_1);
         }
+        n
     }
 
     /// `n` new packets, of whichever streams, stamped `sent_at`, came back after `latency_ns`.

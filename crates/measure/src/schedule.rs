@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::sizes::SizeMix;
 
-/// Longest cycle: a table of 512 KiB, which a worker walks in order.
+/// Longest cycle: a table of 512 KiB; a worker walks one of its own, of what follows one another, of 1 MiB at most.
 pub const ENTRIES_MAX: usize = 65_536;
 
 /// One step of the cycle.

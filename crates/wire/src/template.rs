@@ -39,7 +39,7 @@ pub struct Template {
     patch: u64,
     /// As `udp_base`, for the IPv4 header checksum.
     ip_base: u64,
-    pub(crate) flows: Flows,
+    flows: Flows,
     bytes: Box<[u8]>,
 }
 
@@ -47,7 +47,7 @@ pub struct Template {
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// Source port in the upper, destination port in the lower half.
-    pub(crate) ports: u32,
+    ports: u32,
     /// Low 32 bits of the source address.
     source_low: u32,
     /// Whether that is another than flow 0's.
@@ -210,7 +210,7 @@ impl Template {
     }
 
     #[inline]
-    pub(crate) fn flow_at(&self, place: &Place) -> Flow {
+    fn flow_at(&self, place: &Place) -> Flow {
         let (source_low, moved) = self.flows.source(place);
         Flow {
             ports: self.flows.ports(place),
@@ -233,7 +233,7 @@ impl Template {
     #[inline(always)]
     #[allow(
         clippy::inline_always,
-        reason = "per packet, from two loops: the template stays in registers"
+        reason = "per packet, from a few loops: the template stays in registers"
     )]
     pub fn write(&self, room: &mut [u8], stamp: &BurstStamp, sequence: u64, flow: Option<&Flow>) {
         if self.is_plain_line {

@@ -14,7 +14,6 @@ const TIME_MASK: u64 = (1 << 48) - 1;
 /// Two lines of the cache: a lane is looked at once a run of packets, which may be one packet.
 #[repr(align(64))]
 struct Lane {
-    stream: usize,
     window: SequenceWindow,
     order: SendOrder,
     jitter: Jitter,
@@ -25,6 +24,8 @@ struct Lane {
     late: u64,
     too_old: u64,
 }
+
+const _: () = assert!(size_of::<Lane>() == 128);
 
 /// Consecutive probes of one lane with one time stamp: the books are made once for all of them.
 #[derive(Clone, Copy)]
@@ -56,12 +57,16 @@ struct Timed {
     age: u64,
     lag: u8,
     count: u64,
+    /// Those that an interval had room for.
+    in_rows: u64,
 }
 
 /// The books of one receive queue.
 pub(super) struct Books {
     pub(super) plan: ReceivePlan,
     lanes: Vec<Lane>,
+    /// The stream of each lane: a division a run would cost more.
+    stream_of: Box<[u16]>,
     latency: HistogramSet,
     latency_scheduled: SharedHistogram,
     intervals: IntervalWriter,
@@ -76,7 +81,6 @@ pub(super) struct Books {
 impl Books {
     pub(super) fn new(plan: ReceivePlan) -> Self {
         let lane = |lane: usize| Lane {
-            stream: lane % plan.streams,
             window: SequenceWindow::new(plan.window).shared(plan.unions.get(lane).cloned()),
             order: SendOrder::new(plan.start),
             jitter: Jitter::default(),
@@ -89,6 +93,7 @@ impl Books {
         };
         Self {
             lanes: (0..plan.lanes).map(lane).collect(),
+            stream_of: (0..plan.lanes).map(|lane| (lane % plan.streams) as u16).collect(),
             latency: HistogramSet::new(plan.streams, plan.latency_bits),
             latency_scheduled: SharedHistogram::new(10),
             intervals: IntervalWriter::new(Arc::clone(&plan.intervals)),
@@ -182,7 +187,7 @@ impl Books {
             }
         }
         let outcome = lane.window.record(run.first, run.count);
-        let stream = lane.stream;
+        let stream = usize::from(self.stream_of[number]);
         lane.duplicate += outcome.duplicate;
         lane.too_old += outcome.too_old;
         if age > self.plan.drain_ns {
@@ -212,18 +217,18 @@ impl Books {
         } else if outcome.fresh > 0 {
             lane.jitter.record(age, outcome.fresh);
             self.latency.record(stream, age, outcome.fresh);
-            self.intervals.received(sent_at, stream, age, outcome.fresh);
-            let timed = &mut self.timed;
+            let timed = &self.timed;
             if (timed.sent_at, timed.age, timed.lag) != (sent_at, age, run.lag) {
                 self.settle();
                 self.timed = Timed {
                     sent_at,
                     age,
                     lag: run.lag,
-                    count: 0,
+                    ..Timed::default()
                 };
             }
             self.timed.count += outcome.fresh;
+            self.timed.in_rows += self.intervals.received(sent_at, stream, age, outcome.fresh);
         }
         if outcome.duplicate > 0 {
             self.intervals.duplicate(sent_at, stream, outcome.duplicate);
@@ -241,11 +246,12 @@ impl Books {
             age,
             lag,
             count,
+            in_rows,
         } = std::mem::take(&mut self.timed);
         if count > 0 {
             self.plan.counters.received.add(count);
             self.latency_scheduled.record(age + lag::decode(lag), count);
-            self.intervals.timed(sent_at, age, count);
+            self.intervals.timed(sent_at, age, in_rows);
         }
     }
 

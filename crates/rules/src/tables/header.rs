@@ -17,7 +17,7 @@ const UDP: u8 = 17;
 const PLAIN: u32 = u32::from_le_bytes([0x08, 0x00, 0x45, 0]);
 const PLAIN_MASK: u32 = u32::from_le_bytes([0xFF, 0xFF, 0xFF, 0]);
 /// More fragments, and the offset: in what begins with the length.
-const FRAGMENT: u64 = (0x3FFF_u16.to_be() as u64) << 32;
+const FRAGMENT: u64 = (0x3FFF_u16.swap_bytes() as u64) << 32;
 /// Addresses; ports, protocol, flags or type. Never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header(pub(super) u64, pub(super) u64);

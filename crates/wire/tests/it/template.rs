@@ -88,6 +88,40 @@ proptest! {
         prop_assert!(room.iter().all(|&byte| byte == 0xEE));
     }
 
+    /// First, last, and those beside them: what lies between differs in nothing else.
+    #[test]
+    fn a_stretch_is_its_flows_one_by_one(
+        spec in spec(), flows in 1_u32..200_000, from_port in 1_u16.., number: u32, step in 0_u32..70_000,
+    ) {
+        let mut spec = spec;
+        spec.flows = flows;
+        spec.src.set_port(from_port);
+        let plain = Template::new(&spec).unwrap();
+        let (number, step) = (number % flows, step % flows);
+        for template in [plain.clone(), plain.with_checksum_offload()] {
+            let (mut flow, len) = template.stretch(number, step);
+            prop_assert!(len >= 1 && number + (len - 1) * step < flows);
+            for at in 0..len {
+                if at < 3 || at + 3 > len {
+                    let mut written = vec![0xEE; template.room_needed()];
+                    template.write(&mut written, &BurstStamp::new(7, 0), 9, Some(&flow));
+                    written.truncate(template.frame_len());
+                    prop_assert_eq!(written, packet(&template, 7, 0, 9, number + at * step), "{} of {}", at, len);
+                }
+                flow.next(step);
+            }
+        }
+    }
+
+    #[test]
+    fn no_flow_is_the_first(spec in spec(), sequence: u64) {
+        let template = Template::new(&spec).unwrap();
+        let mut written = vec![0xEE; template.room_needed()];
+        template.write(&mut written, &BurstStamp::new(7, 0), sequence, None);
+        written.truncate(template.frame_len());
+        prop_assert_eq!(written, packet(&template, 7, 0, sequence, 0));
+    }
+
     #[test]
     fn never_touches_what_lies_behind_a_long_frame(spec in spec(), sequence: u64, flow: u32) {
         let template = Template::new(&spec).unwrap();
