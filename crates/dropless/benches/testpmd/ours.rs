@@ -127,7 +127,7 @@ pub fn pair_over_xdp(bench: &Bench, lab: &Lab) -> Measured {
     pair_over_veth(bench, lab, "xdp", 2)
 }
 
-/// The same with AF_PACKET and one queue.
+/// The same with `AF_PACKET` and one queue.
 pub fn pair_over_packet(bench: &Bench, lab: &Lab) -> Measured {
     pair_over_veth(bench, lab, "packet", 1)
 }

@@ -121,7 +121,7 @@ pub fn pair_over_xdp(bench: &Bench, lab: &Lab) -> Measured {
     pair_over_veth(bench, lab, 2, device)
 }
 
-/// The same with AF_PACKET and one queue.
+/// The same with `AF_PACKET` and one queue.
 pub fn pair_over_packet(bench: &Bench, lab: &Lab) -> Measured {
     let device = |interface: &str, _: u32| format!("--vdev=net_af_packet0,iface={interface}");
     pair_over_veth(bench, lab, 1, device)
