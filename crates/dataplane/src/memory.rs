@@ -102,9 +102,8 @@ impl FramesMut for MemoryFrames {
 
     fn each_mut(&mut self) -> impl Iterator<Item = (&mut [u8], u16)> {
         // What is chained is in one piece here.
-        let buffers = |frame: &MemoryFrame| 1 + u16::from(!frame.chained.is_empty());
-        self.0.iter_mut().map(move |frame| {
-            let count = buffers(frame);
+        self.0.iter_mut().map(|frame| {
+            let count = 1 + u16::from(!frame.chained.is_empty());
             (&mut frame.bytes[..frame.len], count)
         })
     }

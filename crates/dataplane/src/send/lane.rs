@@ -20,9 +20,7 @@ impl Lane {
         self.accepted
             .min(u64::from(self.flows / gcd(self.flows, self.flow_step)))
     }
-}
 
-impl Lane {
     /// Writes `count` frames of one size: everything but sequence and flow stays in registers.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "per packet: must vanish into the loop")]
