@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use maud::{Markup, html};
 use measure::{FlowSummary, FlowsSummary};
 
 use crate::number::{count, counted, time};
@@ -25,12 +26,13 @@ pub fn terminal(flows: &FlowsSummary, style: &Style) -> String {
 }
 
 /// The same as tables of a page.
-pub fn html(flows: &FlowsSummary) -> String {
-    let by_bytes = table(&flows.by_bytes).html(&format!("Those with most bytes, of {}", words(flows)));
-    if flows.by_packets == flows.by_bytes {
-        return by_bytes;
+pub fn html(flows: &FlowsSummary) -> Markup {
+    html! {
+        (table(&flows.by_bytes).html(&format!("Those with most bytes, of {}", words(flows))))
+        @if flows.by_packets != flows.by_bytes {
+            (table(&flows.by_packets).html("Those with most packets"))
+        }
     }
-    by_bytes + &table(&flows.by_packets).html("Those with most packets")
 }
 
 /// What the largest are a part of.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use maud::{Markup, html};
 use measure::{Judged, RuleCount};
 
 use crate::html::flow::{End, Flow, node};
@@ -39,7 +40,7 @@ pub fn terminal(judged: &Judged, style: &Style) -> String {
 }
 
 /// The same as tables of a page.
-pub fn html(judged: &Judged) -> String {
+pub fn html(judged: &Judged) -> Markup {
     let shown = judged.busiest(RULES_ON_PAGE);
     let left = judged.rules.len() - shown.rules.len();
     let caption = match left {
@@ -49,8 +50,10 @@ pub fn html(judged: &Judged) -> String {
     let reasons = Sheet::of(&judged.malformed)
         .name("reason", |(reason, _)| (*reason).clone())
         .number("packets", |(_, packets)| count(**packets));
-    rules(&shown).html(&caption)
-        + &reasons.html("Malformed packets by reason; each is counted at a rule, too")
+    html! {
+        (rules(&shown).html(&caption))
+        (reasons.html("Malformed packets by reason; each is counted at a rule, too"))
+    }
 }
 
 /// Where packets went.

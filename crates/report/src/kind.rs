@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::path::Path;
 
+use maud::{Markup, Render, html};
 use measure::{
     ExpectationResult, GapSummary, Note, Percentiles, PortSummary, RunResult, Validity, WorkerSummary,
 };
@@ -11,7 +12,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::compare::metrics::Metric;
-use crate::html::element::escape;
 use crate::read::ReadError;
 use crate::rundir::file;
 use crate::style::{Paint, Style};
@@ -58,7 +58,7 @@ pub trait Kind: Plain {
         self.terminal(style)
     }
     /// Its sections of a page. Of several runs each heading says whose it is (`named`), and ids begin with `id`.
-    fn page(&self, named: &str, id: &str) -> String;
+    fn page(&self, named: &str, id: &str) -> Markup;
     /// The files beside it that are read and drawn, too.
     fn parts(&self) -> Vec<Part> {
         Vec::new()
@@ -240,14 +240,11 @@ impl Tile {
             .filter_map(|(name, value)| Some((name.into(), value?)));
         known.map(|(name, value)| Self { name, value }).collect()
     }
+}
 
-    /// As a page shows it.
-    pub(crate) fn html(&self) -> String {
-        format!(
-            "<div><dt>{}</dt><dd>{}</dd></div>",
-            escape(&self.name),
-            escape(&self.value)
-        )
+impl Render for Tile {
+    fn render(&self) -> Markup {
+        html! { div { dt { (self.name) } dd { (self.value) } } }
     }
 }
 

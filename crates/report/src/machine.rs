@@ -1,5 +1,6 @@
 //! What carried the packets: ports, queues, workers, the buffer pool, the clock.
 
+use maud::{Markup, html};
 use measure::{LinkState, PortSummary, QueueSummary, RunResult, WorkerSummary};
 
 use crate::html::element::section;
@@ -33,10 +34,12 @@ pub fn terminal(run: &impl RunResult, style: &Style) -> String {
 }
 
 /// The section of a page about how even the load was: packets by queue, and workers by core.
-pub fn balance_html(run: &impl RunResult, named: &str) -> String {
-    let tables = queues(run.queues()).html("Packets by queue, as a share of its port and direction")
-        + &workers(run.workers())
-            .html("Workers: rounds of their loop that moved packets, and how long they were away");
+pub fn balance_html(run: &impl RunResult, named: &str) -> Markup {
+    let tables = html! {
+        (queues(run.queues()).html("Packets by queue, as a share of its port and direction"))
+        (workers(run.workers())
+            .html("Workers: rounds of their loop that moved packets, and how long they were away"))
+    };
     section(&format!("Balance{named}"), &tables)
 }
 

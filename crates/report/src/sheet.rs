@@ -1,6 +1,6 @@
 //! One description of a table, column by column, that is drawn in a terminal and in a page.
 
-use crate::html::element::escape;
+use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::style::{Paint, Style};
@@ -185,22 +185,23 @@ impl<T> Sheet<T> {
     }
 
     /// With a caption.
-    pub fn html(&self, caption: &str) -> String {
-        if !self.is_drawn {
-            return String::new();
-        }
+    pub fn html(&self, caption: &str) -> Markup {
         let columns = || self.columns.iter().filter(|column| column.is_on_page);
-        let head: String = columns().map(Column::head).collect();
-        let row = |row| {
-            let cells: String = columns().map(|column| column.html(row)).collect();
-            format!("<tr>{cells}</tr>\n")
-        };
-        let body: String = (0..self.items.len()).map(row).collect();
-        format!(
-            "<div class=scroll tabindex=0 role=region aria-label=\"{0}\"><table><caption>{0}</caption>\
-             <thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n",
-            escape(caption)
-        )
+        html! {
+            @if self.is_drawn {
+                div.scroll tabindex="0" role="region" aria-label=(caption) {
+                    table {
+                        caption { (caption) }
+                        thead { tr { @for column in columns() { (column.head()) } } }
+                        tbody {
+                            @for row in 0..self.items.len() {
+                                tr { @for column in columns() { (column.html(row)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -214,23 +215,18 @@ impl Column {
         title.paint(Paint::Dim)
     }
 
-    fn head(&self) -> String {
+    fn head(&self) -> Markup {
         let is_number = self.cells.first().is_some_and(Cell::is_number);
-        let class = if is_number { " class=n" } else { "" };
-        format!("<th scope=col{class}>{}</th>", escape(&self.title))
+        html! { th scope="col" class=[is_number.then_some("n")] { (self.title) } }
     }
 
-    fn html(&self, row: usize) -> String {
+    fn html(&self, row: usize) -> Markup {
         let cell = &self.cells[row];
         if !self.is_name {
             return cell.html();
         }
-        let class = if cell.text.len() > SHORT {
-            " class=long"
-        } else {
-            ""
-        };
-        format!("<th scope=row{class}>{}</th>", escape(&cell.text))
+        let is_long = cell.text.len() > SHORT;
+        html! { th scope="row" class=[is_long.then_some("long")] { (cell.text) } }
     }
 }
 
@@ -241,8 +237,11 @@ mod tests {
     /// Bars of one column begin and end in one place, however wide their words are.
     #[test]
     fn words_of_bars_have_a_column_of_their_own() {
-        let cell = Cell::bar(0.5, "68.86 kpps").html();
-        assert!(cell.starts_with("<td class=bars>") && cell.contains("<span class=label>68.86 kpps</span>"));
+        let cell = Cell::bar(0.5, "68.86 kpps").html().into_string();
+        assert!(
+            cell.starts_with(r#"<td class="bars">"#)
+                && cell.contains(r#"<span class="label">68.86 kpps</span>"#)
+        );
     }
 
     #[test]
@@ -259,8 +258,8 @@ mod tests {
             sheet.terminal("Name", &Style::plain()),
             "Name      dup\n  item 7    7\n"
         );
-        assert!(sheet.html("Caption").contains(
-            "<thead><tr><th scope=col>of</th><th scope=col class=n>duplicate</th><th scope=col>wide</th></tr></thead>"
+        assert!(sheet.html("Caption").0.contains(
+            r#"<thead><tr><th scope="col">of</th><th scope="col" class="n">duplicate</th><th scope="col">wide</th></tr></thead>"#
         ));
     }
 }

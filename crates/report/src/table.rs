@@ -1,8 +1,8 @@
 //! Lays cells out in columns of a terminal: numbers to the right, words to the left, no lines but white space.
 
+use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr;
 
-use crate::html::element::escape;
 use crate::input::clean;
 use crate::number::count;
 use crate::style::{Paint, Style};
@@ -68,21 +68,21 @@ impl Cell {
     }
 
     /// As a page shows it; what wants a look stands out.
-    pub(crate) fn html(&self) -> String {
-        let text = escape(&self.text);
-        if let Some(part) = self.bar {
-            let percent = 100.0 * part.clamp(0.0, 1.0);
-            return format!(
-                "<td class=bars><span class=bar><span style=\"width:{percent:.2}%\"></span></span><span class=label>{text}</span></td>"
-            );
-        }
-        let class = match (self.right, matches!(self.paint, Paint::Warn | Paint::Bad)) {
-            (true, true) => " class=\"n bad\"",
-            (true, false) => " class=n",
-            (false, true) => " class=bad",
-            (false, false) => "",
+    pub(crate) fn html(&self) -> Markup {
+        let text = &self.text;
+        let Some(part) = self.bar else {
+            let class = match (self.right, matches!(self.paint, Paint::Warn | Paint::Bad)) {
+                (true, true) => Some("n bad"),
+                (true, false) => Some("n"),
+                (false, true) => Some("bad"),
+                (false, false) => None,
+            };
+            return html! { td class=[class] { (text) } };
         };
-        format!("<td{class}>{text}</td>")
+        let width = format!("width:{:.2}%", 100.0 * part.clamp(0.0, 1.0));
+        html! {
+            td.bars { span.bar { span style=(width) {} } span.label { (text) } }
+        }
     }
 }
 

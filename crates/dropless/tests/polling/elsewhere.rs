@@ -155,5 +155,5 @@ fn a_link_of_another_user_does_not_say_what_is_replaced() {
     assert_eq!(write("own.html").code, Some(0));
     assert!(lab.path("own.html").is_symlink());
     let page = fs::read_to_string(lab.path("page.html")).expect("a page");
-    assert!(page.starts_with("<!doctype html>"));
+    assert!(page.starts_with("<!DOCTYPE html>"));
 }

@@ -33,7 +33,7 @@ fn every_run_leaves_its_page() {
         "VALID: ",
         "data-chart=\"rates\"",
         "fault_drop",
-        "<svg class=flow",
+        "<svg class=\"flow\"",
         "uPlot",
         "</html>",
     ] {
@@ -218,7 +218,7 @@ fn a_run_that_did_not_end_is_a_line_among_others() {
     let alone = report(&lab, &["killed", "--html", "out.html"]);
     assert_eq!((alone.code, alone.stderr.as_str()), (Some(2), ""), "{alone}");
     let page = fs::read_to_string(lab.path("out.html")).expect("a page");
-    assert!(page.contains("DID NOT END: ") && page.contains("id=data"));
+    assert!(page.contains("DID NOT END: ") && page.contains("id=\"data\""));
     let good = golden().display().to_string();
     let nothing = report(&lab, &["killed", "young"]);
     assert_eq!(
@@ -269,7 +269,7 @@ fn standard_input_and_output_are_files_too() {
     }
     let page = report(&lab, &["old.csv", "--html", "-"]);
     assert_eq!((page.code, page.stderr.as_str()), (Some(0), ""), "{page}");
-    assert!(page.stdout.starts_with("<!doctype html>") && page.stdout.ends_with("</html>\n"));
+    assert!(page.stdout.starts_with("<!DOCTYPE html>") && page.stdout.ends_with("</html>\n"));
     assert!(!lab.path("-").exists());
 }
 

@@ -1,63 +1,66 @@
-//! Pieces of HTML: escaped text, and what can be folded away.
+//! Pieces of HTML that many parts of a page are made of.
 
-use crate::input::is_unsafe;
+use maud::{Markup, html};
 
-/// `text` as it may stand between tags and in quoted attributes.
-pub fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            // Names come from elsewhere: none may carry control characters into the page, or turn its writing round.
-            c if is_unsafe(c) => safe.push('\u{fffd}'),
-            c => safe.push(c),
-        }
-    }
-    safe
-}
+/// Of every drawing, in its own units.
+pub const WIDTH: f64 = 960.0;
 
-/// `text` escaped, with what stands between two backticks as code.
-pub fn prose(text: &str) -> String {
+/// `text` with what stands between two backticks as code.
+pub fn prose(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
     // An odd number of backticks has one that begins nothing.
     if parts.len() % 2 == 0 {
-        return escape(text);
+        return html! { (text) };
     }
-    let one = |(at, part): (usize, &&str)| match at % 2 {
-        0 => escape(part),
-        _ => format!("<code>{}</code>", escape(part)),
-    };
-    parts.iter().enumerate().map(one).collect()
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 0 { (part) } @else { code { (part) } }
+        }
+    }
 }
 
 /// `inner` under a heading; nothing where there is nothing.
-pub fn section(title: &str, inner: &str) -> String {
-    if inner.is_empty() {
-        return String::new();
+pub fn section(title: &str, inner: &Markup) -> Markup {
+    html! {
+        @if !inner.0.is_empty() {
+            section { h2 { (title) } (inner) }
+        }
     }
-    format!("<section><h2>{}</h2>\n{inner}</section>\n", escape(title))
 }
 
 /// `inner` under a title and sentences that say what is to be seen.
-pub fn figure(title: &str, sentences: &[String], inner: &str) -> String {
-    let words: String = sentences
-        .iter()
-        .map(|line| format!("<p>{}</p>", escape(line)))
-        .collect();
-    let title = escape(title);
-    format!("<figure><figcaption><h3>{title}</h3>{words}</figcaption>\n{inner}</figure>\n")
+pub fn figure(title: &str, sentences: &[String], inner: &Markup) -> Markup {
+    html! {
+        figure {
+            figcaption {
+                h3 { (title) }
+                @for line in sentences { p { (line) } }
+            }
+            (inner)
+        }
+    }
 }
 
 /// `inner`, folded away under `title`.
-pub fn details(title: &str, inner: &str) -> String {
-    format!(
-        "<details><summary>{}</summary>\n{inner}</details>\n",
-        escape(title)
-    )
+pub fn details(title: &str, inner: &Markup) -> Markup {
+    html! { details { summary { (title) } (inner) } }
+}
+
+/// A drawing, `height` high, and its text alternative, a title and sentences.
+pub fn drawing(id: &str, class: &str, height: f64, [title, words]: [&str; 2], shapes: &[Markup]) -> Markup {
+    let (of_title, of_words) = (format!("{id}-t"), format!("{id}-d"));
+    html! {
+        svg class=(class) role="img" aria-labelledby={ (of_title) " " (of_words) } viewBox={ "0 0 " (WIDTH) " " (height.round()) } {
+            title id=(of_title) { (title) }
+            desc id=(of_words) { (words) }
+            @for shape in shapes { (shape) }
+        }
+    }
+}
+
+/// A place in a drawing, to a tenth of its unit.
+pub fn tenths(place: f64) -> String {
+    format!("{place:.1}")
 }
 
 #[cfg(test)]
@@ -68,24 +71,22 @@ mod tests {
 
     #[test]
     fn backticks_become_code() {
+        let shown = |text| prose(text).into_string();
         assert_eq!(
-            prose("see (`dropless noise` <who>)"),
+            shown("see (`dropless noise` <who>)"),
             "see (<code>dropless noise</code> &lt;who&gt;)"
         );
-        assert_eq!(prose("a ` alone"), "a ` alone");
-        assert_eq!(prose("`<b>`"), "<code>&lt;b&gt;</code>");
+        assert_eq!(shown("a ` alone"), "a ` alone");
+        assert_eq!(shown("`<b>`"), "<code>&lt;b&gt;</code>");
     }
 
     #[test]
     fn nothing_breaks_out() {
-        let nasty = "<script>alert('x')</script>&\"\u{7}";
-        assert_eq!(
-            escape(nasty),
-            "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;&quot;\u{fffd}"
-        );
+        let nasty = "<script>alert('x')</script>&\"";
         let sheet = Sheet::of([nasty])
             .name(nasty, |nasty| (*nasty).to_owned())
             .cell(nasty, |nasty| Cell::bar(2.0, *nasty));
-        assert!(!sheet.html(nasty).contains("<script"));
+        let page = details(nasty, &sheet.html(nasty)).into_string();
+        assert!(!page.contains("<script") && !page.contains("&\""), "{page}");
     }
 }

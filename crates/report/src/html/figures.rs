@@ -1,6 +1,8 @@
 //! The charts' places in the page: a title, a sentence that says what is to be seen, and the numbers as a table.
 
-use super::element::{details, escape, figure};
+use maud::{Markup, html};
+
+use super::element::{details, figure};
 use crate::load::series::{Origin, Point};
 use crate::load::thin::merged;
 use crate::load::{Channel, Loaded, Series};
@@ -12,12 +14,12 @@ use crate::table::{Cell, bad};
 const ROWS_MAX: usize = 24;
 
 /// A figure with a chart that the script draws.
-pub fn chart(kind: &str, title: &str, sentences: &[String], below: &str) -> String {
-    let spoken = escape(&format!("{title}. {}", sentences.join(" ")));
-    let plot = format!(
-        "<div class=plot data-chart=\"{kind}\" tabindex=0 role=application aria-roledescription=chart \
-         aria-label=\"{spoken}\"></div>\n{below}"
-    );
+pub fn chart(kind: &str, title: &str, sentences: &[String], below: &Markup) -> Markup {
+    let spoken = format!("{title}. {}", sentences.join(" "));
+    let plot = html! {
+        div.plot data-chart=(kind) tabindex="0" role="application" aria-roledescription="chart" aria-label=(spoken) {}
+        (below)
+    };
     figure(title, sentences, &plot)
 }
 
@@ -80,8 +82,8 @@ pub fn show(channel: Channel, value: f64) -> String {
 }
 
 /// `columns` of all runs over time, folded away; each run is brought to a few rows.
-pub fn over_time(runs: &[Loaded], columns: &[Column]) -> String {
-    let tables: String = runs
+pub fn over_time(runs: &[Loaded], columns: &[Column]) -> Markup {
+    let tables = runs
         .iter()
         .filter_map(|run| Some((run, run.series.as_ref()?)))
         .map(|(run, series)| {
@@ -100,9 +102,8 @@ pub fn over_time(runs: &[Loaded], columns: &[Column]) -> String {
                 sheet = sheet.cell(column.title(series.origin), |point| column.cell(point));
             }
             sheet.html(&of)
-        })
-        .collect();
-    details("The same as a table", &tables)
+        });
+    details("The same as a table", &html! { @for table in tables { (table) } })
 }
 
 /// When something was, since the start.

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::element::escape;
+use maud::{Markup, html};
+
+use super::element::{drawing, tenths};
 use crate::number::{count, share};
 
-/// Of the drawing, in its own units.
-const WIDTH: f64 = 960.0;
 /// The whole of the packets is this high.
 const WHOLE: f64 = 220.0;
 /// Thinner ribbons are drawn like this: what was lost must be seen, be it one packet in a million.
@@ -76,44 +76,40 @@ pub struct Flow {
 struct Drawing {
     /// All packets.
     whole: u64,
-    ribbons: String,
-    nodes: String,
+    ribbons: Vec<Markup>,
+    nodes: Vec<Markup>,
 }
 
 /// A place of the drawing, from the left and from the top.
 type Place = (f64, f64);
 
 /// The picture, and its text alternative.
-pub fn svg(flow: &Flow, id: &str) -> String {
-    let mut drawing = Drawing {
+pub fn svg(flow: &Flow, id: &str) -> Markup {
+    let mut drawn = Drawing {
         whole: flow.source.packets.max(1),
-        ribbons: String::new(),
-        nodes: String::new(),
+        ribbons: Vec::new(),
+        nodes: Vec::new(),
     };
-    let mut bottom = TOP + drawing.high(&flow.source).max(THINNEST);
-    drawing.above(&flow.source, 0.0);
+    let mut bottom = TOP + drawn.high(&flow.source).max(THINNEST);
+    drawn.above(&flow.source, 0.0);
     if flow.further.is_empty() {
-        bottom = bottom.max(drawing.split((0.0, TOP), &flow.ends, (430.0, TOP)));
+        bottom = bottom.max(drawn.split((0.0, TOP), &flow.ends, (430.0, TOP)));
     } else if let Some((first, rest)) = flow.ends.split_first() {
         // What the first end splits into is drawn at its height, and the other ends below all of that: no ribbon runs
         // through their words.
         let (middle, right) = (250.0, 560.0);
-        let height = drawing.high(first);
+        let height = drawn.high(first);
         if first.packets > 0 {
-            drawing.ribbon((BAR, TOP), (middle, TOP), first);
-            drawing.above(first, middle);
+            drawn.ribbon((BAR, TOP), (middle, TOP), first);
+            drawn.above(first, middle);
         }
-        let end = drawing.split((middle, TOP), &flow.further, (right, TOP));
+        let end = drawn.split((middle, TOP), &flow.further, (right, TOP));
         let below = end.max(TOP + height + APART);
-        bottom = bottom.max(drawing.split((0.0, TOP + height), rest, (middle, below)));
+        bottom = bottom.max(drawn.split((0.0, TOP + height), rest, (middle, below)));
     }
-    let height = bottom + 24.0;
-    let words = escape(&sentence(flow));
-    format!(
-        "<div class=\"scroll drawing\"><svg class=flow role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
-         <title id=\"{id}-t\">Where each packet went</title><desc id=\"{id}-d\">{words}</desc>\n{}{}</svg></div>\n",
-        drawing.ribbons, drawing.nodes
-    )
+    let (words, shapes) = (sentence(flow), [drawn.ribbons, drawn.nodes].concat());
+    let told = ["Where each packet went", &*words];
+    html! { div.scroll.drawing { (drawing(id, "flow", bottom + 24.0, told, &shapes)) } }
 }
 
 impl Drawing {
@@ -145,26 +141,26 @@ impl Drawing {
     fn ribbon(&mut self, (x1, y1): Place, (x2, y2): Place, to: &Node) {
         let (middle, height) = (f64::midpoint(x1, x2), self.high(to));
         let (end1, end2, class) = (y1 + height, y2 + height, to.kind.class());
-        // A `String` takes everything.
-        let _ = writeln!(
-            self.ribbons,
-            "<path class=\"ribbon {class}\" d=\"M{x1:.1} {y1:.1}C{middle:.1} {y1:.1} {middle:.1} {y2:.1} {x2:.1} {y2:.1}v{height:.2}\
-             C{middle:.1} {end2:.1} {middle:.1} {end1:.1} {x1:.1} {end1:.1}z\"/>",
+        let line = format!(
+            "M{x1:.1} {y1:.1}C{middle:.1} {y1:.1} {middle:.1} {y2:.1} {x2:.1} {y2:.1}v{height:.2}\
+             C{middle:.1} {end2:.1} {middle:.1} {end1:.1} {x1:.1} {end1:.1}z"
         );
+        self.ribbons.push(html! { path.ribbon.(class) d=(line) {} });
     }
 
     /// The bar of a node, and its words at `label`.
     fn bar(&mut self, node: &Node, (x, top): Place, label: Place) {
-        let (name, words) = (escape(&node.name), escape(&node.words));
-        let (packets, part) = (count(node.packets), share(node.packets, self.whole));
-        let (class, height) = (node.kind.class(), self.high(node).max(THINNEST));
-        let (left, line) = label;
-        let _ = writeln!(
-            self.nodes,
-            "<g><title>{name}: {packets} ({part}) {words}</title>\
-             <rect class=\"node {class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{BAR}\" height=\"{height:.2}\"/>\
-             <text x=\"{left:.1}\" y=\"{line:.1}\"><tspan class=name>{name}</tspan> {packets} <tspan class=dim>{part}</tspan></text></g>",
-        );
+        let (name, packets, part) = (&node.name, count(node.packets), share(node.packets, self.whole));
+        let height = format!("{:.2}", self.high(node).max(THINNEST));
+        self.nodes.push(html! {
+            g {
+                title { (name) ": " (packets) " (" (part) ") " (node.words) }
+                rect.node.(node.kind.class()) x=(tenths(x)) y=(tenths(top)) width=(BAR) height=(height) {}
+                text x=(tenths(label.0)) y=(tenths(label.1)) {
+                    tspan.name { (name) } " " (packets) " " tspan.dim { (part) }
+                }
+            }
+        });
     }
 }
 
@@ -223,7 +219,7 @@ mod tests {
                 ends: vec![node("accepted", accepted), node("unsent", unsent)],
                 further,
             };
-            let drawn = svg(&flow, "t");
+            let drawn = svg(&flow, "t").into_string();
             for text in drawn.split("<text ").skip(1) {
                 let (left, line) = numbers(text, "x=\"", "\" y=\"");
                 for ribbon in drawn.split("class=\"ribbon").skip(1) {

@@ -8,7 +8,9 @@ mod side_by_side;
 mod stalls;
 mod verdict;
 
-use super::element::{details, prose, section};
+use maud::{Markup, html};
+
+use super::element::{details, prose};
 use super::figures::{Column, chart, over_time, peak, show, thinned};
 use crate::load::series::Origin;
 use crate::load::{Channel, DRAWN_MAX, Loaded, Series};
@@ -19,75 +21,83 @@ use crate::rundir::file;
 pub const FRAMES_MAX: usize = 4;
 
 /// All of the page between its head and its foot.
-pub fn body(runs: &[Loaded]) -> String {
+pub fn body(runs: &[Loaded]) -> Markup {
     let is_long = runs.len() > FRAMES_MAX;
-    let mut page: String = if is_long {
-        side_by_side::list(runs)
-    } else {
-        runs.iter()
-            .map(|run| verdict::block(run, runs.len() > 1))
-            .collect()
-    };
     let is_over_time = runs.iter().any(Loaded::is_over_time);
-    let over_time = || if is_over_time { charts(runs) } else { String::new() };
-    if let [only] = runs {
-        // Where packets went, and how long they took, before when.
-        page += &verdict::tiles(only);
-        page += &made::strip(only);
-        page += &only.result.page("", "flow-0");
-        page += &stalls::lengths(only, "");
-        page += &distributions::curves(runs);
-        page += &over_time();
-        page += &stalls::by_cause(only, "");
-        page += &machine::sections(only, "");
-    } else {
-        page += &side_by_side::sections(runs);
-        page += &distributions::curves(runs);
-        page += &over_time();
+    html! {
+        @if is_long {
+            (side_by_side::list(runs))
+        } @else {
+            @for run in runs { (verdict::block(run, runs.len() > 1)) }
+        }
+        @if let [only] = runs {
+            // Where packets went, and how long they took, before when.
+            (verdict::tiles(only))
+            (made::strip(only))
+            (only.result.page("", "flow-0"))
+            (stalls::lengths(only, ""))
+        } @else {
+            (side_by_side::sections(runs))
+        }
+        (distributions::curves(runs))
+        @if is_over_time { (charts(runs)) }
+        @if let [only] = runs {
+            (stalls::by_cause(only, ""))
+            (machine::sections(only, ""))
+        } @else {
+            @for (at, run) in runs.iter().enumerate().take(DRAWN_MAX) { (one_of_many(run, at, is_long)) }
+        }
+        @if runs.len() > DRAWN_MAX {
+            p.note {
+                "The charts and the details are those of the first " (DRAWN_MAX)
+                " runs; the others have pages of their own in their directories."
+            }
+        }
     }
-    for (at, run) in runs.iter().enumerate().take(DRAWN_MAX).filter(|_| runs.len() > 1) {
-        let named = format!(" of {}", run.name);
-        let whole = run.result.page(&named, &format!("flow-{at}"))
-            + &stalls::lengths(run, &named)
-            + &stalls::by_cause(run, &named)
-            + &machine::sections(run, &named);
-        page += &if is_long && !whole.is_empty() {
-            details(&format!("All{named}"), &whole)
-        } else {
-            whole
-        };
-    }
-    if runs.len() > DRAWN_MAX {
-        page += &format!(
-            "<p class=note>The charts and the details are those of the first {DRAWN_MAX} runs; the others have pages of their own in their directories.</p>\n"
-        );
-    }
-    page
 }
 
-fn charts(runs: &[Loaded]) -> String {
+/// What is known of one run beside others.
+fn one_of_many(run: &Loaded, at: usize, is_folded: bool) -> Markup {
+    let named = format!(" of {}", run.name);
+    let whole = html! {
+        (run.result.page(&named, &format!("flow-{at}")))
+        (stalls::lengths(run, &named))
+        (stalls::by_cause(run, &named))
+        (machine::sections(run, &named))
+    };
+    if is_folded && !whole.0.is_empty() {
+        details(&format!("All{named}"), &whole)
+    } else {
+        whole
+    }
+}
+
+fn charts(runs: &[Loaded]) -> Markup {
     let series: Vec<(&Loaded, &Series)> = runs
         .iter()
         .filter_map(|run| Some((run, run.series.as_ref().filter(|series| series.rows > 0)?)))
         .collect();
-    let mut page = String::new();
     let stalls = stalls::chart_of(runs);
     let is_awaited = |run: &Loaded| run.awaits(file::INTERVALS);
-    if series.is_empty() && runs.iter().any(is_awaited) && runs.iter().all(|run| run.missing.is_empty()) {
-        page += "<p class=note>There is no intervals.csv with rows, so nothing is drawn over time.</p>\n";
-    }
-    if !series.is_empty() || !stalls.is_empty() {
-        let mut inner = "<p class=\"note keys\">Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: \
-                 <kbd>Tab</kbd> to a chart, <kbd>←</kbd> <kbd>→</kbd> to move, <kbd>+</kbd> <kbd>-</kbd> to zoom, \
-                 <kbd>Home</kbd> <kbd>End</kbd>, <kbd>0</kbd> for all. All charts over time move together.</p>\n"
-            .to_owned();
-        if !series.is_empty() {
-            inner += &(rates(runs, &series) + &loss(runs, &series));
+    let has_none =
+        series.is_empty() && runs.iter().any(is_awaited) && runs.iter().all(|run| run.missing.is_empty());
+    html! {
+        @if has_none { p.note { "There is no intervals.csv with rows, so nothing is drawn over time." } }
+        @if !series.is_empty() || !stalls.0.is_empty() {
+            section {
+                h2 { "Over time" }
+                p.note.keys {
+                    "Move the pointer over a chart for values; drag to zoom, double-click to see all. By keyboard: "
+                    kbd { "Tab" } " to a chart, " kbd { "←" } " " kbd { "→" } " to move, " kbd { "+" } " " kbd { "-" } " to zoom, "
+                    kbd { "Home" } " " kbd { "End" } ", " kbd { "0" } " for all. All charts over time move together."
+                }
+                @if !series.is_empty() { (rates(runs, &series)) (loss(runs, &series)) }
+                (stalls)
+                (latency(runs, &series))
+                (heat::charts(runs))
+            }
         }
-        inner += &(stalls + &latency(runs, &series) + &heat::charts(runs));
-        page += &section("Over time", &inner);
     }
-    page
 }
 
 /// `words` of each run, with its name before it where there are several that say something else.
@@ -110,7 +120,7 @@ fn each(series: &[(&Loaded, &Series)], words: impl Fn(&Loaded, &Series) -> Optio
     said
 }
 
-fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
+fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
     let mut words = each(series, |run, series| {
         let mut sent = series.origin.out().to_owned();
         sent[..1].make_ascii_uppercase();
@@ -138,7 +148,7 @@ fn rates(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     chart("rates", "Rates", &words, &over_time(runs, &columns))
 }
 
-fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
+fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
     let word = |series: &Series| match series.origin {
         Origin::Reflect | Origin::Capture | Origin::Forward => "dropped",
         Origin::Send | Origin::Older => "lost",
@@ -188,9 +198,9 @@ fn loss(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
     chart("loss", title, &words, &over_time(runs, &columns))
 }
 
-fn latency(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
+fn latency(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> Markup {
     if !series.iter().any(|(_, series)| series.has(Channel::Mean)) {
-        return String::new();
+        return Markup::default();
     }
     let mut words = each(series, |_, series| {
         let (at, most) = peak(series, Channel::Max).or_else(|| peak(series, Channel::Mean))?;
@@ -224,13 +234,11 @@ fn latency(runs: &[Loaded], series: &[(&Loaded, &Series)]) -> String {
 }
 
 /// A list of sentences, or nothing.
-fn list(title: &str, sentences: &[String]) -> String {
-    if sentences.is_empty() {
-        return String::new();
+fn list(title: &str, sentences: &[String]) -> Markup {
+    html! {
+        @if !sentences.is_empty() {
+            h3 { (title) }
+            ul { @for line in sentences { li { (prose(line)) } } }
+        }
     }
-    let items: String = sentences
-        .iter()
-        .map(|line| format!("<li>{}</li>", prose(line)))
-        .collect();
-    format!("<h3>{title}</h3><ul>{items}</ul>\n")
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use maud::{Markup, html};
 use measure::{CaptureSummary, ConsumerSummary, ExpectationResult, PortSummary};
 
 use crate::balance;
 use crate::compare::metrics::{Metric, Unit, lower};
-use crate::html::element::{escape, section};
+use crate::html::element::section;
 use crate::html::flow::{self, End, Flow, node};
 use crate::kind::{Entry, Kind, Part, Standing, Tile, Verdict};
 use crate::machine;
@@ -103,18 +104,13 @@ impl Kind for CaptureSummary {
         terminal::headline(self, &outcome(self), paint, style)
     }
 
-    fn page(&self, named: &str, id: &str) -> String {
-        let drawn = flow::svg(&of_capture(self), id);
-        let some = |title: &str, inner: String| {
-            if inner.is_empty() {
-                return inner;
-            }
-            section(&format!("{title}{named}"), &inner)
-        };
-        section(&format!("Where each frame went{named}"), &drawn)
-            + &some("Consumers", takers_html(self))
-            + &some("Settings", settings(self).html("Of this capture"))
-            + &machine::balance_html(self, named)
+    fn page(&self, named: &str, id: &str) -> Markup {
+        html! {
+            (section(&format!("Where each frame went{named}"), &flow::svg(&of_capture(self), id)))
+            (section(&format!("Consumers{named}"), &takers_html(self)))
+            (section(&format!("Settings{named}"), &settings(self).html("Of this capture")))
+            (machine::balance_html(self, named))
+        }
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -247,11 +243,11 @@ fn takers(summary: &CaptureSummary, style: &Style) -> String {
     consumers(summary).terminal("Consumers", style) + &lines.concat()
 }
 
-fn takers_html(summary: &CaptureSummary) -> String {
-    let paragraph = |line: &String| format!("<p>{}</p>\n", escape(line));
-    let lines: Vec<String> = files(summary).iter().map(paragraph).collect();
-    consumers(summary).html("Whoever took packets out of the ring; each line adds up by itself")
-        + &lines.concat()
+fn takers_html(summary: &CaptureSummary) -> Markup {
+    html! {
+        (consumers(summary).html("Whoever took packets out of the ring; each line adds up by itself"))
+        @for line in files(summary) { p { (line) } }
+    }
 }
 
 /// Where each frame went; as far as its end, where one consumer was there all the time.
@@ -345,7 +341,7 @@ mod tests {
             files: Some(files),
             ..lossy(vec![consumer("files", (50, 10))])
         };
-        let page = summary.page("", "flow");
+        let page = summary.page("", "flow").into_string();
         for words in [
             "files (lossy)",
             "udp and &lt;odd&gt;",

@@ -6,6 +6,7 @@ mod terminal;
 
 use std::path::Path;
 
+use maud::Markup;
 use measure::comparison::Comparison;
 
 use crate::input::json_file;
@@ -110,7 +111,7 @@ impl Kind for Comparison {
         render(self, style)
     }
 
-    fn page(&self, named: &str, _id: &str) -> String {
+    fn page(&self, named: &str, _id: &str) -> Markup {
         page::render(self, named)
     }
 

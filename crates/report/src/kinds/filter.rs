@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use maud::{Markup, html};
 use measure::FilterSummary;
 
 use crate::compare::metrics::{Metric, Unit, higher, lower};
@@ -98,11 +99,12 @@ impl Kind for FilterSummary {
         terminal::verdict(self.verdict, &self.reasons, &outcome(self), paint, style)
     }
 
-    fn page(&self, named: &str, id: &str) -> String {
-        let drawn = flow::svg(&judged::flow(&self.judged), id);
-        section(&format!("Where each packet went{named}"), &drawn)
-            + &section(&format!("Rules{named}"), &judged::html(&self.judged))
-            + &section(&format!("Filter{named}"), &about(self).html("Of this filter"))
+    fn page(&self, named: &str, id: &str) -> Markup {
+        html! {
+            (section(&format!("Where each packet went{named}"), &flow::svg(&judged::flow(&self.judged), id)))
+            (section(&format!("Rules{named}"), &judged::html(&self.judged)))
+            (section(&format!("Filter{named}"), &about(self).html("Of this filter")))
+        }
     }
 
     fn notes(&self) -> &[measure::Note] {

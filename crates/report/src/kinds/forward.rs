@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use maud::{Markup, html};
 use measure::place::DENIED;
 use measure::{ExpectationResult, ForwardSummary, PortSummary, WaySummary};
 
@@ -101,11 +102,14 @@ impl Kind for ForwardSummary {
         terminal::headline(self, &outcome(self), paint, style)
     }
 
-    fn page(&self, named: &str, id: &str) -> String {
-        let rules = self.rules.as_ref().map_or_else(String::new, |rules| {
-            section(&format!("Rules{named}"), &judged::html(&rules.judged))
-        });
-        page_of_frames(self, named, id) + &rules + &page_of_carriers(self, named)
+    fn page(&self, named: &str, id: &str) -> Markup {
+        html! {
+            (page_of_frames(self, named, id))
+            @if let Some(rules) = &self.rules {
+                (section(&format!("Rules{named}"), &judged::html(&rules.judged)))
+            }
+            (page_of_carriers(self, named))
+        }
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -140,20 +144,24 @@ pub(super) fn flows_and_stalls(summary: &ForwardSummary, style: &Style) -> Strin
 }
 
 /// The beginning of its page: where frames went, and which way.
-pub(super) fn page_of_frames(summary: &ForwardSummary, named: &str, id: &str) -> String {
+pub(super) fn page_of_frames(summary: &ForwardSummary, named: &str, id: &str) -> Markup {
     let source = node("came", summary.ledger.entered, End::Plain, "frames");
     let left = node("forwarded", summary.ledger.left, End::Good, "to the other port");
     let drawn = flow::svg(&balance::flow(&summary.ledger, source, left, "lost"), id);
-    section(&format!("Where each frame went{named}"), &drawn)
-        + &section(&format!("Ways{named}"), &ways(summary).html("From port to port"))
+    html! {
+        (section(&format!("Where each frame went{named}"), &drawn))
+        (section(&format!("Ways{named}"), &ways(summary).html("From port to port")))
+    }
 }
 
 /// And its end: flows, and what carried them.
-pub(super) fn page_of_carriers(summary: &ForwardSummary, named: &str) -> String {
-    let flows = summary.flows.as_ref().map_or_else(String::new, |flows| {
-        section(&format!("Flows{named}"), &flows::html(flows))
-    });
-    flows + &machine::balance_html(summary, named)
+pub(super) fn page_of_carriers(summary: &ForwardSummary, named: &str) -> Markup {
+    html! {
+        @if let Some(flows) = &summary.flows {
+            (section(&format!("Flows{named}"), &flows::html(flows)))
+        }
+        (machine::balance_html(summary, named))
+    }
 }
 
 /// The one sentence about it.

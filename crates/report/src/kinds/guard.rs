@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use maud::{Markup, html};
 use measure::{ExpectationResult, GuardRule, GuardSummary, PortSummary};
 
 use crate::compare::metrics::{Metric, Unit, lower};
@@ -111,31 +112,21 @@ impl Kind for GuardSummary {
         terminal::headline(self, &outcome(self), paint, style)
     }
 
-    fn page(&self, named: &str, id: &str) -> String {
-        // Between ports not all that is allowed arrives: that picture has both.
-        let first = match &self.forward {
-            Some(forward) => forward::page_of_frames(forward, named, id),
-            None => section(
-                &format!("Where each packet went{named}"),
-                &flow::svg(&judged::flow(&self.judged), id),
-            ),
-        };
-        let last = self
-            .forward
-            .as_ref()
-            .map_or_else(String::new, |forward| forward::page_of_carriers(forward, named));
-        first
-            + &section(
-                &format!("Rules made{named}"),
-                &blocks(self).html("What was blocked, and why"),
-            )
-            + &section(
-                &format!("Not blocked{named}"),
-                &refusals(self).html("Floods that no rule was made against"),
-            )
-            + &section(&format!("Rules{named}"), &judged::html(&self.judged))
-            + &section(&format!("Guard{named}"), &about(self).html("Of this guard"))
-            + &last
+    fn page(&self, named: &str, id: &str) -> Markup {
+        let went = || flow::svg(&judged::flow(&self.judged), id);
+        html! {
+            // Between ports not all that is allowed arrives: that picture has both.
+            @if let Some(forward) = &self.forward {
+                (forward::page_of_frames(forward, named, id))
+            } @else {
+                (section(&format!("Where each packet went{named}"), &went()))
+            }
+            (section(&format!("Rules made{named}"), &blocks(self).html("What was blocked, and why")))
+            (section(&format!("Not blocked{named}"), &refusals(self).html("Floods that no rule was made against")))
+            (section(&format!("Rules{named}"), &judged::html(&self.judged)))
+            (section(&format!("Guard{named}"), &about(self).html("Of this guard")))
+            @if let Some(forward) = &self.forward { (forward::page_of_carriers(forward, named)) }
+        }
     }
 
     fn parts(&self) -> Vec<Part> {

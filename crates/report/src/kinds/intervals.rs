@@ -1,5 +1,6 @@
 //! A file of intervals alone: of the older dpdk-project, or of a run that did not end. No run directory, no verdict.
 
+use maud::Markup;
 use serde::{Serialize, Serializer};
 
 use super::{capture, forward, reflect, send};
@@ -121,8 +122,8 @@ impl Kind for Intervals {
         String::new()
     }
 
-    fn page(&self, _named: &str, _id: &str) -> String {
-        String::new()
+    fn page(&self, _named: &str, _id: &str) -> Markup {
+        Markup::default()
     }
 
     fn compared_with(&self) -> &'static str {

@@ -5,6 +5,7 @@ mod terminal;
 
 use std::path::Path;
 
+use maud::Markup;
 use measure::noise::{CauseNoise, CoreNoise, InterruptLine, NoiseSummary};
 
 use crate::compare::metrics::{Metric, Unit, higher, lower};
@@ -110,7 +111,7 @@ impl Kind for NoiseSummary {
         terminal::render(self, style)
     }
 
-    fn page(&self, named: &str, _id: &str) -> String {
+    fn page(&self, named: &str, _id: &str) -> Markup {
         page::render(self, named)
     }
 

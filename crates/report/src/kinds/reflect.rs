@@ -5,6 +5,7 @@ mod page;
 
 use std::path::Path;
 
+use maud::Markup;
 use measure::{PortSummary, ReflectSummary};
 
 use crate::kind::{Entry, Kind, Part, Tile, Verdict};
@@ -93,7 +94,7 @@ impl Kind for ReflectSummary {
         terminal::headline(self, &outcome(self), paint, style)
     }
 
-    fn page(&self, named: &str, id: &str) -> String {
+    fn page(&self, named: &str, id: &str) -> Markup {
         page::render(self, named, id)
     }
 

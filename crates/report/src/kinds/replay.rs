@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use maud::{Markup, html};
 use measure::place::CUT_OFF;
 use measure::{ExpectationResult, Percentiles, PortSummary, ReplaySummary};
 
@@ -108,14 +109,14 @@ impl Kind for ReplaySummary {
         terminal::headline(self, &outcome(self), paint, style)
     }
 
-    fn page(&self, named: &str, id: &str) -> String {
-        let drawn = flow::svg(&of_replay(self), id);
-        let kept = times(self).map_or_else(String::new, |sheet| {
-            section(&format!("Times kept{named}"), &sheet.html("Times"))
-        });
-        section(&format!("Where each packet went{named}"), &drawn)
-            + &kept
-            + &machine::balance_html(self, named)
+    fn page(&self, named: &str, id: &str) -> Markup {
+        html! {
+            (section(&format!("Where each packet went{named}"), &flow::svg(&of_replay(self), id)))
+            @if let Some(times) = times(self) {
+                (section(&format!("Times kept{named}"), &times.html("Times")))
+            }
+            (machine::balance_html(self, named))
+        }
     }
 
     fn parts(&self) -> Vec<Part> {

@@ -9,6 +9,7 @@ mod trials;
 
 use std::path::Path;
 
+use maud::Markup;
 use measure::Note;
 use measure::search::SearchReport;
 use serde::{Serialize, Serializer};
@@ -140,7 +141,7 @@ impl Kind for Searched {
         render(&self.report, style)
     }
 
-    fn page(&self, named: &str, id: &str) -> String {
+    fn page(&self, named: &str, id: &str) -> Markup {
         page::render(self, named, id)
     }
 

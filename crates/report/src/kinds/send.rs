@@ -8,6 +8,7 @@ mod traffic;
 
 use std::path::Path;
 
+use maud::Markup;
 use measure::ledger::NOT_AWAITED;
 use measure::{ExpectationResult, GapSummary, Percentiles, PortSummary, Summary, Validity};
 
@@ -151,7 +152,7 @@ impl Kind for Summary {
         headline::render(self, style)
     }
 
-    fn page(&self, named: &str, id: &str) -> String {
+    fn page(&self, named: &str, id: &str) -> Markup {
         page::render(self, named, id)
     }
 

@@ -1,6 +1,7 @@
 //! A run that did not end, or is still at work: what it left is shown, and that it is not a result. What cannot be read is no
 //! more than that.
 
+use maud::Markup;
 use serde::{Serialize, Serializer};
 
 use super::intervals::Intervals;
@@ -91,8 +92,8 @@ impl Kind for Unfinished {
         marked(&format!("{}:", self.mark()), Paint::Bad, &self.why, style)
     }
 
-    fn page(&self, _named: &str, _id: &str) -> String {
-        String::new()
+    fn page(&self, _named: &str, _id: &str) -> Markup {
+        Markup::default()
     }
 
     /// With its like: what it did until then is no result that others could be held against.

@@ -104,7 +104,7 @@ fn many_runs_are_a_row_each_and_the_first_are_drawn() {
     );
     assert_eq!(runs.iter().filter(|run| run.series.is_some()).count(), DRAWN_MAX);
     let page = html::page(&runs).unwrap();
-    assert_eq!(page.matches("<svg class=flow").count(), DRAWN_MAX);
+    assert_eq!(page.matches("<svg class=\"flow\"").count(), DRAWN_MAX);
     assert!(page.contains("those of the first 12 runs"));
     let figures = |run: &Loaded| csv::table(std::slice::from_ref(run));
     assert_eq!(figures(&runs[0]), figures(&runs[DRAWN_MAX + 2]));

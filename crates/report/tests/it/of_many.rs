@@ -73,7 +73,7 @@ fn rfc_2544_has_its_tables() {
 #[test]
 fn a_comparison_begins_with_what_to_take() {
     let page = page("compare");
-    let verdict = page.find("class=words>").unwrap();
+    let verdict = page.find("class=\"words\">").unwrap();
     let tables = page.find("Ways compared").unwrap();
     assert!(verdict < tables);
     has(
@@ -83,7 +83,7 @@ fn a_comparison_begins_with_what_to_take() {
             "Lost at each rate offered",
             "p99.9",
             "a packet",
-            "class=bar",
+            "class=\"bar\"",
             "memif",
         ],
     );

@@ -1,5 +1,7 @@
 //! The heat maps of latency, and what they show as tables.
 
+use maud::{Markup, html};
+
 use super::super::element::details;
 use super::super::figures::{chart, moment};
 use crate::load::Loaded;
@@ -8,13 +10,13 @@ use crate::number::{count, time};
 use crate::sheet::Sheet;
 
 /// A picture for each run that has one.
-pub fn charts(runs: &[Loaded]) -> String {
+pub fn charts(runs: &[Loaded]) -> Markup {
     let heat = |run: &Loaded| run.series.as_ref().and_then(|series| series.heat.clone());
     let with = runs
         .iter()
         .enumerate()
         .filter_map(|(at, run)| Some((at, run, heat(run)?)));
-    with.map(|(at, run, heat)| {
+    let charts = with.map(|(at, run, heat)| {
         let title = if runs.len() > 1 {
             format!("Latency heat map of {}", run.name)
         } else {
@@ -23,11 +25,11 @@ pub fn charts(runs: &[Loaded]) -> String {
         let words = "The darker (on a dark page: the brighter), the more of the packets of that time took that long; a single one shows. \
                      Drawn from six percentiles of each interval: where one of them lies there are packets, and between them nothing is painted.";
         chart(&format!("heat-{at}"), &title, &[words.to_owned()], &as_table(&heat))
-    })
-    .collect()
+    });
+    html! { @for chart in charts { (chart) } }
 }
 
-fn as_table(heat: &Heat) -> String {
+fn as_table(heat: &Heat) -> Markup {
     let within = |place: usize| move |stretch: &&Stretch| stretch.within_ns.map(|within| time(within[place]));
     let table = Sheet::of(&heat.stretches)
         .number("from", |stretch| moment(stretch.ends_ms.0))

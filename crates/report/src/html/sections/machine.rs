@@ -1,5 +1,6 @@
 //! The machine: its facts, what the doctor found, ports, and the notes of the run.
 
+use maud::{Markup, html};
 use serde_json::Value;
 
 use super::super::element::{details, section};
@@ -11,35 +12,37 @@ use crate::style::Paint;
 use crate::table::Cell;
 
 /// What stands below everything else of a run.
-pub fn sections(run: &Loaded, named: &str) -> String {
-    let mut inner = String::new();
+pub fn sections(run: &Loaded, named: &str) -> Markup {
     let notes: Vec<String> = run.result.notes().iter().map(ToString::to_string).collect();
-    inner += &list("Notes", &notes);
-    inner += &findings(run.findings.as_ref());
-    inner += &machine::ports(run.result.ports()).html("Ports and their own counters");
-    if let Some(host) = &run.host {
-        let mut leaves = Vec::new();
-        facts(host, String::new(), &mut leaves);
-        let table = Sheet::of(leaves)
-            .always()
-            .name("fact", |(name, _)| name.clone())
-            .words("value", |(_, value)| value.clone())
-            .html("host.json");
-        inner += &details("Facts about the machine", &table);
-    }
+    let inner = html! {
+        (list("Notes", &notes))
+        (findings(run.findings.as_ref()))
+        (machine::ports(run.result.ports()).html("Ports and their own counters"))
+        @if let Some(host) = &run.host { (details("Facts about the machine", &as_table(host))) }
+    };
     section(&format!("The machine{named}"), &inner)
 }
 
+fn as_table(host: &Value) -> Markup {
+    let mut leaves = Vec::new();
+    facts(host, String::new(), &mut leaves);
+    Sheet::of(leaves)
+        .always()
+        .name("fact", |(name, _)| name.clone())
+        .words("value", |(_, value)| value.clone())
+        .html("host.json")
+}
+
 /// What the doctor said before the start; what is well is not repeated.
-fn findings(found: Option<&Value>) -> String {
+fn findings(found: Option<&Value>) -> Markup {
     let Some(all) = found
         .and_then(|found| found.get("findings"))
         .and_then(Value::as_array)
     else {
-        return String::new();
+        return Markup::default();
     };
     if all.is_empty() {
-        return "<p class=note>The doctor found nothing that would cost packets.</p>\n".to_owned();
+        return html! { p.note { "The doctor found nothing that would cost packets." } };
     }
     let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
     Sheet::of(all)

@@ -1,16 +1,16 @@
 //! What was measured, in a strip below the verdict: how the run was asked for, and with which versions.
 
+use maud::{Markup, html};
 use serde_json::Value;
 
-use super::super::element::escape;
+use crate::kind::Tile;
 use crate::load::Loaded;
 use crate::number::round;
 
 /// The strip of one run; nothing where neither its plan nor its machine is known.
-pub fn strip(run: &Loaded) -> String {
+pub fn strip(run: &Loaded) -> Markup {
     let host = |place: &str| text(run.host.as_ref()?.pointer(place)?);
     let plan = |place: &str| run.plan.as_ref().and_then(|plan| plan.pointer(place));
-    let command = host("/build/command_line");
     let versions = [
         ("dropless", host("/build/version")),
         ("DPDK", host("/build/dpdk")),
@@ -20,30 +20,21 @@ pub fn strip(run: &Loaded) -> String {
         .into_iter()
         .filter_map(|(name, version)| Some(format!("{name} {}", version?)));
     let versions = versions.collect::<Vec<_>>().join(", ");
-    let facts = [
-        (
-            "command",
-            command.map(|line| format!("<code>{}</code>", escape(&line))),
-        ),
-        ("frames", frames(plan("/streams")).map(|sizes| escape(&sizes))),
-        (
-            "rate asked",
-            plan("/rate").and_then(text).map(|rate| escape(&rate)),
-        ),
-        (
-            "faults",
-            plan("/fault").and_then(faults).map(|faults| escape(&faults)),
-        ),
-        ("with", (!versions.is_empty()).then(|| escape(&versions))),
-    ];
-    let items: String = facts
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("<div><dt>{name}</dt><dd>{}</dd></div>", value?)))
-        .collect();
-    if items.is_empty() {
-        return items;
+    let command = host("/build/command_line");
+    let facts = Tile::known([
+        ("frames", frames(plan("/streams"))),
+        ("rate asked", plan("/rate").and_then(text)),
+        ("faults", plan("/fault").and_then(faults)),
+        ("with", Some(versions).filter(|versions| !versions.is_empty())),
+    ]);
+    html! {
+        @if command.is_some() || !facts.is_empty() {
+            dl.made {
+                @if let Some(line) = command { div { dt { "command" } dd { code { (line) } } } }
+                @for fact in &facts { (fact) }
+            }
+        }
     }
-    format!("<dl class=made>{items}</dl>\n")
 }
 
 fn text(value: &Value) -> Option<String> {

@@ -1,5 +1,7 @@
 //! Several runs side by side: what each came to, what they were not made alike in, every figure and its change.
 
+use maud::{Markup, html};
+
 use super::super::element::section;
 use crate::compare::tables;
 use crate::compare::{groups, members};
@@ -10,7 +12,7 @@ use crate::style::Paint;
 use crate::table::Cell;
 
 /// Each run in a row, and what it came to.
-pub fn list(runs: &[Loaded]) -> String {
+pub fn list(runs: &[Loaded]) -> Markup {
     let table = Sheet::of(runs)
         .name("run", |run| run.name.clone())
         .words("folder", |run| run.folder.clone())
@@ -27,22 +29,22 @@ pub fn list(runs: &[Loaded]) -> String {
 }
 
 /// The tables of each kind of result.
-pub fn sections(runs: &[Loaded]) -> String {
+pub fn sections(runs: &[Loaded]) -> Markup {
     let groups = groups(runs);
     let is_mixed = groups.len() > 1;
-    let of_kind = |group: &Vec<usize>| {
+    let of_kind = |group: &[usize]| {
         let of_kind = members(runs, group);
         let kind = of_kind[0].result.compared_with();
-        let mut inner = String::new();
-        if is_mixed || of_kind.len() > super::FRAMES_MAX {
-            inner += &tables::first_figures(&of_kind)
-                .map_or_else(String::new, |table| table.html("First figures"));
-        }
-        if of_kind.len() > 1 {
-            inner += &tables::settings(&of_kind).html("What the runs were not made alike in");
-            inner +=
-                &tables::figures(&of_kind).html("Each run against the first; worse and better from 5 % on");
-        }
+        let has_first = is_mixed || of_kind.len() > super::FRAMES_MAX;
+        let inner = html! {
+            @if let Some(table) = has_first.then(|| tables::first_figures(&of_kind)).flatten() {
+                (table.html("First figures"))
+            }
+            @if of_kind.len() > 1 {
+                (tables::settings(&of_kind).html("What the runs were not made alike in"))
+                (tables::figures(&of_kind).html("Each run against the first; worse and better from 5 % on"))
+            }
+        };
         let title = match of_kind.len() {
             1 => format!("One run of {kind}"),
             _ if is_mixed => format!("Side by side: {kind}"),
@@ -50,5 +52,5 @@ pub fn sections(runs: &[Loaded]) -> String {
         };
         section(&title, &inner)
     };
-    groups.iter().map(of_kind).collect()
+    html! { @for group in &groups { (of_kind(group)) } }
 }

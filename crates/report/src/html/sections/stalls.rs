@@ -1,5 +1,7 @@
 //! The stalls of the workers: over time, the worst of them, and by cause.
 
+use maud::{Markup, html};
+
 use super::super::element::{details, section};
 use super::super::figures::{chart, moment};
 use crate::load::Loaded;
@@ -17,13 +19,13 @@ const CAUSES_MAX: usize = 64;
 const CAUSES_SHOWN: usize = 8;
 
 /// The chart, where any run had stalls.
-pub fn chart_of(runs: &[Loaded]) -> String {
+pub fn chart_of(runs: &[Loaded]) -> Markup {
     let known: Vec<(&Loaded, &Stalls)> = runs
         .iter()
         .filter_map(|run| Some((run, run.stalls.as_ref()?)))
         .collect();
     if known.iter().all(|(_, stalls)| stalls.kept.is_empty()) {
-        return String::new();
+        return Markup::default();
     }
     let mut words: Vec<String> = known
         .iter()
@@ -41,11 +43,8 @@ pub fn chart_of(runs: &[Loaded]) -> String {
                 .to_owned(),
         );
     }
-    let tables: String = known
-        .iter()
-        .filter(|(_, stalls)| !stalls.kept.is_empty())
-        .map(|(run, stalls)| as_table(run, stalls))
-        .collect();
+    let with = known.iter().filter(|(_, stalls)| !stalls.kept.is_empty());
+    let tables = html! { @for (run, stalls) in with { (as_table(run, stalls)) } };
     let below = details("The same as a table", &tables);
     chart("stalls", "Stalls of the workers", &words, &below)
 }
@@ -55,18 +54,14 @@ fn sentence(run: &Loaded, stalls: &Stalls) -> String {
     let kept = stalls.kept.len() as u64;
     let is_asked = has_packets(run) && stalls.is_explained();
     let (stalls, longest) = (counted(all.count, "stall"), time(all.max_ns as f64));
-    let mut text = format!("{stalls}, the longest {longest}");
-    if is_asked {
-        text += &format!(", {} missed meanwhile", counted(all.lost, "packet"));
-    }
-    if all.count > kept {
-        text += &format!("; drawn are the {} longest and costliest", count(kept));
-    }
-    text + "."
+    let missed = is_asked.then(|| format!(", {} missed meanwhile", counted(all.lost, "packet")));
+    let drawn = (all.count > kept).then(|| format!("; drawn are the {} longest and costliest", count(kept)));
+    let (missed, drawn) = (missed.unwrap_or_default(), drawn.unwrap_or_default());
+    format!("{stalls}, the longest {longest}{missed}{drawn}.")
 }
 
 /// Those that cost most, then the longest.
-fn as_table(run: &Loaded, stalls: &Stalls) -> String {
+fn as_table(run: &Loaded, stalls: &Stalls) -> Markup {
     let mut worst: Vec<&Stall> = stalls.kept.iter().collect();
     worst.sort_by_key(|stall| std::cmp::Reverse((stall.lost, stall.length_ns)));
     worst.truncate(ROWS_MAX);
@@ -99,34 +94,33 @@ fn has_packets(run: &Loaded) -> bool {
 }
 
 /// What took the cores of a run, by cause.
-pub fn by_cause(run: &Loaded, named: &str) -> String {
+pub fn by_cause(run: &Loaded, named: &str) -> Markup {
     let known = run.stalls.as_ref().filter(|_| has_packets(run));
     let Some(stalls) = known.filter(|stalls| stalls.all.count > 0) else {
-        return String::new();
+        return Markup::default();
     };
     let mut causes = stalls.ranked();
     causes.truncate(CAUSES_MAX);
     let rest = causes.split_off(causes.len().min(CAUSES_SHOWN));
     causes.push(("all", &stalls.all));
     let is_explained = stalls.is_explained();
-    let mut inner = table(causes, is_explained).html("Stalls by cause, what cost most first");
-    if !rest.is_empty() {
-        inner += &details(
-            "Further causes",
-            &table(rest, is_explained).html("What cost less"),
-        );
-    }
+    let inner = html! {
+        (table(causes, is_explained).html("Stalls by cause, what cost most first"))
+        @if !rest.is_empty() {
+            (details("Further causes", &table(rest, is_explained).html("What cost less")))
+        }
+    };
     section(&format!("Who took the cores{named}"), &inner)
 }
 
 /// How long stalls were: a row for each doubling, also for one without any between two that have some.
-pub fn lengths(run: &Loaded, named: &str) -> String {
+pub fn lengths(run: &Loaded, named: &str) -> Markup {
     let Some(stalls) = run.stalls.as_ref().filter(|stalls| stalls.all.count > 1) else {
-        return String::new();
+        return Markup::default();
     };
     let known = || stalls.lengths.keys().copied();
     let (Some(first), Some(last)) = (known().next(), known().next_back()) else {
-        return String::new();
+        return Markup::default();
     };
     let none = Cause::default();
     let rows = (first..=last).map(|power| (power, stalls.lengths.get(&power).unwrap_or(&none)));

@@ -1,5 +1,6 @@
 //! A `reflect` run in a page: where each frame went, queues and cores.
 
+use maud::{Markup, html};
 use measure::ReflectSummary;
 
 use super::NOT_PROBES;
@@ -9,9 +10,11 @@ use crate::machine;
 use crate::machine::missed;
 
 /// Its sections.
-pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> String {
-    let drawn = flow::svg(&of_reflect(summary), id);
-    section(&format!("Where each frame went{named}"), &drawn) + &machine::balance_html(summary, named)
+pub fn render(summary: &ReflectSummary, named: &str, id: &str) -> Markup {
+    html! {
+        (section(&format!("Where each frame went{named}"), &flow::svg(&of_reflect(summary), id)))
+        (machine::balance_html(summary, named))
+    }
 }
 
 fn of_reflect(summary: &ReflectSummary) -> Flow {

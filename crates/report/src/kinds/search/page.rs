@@ -1,17 +1,12 @@
 //! A search: what each goal came to, every trial as a point, and the tests of RFC 2544.
 
-#![allow(
-    clippy::format_collect,
-    clippy::format_push_string,
-    reason = "a page is put together of small pieces, and made once a run"
-)]
-
+use maud::{Markup, html};
 use measure::Note;
 use measure::search::{Bound, GoalResult, Rfc2544Result, SearchReport, SizeResult};
 
 use super::terminal::caveats;
 use super::{Searched, SearchedTrial, picture, tables};
-use crate::html::element::{details, escape};
+use crate::html::element::details;
 use crate::number::{count, pps, time};
 use crate::sheet::Sheet;
 use crate::style::Paint;
@@ -39,41 +34,33 @@ pub fn answers(report: &SearchReport) -> Vec<String> {
 }
 
 /// The table of all goals, and of each size its trials.
-pub fn render(searched: &Searched, named: &str, id: &str) -> String {
-    let mut page = format!(
-        "<section><h2>Rates{}</h2>\n{}</section>\n",
-        escape(named),
-        goals(&searched.report)
-    );
-    for (at, size) in searched.report.sizes.iter().enumerate() {
-        let of_size: Vec<&SearchedTrial> = searched
-            .trials
-            .iter()
-            .filter(|trial| trial.size == size.size)
-            .collect();
-        page += &format!(
-            "<section><h2>Frames of {}{}</h2>\n",
-            escape(&size.size),
-            escape(named)
-        );
-        page += &picture::chart(&of_size, &size.result.goals, &format!("{id}-trials-{at}"));
-        page += &details("The same as a table", &as_table(&of_size));
-        if let Some(further) = &size.result.rfc2544 {
-            page += &rfc2544(size, further);
+pub fn render(searched: &Searched, named: &str, id: &str) -> Markup {
+    let of_size = |size: &SizeResult| -> Vec<&SearchedTrial> {
+        let trials = searched.trials.iter();
+        trials.filter(|trial| trial.size == size.size).collect()
+    };
+    html! {
+        section { h2 { "Rates" (named) } (goals(&searched.report)) }
+        @for (at, size) in searched.report.sizes.iter().enumerate() {
+            @let trials = of_size(size);
+            section {
+                h2 { "Frames of " (size.size) (named) }
+                (picture::chart(&trials, &size.result.goals, &format!("{id}-trials-{at}")))
+                (details("The same as a table", &as_table(&trials)))
+                @if let Some(further) = &size.result.rfc2544 { (rfc2544(size, further)) }
+            }
         }
-        page += "</section>\n";
     }
-    page
 }
 
-fn goals(report: &SearchReport) -> String {
+fn goals(report: &SearchReport) -> Markup {
     let answers = tables::answers(report).filter(|(_, goal)| goal.is_some());
     tables::rates(answers).html(
         "The answer lies between carried and not carried; bit rates are of what is carried; trials at the one and the other",
     )
 }
 
-fn as_table(of_size: &[&SearchedTrial]) -> String {
+fn as_table(of_size: &[&SearchedTrial]) -> Markup {
     Sheet::of(of_size)
         .always()
         .name("trial", |one| one.number.to_string())
@@ -96,15 +83,15 @@ fn as_table(of_size: &[&SearchedTrial]) -> String {
         .html("Trials in the order in which they were made")
 }
 
-fn rfc2544(size: &SizeResult, further: &Rfc2544Result) -> String {
-    let mut page = String::new();
-    if let Some(latency) = &further.latency {
-        page +=
-            &tables::latency(&size.size, latency).html("Latency at the throughput (RFC 2544, section 26.2)");
+fn rfc2544(size: &SizeResult, further: &Rfc2544Result) -> Markup {
+    html! {
+        h3 { "RFC 2544, frames of " (size.size) }
+        @if let Some(latency) = &further.latency {
+            (tables::latency(&size.size, latency).html("Latency at the throughput (RFC 2544, section 26.2)"))
+        }
+        (tables::frame_loss(&size.size, &further.frame_loss).html("Frame loss rate (section 26.3)"))
+        @if let Some(burst) = &further.back_to_back {
+            (tables::back_to_back(&size.size, burst).html("Back-to-back (section 26.4)"))
+        }
     }
-    page += &tables::frame_loss(&size.size, &further.frame_loss).html("Frame loss rate (section 26.3)");
-    if let Some(burst) = &further.back_to_back {
-        page += &tables::back_to_back(&size.size, burst).html("Back-to-back (section 26.4)");
-    }
-    format!("<h3>RFC 2544, frames of {}</h3>\n{page}", escape(&size.size))
 }

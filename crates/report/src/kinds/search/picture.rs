@@ -1,11 +1,5 @@
 //! Every trial of a search as a picture: its rate against its loss, numbered in their order, and the bounds found.
 
-#![allow(
-    clippy::format_collect,
-    clippy::format_push_string,
-    reason = "a page is put together of small pieces, and made once a run"
-)]
-
 mod labels;
 mod near;
 #[cfg(test)]
@@ -14,14 +8,14 @@ mod ticks;
 
 use std::fmt::Write as _;
 
+use maud::{Markup, display, html};
 use measure::search::{Extent, GoalResult, Limit};
 
 use super::SearchedTrial;
-use crate::html::element::{escape, figure};
+use crate::html::element::{drawing, figure, tenths};
 use crate::number::{counted, pps};
 
 /// Of the drawing, in its own units.
-const WIDTH: f64 = 960.0;
 const LEFT: f64 = 124.0;
 const RIGHT: f64 = 940.0;
 /// A goal has a row of its own above the plot.
@@ -115,55 +109,59 @@ pub fn percent(loss: f64) -> String {
 }
 
 /// The picture, in a figure, with its text alternative.
-pub fn chart(all: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> String {
+pub fn chart(all: &[&SearchedTrial], goals: &[GoalResult], id: &str) -> Markup {
     let is_burst = |one: &&&SearchedTrial| matches!(one.trial.ask.extent, Extent::Packets(_));
     let bursts = all.iter().filter(is_burst).count() as u64;
     let trials: Vec<&SearchedTrial> = all.iter().filter(|one| !is_burst(one)).copied().collect();
     let trials = trials.as_slice();
     if trials.is_empty() {
-        return "<p class=note>No trial was made.</p>\n".to_owned();
+        return html! { p.note { "No trial was made." } };
     }
     let axes = Axes::of(trials, goals.len());
     let mut words = sentence(trials, goals);
     if bursts > 0 {
         let bursts = counted(bursts, "burst");
-        words +=
-            &format!(" Not drawn: {bursts}, of which a buffer may have taken what the path does not carry.");
+        let _ = write!(
+            words,
+            " Not drawn: {bursts}, of which a buffer may have taken what the path does not carry."
+        );
     }
     let explained = "Numbers are the order in which they were made, written where there is room. A filled point lost nothing, a ring lost \
          something, a cross is a trial whose rate was not offered, that lost packets at our own receiver, or that could not be believed. \
          No loss has a line of its own. Above, a row for each goal: its whole line ends at the rate that is carried, its dashed one begins \
          at the rate that is not.";
     let drawn = svg(trials, goals, &axes, id, &words);
-    figure("Every trial", &[words, explained.to_owned()], &drawn) + &near::chart(trials, goals, &axes, id)
+    html! {
+        (figure("Every trial", &[words, explained.to_owned()], &drawn))
+        (near::chart(trials, goals, &axes, id))
+    }
 }
 
 /// The picture of `trials` over `axes`, and its text alternative.
-fn svg(trials: &[&SearchedTrial], goals: &[GoalResult], axes: &Axes, id: &str, words: &str) -> String {
-    let mut drawing = String::new();
-    grid(&mut drawing, axes);
-    bounds(&mut drawing, axes, goals);
-    for one in trials {
-        point(&mut drawing, axes, one);
-    }
-    labels::write(&mut drawing, axes, trials);
-    let (height, words) = (axes.top + HEIGHT, escape(words));
-    format!(
-        "<div class=scroll><svg class=\"flow trials\" role=img aria-labelledby=\"{id}-t {id}-d\" viewBox=\"0 0 {WIDTH} {height:.0}\">\
-         <title id=\"{id}-t\">Rate against loss of every trial</title><desc id=\"{id}-d\">{words}</desc>\n{drawing}</svg></div>"
-    )
+fn svg(trials: &[&SearchedTrial], goals: &[GoalResult], axes: &Axes, id: &str, words: &str) -> Markup {
+    let mut shapes = grid(axes);
+    let rows = goals.iter().enumerate();
+    shapes.extend(rows.map(|(row, goal)| bounds(axes, row, goal)));
+    shapes.extend(trials.iter().map(|one| point(axes, one)));
+    labels::write(&mut shapes, axes, trials);
+    let told = ["Rate against loss of every trial", words];
+    html! { div.scroll { (drawing(id, "flow trials", axes.top + HEIGHT, told, &shapes)) } }
 }
 
-fn text(class: &str, x: f64, y: f64, words: &str) -> String {
-    format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>")
+fn text(class: &str, x: f64, y: f64, words: &str) -> Markup {
+    html! { text class=(class) x=(tenths(x)) y=(tenths(y)) { (words) } }
 }
 
-fn grid(drawing: &mut String, axes: &Axes) {
+fn path(class: &str, line: &str) -> Markup {
+    html! { path class=(class) d=(line) {} }
+}
+
+fn grid(axes: &Axes) -> Vec<Markup> {
+    let mut shapes = Vec::new();
     let mut line = |loss: f64, words: &str| {
         let y = axes.y(loss);
-        let words = text("dim end", LEFT - 8.0, y + 5.0, words);
-        // A `String` takes everything.
-        let _ = writeln!(drawing, "<path class=grid d=\"M{LEFT} {y:.1}H{RIGHT}\"/>{words}");
+        shapes.push(path("grid", &format!("M{LEFT} {y:.1}H{RIGHT}")));
+        shapes.push(text("dim end", LEFT - 8.0, y + 5.0, words));
     };
     line(0.0, "no loss");
     let mut loss = 1.0;
@@ -175,76 +173,70 @@ fn grid(drawing: &mut String, axes: &Axes) {
     let mut free = f64::NEG_INFINITY;
     for rate in ticks::ticks(axes.low_pps, axes.high_pps, axes.is_log) {
         let x = axes.x(rate);
-        let _ = writeln!(drawing, "<path class=grid d=\"M{x:.1} {top:.1}V{bottom:.1}\"/>");
+        shapes.push(path("grid", &format!("M{x:.1} {top:.1}V{bottom:.1}")));
         if x < free || x > RIGHT - 10.0 {
             continue;
         }
         free = x + TICK;
-        *drawing += &(text("dim middle", x, bottom + 22.0, &ticks::words(rate)) + "\n");
+        shapes.push(text("dim middle", x, bottom + 22.0, &ticks::words(rate)));
     }
     let scale = if axes.is_log { "rate, logarithmic" } else { "rate" };
-    *drawing += &text("dim middle", f64::midpoint(LEFT, RIGHT), bottom + 44.0, scale);
-    let _ = writeln!(
-        drawing,
-        "<text class=\"dim middle\" transform=\"translate(16 {:.1}) rotate(-90)\">loss, logarithmic</text>",
-        f64::midpoint(top, bottom)
-    );
+    let upright = format!("translate(16 {:.1}) rotate(-90)", f64::midpoint(top, bottom));
+    shapes.extend([
+        text("dim middle", f64::midpoint(LEFT, RIGHT), bottom + 44.0, scale),
+        html! { text.dim.middle transform=(upright) { "loss, logarithmic" } },
+    ]);
+    shapes
 }
 
-/// A row for each goal, and its bounds down through the plot: what is carried a whole line, what is not a dashed one.
-fn bounds(drawing: &mut String, axes: &Axes, goals: &[GoalResult]) {
-    let bottom = axes.top + BOTTOM;
-    for (row, goal) in goals.iter().enumerate() {
-        let y = 10.0 + ROW * row as f64;
-        let mut name: String = goal.name.chars().take(NAME_MAX).collect();
-        if name.len() < goal.name.len() {
-            name.pop();
-            name.push('\u{2026}');
-        }
-        *drawing += &(text("goal end", LEFT - 8.0, y + 5.0, &escape(&name)) + "\n");
-        for (bound, class, word, from) in [
-            (goal.lower, "carried", "is carried", LEFT),
-            (goal.upper, "refused", "is not", RIGHT),
-        ] {
-            let Some(bound) = bound else { continue };
-            let x = axes.x(bound.rate_pps);
-            let _ = writeln!(
-                drawing,
-                "<g><title>{}: {} {word}</title><path class=\"bound {class}\" d=\"M{from} {y:.1}H{x:.1}\"/>\
-                 <path class=\"bound down {class}\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/></g>",
-                escape(&goal.name),
-                pps(bound.rate_pps),
-                y - 6.0
-            );
+/// The row of a goal, and its bounds down through the plot: what is carried a whole line, what is not a dashed one.
+fn bounds(axes: &Axes, row: usize, goal: &GoalResult) -> Markup {
+    let (bottom, y) = (axes.top + BOTTOM, 10.0 + ROW * row as f64);
+    let mut name: String = goal.name.chars().take(NAME_MAX).collect();
+    if name.len() < goal.name.len() {
+        name.pop();
+        name.push('\u{2026}');
+    }
+    let both = [
+        (goal.lower, "carried", "is carried", LEFT),
+        (goal.upper, "refused", "is not", RIGHT),
+    ];
+    html! {
+        (text("goal end", LEFT - 8.0, y + 5.0, &name))
+        @for (bound, class, word, from) in both {
+            @if let Some(rate) = bound.map(|bound| bound.rate_pps) {
+                @let x = axes.x(rate);
+                g {
+                    title { (goal.name) ": " (pps(rate)) " " (word) }
+                    (path(&format!("bound {class}"), &format!("M{from} {y:.1}H{x:.1}")))
+                    (path(&format!("bound down {class}"), &format!("M{x:.1} {:.1}V{bottom:.1}", y - 6.0)))
+                }
+            }
         }
     }
 }
 
-fn point(drawing: &mut String, axes: &Axes, one: &SearchedTrial) {
+fn point(axes: &Axes, one: &SearchedTrial) -> Markup {
     let trial = &one.trial;
     let (x, y) = (axes.x(trial.ask.rate_pps), axes.y(trial.loss_ratio()));
     let culprit = trial.limit(0.0);
     let is_ours = culprit.is_some_and(Limit::is_ours);
-    let shape = if !trial.invalid.is_empty() || !trial.is_offered() || is_ours {
-        format!(
-            "<path class=odd d=\"M{:.1} {:.1}l10 10m0 -10l-10 10\"/>",
-            x - 5.0,
-            y - 5.0
-        )
-    } else if trial.lost.total() == 0 {
-        format!("<circle class=whole cx=\"{x:.1}\" cy=\"{y:.1}\" r=5 />")
-    } else {
-        format!("<circle class=part cx=\"{x:.1}\" cy=\"{y:.1}\" r=5 />")
-    };
-    let _ = writeln!(
-        drawing,
-        "<g><title>trial {}: {}, loss {}{}: {}</title>{shape}</g>",
-        one.number,
-        pps(trial.ask.rate_pps),
-        percent(trial.loss_ratio()),
-        culprit.map_or_else(String::new, |limit| format!(", the limit was {limit}")),
-        escape(&one.why),
-    );
+    let is_odd = !trial.invalid.is_empty() || !trial.is_offered() || is_ours;
+    let class = if trial.lost.total() == 0 { "whole" } else { "part" };
+    html! {
+        g {
+            title {
+                "trial " (one.number) ": " (pps(trial.ask.rate_pps)) ", loss " (percent(trial.loss_ratio()))
+                @if let Some(limit) = culprit { ", the limit was " (display(limit)) }
+                ": " (one.why)
+            }
+            @if is_odd {
+                (path("odd", &format!("M{:.1} {:.1}l10 10m0 -10l-10 10", x - 5.0, y - 5.0)))
+            } @else {
+                circle.(class) cx=(tenths(x)) cy=(tenths(y)) r="5" {}
+            }
+        }
+    }
 }
 
 /// The same in words.

@@ -1,5 +1,6 @@
 //! The ledger: where every packet went, each place by its name.
 
+use maud::Markup;
 use measure::place::{NOT_AWAITED, PLACES, Place};
 use measure::{Arrived, Ledger};
 
@@ -74,7 +75,7 @@ pub fn render(ledger: &Ledger, style: &Style) -> String {
 }
 
 /// The same in a page.
-pub fn html(ledger: &Ledger) -> String {
+pub fn html(ledger: &Ledger) -> Markup {
     let flow = flow(ledger);
     let (copies, foreign) = (ledger.arrived.duplicate, ledger.arrived.foreign_total());
     let arrived = [

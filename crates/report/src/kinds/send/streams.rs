@@ -1,5 +1,6 @@
 //! The streams, when there is more than one.
 
+use maud::Markup;
 use measure::StreamSummary;
 
 use crate::number::{count, ns, pps, share, time};
@@ -51,9 +52,9 @@ pub fn render(streams: &[StreamSummary], style: &Style) -> String {
 }
 
 /// The same in a page, those with the most loss first.
-pub fn html(streams: &[StreamSummary]) -> String {
+pub fn html(streams: &[StreamSummary]) -> Markup {
     if streams.len() < 2 {
-        return String::new();
+        return Markup::default();
     }
     let caption = match streams.len() {
         all if all > PAGE_MAX => format!("The {PAGE_MAX} streams with the most loss of {all}"),

@@ -1,5 +1,7 @@
 //! The numbers of the trials beside their points: only where there is room.
 
+use maud::Markup;
+
 use super::super::SearchedTrial;
 use super::{Axes, LEFT, RIGHT, text};
 
@@ -30,7 +32,7 @@ struct Place {
 }
 
 /// Writes what has room; the others are told by the points' titles and by the table.
-pub fn write(drawing: &mut String, axes: &Axes, trials: &[&SearchedTrial]) {
+pub fn write(shapes: &mut Vec<Markup>, axes: &Axes, trials: &[&SearchedTrial]) {
     let places = places(axes, trials);
     let mut taken: Vec<Space> = places
         .iter()
@@ -57,7 +59,7 @@ pub fn write(drawing: &mut String, axes: &Axes, trials: &[&SearchedTrial]) {
         });
         let Some(space) = room else { continue };
         taken.push(space);
-        *drawing += &(text("number start", space.0, space.3 - 2.0, &words) + "\n");
+        shapes.push(text("number start", space.0, space.3 - 2.0, &words));
     }
 }
 

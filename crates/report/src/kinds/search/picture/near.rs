@@ -1,5 +1,6 @@
 //! The trials around the bounds once more, where the picture of all of them has little room for these.
 
+use maud::Markup;
 use measure::search::GoalResult;
 
 use super::super::SearchedTrial;
@@ -15,9 +16,9 @@ const BESIDE: f64 = 0.75;
 const CLOSEST: f64 = 0.004;
 
 /// The second picture; empty where the first one does.
-pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], all: &Axes, id: &str) -> String {
+pub fn chart(trials: &[&SearchedTrial], goals: &[GoalResult], all: &Axes, id: &str) -> Markup {
     let Some((low, high)) = range(goals, all) else {
-        return String::new();
+        return Markup::default();
     };
     let rate = |one: &&SearchedTrial| one.trial.ask.rate_pps;
     let inside: Vec<&SearchedTrial> = trials

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use crate::html::element::WIDTH;
 
 fn trial(number: u64, rate_pps: f64, lost: u64) -> SearchedTrial {
     let line = format!(
@@ -11,11 +12,15 @@ fn trial(number: u64, rate_pps: f64, lost: u64) -> SearchedTrial {
     serde_json::from_str(&line).unwrap()
 }
 
+fn page_of(trials: &[&SearchedTrial], goals: &[GoalResult]) -> String {
+    chart(trials, goals, "t").into_string()
+}
+
 #[test]
 fn what_our_own_side_lost_is_no_loss_of_the_path() {
     let (path, mut ours) = (trial(1, 10_000.0, 5), trial(2, 11_000.0, 0));
     ours.trial.lost.receiver = 5;
-    let page = chart(&[&path, &ours], &[], "t");
+    let page = page_of(&[&path, &ours], &[]);
     assert!(
         page.contains("trial 1: 10.00 kpps, loss 0.050 %, the limit was the path"),
         "{page}"
@@ -23,8 +28,8 @@ fn what_our_own_side_lost_is_no_loss_of_the_path() {
     assert!(page.contains("trial 2: 11.00 kpps, loss 0.050 %, the limit was our receiver"));
     assert_eq!(
         (
-            page.matches("<path class=odd").count(),
-            page.matches("class=part").count()
+            page.matches("<path class=\"odd\"").count(),
+            page.matches("class=\"part\"").count()
         ),
         (1, 1)
     );
@@ -55,7 +60,7 @@ fn numbers_never_stand_upon_each_other() {
         })
         .chain([trial(21, 90_000.0, 9000)])
         .collect();
-    let page = chart(&trials.iter().collect::<Vec<_>>(), &[], "t");
+    let page = page_of(&trials.iter().collect::<Vec<_>>(), &[]);
     let numbers = texts(&page, "number start");
     assert!(numbers.len() >= 3, "{numbers:?}");
     for (at, one) in numbers.iter().enumerate() {
@@ -113,7 +118,7 @@ fn close_bounds_are_drawn_again_with_room() {
     ];
     let trials: Vec<&SearchedTrial> = trials.iter().collect();
     let goals = [goal("ndr", Some(10_550.0), Some(10_600.0))];
-    let page = chart(&trials, &goals, "t");
+    let page = page_of(&trials, &goals);
     let bounds = bounds_of(&page);
     let apart = |(carried, refused): (f64, f64)| (refused - carried) / (RIGHT - LEFT);
     assert_eq!(bounds.len(), 2, "{page}");
@@ -127,9 +132,9 @@ fn close_bounds_are_drawn_again_with_room() {
     assert_eq!(page.matches("id=\"t-near-t\"").count(), 1);
 
     let wide = [goal("ndr", Some(10_000.0), Some(400_000.0))];
-    assert_eq!(bounds_of(&chart(&trials, &wide, "t")).len(), 1);
+    assert_eq!(bounds_of(&page_of(&trials, &wide)).len(), 1);
     let open = [goal("ndr", Some(1e6), None)];
-    assert!(!chart(&trials, &open, "t").contains("Around the bounds"));
+    assert!(!page_of(&trials, &open).contains("Around the bounds"));
 }
 
 /// Goals whose bounds are close together or the same: every name has a row of its own.
@@ -137,7 +142,7 @@ fn close_bounds_are_drawn_again_with_room() {
 fn every_goal_has_a_row_of_its_own() {
     let goals = ["ndr", "pdr", "a goal with a long name"].map(|name| goal(name, Some(10_820.0), None));
     let trials = [trial(1, 20_000.0, 3), trial(2, 10_820.0, 0)];
-    let page = chart(&trials.iter().collect::<Vec<_>>(), &goals, "t");
+    let page = page_of(&trials.iter().collect::<Vec<_>>(), &goals);
     let rows = texts(&page, "goal end");
     let names: Vec<&str> = rows.iter().map(|row| row.2.as_str()).collect();
     assert_eq!(names, ["ndr", "pdr", "a goal with a \u{2026}"]);
