@@ -56,7 +56,8 @@ pub fn flag(error: &Error) -> Option<&'static str> {
 /// `ensure!` whose error is about a flag.
 macro_rules! ensure_about {
     ($flag:expr, $holds:expr, $($words:tt)+) => {
-        if !$holds {
+        let holds: bool = $holds;
+        if !holds {
             return $crate::about::About::about(Err(anyhow::anyhow!($($words)+)), $flag);
         }
     };

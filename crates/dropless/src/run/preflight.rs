@@ -81,15 +81,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     let hungry = each.find(|port| port.memory == host::Memory::HugePages);
     let needs_huge = hungry.is_some();
     if let (Some(port), true) = (hungry, plan.no_huge) {
-        bail_about!(
-            "--no-huge",
-            "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
-            port.uri,
-            match port.uri.kind.traits().medium {
-                Medium::Peer => "zero-copy",
-                _ => "use another port",
-            }
-        );
+        return refuse_no_huge(port);
     }
     let free = host::hugepages::free_bytes(&sys, None);
     let wanted = |pool: &PoolPlan| pool.bytes(room, false) + SPARE;
@@ -141,6 +133,19 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             .filter(|port| port.abandoned.is_some())
             .collect(),
     })
+}
+
+/// Of a port whose driver wants what the user keeps from it.
+fn refuse_no_huge<T>(port: &Prepared) -> Result<T> {
+    bail_about!(
+        "--no-huge",
+        "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
+        port.uri,
+        match port.uri.kind.traits().medium {
+            Medium::Peer => "zero-copy",
+            _ => "use another port",
+        }
+    )
 }
 
 /// What `AF_PACKET` puts before a frame in its ring (net/packet/af_packet.c, `tpacket_rcv`, with a `tpacket2_hdr`).

@@ -55,8 +55,11 @@ fn a_sys_of_another_network_namespace_is_not_believed() {
         machine.write(&format!("/sys/class/net/{name}/ifindex"), index);
     }
     let table = |names: &[&str]| {
-        let lines: String = names.iter().map(|name| format!("  {name}: 0 0\n")).collect();
-        machine.write("/proc/net/dev", &format!("Inter-|\n face |bytes\n{lines}"));
+        let lines = names.join(": 0 0\n  ");
+        machine.write(
+            "/proc/net/dev",
+            &format!("Inter-|\n face |bytes\n  {lines}: 0 0\n"),
+        );
     };
     table(&["eth0", "eth1"]);
     assert!(host::device(&machine.sys, "eth0").is_ok());
