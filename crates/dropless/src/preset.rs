@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, ensure};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
 use crate::{about, complaint};
-use table::Entry;
+use table::{Entry, FLAG};
 
 /// A subcommand, by its words.
 type Words = &'static [&'static str];
@@ -27,7 +27,6 @@ const COMMANDS: [Words; 7] = [
     &["filter", "run"],
     &["guard"],
 ];
-const FLAG: &str = "config";
 
 /// A command line whose flags stand in it, those of a file, too.
 #[derive(Debug, Default)]
@@ -150,15 +149,6 @@ fn is_open(command: &Command, matches: &ArgMatches, flag: &str) -> bool {
     !command
         .get_arguments()
         .any(|argument| is_given(argument) && closes(argument))
-}
-
-/// The flags that a file may hold: those that take values, or are on or off.
-fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
-    command.get_arguments().filter(|argument| {
-        let action = argument.get_action();
-        let is_flag = action.takes_values() || matches!(action, ArgAction::SetTrue);
-        is_flag && argument.get_long().is_some_and(|name| name != FLAG)
-    })
 }
 
 impl Expanded {

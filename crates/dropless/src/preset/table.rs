@@ -11,7 +11,8 @@ use report::input::clean;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::flags;
+/// The one flag that no file holds: it names it.
+pub const FLAG: &str = "config";
 
 /// A key of the file.
 #[derive(Debug)]
@@ -73,6 +74,15 @@ pub fn entries(file: &Path, text: &str, command: &Command) -> Result<Vec<Entry>>
     }
     found.sort_by_key(|(place, _)| *place);
     Ok(found.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// The flags that a file may hold: those that take values, or are on or off.
+fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|argument| {
+        let action = argument.get_action();
+        let is_flag = action.takes_values() || matches!(action, ArgAction::SetTrue);
+        is_flag && argument.get_long().is_some_and(|name| name != FLAG)
+    })
 }
 
 fn line(text: &str, place: usize) -> usize {
