@@ -23,6 +23,7 @@ seeds() {
     dissect/file) echo crates/capture/tests/corpus/* ;;
     report/result) echo crates/report/tests/golden/*/summary.json ;;
     rules/text) echo crates/rules/fuzz/seeds/* ;;
+    dropless/*) echo "crates/dropless/fuzz/seeds/${1#*/}"/* ;;
     esac
 }
 

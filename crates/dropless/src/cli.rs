@@ -36,6 +36,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(EXIT_INVALID);
         }
     };
+    if let Some(line) = &expanded.refused {
+        complaint::tell(line, expanded.is_json());
+        return ExitCode::from(EXIT_INVALID);
+    }
     let matches = match command().try_get_matches_from(&expanded.arguments) {
         Ok(matches) => matches,
         Err(error) => {
@@ -43,7 +47,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let code = if error.use_stderr() { EXIT_INVALID } else { 0 };
             let subcommand = expanded.arguments.get(1).map(|word| word.to_string_lossy());
             match complaint::of_usage(&error, subcommand.as_deref()) {
-                Some(line) => complaint::tell(&expanded.located(&line), expanded.is_json()),
+                Some(line) => complaint::tell(
+                    &format!("{}{line}", expanded.place_of_conflict(&error)),
+                    expanded.is_json(),
+                ),
                 None => drop(error.print()),
             }
             return ExitCode::from(code);
@@ -52,7 +59,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match commands::run(&matches) {
         Some(Ok(code)) => ExitCode::from(code),
         Some(Err(error)) => {
-            complaint::tell(&expanded.located(&format!("{error:#}")), expanded.is_json());
+            let line = format!("{}{error:#}", expanded.place_of(&error));
+            complaint::tell(&line, expanded.is_json());
             ExitCode::from(EXIT_INVALID)
         }
         // The parser asks for one.

@@ -9,6 +9,7 @@
     reason = "comments on arguments are the help page, where backticks would show, and each flag is a bool"
 )]
 
+mod about;
 pub mod args;
 pub mod cli;
 pub mod commands;

@@ -6,14 +6,19 @@ mod table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
-use table::Entry;
+use crate::{about, complaint};
+use table::{Entry, FLAG};
 
-/// The subcommands that take it, by their words.
-const COMMANDS: [&[&str]; 7] = [
+/// A subcommand, by its words.
+type Words = &'static [&'static str];
+
+/// The subcommands that take it.
+const COMMANDS: [Words; 7] = [
     &["send"],
     &["search"],
     &["reflect"],
@@ -22,7 +27,6 @@ const COMMANDS: [&[&str]; 7] = [
     &["filter", "run"],
     &["guard"],
 ];
-const FLAG: &str = "config";
 
 /// A command line whose flags stand in it, those of a file, too.
 #[derive(Debug, Default)]
@@ -32,6 +36,8 @@ pub struct Expanded {
     /// What the file gave.
     from_file: Vec<Entry>,
     file: PathBuf,
+    /// What is wrong with the first of its values that the parser refuses.
+    pub refused: Option<String>,
 }
 
 /// Adds the flag to the commands that have it.
@@ -80,7 +86,12 @@ pub fn expand(command: fn() -> Command, arguments: Vec<OsString>) -> Result<Expa
     let text = report::input::text_file(file).with_context(|| format!("--{FLAG} {}", file.display()))?;
     let mut entries = table::entries(file, &text, &command)?;
     entries.retain(|entry| is_open(&command, &matches, &entry.flag));
-    let (own, given) = arguments.split_at(1 + words);
+    // One by one, so that a value that was typed is not taken for the file's.
+    let refused = entries.iter().find_map(|entry| {
+        let line = complaint::of_usage(&entry.refusal(&command)?, words.first().copied())?;
+        Some(format!("{}:{}: {line}", file.display(), entry.line))
+    });
+    let (own, given) = arguments.split_at(1 + words.len());
     let preset = entries
         .iter()
         .flat_map(|entry| entry.arguments.iter().map(OsString::from));
@@ -92,14 +103,14 @@ pub fn expand(command: fn() -> Command, arguments: Vec<OsString>) -> Result<Expa
             .chain(given.iter().cloned())
             .collect(),
         file: file.clone(),
+        refused,
         from_file: entries,
     })
 }
 
-/// The subcommand with `--config` that these arguments name, how many words that takes, and what they give it; `None`
-/// also where they are so wrong that the parser is to say so.
-fn asked(command: &Command, arguments: &[OsString]) -> Option<(usize, Command, ArgMatches)> {
-    let named = |words: &&&[&str]| {
+/// The subcommand with `--config` that these arguments name, in which words, and what they give it; `None` also where they are so wrong that the parser is to say so.
+fn asked(command: &Command, arguments: &[OsString]) -> Option<(Words, Command, ArgMatches)> {
+    let named = |words: &&Words| {
         let given = arguments.iter().skip(1).take(words.len());
         given.eq(words.iter())
     };
@@ -112,7 +123,7 @@ fn asked(command: &Command, arguments: &[OsString]) -> Option<(usize, Command, A
     let lenient = command.clone().ignore_errors(true).no_binary_name(true);
     let own = arguments.iter().skip(1 + words.len());
     let matches = lenient.try_get_matches_from(own).ok()?;
-    Some((words.len(), command.clone(), matches))
+    Some((words, command.clone(), matches))
 }
 
 /// Whether neither the flag nor one that excludes it stands on the command line, which wins.
@@ -140,23 +151,35 @@ fn is_open(command: &Command, matches: &ArgMatches, flag: &str) -> bool {
         .any(|argument| is_given(argument) && closes(argument))
 }
 
-/// The flags that a file may hold: those that take values, or are on or off.
-fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
-    command.get_arguments().filter(|argument| {
-        let action = argument.get_action();
-        let is_flag = action.takes_values() || matches!(action, ArgAction::SetTrue);
-        is_flag && argument.get_long().is_some_and(|name| name != FLAG)
-    })
-}
-
 impl Expanded {
-    /// The complaint, and where in the file that stands which it is about, as far as its words tell.
-    pub fn located(&self, complaint: &str) -> String {
-        let about = |entry: &&Entry| entry.is_named_by(complaint);
-        match self.from_file.iter().find(about) {
-            Some(entry) => format!("{}:{}: {complaint}", Path::display(&self.file), entry.line),
-            None => complaint.to_owned(),
+    /// Where in the file that stands which the parser refuses beside something else, with a colon and a space; empty
+    /// where it does not stand there. Values were looked at before.
+    pub fn place_of_conflict(&self, error: &clap::Error) -> String {
+        if error.kind() != ErrorKind::ArgumentConflict {
+            return String::new();
         }
+        let named = [ContextKind::InvalidArg, ContextKind::PriorArg].map(|kind| error.get(kind));
+        let is_named = |entry: &Entry| {
+            named.iter().flatten().any(|named| match named {
+                ContextValue::String(one) => *one == entry.shown,
+                ContextValue::Strings(all) => all.contains(&entry.shown),
+                _ => false,
+            })
+        };
+        self.place(is_named)
+    }
+
+    /// The same of what a command refuses, which says itself which flag that is about.
+    pub fn place_of(&self, error: &Error) -> String {
+        let flag = about::flag(error).and_then(|flag| flag.strip_prefix("--"));
+        self.place(|entry| Some(entry.flag.as_str()) == flag)
+    }
+
+    fn place(&self, is_about: impl Fn(&Entry) -> bool) -> String {
+        let found = self.from_file.iter().find(|entry| is_about(entry));
+        found.map_or_else(String::new, |entry| {
+            format!("{}:{}: ", Path::display(&self.file), entry.line)
+        })
     }
 
     /// Whether standard output is for programs: asked here, since the arguments themselves may be wrong.

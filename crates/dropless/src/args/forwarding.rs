@@ -89,7 +89,10 @@ impl ForwardingArgs {
         mode: ForwardMode,
         duration: Option<&str>,
     ) -> Result<ForwardPlan> {
-        let (mut ports, kernel) = (parse_ports(ports)?, parse_ports(&self.kernel)?);
+        let (mut ports, kernel) = (
+            parse_ports(ports, "--port")?,
+            parse_ports(&self.kernel, "--kernel")?,
+        );
         ports.extend(kernel.iter().cloned());
         let macs = self.to_mac.iter().map(|text| mac(text, "--to-mac"));
         let duration_ns = optional(duration, "--duration", nonzero_ns)?;

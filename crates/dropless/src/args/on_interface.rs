@@ -1,8 +1,10 @@
 //! What commands that put rules onto an interface take.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use measure::units::parse_count;
+
+use crate::about::{About as _, ensure_about};
 
 /// Groups are kept by fours, 64 bytes: more would be 4 GiB.
 const GROUPS_MAX: u64 = 1 << 28;
@@ -23,8 +25,9 @@ pub fn groups(text: &str) -> Result<u32> {
 
 /// A number from 1 to `most`, which is below 2^32.
 pub fn number(text: &str, flag: &'static str, most: u64) -> Result<u32> {
-    let number = parse_count(text).context(flag)?;
-    ensure!(
+    let number = parse_count(text).context(flag).about(flag)?;
+    ensure_about!(
+        flag,
         (1..=most).contains(&number),
         "{flag} {text} is not between 1 and {most}"
     );

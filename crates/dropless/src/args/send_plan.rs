@@ -5,6 +5,7 @@ use host::{Medium, PortUri};
 
 use super::stream;
 use super::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs};
+use crate::about::About as _;
 use crate::plan::machine::parse_ports;
 use crate::plan::{
     MachinePlan, SendPlan, StreamPlan, VERSION, clock_seed, count, duration_ns_or_zero, kernel, mac,
@@ -19,7 +20,7 @@ pub fn send_plan(
     explain: Option<&ExplainArgs>,
     mut streams: Vec<StreamPlan>,
 ) -> Result<SendPlan> {
-    let mut ports = parse_ports(&path.ports)?;
+    let mut ports = parse_ports(&path.ports, "--port")?;
     if ports.is_empty() {
         ports.push("ring".parse()?);
     }
@@ -52,7 +53,12 @@ pub fn send_plan(
         checksum_offload: machine.checksum_offload,
         verify: probe.verify,
         tx_only: false,
-        fault: probe.fault.as_deref().map(str::parse).transpose()?,
+        fault: probe
+            .fault
+            .as_deref()
+            .map(str::parse)
+            .transpose()
+            .about("--fault")?,
         expect: Vec::new(),
         interval_ns: 1_000_000_000,
     })

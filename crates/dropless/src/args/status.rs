@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use measure::units::parse_duration;
 
+use crate::about::{About as _, ensure_about};
 use crate::status::StatusSettings;
 
 /// Nobody waits longer for the last scrape.
@@ -32,11 +33,12 @@ impl StatusArgs {
     /// Checked and without the command line.
     pub fn settings(&self) -> Result<StatusSettings> {
         let linger = if self.metrics.is_some() {
-            parse_duration(&self.metrics_linger)?
+            parse_duration(&self.metrics_linger).about("--metrics-linger")?
         } else {
             Duration::ZERO
         };
-        ensure!(
+        ensure_about!(
+            "--metrics-linger",
             linger <= LINGER_MAX,
             "--metrics-linger {} is more than an hour; give less",
             self.metrics_linger

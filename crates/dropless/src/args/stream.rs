@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::destination::{Destination, Family, TO_PORT, is_group};
 use super::{PathArgs, ProbeArgs};
+use crate::about::{About as _, ensure_about};
 use crate::plan::{FAR_V4, StreamPlan, count};
 
 const FROM_PORT: u16 = 49152;
@@ -15,7 +16,7 @@ const NEAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 /// The stream of the plain flags, its size left open: `None` for the smallest.
 pub fn plain(path: &PathArgs, probe: &ProbeArgs) -> Result<StreamPlan> {
     let to = match &path.to {
-        Some(text) => Destination::parse(text, Family::wanted(path, path.from.as_deref()))?,
+        Some(text) => Destination::parse(text, Family::wanted(path, path.from.as_deref())).about("--to")?,
         None => Destination {
             address: IpAddr::V4(FAR_V4),
             ports: (TO_PORT, TO_PORT),
@@ -30,19 +31,20 @@ pub fn plain(path: &PathArgs, probe: &ProbeArgs) -> Result<StreamPlan> {
         to: to.address,
         to_host: to.host,
         to_ports: to.ports,
-        from: source(path.from.as_deref(), to.address)?,
+        from: source(path.from.as_deref(), to.address).about("--from")?,
         vlans: path.vlan.clone(),
         dscp: probe.dscp,
         ttl: probe.ttl,
     };
-    check_vlans(&stream.vlans)?;
+    check_vlans(&stream.vlans).about("--vlan")?;
     Ok(stream)
 }
 
 /// The frame size, with FCS, that carries so many bytes of UDP payload.
 pub fn size_of_payload(stream: &StreamPlan, payload: usize) -> Result<String> {
     let headers = stream.minimum_size() - wire::PROBE_LEN;
-    ensure!(
+    ensure_about!(
+        "--payload",
         payload >= wire::PROBE_LEN,
         "--payload {payload} is below the probe: at least {} bytes are needed; use --payload {0}",
         wire::PROBE_LEN
@@ -57,7 +59,8 @@ pub fn all(base: StreamPlan, texts: &[String], path: &PathArgs) -> Result<Vec<St
     }
     let each = texts.iter().enumerate();
     each.map(|(index, text)| one(text, index, &base, path).with_context(|| format!("--stream '{text}'")))
-        .collect()
+        .collect::<Result<_>>()
+        .about("--stream")
 }
 
 fn with_size(mut stream: StreamPlan) -> StreamPlan {
@@ -131,7 +134,8 @@ fn one(text: &str, index: usize, base: &StreamPlan, path: &PathArgs) -> Result<S
 }
 
 fn check_vlans(vlans: &[u16]) -> Result<()> {
-    ensure!(
+    ensure_about!(
+        "--vlan",
         vlans.len() <= 2,
         "--vlan takes one id, or two for QinQ (outer,inner); {} were given",
         vlans.len()
@@ -144,7 +148,8 @@ fn check_vlans(vlans: &[u16]) -> Result<()> {
 
 fn flows(text: &str) -> Result<u32> {
     let flows = count(text, "--flows")?;
-    ensure!(
+    ensure_about!(
+        "--flows",
         (1..=16_000_000).contains(&flows),
         "--flows {text} is not between 1 and 16M"
     );
@@ -166,7 +171,8 @@ fn source(text: Option<&str>, to: IpAddr) -> Result<SocketAddr> {
         .map_err(|_| {
             anyhow!("--from {text} is not IP or IP:PORT; write IPv6 with a port as [2001:db8::1]:49152")
         })?;
-    ensure!(
+    ensure_about!(
+        "--from",
         !is_group(source.ip()),
         "--from {text} is not a unicast address; nobody could send to it"
     );

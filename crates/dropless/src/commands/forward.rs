@@ -74,6 +74,6 @@ pub fn run(args: &Args) -> Result<u8> {
     let plan = args.plan()?;
     let judges = |path: &Path| Ok::<_, anyhow::Error>(FileRules::new(path, Rules::read(path)?));
     let rules = plan.rules.as_deref().map(judges).transpose()?;
-    let job = ForwardJob::<FileRules>::new((plan.clone(), plan), rules, args.run.output.quiet);
-    run::run(job, &args.run.settings()?)
+    let job = ForwardJob::<FileRules>::new((plan.clone(), plan.clone()), rules, args.run.output.quiet);
+    plan.named(run::run(job, &args.run.settings()?))
 }

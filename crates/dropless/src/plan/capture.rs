@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow};
 use capture::filter::Filter;
 use capture::ring::layout::SEGMENT_MIN;
 use host::{Medium, PortKind, PortUri};
@@ -11,6 +11,7 @@ use measure::{CaptureSummary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, check_interval};
+use crate::about::{About as _, bail_about, ensure_about};
 
 /// A `capture` run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,11 +85,13 @@ impl RingPlan {
     /// A ring of at least so many bytes, as `text` says.
     pub fn of_bytes(bytes: u64, text: &str) -> Result<Self> {
         let segments = bytes.div_ceil(u64::from(Self::SEGMENT_LEN));
-        ensure!(
+        ensure_about!(
+            "--ring-size",
             bytes >= 2 * u64::from(Self::SEGMENT_LEN),
             "--ring-size {text}: a ring has two segments of 1 MiB at least; use 2MiB or more"
         );
-        ensure!(
+        ensure_about!(
+            "--ring-size",
             segments <= 1 << 16,
             "--ring-size {text}: a ring has 64 GiB at most; use less"
         );
@@ -146,7 +149,8 @@ impl CapturePlan {
 
     fn check_cores(&self) -> Result<()> {
         let (cores, most) = (self.machine.cores.len(), self.queues_of_all() + 1);
-        ensure!(
+        ensure_about!(
+            "--cores",
             cores <= most,
             "--cores names {cores}, and at most {most} have something to do: one for each queue and one that merges; name fewer, or use more --queues"
         );
@@ -158,10 +162,15 @@ impl CapturePlan {
         if self.attach.is_none() {
             self.machine.validate()?;
         }
-        ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
+        ensure_about!(
+            "--queues",
+            self.queues > 0,
+            "a port needs at least one queue; use --queues 1"
+        );
         self.machine.check_queues("--queues", self.queues)?;
         check_interval(self.interval_ns)?;
-        ensure!(
+        ensure_about!(
+            "--snaplen",
             self.snap_len >= 14,
             "--snaplen {} is less than an Ethernet header; use 14 or more, or leave it out to keep whole packets",
             self.snap_len
@@ -172,31 +181,38 @@ impl CapturePlan {
             .iter()
             .find(|port| port.kind.traits().medium == Medium::Sockets)
         {
-            bail!(
+            bail_about!(
+                "--port",
                 "port {port} is a socket and has no frames; capture from the interface below it: --port packet:INTERFACE"
             );
         }
         let is_loop = |kind: &PortKind| matches!(kind, PortKind::Ring { direct: true, .. });
         if let Some(port) = self.machine.ports.iter().find(|port| is_loop(&port.kind)) {
-            bail!(
+            bail_about!(
+                "--port",
                 "port {port} gives back what this run sends, which is nothing; use ring, into which a generator sends"
             );
         }
         if let Some(filter) = &self.filter {
-            Filter::compile(filter).map_err(|error| anyhow!("--filter {error}"))?;
+            Filter::compile(filter)
+                .map_err(|error| anyhow!("--filter {error}"))
+                .about("--filter")?;
         }
-        ensure!(
+        ensure_about!(
+            "--sample",
             self.sample != Some(0),
             "--sample 1/0 is no share of the flows; write 1/10 for every tenth"
         );
         self.check_cores()?;
-        expect::check::<CaptureSummary>(&self.expect)?;
+        expect::check::<CaptureSummary>(&self.expect).about("--expect")?;
         if let Some(files) = &self.files {
-            ensure!(
+            ensure_about!(
+                "--files",
                 files.files.is_none() || files.rotates(),
                 "--files keeps the newest of several files: say with --file-size or --file-time when one ends"
             );
-            ensure!(
+            ensure_about!(
+                "--file-size",
                 files.size.is_none_or(|size| size >= FilesPlan::SIZE_MIN),
                 "--file-size: a file has two segments of the ring at least; use 2MiB or more"
             );

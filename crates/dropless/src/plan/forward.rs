@@ -10,6 +10,7 @@ use measure::{ForwardSummary, expect};
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, check_interval};
+use crate::about::{About as _, bail_about, ensure_about};
 
 /// Flows that a queue may remember: 1.5 GiB.
 const FLOWS_MAX: u32 = 1 << 24;
@@ -83,14 +84,18 @@ impl ForwardPlan {
                 more => format!("{more} are"),
             }
         );
-        self.machine.validate()?;
-        ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
+        self.named(self.machine.validate())?;
+        ensure_about!(
+            "--queues",
+            self.queues > 0,
+            "a port needs at least one queue; use --queues 1"
+        );
         self.machine.check_queues("--queues", self.queues)?;
         self.check_kernel()?;
         self.check_flows()?;
         check_interval(self.interval_ns)?;
-        expect::check::<ForwardSummary>(&self.expect)?;
-        ports.iter().try_for_each(check_port)?;
+        expect::check::<ForwardSummary>(&self.expect).about("--expect")?;
+        ports.iter().try_for_each(check_port).about("--port")?;
         self.check_macs()?;
         let [one, other] = [&ports[0], &ports[1]].map(|port| self.queues_of(port));
         ensure!(
@@ -100,11 +105,21 @@ impl ForwardPlan {
             ports[1]
         );
         let (cores, most) = (self.machine.cores.len(), 2 * usize::from(one));
-        ensure!(
+        ensure_about!(
+            "--cores",
             cores <= most,
             "--cores names {cores}, and at most {most} have something to do: one for each queue and direction; name fewer, or use more --queues"
         );
         Ok(())
+    }
+
+    /// What came of the ports: an error says that it is about `--port`, which may be wrong where there are taps, too.
+    pub fn named<T>(&self, result: Result<T>) -> Result<T> {
+        if self.kernel.is_empty() {
+            result
+        } else {
+            result.about_none()
+        }
     }
 
     /// The two ports.
@@ -114,7 +129,8 @@ impl ForwardPlan {
     }
 
     fn check_kernel(&self) -> Result<()> {
-        ensure!(
+        ensure_about!(
+            "--kernel",
             self.kernel.len() <= 2,
             "--kernel is given {} times, and there are two ports: once for each, the first port's first",
             self.kernel.len()
@@ -122,16 +138,19 @@ impl ForwardPlan {
         let shared = self.ports().iter().take(self.kernel.len());
         let mut shared = shared.filter(|port| matches!(port.kind, PortKind::Packet { .. }));
         if let Some(port) = shared.next() {
-            bail!(
+            bail_about!(
+                "--kernel",
                 "--kernel for port {port}: the kernel keeps that interface, and gets everything without a tap; leave --kernel out, or take the interface away: xdp:"
             );
         }
         for port in &self.kernel {
-            ensure!(
+            ensure_about!(
+                "--kernel",
                 matches!(port.kind, PortKind::Tap { .. }),
                 "--kernel {port} is no tap, by which the kernel gets frames; write --kernel tap:NAME"
             );
-            ensure!(
+            ensure_about!(
+                "--kernel",
                 port.queues.is_none(),
                 "--kernel {port} has as many queues as the ports; leave `queues` out"
             );
@@ -145,7 +164,8 @@ impl ForwardPlan {
 
     fn check_flows(&self) -> Result<()> {
         let flows = self.flows.map_or(0, NonZeroU32::get);
-        ensure!(
+        ensure_about!(
+            "--flows",
             flows <= FLOWS_MAX,
             "--flows {flows} are more than {FLOWS_MAX} flows a queue; use fewer: what has no room is counted together"
         );
@@ -154,11 +174,13 @@ impl ForwardPlan {
 
     fn check_macs(&self) -> Result<()> {
         let (given, is_mac) = (self.to_mac.len(), self.mode == ForwardMode::Mac);
-        ensure!(
+        ensure_about!(
+            "--to-mac",
             is_mac || given == 0,
             "--to-mac goes with --mode mac alone; add that, or leave --to-mac out"
         );
-        ensure!(
+        ensure_about!(
+            "--mode",
             !is_mac || given == 2,
             "--mode mac sends to a neighbour at each end, and {given} of 2 are given; write --to-mac MAC for what leaves by {} and a second one for what leaves by {}",
             self.machine.ports[0],

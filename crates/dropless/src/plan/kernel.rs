@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use host::{Medium, PortKind, PortUri};
 use wire::Verify;
 
 use super::{CapturePlan, ReflectPlan, SendPlan, StreamPlan, VerifyPlan};
+use crate::about::{bail_about, ensure_about};
 use crate::run::kernel_port::SocketConfig;
 
 /// UDP echo: where `dropless send` sends to unless told otherwise.
@@ -37,11 +38,13 @@ pub fn send_from(ports: &[PortUri], streams: &mut [StreamPlan], given: bool) -> 
     let PortKind::Kernel { address, port, .. } = uri.kind else {
         return Ok(());
     };
-    ensure!(
+    ensure_about!(
+        "--from",
         !given,
         "port {uri} sends from its own address; leave --from out, or write the address and port there: kernel:ADDR:PORT"
     );
-    ensure!(
+    ensure_about!(
+        "--port",
         ports.iter().all(is_sockets),
         "port {uri} does not go with ports of other kinds in one run; give each its own run"
     );
@@ -88,7 +91,8 @@ pub fn check_send(plan: &SendPlan) -> Result<()> {
 pub fn check_reflect(plan: &ReflectPlan) -> Result<()> {
     let damages = plan.fault.as_ref().is_some_and(|fault| fault.corrupt > 0.0);
     if let (Some(uri), true) = (first(&plan.machine.ports), damages) {
-        bail!(
+        bail_about!(
+            "--fault",
             "--fault corrupt on port {uri}: the kernel gives every packet a valid checksum, so that the damage would not be detected; use packet:IF or xdp:IF"
         );
     }

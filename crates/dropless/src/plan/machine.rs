@@ -1,6 +1,6 @@
 //! What `send` and `reflect` both need of the machine.
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use dataplane::BURST_MAX;
 use host::PortKind;
 use host::cores::CoreSet;
@@ -8,6 +8,7 @@ use host::{PortTraits, PortUri};
 use serde::{Deserialize, Serialize};
 
 use super::QUEUES_MAX;
+use crate::about::{About as _, bail_about, ensure_about};
 
 /// What `send` and `reflect` both need of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,14 +66,16 @@ impl MachinePlan {
     }
 
     /// Whether all ports may have so many queues as `flag` asks for, where they do not say it themselves.
-    pub(super) fn check_queues(&self, flag: &str, queues: u16) -> Result<()> {
-        ensure!(
+    pub(super) fn check_queues(&self, flag: &'static str, queues: u16) -> Result<()> {
+        ensure_about!(
+            flag,
             queues <= QUEUES_MAX,
             "{flag} {queues} is more than DPDK has for a port, {QUEUES_MAX}; use fewer"
         );
         for port in self.ports.iter().filter(|port| port.queues.is_none()) {
             let PortTraits { name, queues_max, .. } = port.kind.traits();
-            ensure!(
+            ensure_about!(
+                flag,
                 queues <= queues_max,
                 "{flag} {queues}: port {port} is a {name}, which has {queues_max} at most; use fewer"
             );
@@ -85,13 +88,15 @@ impl MachinePlan {
             !self.ports.is_empty(),
             "no port: give at least one --port; `dropless ports` lists what is here"
         );
-        ensure!(
+        ensure_about!(
+            "--burst",
             (1..=BURST_MAX / 2).contains(&self.burst),
             "--burst {} is not between 1 and {}",
             self.burst,
             BURST_MAX / 2
         );
-        ensure!(
+        ensure_about!(
+            "--descriptors",
             (64..=32768).contains(&self.descriptors),
             "--descriptors {} is not between 64 and 32768; 1024 is usual",
             self.descriptors
@@ -99,14 +104,18 @@ impl MachinePlan {
         for port in &self.ports {
             let queues = port.queues.map_or(0, std::num::NonZeroU16::get);
             let PortTraits { name, queues_max, .. } = port.kind.traits();
-            ensure!(
+            ensure_about!(
+                "--port",
                 queues <= queues_max,
                 "port {port} asks for {queues} queues, and a {name} has {queues_max} at most; use fewer"
             );
         }
         for (index, port) in self.ports.iter().enumerate() {
             if let Some(twin) = self.ports[..index].iter().find(|other| same_device(other, port)) {
-                bail!("ports {twin} and {port} are the same device; give each port once");
+                bail_about!(
+                    "--port",
+                    "ports {twin} and {port} are the same device; give each port once"
+                );
             }
         }
         let insists = |port: &&PortUri| {
@@ -119,7 +128,8 @@ impl MachinePlan {
             )
         };
         if let Some(port) = self.ports.iter().find(insists) {
-            bail!(
+            bail_about!(
+                "--port",
                 "port {port}: DPDK's driver falls back to copying where the interface's has no zero copy, and cannot be told not to; use mode=auto"
             );
         }
@@ -140,9 +150,12 @@ pub(super) fn same_device(one: &PortUri, other: &PortUri) -> bool {
     }
 }
 
-/// The ports, as the user names them.
-pub fn parse_ports(texts: &[String]) -> Result<Vec<PortUri>> {
-    texts.iter().map(|text| Ok(text.parse::<PortUri>()?)).collect()
+/// The ports, as the user names them by `flag`.
+pub fn parse_ports(texts: &[String], flag: &'static str) -> Result<Vec<PortUri>> {
+    texts
+        .iter()
+        .map(|text| text.parse::<PortUri>().about(flag))
+        .collect()
 }
 
 /// The cores, as the user lists them; none for `None`.
@@ -150,16 +163,21 @@ pub fn parse_cores(text: Option<&str>) -> Result<CoreSet> {
     let Some(text) = text else {
         return Ok(CoreSet::default());
     };
-    let cores: CoreSet = text.parse().map_err(|error| anyhow!("--cores: {error}"))?;
-    ensure!(
+    let list = |text: &str| text.parse::<CoreSet>().context("--cores").about("--cores");
+    let cores = list(text)?;
+    ensure_about!(
+        "--cores",
         !cores.is_empty(),
         "--cores: the list is empty; write the cores as 0-3,5, or leave --cores out"
     );
     let mut seen = CoreSet::default();
     for part in text.split(',') {
-        let part: CoreSet = part.parse().map_err(|error| anyhow!("--cores: {error}"))?;
+        let part = list(part)?;
         if let Some(core) = part.common(&seen).iter().next() {
-            bail!("--cores {text} lists core {core} twice; give each core once");
+            bail_about!(
+                "--cores",
+                "--cores {text} lists core {core} twice; give each core once"
+            );
         }
         seen = seen.with(&part);
     }

@@ -3,13 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow};
 use clap::ValueEnum;
 use host::MacAddress;
 use measure::units::parse_duration;
 use measure::{RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 use wire::{Template, Verify, VlanTag};
+
+use crate::about::{About as _, bail_about, ensure_about};
 
 mod capture;
 mod filter;
@@ -146,7 +148,8 @@ pub fn interval_ns(asked: Option<&str>, duration_ns: Option<u64>, fits: impl Fn(
 
 fn check_interval(interval_ns: u64) -> Result<()> {
     let shown = measure::units::format_duration(interval_ns);
-    ensure!(
+    ensure_about!(
+        "--interval",
         interval_ns >= 1_000_000,
         "--interval {shown} is too short; 1ms is the shortest"
     );
@@ -154,9 +157,10 @@ fn check_interval(interval_ns: u64) -> Result<()> {
 }
 
 /// A time that must not be 0.
-pub fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
+pub fn nonzero_ns(text: &str, flag: &'static str) -> Result<u64> {
     let value = duration_ns_or_zero(text, flag)?;
-    ensure!(
+    ensure_about!(
+        flag,
         value > 0,
         "{flag} {text} is zero; give a time such as 10s, 500ms or 2m"
     );
@@ -164,15 +168,18 @@ pub fn nonzero_ns(text: &str, flag: &str) -> Result<u64> {
 }
 
 /// A time.
-pub fn duration_ns_or_zero(text: &str, flag: &str) -> Result<u64> {
-    let time = parse_duration(text).map_err(|error| anyhow!("{flag}: {error}"))?;
-    u64::try_from(time.as_nanos()).map_err(|_| anyhow!("{flag} {text} is longer than 584 years"))
+pub fn duration_ns_or_zero(text: &str, flag: &'static str) -> Result<u64> {
+    let time = parse_duration(text).context(flag).about(flag)?;
+    let ns = u64::try_from(time.as_nanos());
+    ns.map_err(|_| anyhow!("{flag} {text} is longer than 584 years"))
+        .about(flag)
 }
 
 /// How long one measurement or trial lasts.
-pub fn trial_duration(flag: &str, text: &str) -> Result<Duration> {
-    let duration = parse_duration(text)?;
-    ensure!(
+pub fn trial_duration(flag: &'static str, text: &str) -> Result<Duration> {
+    let duration = parse_duration(text).about(flag)?;
+    ensure_about!(
+        flag,
         (Duration::from_millis(10)..=Duration::from_secs(86400)).contains(&duration),
         "{flag} {text} is not between 10ms and 24h"
     );
@@ -180,22 +187,27 @@ pub fn trial_duration(flag: &str, text: &str) -> Result<Duration> {
 }
 
 /// The value of a flag that may be left out.
-pub fn optional<T>(text: Option<&str>, flag: &str, parse: fn(&str, &str) -> Result<T>) -> Result<Option<T>> {
+pub fn optional<T>(
+    text: Option<&str>,
+    flag: &'static str,
+    parse: fn(&str, &'static str) -> Result<T>,
+) -> Result<Option<T>> {
     text.map(|text| parse(text, flag)).transpose()
 }
 
 /// A rate of packets: no share of a link's, and no bits.
-pub fn packet_rate(text: &str, flag: &str) -> Result<f64> {
-    match text.parse::<RateSpec>()? {
+pub fn packet_rate(text: &str, flag: &'static str) -> Result<f64> {
+    match text.parse::<RateSpec>().about(flag)? {
         RateSpec::Pps(pps) if pps > 0.0 => Ok(pps),
-        _ => bail!("{flag} {text} is not a packet rate; write it as 14.88Mpps"),
+        _ => bail_about!(flag, "{flag} {text} is not a packet rate; write it as 14.88Mpps"),
     }
 }
 
 /// How long a worker must not poll for it to be a stall: every poll would be one below 1 us.
 pub fn stall_ns(text: &str) -> Result<u64> {
     let pause = duration_ns_or_zero(text, "--pause")?;
-    ensure!(
+    ensure_about!(
+        "--pause",
         pause >= 1000,
         "--pause {text} is below 1us, about what a poll takes; 20us is usual"
     );
@@ -203,14 +215,14 @@ pub fn stall_ns(text: &str) -> Result<u64> {
 }
 
 /// A number with an optional k, M or G.
-pub fn count(text: &str, flag: &str) -> Result<u64> {
-    measure::units::parse_count(text).map_err(|error| anyhow!("{flag}: {error}"))
+pub fn count(text: &str, flag: &'static str) -> Result<u64> {
+    measure::units::parse_count(text).context(flag).about(flag)
 }
 
 /// A MAC address.
-pub fn mac(text: &str, flag: &str) -> Result<MacAddress> {
-    text.parse()
-        .map_err(|error| anyhow!("{flag} {text}: {error}; write it as 02:00:00:00:00:01"))
+pub fn mac(text: &str, flag: &'static str) -> Result<MacAddress> {
+    let wrong = |error| anyhow!("{flag} {text}: {error}; write it as 02:00:00:00:00:01");
+    text.parse().map_err(wrong).about(flag)
 }
 
 /// A seed that no earlier run had.

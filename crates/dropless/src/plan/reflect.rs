@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use dataplane::fault::FaultSpec;
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
 use super::{MachinePlan, check_interval};
+use crate::about::ensure_about;
 
 /// A `reflect` run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,10 +41,15 @@ impl ReflectPlan {
     /// Refuses what cannot be.
     pub fn validate(&self) -> Result<()> {
         self.machine.validate()?;
-        ensure!(self.queues > 0, "a port needs at least one queue; use --queues 1");
+        ensure_about!(
+            "--queues",
+            self.queues > 0,
+            "a port needs at least one queue; use --queues 1"
+        );
         self.machine.check_queues("--queues", self.queues)?;
         check_interval(self.interval_ns)?;
-        ensure!(
+        ensure_about!(
+            "--port",
             !self.machine.has(|traits| traits.is_reflected),
             "port ring has its reflector built in, nobody could send to this one; use `dropless send`, or a port that another program can reach"
         );

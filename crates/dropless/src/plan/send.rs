@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::foreign::{Foreign, Named};
 use super::kernel;
 use super::{LANES_MAX, MachinePlan, StreamPlan, VERSION, VerifyPlan, check_interval};
+use crate::about::{About as _, bail_about, ensure_about};
 
 /// A `send` run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,7 +80,8 @@ impl SendPlan {
 
     /// Refuses to wait for next to nothing.
     fn validate_waits(&self) -> Result<()> {
-        ensure!(
+        ensure_about!(
+            "--drain",
             self.drain_ns >= 1_000_000,
             "with a --drain below 1 ms every packet would count as late; use --drain 1ms or more"
         );
@@ -94,7 +96,8 @@ impl SendPlan {
     fn validate_router(&self) -> Result<()> {
         let Some(via) = self.via else { return Ok(()) };
         if let Some(mac) = self.to_mac {
-            bail!(
+            bail_about!(
+                "--via",
                 "--via {via} is asked for its MAC address, and --to-mac {mac} gives one; leave one of them out"
             );
         }
@@ -102,7 +105,8 @@ impl SendPlan {
         if let Some(port) = ports
             .find(|port| !port.kind.traits().has_neighbours && port.kind.traits().medium != Medium::Sockets)
         {
-            bail!(
+            bail_about!(
+                "--via",
                 "--via {via} means nothing to port {port}, where nobody is asked for a MAC address; leave --via out"
             );
         }
@@ -148,7 +152,8 @@ impl SendPlan {
         );
         check_interval(self.interval_ns)?;
         self.validate_waits()?;
-        ensure!(
+        ensure_about!(
+            "--count",
             self.count != Some(0),
             "--count 0 sends nothing; give the number of packets"
         );
@@ -178,7 +183,8 @@ impl SendPlan {
             self.validate_ends(stream)?;
         }
         if let Some(mac) = self.from_mac.filter(|mac| mac.0[0] & 1 == 1) {
-            bail!(
+            bail_about!(
+                "--from-mac",
                 "--from-mac {mac} is a multicast address, which cannot be a source; use one like 02:00:00:00:00:01"
             );
         }
@@ -187,7 +193,8 @@ impl SendPlan {
             ports.find(|port| wanted(port.kind.traits()))
         };
         if let Some(port) = first(|traits| traits.swallows).filter(|_| !self.tx_only) {
-            bail!(
+            bail_about!(
+                "--port",
                 "port {port} discards what is sent, so that nothing comes back; use --tx-only, or --port ring"
             );
         }
@@ -197,7 +204,8 @@ impl SendPlan {
             );
         }
         for (index, stream) in self.streams.iter().enumerate() {
-            ensure!(
+            ensure_about!(
+                "--stream",
                 self.streams[..index]
                     .iter()
                     .all(|other| other.name != stream.name),
@@ -206,15 +214,17 @@ impl SendPlan {
             );
         }
         let given = self.streams.iter().filter(|stream| stream.rate.is_some()).count();
-        ensure!(
+        ensure_about!(
+            "--stream",
             given == 0 || given == self.streams.len(),
             "{given} of {} streams have a rate; give every --stream a rate=, or none of them and one --rate",
             self.streams.len()
         );
         kernel::check_send(self)?;
         self.rate_spec()?;
-        expect::check::<Summary>(&self.expect)?;
-        ensure!(
+        expect::check::<Summary>(&self.expect).about("--expect")?;
+        ensure_about!(
+            "--fault",
             self.fault.is_none() || self.has_reflector(),
             "--fault acts in the in-process reflector, and no port of this run has one; use --port ring, or give --fault to the far `dropless reflect`"
         );
@@ -243,7 +253,7 @@ impl SendPlan {
 
     /// The asked rate of one port.
     pub fn rate_spec(&self) -> Result<RateSpec> {
-        Ok(self.rate.parse::<RateSpec>()?)
+        self.rate.parse::<RateSpec>().about("--rate")
     }
 
     /// The largest frame, with FCS.

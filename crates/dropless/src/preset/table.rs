@@ -4,13 +4,15 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 use host::nearest::nearest;
 use report::input::clean;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::flags;
+/// The one flag that no file holds: it names it.
+pub const FLAG: &str = "config";
 
 /// A key of the file.
 #[derive(Debug)]
@@ -19,8 +21,8 @@ pub struct Entry {
     pub flag: String,
     /// Where it stands, from 1.
     pub line: usize,
-    /// Its values, as they were written.
-    values: Vec<String>,
+    /// How the parser shows it: `--rate <RATE>`.
+    pub shown: String,
     /// What it is on the command line.
     pub arguments: Vec<String>,
 }
@@ -65,13 +67,22 @@ pub fn entries(file: &Path, text: &str, command: &Command) -> Result<Vec<Entry>>
             Entry {
                 flag: name.to_owned(),
                 line: line(text, key.span().start),
-                values,
+                shown: flag.to_string(),
                 arguments,
             },
         ));
     }
     found.sort_by_key(|(place, _)| *place);
     Ok(found.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// The flags that a file may hold: those that take values, or are on or off.
+fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|argument| {
+        let action = argument.get_action();
+        let is_flag = action.takes_values() || matches!(action, ArgAction::SetTrue);
+        is_flag && argument.get_long().is_some_and(|name| name != FLAG)
+    })
 }
 
 fn line(text: &str, place: usize) -> usize {
@@ -125,19 +136,10 @@ fn wanted(flag: &Arg, name: &str) -> String {
 }
 
 impl Entry {
-    /// Whether an error's words are about it: they name its flag, quote its value, or begin with it.
-    pub fn is_named_by(&self, complaint: &str) -> bool {
-        let flag = format!("--{}", self.flag);
-        let rest = complaint.split_once(&flag).map(|(_, rest)| rest);
-        let is_whole = |rest: &str| !rest.starts_with(|c: char| c == '-' || c.is_alphanumeric());
-        let quoted = |value: &String| {
-            let quotes = ['\'', '`', '"'].map(|quote| format!("{quote}{value}{quote}"));
-            !value.is_empty() && quotes.iter().any(|quoted| complaint.contains(quoted))
-        };
-        let begins = |value: &String| {
-            let rest = complaint.strip_prefix(value.as_str());
-            !value.is_empty() && rest.is_some_and(|rest| rest.starts_with(':'))
-        };
-        rest.is_some_and(is_whole) || self.values.iter().any(|value| quoted(value) || begins(value))
+    /// What the parser says of its values, whatever else the command wants.
+    pub fn refusal(&self, command: &Command) -> Option<clap::Error> {
+        let alone = command.clone().no_binary_name(true);
+        let error = alone.try_get_matches_from(&self.arguments).err()?;
+        (error.kind() != ErrorKind::MissingRequiredArgument).then_some(error)
     }
 }

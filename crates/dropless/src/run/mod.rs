@@ -53,6 +53,7 @@ use report::published::{Ended, PoolLevel, State};
 use report::rundir::{RunDir, file};
 use serde::Serialize;
 
+use crate::about::About as _;
 use crate::explain::{Explainer, Received};
 use crate::plan::MachinePlan;
 use crate::status::{Expected, StallWatch, StatusBoard, StatusSettings, end_workers};
@@ -239,7 +240,7 @@ pub fn run<J: Job>(job: J, settings: &Settings) -> Result<u8> {
     let interrupt = Interrupt::install_with(job.hangup())?;
     let console = settings.console;
     let needs = job.needs()?;
-    let (_claims, removed) = claim::claim(&job.machine().ports)?;
+    let (_claims, removed) = claim::claim(&job.machine().ports).about("--port")?;
     let mut preflight = preflight::check(job.machine(), &needs)?;
     preflight.notes.extend(removed);
     // No core sleeps deeply while the run lasts, where we may ask for that.

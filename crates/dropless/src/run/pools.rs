@@ -3,11 +3,12 @@
 use std::num::NonZeroU16;
 use std::ops::Add;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use dataplane::dpdk_io::DpdkBuffers;
 use dpdk::{Eal, Pool};
 use host::{PortKind, PortUri};
 
+use crate::about::ensure_about;
 use crate::run::eal::RING_SLOTS;
 use crate::run::open::Dpdk;
 
@@ -184,7 +185,8 @@ fn size(holds: &Holds, asked: Option<u32>) -> Result<u32> {
     // One below a power of two is the best size of a DPDK pool, whose ring holds that many.
     let good = |buffers: u64| (buffers + 1).next_power_of_two() - 1;
     let buffers = asked.map_or_else(|| good(holds.total().max(BUFFERS_MIN)), u64::from);
-    ensure!(
+    ensure_about!(
+        "--buffers",
         buffers >= least,
         "--buffers {buffers} is less than the queues alone hold ({}); use --buffers {} or fewer descriptors",
         holds.rings,

@@ -2,12 +2,13 @@
 
 use std::num::NonZeroU16;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use host::cores;
 use host::{Medium, PortKind, PortUri, Prepared, Sys, Warning, quoted};
 use measure::Note;
 use procfs_core::{FromRead as _, Meminfo};
 
+use crate::about::{About as _, bail_about};
 use crate::plan::MachinePlan;
 use crate::run::Needs;
 use crate::run::eal::Memory;
@@ -51,13 +52,13 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     let prepared: Vec<Prepared> = if ports.is_empty() {
         Vec::new()
     } else {
-        host::check_all(&ports, &sys)?
+        host::check_all(&ports, &sys).about("--port")?
     };
     for port in &prepared {
         check_mtu(&sys, port, largest_frame)?;
     }
     if !plan.cores.is_empty() {
-        cores::check(&sys, &plan.cores)?;
+        cores::check(&sys, &plan.cores).about("--cores")?;
     }
     let warnings = prepared.iter().flat_map(|port| &port.notes);
     let note = |warning: &Warning| Note::new(warning.code, warning.to_string());
@@ -80,14 +81,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
     let hungry = each.find(|port| port.memory == host::Memory::HugePages);
     let needs_huge = hungry.is_some();
     if let (Some(port), true) = (hungry, plan.no_huge) {
-        bail!(
-            "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
-            port.uri,
-            match port.uri.kind.traits().medium {
-                Medium::Peer => "zero-copy",
-                _ => "use another port",
-            }
-        );
+        return refuse_no_huge(port);
     }
     let free = host::hugepages::free_bytes(&sys, None);
     let wanted = |pool: &PoolPlan| pool.bytes(room, false) + SPARE;
@@ -100,7 +94,7 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
         }
     }
     if plan.dpdk_tools {
-        host::hugepages::check(&sys, "--dpdk-tools", bytes + SPARE, None)?;
+        host::hugepages::check(&sys, "--dpdk-tools", bytes + SPARE, None).about("--dpdk-tools")?;
     }
     let memory = if needs_huge || (huge_fits && !plan.no_huge) {
         if plan.dpdk_tools {
@@ -139,6 +133,19 @@ pub fn check(plan: &MachinePlan, needs: &Needs) -> Result<Preflight> {
             .filter(|port| port.abandoned.is_some())
             .collect(),
     })
+}
+
+/// Of a port whose driver wants what the user keeps from it.
+fn refuse_no_huge<T>(port: &Prepared) -> Result<T> {
+    bail_about!(
+        "--no-huge",
+        "--no-huge does not go with port {}, which needs hugepages; leave --no-huge out, or {}",
+        port.uri,
+        match port.uri.kind.traits().medium {
+            Medium::Peer => "zero-copy",
+            _ => "use another port",
+        }
+    )
 }
 
 /// What `AF_PACKET` puts before a frame in its ring (net/packet/af_packet.c, `tpacket_rcv`, with a `tpacket2_hdr`).

@@ -68,11 +68,19 @@ fn every_command_that_measures_takes_one() {
 
 /// The line on standard error of `send` with such a file.
 fn complaint(text: &str) -> String {
+    complaint_of("send", text, &[])
+}
+
+/// The same of a command, with these flags beside the file.
+fn complaint_of(command: &str, text: &str, flags: &[&str]) -> String {
+    let words = command.split(' ');
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("preset.toml"), text).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_dropless"));
     let output = command
-        .args(["send", "--config", "preset.toml"])
+        .args(words)
+        .args(["--config", "preset.toml"])
+        .args(flags)
         .current_dir(folder.path());
     let output = output.output().expect("starting it");
     assert_eq!(output.status.code(), Some(2), "{text}: {output:?}");
@@ -117,11 +125,112 @@ fn what_is_wrong_says_where() {
             "seed = 1\nport = \"xdp:nowhere\"",
             "toml:2: xdp:nowhere: no interface",
         ),
+        (
+            "seed = 1\nvlan = \"1,x\"",
+            "toml:2: invalid value 'x' for '--vlan",
+        ),
+        ("seed = 1\ncount = 0", "toml:2: --count 0"),
+        ("drain = \"soon\"", "toml:1: --drain: "),
+        ("seed = 1\nsize = \"9\"", ": frame size 9"),
+        ("seed = 1\nsize = \"a\"", "toml:2: frame size"),
+        ("seed = 1\nexpect = [\"loss\"]\nrate = \"1kpps\"", "toml:2: "),
+        ("port = [\"ring:a\", \"ring:a\"]", "toml:1: ports ring:a"),
+        (
+            "seed = 1\nsize = \"64\"\npayload = 64",
+            "toml:2: the argument '--size <SIZE>' cannot be used with '--payload",
+        ),
     ] {
         let said = complaint(text);
         assert!(said.contains(words), "{text}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
+}
+
+#[test]
+fn other_commands_say_where_too() {
+    for (command, text, words) in [
+        (
+            "search --port ring",
+            "seed = 1\nmin-rate = \"slow\"",
+            "toml:2: --min-rate",
+        ),
+        (
+            "search --port ring",
+            "seed = 1\nburst-repeats = 1",
+            "toml:2: --burst-repeats: only RFC 2544",
+        ),
+        (
+            "reflect",
+            "queues = 0\nport = \"xdp:nowhere\"",
+            "toml:1: a port needs",
+        ),
+        ("capture", "seed = 1\n", "toml:1: dropless capture has no flag"),
+        ("capture", "\nsample = \"2\"", "toml:2: --sample 2"),
+        (
+            "forward --port xdp:nowhere --port xdp:nowhere2",
+            "\nkernel = \"ring\"",
+            "toml:2: --kernel ring",
+        ),
+        (
+            "filter run nothing.rules",
+            "\ndev = \"nowhere\"\nsample-rate = 0\nsample = \"x\"",
+            "toml:3: --sample-rate 0",
+        ),
+        (
+            "guard --replay x",
+            "\ncap = [\"rules=1\", \"rulez=1\"]",
+            "toml:2: --cap `rulez`",
+        ),
+    ] {
+        let said = complaint_of(command, text, &[]);
+        assert!(said.contains(words), "{command} {text}: {said}");
+    }
+}
+
+/// A place is told by the flag that an error is about, and never by words that happen to stand in it.
+#[test]
+fn no_place_is_guessed() {
+    for (command, text, flags) in [
+        // The value that was typed is the file's of another flag; the words name a flag of the file.
+        ("send", "name = \"x\"", &["--duration", "x"][..]),
+        ("send", "name = \"99\"", &["--dscp", "99"]),
+        ("send", "dscp = 5", &["--dscp", "99"]),
+        ("send", "rate = \"1kpps\"", &["--rate", "fast"]),
+        ("send", "size = \"64\"", &["--stream", "size=9"]),
+        ("send", "rate = \"1kpps\"", &["--stream", "rate=fast"]),
+        (
+            "send",
+            "tx-queues = 1",
+            &["--port", "kernel:127.0.0.1", "--flows", "2"],
+        ),
+        (
+            "send",
+            "rate = \"1kpps\"\nport = \"ring\"",
+            &["--plan", "nowhere"],
+        ),
+        (
+            "forward",
+            "port = [\"xdp:a0\", \"xdp:a1\"]",
+            &["--kernel", "tap:a", "--kernel", "tap:a"],
+        ),
+    ] {
+        let said = complaint_of(command, text, flags);
+        assert!(!said.contains("toml"), "{command} {text} {flags:?}: {said}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_to_programs_where_the_file_asks_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.toml"), "json = true\ndscp = 99\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dropless"));
+    command
+        .args(["send", "--config", "p.toml"])
+        .current_dir(folder.path());
+    let output = command.output().expect("starting it");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error = told["error"].as_str().unwrap();
+    assert!(error.starts_with("p.toml:2: invalid value '99'"), "{error}");
 }
 
 #[test]

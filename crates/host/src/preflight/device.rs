@@ -18,6 +18,7 @@ pub fn device(sys: &Sys, name: &str) -> Result<Interface, Problem> {
     let Some(interface) = all.iter().find(|interface| interface.name == name) else {
         return Err(absent(sys, name, &all));
     };
+    namespace::check_sys(sys, &what)?;
     let missing = [Capability::NetAdmin, Capability::Bpf, Capability::Perfmon]
         .into_iter()
         .filter(|capability| !sys.has(*capability) && !sys.has(Capability::SysAdmin));

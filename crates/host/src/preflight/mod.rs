@@ -17,6 +17,7 @@ mod vmbus;
 
 pub use device::device;
 pub use look::{Memory, Prepared};
+pub use namespace::check_sys;
 
 use crate::{Fix, PciAddress, PortKind, PortUri, Problem, Sys};
 use look::Look;

@@ -1,11 +1,14 @@
-//! Looks for an interface in the other network namespaces of this machine.
+//! Network namespaces: whether `/sys` shows the one that we are in, and which other one has an interface.
 
-use crate::Sys;
+use crate::{Fix, Problem, Sys};
 use nix::sched::{CloneFlags, setns};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
+const CLASS: &str = "/sys/class/net";
 const NAMED: &str = "/run/netns";
 /// Network namespaces looked into at the most.
 const NAMESPACES_MAX: usize = 256;
@@ -42,14 +45,39 @@ impl fmt::Display for Namespace {
 pub const WITH_ITS_SYS: &str =
     "unshare --mount sh -c 'mount -t sysfs none /sys && exec dropless <the same arguments>'";
 
+const FOREIGN_SYS: &str = "/sys shows another network namespace (nsenter --net leaves it as it was)";
+
+/// Refuses a `/sys` that shows the interfaces of another network namespace: its numbers of interfaces mean others here, or
+/// none.
+pub fn check_sys(sys: &Sys, what: &str) -> Result<(), Problem> {
+    // What comes or goes between two readings is not the same each time.
+    let first = differing(sys);
+    if first.is_empty() || differing(sys).is_disjoint(&first) {
+        return Ok(());
+    }
+    Err(Problem::new(what, FOREIGN_SYS.to_owned(), Fix::one(WITH_ITS_SYS)))
+}
+
+/// Interfaces that only one of `/sys` and our network namespace has.
+fn differing(sys: &Sys) -> BTreeSet<String> {
+    let Some(table) = sys.text("/proc/net/dev") else {
+        return BTreeSet::new();
+    };
+    let here = names(&table).map(str::to_owned).collect();
+    let shown = sys.names(CLASS).into_iter();
+    // Beside interfaces there are files, such as `bonding_masters`.
+    let shown = shown.filter(|name| sys.exists(Path::new(CLASS).join(name).join("ifindex")));
+    &shown.collect::<BTreeSet<_>>() ^ &here
+}
+
 /// What keeps an interface from being seen that `/sys` does not show, and what mends that.
 pub fn hidden(sys: &Sys, interface: &str) -> Option<(String, String)> {
     // Of this process, wherever it was mounted.
     if lists(&sys.text("/proc/net/dev").unwrap_or_default(), interface) {
-        let found = format!(
-            "{interface} is here, but /sys shows another network namespace (nsenter --net leaves it as it was)"
-        );
-        return Some((found, WITH_ITS_SYS.to_owned()));
+        return Some((
+            format!("{interface} is here, but {FOREIGN_SYS}"),
+            WITH_ITS_SYS.to_owned(),
+        ));
     }
     let elsewhere = holding(sys, interface)?;
     let found = format!("interface {interface} is in another network namespace ({elsewhere})");
@@ -82,10 +110,13 @@ fn holding(sys: &Sys, interface: &str) -> Option<Namespace> {
 
 /// Whether `/proc/net/dev` lists the interface.
 fn lists(table: &str, interface: &str) -> bool {
-    table
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .any(|(name, _)| name.trim() == interface)
+    names(table).any(|name| name == interface)
+}
+
+/// The interfaces that `/proc/net/dev` lists.
+fn names(table: &str) -> impl Iterator<Item = &str> {
+    let lines = table.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(name, _)| name.trim())
 }
 
 /// Enters the namespace with a thread of its own, which ends with it, and reads its interfaces there.

@@ -47,3 +47,31 @@ fn who_may_not_load_programs_is_told_what_that_takes() {
     let said = said(&machine, "eth0");
     assert!(said.contains("CAP_NET_ADMIN and CAP_BPF"), "{said}");
 }
+
+#[test]
+fn a_sys_of_another_network_namespace_is_not_believed() {
+    let machine = machine();
+    for (name, index) in [("eth0", "2"), ("eth1", "3")] {
+        machine.write(&format!("/sys/class/net/{name}/ifindex"), index);
+    }
+    let table = |names: &[&str]| {
+        let lines = names.join(": 0 0\n  ");
+        machine.write(
+            "/proc/net/dev",
+            &format!("Inter-|\n face |bytes\n  {lines}: 0 0\n"),
+        );
+    };
+    table(&["eth0", "eth1"]);
+    assert!(host::device(&machine.sys, "eth0").is_ok());
+    assert!(host::check_sys(&machine.sys, "interfaces").is_ok());
+    // One that is not here, and one that is not shown.
+    for names in [&["eth0"][..], &["eth0", "eth1", "far0"]] {
+        table(names);
+        let wanted =
+            "/sys shows another network namespace (nsenter --net leaves it as it was); fix: unshare --mount ";
+        let said = said(&machine, "eth0");
+        assert!(said.starts_with(&format!("--dev eth0: {wanted}")), "{said}");
+        let refused = host::check_sys(&machine.sys, "interfaces").unwrap_err();
+        assert!(refused.to_string().contains(wanted), "{refused}");
+    }
+}

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use measure::units::{parse_bytes, parse_count};
 
+use crate::about::{About as _, bail_about, ensure_about};
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
@@ -169,8 +170,10 @@ pub enum Way {
 impl Args {
     /// The validated plan.
     pub fn plan(&self, attach: Option<AttachPlan>) -> Result<CapturePlan> {
-        let ring = parse_bytes(&self.ring_size).context("--ring-size")?;
-        let mut ports = parse_ports(&self.ports)?;
+        let ring = parse_bytes(&self.ring_size)
+            .context("--ring-size")
+            .about("--ring-size")?;
+        let mut ports = parse_ports(&self.ports, "--port")?;
         if ports.is_empty() && attach.is_none() {
             ports.push("ring".parse()?);
         }
@@ -189,11 +192,16 @@ impl Args {
             queues: self.queues,
             snap_len: self.snaplen,
             filter: self.expression(),
-            sample: self.sample.as_deref().map(one_in).transpose()?,
+            sample: self.sample.as_deref().map(one_in).transpose().about("--sample")?,
             patience_ns: self.patience()?,
             ring: RingPlan {
                 door: self.ring.as_deref().map(capture::ring::share::door_at),
-                group: self.ring_group.as_deref().map(group).transpose()?,
+                group: self
+                    .ring_group
+                    .as_deref()
+                    .map(group)
+                    .transpose()
+                    .about("--ring-group")?,
                 ..RingPlan::of_bytes(ring, &self.ring_size)?
             },
             files: self.files()?,
@@ -219,7 +227,10 @@ impl Args {
             OrderArg::Bounded => Ok(Some(patience.unwrap_or(PATIENCE_NS))),
             OrderArg::Strict if patience.is_none() => Ok(None),
             OrderArg::Strict => {
-                bail!("--patience is how long --order bounded waits; add that, or leave it out")
+                bail_about!(
+                    "--patience",
+                    "--patience is how long --order bounded waits; add that, or leave it out"
+                )
             }
         }
     }
@@ -242,15 +253,20 @@ impl Args {
 
 /// At how many packets it ends.
 fn count(text: &str) -> Result<u64> {
-    let count = parse_count(text).context("--count")?;
-    ensure!(count > 0, "--count 0 captures nothing; give a number from 1 on");
+    let count = parse_count(text).context("--count").about("--count")?;
+    ensure_about!(
+        "--count",
+        count > 0,
+        "--count 0 captures nothing; give a number from 1 on"
+    );
     Ok(count)
 }
 
 /// Bytes of a file.
 fn file_size(text: &str) -> Result<u64> {
-    let size = parse_bytes(text).context("--file-size")?;
-    ensure!(
+    let size = parse_bytes(text).context("--file-size").about("--file-size")?;
+    ensure_about!(
+        "--file-size",
         size >= FilesPlan::SIZE_MIN,
         "--file-size {text} is {size} bytes, and a file has two segments of the ring at least; use 2MiB ({} bytes) or more",
         FilesPlan::SIZE_MIN

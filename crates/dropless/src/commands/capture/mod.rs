@@ -18,7 +18,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use capture::ring::share::{DOOR_MAX, Door, RINGS};
 use measure::Note;
 use nix::sys::resource::{Resource, getrlimit};
@@ -26,6 +26,7 @@ use serde::Serialize;
 
 pub use args::Args;
 
+use crate::about::{About as _, ensure_about};
 use crate::plan::{CapturePlan, MachinePlan, RingPlan};
 use crate::run::generator;
 use crate::run::open::OpenPort;
@@ -81,14 +82,16 @@ pub fn run(args: &Args) -> Result<u8> {
 /// The ring is there as a whole before the first packet: more than there is would wake the OOM killer.
 fn check_memory(ring: &RingPlan) -> Result<()> {
     let (wanted, available) = (ring.bytes(), preflight::available_memory());
-    ensure!(
+    ensure_about!(
+        "--ring-size",
         wanted <= available,
         "--ring-size: the ring needs {} MiB, and {} MiB of memory are available; use a smaller one",
         wanted >> 20,
         available >> 20
     );
     let (longest, _) = getrlimit(Resource::RLIMIT_FSIZE).context("ulimit -f")?;
-    ensure!(
+    ensure_about!(
+        "--ring-size",
         wanted <= longest,
         "--ring-size: the ring is a file of {} MiB in memory, and this process may make none longer than {} KiB; raise `ulimit -f`, or use a smaller ring",
         wanted >> 20,
@@ -103,6 +106,7 @@ fn open_door(path: &Path, group: Option<u32>) -> Result<Door> {
     let made = own.map_or(Ok(()), std::fs::create_dir_all);
     made.and_then(|()| Door::open(path, group))
         .map_err(|error| anyhow!("--ring {}: {}", path.display(), cannot_open(path, &error)))
+        .about("--ring")
 }
 
 /// Why there is no socket, and what to do.
@@ -131,7 +135,8 @@ fn cannot_open(path: &Path, error: &io::Error) -> String {
 /// Standard output for packets alone: whatever else is printed there goes to standard error from now on.
 fn own_stdout() -> Result<File> {
     let stdout = io::stdout();
-    ensure!(
+    ensure_about!(
+        "--stdout",
         !stdout.is_terminal(),
         "--stdout writes binary pcapng, which a terminal cannot show; pipe it: | tshark -i -, or > FILE"
     );

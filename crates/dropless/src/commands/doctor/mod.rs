@@ -38,7 +38,7 @@ struct Examination {
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
     let sys = Sys::live();
-    let ports = machine::parse_ports(&args.ports)?;
+    let ports = machine::parse_ports(&args.ports, "--port")?;
     let asked = machine::parse_cores(args.cores.as_deref())?;
     let watch = watch_time(&args.watch)?;
     let load = Load {

@@ -1,9 +1,10 @@
 //! `dropless filter status`: which interfaces have rules, whose, and what they met.
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use host::Sys;
 use host::interface::{index, interfaces};
 use measure::Judged;
+use nix::errno::Errno;
 use report::number::{self, count};
 use report::out::Console;
 use report::published::{Place, RulesInForce, State, unix_ms};
@@ -57,6 +58,7 @@ struct OnInterface {
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
+    host::check_sys(&Sys::live(), "interfaces")?;
     let (mut filters, mut here) = (Vec::new(), Vec::new());
     let console = Console::json_or_text(args.json);
     let (stayed, unread) = match Stayed::all() {
@@ -71,7 +73,11 @@ pub fn run(args: &Args) -> Result<u8> {
         let Some(number) = index(&Sys::live(), &interface.name) else {
             continue;
         };
-        let found = InForce::on(number)?;
+        let found = match InForce::on(number) {
+            // It has gone meanwhile.
+            Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => continue,
+            found => found.with_context(|| interface.name.clone())?,
+        };
         if found.as_ref().is_some_and(|found| found.name.is_none()) {
             bail!(
                 "{} has an XDP program, and whose it is the kernel tells only who has CAP_BPF and CAP_SYS_ADMIN, through bpf(2); fix: sudo dropless filter status",

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow};
 use clap::{ArgGroup, ValueEnum, ValueHint};
 use guard::{Cap, Class};
 use measure::RateSpec;
 use measure::units::parse_count;
 
+use crate::about::{About as _, bail_about, ensure_about};
 use crate::args::RunArgs;
 use crate::args::forwarding::ForwardingArgs;
 use crate::args::on_interface::groups;
@@ -138,7 +139,8 @@ impl AnyMode {
         match self {
             Self::Native => Ok(false),
             Self::Generic => Ok(true),
-            Self::Io | Self::Mac | Self::Swap => bail!(
+            Self::Io | Self::Mac | Self::Swap => bail_about!(
+                "--mode",
                 "--mode says with --dev where packets meet the rules, native or generic; what becomes of MAC addresses goes with --port"
             ),
         }
@@ -150,7 +152,8 @@ impl AnyMode {
             Self::Io => Ok(ForwardMode::Io),
             Self::Mac => Ok(ForwardMode::Mac),
             Self::Swap => Ok(ForwardMode::Swap),
-            Self::Native | Self::Generic => bail!(
+            Self::Native | Self::Generic => bail_about!(
+                "--mode",
                 "--mode says with --port what becomes of MAC addresses, io, mac or swap; native and generic go with --dev"
             ),
         }
@@ -160,7 +163,8 @@ impl AnyMode {
 impl Args {
     /// The validated plan.
     pub fn plan(&self) -> Result<GuardPlan> {
-        ensure!(
+        ensure_about!(
+            "--factor",
             self.factor >= 1.0 && self.factor <= 1e6,
             "--factor {} is not between 1 and a million",
             self.factor
@@ -169,13 +173,13 @@ impl Args {
             source: self.source()?,
             rules: self.rules.clone(),
             allow: self.allow.clone(),
-            thresholds: thresholds(&self.threshold)?,
+            thresholds: thresholds(&self.threshold).about("--threshold")?,
             learn_ns: optional(self.learn.as_deref(), "--learn", nonzero_ns)?,
             factor: self.factor,
             floor_pps: packet_rate(&self.floor, "--floor")? as u64,
             baseline: self.baseline.clone(),
             expire_ns: nonzero_ns(&self.expire, "--expire")?,
-            cap: cap(&self.cap)?,
+            cap: cap(&self.cap).about("--cap")?,
             dry_run: self.dry_run,
         })
     }
@@ -189,7 +193,8 @@ impl Args {
             return Ok(GuardSource::Ports(Box::new(plan)));
         }
         let Some(name) = &self.dev else {
-            ensure!(
+            ensure_about!(
+                "--metrics",
                 self.run.status.metrics.is_none(),
                 "--metrics is for --dev and --port: a file is read at once"
             );
@@ -221,12 +226,18 @@ fn thresholds(list: &[String]) -> Result<Vec<ThresholdPlan>> {
         let (name, rate) = pair(text, "--threshold")?;
         if !Class::ALL.iter().any(|class| class.name() == name) {
             let names = Class::ALL.map(Class::name).join(" ");
-            bail!("--threshold `{name}` is no class; these are: {names}");
+            bail_about!(
+                "--threshold",
+                "--threshold `{name}` is no class; these are: {names}"
+            );
         }
         let (pps, bps) = match rate.parse() {
             Ok(RateSpec::Pps(pps)) => (Some(pps), None),
             Ok(RateSpec::BpsL1(bps) | RateSpec::BpsL2(bps)) => (None, Some(bps)),
-            _ => bail!("--threshold {text}: a rate is wanted, such as 50kpps or 2Gbps"),
+            _ => bail_about!(
+                "--threshold",
+                "--threshold {text}: a rate is wanted, such as 50kpps or 2Gbps"
+            ),
         };
         let whole = |rate: Option<f64>| rate.map(|rate| rate.clamp(1.0, RATE_MAX) as u64);
         let (pps, bps) = (whole(pps), whole(bps));
@@ -275,7 +286,10 @@ fn cap(list: &[String]) -> Result<CapPlan> {
             "cost" => cap.cost = share()?,
             "prefix" => cap.v4_len = number(32)? as u8,
             "prefix6" => cap.v6_len = number(128)? as u8,
-            other => bail!("--cap `{other}` is no limit; these are: rules rates share cost prefix prefix6"),
+            other => bail_about!(
+                "--cap",
+                "--cap `{other}` is no limit; these are: rules rates share cost prefix prefix6"
+            ),
         }
     }
     Ok(cap)

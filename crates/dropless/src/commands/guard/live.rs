@@ -19,6 +19,7 @@ use super::layers::{Due, Layers, spared};
 use super::sampler::Sampler;
 use super::watch::Watch;
 use super::{Args, allow_list, guard_of, keep_baseline, own_rules, tell};
+use crate::about::About as _;
 use crate::plan::{GuardPlan, GuardSource};
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::received::{Level, Received};
@@ -47,10 +48,10 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
     let console = args.run.output.console();
     let own = own_rules(plan)?;
     let allowed = allow_list(plan)?;
-    let interface = host::device(&Sys::live(), name)?;
+    let interface = host::device(&Sys::live(), name).about("--dev")?;
     let name = &interface.name;
     let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
-    let (_claim, removed) = claim::interface(name, index, true)?;
+    let (_claim, removed) = claim::interface(name, index, true).about("--dev")?;
     let session = (!force).then(|| Session::through(name)).flatten();
     let spared = spared(session, &RuleSet::joined(&[&allowed, &own.set]))?;
     let guard = guard_of(plan, &RuleSet::joined(&[&spared, &allowed]), run::random())?;
@@ -62,8 +63,10 @@ pub fn run(args: &Args, plan: &GuardPlan) -> Result<u8> {
         groups: *groups,
         sampling: Sampler::first(),
     };
-    let kept =
-        Kept::start(&wanted, &first.set, &first.tables).map_err(|error| refusals::attach(error, name))?;
+    let kept = Kept::start(&wanted, &first.set, &first.tables);
+    let kept = kept
+        .map_err(|error| refusals::attach(error, name))
+        .about("--dev")?;
     let received = Received::begin(&interface, !generic, before, 0);
     let dir = run::directory(&args.run.output.place(), plan, &board)?;
     let mode = on_interface::mode_in_force(&kept)?;

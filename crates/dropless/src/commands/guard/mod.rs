@@ -10,6 +10,8 @@ mod replay;
 mod sampler;
 mod watch;
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, ensure};
 use guard::{Cap, Class, Guard, Learn, Limit, Settings};
 use measure::GuardSummary;
@@ -17,6 +19,7 @@ use report::out::Console;
 use report::rundir::RunDir;
 use rules::{Action, RuleSet, Tables, Verdict};
 
+use crate::about::About as _;
 use crate::plan::{self, GuardPlan, GuardSource, ThresholdPlan};
 use crate::run::page;
 use crate::run::rulebook::Rules;
@@ -97,14 +100,19 @@ fn guard_of(plan: &GuardPlan, allowed: &RuleSet, seed: u64) -> Result<Guard> {
     }
     let mut guard = Guard::new(settings, seed);
     if let Some(path) = plan.baseline.as_ref().filter(|path| path.exists()) {
-        let name = path.display();
-        let text = report::input::text_file(path).with_context(|| format!("--baseline {name}"))?;
-        let baseline = serde_json::from_str(&text).with_context(|| format!("--baseline {name} is none"))?;
-        guard
-            .learn(&baseline)
-            .map_err(|why| anyhow::anyhow!("--baseline {name}: {why}"))?;
+        learn(&mut guard, path).about("--baseline")?;
     }
     Ok(guard)
+}
+
+/// What was usual the last time.
+fn learn(guard: &mut Guard, path: &Path) -> Result<()> {
+    let name = path.display();
+    let text = report::input::text_file(path).with_context(|| format!("--baseline {name}"))?;
+    let baseline = serde_json::from_str(&text).with_context(|| format!("--baseline {name} is none"))?;
+    guard
+        .learn(&baseline)
+        .map_err(|why| anyhow::anyhow!("--baseline {name}: {why}"))
 }
 
 /// Leaves what is usual for the next time.
@@ -115,7 +123,9 @@ fn keep_baseline(plan: &GuardPlan, guard: &Guard) -> Result<()> {
         use std::io::Write as _;
         report::ours::create(&path)?.write_all(text.as_bytes())
     });
-    written.with_context(|| format!("--baseline {}", path.display()))
+    written
+        .with_context(|| format!("--baseline {}", path.display()))
+        .about("--baseline")
 }
 
 /// Writes and prints what it came to.

@@ -45,7 +45,7 @@ pub fn run(args: &Args, plan: &GuardPlan, forward: &ForwardPlan) -> Result<u8> {
     };
     let plans = (forward.clone(), plan.clone());
     let job = ForwardJob::<Guarding>::new(plans, Some(before), args.run.output.quiet);
-    run::run(job, &args.run.settings()?)
+    forward.named(run::run(job, &args.run.settings()?))
 }
 
 /// The SSH session that this is typed in, where it goes over a port that the host has a part in. A port without a tap leaves

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use anyhow::Result;
 
+use crate::about::About as _;
 use crate::args::{DeviceArgs, ExplainArgs, RunArgs};
 use crate::plan::machine::parse_ports;
 use crate::plan::{
@@ -86,7 +87,7 @@ impl Args {
         } else {
             self.address.clone()
         };
-        let mut ports = parse_ports(&self.ports)?;
+        let mut ports = parse_ports(&self.ports, "--port")?;
         kernel::serve(&mut ports);
         let duration_ns = optional(self.duration.as_deref(), "--duration", nonzero_ns)?;
         let plan = ReflectPlan {
@@ -101,7 +102,12 @@ impl Args {
             },
             addresses,
             only_ours: self.only_ours,
-            fault: self.fault.as_deref().map(str::parse).transpose()?,
+            fault: self
+                .fault
+                .as_deref()
+                .map(str::parse)
+                .transpose()
+                .about("--fault")?,
             seed: self.seed.unwrap_or_else(clock_seed),
             queues: self.queues,
             duration_ns,

@@ -93,7 +93,7 @@ impl Args {
             "forever" => 0,
             number => count(number, "--loop")?,
         };
-        let ports = parse_ports(std::slice::from_ref(&self.port))?;
+        let ports = parse_ports(std::slice::from_ref(&self.port), "--port")?;
         let plan = ReplayPlan {
             version: VERSION,
             command: "replay".into(),

@@ -22,6 +22,7 @@ use report::out::Console;
 use report::published::{self, Bounds};
 use report::rundir::{RunDir, file};
 
+use crate::about::About as _;
 use crate::plan::foreign::TRUST;
 use crate::run::page;
 use crate::run::preflight;
@@ -43,7 +44,9 @@ const TRIAL_RESULT: &str = "trial-now.json";
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &SearchArgs) -> Result<u8> {
     let plan = match &args.resume {
-        Some(directory) => SearchPlan::load(directory)?.accept(args.trust_plan)?,
+        Some(directory) => SearchPlan::load(directory)
+            .and_then(|plan| plan.accept(args.trust_plan))
+            .about("--resume")?,
         None => SearchPlan::from_args(args)?,
     };
     let console = args.run.output.console();

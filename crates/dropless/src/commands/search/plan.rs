@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use measure::search::{
     Ceiling, Estimate, Extent, Goal, Method, Mlr, Pace, Range, Rfc2544, Rfc2544Settings, Search, Test,
     estimate,
@@ -11,6 +11,7 @@ use measure::{Rate, RateSpec, SizeMix};
 use serde::{Deserialize, Serialize};
 
 use super::args::SearchArgs;
+use crate::about::{About as _, bail_about, ensure_about};
 use crate::args::send_plan::{one_stream, send_plan};
 use crate::plan::foreign::{Foreign, Named};
 use crate::plan::{SendPlan, trial_duration};
@@ -61,7 +62,9 @@ impl SearchPlan {
         };
         let send = trial(args)?;
         let settle = match (&args.settle, method) {
-            (Some(text), _) => measure::units::parse_duration(text).context("--settle")?,
+            (Some(text), _) => measure::units::parse_duration(text)
+                .context("--settle")
+                .about("--settle")?,
             // RFC 2544, section 23.
             (None, Method::Rfc2544) => std::time::Duration::from_secs(5),
             (None, Method::Mlr) => std::time::Duration::ZERO,
@@ -109,14 +112,16 @@ impl SearchPlan {
         }
         for (index, goal) in self.goals.iter().enumerate() {
             let same = self.goals[..index].iter().any(|other| other.name == goal.name);
-            ensure!(
+            ensure_about!(
+                "--goal",
                 !same,
                 "two goals are called `{}`; give each --goal a name=",
                 goal.name
             );
         }
         for (index, size) in self.sizes.iter().enumerate() {
-            ensure!(
+            ensure_about!(
+                "--sizes",
                 !self.sizes[..index].contains(size),
                 "--sizes has {size} twice{}; name each size once",
                 if STANDARD_SIZES.contains(&size.as_str()) {
@@ -127,7 +132,12 @@ impl SearchPlan {
             );
         }
         let settings = &self.rfc2544;
-        ensure!(
+        ensure_about!(
+            if settings.latency_trials == 0 {
+                "--latency-trials"
+            } else {
+                "--burst-repeats"
+            },
             settings.latency_trials > 0 && settings.burst_repeats > 0,
             "--latency-trials and --burst-repeats must be 1 or more; leave a --test out instead"
         );
@@ -143,7 +153,8 @@ impl SearchPlan {
     /// The run of a trial of frames of `size`, rate and length left open.
     fn sized(&self, size: &str) -> Result<SendPlan> {
         let mut plan = self.send.clone();
-        let mix: SizeMix = size.parse().with_context(|| format!("--sizes {size}"))?;
+        let mix = size.parse::<SizeMix>();
+        let mix = mix.with_context(|| format!("--sizes {size}")).about("--sizes")?;
         plan.streams[0].size = mix.to_string();
         Ok(plan)
     }
@@ -183,9 +194,13 @@ impl SearchPlan {
             return Ok(max / RANGE);
         };
         let Some(min) = self.resolve("--min-rate", text, size)? else {
-            bail!("--min-rate {text} is no rate of its own; write it in pps or bps, e.g. 10kpps")
+            bail_about!(
+                "--min-rate",
+                "--min-rate {text} is no rate of its own; write it in pps or bps, e.g. 10kpps"
+            )
         };
-        ensure!(
+        ensure_about!(
+            "--min-rate",
             min < max,
             "--min-rate is {}, and the highest rate is {}: nothing lies between them; give a lower --min-rate",
             report::number::pps(min),
@@ -195,8 +210,8 @@ impl SearchPlan {
     }
 
     /// A rate of all ports together; `None` where it depends on the link or the sender.
-    fn resolve(&self, flag: &str, text: &str, size: &str) -> Result<Option<f64>> {
-        let spec: RateSpec = text.parse().with_context(|| flag.to_owned())?;
+    fn resolve(&self, flag: &'static str, text: &str, size: &str) -> Result<Option<f64>> {
+        let spec = text.parse::<RateSpec>().context(flag).about(flag)?;
         if let RateSpec::Percent(_) | RateSpec::Max = spec {
             return Ok(None);
         }
@@ -271,42 +286,46 @@ fn refuse_the_other_methods(args: &SearchArgs, method: Method) -> Result<()> {
     ];
     let given = |flags: &[(&'static str, bool)]| {
         let given = flags.iter().filter(|(_, is_given)| *is_given);
-        given.map(|(flag, _)| *flag).collect::<Vec<_>>().join(", ")
+        given.map(|(flag, _)| *flag).collect::<Vec<_>>()
     };
     match method {
         Method::Mlr => {
             let flags = given(&of_rfc2544);
-            ensure!(
-                flags.is_empty(),
+            let Some(first) = flags.first() else { return Ok(()) };
+            let flags = flags.join(", ");
+            bail_about!(
+                first,
                 "{flags}: only RFC 2544 has this; add --method rfc2544, or leave it out"
-            );
+            )
         }
         Method::Rfc2544 => {
             let flags = given(&of_mlr);
-            ensure!(
-                flags.is_empty(),
+            let Some(first) = flags.first() else { return Ok(()) };
+            let flags = flags.join(", ");
+            bail_about!(
+                first,
                 "{flags}: only --method mlr has this; with rfc2544 say --trial-duration, or leave it out"
-            );
+            )
         }
     }
-    Ok(())
 }
 
 /// A time in ns, or what it is unless it is given.
-fn time(flag: &str, text: Option<&String>, default: &str) -> Result<u64> {
+fn time(flag: &'static str, text: Option<&String>, default: &str) -> Result<u64> {
     let text = text.map_or(default, String::as_str);
     Ok(trial_duration(flag, text)?.as_nanos() as u64)
 }
 
 fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
     if method == Method::Rfc2544 {
-        ensure!(
+        ensure_about!(
+            "--goal",
             args.goals.is_empty(),
             "--goal is for --method mlr; RFC 2544 knows throughput only, and that is without loss"
         );
         return Ok(Vec::new());
     }
-    let base = Goal::parse(&format!("ndr,width={}", args.width), &Goal::ndr())?;
+    let base = Goal::parse(&format!("ndr,width={}", args.width), &Goal::ndr()).about("--width")?;
     let base = Goal {
         initial_duration_ns: time("--initial-duration", args.initial_duration.as_ref(), "1s")?,
         final_duration_ns: time("--final-duration", args.final_duration.as_ref(), "1s")?,
@@ -317,7 +336,7 @@ fn goals(args: &SearchArgs, method: Method) -> Result<Vec<Goal>> {
         base.check()?;
         return Ok(vec![base]);
     }
-    let parse = |text: &String| Ok(Goal::parse(text, &base)?);
+    let parse = |text: &String| Goal::parse(text, &base).about("--goal");
     args.goals.iter().map(parse).collect()
 }
 
@@ -326,7 +345,8 @@ fn rfc2544(args: &SearchArgs) -> Result<Rfc2544Settings> {
     for text in &args.tests {
         let test: Test = text
             .parse()
-            .map_err(|error: String| anyhow::anyhow!("--test: {error}"))?;
+            .map_err(|error: String| anyhow::anyhow!("--test: {error}"))
+            .about("--test")?;
         if !tests.contains(&test) {
             tests.push(test);
         }

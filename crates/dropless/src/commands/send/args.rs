@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use measure::SizeMix;
 
+use crate::about::{About as _, ensure_about};
 use crate::args::send_plan::send_plan;
 use crate::args::stream;
 use crate::args::{ExplainArgs, MachineArgs, PathArgs, ProbeArgs, RunArgs};
@@ -83,13 +85,18 @@ impl Args {
     /// The validated plan.
     pub fn plan(&self) -> Result<SendPlan> {
         let mut base = stream::plain(&self.path, &self.probe)?;
-        ensure!(
+        ensure_about!(
+            "--size",
             self.size.as_deref() != Some(""),
             "--size is empty; write 64, 64,512,1518, 64-1518 or imix"
         );
         base.size = self.size.clone().unwrap_or_default();
+        // Here, where it is not yet that of a --stream.
+        if let Some(size) = &self.size {
+            size.parse::<SizeMix>().about("--size")?;
+        }
         if let Some(payload) = self.payload {
-            base.size = stream::size_of_payload(&base, payload)?;
+            base.size = stream::size_of_payload(&base, payload).about("--payload")?;
         }
         let streams = stream::all(base, &self.streams, &self.path)?;
         let mut plan = send_plan(

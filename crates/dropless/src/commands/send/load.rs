@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use dataplane::dpdk_io::{DpdkReceive, DpdkTransmit};
 use dataplane::resolve::{NeighbourQuery, resolve};
 use host::Medium;
@@ -11,6 +11,7 @@ use measure::{Entry, Note, Rate, Schedule, StreamWeights};
 use wire::{Addresses, Template, TemplateSpec};
 
 use super::wiring::Times;
+use crate::about::ensure_about;
 use crate::plan::{SendPlan, StreamPlan};
 use crate::run::clock::now;
 use crate::run::open::{Dpdk, OpenPort, Rx, Tx};
@@ -65,7 +66,8 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
     }
     let schedule = Schedule::build(&weights)?;
     let mean_size = bits / total_pps;
-    let rate = if plan.streams.iter().all(|stream| stream.rate.is_some()) {
+    let is_streams = plan.streams.iter().all(|stream| stream.rate.is_some());
+    let rate = if is_streams {
         Rate::Pps(total_pps)
     } else {
         plan.rate_spec()?.resolve(mean_size, link_bps)?
@@ -78,7 +80,8 @@ pub fn of_port(plan: &SendPlan, index: usize, open: &OpenPort<'_>) -> Result<Loa
     let mut notes = Vec::new();
     if let (Rate::Pps(pps), Some(link_bps)) = (rate, link_bps) {
         let line = link_bps / ((mean_size + 20.0) * 8.0);
-        ensure!(
+        ensure_about!(
+            if is_streams { "--stream" } else { "--rate" },
             pps <= line * 1.0001,
             "--rate asks for {} on port {}, whose line rate is {} at {mean_size:.0} bytes; use --rate 100% or less",
             report::number::pps(pps),

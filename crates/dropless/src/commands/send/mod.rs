@@ -19,6 +19,7 @@ use serde::Serialize;
 
 pub use args::Args;
 
+use crate::about::About as _;
 use crate::plan::{MachinePlan, SendPlan};
 use crate::run::open::{self, OpenPort};
 use crate::run::peer::Patience;
@@ -37,10 +38,16 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Runs the subcommand; the result is its exit code.
 pub fn run(args: &Args) -> Result<u8> {
-    let plan = match &args.plan {
-        Some(path) => SendPlan::load(path)?.accept(args.trust_plan)?,
-        None => args.plan()?,
-    };
+    match &args.plan {
+        // Whatever is wrong in it is not what a flag says.
+        Some(path) => SendPlan::load(path)
+            .and_then(|plan| send(args, plan.accept(args.trust_plan)?))
+            .about("--plan"),
+        None => send(args, args.plan()?),
+    }
+}
+
+fn send(args: &Args, plan: SendPlan) -> Result<u8> {
     let settings = args.run.settings()?;
     // Before the start: what is wrong with the address is told by it, and not by the name.
     for note in plan.hosts() {

@@ -200,6 +200,29 @@ fn interface_of_another_namespace() {
 }
 
 #[test]
+fn sys_of_another_namespace() {
+    let Some(lab) = require(&[Need::Namespaces]) else {
+        return;
+    };
+    let (near, _far) = wire(&lab);
+    let path = format!("/run/netns/{}", near.name());
+    for arguments in [&["filter", "status"][..], &["filter", "stop", "near"]] {
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net={path}"))
+            .arg(env!("CARGO_BIN_EXE_dropless"));
+        let output = command.args(arguments).output().expect("starting it");
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        insist(
+            output.status.code(),
+            &stdout,
+            &stderr,
+            &["/sys shows another network namespace", "mount -t sysfs none /sys"],
+        );
+    }
+}
+
+#[test]
 fn more_queues_than_the_interface_has() {
     let Some(lab) = require(&[Need::Namespaces]) else {
         return;

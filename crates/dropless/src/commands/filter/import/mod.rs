@@ -92,12 +92,26 @@ fn read(path: &Path) -> Result<(String, String)> {
 }
 
 /// A rule file, and what is not in it; empty if that is nothing.
-struct Imported {
-    rules: String,
+pub(super) struct Imported {
+    pub(super) rules: String,
     told: String,
 }
 
 fn import(name: &str, text: &str, args: &Args) -> Result<Imported> {
+    let imported = translate(name, text, args)?;
+    // What the kernel's chain takes must be good here, too.
+    rules::parse(name, &|_| Ok(imported.rules.clone())).map_err(|problems| {
+        let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        anyhow!(
+            "the imported rules are no good ones; please report this:\n{}",
+            lines.join("\n")
+        )
+    })?;
+    Ok(imported)
+}
+
+/// The rules in our language, which are good ones: the fuzzer holds that against any text.
+pub(super) fn translate(name: &str, text: &str, args: &Args) -> Result<Imported> {
     let device = args.dev.as_deref();
     let set = if text.trim_start().starts_with('{') {
         nft::read(text, device)
@@ -108,16 +122,7 @@ fn import(name: &str, text: &str, args: &Args) -> Result<Imported> {
     };
     let set = set.with_context(|| name.to_owned())?;
     let flat = flat::flatten(&set, args.chain, args.table.as_deref()).with_context(|| name.to_owned())?;
-    let imported = print(name, &flat);
-    // What the kernel's chain takes must be good here, too.
-    rules::parse(name, &|_| Ok(imported.rules.clone())).map_err(|problems| {
-        let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        anyhow!(
-            "the imported rules are no good ones; please report this:\n{}",
-            lines.join("\n")
-        )
-    })?;
-    Ok(imported)
+    Ok(print(name, &flat))
 }
 
 fn print(name: &str, flat: &Flat) -> Imported {

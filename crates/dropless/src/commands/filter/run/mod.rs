@@ -12,6 +12,7 @@ use report::published::{Ended, unix_ms};
 use rules::Totals;
 use xdp::{About, Kept, Mode, Sampling, Wanted};
 
+use crate::about::About as _;
 use crate::plan::FilterPlan;
 use crate::run::on_interface::lockout::Session;
 use crate::run::on_interface::received::{Level, Received};
@@ -34,10 +35,10 @@ pub fn run(args: &Args) -> Result<u8> {
     let interrupt = Interrupt::install_with(Hangup::Reload)?;
     let console = args.output.console();
     let rules = Rules::read(&plan.rules)?;
-    let interface = host::device(&Sys::live(), &plan.interface)?;
+    let interface = host::device(&Sys::live(), &plan.interface).about("--dev")?;
     let name = &interface.name;
     let index = host::interface::index(&Sys::live(), name).context("the interface has gone")?;
-    let (_claim, removed) = claim::interface(name, index, !plan.stay)?;
+    let (_claim, removed) = claim::interface(name, index, !plan.stay).about("--dev")?;
     let session = (!plan.force).then(|| Session::through(name)).flatten();
     if let Some(session) = &session {
         session.is_kept_by(&rules.set)?;
@@ -46,7 +47,8 @@ pub fn run(args: &Args) -> Result<u8> {
         .sample
         .as_ref()
         .map(|plan| Writer::create(plan, name))
-        .transpose()?;
+        .transpose()
+        .about("--sample")?;
     let before = Level::of(index);
     let kept = start(&plan, index, &rules)?;
     let taken_over = kept.taken_over().map_or(0, packets);
@@ -205,6 +207,7 @@ fn start(plan: &FilterPlan, index: u32, rules: &Rules) -> Result<Kept> {
         Kept::start(&wanted, &rules.set, &rules.tables)
     };
     kept.map_err(|error| refusals::attach(error, &plan.interface))
+        .about("--dev")
 }
 
 fn tell_end(summary: &FilterSummary, before: &Judged, board: &StatusBoard) {
