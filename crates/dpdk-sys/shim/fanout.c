@@ -1,5 +1,7 @@
-/* Fragments stay fragments on packet: ports. */
+/* What the af_packet driver asks of fanout groups, and what of it is good for packets. */
 #include <linux/if_packet.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -7,18 +9,69 @@
 
 #include "shim.h"
 
-/* The af_packet driver has the kernel put IP fragments together before it spreads packets over sockets, and asks for it with one
- * socket, too (rte_eth_af_packet.c, PACKET_FANOUT_FLAG_DEFRAG). What comes out is no frame that was on the wire: longer than the
- * MTU, so that nobody can send it on, and one where three came. Without it, fragments are spread by their addresses.
- * The driver finds this setsockopt before the C library's. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* The last socket that asked as the first of its port. */
+static struct {
+	int socket, interface;
+	uint64_t cookie;
+} first;
+
+static int set(int socket, int level, int name, const void *value, socklen_t length)
+{
+	return (int)syscall(SYS_setsockopt, socket, level, name, value, length);
+}
+
+/* The interface that a packet socket is bound to; 0 where it is none. */
+static int interface_of(int socket)
+{
+	struct sockaddr_ll address = { 0 };
+	socklen_t length = sizeof(address);
+
+	if (getsockname(socket, (struct sockaddr *)&address, &length) != 0 || address.sll_family != AF_PACKET)
+		return 0;
+	return address.sll_ifindex;
+}
+
+/* What no other socket ever has, whatever the number of its descriptor. */
+static uint64_t cookie_of(int socket)
+{
+	uint64_t cookie = 0;
+	socklen_t length = sizeof(cookie);
+
+	return getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0 ? cookie : 0;
+}
+
+/* The driver makes the sockets of a port one after the other, and asks for a group with one socket, too. There the kernel
+ * would hash every packet and look for room to choose one of one: a group begins with the second socket.
+ * It also asks the kernel to put IP fragments together before it spreads packets (PACKET_FANOUT_FLAG_DEFRAG in
+ * rte_eth_af_packet.c). What comes out is no frame that was on the wire: longer than the MTU, so that nobody can send it on,
+ * and one where three came. Without it, fragments are spread by their addresses. */
+static int join(int socket, int fanout)
+{
+	int interface = interface_of(socket), result = 0;
+
+	fanout &= ~(PACKET_FANOUT_FLAG_DEFRAG << 16);
+	pthread_mutex_lock(&lock);
+	if (interface != first.interface || cookie_of(first.socket) != first.cookie) {
+		first.socket = socket;
+		first.interface = interface;
+		first.cookie = cookie_of(socket);
+	} else {
+		/* Who is in a group already is refused with EALREADY. */
+		set(first.socket, SOL_PACKET, PACKET_FANOUT, &fanout, sizeof(fanout));
+		result = set(socket, SOL_PACKET, PACKET_FANOUT, &fanout, sizeof(fanout));
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* The driver finds this setsockopt before the C library's. */
 int setsockopt(int socket, int level, int name, const void *value, socklen_t length)
 {
 	int fanout;
 
-	if (level == SOL_PACKET && name == PACKET_FANOUT && value != NULL && length == sizeof(fanout)) {
-		memcpy(&fanout, value, sizeof(fanout));
-		fanout &= ~(PACKET_FANOUT_FLAG_DEFRAG << 16);
-		value = &fanout;
-	}
-	return (int)syscall(SYS_setsockopt, socket, level, name, value, length);
+	if (level != SOL_PACKET || name != PACKET_FANOUT || value == NULL || length != sizeof(fanout))
+		return set(socket, level, name, value, length);
+	memcpy(&fanout, value, sizeof(fanout));
+	return join(socket, fanout);
 }

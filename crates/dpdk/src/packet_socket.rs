@@ -1,10 +1,12 @@
 //! What the kernel could not put into the rings of our packet sockets: DPDK's driver does not ask.
 
-use std::io;
 use std::mem::size_of;
+use std::{io, ptr};
 
 /// The most file descriptors looked at.
 const DESCRIPTORS_MAX: i32 = 4096;
+/// `PACKET_IGNORE_OUTGOING` of linux/if_packet.h, since Linux 4.20.
+const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 /// The packet sockets of this process on one interface, as they were when it was made; it outlives none of them.
 #[derive(Debug, Default)]
@@ -51,10 +53,18 @@ fn drops(fd: i32) -> Option<u64> {
     option::<[u32; 2]>(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS).map(|[_, drops]| u64::from(drops))
 }
 
-/// Keeps from a packet socket what this machine sends on the interface, by the kernel's stack or another socket. The
-/// driver's sockets are a fanout group, which `PACKET_IGNORE_OUTGOING` of a socket does not reach (`net/packet/af_packet.c`):
-/// a filter does.
+/// Keeps from a packet socket what this machine sends on the interface, by the kernel's stack or another socket. The sockets
+/// of several queues are a fanout group, which `PACKET_IGNORE_OUTGOING` of a socket does not reach (`net/packet/af_packet.c`),
+/// and some kernels know no such option: there a filter does the same, after the kernel has made a copy for it.
 fn ignore_outgoing(fd: i32) -> io::Result<()> {
+    let is_alone = option::<i32>(fd, libc::SOL_PACKET, libc::PACKET_FANOUT) == Some(0);
+    if is_alone && set_option(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32).is_ok() {
+        return Ok(());
+    }
+    refuse_outgoing(fd)
+}
+
+fn refuse_outgoing(fd: i32) -> io::Result<()> {
     const PACKET_OUTGOING: u32 = 4;
     let step = |code: u32, k: u32, otherwise: u8| libc::sock_filter {
         code: code as u16,
@@ -73,10 +83,14 @@ fn ignore_outgoing(fd: i32) -> io::Result<()> {
         len: steps.len() as u16,
         filter: steps.as_mut_ptr(),
     };
-    let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
-    let program = (&raw const program).cast();
-    // SAFETY: `program` has `length` readable bytes and names steps that live until the call returns; the kernel copies them.
-    match unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program, length) } {
+    // The kernel copies the steps.
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+fn set_option<T>(fd: i32, level: i32, name: i32, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` has `length` readable bytes, and what it points to lives until the call returns.
+    match unsafe { libc::setsockopt(fd, level, name, ptr::from_ref(value).cast(), length) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -127,7 +127,7 @@ impl InForce {
 }
 
 /// An interface's number as the library takes it.
-fn number(interface: u32) -> io::Result<i32> {
+pub(crate) fn number(interface: u32) -> io::Result<i32> {
     i32::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 

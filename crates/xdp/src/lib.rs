@@ -5,6 +5,7 @@ mod barrier;
 mod counts;
 mod image;
 mod keep;
+mod probes;
 mod program;
 mod samples;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod trie;
 
 pub use attach::{AttachError, Attached, InForce, Mode, PROGRAM};
 pub use keep::{Kept, Maker, Ready, Wanted};
+pub use probes::ProbesEnd;
 pub use program::{Error, Filter, Groups, Told, Why};
 pub use samples::{Sample, SampleCounts, Samples, Sampling};
 pub use stay::{About, State, StayError, Stayed};

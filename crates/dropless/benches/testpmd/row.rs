@@ -128,7 +128,7 @@ pub const ROWS: [Row; 15] = [
     Row {
         name: "packet",
         work: "send and reflect over veth with AF_PACKET",
-        beside: "flowgen and macswap over veth with AF_PACKET, to MAC addresses that the kernels throw away; ours are to theirs, and they route them",
+        beside: "flowgen and macswap over veth with AF_PACKET, to MAC addresses that the kernels throw away; ours are to theirs",
         target: Some(1.2),
         needs: &NAMESPACES,
         ours: ours::pair_over_packet,

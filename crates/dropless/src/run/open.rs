@@ -1,5 +1,6 @@
 //! An open port: its queues, counters and link, whatever carries its packets.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,8 @@ use dataplane::kernel_io::{KernelReceive, KernelTransmit};
 use dpdk::{Eal, Pool, Port, PortConfig, PortStats, RxQueue, TxQueue};
 use host::{Medium, PortKind, PortTraits, PortUri, Sys};
 use measure::{LinkState, Note, PortSummary};
+use nix::net::if_::if_nametoindex;
+use xdp::ProbesEnd;
 
 use crate::run::kernel_missed::KernelMissed;
 use crate::run::kernel_port::KernelPort;
@@ -59,6 +62,8 @@ pub struct OpenPort<'e> {
     pub cut_at: Option<usize>,
     /// Longer frames without a VLAN tag are not sent, and counted as if they were.
     pub longest: Option<usize>,
+    /// What keeps probes from the kernel's IP, on an interface that it has, too.
+    probes_end: Option<ProbesEnd>,
     /// What its counters said before the run's first packet: until then others' packets were missed, and our own questions.
     before: PortStats,
 }
@@ -78,6 +83,7 @@ impl<'e> OpenPort<'e> {
             tending: Tending::default(),
             cut_at: None,
             longest: None,
+            probes_end: None,
             before: PortStats::default(),
         }
     }
@@ -87,6 +93,15 @@ impl<'e> OpenPort<'e> {
         self.before = self.counted();
         if let Some(far) = &mut self.far {
             far.begin();
+        }
+    }
+
+    /// Keeps probes to these addresses from the kernel's IP, which would look for a route for each after a `packet:` port has
+    /// read it. Where the kernel cannot or we may not, it goes on doing so: that costs time and no packet.
+    pub fn end_probes(&mut self, own: &[IpAddr]) {
+        if let PortKind::Packet { interface, .. } = &self.uri.kind {
+            let number = if_nametoindex(interface.as_str()).ok();
+            self.probes_end = number.and_then(|number| ProbesEnd::on(number, own).ok());
         }
     }
 

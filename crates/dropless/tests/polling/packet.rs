@@ -1,11 +1,15 @@
 //! Two dropless over one virtual wire with `AF_PACKET` at both ends: every packet is accounted for on both sides.
 
+use std::time::Duration;
+
 use crate::support::wire::{
     Wire, assert_all_back, assert_conserved, assert_refused, interrupted, packets_by_queue, told,
 };
-use crate::support::{Need, require};
+use crate::support::{Namespace, Need, require, until};
 
 const NEEDS: [Need; 1] = [Need::Namespaces];
+/// Until a datagram has crossed the wire.
+const CROSSING: Duration = Duration::from_secs(10);
 
 #[test]
 fn both_sides_count_the_same() {
@@ -242,4 +246,59 @@ fn many_buffers_lie_on_ordinary_pages() {
         );
         assert_eq!(run.number("pool.leaked"), 0, "{run}");
     }
+}
+
+/// Received by a kernel's IP so far, of any version.
+fn by_ip(namespace: &Namespace) -> u64 {
+    let counts = namespace.run(
+        "sh",
+        &["-c", "grep ^Ip: /proc/net/snmp; sed 's/^/Ip6: /' /proc/net/snmp6"],
+    );
+    let lines: Vec<Vec<&str>> = counts
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let v4 = lines[0].iter().position(|name| *name == "InReceives");
+    let v4 = lines[1][v4.expect("a count of IP")];
+    let v6 = lines.iter().find(|line| line.get(1) == Some(&"Ip6InReceives"));
+    // A kernel may have no IPv6.
+    let v6 = v6.map_or("0", |line| line[2]);
+    [v4, v6]
+        .map(|count| count.parse::<u64>().expect("a count"))
+        .iter()
+        .sum()
+}
+
+/// A kernel of Linux 6.6 is kept from looking for a route for each of them; before, it goes on doing so. What is no probe it
+/// gets as ever.
+#[test]
+fn probes_are_not_for_the_kernels_ip() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let wire = Wire::between(&lab, 1);
+    let release = wire.near.run("uname", &["-r"]);
+    let mut release = release.split('.').map_while(|number| number.parse::<u32>().ok());
+    let has_tcx = (release.next(), release.next()) >= (Some(6), Some(6));
+    let reflector = wire.reflect_far(&lab, "packet", &[]);
+    for to in ["198.18.0.2", "2001:2::2"] {
+        let before = [&wire.near, &wire.far].map(by_ip);
+        let arguments = ["--to", to, "--rate", "5kpps", "--count", "2000"];
+        let sender = wire.send(&lab, "packet", &arguments).run();
+        assert_all_back(&sender);
+        let seen = [&wire.near, &wire.far].map(by_ip);
+        for (seen, before) in seen.iter().zip(before) {
+            let seen = seen - before;
+            // What is asked of the far side, and its neighbours, are no probes.
+            assert_eq!(seen < 1000, has_tcx, "{to}: {seen} of 2000\n{sender}");
+        }
+    }
+    let before = by_ip(&wire.far);
+    wire.near.ip(&["address", "add", "198.18.0.9/24", "dev", "near0"]);
+    let ask = "for i in 1 2 3 4 5 6 7 8 9; do echo no probe >/dev/udp/198.18.0.2/7; done";
+    wire.near.run("bash", &["-c", ask]);
+    assert!(
+        until(CROSSING, || by_ip(&wire.far) >= before + 9),
+        "the kernel was kept from more"
+    );
+    let reflector = interrupted(reflector);
+    assert_eq!(reflector.code, Some(0), "{reflector}");
 }

@@ -77,9 +77,12 @@ impl Job for ReflectJob {
     fn meet<'e>(
         &mut self,
         _pools: Option<&Pools<'e>>,
-        _ports: &mut [OpenPort<'e>],
+        ports: &mut [OpenPort<'e>],
         _interrupt: &Interrupt,
     ) -> Result<Vec<Note>> {
+        for open in ports {
+            open.end_probes(&self.plan.addresses);
+        }
         let seed = self.plan.seed;
         let note = || {
             Note::new(

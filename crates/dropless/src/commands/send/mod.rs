@@ -119,6 +119,7 @@ impl Job for SendJob {
             let mut load = load::of_port(plan, index, open)?;
             let dpdk = pools.map(|pools| pools.of_port(index));
             load::find_neighbours(plan, &mut load, dpdk, open, interrupt)?;
+            open.end_probes(&load.me.ips);
             notes.append(&mut load.notes);
             self.loads.push(load);
         }
