@@ -5,7 +5,7 @@ use std::{io, ptr};
 
 /// The most file descriptors looked at.
 const DESCRIPTORS_MAX: i32 = 4096;
-/// `PACKET_IGNORE_OUTGOING` of linux/if_packet.h, since Linux 4.20.
+/// `PACKET_IGNORE_OUTGOING` of `linux/if_packet.h`, since Linux 4.20.
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 /// The packet sockets of this process on one interface, as they were when it was made; it outlives none of them.
