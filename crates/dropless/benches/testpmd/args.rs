@@ -13,7 +13,9 @@ use crate::row::ROWS;
     bin_name = "./dev bench",
     after_help = "Rows:
   null ring ring-two-cores reflect reflect-blank memif memif-copy xdp packet         beside testpmd
+  checksum-512 checksum-1518                                                         the same, of long frames
   explain watched watched-null tap tap-stopped payload                               beside a plain run, or alone
+  payload-512-apart payload-1518-apart                                               two cores beside one
   flat-null-flows flat-null-streams flat-null-rated                                  cost per packet as their number grows
   flat-ring-flows flat-ring-streams flat-ring-rated                                  the same
 

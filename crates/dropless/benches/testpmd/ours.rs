@@ -41,29 +41,25 @@ pub fn send_over_ring_explained(bench: &Bench, lab: &Lab) -> Measured {
 
 /// The same on two cores: one sends, the other verifies.
 pub fn send_over_ring_on_two_cores(bench: &Bench, lab: &Lab) -> Measured {
-    send(
-        bench,
-        lab,
-        &[
-            "--port",
-            "ring,direct",
-            "--cores",
-            &format!("{},{}", bench.second(), bench.worker()),
-        ],
-    )
+    send(bench, lab, &["--port", "ring,direct", "--cores", &both(bench)])
 }
 
-/// Large frames, whose every byte is compared.
-pub fn send_with_payload(bench: &Bench, lab: &Lab) -> Measured {
+/// Both cores of the benchmark, as `--cores` takes them: one that sends, and one that receives.
+pub fn both(bench: &Bench) -> String {
+    format!("{},{}", bench.second(), bench.worker())
+}
+
+/// Large frames over a ring, of which more than the headers is verified.
+pub fn send_long(bench: &Bench, lab: &Lab, size: &str, verify: &str, cores: &str) -> Measured {
     let arguments = [
         "--port",
         "ring,direct",
         "--size",
-        "1518",
+        size,
         "--verify",
-        "payload",
+        verify,
         "--cores",
-        &bench.worker(),
+        cores,
     ];
     send(bench, lab, &arguments)
 }

@@ -106,11 +106,7 @@ impl Results {
         for rounds in self.rows.iter().filter(|rounds| rounds.row.frame_size > 64) {
             if let Some(rate) = rate(&rounds.ours) {
                 let gbps = rate * f64::from(rounds.row.frame_size) * 8.0 / 1e9;
-                let _ = writeln!(
-                    text,
-                    "\n`{}` is {gbps:.1} Gbps of frames on one core.",
-                    rounds.row.name
-                );
+                let _ = writeln!(text, "\n`{}` is {gbps:.1} Gbps of frames.", rounds.row.name);
             }
         }
         text

@@ -47,7 +47,7 @@ const PLAIN: Row = Row {
 };
 
 /// All rows, in their order.
-pub const ROWS: [Row; 15] = [
+pub const ROWS: [Row; 19] = [
     Row {
         name: "null",
         work: "send into null",
@@ -192,7 +192,53 @@ pub const ROWS: [Row; 15] = [
         beside: "-",
         lossless: true,
         frame_size: 1518,
-        ours: ours::send_with_payload,
+        ours: |bench, lab| ours::send_long(bench, lab, "1518", "payload", &bench.worker()),
+        ..PLAIN
+    },
+    Row {
+        name: "payload-512-apart",
+        work: "send on one core, verify every payload byte of 512 on another, over ring",
+        beside: "the same, by dropless on one core",
+        target: Some(0.5),
+        lossless: true,
+        frame_size: 512,
+        needs: &[Need::Processors(2)],
+        ours: |bench, lab| ours::send_long(bench, lab, "512", "payload", &ours::both(bench)),
+        theirs: Some(|bench, lab| ours::send_long(bench, lab, "512", "payload", &bench.worker())),
+        ..PLAIN
+    },
+    Row {
+        name: "payload-1518-apart",
+        work: "send on one core, verify every payload byte of 1518 on another, over ring",
+        beside: "the same, by dropless on one core",
+        target: Some(0.5),
+        lossless: true,
+        frame_size: 1518,
+        needs: &[Need::Processors(2)],
+        ours: |bench, lab| ours::send_long(bench, lab, "1518", "payload", &ours::both(bench)),
+        theirs: Some(|bench, lab| ours::send_long(bench, lab, "1518", "payload", &bench.worker())),
+        ..PLAIN
+    },
+    Row {
+        name: "checksum-512",
+        work: "send, and verify the checksum of all 512 bytes, on one core over ring",
+        beside: "flowgen over ring, which touches no payload",
+        target: Some(0.8),
+        lossless: true,
+        frame_size: 512,
+        ours: |bench, lab| ours::send_long(bench, lab, "512", "checksum", &bench.worker()),
+        theirs: Some(|bench, lab| theirs::long_flowgen_over_ring(bench, lab, 508)),
+        ..PLAIN
+    },
+    Row {
+        name: "checksum-1518",
+        work: "send, and verify the checksum of all 1518 bytes, on one core over ring",
+        beside: "flowgen over ring, which touches no payload",
+        target: Some(0.8),
+        lossless: true,
+        frame_size: 1518,
+        ours: |bench, lab| ours::send_long(bench, lab, "1518", "checksum", &bench.worker()),
+        theirs: Some(|bench, lab| theirs::long_flowgen_over_ring(bench, lab, 1514)),
         ..PLAIN
     },
 ];

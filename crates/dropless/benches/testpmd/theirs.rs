@@ -78,8 +78,14 @@ pub fn between_memifs(bench: &Bench, lab: &Lab, sockets: &[PathBuf; 2]) -> Testp
 
 /// `flowgen` over a ring that returns what it gets.
 pub fn flowgen_over_ring(bench: &Bench, lab: &Lab) -> Measured {
+    long_flowgen_over_ring(bench, lab, 60)
+}
+
+/// The same with frames of so many bytes, without FCS.
+pub fn long_flowgen_over_ring(bench: &Bench, lab: &Lab, length: u32) -> Measured {
     let mut testpmd = builder(bench, lab, "flowgen", &bench.worker())
         .eal("--vdev=net_ring0")
+        .app(format!("--txpkts={length}"))
         .open();
     testpmd.start();
     let measured = measure(bench, &mut testpmd, &[], Counted::Back);
