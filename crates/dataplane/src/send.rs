@@ -208,13 +208,13 @@ impl<T: Transmit<Frames = A::Frames>, A: Allocate> SendTask<T, A> {
                 return 0;
             }
         }
+        let row = self.intervals.accepted(self.built_at, taken as u64);
         let mut left = taken as u16;
         while left > 0 {
             let (stream, count) = &mut self.runs[self.first_run];
             let gone = left.min(*count);
             self.lanes[usize::from(*stream)].accepted += u64::from(gone);
-            self.intervals
-                .sent(self.built_at, usize::from(*stream), u64::from(gone));
+            row.add(usize::from(*stream), u64::from(gone));
             left -= gone;
             if gone == *count {
                 self.first_run += 1;

@@ -128,7 +128,7 @@ fn intervals() {
     let mut writer = IntervalWriter::new(Arc::new(ring));
     cost("IntervalWriter::publish", 1, |n| writer.publish(Nanos(n)));
     cost("IntervalWriter::sent", BURST, |n| {
-        writer.sent(Nanos(n & 0x3_ffff), 0, BURST);
+        writer.accepted(Nanos(n & 0x3_ffff), BURST).add(0, BURST);
     });
     cost("IntervalWriter::received", BURST, |n| {
         writer.received(Nanos(n & 0x3_ffff), 0, 5_000 + n % 4096, BURST);

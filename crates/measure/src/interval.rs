@@ -239,6 +239,13 @@ impl IntervalRing {
         }
     }
 
+    /// The cells of all streams of a slot.
+    #[inline]
+    pub(crate) fn row_at(&self, slot: usize) -> &[Cell] {
+        let first = slot * self.streams;
+        self.cells.get(first..first + self.streams).unwrap_or(&[])
+    }
+
     /// What a slot has beside its streams.
     #[inline]
     pub(crate) fn common_at(&self, slot: usize) -> Option<&Common> {

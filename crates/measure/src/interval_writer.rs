@@ -16,6 +16,20 @@ pub struct IntervalWriter {
     slot: usize,
 }
 
+/// Where packets of one time are counted, by streams; nowhere, where the ring has no room for that time.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'r>(&'r [Cell]);
+
+impl Row<'_> {
+    /// `n` of them are of `stream`.
+    #[inline]
+    pub fn add(&self, stream: usize, n: u64) {
+        if let Some(cell) = self.0.get(stream) {
+            cell.sent.add(n);
+        }
+    }
+}
+
 impl IntervalWriter {
     /// The writer of `ring`. The caller makes one only: two would lose counts (never memory safety).
     pub fn new(ring: Arc<IntervalRing>) -> IntervalWriter {
@@ -73,11 +87,12 @@ impl IntervalWriter {
         self.ring.cell_at(slot, stream)
     }
 
-    /// `n` packets of `stream` were accepted by the driver, stamped `at`.
+    /// The row of `n` packets that were accepted by the driver, of whichever streams, stamped `at`.
     #[inline]
-    pub fn sent(&mut self, at: Nanos, stream: usize, n: u64) {
-        if let Some(cell) = self.cell(at, stream, n) {
-            cell.sent.add(n);
+    pub fn accepted(&mut self, at: Nanos, n: u64) -> Row<'_> {
+        match self.slot(at, n) {
+            Some(slot) => Row(self.ring.row_at(slot)),
+            None => Row(&[]),
         }
     }
 

@@ -23,9 +23,9 @@ fn everything_counts_for_the_time_of_sending() {
         IntervalWriter::new(Arc::clone(&sender)),
         IntervalWriter::new(Arc::clone(&receiver)),
     );
-    tx.sent(Nanos(100), 0, 10);
-    tx.sent(Nanos(100 + MS - 1), 1, 4);
-    tx.sent(Nanos(100 + MS), 1, 2);
+    tx.accepted(Nanos(100), 10).add(0, 10);
+    tx.accepted(Nanos(100 + MS - 1), 4).add(1, 4);
+    tx.accepted(Nanos(100 + MS), 2).add(1, 2);
     tx.unsent(Nanos(100 + MS), 3);
     // Arrives in interval 5, was sent in interval 0.
     rx.received(Nanos(101), 0, 5 * MS, 8);
@@ -91,19 +91,19 @@ fn what_finds_no_slot_is_counted_and_overwrites_nothing() {
     let ring = ring(1, 4);
     let mut writer = IntervalWriter::new(Arc::clone(&ring));
     for interval in 0..6 {
-        writer.sent(Nanos(100 + interval * MS), 0, 1);
+        writer.accepted(Nanos(100 + interval * MS), 1).add(0, 1);
     }
     assert_eq!(ring.overrun(), 2);
     writer.finish();
     let mut collector = IntervalCollector::new(vec![Arc::clone(&ring)], 0);
     assert_eq!(collector.next_final().unwrap().total().sent, 1);
     // One slot is free again: interval 4 fits now, interval 5 still does not.
-    writer.sent(Nanos(100 + 4 * MS), 0, 7);
-    writer.sent(Nanos(100 + 5 * MS), 0, 1);
+    writer.accepted(Nanos(100 + 4 * MS), 7).add(0, 7);
+    writer.accepted(Nanos(100 + 5 * MS), 1).add(0, 1);
     assert_eq!(ring.overrun(), 3);
     // Interval 0 is closed.
-    writer.sent(Nanos(100), 0, 5);
-    writer.sent(Nanos(99), 0, 5);
+    writer.accepted(Nanos(100), 5).add(0, 5);
+    writer.accepted(Nanos(99), 5).add(0, 5);
     assert_eq!(ring.stale(), 10);
     let sent: Vec<u64> = std::iter::from_fn(|| collector.next_remaining(Nanos(100 + 5 * MS)))
         .map(|row| row.total().sent)
@@ -116,7 +116,7 @@ fn what_finds_no_slot_is_counted_and_overwrites_nothing() {
 fn a_stream_that_does_not_exist_is_ignored() {
     let ring = ring(2, 4);
     let mut writer = IntervalWriter::new(Arc::clone(&ring));
-    writer.sent(Nanos(100), 2, 5);
+    writer.accepted(Nanos(100), 5).add(2, 5);
     writer.received(Nanos(100), usize::MAX, 5, 5);
     let collector = IntervalCollector::new(vec![ring], 0);
     assert_eq!(collector.collect(0).total(), measure::IntervalTotals::default());
