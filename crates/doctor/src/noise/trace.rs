@@ -187,14 +187,15 @@ impl Drop for Trace {
     }
 }
 
+fn mounted() -> Option<PathBuf> {
+    let mut places = PLACES.iter().map(PathBuf::from);
+    places.find(|place| place.join("instances").is_dir())
+}
+
 /// Where tracefs is. Where it is mounted nowhere that we see (as within `ip netns exec`, which has a `/sys` of its own) it
 /// is mounted for us alone: the directory is kept open, and the mount is detached from the tree at once.
 fn find() -> Result<(PathBuf, Option<File>), TraceError> {
-    let mounted = PLACES
-        .iter()
-        .map(PathBuf::from)
-        .find(|place| place.join("instances").is_dir());
-    if let Some(place) = mounted {
+    if let Some(place) = mounted() {
         return Ok((place, None));
     }
     let private = || -> io::Result<File> {
@@ -232,7 +233,14 @@ fn unique() -> u128 {
     now.map_or(0, |now| now.as_nanos())
 }
 
-/// Removes what killed processes of ours have left: a buffer of theirs would stay in memory until the next boot.
+/// Removes what killed processes of ours have left, where tracefs is mounted: until the next boot, the events that they
+/// asked for would be written down on every core, and cost its packets.
+pub fn sweep_killed() {
+    if let Some(place) = mounted() {
+        sweep(&place.join("instances"));
+    }
+}
+
 fn sweep(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -42,6 +42,7 @@ pub fn eal(
     match (eal, &plan.eal) {
         (Ok(eal), _) => {
             super::sweep::sweep(&eal.runtime_directory());
+            doctor::noise::trace::sweep_killed();
             if preflight.memory == Memory::Shared {
                 eal.serve_dumps()?;
             }

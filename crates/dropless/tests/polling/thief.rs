@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::support::wire::Wire;
-use crate::support::{Lab, Need, require};
+use crate::support::{Lab, Need, require, until};
 use doctor::noise::record::Recorder;
 use doctor::noise::spin::Stalls;
 use doctor::noise::tally::{Tally, tally};
@@ -353,4 +353,34 @@ fn packets_missed_in_a_run_are_charged_to_the_thief() {
         .sum();
     assert_eq!(sum, run.number("explanation.explained"));
     assert_sequences(&lab, &run);
+}
+
+/// The tracer's instances of a process.
+fn instances(process: u32) -> usize {
+    let all = std::fs::read_dir("/sys/kernel/tracing/instances").expect("a tracer");
+    let own = format!("dropless-{process}-");
+    let names = all.flatten().map(|entry| entry.file_name());
+    names
+        .filter(|name| name.to_string_lossy().starts_with(&own))
+        .count()
+}
+
+/// What it asked the kernel to write down would cost every core, until somebody looks for thieves again.
+#[test]
+fn what_a_killed_run_left_in_the_tracer_goes_with_the_next_run() {
+    let Some(lab) = require(&NEEDS) else { return };
+    let port = ["send", "--port", "ring", "--rate", "1kpps", "--json"];
+    let explained = lab
+        .dropless(&[&port[..], &["--explain", "--duration", "60s"]].concat())
+        .spawn();
+    let process = explained.id();
+    assert!(
+        until(Duration::from_secs(30), || instances(process) > 0),
+        "{explained:?}"
+    );
+    explained.kill();
+    assert!(instances(process) > 0, "the kernel removes them by itself");
+    let next = lab.dropless(&[&port[..], &["--count", "10"]].concat()).run();
+    assert_eq!(next.number("received"), 10, "{next}");
+    assert_eq!(instances(process), 0, "{next}");
 }
